@@ -1,0 +1,38 @@
+# Two commands: `make study` and `make test`. Both set up everything they need.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+export OMP_NUM_THREADS := 1
+
+.PHONY: study test test-all check install core-env clean
+
+study: install
+	$(BIN)/kleash study
+
+test: install core-env check
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-all: install core-env check
+	$(BIN)/python -m pytest -n 2
+
+check: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+install: $(VENV)/.installed
+core-env: $(VENV)/core/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[train,dev]"
+	touch $@
+
+# The core alone, without torch: a test runs the command line in it.
+$(VENV)/core/.installed: pyproject.toml constraints.txt $(VENV)/.installed
+	$(PYTHON) -m venv $(VENV)/core
+	$(VENV)/core/bin/python -m pip install -q -c constraints.txt -e .
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache

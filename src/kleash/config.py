@@ -1,0 +1,167 @@
+"""Configs: frozen pydantic models, made from defaults, TOML files and `key=value`, in that order.
+
+An unknown key is an error that names the nearest one. The sentence under a field is its help.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from kleash.errors import ConfigError
+
+# What other projects call our keys. Answered with "did you mean", never accepted silently.
+FOREIGN = {
+    "kl_beta": "leash.coefficient",
+    "kl_coef": "leash.coefficient",
+    "kl_loss_coef": "leash.coefficient",
+    "init_kl_coef": "leash.coefficient",
+    "beta": "leash.coefficient",
+    "use_kl_loss": "leash.form",
+    "kl_loss_type": "leash.form",
+    "learning_rate": "lr",
+    "entropy_coeff": "entropy_bonus",
+}
+
+
+class Config(BaseModel):
+    """A frozen record that forbids unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    def but(self, **changes: Any) -> Self:
+        """The same config with some fields changed, checked again."""
+        return type(self).model_validate(self.model_dump(by_alias=True) | changes)
+
+
+ConfigT = TypeVar("ConfigT", bound=Config)
+
+
+def build(kind: type[ConfigT], values: Mapping[str, Any]) -> ConfigT:
+    """Make a `kind` from nested mappings, with one clear line for the first thing wrong."""
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(explain(kind, error)) from None
+
+
+def explain(kind: type[Config], error: ValidationError) -> str:
+    """The first error of a pydantic report as one line that says what to do."""
+    first = error.errors()[0]
+    path = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"unknown key {path!r}: {suggestion(kind, path)}"
+    if first["type"] == "missing":
+        return f"{path!r} is missing: give it in the TOML file or as {path}=VALUE"
+    return f"bad value for {path!r}: {first['msg']} (got {first['input']!r})"
+
+
+def suggestion(kind: type[Config], path: str) -> str:
+    """What the writer of an unknown key may have meant."""
+    known = list(keys(kind))
+    last = path.rsplit(".", 1)[-1]
+    if last in FOREIGN and FOREIGN[last] in known:
+        return f"did you mean {FOREIGN[last]!r}?"
+    near = get_close_matches(path, known, n=1) or get_close_matches(
+        last, [name for name in known if "." not in name], n=1
+    )
+    ends = [name for name in known if name.endswith("." + last)]
+    if near or ends:
+        return f"did you mean {(ends or near)[0]!r}?"
+    return f"the keys are: {', '.join(known)}"
+
+
+def keys(kind: type[Config], prefix: str = "") -> Iterator[str]:
+    """Every dotted key of a config, nested ones included."""
+    for name, field in kind.model_fields.items():
+        shown = prefix + (field.alias or name)
+        nested = field.annotation
+        if inspect.isclass(nested) and issubclass(nested, Config):
+            yield from keys(nested, shown + ".")
+        else:
+            yield shown
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The mapping in a TOML file."""
+    if not path.is_file():
+        raise ConfigError(f"no such config file: {path}")
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+
+
+def parse_overrides(pairs: Sequence[str]) -> dict[str, Any]:
+    """`["leash.coefficient=0.12", "seed=3"]` as a nested mapping; values are TOML, or bare text."""
+    nested: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(f"{pair!r} is not key=value: write for example seed=3")
+        spot = nested
+        *parents, last = name.strip().split(".")
+        for parent in parents:
+            spot = spot.setdefault(parent, {})
+            if not isinstance(spot, dict):
+                raise ConfigError(f"{name!r}: {parent!r} was given a value before")
+        spot[last] = parse_value(text.strip())
+    return nested
+
+
+def parse_value(text: str) -> Any:
+    """A TOML value, or the text itself: `0.1` is a number, `none` is a word."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested mappings laid over each other, later ones on top."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            if isinstance(value, Mapping):
+                below = merged.get(name)
+                merged[name] = merge(below if isinstance(below, Mapping) else {}, value)
+            else:
+                merged[name] = value
+    return merged
+
+
+def help_lines(kind: type[Config], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """(key, default, sentence) for every field: the sentence is the docstring under the field."""
+    sentences = field_sentences(kind)
+    for name, field in kind.model_fields.items():
+        shown = prefix + (field.alias or name)
+        nested = field.annotation
+        if inspect.isclass(nested) and issubclass(nested, Config):
+            yield from help_lines(nested, shown + ".")
+        else:
+            default = "required" if field.is_required() else str(field.get_default())
+            yield shown, default, sentences.get(name, "")
+
+
+def field_sentences(kind: type[Config]) -> dict[str, str]:
+    """The string under each field of a class, read from its source."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+    body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
+    found = {}
+    for field, below in zip(body, body[1:], strict=False):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(below, ast.Expr)
+            and isinstance(below.value, ast.Constant)
+        ):
+            found[field.target.id] = " ".join(str(below.value.value).split())
+    return found

@@ -1,0 +1,57 @@
+"""Records that every part shares. Tensors are not here: the maths has its own in `policy`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a policy saw, what it chose, and how likely each choice was to it (nats)."""
+
+    observation: Any
+    choices: tuple[int, ...]
+    logp: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One try at one task. A broken one has an error and no reward: a failure is not a number."""
+
+    task: str
+    turns: tuple[Turn, ...]
+    reward: float | None
+    stop_reason: str = "finished"
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Item:
+    """A question about an image with its annotators' answers; also a demonstration.
+
+    `answer` is the majority answer, which a demonstration shows.
+    """
+
+    id: str
+    image: str
+    question: str
+    answers: tuple[str, ...]
+    answer: str
+    facts: dict[str, Any] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Demonstrations in order, then the query: what an answerer sees."""
+
+    demonstrations: tuple[Item, ...]
+    query: Item
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an answerer said, and how likely it found the query's own majority answer (nats)."""
+
+    text: str
+    truth_logp: float
