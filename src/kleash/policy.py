@@ -1,0 +1,228 @@
+"""What a policy is: something that makes choices, and can say again how likely they were.
+
+`TablePolicy` is the whole contract at its smallest. Selectors and language models have their own
+files; how a checkpoint lies on disk is not known here.
+
+Shapes: N choices, A alternatives at each of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from kleash import kl
+from kleash.seeds import gumbel
+from kleash.types import Turn
+
+# Noise for one choice: of (which observation, its how-manieth choice, among how many), Gumbel.
+Noise = Callable[[int, int, int], NDArray[np.float64]]
+
+
+def keyed_noise(keys: Sequence[tuple[object, ...]], *, first: int = 0) -> Noise:
+    """Gumbel noise keyed by (seed, task, rollout) of each observation and by the step.
+
+    `first` is the step of the turn's first choice, where an episode has several turns.
+    """
+    return lambda index, step, size: gumbel(size, *keys[index], first + step)
+
+
+def no_noise(index: int, step: int, size: int) -> NDArray[np.float64]:
+    """The likeliest alternative is chosen."""
+    return np.zeros(size)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a policy says of each choice of a batch and, where asked for, its reference too."""
+
+    logp: Tensor
+    entropy: Tensor
+    logp_ref: Tensor | None = None
+    exact_kl: Tensor | None = None
+    forward_kl: Tensor | None = None
+
+
+def judge_logits(logits_NA: Tensor, chosen: Tensor, ref_logits_NA: Tensor | None = None) -> Judged:
+    """Judge choices from logits over all alternatives; masked ones are -inf on both sides."""
+    logp_NA = logits_NA.log_softmax(-1)
+    logp = logp_NA.gather(-1, chosen[:, None])[:, 0]
+    if ref_logits_NA is None:
+        return Judged(logp, kl.entropy(logp_NA))
+    logp_ref_NA = ref_logits_NA.detach().log_softmax(-1)
+    return Judged(
+        logp=logp,
+        entropy=kl.entropy(logp_NA),
+        logp_ref=logp_ref_NA.gather(-1, chosen[:, None])[:, 0],
+        exact_kl=kl.exact(logp_NA, logp_ref_NA),
+        forward_kl=kl.forward(logp_NA, logp_ref_NA),
+    )
+
+
+class Policy(Protocol):
+    """Anything that makes a sequence of choices and can say again how likely they were."""
+
+    def act(self, observations: Sequence[Any], noise: Noise) -> list[Turn]:
+        """One turn for each observation: at each choice, the argmax of logp + noise."""
+
+    def gather(self, turns: Sequence[Turn]) -> Any:
+        """The turns as a batch to judge, made once and judged as often as there are updates."""
+
+    def judge(self, batch: Any, reference: Policy | None = None) -> Judged:
+        """Every choice of the batch, in the order of the turns, with gradients."""
+
+
+class TablePolicy(nn.Module):
+    """A row of logits for every prefix of `length` choices among `vocabulary`.
+
+    Rows lie in order of length, then of value. What it observes does not matter to it.
+    """
+
+    def __init__(self, vocabulary: int, length: int, logits: Tensor | None = None) -> None:
+        super().__init__()
+        self.vocabulary = vocabulary
+        self.length = length
+        rows = sum(vocabulary**t for t in range(length))
+        self.logits = nn.Parameter(
+            torch.zeros(rows, vocabulary) if logits is None else logits.clone()
+        )
+
+    def row(self, prefix: Sequence[int]) -> int:
+        """Which row the prefix has."""
+        index = 0
+        for choice in prefix:
+            index = index * self.vocabulary + choice + 1
+        return index
+
+    @torch.no_grad()
+    def act(self, observations: Sequence[Any], noise: Noise) -> list[Turn]:
+        """One turn of `length` choices for each observation."""
+        logp_NA = self.logits.log_softmax(-1)
+        turns = []
+        for index, observation in enumerate(observations):
+            choices: list[int] = []
+            logp: list[float] = []
+            for step in range(self.length):
+                here = logp_NA[self.row(choices)]
+                drawn = noise(index, step, self.vocabulary)
+                choice = int((here.double().cpu() + torch.from_numpy(drawn)).argmax())
+                choices.append(choice)
+                logp.append(here[choice].item())
+            turns.append(Turn(observation, tuple(choices), tuple(logp)))
+        return turns
+
+    def gather(self, turns: Sequence[Turn]) -> tuple[Tensor, Tensor]:
+        """The row and the choice made there, for every choice."""
+        rows = [self.row(turn.choices[:t]) for turn in turns for t in range(len(turn.choices))]
+        chosen = [choice for turn in turns for choice in turn.choices]
+        return torch.tensor(rows), torch.tensor(chosen)
+
+    def judge(self, batch: tuple[Tensor, Tensor], reference: TablePolicy | None = None) -> Judged:
+        """Judge the choices from this table, and the reference's."""
+        rows, chosen = batch
+        theirs = None if reference is None else reference.logits[rows]
+        return judge_logits(self.logits[rows], chosen, theirs)
+
+
+def fingerprint(tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 over names, types, shapes and bytes, in the order of names."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"{name}\x1f{tensor.dtype}\x1f{tuple(tensor.shape)}\x1f".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+class AdapterOff:
+    """The policy without its adapter: whatever is called on it runs with the adapter off."""
+
+    def __init__(self, policy: Any) -> None:
+        self.policy = policy
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.policy, name)
+        if not callable(found):
+            return found
+
+        def without(*args: Any, **kwargs: Any) -> Any:
+            with self.policy.adapter_off(), torch.no_grad():
+                return found(*args, **kwargs)
+
+        return without
+
+
+class Reference:
+    """What the leash is tied to: a frozen copy, or the policy with its adapter off.
+
+    For kind `path` the policy given is the one loaded from that path; for the others it is the
+    policy at the start of the phase. An `ema` in bfloat16 stands still: keep it in float32.
+    """
+
+    def __init__(
+        self, policy: nn.Module, kind: str = "start", *, every: int = 0, decay: float = 0.99
+    ) -> None:
+        self.kind = kind
+        self.every = every
+        self.decay = decay
+        self.module = policy if kind == "adapter_off" else frozen(policy)
+        self.declared: str | None = self.fingerprint()
+
+    @property
+    def policy(self) -> Any:
+        """What to hand to `Policy.judge`."""
+        return AdapterOff(self.module) if self.kind == "adapter_off" else self.module
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors that make the reference; without the adapter, those that do not train."""
+        if self.kind != "adapter_off":
+            return dict(self.module.state_dict())
+        trained = {name for name, p in self.module.named_parameters() if p.requires_grad}
+        return {n: t for n, t in self.module.state_dict().items() if n not in trained}
+
+    def fingerprint(self) -> str:
+        """The hash of the reference as it is now; the last declared one is `declared`."""
+        return fingerprint(self.tensors())
+
+    @torch.no_grad()
+    def after_update(self, policy: nn.Module, step: int) -> bool:
+        """Follow the policy after update `step`, counted from 1; whether a reset happened.
+
+        A reset calls for a fresh optimiser (ProRL, 2505.24864).
+        """
+        if self.kind == "ema":
+            theirs = policy.state_dict()
+            for name, ours in self.module.state_dict().items():
+                if ours.is_floating_point():
+                    ours.lerp_(theirs[name].to(ours.dtype), 1 - self.decay)
+                else:
+                    ours.copy_(theirs[name])
+            self.declared = None
+        elif self.kind == "reset_every" and step % self.every == 0:
+            self.module.load_state_dict(policy.state_dict())
+            self.declared = self.fingerprint()
+            return True
+        return False
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What must be kept to go on exactly; nothing where the policy itself holds it."""
+        return {} if self.kind == "adapter_off" else self.tensors()
+
+    def load_state_dict(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go on from kept tensors."""
+        if self.kind != "adapter_off":
+            self.module.load_state_dict(dict(tensors), strict=True)
+        self.declared = None if self.kind == "ema" else self.fingerprint()
+
+
+def frozen(module: nn.Module) -> nn.Module:
+    """A copy that does not train and does not drop out."""
+    return copy.deepcopy(module).eval().requires_grad_(False)
