@@ -1,0 +1,80 @@
+"""Which blocks a selector is made of, and the names users know for common choices of them.
+
+The networks are in `selector`, one table per block; a new preset is an entry here, never a file.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from kleash.config import Config, build
+from kleash.errors import ConfigError
+
+
+class Blocks(Config):
+    """What a selector is made of."""
+
+    hidden: int = Field(256, ge=1)
+    """Width of every vector inside the selector."""
+    projection: Literal["shared", "separate"] = "shared"
+    """Whether query and pool share the first projection; each has its own second one."""
+    set_encoder: Literal["none", "transformer"] = "none"
+    """How the candidates of a pool see each other before the query sees them."""
+    query_layers: int = Field(1, ge=0)
+    """Layers of cross-attention from the query to its pool."""
+    heads: int = Field(1, ge=1)
+    """Attention heads; they divide the hidden width."""
+    state: Literal["static", "blend", "gate", "gru"] = "static"
+    """How a chosen demonstration changes what is looked for next."""
+    score: Literal["cosine", "additive", "bilinear"] = "cosine"
+    """How well a candidate fits the state."""
+    temperature: float = Field(0.1, gt=0)
+    """Every score is divided by this."""
+    bonus: Literal["none", "mmr"] = "none"
+    """What is added to a score for differing from the demonstrations chosen before."""
+    stop: Literal["off", "on"] = "off"
+    """Whether the selector may stop before it has chosen all its shots."""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """Fraction dropped before the second projection; never when choices are judged."""
+    shots: int = Field(2, ge=1)
+    """Demonstrations chosen in training; later steps reuse what the last one learnt."""
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        """Refuse widths that do not divide, and parameters that training could never reach."""
+        if self.hidden % self.heads:
+            raise ValueError(f"{self.heads} heads do not divide a hidden width of {self.hidden}")
+        if self.shots == 1 and (self.state != "static" or self.bonus != "none"):
+            raise ValueError(
+                "with one shot nothing is chosen before, so state and bonus would never be "
+                'trained: set shots to 2 or more, or state to "static" and bonus to "none"'
+            )
+        return self
+
+
+V3: dict[str, Any] = {"query_layers": 1, "heads": 1}
+V4_2: dict[str, Any] = {**V3, "state": "gru"}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "v1": {"query_layers": 0, "state": "blend"},
+    "v2": {"query_layers": 3, "heads": 1},
+    "v3": V3,
+    "v4-1": {**V3, "state": "gate"},
+    "v4-2": V4_2,
+    "v4-3": {**V4_2, "bonus": "mmr"},
+    "v4-4": {**V4_2, "bonus": "mmr", "set_encoder": "transformer"},
+    "v4-5": {**V4_2, "score": "additive"},
+    "v4-10": {**V4_2, "stop": "on"},
+}
+
+
+def preset(name: str, **changes: Any) -> Blocks:
+    """The blocks behind a name, with some of them changed."""
+    if name not in PRESETS:
+        near = get_close_matches(name, PRESETS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"the presets are: {', '.join(PRESETS)}"
+        raise ConfigError(f"unknown preset {name!r}: {hint}")
+    return build(Blocks, PRESETS[name] | changes)
