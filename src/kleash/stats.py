@@ -216,15 +216,15 @@ def early_stop(
     wanted = math.ceil((2 * noise_floor / margin) ** 2 - 1e-9)
     window = min(max(NARROWEST_WINDOW, wanted), max(n, planned or n) // 5)
     patience = 2 * window
-    earliest = max(3 * window, FEWEST_EVALUATIONS)
-    means = np.convolve(curve, np.full(window, 1 / window), mode="valid")
+    means = np.lib.stride_tricks.sliding_window_view(curve, window).mean(axis=1)
     step = 0.5 * noise_floor / math.sqrt(window)
 
     best, best_after, stopped = float(means[0]), window, None
     for seen, mean in enumerate(means[1:], start=window + 1):
         if mean > best + step:
             best, best_after = float(mean), seen
-        elif seen - best_after >= patience and seen >= earliest:
+        # The first window ends after w evaluations, so this is never before 3w of them.
+        elif seen - best_after >= patience and seen >= FEWEST_EVALUATIONS:
             stopped = seen
             break
     return StopDecision(
