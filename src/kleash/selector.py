@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
@@ -603,11 +604,11 @@ class Selector(nn.Module):
 
     def drawn(self, noise: Noise, step: int, mask_PA: Tensor) -> Tensor:
         """Noise for one choice of every pointer; a pool's own size decides it, not its padding."""
-        columns = [row.nonzero()[:, 0] for row in mask_PA.cpu()]
-        noise_PA = torch.zeros(mask_PA.shape, dtype=torch.float64)
-        for index, column in enumerate(columns):
-            noise_PA[index, column] = torch.from_numpy(noise(index, step, len(column)))
-        return noise_PA.to(mask_PA.device)
+        open_PA = mask_PA.cpu().numpy()
+        noise_PA = np.zeros(open_PA.shape)
+        for index, size in enumerate(open_PA.sum(1).tolist()):
+            noise_PA[index, open_PA[index]] = noise(index, step, size)
+        return torch.from_numpy(noise_PA).to(mask_PA.device)
 
     def position(self, column: Tensor, encoded: Encoded) -> Tensor:
         """The pool position of a column of logits, or `STOP`."""

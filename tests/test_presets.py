@@ -1,0 +1,45 @@
+import pytest
+
+from kleash.config import help_lines
+from kleash.demos.presets import PRESETS, Blocks, preset
+from kleash.errors import ConfigError
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_a_setting_of_the_blocks(name):
+    blocks = preset(name)
+    assert blocks == Blocks(**PRESETS[name])
+    assert (blocks.hidden, blocks.temperature, blocks.dropout, blocks.shots) == (256, 0.1, 0.0, 2)
+
+
+def test_presets_differ():
+    assert len({preset(name).model_dump_json() for name in PRESETS}) == len(PRESETS)
+
+
+def test_a_preset_takes_changes_and_checks_them():
+    assert preset("v3", hidden=64).hidden == 64
+    with pytest.raises(ConfigError, match="unknown key 'hiden': did you mean 'hidden'"):
+        preset("v3", hiden=64)
+
+
+def test_an_unknown_preset_is_answered_with_the_nearest():
+    with pytest.raises(ConfigError, match="unknown preset 'v4_2': did you mean 'v4-2'"):
+        preset("v4_2")
+    with pytest.raises(ConfigError, match="the presets are: v1, v2, v3"):
+        preset("lstm")
+
+
+def test_heads_must_divide_the_width():
+    with pytest.raises(ConfigError, match="3 heads do not divide a hidden width of 256"):
+        preset("v3", heads=3)
+
+
+@pytest.mark.parametrize("changes", [{"state": "gru"}, {"bonus": "mmr"}])
+def test_what_one_shot_could_never_train_is_refused(changes):
+    with pytest.raises(ConfigError, match="set shots to 2 or more"):
+        preset("v3", shots=1, **changes)
+    assert preset("v3", shots=1).shots == 1
+
+
+def test_every_field_has_its_sentence():
+    assert all(sentence.endswith(".") for _, _, sentence in help_lines(Blocks))
