@@ -97,10 +97,9 @@ def sign_flip(
     ours: ArrayLike, theirs: ArrayLike, rng: np.random.Generator, *, draws: int = 10_000
 ) -> FlipTest:
     """The sign-flip test: exact up to 30 differing pairs, by random flips beyond."""
-    gap = gaps(ours, theirs)
     # Scores such as .9 - .6 and .3 are one lattice step, but not one float.
-    sizes: Floats = abs(gap).round(12)
-    differing = sizes[sizes > 0]
+    gap: Floats = gaps(ours, theirs).round(12)
+    differing: Floats = abs(gap[gap != 0])
     k = len(differing)
     # The allowance counts equal sums as equal whatever order they were added in.
     bound = abs(float(gap.sum())) - 1e-9 * float(differing.sum())
