@@ -199,10 +199,11 @@ class Ledger:
 
     def _is_ledger(self) -> bool:
         """Whether the file is a ledger or still empty; anything else is an error."""
-        application = self._db.execute("PRAGMA application_id").fetchone()[0]
-        schema = self._db.execute("PRAGMA user_version").fetchone()[0]
+        # The tables first: where they are, whoever made them has also set the two numbers.
         if self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             return False
+        application = self._db.execute("PRAGMA application_id").fetchone()[0]
+        schema = self._db.execute("PRAGMA user_version").fetchone()[0]
         if application != APPLICATION:
             raise DataError(f"{self.path} is another program's database, not a ledger")
         if schema > SCHEMA:
@@ -210,6 +211,11 @@ class Ledger:
                 f"{self.path} was made by a newer Kleash: upgrade to use it"
                 f" (schema {schema}, this one knows {SCHEMA})"
             )
+        page = self._db.execute("PRAGMA page_size").fetchone()[0]
+        ahead = self.path.with_name(f"{self.path.name}-wal")
+        # SQLite takes a last page that was cut short for a whole one; pages may wait in the WAL.
+        if self.path.stat().st_size % page and not (ahead.exists() and ahead.stat().st_size):
+            raise DataError(f"cannot use the ledger {self.path}: its last page is torn")
         return True
 
     def _use_wal(self) -> None:
@@ -229,10 +235,11 @@ class Ledger:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._db.execute("COMMIT")
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # a full disk has ended it already
+                self._db.execute("ROLLBACK")
             raise
-        self._db.execute("COMMIT")
 
     @contextmanager
     def _clear_errors(self) -> Iterator[None]:

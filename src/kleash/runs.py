@@ -71,10 +71,17 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
+def _parsed(content: bytes) -> Any:
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is not a value")
+
+    return json.loads(content, parse_constant=refuse)
+
+
 def read_json(path: Path) -> Any:
     """The value in a JSON file."""
     try:
-        return json.loads(path.read_bytes())
+        return _parsed(path.read_bytes())
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
@@ -99,7 +106,7 @@ def read_lines(path: Path, *, torn_tail: bool = True) -> Iterator[dict[str, Any]
             if torn_tail and not line.endswith(b"\n"):
                 return
             try:
-                record = json.loads(line)
+                record = _parsed(line)
             except ValueError:
                 record = None
             if not isinstance(record, dict) or not line.endswith(b"\n"):
@@ -295,7 +302,10 @@ class Run:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes from writing to this run until the block ends or we are killed."""
+        """Keep other processes from writing to this run until the block ends or we are killed.
+
+        Taking it clears away what a kill has left: torn last lines and files under passing names.
+        """
         import fcntl
 
         with (self.path / "lock").open("a+", encoding="utf-8") as handle:
@@ -310,6 +320,12 @@ class Run:
             handle.truncate(0)
             handle.write(f"{os.getpid()} on {platform.node()}\n")
             handle.flush()
+            for lines in self.path.glob("*.jsonl"):
+                trim(lines)
+            for left in self.path.glob(".*.tmp"):
+                left.unlink()
+            for left in self.path.glob("checkpoints/.*.tmp"):
+                shutil.rmtree(left)
             try:
                 yield
             finally:
@@ -325,8 +341,6 @@ class Run:
         if meta["identity"] != self.meta["identity"]:
             raise DataError(f"{self.path} is another run: its identity is not the one asked for")
         (self.path / "done").unlink(missing_ok=True)
-        for left in self.path.glob(".*.tmp"):
-            left.unlink()
         known = json.loads(canonical(meta))
         news = {key: known[key] for key in known if self.meta.get(key) != known[key]}
         if news:
@@ -365,11 +379,8 @@ class Run:
 
     def checkpoints(self) -> list[str]:
         """The names of all checkpoints in the order of training."""
-        names = [
-            path.name
-            for path in (self.path / "checkpoints").iterdir()
-            if path.is_dir() and not path.name.startswith(".")
-        ]
+        folders = (self.path / "checkpoints").glob("[!.]*")
+        names = [path.name for path in folders if path.is_dir()]
         return sorted(names, key=lambda name: (self.state(name)["metrics_bytes"], _natural(name)))
 
     def state(self, name: str) -> dict[str, Any]:
@@ -396,7 +407,7 @@ class Run:
             raise CheckpointError(f"{final} exists and is never overwritten: drop it first")
         passing = final.with_name(f".{name}.tmp")
         shutil.rmtree(passing, ignore_errors=True)
-        passing.mkdir()
+        passing.mkdir(parents=True)
         metrics = self.path / "metrics.jsonl"
         _sync(metrics)
         for kind, tensors in (("weights", weights), ("trainer", trainer)):
@@ -452,16 +463,13 @@ class Run:
             )
         (self.path / "done").unlink(missing_ok=True)
         # Scores first: a checkpoint without scores is measured again, the reverse is a ghost.
-        kept = [record for record in self.scores() if record["checkpoint"] not in later]
-        if later and kept != list(self.scores()):
+        if later and (self.path / "scores.jsonl").exists():
+            kept = [record for record in self.scores() if record["checkpoint"] not in later]
             _write(self.path / "scores.jsonl", b"".join(map(canonical, kept)))
         for name in later:
             self.drop(name)
-        for left in (self.path / "checkpoints").glob(".*.tmp"):
-            shutil.rmtree(left)
         with metrics.open("r+b") as handle:
             handle.truncate(size)
-        trim(self.path / "timings.jsonl")
 
     # scores
 
