@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -29,6 +31,11 @@ def made_up_gaps(rng, n, discordance, share_up):
     """Differences of n pairs, of which about `discordance` differ, `share_up` of them upwards."""
     signs = np.where(rng.random(n) < share_up, 1, -1)
     return (rng.random(n) < discordance) * signs * rng.choice(STEPS, n)
+
+
+def test_importing_the_statistics_does_not_import_all_of_scipy():
+    code = "import sys, kleash.stats; sys.exit('scipy.stats' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
 # --- intervals

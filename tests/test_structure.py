@@ -1,0 +1,260 @@
+"""The tree keeps its own rules: order of parts, stars, configs, commands, sizes and names."""
+
+import ast
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer
+
+from kleash.config import build, read_toml
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src/kleash"
+FILES = sorted(SOURCE.rglob("*.py"))
+ALL_FILES = [*FILES, *sorted((ROOT / "tests").glob("*.py"))]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+# Not parts: the package itself says nothing, and `python -m kleash` only calls the command line.
+DOORS = {"__init__", "__main__"}
+VAGUE = {"utils", "common", "helpers", "misc", "base", "manager", "core"}
+HEAVY = {"torch", "transformers", "safetensors", "peft", "matplotlib"}
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+def part_of(path):
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def picture():
+    """The parts with their marks, in order: rows from the bottom up, each from left to right."""
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    lines = page.split("```layers\n")[1].split("```")[0].splitlines()
+    rows = [line.split("│")[0].split() for line in lines]
+    # Sorting is stable: two lines of one row stay as they are written.
+    return [part for row in sorted(rows, key=lambda row: int(row[0])) for part in row[1:]]
+
+
+MARKED = picture()
+ORDER = [part.rstrip("*/") for part in MARKED]
+STARRED = {part.rstrip("*/") for part in MARKED if part.endswith("*")}
+PACKAGES = {part.rstrip("*/") for part in MARKED if "/" in part}
+PRESENT = {part_of(path) for path in FILES} - DOORS
+
+
+def imports(path):
+    """The parts of Kleash that a file imports, wherever in the file it does so."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{name_of(path)}:{node.lineno} is relative: write kleash.part"
+            whole = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            whole = [alias.name for alias in node.names]
+        else:
+            continue
+        found |= {name.split(".")[1] for name in whole if name.startswith("kleash.")}
+    return found
+
+
+# --- the order of parts
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_a_part_imports_only_parts_that_come_before_it(path):
+    part = part_of(path)
+    before = ORDER[: ORDER.index(part)] if part in ORDER else []
+    wrong = imports(path) - {part, *before} - ({"cli"} if part == "__main__" else set())
+    assert not wrong, f"{name_of(path)} imports {sorted(wrong)}, which the picture puts after it"
+
+
+def test_every_part_has_one_place_in_the_picture():
+    assert not PRESENT - set(ORDER), "give it a place in docs/architecture.md"
+    assert len(ORDER) == len(set(ORDER))
+
+
+def test_the_picture_knows_which_parts_are_folders():
+    folders = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert folders == PACKAGES & PRESENT
+
+
+def test_the_picture_is_read_upwards_and_from_left_to_right():
+    assert ORDER[:4] == ["errors", "types", "seeds", "config"]
+    assert ORDER.index("grpo") < ORDER.index("stats") < ORDER.index("data")
+    assert ORDER.index("answer") < ORDER.index("selector") < ORDER.index("recipe")
+    assert ORDER[-1] == "cli"
+
+
+def test_the_stars_are_the_parts_that_lint_lets_import_torch():
+    lint = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    ignores = lint["tool"]["ruff"]["lint"]["per-file-ignores"]
+    allowed = {
+        Path(pattern).relative_to("src/kleash").parts[0].removesuffix(".py")
+        for pattern, rules in ignores.items()
+        if "TID253" in rules and pattern.startswith("src/kleash/")
+    }
+    assert allowed & PRESENT == STARRED & PRESENT
+    assert allowed <= STARRED
+
+
+# --- configs
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").rglob("*.toml")), ids=name_of)
+def test_every_recipe_loads(path):
+    from kleash.recipe import Recipe
+
+    assert isinstance(build(Recipe, read_toml(path)), Recipe)
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.toml")), ids=name_of)
+def test_every_toml_file_of_the_package_loads(path):
+    assert read_toml(path)
+
+
+def test_there_is_a_recipe_to_start_from():
+    assert list((ROOT / "configs").glob("*.toml"))
+
+
+# --- what starts without torch
+
+PROBE = f"""
+import sys
+from kleash.cli import main
+try:
+    code = main()
+except SystemExit as stop:
+    code = stop.code
+heavy = sorted({HEAVY} & sys.modules.keys())
+sys.exit(f"imported {{heavy}}" if heavy else code)
+"""
+
+
+def run(*command, cwd):
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
+
+
+def test_importing_the_command_line_imports_nothing_heavy(tmp_path):
+    code = f"import sys, kleash.cli; print(sorted({HEAVY} & sys.modules.keys()))"
+    done = run(sys.executable, "-c", code, cwd=tmp_path)
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
+
+
+@pytest.mark.parametrize("verb", ["--help", "runs"])
+def test_looking_around_imports_nothing_heavy(verb, tmp_path):
+    done = run(sys.executable, "-c", PROBE, verb, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+CORE = Path(sys.prefix) / "core/bin"
+
+
+def test_the_environment_of_the_core_has_no_torch(tmp_path):
+    assert CORE.is_dir(), "there is none yet: make core-env"
+    done = run(str(CORE / "python"), "-c", "import torch", cwd=tmp_path)
+    assert "No module named 'torch'" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["--help", "doctor", "runs"])
+def test_the_command_line_works_without_torch(verb, tmp_path):
+    assert CORE.is_dir(), "there is none yet: make core-env"
+    done = run(str(CORE / "kleash"), verb, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# --- sizes and names
+
+
+def says_why_it_is_long(node):
+    """Whether a docstring argues for its length, in the words "long … because"."""
+    return re.search(r"\blong(er)?\b.*\bbecause\b", ast.get_docstring(node) or "", re.S | re.I)
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_no_file_is_long_without_a_reason(path):
+    # Tests may be: they are a flat list, one file for each module.
+    text = path.read_text(encoding="utf-8")
+    lines = len(text.splitlines())
+    assert lines <= 400 or says_why_it_is_long(ast.parse(text)), f"{lines} lines: split or argue"
+
+
+@pytest.mark.parametrize("path", ALL_FILES, ids=name_of)
+def test_no_function_is_long_without_a_reason(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = node.end_lineno - node.lineno + 1
+            assert lines <= 60 or says_why_it_is_long(node), f"{node.name} has {lines} lines"
+
+
+def test_no_file_has_a_name_under_which_anything_fits():
+    names = {part for path in FILES for part in path.relative_to(SOURCE).with_suffix("").parts}
+    assert not names & VAGUE
+
+
+def test_no_name_carries_a_version():
+    pattern = re.compile(r"(^|_)(v\d+|new|old|final|fixed|copy|bak)(_|$)")
+    assert not [name_of(path) for path in ALL_FILES if pattern.search(path.stem)]
+
+
+# --- the pages
+
+
+def commands():
+    """Every `$ kleash …` in a console block of a page, with the page it stands in."""
+    found = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for block in re.findall(r"^```console\n(.*?)^```", text, re.S | re.M):
+            for line in block.replace("\\\n", " ").splitlines():
+                if line.startswith("$ kleash"):
+                    found.append(pytest.param(line[2:], id=f"{page.name}: {line[2:]}"))
+    return found
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_in_the_pages_are_commands(command):
+    from kleash.cli import app
+
+    _, *words = shlex.split(command, comments=True)
+    group = typer.main.get_command(app)
+    if words and not words[0].startswith("-"):
+        verb, *words = words
+        assert verb in group.commands, f"the verbs are: {sorted(group.commands)}"
+        group = group.commands[verb]
+    try:
+        group.make_context("kleash", words)
+    except SystemExit as stop:
+        assert not stop.code
+    except typer.Exit as stop:
+        assert not stop.exit_code
+
+
+def test_files_that_a_page_says_to_change_exist():
+    page = (ROOT / "docs/adding.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:\w+/)*\w+\.(?:py|toml|md))`", page))
+    new = {name for name in named if Path(name).stem in {"foo", "test_foo"}}
+    missing = {
+        name
+        for name in named - new
+        if not any((folder / name).exists() for folder in (ROOT, SOURCE))
+    }
+    assert not missing
+
+
+def test_the_first_screen_of_the_readme_shows_how_to_start():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    screen = "\n".join(text.splitlines()[:60])
+    assert "make study" in screen
+    assert "make test" in screen
+    assert re.search(r"!\[|<img|<picture", screen)
+
+
+def test_ci_runs_what_a_developer_runs():
+    assert "\nmake test\n" in (ROOT / ".ci/run").read_text(encoding="utf-8")
