@@ -120,17 +120,17 @@ ADVANTAGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-def spread_unit(reward: Tensor, group: Tensor) -> Tensor:
-    """1/spread; 1 for a group without spread, where only the leash is left to act."""
-    spread = group_spread(reward, group)
-    flat = spread <= SPREAD_FLOOR
-    return torch.where(flat, 1.0, 1 / (spread + SPREAD_FLOOR))
-
-
 def centre_unit(reward: Tensor, group: Tensor) -> Tensor:
     """(G - 1)/G: comparing with a mean that holds oneself takes 1/G of the signal away."""
     size = group_sizes(group).to(reward.dtype)
     return (size - 1) / size
+
+
+def spread_unit(reward: Tensor, group: Tensor) -> Tensor:
+    """`centre_unit`/spread; a group without spread keeps the first: only the leash acts there."""
+    spread = group_spread(reward, group)
+    flat = spread <= SPREAD_FLOOR
+    return centre_unit(reward, group) / torch.where(flat, 1.0, spread + SPREAD_FLOOR)
 
 
 UNITS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
