@@ -32,6 +32,13 @@ class Train(Config):
     leash: Leash = Leash()
 
 
+class Printed(Config):
+    """Has a key that looks like one of the leash's."""
+
+    format: str = "md"
+    leash: Leash = Leash()
+
+
 def complaint(values: dict[str, Any], kind: type[Config] = Train) -> str:
     with pytest.raises(ConfigError) as caught:
         build(kind, values)
@@ -89,6 +96,10 @@ def test_a_foreign_name_of_a_key_we_do_not_have_is_not_suggested() -> None:
     assert complaint({"learning_rate": 1.0}, Leash) == (
         "unknown key 'learning_rate': the keys are: form, coefficient"
     )
+
+
+def test_a_key_given_without_its_table_is_found_before_one_that_looks_like_it() -> None:
+    assert complaint({"form": "loss"}, Printed) == "unknown key 'form': did you mean 'leash.form'?"
 
 
 def test_a_missing_or_bad_value_says_what_to_do() -> None:

@@ -1,4 +1,6 @@
+import builtins
 import hashlib
+import io
 import json
 import math
 import os
@@ -99,22 +101,38 @@ def ending(pid: int) -> int:
 
 
 def killed_at(call: int, work: Callable[[], None]) -> None:
-    """Do the work, but die at the given call, counted from 1, of anything that reaches the disk."""
+    """Do the work, but die after the given call, counted from 1, of all that open or change files.
+
+    A file just opened for writing is empty, a new folder has nothing in it: the worst moments.
+    """
     count = 0
 
     def deadly(function: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*args: Any, **named: Any) -> Any:
             nonlocal count
+            made = function(*args, **named)
             count += 1
             if count == call:
                 os.kill(os.getpid(), signal.SIGKILL)
-            return function(*args, **named)
+            return made
 
         return counted
 
     for name in ("fsync", "rename", "replace", "mkdir", "unlink"):
         setattr(os, name, deadly(getattr(os, name)))
+    io.open = builtins.open = deadly(io.open)  # what pathlib and what everybody else calls
     work()
+
+
+def deaths(work: Callable[[int], None], look: Callable[[int], None], calls: range) -> int:
+    """Die at each of the calls until the work gets through; look at what each death has left."""
+    for number, call in enumerate(calls):
+        end = ending(child(lambda at=call: killed_at(at, lambda: work(at))))
+        look(call)
+        if end == 0:
+            return number
+        assert end == -signal.SIGKILL
+    return len(calls)
 
 
 # --- files
@@ -290,6 +308,9 @@ def test_the_revision_tells_a_changed_source_from_a_clean_one(tmp_path: Path) ->
         return done.stdout.decode().strip()
 
     git("init", "-q")
+    (tmp_path / "other.txt").touch()
+    git("add", "other.txt")
+    git("commit", "-qm", "somebody else's")
     assert runs.revision_facts(package)["revision"] is None, "not tracked: not its checkout"
     git("add", ".")
     git("commit", "-qm", "first")
@@ -663,33 +684,87 @@ def test_a_run_killed_twenty_times_ends_as_if_it_had_not_been(tmp_path: Path) ->
         kill_and_compare(tmp_path / str(attempt), kills=20)
 
 
-def kill_at_every(folder: Path, calls: range) -> int:
-    """How many of the calls were reached; after each the run goes on to the same end."""
-    train(folder / "whole" / "a")
-    whole = contents(folder / "whole" / "a")
-    deaths = 0
-    for call in calls:
-        path = folder / str(call) / "a"
-        end = ending(child(lambda at=call, to=path: killed_at(at, lambda: train(to))))
-        deaths += end == -signal.SIGKILL
-        if path.exists():
-            Run.open(path)
-        # A second death at the same distance, then the rest.
-        ending(child(lambda at=call, to=path: killed_at(at, lambda: train(to))))
-        assert ending(child(lambda to=path: train(to))) == 0
-        assert contents(path) == whole, f"killed at call {call}"
-    return deaths
+@forks
+def test_a_json_file_is_the_old_one_or_the_new_one_at_any_kill(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    seen = []
+
+    def look(call: int) -> None:
+        seen.append(runs.read_json(path))
+        write_json(path, "old")
+
+    write_json(path, "old")
+    assert deaths(lambda _: write_json(path, "new"), look, range(1, 100)) >= 4
+    assert (seen[0], seen[-1]) == ("old", "new")
+    assert set(seen) == {"old", "new"}
 
 
 @forks
-def test_a_kill_at_a_call_that_reaches_the_disk_leaves_nothing_half(tmp_path: Path) -> None:
-    assert kill_at_every(tmp_path, range(1, 80, 9)) >= 5
+def test_a_run_is_there_whole_or_not_at_all_at_any_kill(tmp_path: Path) -> None:
+    seen = []
+
+    def look(call: int) -> None:
+        seen.append((tmp_path / str(call)).exists())
+        if seen[-1]:
+            assert Run.open(tmp_path / str(call)).config == CONFIG
+
+    assert deaths(lambda call: made(tmp_path / str(call)) and None, look, range(1, 100)) >= 10
+    assert set(seen) == {False, True}
+
+
+@forks
+def test_a_checkpoint_is_there_whole_or_not_at_all_at_any_kill(tmp_path: Path) -> None:
+    run = made(tmp_path / "a")
+    tensors = {"a": torch.arange(5.0)}
+    seen = []
+
+    def look(call: int) -> None:
+        seen.append(run.checkpoints() != [])
+        if seen[-1]:
+            assert torch.equal(run.load("epoch-1").weights["a"], tensors["a"])
+            run.drop("epoch-1")
+
+    assert deaths(lambda _: run.save("epoch-1", tensors, tensors, {}), look, range(1, 100)) >= 8
+    assert set(seen) == {False, True}
+
+
+@forks
+def test_a_checkpoint_is_gone_or_there_at_any_kill(tmp_path: Path) -> None:
+    run = made(tmp_path / "a")
+    run.save("epoch-1", {"a": torch.ones(1)}, {}, {})
+
+    def look(call: int) -> None:
+        if run.checkpoints():
+            run.load("epoch-1")
+        else:
+            run.save("epoch-1", {"a": torch.ones(1)}, {}, {})
+
+    assert deaths(lambda _: run.drop("epoch-1"), look, range(1, 100)) >= 3
+
+
+def kill_at_each(folder: Path, calls: range) -> int:
+    """Kill a training at each of the calls, and again, and let it end: the bytes are the same."""
+    train(folder / "whole" / "a")
+    whole = contents(folder / "whole" / "a")
+
+    def look(call: int) -> None:
+        path = folder / str(call) / "a"
+        ending(child(lambda: killed_at(call, lambda: train(path))))
+        assert ending(child(lambda: train(path))) == 0
+        assert contents(path) == whole, f"killed at call {call}"
+
+    return deaths(lambda call: train(folder / str(call) / "a"), look, calls)
+
+
+@forks
+def test_a_training_killed_at_some_calls_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+    assert kill_at_each(tmp_path, range(1, 400, 13)) >= 8
 
 
 @forks
 @pytest.mark.slow
-def test_a_kill_at_any_call_that_reaches_the_disk_leaves_nothing_half(tmp_path: Path) -> None:
-    assert kill_at_every(tmp_path, range(1, 120)) >= 40
+def test_a_training_killed_at_any_call_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+    assert kill_at_each(tmp_path, range(1, 1000)) >= 100
 
 
 @forks
