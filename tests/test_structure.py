@@ -152,6 +152,14 @@ def test_looking_around_imports_nothing_heavy(verb, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_parts_without_a_star_import_nothing_heavy_through_others(tmp_path):
+    light = [path for path in FILES if part_of(path) not in STARRED | DOORS]
+    names = [".".join(path.relative_to(SOURCE.parent).with_suffix("").parts) for path in light]
+    lines = [f"import {name}; assert not {HEAVY} & sys.modules.keys(), '{name}'" for name in names]
+    done = run(sys.executable, "-c", "\n".join(["import sys", *lines]), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 CORE = Path(sys.prefix) / "core/bin"
 
 
