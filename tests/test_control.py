@@ -138,6 +138,10 @@ def test_every_preset_is_a_leash(name):
     ("leash", "words"),
     [
         (Leash(form="k3", coefficient=0.15), "k3 0.15 (constant, reference start)"),
+        (
+            Leash(**LEASHES["lever-plus"]["leash"]),
+            "k3 0.15 (constant, reference start, unscaled)",
+        ),
         (Leash(form="none"), "none (reference start)"),
         (EVERY["linear"], "return_to_go 0.2 (linear to 0 in 4, reference start)"),
         (

@@ -66,6 +66,29 @@ def test_the_leash_in_the_loss_by_hand(form, value):
     assert loss.total.item() == pytest.approx(-1.1 + 0.3 * value)
 
 
+def test_the_leash_in_the_loss_is_scaled_with_the_advantages():
+    scaled = replace(two_choices(1.0), unit=torch.tensor([2.0, 0.0]))
+    loss = grpo_loss(scaled, Clip(), form="k2", coefficient=0.3)
+    assert loss.metrics["kl_loss"] == pytest.approx(math.log(2) ** 2 / 2)
+    assert loss.total.item() == pytest.approx(-1.1 + 0.15 * math.log(2) ** 2)
+
+
+def test_the_gradient_runs_through_the_ratio_of_k3_ratio_by_hand():
+    logp = torch.tensor([HALF], dtype=torch.float64, requires_grad=True)
+    choices = Choices(
+        logp=logp,
+        logp_old=logp.detach(),
+        logp_ref=torch.tensor([QUARTER], dtype=torch.float64),
+        advantage=torch.zeros(1, dtype=torch.float64),
+        weight=torch.ones(1, dtype=torch.float64),
+        episode=torch.tensor([0]),
+    )
+    loss = grpo_loss(choices, Clip(), form="k3_ratio", coefficient=1.0)
+    # d k3 is 1 - r = 1/2, and the ratio brings k3 itself.
+    expected = 0.5 + (0.5 - 1 + math.log(2))
+    assert torch.autograd.grad(loss.total, logp)[0].item() == pytest.approx(expected)
+
+
 def test_entropy_is_paid_for_by_hand():
     loss = grpo_loss(two_choices(1.0), Clip(), form="none", coefficient=0, entropy_bonus=0.01)
     assert loss.metrics["entropy"] == 2

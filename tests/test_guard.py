@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from kleash import guard
+from kleash import grpo, guard, kl
 from kleash.errors import CheckpointError, GuardError
 from kleash.policy import Reference, TablePolicy, fingerprint
 
@@ -201,6 +201,41 @@ def test_the_coefficient_applied_is_the_one_asked_for():
         guard.leash_as_asked(0.04, 0.15, 0.4, where="advantage")
     with pytest.raises(GuardError):
         guard.leash_as_asked(math.nan, 0.15, 0.4, where="loss")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("form", list(kl.FORMS))
+def test_every_form_applies_the_coefficient_that_is_asked_for(form, dtype):
+    rng = torch.Generator().manual_seed(0)
+    logp, logp_old, logp_ref = -torch.rand(3, 12, generator=rng, dtype=dtype)
+    episode, group = torch.arange(4).repeat_interleave(3), torch.tensor([0, 0, 1, 1])
+    reward = torch.rand(4, generator=rng, dtype=dtype)
+    held = {"form": form, "coefficient": 0.15}
+
+    leashed = grpo.leash_reward(reward, logp_old, logp_ref, episode, **held)
+    summed = kl.measure(episode, logp=logp_old, logp_ref=logp_ref)["kl/ref/k1_seq/episode/mean"]
+    in_reward = summed if form == "reward_k1" else 0.0
+    change = (reward - leashed).mean().item()
+    guard.leash_as_asked(change, 0.15, in_reward, where="reward")
+
+    before = grpo.Choices(
+        logp=logp,
+        logp_old=logp_old,
+        logp_ref=logp_ref,
+        advantage=grpo.leave_one_out(leashed, group)[episode],
+        weight=grpo.by_choice(episode, group).to(dtype),
+        episode=episode,
+        exact_kl=torch.rand(12, generator=rng, dtype=dtype),
+    )
+    after = grpo.leash_advantage(before, **held)
+    change = (before.weight @ (before.advantage - after.advantage)).item()
+    value = (before.weight @ grpo.leash_value(before, form)).item()
+    guard.leash_as_asked(change, 0.15, value, where="advantage")
+
+    loss = grpo.grpo_loss(after, grpo.Clip(), **held)
+    free = grpo.grpo_loss(after, grpo.Clip(), form="none", coefficient=0.0)
+    change = loss.metrics["loss"] - free.metrics["loss"]
+    guard.leash_as_asked(change, 0.15, loss.metrics["kl_loss"], where="loss")
 
 
 def test_a_coefficient_that_is_not_in_units_of_reward_is_marked():

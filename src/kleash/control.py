@@ -28,6 +28,8 @@ class Leash(Config):
     """Where and as what KL enters: return_to_go, exact, k2, k3, k3_ratio, reward_k1 or none."""
     coefficient: float = Field(0.1, ge=0, allow_inf_nan=False)
     """What one nat of KL of a whole episode costs, in units of reward; the start of a schedule."""
+    scaled: bool = True
+    """Whether the leash is scaled with the advantages, so that the coefficient keeps its unit."""
     controller: ControllerName = "constant"
     """What moves the coefficient: constant, linear, cosine, piecewise, adaptive or target."""
     end: float = Field(0.0, ge=0, allow_inf_nan=False)
@@ -110,8 +112,8 @@ class Leash(Config):
         return by_controller.get(self.controller, []) + by_reference.get(self.reference, [])
 
 
-# What other projects do, as settings to lay under one's own. Their coefficients are in units of
-# each group's spread (`standardise`, leash not rescaled), so no number can be converted here.
+# What other projects do, as settings to lay under one's own. Their leash is not scaled with the
+# advantages, so their coefficients are in units of each group's spread; see docs/method.md.
 LEASHES: dict[str, dict[str, Any]] = {
     "kleash": {
         "advantage": "leave_one_out",
@@ -121,17 +123,17 @@ LEASHES: dict[str, dict[str, Any]] = {
     "lever-plus": {
         "advantage": "standardise",
         "weight": "by_episode",
-        "leash": {"form": "k3", "coefficient": 0.15},
+        "leash": {"form": "k3", "coefficient": 0.15, "scaled": False},
     },
     "verl": {
         "advantage": "standardise",
         "weight": "by_choice",
-        "leash": {"form": "k3", "coefficient": 0.001},
+        "leash": {"form": "k3", "coefficient": 0.001, "scaled": False},
     },
     "trl": {
         "advantage": "standardise",
         "weight": "by_choice",
-        "leash": {"form": "k3_ratio", "coefficient": 0.001},
+        "leash": {"form": "k3_ratio", "coefficient": 0.001, "scaled": False},
     },
 }
 
@@ -152,7 +154,8 @@ def describe(leash: Leash) -> str:
         "adaptive": f"adaptive to KL {leash.target:g}",
         "target": f"target KL {leash.target:g}",
     }.get(leash.controller, leash.controller)
-    return f"{leash.form} {leash.coefficient:g} ({course}, reference {reference})"
+    unit = "" if leash.scaled else ", unscaled"
+    return f"{leash.form} {leash.coefficient:g} ({course}, reference {reference}{unit})"
 
 
 def constant(leash: Leash, step: int, now: float, kl: float) -> float:

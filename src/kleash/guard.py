@@ -268,13 +268,16 @@ def pool_fits(size: int, shots: int, *, made_by: str, trained_with: str) -> Find
     )
 
 
-def leash_as_asked(change: float, coefficient: float, value: float, *, where: str) -> None:
+def leash_as_asked(
+    change: float, coefficient: float, value: float, *, where: str, size: float = 1.0
+) -> None:
     """What the leash changed is coefficient × the value that is logged, to one part in a million.
 
-    `change` is what it added to the loss, or took off the mean advantage or reward.
+    `change` is what it added to the loss, or took off the mean advantage or reward; `size` is how
+    large these are themselves, since a difference of two float32 numbers is no finer than they are.
     """
     asked = coefficient * value
-    if not abs(change - asked) <= 1e-6 * max(abs(change), abs(asked), 1e-6):
+    if not abs(change - asked) <= 1e-6 * max(abs(asked), size):
         raise GuardError(
             f"the leash changed the {where} by {change:.6g}, but coefficient {coefficient:g} ×"
             f" value {value:.6g} is {asked:.6g}: the coefficient asked for is not the one applied;"
