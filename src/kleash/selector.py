@@ -16,6 +16,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -106,15 +107,21 @@ class Pointers:
         device = queries.mask_BK.device
         return cls(queries, torch.tensor(index, device=device), padded(rows).to(device))
 
-    @property
+    @cached_property
     def made_PT(self) -> Tensor:
         """True where a choice was made."""
         return self.chosen_PT != END
 
-    @property
+    @cached_property
     def episode(self) -> Tensor:
         """Which pointer each choice belongs to, choices end to end."""
         return self.made_PT.nonzero()[:, 0]
+
+    @cached_property
+    def open_PTK(self) -> Tensor:
+        """The positions that can be chosen at each step; policy and reference share them."""
+        mask_PK = self.queries.mask_BK.index_select(0, self.query_P)
+        return still_open(mask_PK, self.chosen_PT[:, :-1])
 
     def lists(self) -> list[tuple[int, ...]]:
         """Each pointer as pool positions, with `STOP` at the end of one that stopped."""
@@ -129,6 +136,19 @@ class Encoded:
     candidates_BAH: Tensor
     keys_BAH: Tensor
     mask_BA: Tensor
+
+
+def still_open(mask_PK: Tensor, chosen_PS: Tensor) -> Tensor:
+    """The candidates [P,S+1,K] that were not chosen before, at the start and after each choice."""
+    open_PK = mask_PK
+    rows = [open_PK]
+    for chosen_P in chosen_PS.unbind(1):
+        chosen_P1 = chosen_P[:, None]
+        # STOP and END choose no candidate: what they write is what is there already.
+        kept_P1 = open_PK[:, :1] & (chosen_P1 < 0)
+        open_PK = open_PK.scatter(1, chosen_P1.clamp(min=0), kept_P1)
+        rows.append(open_PK)
+    return torch.stack(rows, dim=1)
 
 
 def linear(width_in: int, width_out: int) -> nn.Linear:
@@ -230,15 +250,21 @@ class CrossAttention(Block):
 
     def forward(self, query_BH: Tensor, pool_BKH: Tensor, mask_BK: Tensor) -> Tensor:
         heads, size = self.attention.num_heads, self.attention.head_dim
-        w_q, w_k, w_v = self.attention.in_proj_weight.view(3, heads, size, -1)
-        b_q, _, b_v = self.attention.in_proj_bias.view(3, -1)
-        asked = F.linear(query_BH, w_q.flatten(0, 1), b_q).view(-1, heads, size)
-        asked = torch.einsum("bns,nsh->bnh", asked / math.sqrt(size), w_k)
-        fit_BnK = (asked @ pool_BKH.mT).masked_fill(~mask_BK[:, None], -math.inf)
-        mixed = fit_BnK.softmax(-1) @ pool_BKH
-        value = torch.einsum("bnh,nsh->bns", mixed, w_v).flatten(1)
-        found: Tensor = self.attention.out_proj(value + b_v)
-        normed: Tensor = self.norm(query_BH + found)
+        w_q, w_k, w_v = self.attention.in_proj_weight.chunk(3)
+        b_q, _, b_v = self.attention.in_proj_bias.chunk(3)
+        # Heads lie side by side as queries of one pool, each with the others' entries at zero.
+        own_nH = torch.eye(heads, dtype=w_q.dtype, device=w_q.device).repeat_interleave(size, 1)
+        asked_BnH = (F.linear(query_BH, w_q, b_q)[:, None] * own_nH) @ w_k
+        pool_B1KH = pool_BKH[:, None]
+        mixed_B1nH = F.scaled_dot_product_attention(
+            asked_BnH[:, None],
+            pool_B1KH,
+            pool_B1KH,
+            attn_mask=mask_BK[:, None, None],
+            scale=1 / math.sqrt(size),
+        )
+        value_BH = (F.linear(mixed_B1nH[:, 0], w_v, b_v) * own_nH).sum(1)
+        normed: Tensor = self.norm(query_BH + self.attention.out_proj(value_BH))
         return normed
 
 
@@ -487,19 +513,27 @@ class Selector(nn.Module):
         drawn = torch.rand(values.shape, generator=rng, device=rng.device).to(values.device)
         return values * (drawn < kept) / kept
 
-    def walk(self, encoded: Encoded, query_P: Tensor, chosen_PS: Tensor) -> Tensor:
+    def walk(
+        self, encoded: Encoded, query_P: Tensor, chosen_PS: Tensor, open_PTK: Tensor | None = None
+    ) -> Tensor:
         """Logits [P,S+1,A] before and after each of S choices; what cannot be chosen is -inf.
 
         The last alternative is `STOP` where the selector has it. Rows past `END` mean nothing.
         """
-        steps, choices = chosen_PS.shape[1] + 1, encoded.mask_BA.shape[1]
-        column_PS = torch.where(chosen_PS == STOP, choices - 1, chosen_PS)
+        choices = encoded.mask_BA.shape[1]
         first_BA = self.score(self.state.seen(encoded.state_BH, 0)[:, None], encoded.keys_BAH)
-        score = first_BA.index_select(0, query_P)
-        if steps > 1 and (self.state.remembers or self.bonus is not None):
-            score = torch.cat([score, self.later(encoded, query_P, column_PS)], dim=1)
-        open_PTA = self.open(encoded.mask_BA.index_select(0, query_P), column_PS)
-        return torch.where(open_PTA, score / self.blocks.temperature, -math.inf)
+        score = (first_BA / self.blocks.temperature).index_select(0, query_P)
+        if chosen_PS.shape[1] and (self.state.remembers or self.bonus is not None):
+            column_PS = torch.where(chosen_PS == STOP, choices - 1, chosen_PS)
+            later_PSA = self.later(encoded, query_P, column_PS) / self.blocks.temperature
+            score = torch.cat([score, later_PSA], dim=1)
+        if open_PTK is None:
+            size = choices - (self.stop is not None)
+            open_PTK = still_open(encoded.mask_BA[:, :size].index_select(0, query_P), chosen_PS)
+        if self.stop is not None:
+            stopped_PT1 = F.pad(chosen_PS == STOP, (1, 0)).cummax(1).values[..., None]
+            open_PTK = F.pad(open_PTK & ~stopped_PT1, (0, 1), value=True)
+        return torch.where(open_PTK, score, -math.inf)
 
     def later(self, encoded: Encoded, query_P: Tensor, column_PS: Tensor) -> Tensor:
         """Scores [P,S,A] after each choice, where they depend on what was chosen.
@@ -527,25 +561,14 @@ class Selector(nn.Module):
             score_BGSA = score_BGSA + bonus
         return score_BGSA.flatten(0, 1).index_select(0, slot_P)
 
-    def open(self, mask_PA: Tensor, column_PS: Tensor) -> Tensor:
-        """What can be chosen [P,S+1,A]: a candidate, once; after stop, only stop."""
-        choices = mask_PA.shape[1]
-        open_PTA = mask_PA[:, None].repeat(1, column_PS.shape[1] + 1, 1)
-        for step in range(column_PS.shape[1]):
-            column_P1 = column_PS[:, step : step + 1]
-            taken_PA = torch.zeros_like(mask_PA).scatter_(1, column_P1.clamp(min=0), True)
-            if self.stop is not None:
-                taken_PA |= column_P1 == choices - 1
-                taken_PA[:, -1] = False
-            open_PTA[:, step + 1 :] &= ~taken_PA[:, None]
-        return open_PTA
-
     def logits(self, pointers: Pointers, dropout: Generator | None = None) -> Tensor:
         """Logits [N,A] at every choice, pointer by pointer, step by step."""
         encoded = self.encode(pointers.queries, dropout)
-        logits_PTA = self.walk(encoded, pointers.query_P, pointers.chosen_PT[:, :-1])
-        made_PT = pointers.made_PT
-        return logits_PTA.flatten(0, 1) if bool(made_PT.all()) else logits_PTA[made_PT]
+        logits_PTA = self.walk(
+            encoded, pointers.query_P, pointers.chosen_PT[:, :-1], pointers.open_PTK
+        )
+        whole = len(pointers.episode) == pointers.chosen_PT.numel()
+        return logits_PTA.flatten(0, 1) if whole else logits_PTA[pointers.made_PT]
 
     def chosen(self, pointers: Pointers) -> Tensor:
         """The column of each choice in `logits`."""

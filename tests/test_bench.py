@@ -1,0 +1,52 @@
+import pytest
+import torch
+
+from kleash import bench
+
+
+def test_one_pass_and_the_plain_way_give_the_same_numbers():
+    policy, reference = bench.pair()
+    work = bench.made_up(3, policy)
+    ours = bench.one_pass(policy, reference, work)
+    for q in range(3):
+        theirs = bench.plain(policy, reference, work.take(q, q + 1))
+        rows = slice(q * bench.GROUP, (q + 1) * bench.GROUP)
+        for found, expected in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(found[rows], expected, rtol=0, atol=1e-4)
+    assert not torch.allclose(ours[0], ours[1]), "the reference must differ for KL to matter"
+
+
+def test_the_two_ways_have_the_same_gradient_and_the_check_would_see_another(monkeypatch):
+    work = bench.made_up(1, bench.pair()[0])
+    assert bench.gradient_gap(work) < bench.GRADIENT_GAP
+    right = bench.plain_logp
+    monkeypatch.setattr(bench, "plain_logp", lambda policy, work: 0.99 * right(policy, work))
+    assert bench.gradient_gap(work) > bench.GRADIENT_GAP
+    with pytest.raises(RuntimeError, match="differ in their gradient"):
+        bench.selector_bench(queries=2, plain_queries=1, rounds=1)
+
+
+def test_training_one_by_one_updates_the_policy_as_the_plain_way_does(monkeypatch):
+    """Two queries, two updates: the weights end at the same place."""
+    made = []
+    real = bench.pair
+    monkeypatch.setattr(bench, "pair", lambda: made.append(real()) or made[-1])
+    work = bench.made_up(2, real()[0])
+    for judge in (bench.one_pass, bench.plain):
+        bench.train(judge, work, 1)()
+    (ours, _), (theirs, _) = made
+    start, _ = real()
+    for a, b, s in zip(ours.parameters(), theirs.parameters(), start.parameters(), strict=True):
+        # Adam's first steps are about the rate, 5e-6, whatever the gradient's size.
+        assert (a - b).abs().mean() < 1e-7
+        assert (a - s).abs().max() > 1e-6
+
+
+def test_the_bench_says_how_fast_and_leaves_the_threads_alone():
+    before = torch.get_num_threads()
+    found = bench.selector_bench(queries=8, plain_queries=1, rounds=1)
+    assert torch.get_num_threads() == before
+    assert found["batched_ratio"] > 5 and found["one_by_one_ratio"] > 3
+    assert 0.2 < found["one_by_one_product_share"] < found["batched_product_share"] < 1
+    for name in ("batched", "one_by_one", "plain"):
+        assert found[f"{name}_queries_per_second"] > 0
