@@ -67,10 +67,11 @@ def test_the_leash_in_the_loss_by_hand(form, value):
 
 
 def test_the_leash_in_the_loss_is_scaled_with_the_advantages():
-    scaled = replace(two_choices(1.0), unit=torch.tensor([2.0, 0.0]))
+    scaled = replace(two_choices(1.0), unit=torch.tensor([4.0, 0.5]))
     loss = grpo_loss(scaled, Clip(), form="k2", coefficient=0.3)
-    assert loss.metrics["kl_loss"] == pytest.approx(math.log(2) ** 2 / 2)
-    assert loss.total.item() == pytest.approx(-1.1 + 0.15 * math.log(2) ** 2)
+    value = (4.0 + 0.5) / 2 * math.log(2) ** 2 / 2
+    assert loss.metrics["kl_loss"] == pytest.approx(value)
+    assert loss.total.item() == pytest.approx(-1.1 + 0.3 * value)
 
 
 def test_the_gradient_runs_through_the_ratio_of_k3_ratio_by_hand():
