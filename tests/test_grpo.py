@@ -190,6 +190,22 @@ def test_whether_a_coefficient_is_in_units_of_reward(advantage, form, scaled, is
     assert grpo.in_reward_units(advantage, form, scaled=scaled) is is_so
 
 
+def test_the_coefficient_that_acts_by_hand():
+    reward, group = torch.tensor([0.0, 1.0, 5.0, 5.0]), torch.tensor([0, 0, 1, 1])
+    found = {
+        (name, scaled): grpo.effective_coefficient(0.1, name, reward, group, scaled=scaled)
+        for name in grpo.ADVANTAGES
+        for scaled in (False, True)
+    }
+    assert found["leave_one_out", False] == pytest.approx(0.1)
+    assert found["centre", False] == pytest.approx(0.2)
+    assert found["standardise", False] == pytest.approx(0.2 * math.sqrt(0.5), rel=1e-5)
+    assert found["standardise", True] == 0.1
+    assert found["rank", True] is None
+    flat = torch.ones(4)
+    assert grpo.effective_coefficient(0.1, "standardise", flat, group, scaled=False) is None
+
+
 def test_weights_by_hand():
     episode, group = torch.tensor([0, 0, 0, 1, 2, 2]), torch.tensor([0, 0, 1])
     assert grpo.by_choice(episode, group).tolist() == pytest.approx([1 / 6] * 6)

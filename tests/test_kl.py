@@ -174,6 +174,14 @@ def test_only_what_has_inputs_is_measured():
     assert sampler["kl/sampler/k1/choice/mean"] == 0.5
 
 
+def test_kl_by_position_by_hand():
+    position = torch.tensor([0, 2, 0, 2, 2])
+    found = kl.by_label(
+        {"kl/ref/k3": torch.tensor([1.0, 2.0, 3.0, 5.0, 8.0])}, position, "position"
+    )
+    assert found == {"kl/ref/k3/position/0/mean": 2.0, "kl/ref/k3/position/2/mean": 5.0}
+
+
 def test_an_empty_batch_has_no_kl():
     empty = torch.tensor([])
     with pytest.raises(ValueError, match="the batch is empty"):

@@ -160,6 +160,21 @@ def in_reward_units(advantage: str, form: str, *, scaled: bool) -> bool:
     return advantage in UNITS and scaled
 
 
+def effective_coefficient(
+    coefficient: float, advantage: str, reward: Tensor, group: Tensor, *, scaled: bool
+) -> float | None:
+    """The coefficient that acts, in units of reward: its mean over groups with signal, or none.
+
+    A leash that is not scaled with its advantages pulls as hard as this one on the plain reward.
+    """
+    if advantage not in UNITS:
+        return None
+    taught = group_spread(reward, group) > SPREAD_FLOOR
+    if scaled or not bool(taught.any()):
+        return coefficient if scaled else None
+    return coefficient * float((1 / UNITS[advantage](reward, group)[taught]).mean())
+
+
 def by_choice(episode: Tensor, group: Tensor) -> Tensor:
     """Every choice weighs the same (DAPO, 2503.14476): the objective of whole episodes."""
     return torch.full(episode.shape, 1 / len(episode), dtype=torch.float64, device=episode.device)
@@ -271,18 +286,18 @@ def grpo_loss(
     total = policy_loss + coefficient * kl_loss - entropy_bonus * entropy
     # A clipped ratio counts where the clip took the gradient away, not wherever it is outside.
     stopped = (ratio * choices.advantage > clipped * choices.advantage).to(weight.dtype)
-    return Loss(
-        total,
-        {
-            "loss": total.item(),
-            "policy_loss": policy_loss.item(),
-            "leash_penalty": coefficient * kl_loss.item(),
-            "kl_loss": kl_loss.item(),
-            "mean_ratio": (weight @ ratio).item(),
-            "clip_fraction": (weight @ stopped).item(),
-            "entropy": entropy.item(),
-        },
-    )
+    numbers = {
+        "loss": total,
+        "policy_loss": policy_loss,
+        "leash_penalty": coefficient * kl_loss,
+        "kl_loss": kl_loss,
+        "mean_ratio": weight @ ratio,
+        "clip_fraction": weight @ stopped,
+        "entropy": entropy,
+    }
+    # Read together: each reading alone would wait for the device.
+    read = torch.stack(list(numbers.values())).tolist()
+    return Loss(total, dict(zip(numbers, read, strict=True)))
 
 
 def one_or(unit: Tensor | None) -> Tensor | float:

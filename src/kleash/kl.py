@@ -221,6 +221,17 @@ def summary(values: Mapping[str, Tensor], episode: Tensor) -> dict[str, float]:
     return found
 
 
+def by_label(values: Mapping[str, Tensor], label: Tensor, per: str) -> dict[str, float]:
+    """The mean of each value over the choices of each label: `per` is `position`, `turn`, …"""
+    count = label.bincount()
+    present = [index for index, many in enumerate(count.tolist()) if many]
+    found: dict[str, float] = {}
+    for name, value in values.items():
+        means = (episode_sum(value.detach(), label) / count).tolist()
+        found |= {f"{name}/{per}/{index}/mean": means[index] for index in present}
+    return found
+
+
 def percentile(values: Tensor, fraction: float) -> float:
     """The value that a fraction of them lie below, between neighbours in proportion.
 
