@@ -742,5 +742,5 @@ def exact_sequence_kl(
             logp = policy.walk(ours, query_P, states.long()).log_softmax(-1)
             logp_ref = reference.walk(theirs, query_P, states.long())[:, -1].log_softmax(-1)
             reach = logp[:, :-1].gather(2, states.long()[..., None]).flatten(1).sum(1).exp()
-            total[b] += (reach * exact(logp[:, -1], logp_ref)).sum()
+            total[b] += (reach * exact(logp[:, -1], logp_ref)).sum().item()
     return total
