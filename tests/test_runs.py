@@ -18,6 +18,7 @@ import torch
 
 from kleash import runs
 from kleash.errors import CheckpointError, DataError, KleashError
+from kleash.policy import fingerprint
 from kleash.runs import Run, ScoreKey, append_line, identity, read_lines, write_json
 
 CONFIG = {"epochs": 3, "lr": 0.1, "leash": {"coefficient": 0.15, "form": "k3"}}
@@ -252,7 +253,7 @@ def test_a_tensor_hash_covers_names_kinds_shapes_and_bytes() -> None:
         b"a\0int64\0\0" + (3).to_bytes(8, "little") + b"b\0float32\x001,2\0"
         b"\x00\x00\x80\x3f\x00\x00\x00\x40"
     )
-    assert runs.tensor_hash(tensors) == by_hand.hexdigest()
+    assert fingerprint(tensors) == by_hand.hexdigest()
     others = [
         {"b": tensors["b"]},
         tensors | {"b": tensors["b"].T},
@@ -262,14 +263,14 @@ def test_a_tensor_hash_covers_names_kinds_shapes_and_bytes() -> None:
         tensors | {"c": torch.empty(0)},
         tensors | {"b": tensors["b"].bfloat16()},
     ]
-    assert len({by_hand.hexdigest(), *map(runs.tensor_hash, others)}) == 8
+    assert len({by_hand.hexdigest(), *map(fingerprint, others)}) == 8
 
 
 def test_a_tensor_hash_does_not_see_how_memory_is_laid_out() -> None:
     straight = torch.arange(6.0).reshape(2, 3)
     turned = straight.T.contiguous().T
     assert not turned.is_contiguous()
-    assert runs.tensor_hash({"a": straight}) == runs.tensor_hash({"a": turned})
+    assert fingerprint({"a": straight}) == fingerprint({"a": turned})
 
 
 # --- facts
@@ -519,8 +520,8 @@ def test_a_checkpoint_comes_back_bit_by_bit(tmp_path: Path) -> None:
         "epoch": 1,
         "controller": {"coefficient": 0.30000000000000004},
         "metrics_bytes": 0,
-        "weights_hash": runs.tensor_hash(weights),
-        "trainer_hash": runs.tensor_hash(trainer),
+        "weights_hash": fingerprint(weights),
+        "trainer_hash": fingerprint(trainer),
     }
     assert run.load("epoch-1", trainer=False).trainer == {}
     modes = {path.stat().st_mode for path in (run.path / "checkpoints" / "epoch-1").iterdir()}

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kleash.demos.score import MENDED, majority, normalise, vqa_accuracy
+from kleash.demos.score import MENDED, normalise, vqa_accuracy
 from kleash.errors import DataError
 
 repeatable = settings(deadline=None, derandomize=True, database=None)
@@ -117,13 +117,6 @@ def test_fewer_than_four_annotators_are_refused():
     assert vqa_accuracy("red", ["red"] * 4) == 1.0
     with pytest.raises(DataError, match="3 annotators' answers"):
         vqa_accuracy("red", ["red"] * 3)
-
-
-def test_the_majority_is_the_most_frequent_and_then_the_first():
-    assert majority(["red", "blue", "blue"]) == "blue"
-    assert majority(["red", "blue", "blue", "red"]) == "red"
-    with pytest.raises(DataError, match="no answers"):
-        majority([])
 
 
 @repeatable

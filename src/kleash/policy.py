@@ -133,12 +133,14 @@ class TablePolicy(nn.Module):
 
 
 def fingerprint(tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 over names, types, shapes and bytes, in the order of names."""
+    """SHA-256 over `name\\0dtype\\0shape\\0bytes` of every tensor, in the order of their names."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
         tensor = tensors[name].detach().cpu().contiguous()
-        digest.update(f"{name}\x1f{tensor.dtype}\x1f{tuple(tensor.shape)}\x1f".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+        kind = str(tensor.dtype).removeprefix("torch.")
+        shape = ",".join(map(str, tensor.shape))
+        digest.update(f"{name}\0{kind}\0{shape}\0".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

@@ -163,20 +163,6 @@ def identity(
     return hashlib.sha256(canonical(whole)).hexdigest()
 
 
-def tensor_hash(tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 over `name\\0dtype\\0shape\\0bytes` of every tensor, in the order of their names."""
-    import torch
-
-    digest = hashlib.sha256()
-    for name in sorted(tensors):
-        tensor = tensors[name].detach().cpu().contiguous()
-        kind = str(tensor.dtype).removeprefix("torch.")
-        shape = ",".join(map(str, tensor.shape))
-        digest.update(f"{name}\0{kind}\0{shape}\0".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
 # --- facts about where and with what -----------------------------------------------------------
 
 
@@ -402,6 +388,8 @@ class Run:
         """Keep a checkpoint: it appears whole, with hashes of its tensors, or not at all."""
         from safetensors.torch import save_file
 
+        from kleash.policy import fingerprint
+
         final = self.path / "checkpoints" / name
         if final.exists():
             raise CheckpointError(f"{final} exists and is never overwritten: drop it first")
@@ -417,8 +405,8 @@ class Run:
             _sync(file)
         ours = {
             "metrics_bytes": metrics.stat().st_size,
-            "weights_hash": tensor_hash(weights),
-            "trainer_hash": tensor_hash(trainer),
+            "weights_hash": fingerprint(weights),
+            "trainer_hash": fingerprint(trainer),
         }
         write_json(passing / "state.json", {**state, **ours})
         passing.rename(final)
@@ -434,12 +422,14 @@ class Run:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
+        from kleash.policy import fingerprint
+
         path = self.path / "checkpoints" / name / f"{kind}.safetensors"
         try:
             tensors: dict[str, Tensor] = load_file(path)
         except (OSError, SafetensorError) as error:
             raise CheckpointError(f"cannot read {path}: {error}") from None
-        if tensor_hash(tensors) != state[f"{kind}_hash"]:
+        if fingerprint(tensors) != state[f"{kind}_hash"]:
             raise CheckpointError(f"{path} does not hold the tensors that were saved: train again")
         return tensors
 

@@ -1,1 +1,46 @@
-"""Answerers: models that see demonstrations and a query, and answer. One protocol for all of them."""
+"""Answerers: models that see demonstrations and a query, and answer. One line in `ANSWERERS` for each.
+
+Torch is not imported here: a module of an answerer is loaded when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from kleash.demos.embeddings import Embeddings
+from kleash.errors import ConfigError
+from kleash.types import Answer, Item, Prompt
+
+Images = Callable[[str], NDArray[Any]]
+
+
+class Answerer(Protocol):
+    """A model that answers prompts, and finds out how likely it holds the true answer."""
+
+    @property
+    def identity(self) -> str:
+        """The hash of weights and decoding: what an answer depends on besides its prompt."""
+
+    def answer(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        """An answer for every prompt; no answer depends on what else was asked."""
+
+    def embed(self, items: Sequence[Item]) -> Embeddings:
+        """The images and questions of items as vectors."""
+
+
+ANSWERERS = {
+    "embedded": "kleash.answer.embedded:Embedded",
+}
+
+
+def answerer(name: str, images: Images) -> Answerer:
+    """The answerer of that name, looking at the given images."""
+    if name not in ANSWERERS:
+        raise ConfigError(f"no answerer {name!r}: there is {', '.join(ANSWERERS)}")
+    module, _, kind = ANSWERERS[name].partition(":")
+    make: Callable[[Images], Answerer] = getattr(import_module(module), kind)
+    return make(images)

@@ -8,7 +8,6 @@ an answer is not done here, and neither is the lemmatised variant of OK-VQA.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 
 from kleash.errors import DataError
@@ -84,10 +83,3 @@ def vqa_accuracy(answer: str, truths: Sequence[str]) -> float:
     # In thirds, so that the values are the nearest floats to the lattice.
     thirds = matches * min(3, matches - 1) + (n - matches) * min(3, matches)
     return thirds / (3 * n)
-
-
-def majority(answers: Sequence[str]) -> str:
-    """The answer given most often, as written; among equals the one seen first."""
-    if not answers:
-        raise DataError("no answers to take the majority of: check the item's annotations")
-    return Counter(answers).most_common(1)[0][0]

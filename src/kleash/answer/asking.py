@@ -1,0 +1,69 @@
+"""Asking through the ledger: a prompt that was answered once is never put to a model again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+from kleash.answer import Answerer, Images
+from kleash.ledger import Fact, Ledger, prompt_key
+from kleash.types import Answer, Item, Prompt
+
+AT_ONCE = 1024  # prompts bought in one go: what a kill can lose
+
+
+class Asker:
+    """An answerer and a ledger. `progress` hears how many prompts were just answered."""
+
+    def __init__(
+        self,
+        answerer: Answerer,
+        ledger: Ledger,
+        images: Images,
+        progress: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        self.answerer = answerer
+        self.ledger = ledger
+        self.images = images
+        self.progress = progress
+        self._content: dict[str, str] = {}
+
+    def __call__(self, prompts: Sequence[Prompt]) -> list[Answer | None]:
+        """An answer for every prompt, in order; None where the model broke."""
+        return [as_answer(fact) for fact in self.facts(prompts)]
+
+    def facts(self, prompts: Sequence[Prompt]) -> list[Fact]:
+        """What the ledger holds of the prompts after asking for what it lacked."""
+        found: list[Fact] = []
+        for start in range(0, len(prompts), AT_ONCE):
+            some = prompts[start : start + AT_ONCE]
+            found += self.ledger.answers(
+                self.answerer.identity,
+                [self.key(prompt) for prompt in some],
+                lambda places, some=some: self.buy([some[place] for place in places]),  # type: ignore[misc]
+            )
+            self.progress(len(some))
+        return found
+
+    def buy(self, prompts: Sequence[Prompt]) -> list[Fact]:
+        """Answers from the model itself."""
+        return [Fact(answer.text, answer.truth_logp) for answer in self.answerer.answer(prompts)]
+
+    def key(self, prompt: Prompt) -> str:
+        """All that goes into a prompt, as one hash."""
+        return prompt_key(*map(self.content, (*prompt.demonstrations, prompt.query)))
+
+    def content(self, item: Item) -> str:
+        """The hash of an item's image, question and answer."""
+        if item.id not in self._content:
+            digest = hashlib.sha256(self.images(item.image).tobytes())
+            digest.update(f"{item.question}\x1f{item.answer}".encode())
+            self._content[item.id] = digest.hexdigest()
+        return self._content[item.id]
+
+
+def as_answer(fact: Fact) -> Answer | None:
+    """The answer in a fact, unless it broke."""
+    if fact.text is None or fact.truth_logp is None:
+        return None
+    return Answer(fact.text, fact.truth_logp)
