@@ -1,6 +1,7 @@
-"""Answerers: models that see demonstrations and a query, and answer. One line in `ANSWERERS` for each.
+"""Answerers: models that see demonstrations and a query, and answer.
 
-Torch is not imported here: a module of an answerer is loaded when it is asked for.
+Each has one line in `ANSWERERS`. Its module is loaded when it is asked for, so torch is not
+imported here.
 """
 
 from __future__ import annotations

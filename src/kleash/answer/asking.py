@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 
 from kleash.answer import Answerer, Images
@@ -26,7 +27,7 @@ class Asker:
         self.ledger = ledger
         self.images = images
         self.progress = progress
-        self._content: dict[str, str] = {}
+        self._content: dict[Item, str] = {}
 
     def __call__(self, prompts: Sequence[Prompt]) -> list[Answer | None]:
         """An answer for every prompt, in order; None where the model broke."""
@@ -37,17 +38,21 @@ class Asker:
         found: list[Fact] = []
         for start in range(0, len(prompts), AT_ONCE):
             some = prompts[start : start + AT_ONCE]
-            found += self.ledger.answers(
-                self.answerer.identity,
-                [self.key(prompt) for prompt in some],
-                lambda places, some=some: self.buy([some[place] for place in places]),  # type: ignore[misc]
-            )
+            found += self.facts_at_once(some)
             self.progress(len(some))
         return found
 
+    def facts_at_once(self, prompts: Sequence[Prompt]) -> list[Fact]:
+        """What the ledger holds of a few prompts; what it lacked is recorded when all is there."""
+        return self.ledger.answers(
+            self.answerer.identity,
+            [self.key(prompt) for prompt in prompts],
+            lambda places: self.buy([prompts[place] for place in places]),
+        )
+
     def buy(self, prompts: Sequence[Prompt]) -> list[Fact]:
         """Answers from the model itself."""
-        return [Fact(answer.text, answer.truth_logp) for answer in self.answerer.answer(prompts)]
+        return [as_fact(answer) for answer in self.answerer.answer(prompts)]
 
     def key(self, prompt: Prompt) -> str:
         """All that goes into a prompt, as one hash."""
@@ -55,11 +60,18 @@ class Asker:
 
     def content(self, item: Item) -> str:
         """The hash of an item's image, question and answer."""
-        if item.id not in self._content:
+        if item not in self._content:
             digest = hashlib.sha256(self.images(item.image).tobytes())
             digest.update(f"{item.question}\x1f{item.answer}".encode())
-            self._content[item.id] = digest.hexdigest()
-        return self._content[item.id]
+            self._content[item] = digest.hexdigest()
+        return self._content[item]
+
+
+def as_fact(answer: Answer) -> Fact:
+    """An answer to keep; one whose log-probability is not a number broke."""
+    if math.isnan(answer.truth_logp):
+        return Fact(None, error=f"the log-probability of the truth is NaN beside {answer.text!r}")
+    return Fact(answer.text, answer.truth_logp)
 
 
 def as_answer(fact: Fact) -> Answer | None:

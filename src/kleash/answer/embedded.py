@@ -1,39 +1,38 @@
-"""The embedded answerer: the network of `network`, its shipped weights, and batches of one fixed size.
+"""The embedded answerer: the network of `network`, its shipped weights, batches of one fixed size.
 
-Prompts are answered 64 at a time; a short batch is filled up with its last prompt. So the arithmetic
-behind an answer is the same whatever else was asked, and answers are the same to the last bit.
+Prompts are answered 64 at a time; a short batch is filled up with its last prompt. So the
+arithmetic behind an answer is the same whatever else was asked, and answers are the same to the
+last bit. What depends on one item only is worked out once and kept: its block, and what its block
+leaves behind as the first of a prompt (28 kB an item, since nothing before it can change it).
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from kleash.answer import Images
-from kleash.answer.fit import Fit
+from kleash.answer.fit import load
 from kleash.answer.network import (
     ANSWER_WORDS,
     ASKED,
     END,
     MAX_BLOCKS,
+    PICTURE_VECTORS,
     TOKEN,
     VOCABULARY,
-    Network,
     answer_tokens,
     question_tokens,
 )
-from kleash.config import build
 from kleash.demos.embeddings import Embeddings, unit_rows
 from kleash.errors import DataError
-from kleash.guard import load_strictly
 from kleash.policy import fingerprint
 from kleash.types import Answer, Item, Prompt
 
@@ -44,118 +43,133 @@ DECODING = "greedy, at most two words"
 
 @contextmanager
 def plain_products() -> Iterator[None]:
-    """Leave oneDNN out: for products this small its set-up takes half as long again."""
-    before = torch.backends.mkldnn.enabled
-    torch.backends.mkldnn.enabled = False
+    """Leave oneDNN out: products this small take a sixth longer with it."""
+    mkldnn: Any = torch.backends.mkldnn
+    before = mkldnn.enabled
+    mkldnn.enabled = False
     try:
         yield
     finally:
-        torch.backends.mkldnn.enabled = before
+        mkldnn.enabled = before
+
+
+class Table:
+    """A row for every item met so far; `make` works out the rows of new ones."""
+
+    def __init__(self, make: Callable[[Sequence[Item]], Tensor]) -> None:
+        self.make = make
+        self.rows = torch.zeros(0)
+        self.place: dict[Item, int] = {}
+
+    def places(self, items: Sequence[Item]) -> Tensor:
+        """Where the items' rows are."""
+        new = [item for item in dict.fromkeys(items) if item not in self.place]
+        if new:
+            self.append(self.make(new))
+            self.place |= {item: place for place, item in enumerate(new, len(self.place))}
+        return torch.tensor([self.place[item] for item in items])
+
+    def append(self, rows: Tensor) -> None:
+        """Add rows; when there is no room for them, twice the room needed is made."""
+        start, end = len(self.place), len(self.place) + len(rows)
+        if end > len(self.rows):
+            room = rows.new_empty(2 * end, *rows.shape[1:])
+            if start:
+                room[:start] = self.rows[:start]
+            self.rows = room
+        self.rows[start:end] = rows
 
 
 class Embedded:
-    """Answers prompts about scenes on one thread, in about half a millisecond each."""
+    """Answers prompts about scenes on one thread, in less than a millisecond each."""
 
     def __init__(self, images: Images, weights: Path = WEIGHTS) -> None:
-        recipe = json.loads(weights.with_suffix(".json").read_text(encoding="utf-8"))
-        self.network = Network(build(Fit, recipe["config"]).size).eval().requires_grad_(False)
-        load_strictly(self.network, load_file(weights), source=str(weights))
+        self.network = load(weights)
         self.images = images
         self.identity = f"{fingerprint(self.network.state_dict())} {DECODING}"
-        self.row: dict[str, int] = {}
-        width = self.network.size.width
-        self.asked = torch.zeros(0, ASKED, width)
-        self.answered = torch.zeros(0, ANSWER_WORDS, width)
-        self.truth = torch.zeros(0, ANSWER_WORDS, dtype=torch.long)
+        self.blocks = Table(self.make_blocks)
+        self.memories = Table(self.make_memories)
 
-    def rows(self, items: Sequence[Item]) -> list[int]:
-        """Where the items lie in the tables; new ones are looked at first."""
-        new = list({item.id: item for item in items if item.id not in self.row}.values())
-        if new:
-            for item in new:
-                self.row[item.id] = len(self.row)
-            words = torch.tensor([known_words(item) for item in new])
-            asked, said = words.split([words.shape[1] - ANSWER_WORDS, ANSWER_WORDS], dim=1)
-            seen = self.see([item.image for item in new])
-            self.asked = torch.cat([self.asked, torch.cat([seen, self.network.word(asked)], 1)])
-            self.answered = torch.cat([self.answered, self.network.word(said)])
-            self.truth = torch.cat([self.truth, said])
-        return [self.row[item.id] for item in items]
+    def make_blocks(self, items: Sequence[Item]) -> Tensor:
+        """The blocks [N, 7, D] of items: picture, question and answer, not yet placed."""
+        words = torch.tensor([known_words(item) for item in items])
+        pictures = torch.from_numpy(np.stack([self.images(item.image) for item in items]))
+        seen = [self.network.see(part)[:wanted] for wanted, (part,) in batches(pictures)]
+        return torch.cat([torch.cat(seen), self.network.word(words)], dim=1)
+
+    def make_memories(self, items: Sequence[Item]) -> Tensor:
+        """What items leave in the memory of all layers as the first of a prompt, [N, L, …]."""
+        places = self.blocks.places(items)
+        made = []
+        for wanted, (part,) in batches(self.blocks.rows[places]):
+            memory = torch.stack(self.network.remember(self.network.place(part[:, None])))
+            made.append(memory.movedim(2, 0)[:wanted])
+        return torch.cat(made)
 
     @torch.inference_mode()
     @plain_products()
-    def see(self, names: Sequence[str]) -> Tensor:
-        """The vectors of pictures, [N, V, D]."""
-        pictures = torch.from_numpy(np.stack([self.images(name) for name in names]))
-        seen = []
-        for part in pictures.split(BATCH):
-            filled = torch.cat([part, part[-1:].expand(BATCH - len(part), -1, -1, -1)])
-            seen.append(self.network.see(filled)[: len(part)])
-        return torch.cat(seen).clone()
-
     def embed(self, items: Sequence[Item]) -> Embeddings:
         """Picture vectors side by side; the words of the question added up."""
-        table = self.asked_table(items)
-        pictures, words = table.split([ASKED - 2, 2], dim=1)
+        places = self.blocks.places(items)
+        blocks = self.blocks.rows[places]
+        pictures, words = blocks[:, :PICTURE_VECTORS], blocks[:, PICTURE_VECTORS:ASKED]
         return Embeddings(unit_rows(pictures.flatten(1).numpy()), unit_rows(words.sum(1).numpy()))
 
-    def asked_table(self, items: Sequence[Item]) -> Tensor:
-        """The items as queries, before they are placed."""
-        rows = self.rows(items)
-        return self.asked[rows]
-
+    @torch.inference_mode()
+    @plain_products()
     def answer(self, prompts: Sequence[Prompt]) -> list[Answer]:
         """An answer for every prompt, in order."""
-        answers: list[Answer | None] = [None] * len(prompts)
         by_shots: dict[int, list[int]] = defaultdict(list)
         for place, prompt in enumerate(prompts):
             by_shots[len(prompt.demonstrations)].append(place)
-        for shots, places in sorted(by_shots.items()):
-            if shots >= MAX_BLOCKS:
-                raise DataError(
-                    f"{shots} shots: the embedded answerer was taught at most {MAX_BLOCKS - 1}"
-                )
-            for place, answer in zip(places, self.same_shots(prompts, places), strict=True):
-                answers[place] = answer
-        return [answer for answer in answers if answer is not None]
+        if max(by_shots, default=0) >= MAX_BLOCKS:
+            raise DataError(
+                f"{max(by_shots)} shots are too many: the embedded answerer was taught at most"
+                f" {MAX_BLOCKS - 1}"
+            )
+        answers: dict[int, Answer] = {}
+        for places in by_shots.values():
+            said = self.answer_same_shots([prompts[place] for place in places])
+            answers.update(zip(places, said, strict=True))
+        return [answers[place] for place in range(len(prompts))]
 
-    def same_shots(self, prompts: Sequence[Prompt], places: Sequence[int]) -> Iterator[Answer]:
-        """Answers to prompts of one length, in batches of one size."""
-        table = torch.tensor(
-            [self.rows([*prompts[p].demonstrations, prompts[p].query]) for p in places]
-        )
-        for part in table.split(BATCH):
-            filled = torch.cat([part, part[-1:].expand(BATCH - len(part), -1)])
-            words, truth_logp = self.read(filled)
-            for said, logp in zip(
-                words[: len(part)].tolist(), truth_logp[: len(part)].tolist(), strict=True
-            ):
+    def answer_same_shots(self, prompts: Sequence[Prompt]) -> Iterator[Answer]:
+        """Answers to prompts of one length."""
+        blocks = self.blocks.places([i for p in prompts for i in (*p.demonstrations, p.query)])
+        firsts = self.memories.places([i for p in prompts for i in p.demonstrations[:1]])
+        tables = [
+            blocks.unflatten(0, (len(prompts), -1)),
+            firsts.long().unflatten(0, (len(prompts), -1)),
+            torch.tensor([answer_tokens(prompt.query.answer) for prompt in prompts]),
+        ]
+        for wanted, parts in batches(*tables):
+            words, truth_logp = self.read(*parts)
+            for said, logp in zip(words[:wanted].tolist(), truth_logp.tolist(), strict=False):
                 kept = said[: said.index(TOKEN[END])] if TOKEN[END] in said else said
                 yield Answer(" ".join(VOCABULARY[word] for word in kept), logp)
 
-    @torch.inference_mode()
-    @plain_products()
-    def read(self, rows_BN: Tensor) -> tuple[Tensor, Tensor]:
-        """The words said greedily [B, 2], and the log-probability of exactly the true ones [B]."""
-        network, shots = self.network, rows_BN.shape[1] - 1
-        shown, query = rows_BN[:, :shots], rows_BN[:, shots]
-        demonstrations = torch.cat([self.asked[shown], self.answered[shown]], dim=2)
-        x = torch.cat(
-            [
-                network.place(demonstrations),
-                network.place(self.asked[query][:, None], first=shots),
-            ],
-            dim=1,
-        )
-        first, seen = network.read(x)
+    def read(self, blocks_BN: Tensor, firsts: Tensor, truth_BW: Tensor) -> tuple[Tensor, Tensor]:
+        """The words said greedily [B, W], and the log-probability of exactly the true ones [B]."""
+        network, shots = self.network, blocks_BN.shape[1] - 1
+        known = firsts.shape[1]
+        blocks = self.blocks.rows[blocks_BN[:, known:]]
+        x = network.place(blocks, first=known)[:, :-ANSWER_WORDS]
+        kept = list(self.memories.rows[firsts[:, 0]].movedim(0, 2)) if known else None
+        first, memory = network.read(x, kept)
+        said, truth = first.argmax(-1), truth_BW[:, 0]
         where = network.slot[ASKED] + network.block[shots]
-        said = first.argmax(-1)
-        truth = self.truth[query]
-        after = network.go_on(torch.stack([said, truth[:, 0]], dim=1), where, seen)
-        second = after[:, 0].argmax(-1)
-        given_truth = after[:, 1].log_softmax(-1)
-        logp = first.log_softmax(-1).gather(1, truth[:, :1]) + given_truth.gather(1, truth[:, 1:])
-        return torch.stack([said, second], dim=1), logp[:, 0].double()
+        after = network.go_on(torch.stack([said, truth], dim=1), where, memory)
+        logp = first.log_softmax(-1).gather(1, truth[:, None])
+        logp = logp + after[:, 1].log_softmax(-1).gather(1, truth_BW[:, 1:])
+        return torch.stack([said, after[:, 0].argmax(-1)], dim=1), logp[:, 0].double()
+
+
+def batches(*tables: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
+    """Rows of the tables, always 64 at a time, and how many of them are wanted."""
+    for parts in zip(*(table.split(BATCH) for table in tables), strict=True):
+        wanted = len(parts[0])
+        filling = [part[-1:].expand(BATCH - wanted, *part.shape[1:]) for part in parts]
+        yield wanted, [torch.cat(both) for both in zip(parts, filling, strict=True)]
 
 
 def known_words(item: Item) -> list[int]:

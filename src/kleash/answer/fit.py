@@ -1,199 +1,54 @@
 """Trains the embedded answerer on endless made-up episodes: minutes on a GPU, a night on a CPU.
 
-An episode has its own villagers: what each word and each frame means is drawn afresh, so that nothing
-but the blocks before can tell. Every block is a query to those before it and a demonstration to those
-after it, so one pass teaches all numbers of shots at once. Plain questions are answered in the manner
-of some earlier block: the network learns to imitate, as language models do.
-
-Not here: the data set's own words and frames. The network never sees them.
+First it learns to see, then, with its eyes fixed, to read. The episodes are in `episodes`, the
+network is in `network`; who answers with it is in `embedded`.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
-import numpy as np
 import torch
+from pydantic import Field
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional as F
 
-from kleash.answer.network import (
-    ASKED,
-    BLOCK,
-    END,
-    MAX_BLOCKS,
-    PICTURE_VECTORS,
-    TOKEN,
-    Network,
-    Size,
-)
-from kleash.config import Config
-from kleash.data.scenes import (
-    ATTRIBUTES,
-    FRAMES,
-    LANGUAGES,
-    NO_FRAME,
-    PLACES,
-    STRANGE,
-    VALUES,
-    VILLAGES,
-    WORDS,
-    draw,
-    draw_looks,
-)
-from kleash.seeds import generator, torch_generator
+from kleash.answer.episodes import Bank, EpisodeMaker, Episodes, make_bank
+from kleash.answer.network import ASKED, BLOCK, PICTURE_VECTORS, Network, Size
+from kleash.config import Config, build
+from kleash.data.scenes import ATTRIBUTES, FRAMES, PLACES, VALUES, VILLAGES
+from kleash.errors import CheckpointError
+from kleash.guard import load_strictly
+from kleash.policy import fingerprint
+from kleash.runs import read_json, write_json
+from kleash.seeds import torch_generator
 
 
 class Fit(Config):
-    """How the answerer is trained."""
+    """How the answerer is trained; as it stands, how the shipped one was."""
 
     size: Size = Size()
     """How large the network is."""
-    seed: int = 0
+    seed: int = 1
     """Names every draw."""
-    seeing_steps: int = 2_000
+    seeing_steps: int = Field(2_000, ge=1)
     """Updates on pictures alone, four pictures for each episode of a batch."""
-    steps: int = 80_000
+    steps: int = Field(31_000, ge=1)
     """Updates on episodes."""
-    batch: int = 512
+    batch: int = Field(512, ge=1)
     """Episodes in an update."""
-    lr: float = 6e-4
+    lr: float = Field(1e-3, gt=0)
     """Highest learning rate of either stage."""
-    weight_decay: float = 0.01
+    weight_decay: float = Field(0.01, ge=0)
     """AdamW's."""
-    pictures: int = 2_000
+    pictures: int = Field(1_200, ge=1)
     """Pictures kept for each village and frame."""
-
-
-@dataclass(frozen=True)
-class Bank:
-    """Pictures by village and frame, and the value of every attribute at every place."""
-
-    pictures: Tensor
-    present: Tensor
-    values: Tensor
-
-    @property
-    def each(self) -> int:
-        """How many pictures there are for each village and frame."""
-        return len(self.pictures) // (VILLAGES * (FRAMES + 1))
-
-
-def make_bank(each: int, seed: int, device: str) -> Bank:
-    """Pictures that share nothing with the data set but the way they are drawn."""
-    kinds = np.arange(VILLAGES * (FRAMES + 1)).repeat(each)
-    pictures, present, values = [], [], []
-    for part in np.array_split(kinds, max(1, len(kinds) // 20_000)):
-        rng = generator("fit", "bank", seed, len(pictures))
-        looks = draw_looks(rng, part // (FRAMES + 1), part % (FRAMES + 1))
-        pictures.append(torch.from_numpy(draw(looks)))
-        present.append(torch.from_numpy(looks.present_NQ))
-        values.append(
-            torch.from_numpy(np.stack([looks.value_NQ(name) for name in ATTRIBUTES], axis=2))
-        )
-    return Bank(*(torch.cat(rows).to(device) for rows in (pictures, present, values)))
-
-
-@dataclass(frozen=True)
-class Episodes:
-    """Blocks [B, N]: a picture, two words of question, two words of answer; and whether both were told."""
-
-    picture: Tensor
-    question: Tensor
-    answer: Tensor
-    plain: Tensor
-    word_told: Tensor
-    manner_told: Tensor
-
-
-class EpisodeMaker:
-    """Draws episodes on a device."""
-
-    def __init__(self, bank: Bank, device: str, seed: int) -> None:
-        self.bank = bank
-        self.device = device
-        self.rng = torch_generator("fit", "episodes", seed, device=device)
-        first = np.cumsum([0, *(len(values) for values in ATTRIBUTES.values())])[:-1]
-        self.first_value = torch.tensor(first, device=device)
-        self.handful = torch.tensor([1, 2, 3, 4, 8], device=device)
-        self.plain_word = torch.tensor([TOKEN[name] for name in ATTRIBUTES], device=device)
-        self.said = torch.tensor(
-            [
-                [
-                    [TOKEN[value], TOKEN[END]],
-                    [TOKEN[strange], TOKEN[END]],
-                    [TOKEN["mo"], TOKEN[value]],
-                    [TOKEN[strange], TOKEN["ti"]],
-                ]
-                for value, strange in zip(VALUES, STRANGE, strict=True)
-            ],
-            device=device,
-        )
-
-    def pick(self, high: int, *shape: int) -> Tensor:
-        """Whole numbers below `high`."""
-        return torch.randint(0, high, shape, generator=self.rng, device=self.device)
-
-    def chance(self, *shape: int) -> Tensor:
-        """Numbers between 0 and 1."""
-        return torch.rand(shape, generator=self.rng, device=self.device)
-
-    def few(self, high: int, batch: int, blocks: int) -> Tensor:
-        """Draws [B, N] below `high`, in each episode from a handful of its own, large or small."""
-        handful = self.chance(batch, high).argsort(dim=1)
-        many = self.handful[self.pick(len(self.handful), batch)]
-        which = (self.chance(batch, blocks) * many.clamp(max=high)[:, None]).long()
-        return handful.gather(1, which)
-
-    def make(self, batch: int, blocks: int = MAX_BLOCKS) -> Episodes:
-        """`batch` episodes of `blocks` blocks."""
-        village = self.few(VILLAGES, batch, blocks)
-        word = self.few(len(WORDS), batch, blocks)
-        frame = self.few(FRAMES, batch, blocks)
-        plain = self.chance(batch, blocks) < 0.12
-        meaning = self.pick(len(ATTRIBUTES), batch, VILLAGES * len(WORDS))
-        manner = self.pick(LANGUAGES, batch, VILLAGES * FRAMES)
-        word_key, manner_key = village * len(WORDS) + word, village * FRAMES + frame
-        attribute = meaning.gather(1, word_key)
-        attribute = torch.where(plain, self.pick(len(ATTRIBUTES), batch, blocks), attribute)
-        language = self.imitate(manner.gather(1, manner_key), plain)
-        frame = torch.where(plain, NO_FRAME, frame)
-
-        kind = village * (FRAMES + 1) + frame
-        picture = kind * self.bank.each + self.pick(self.bank.each, batch, blocks)
-        chance = self.chance(batch, blocks, len(PLACES)) * self.bank.present[picture]
-        place = chance.argmax(-1)
-        value = self.bank.values[picture, place, attribute] + self.first_value[attribute]
-        asked = torch.where(plain, self.plain_word[attribute], TOKEN[WORDS[0]] + word)
-        return Episodes(
-            picture=picture,
-            question=torch.stack([asked, TOKEN[PLACES[0]] + place], dim=-1),
-            answer=self.said[value, language],
-            plain=plain,
-            word_told=told(word_key, plain),
-            manner_told=told(manner_key, plain),
-        )
-
-    def imitate(self, language: Tensor, plain: Tensor) -> Tensor:
-        """A plain block speaks as some earlier block did; the first one plainly."""
-        chance = self.chance(*language.shape)
-        spoken = [torch.where(plain[:, 0], 0, language[:, 0])]
-        for block in range(1, language.shape[1]):
-            which = (chance[:, block, None] * block).long()
-            earlier = torch.stack(spoken, dim=1).gather(1, which)[:, 0]
-            spoken.append(torch.where(plain[:, block], earlier, language[:, block]))
-        return torch.stack(spoken, dim=1)
-
-
-def told(key: Tensor, plain: Tensor) -> Tensor:
-    """Whether an earlier block, not plain, has the same key."""
-    blocks = key.shape[1]
-    same = (key[:, :, None] == key[:, None, :]) & ~plain[:, None, :]
-    before = torch.ones(blocks, blocks, dtype=torch.bool, device=key.device).tril(-1)
-    return (same & before).any(-1)
 
 
 def logits_of(network: Network, seen: Tensor, episodes: Episodes) -> Tensor:
@@ -202,7 +57,7 @@ def logits_of(network: Network, seen: Tensor, episodes: Episodes) -> Tensor:
     words = torch.cat([episodes.question, episodes.answer], dim=-1)
     pictures = seen.unflatten(0, (batch, blocks))
     x = network.place(torch.cat([pictures, network.word(words).to(seen.dtype)], dim=2))
-    logits = network(x).unflatten(1, (blocks, BLOCK))
+    logits: Tensor = network(x).unflatten(1, (blocks, BLOCK))
     return logits[:, :, ASKED - 1 : ASKED + 1]
 
 
@@ -233,8 +88,11 @@ def accuracies(
 
 
 class Stepper:
-    """One update after the other. On a GPU an update is one recorded graph, played again and again:
-    launching its kernels one by one takes ten times as long."""
+    """One update after the other.
+
+    On a GPU an update is one recorded graph, played again and again: launching its kernels one by
+    one takes ten times as long.
+    """
 
     def __init__(
         self,
@@ -262,7 +120,7 @@ class Stepper:
         with torch.autocast("cuda", torch.bfloat16, enabled=self.on_gpu, cache_enabled=False):
             loss = self.loss()
         self.optimiser.zero_grad(set_to_none=False)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
         self.optimiser.step()
         self.last.copy_(loss.detach())
@@ -400,3 +258,37 @@ def fit(
 
     stepper.run(config.steps, config.lr, hear)
     return network.cpu()
+
+
+def save(network: Network, config: Fit, scores: Mapping[str, float], path: Path) -> None:
+    """Write the weights to `path`, and beside them as JSON how they were made and how they scored.
+
+    Each file appears whole or not at all; the second names the first by hash, so that a kill
+    between the two cannot pair weights with another's scores unnoticed.
+    """
+    tensors = {name: tensor.detach().cpu() for name, tensor in network.state_dict().items()}
+    passing = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    save_file(tensors, passing)
+    passing.chmod(0o644)  # safetensors lets nobody else read it
+    passing.replace(path)
+    write_json(
+        path.with_suffix(".json"),
+        {"config": config.model_dump(), "scores": dict(scores), "weights": fingerprint(tensors)},
+    )
+
+
+def load(path: Path) -> Network:
+    """The network that `save` wrote, with proof that these are its weights."""
+    recipe = read_json(path.with_suffix(".json"))
+    network = Network(build(Fit, recipe["config"]).size)
+    try:
+        tensors = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"cannot read {path}: {error}") from None
+    load_strictly(network, tensors, source=str(path))
+    if fingerprint(tensors) != recipe["weights"]:
+        raise CheckpointError(
+            f"{path} does not hold the weights that {path.with_suffix('.json').name} describes:"
+            " copy both files of one answerer, or train it again"
+        )
+    return network.eval().requires_grad_(False)

@@ -1,14 +1,20 @@
 """The embedded answerer's network: patches and words in, words out. About a million parameters.
 
-A picture becomes three vectors, once. A prompt is a row of blocks, one for each demonstration and one
-for the query: three picture vectors, two words of the question, and two words of the answer (the
-second is `<end>` after an answer of one word). So every prompt with s shots has the same length, and
-nothing is ever padded or masked beyond "look back only".
+A picture becomes three vectors, once. A prompt is a row of blocks, one for each demonstration and
+one for the query: three picture vectors, two words of the question, and two words of the answer
+(the second is `<end>` after an answer of one word). So every prompt with s shots has the same
+length, and nothing is ever padded or masked beyond "look back only".
 
-Shapes: B batch, S positions, D width, P patches, V picture vectors, H heads.
+A *memory* is what positions leave for later ones: their keys and values in a layer,
+[2, B, H, S, d].
+
+Shapes: B batch, S positions, W of them that look, D width, V picture vectors, H heads of width d.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -57,52 +63,65 @@ class Layer(nn.Module):
         self.rise = nn.Linear(size.width, size.hidden)
         self.fall = nn.Linear(size.hidden, size.width)
 
-    def split(self, x_BSD: Tensor) -> Tensor:
-        """[B, S, D] as heads, [B, H, S, D/H]."""
-        return x_BSD.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+    def project(self, x_BSD: Tensor, first: int, end: int) -> Tensor:
+        """Of queries, keys and values those from `first` up to `end`: [1 to 3, B, H, S, d]."""
+        width = x_BSD.shape[-1]
+        rows = slice(first * width, end * width)
+        made = F.linear(self.before_attention(x_BSD), self.qkv.weight[rows], self.qkv.bias[rows])
+        parts: Tensor = made.unflatten(-1, (end - first, self.heads, -1))
+        return parts.permute(2, 0, 3, 1, 4)
 
-    def project(self, x_BSD: Tensor, first: int = 0) -> tuple[Tensor, ...]:
-        """Queries (unless `first` is 1), keys and values of the positions."""
-        start = first * x_BSD.shape[-1]
-        made = F.linear(
-            self.before_attention(x_BSD), self.qkv.weight[start:], self.qkv.bias[start:]
-        )
-        return tuple(self.split(part) for part in made.chunk(3 - first, dim=-1))
+    def think(
+        self,
+        x_BSD: Tensor,
+        query: Tensor,
+        memory: Tensor,
+        *,
+        visible: Tensor | None = None,
+        causal: bool = False,
+    ) -> Tensor:
+        """Take up what is found among keys and values, then the perceptron."""
+        key, value = memory
+        found = F.scaled_dot_product_attention(query, key, value, visible, is_causal=causal)
+        x_BSD = x_BSD + self.mix(found.transpose(1, 2).flatten(2))
+        thought: Tensor = self.fall(F.gelu(self.rise(self.before_hidden(x_BSD))))
+        return x_BSD + thought
 
-    def think(self, x_BSD: Tensor, seen_BHSd: Tensor) -> Tensor:
-        """Take up what was seen, then the perceptron."""
-        x_BSD = x_BSD + self.mix(seen_BHSd.transpose(1, 2).flatten(2))
-        return x_BSD + self.fall(F.gelu(self.rise(self.before_hidden(x_BSD))))
+    def forward(
+        self,
+        x_BSD: Tensor,
+        memory: Tensor | None = None,
+        *,
+        visible: Tensor | None = None,
+        causal: bool = False,
+    ) -> tuple[Tensor, Tensor]:
+        """Positions look at those in memory and at each other; a longer memory comes along."""
+        made = self.project(x_BSD, 0, 3)
+        memory = longer(memory, made[1:])
+        return self.think(x_BSD, made[0], memory, visible=visible, causal=causal), memory
 
-    def forward(self, x_BSD: Tensor, *, causal: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Every position looks at every one, or back only; keys and values come along."""
-        query, key, value = self.project(x_BSD)
-        seen = F.scaled_dot_product_attention(query, key, value, is_causal=causal)
-        return self.think(x_BSD, seen), key, value
+    def look(
+        self, x_BWD: Tensor, others_BSD: Tensor, memory: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Positions look at others only; a longer memory comes along."""
+        memory = longer(memory, self.project(others_BSD, 1, 3))
+        return self.think(x_BWD, self.project(x_BWD, 0, 1)[0], memory), memory
 
-    def look(self, x_BWD: Tensor, others_BSD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Some positions look at others; keys and values of the others come along."""
-        key, value = self.project(others_BSD, first=1)
-        width = x_BWD.shape[-1]
-        asked = F.linear(
-            self.before_attention(x_BWD), self.qkv.weight[:width], self.qkv.bias[:width]
-        )
-        seen = F.scaled_dot_product_attention(self.split(asked), key, value)
-        return self.think(x_BWD, seen), key, value
 
-    def look_back(self, x_BWD: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """New positions look at kept keys and values and at themselves, but not at each other."""
-        query, own_key, own_value = self.project(x_BWD)
-        new, kept = x_BWD.shape[1], key.shape[2]
-        visible = torch.ones(new, kept + new, dtype=torch.bool, device=x_BWD.device)
-        visible[:, kept:] = torch.eye(new, dtype=torch.bool, device=x_BWD.device)
-        seen = F.scaled_dot_product_attention(
-            query,
-            torch.cat([key, own_key], 2),
-            torch.cat([value, own_value], 2),
-            attn_mask=visible,
-        )
-        return self.think(x_BWD, seen)
+def longer(memory: Tensor | None, new: Tensor) -> Tensor:
+    """A memory with that of new positions after it."""
+    return new if memory is None else torch.cat([memory, new], dim=3)
+
+
+def look_back(new: int, before: int) -> Tensor:
+    """The mask [new, before + new] of positions that see all before them and themselves."""
+    return torch.full((new, before + new), -math.inf).triu(before + 1)
+
+
+def look_past_each_other(new: int, before: int) -> Tensor:
+    """The mask of positions that stand for one another: each sees all before, and itself."""
+    apart = torch.full((new, new), -math.inf).fill_diagonal_(0.0)
+    return torch.cat([torch.zeros(new, before), apart], dim=1)
 
 
 class Network(nn.Module):
@@ -124,6 +143,11 @@ class Network(nn.Module):
         self.layers = nn.ModuleList(Layer(size) for _ in range(size.layers))
         self.last_norm = nn.LayerNorm(size.width)
         self.head = nn.Linear(size.width, len(VOCABULARY))
+
+    @property
+    def reading_layers(self) -> list[Layer]:
+        """The layers that read the prompt."""
+        return [layer for layer in self.layers if isinstance(layer, Layer)]
 
     def draw_weights(self, generator: torch.Generator) -> None:
         """Fresh weights, all from the generator."""
@@ -153,8 +177,8 @@ class Network(nn.Module):
         patches = pixels.unfold(1, side, side).unfold(2, side, side).flatten(1, 2).flatten(2)
         x = self.patch(patches) + self.patch_place
         for layer in self.picture_layers:
-            x, _, _ = layer(x, causal=False)
-        vectors, _, _ = self.gather.look(self.glance.expand(len(x), -1, -1), x)
+            x, _ = layer(x)
+        vectors, _ = self.gather.look(self.glance.expand(len(x), -1, -1), x)
         normed: Tensor = self.picture_norm(vectors)
         return normed
 
@@ -167,29 +191,42 @@ class Network(nn.Module):
     def forward(self, x_BSD: Tensor) -> Tensor:
         """The logits of the next word after every position (training)."""
         for layer in self.layers:
-            x_BSD, _, _ = layer(x_BSD, causal=True)
+            x_BSD, _ = layer(x_BSD, causal=True)
         logits: Tensor = self.head(self.last_norm(x_BSD))
         return logits
 
-    def read(self, x_BSD: Tensor) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-        """The logits after the last position, and what later words may look at.
+    def remember(self, x_BSD: Tensor) -> list[Tensor]:
+        """The memory that the first positions of a prompt leave in each layer."""
+        *layers, last = self.reading_layers
+        memory = []
+        for layer in layers:
+            x_BSD, own = layer(x_BSD, causal=True)
+            memory.append(own)
+        return [*memory, last.project(x_BSD, 1, 3)]
+
+    def read(
+        self, x_BSD: Tensor, memory: Sequence[Tensor] | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
+        """The logits after the last position, and the memory of each layer with all positions.
 
         In the last layer only the last position thinks: nobody looks at the others.
         """
-        *layers, last = (layer for layer in self.layers if isinstance(layer, Layer))
-        seen = []
-        for layer in layers:
-            x_BSD, key, value = layer(x_BSD, causal=True)
-            seen.append((key, value))
-        x_B1D, key, value = last.look(x_BSD[:, -1:], x_BSD)
-        return self.head(self.last_norm(x_B1D[:, 0])), [*seen, (key, value)]
+        *layers, last = self.reading_layers
+        earlier: Sequence[Tensor | None] = memory or [None] * len(self.layers)
+        visible = look_back(x_BSD.shape[1], memory[0].shape[3]) if memory else None
+        grown = []
+        for layer, before in zip(layers, earlier[:-1], strict=True):
+            x_BSD, after = layer(x_BSD, before, visible=visible, causal=not memory)
+            grown.append(after)
+        x_B1D, after = last.look(x_BSD[:, -1:], x_BSD, earlier[-1])
+        return self.head(self.last_norm(x_B1D[:, 0])), [*grown, after]
 
-    def go_on(self, words_BW: Tensor, where: Tensor, seen: list[tuple[Tensor, Tensor]]) -> Tensor:
+    def go_on(self, words_BW: Tensor, where: Tensor, memory: Sequence[Tensor]) -> Tensor:
         """The logits [B, W, words] after one more word, for W ways to go on."""
         x = self.word(words_BW) + where
-        for layer, (key, value) in zip(self.layers, seen, strict=True):
-            assert isinstance(layer, Layer)
-            x = layer.look_back(x, key, value)
+        visible = look_past_each_other(x.shape[1], memory[0].shape[3])
+        for layer, before in zip(self.reading_layers, memory, strict=True):
+            x, _ = layer(x, before, visible=visible)
         logits: Tensor = self.head(self.last_norm(x))
         return logits
 

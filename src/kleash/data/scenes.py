@@ -1,18 +1,18 @@
-"""Scenes: the embedded data set, made by a seed. Small pictures, made-up words, demonstrations that matter.
+"""Scenes: the embedded data set, made by a seed. Small pictures, made-up words, hidden meanings.
 
 A picture shows two to four objects, each with a colour, a shape, a pattern and a size, one in each
-quarter. Its ground tells the *village* it comes from, its frame tells the speaker's *manner*. A
-question is a made-up word and a place: "dax northwest?". In each village a word stands for one of the
-four attributes, and each frame for one of four ways to say an answer. Both are drawn by the seed, so
+quarter. Its ground tells the *village* it comes from, its frame the speaker's *manner*. A question
+is a made-up word and a place: "dax northwest?". In each village a word stands for one of the four
+attributes, and each frame for one of four ways to say an answer. Both are drawn by the seed, so
 nobody knows them: a demonstration from the same village with the same word shows the one, one from
-the same village with the same frame shows the other. No demonstration has both: words and frames are
-two-coloured like a chessboard, demonstrations stand on the black squares and queries on the white.
+the same village with the same frame shows the other. No demonstration has both: words and frames
+are two-coloured like a chessboard, demonstrations stand on black squares and queries on white.
 
 *Plain* queries (one in eight) use a known word and no frame, and their answer is plain too. An
-answerer that imitates the manner of its demonstrations does worse on them with each one it is shown.
+answerer that imitates the manner of its demonstrations does worse on them the more it is shown.
 
-Not here: who answers, and how pools are made. Drawing pictures is integer arithmetic on small tables,
-so the bytes are the same everywhere.
+Not here: who answers, and how pools are made. Drawing pictures is integer arithmetic on small
+tables, so the bytes are the same everywhere.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kleash.data import majority
+from kleash.errors import ConfigError
 from kleash.seeds import generator
 from kleash.types import Item
 
@@ -82,7 +83,7 @@ def say(value: str, language: int) -> str:
 
 @dataclass(frozen=True)
 class Looks:
-    """What pictures show, as numbers: one row a picture, one column a place (Q) where there are four."""
+    """What pictures show, as numbers: a row for each picture (N), a column for each place (Q)."""
 
     village: NDArray[np.int64]
     frame: NDArray[np.int64]
@@ -105,10 +106,6 @@ class Looks:
             "size": self.size_NQ,
         }
         return columns[attribute]
-
-    def rows(self, wanted: Any) -> Looks:
-        """Some of the pictures."""
-        return Looks(*(getattr(self, name)[wanted] for name in self.__dataclass_fields__))
 
 
 def draw_looks(
@@ -304,6 +301,9 @@ class Scenes:
 
     def queries(self, split: str) -> Sequence[Item]:
         """The items of `train`, `validation` or `test`."""
+        splits = [part for part in self.counts if part != "demonstrations"]
+        if split not in splits:
+            raise ConfigError(f"no split {split!r} in scenes: there is {', '.join(splits)}")
         return self._made[0][split]
 
     def image(self, name: str) -> NDArray[np.uint8]:
@@ -321,25 +321,19 @@ class Scenes:
         return digest.hexdigest()
 
     def planted(self, query: Item, pool: Sequence[Item], shots: int) -> tuple[int, ...]:
-        """The pointer the generator knows to be best: manner and word first told, then more of both.
+        """The pointer the generator knows to be best: a word helper, a manner helper, then more.
 
-        Redundant helpers come last but before strangers; the most telling stand next to the query.
+        Redundant helpers come before strangers; the first two stand next to the query.
         """
         shows_word = [i for i, item in enumerate(pool) if self._same(query, item, "word")]
         shows_manner = [i for i, item in enumerate(pool) if self._shows_manner(query, item)]
-        ranked: list[int] = []
-        for turn in range(len(pool)):
-            for helpers in (shows_word, shows_manner):
-                if turn < len(helpers) and helpers[turn] not in ranked:
-                    ranked.append(helpers[turn])
-        ranked += [i for i in range(len(pool)) if i not in set(ranked)]
-        return tuple(reversed(ranked[:shots]))
+        in_turn = (i for pair in zip_longest(shows_word, shows_manner) for i in pair)
+        ranked = dict.fromkeys(i for i in in_turn if i is not None)
+        ranked |= dict.fromkeys(range(len(pool)))
+        return tuple(reversed(list(ranked)[:shots]))
 
     def _same(self, query: Item, item: Item, fact: str) -> bool:
-        return (
-            query.facts["village"] == item.facts["village"]
-            and query.facts[fact] == item.facts[fact]
-        )
+        return all(query.facts[name] == item.facts[name] for name in ("village", fact))
 
     def _shows_manner(self, query: Item, item: Item) -> bool:
         if query.facts["kind"] == "plain":

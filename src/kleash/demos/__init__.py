@@ -1,1 +1,1 @@
-"""What is particular to demonstrations: pools, prompts, proposals, rewards, scores, selector blocks."""
+"""What is particular to demonstrations: pools, proposals, rewards, scores, selector blocks."""

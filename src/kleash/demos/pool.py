@@ -7,6 +7,7 @@ which a run remembers how, so that a guard can compare.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -51,6 +52,7 @@ def make_pools(
             f"a pool of {pooling.size} needs more than {len(demonstrations)} demonstrations:"
             " make pool.size smaller"
         )
+    drawn = min(2 * pooling.size, len(demonstrations))
     share = {"mixed": pooling.size // 3, "random": 0}.get(pooling.kind, pooling.size)
     kinds = {"mixed": ("text", "image"), "random": ()}.get(pooling.kind, (pooling.kind,))
     near = {
@@ -61,16 +63,19 @@ def make_pools(
     for place, query in enumerate(queries):
         rng = generator("pool", seed, query.id)
         chosen: dict[int, None] = {}
-        for kind in kinds:
-            fresh = (r for r in near[kind][place].tolist() if r not in chosen)
-            other = (r for r in fresh if demonstrations[r].image != query.image)
-            for _, row in zip(range(share), other, strict=False):
-                chosen[row] = None
-        strangers = rng.choice(len(demonstrations), 2 * pooling.size, replace=False)
-        for row in strangers.tolist():
-            if len(chosen) == pooling.size:
-                break
-            if demonstrations[row].image != query.image:
-                chosen[row] = None
+        strangers = rng.choice(len(demonstrations), drawn, replace=False)
+        sources = [(near[kind][place], share) for kind in kinds] + [(strangers, pooling.size)]
+        for rows, most in sources:
+            fresh = (
+                row
+                for row in rows.tolist()
+                if row not in chosen and demonstrations[row].image != query.image
+            )
+            chosen |= dict.fromkeys(islice(fresh, min(most, pooling.size - len(chosen))))
+        if len(chosen) < pooling.size:
+            raise DataError(
+                f"a pool of {pooling.size} for {query.id}: only {len(chosen)} demonstrations were"
+                " found that show another image; make pool.size smaller"
+            )
         pools[place] = rng.permutation(list(chosen))
     return pools

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from kleash.config import Config
-from kleash.demos.embeddings import Embeddings, nearest
+from kleash.demos.embeddings import SIMILARITIES, Embeddings, nearest
 from kleash.seeds import generator
 from kleash.types import Answer, Item, Prompt
 
@@ -30,9 +30,9 @@ class Proposing(Config):
     """Pointers drawn at random from the pool."""
     retrieval: int = Field(4, ge=0)
     """Pointers of similar demonstrations, by rank."""
-    beams: int = Field(4, ge=0)
-    """Pointers found by beam search on information gain: the only ones that cost answers to find."""
-    width: int = Field(12, ge=1)
+    beams: int = Field(2, ge=0)
+    """Pointers found by beam search on information gain; only these cost answers to find."""
+    width: int = Field(8, ge=1)
     """Candidates tried at each step of the beam search."""
 
 
@@ -80,10 +80,9 @@ class Pooled:
 
 def similar(pooled: Pooled, query: int, kind: str, count: int) -> Pointer:
     """The places of the most similar candidates, the most similar one next to the query."""
-    rows = pooled.pools[query]
     near = nearest(
-        pooled.query_rows.part(kind)[query : query + 1],
-        pooled.demonstration_rows.rows(rows).part(kind),
+        pooled.query_rows.rows(np.array([query])).part(kind),
+        pooled.demonstration_rows.rows(pooled.pools[query]).part(kind),
         count,
     )[0]
     return tuple(int(place) for place in near[::-1])
@@ -102,10 +101,9 @@ def propose(
         for pointer in beams[query] if beams else ():
             found.setdefault(pointer, "beam")
         for rank in range(proposing.retrieval):
-            kind = ("text", "image", "both")[rank % 3]
-            depth = rank // 3
-            near = similar(pooled, query, kind, shots + depth)
-            found.setdefault(near[len(near) - shots - depth : len(near) - depth], "retrieval")
+            skipped, kind = divmod(rank, len(SIMILARITIES))
+            near = similar(pooled, query, SIMILARITIES[kind], shots + skipped)
+            found.setdefault(near[:shots], "retrieval")
         for _ in range(proposing.random):
             pointer = tuple(int(p) for p in rng.choice(size, shots, replace=False))
             found.setdefault(pointer, "random")
