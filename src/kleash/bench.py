@@ -265,3 +265,39 @@ def selector_bench(*, queries: int = 64, plain_queries: int = 4, rounds: int = 7
             found[f"{name}_ratio_range"] = (min(ratios), max(ratios))
             found[f"{name}_product_share"] = product_share(ways[name][0])
         return found
+
+
+def answerer_bench(*, prompts: int = 640, rounds: int = 5) -> dict[str, Any]:
+    """Milliseconds of one core per answer of the embedded answerer, at 1 to 4 shots."""
+    from kleash.answer.embedded import Embedded
+    from kleash.data.scenes import Scenes
+    from kleash.types import Prompt
+
+    scenes = Scenes()
+    shown, asked = scenes.demonstrations, scenes.queries("test")
+    answerer = Embedded(scenes.image)
+    found: dict[str, Any] = {}
+    with one_thread():
+        for shots in (1, 2, 3, 4):
+            batch = [
+                Prompt(
+                    tuple(shown[(7 * i + 13 * k) % len(shown)] for k in range(shots)),
+                    asked[i % len(asked)],
+                )
+                for i in range(prompts)
+            ]
+            answerer.answer(batch)  # its pictures are looked at once
+            times = []
+            for _ in range(rounds):
+                began = time.process_time()
+                answerer.answer(batch)
+                times.append(1e3 * (time.process_time() - began) / prompts)
+            found[f"ms per answer, {shots} shots"] = statistics.median(times)
+    found["ms per answer, mean"] = statistics.fmean(found.values())
+    return found
+
+
+BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
+    "selector": selector_bench,
+    "answerer": answerer_bench,
+}

@@ -11,6 +11,7 @@ import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -39,7 +40,7 @@ class Config(BaseModel):
 
     def but(self, **changes: Any) -> Self:
         """The same config with some fields changed, checked again."""
-        return type(self).model_validate(self.model_dump(by_alias=True) | changes)
+        return build(type(self), self.model_dump(by_alias=True) | changes)
 
 
 ConfigT = TypeVar("ConfigT", bound=Config)
@@ -113,6 +114,8 @@ def parse_overrides(pairs: Sequence[str]) -> dict[str, Any]:
             spot = spot.setdefault(parent, {})
             if not isinstance(spot, dict):
                 raise ConfigError(f"{name!r}: {parent!r} was given a value before")
+        if isinstance(spot.get(last), dict):
+            raise ConfigError(f"{name!r} was given as {name}.{next(iter(spot[last]))} before")
         spot[last] = parse_value(text.strip())
     return nested
 
@@ -156,7 +159,7 @@ def field_sentences(kind: type[Config]) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
     body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
     found = {}
-    for field, below in zip(body, body[1:], strict=False):
+    for field, below in pairwise(body):
         if (
             isinstance(field, ast.AnnAssign)
             and isinstance(field.target, ast.Name)

@@ -1,0 +1,234 @@
+"""Measures checkpoints and baselines: a score for every item, with what was behind it.
+
+Weights are loaded strictly and their hash is compared with what was trained. Pools are made by the
+code that made them for training. What is there already is not measured again, and the bytes of the
+file do not depend on how often measuring was interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from kleash import guard
+from kleash.baselines import BASELINES, best_greedy
+from kleash.demos.propose import Pointer
+from kleash.demos.score import vqa_accuracy
+from kleash.errors import ConfigError
+from kleash.policy import fingerprint
+from kleash.rollout import World, fresh_selector
+from kleash.runs import Run, ScoreKey
+from kleash.seeds import generator
+from kleash.selector import STOP, Selector
+from kleash.stats import mean_interval, paired_difference, sign_flip
+
+AT_ONCE = 256  # items measured between two writes
+GREEDY_ITEMS = 100
+BASELINE = "baseline:"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to measure: checkpoints or baselines, numbers of shots, so many items of a split."""
+
+    checkpoints: Sequence[str]
+    shots: Sequence[int]
+    split: str
+    items: int
+
+
+def resolve_checkpoints(run: Run, asked: str) -> list[str]:
+    """`all`, `last`, or names with commas between them, as checkpoints that exist."""
+    have = run.checkpoints()
+    if not have:
+        raise ConfigError(f"{run.path} has no checkpoint yet: train it first")
+    if asked == "all":
+        return have
+    if asked == "last":
+        return have[-1:]
+    names = [name.strip() for name in asked.split(",")]
+    for name in names:
+        run.state(name)
+    return names
+
+
+def baseline_names(*, greedy: bool) -> list[str]:
+    """The baselines as they are called among the scores."""
+    return [BASELINE + name for name in (*BASELINES, *(["best-greedy"] if greedy else []))]
+
+
+def evaluate(
+    run: Run,
+    world: World,
+    wanted: Wanted,
+    progress: Callable[[int], None] = lambda count: None,
+) -> None:
+    """Add to `scores.jsonl` whatever is wanted and not there."""
+    items = world.pooled(wanted.split).queries
+    if wanted.items > len(items):
+        raise ConfigError(
+            f"{wanted.items} items of {wanted.split!r} were asked for, there are {len(items)}"
+        )
+    with run.lock():
+        for checkpoint in wanted.checkpoints:
+            for shots in wanted.shots:
+                count = wanted.items
+                if checkpoint == BASELINE + "best-greedy":
+                    count = min(count, GREEDY_ITEMS)
+                keys = [ScoreKey(checkpoint, shots, wanted.split, i.id) for i in items[:count]]
+                missing = set(run.missing_scores(keys))
+                todo = [place for place, key in enumerate(keys) if key in missing]
+                if todo:
+                    for lines in cell(run, world, keys[0], todo):
+                        run.add_scores(lines)
+                        progress(len(lines))
+
+
+def cell(
+    run: Run, world: World, key: ScoreKey, places: Sequence[int]
+) -> Iterator[list[dict[str, Any]]]:
+    """The lines of one checkpoint at one number of shots, some at a time."""
+    pooled = world.pooled(key.split)
+    name = key.checkpoint
+    if name.startswith(BASELINE):
+        weights = ""
+        some = pooled.take(max(places) + 1)
+        choose = BASELINES.get(name.removeprefix(BASELINE), best_greedy)
+        chosen = choose(some, world.data, key.shots, world.ask)
+        if chosen is None:
+            return
+        pointers = {place: chosen[place] for place in places}
+    else:
+        policy, weights = loaded(run, world, name, key.shots)
+        pointers = greedy(policy, world, key.split, places, key.shots)
+    for start in range(0, len(places), AT_ONCE):
+        some_places = places[start : start + AT_ONCE]
+        asked = [(place, pointers[place]) for place in some_places]
+        yield lines(world, key, asked, weights)
+
+
+def lines(
+    world: World, key: ScoreKey, asked: Sequence[tuple[int, Pointer]], weights: str
+) -> list[dict[str, Any]]:
+    """One line for each item: the pointer behind it, the answer, the score or the error."""
+    pooled = world.pooled(key.split)
+    prompts = [
+        pooled.prompt(place, [at for at in pointer if at != STOP]) for place, pointer in asked
+    ]
+    made = []
+    for prompt, fact in zip(prompts, world.ask.facts(prompts), strict=True):
+        line: dict[str, Any] = {
+            "checkpoint": key.checkpoint,
+            "shots": key.shots,
+            "split": key.split,
+            "item": prompt.query.id,
+            "pointer": [item.id for item in prompt.demonstrations],
+            "prompt": world.ask.key(prompt),
+            "weights": weights,
+        }
+        if fact.text is None:
+            made.append(line | {"error": fact.error})
+        else:
+            score = vqa_accuracy(fact.text, prompt.query.answers)
+            made.append(line | {"answer": fact.text, "score": score, "truth_logp": fact.truth_logp})
+    return made
+
+
+def loaded(run: Run, world: World, name: str, shots: int) -> tuple[Selector, str]:
+    """The policy of a checkpoint, proven to be the one that was trained."""
+    kept = run.load(name, trainer=False)
+    guard.pool_fits(
+        world.recipe.pool.size,
+        shots,
+        made_by=world.recipe.pool.maker,
+        trained_with=kept.state["pool"],
+    )
+    policy = fresh_selector(world.recipe, world.width)
+    guard.load_strictly(policy, kept.weights, source=f"{run.path}/checkpoints/{name}")
+    weights = fingerprint(policy.state_dict())
+    guard.same_weights(kept.state["weights_hash"], weights)
+    queries = world.queries("validation").take(range(4))
+    policy.to(world.device)
+    chosen, _ = policy.choose(queries, max(2, min(shots, world.recipe.shots)))
+    guard.every_tensor_matters(policy, lambda: policy.judge(chosen).logp)
+    return policy, weights
+
+
+@torch.no_grad()
+def greedy(
+    policy: Selector, world: World, split: str, places: Sequence[int], shots: int
+) -> dict[int, Pointer]:
+    """The likeliest choice at every step, for each place."""
+    chosen: dict[int, Pointer] = {}
+    queries = world.queries(split)
+    for start in range(0, len(places), AT_ONCE):
+        some = list(places[start : start + AT_ONCE])
+        pointers, _ = policy.choose(queries.take(some), shots)
+        chosen |= dict(zip(some, pointers.lists(), strict=True))
+    return chosen
+
+
+Scores = dict[tuple[str, int], dict[str, float | None]]
+
+
+def read_scores(run: Run, wanted: Wanted) -> Scores:
+    """By (checkpoint, shots): the score of each item, None where its answer broke."""
+    found: Scores = {(name, count): {} for name in wanted.checkpoints for count in wanted.shots}
+    for line in run.scores():
+        key = (line["checkpoint"], line["shots"])
+        if line["split"] == wanted.split and key in found:
+            found[key][line["item"]] = line.get("score")
+    return found
+
+
+def table(run: Run, wanted: Wanted) -> list[dict[str, Any]]:
+    """Every cell: its mean with an interval, n, and how many answers broke."""
+    cells = []
+    for (name, count), scores in read_scores(run, wanted).items():
+        good = [score for score in scores.values() if score is not None]
+        broken = len(scores) - len(good)
+        cell = {"checkpoint": name, "shots": count, "n": len(good), "broken": broken}
+        if good:
+            found = mean_interval(good, bounds=(0.0, 1.0))
+            cell |= {"mean": found.estimate, "low": found.low, "high": found.high}
+            void = guard.few_broken(broken, len(scores))
+            cell |= {"void": void.message} if void else {}
+        cells.append(cell)
+    return cells
+
+
+def gaps(run: Run, wanted: Wanted) -> list[dict[str, Any]]:
+    """The last checkpoint's gap to every other one, paired by item, at each number of shots."""
+    scores = read_scores(run, wanted)
+    last = wanted.checkpoints[-1]
+    found = []
+    for count in wanted.shots:
+        ours = scores[last, count]
+        for name in wanted.checkpoints[:-1]:
+            theirs = scores[name, count]
+            shared = [
+                (mine, other)
+                for item, mine in ours.items()
+                if mine is not None and (other := theirs.get(item)) is not None
+            ]
+            if len(shared) < 2:
+                continue
+            left, right = zip(*shared, strict=True)
+            gap = paired_difference(left, right)
+            flips = sign_flip(left, right, generator("sign flips", name, count))
+            found.append(
+                {
+                    "against": name,
+                    "shots": count,
+                    "estimate": gap.estimate,
+                    "low": gap.low,
+                    "high": gap.high,
+                    "n": gap.n,
+                    "differ": flips.k,
+                    "p": flips.p,
+                }
+            )
+    return found

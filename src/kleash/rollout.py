@@ -1,0 +1,262 @@
+"""Where a selector acts: the world of a recipe, and groups of rewarded pointers from it.
+
+A world is the data, the answerer behind its ledger, and the pools, made the same way for training
+and evaluation. Groups come online (sample, answer, reward) or offline (the proposals).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kleash.answer import Answerer, answerer
+from kleash.answer.asking import Asker
+from kleash.config import build
+from kleash.data import Dataset, dataset
+from kleash.demos.embeddings import Embeddings
+from kleash.demos.pool import make_pools
+from kleash.demos.propose import Pointer, Pooled, Proposal, propose
+from kleash.demos.reward import REWARDS, facts
+from kleash.errors import CheckpointError, DataError
+from kleash.ledger import Ledger
+from kleash.policy import keyed_noise
+from kleash.recipe import Recipe
+from kleash.runs import Checkpoint, Run
+from kleash.seeds import generator, torch_generator
+from kleash.selector import STOP, Pointers, Queries, Selector
+from kleash.types import Answer, Item
+
+
+class World:
+    """The data, the pools and the one who answers, for a recipe."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        ledger: Ledger,
+        *,
+        device: str = "cpu",
+        progress: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        self.recipe = recipe
+        self.device = device
+        self.data: Dataset = dataset(recipe.data, recipe.data_seed)
+        self.answerer: Answerer = answerer(recipe.answerer, self.data.image)
+        self.ask = Asker(self.answerer, ledger, self.data.image, progress)
+        self._pooled: dict[str, Pooled] = {}
+        self._queries: dict[str, Queries] = {}
+
+    @cached_property
+    def demonstration_rows(self) -> Embeddings:
+        """The demonstrations as vectors."""
+        return self.answerer.embed(self.data.demonstrations)
+
+    def pooled(self, split: str) -> Pooled:
+        """The queries of a split in a seeded order, with their pools."""
+        if split not in self._pooled:
+            items = drawn_order(self.data.queries(split), split, self.data.name)
+            if split == "train":
+                items = items[: self.recipe.queries]
+            rows = self.answerer.embed(items)
+            demonstrations = self.data.demonstrations
+            pools = make_pools(
+                self.recipe.pool,
+                self.recipe.data_seed,
+                items,
+                rows,
+                demonstrations,
+                self.demonstration_rows,
+            )
+            self._pooled[split] = Pooled(
+                items, rows, demonstrations, self.demonstration_rows, pools
+            )
+        return self._pooled[split]
+
+    def queries(self, split: str) -> Queries:
+        """The same queries and pools as a selector sees them."""
+        if split not in self._queries:
+            pooled = self.pooled(split)
+            candidates = torch.from_numpy(self.demonstration_rows.part("both"))
+            self._queries[split] = Queries(
+                tasks=tuple(item.id for item in pooled.queries),
+                query_BD=torch.from_numpy(pooled.query_rows.part("both")).to(self.device),
+                pool_BKD=candidates[torch.from_numpy(pooled.pools)].to(self.device),
+                mask_BK=torch.ones(pooled.pools.shape, dtype=torch.bool, device=self.device),
+            )
+        return self._queries[split]
+
+    @property
+    def width(self) -> int:
+        """How wide an embedding of image and question is."""
+        return int(self.demonstration_rows.part("both").shape[1])
+
+    def rewards(
+        self, split: str, asked: Sequence[tuple[int, Pointer]]
+    ) -> tuple[list[float | None], list[Answer | None]]:
+        """The reward of each (query, pointer), and the answer; None where the answer broke."""
+        pooled, reward = self.pooled(split), REWARDS[self.recipe.reward]
+        prompts = [
+            pooled.prompt(query, [place for place in pointer if place != STOP])
+            for query, pointer in asked
+        ]
+        answers = self.ask(prompts)
+        rewarded = [
+            None if answer is None else reward(facts(answer, prompt.query))
+            for prompt, answer in zip(prompts, answers, strict=True)
+        ]
+        return rewarded, answers
+
+    def proposals(self, split: str, count: int) -> list[list[Proposal]]:
+        """Proposed pointers for the first so many queries of a split."""
+        pooled = self.pooled(split).take(count)
+        return propose(self.recipe.propose, pooled, self.recipe.shots, self.recipe.seed, self.ask)
+
+
+def load_checkpoint(path: Path) -> tuple[Checkpoint, Recipe]:
+    """The checkpoint RUN/checkpoints/NAME without its trainer, and the recipe of its run."""
+    if path.parent.name != "checkpoints":
+        raise CheckpointError(f"{path} is not a checkpoint: give RUN/checkpoints/NAME")
+    run = Run.open(path.parent.parent)
+    return run.load(path.name, trainer=False), build(Recipe, run.config)
+
+
+def fresh_selector(recipe: Recipe, width: int) -> Selector:
+    """A selector with weights drawn by the recipe's seed."""
+    return Selector(recipe.blocks(), width, torch_generator("weights", recipe.seed))
+
+
+def drawn_order(items: Sequence[Item], split: str, data: str) -> list[Item]:
+    """The items of a split in an order drawn once: the first N are a random N, and nested."""
+    order = generator("items", data, split).permutation(len(items))
+    return [items[place] for place in order]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Rewarded pointers of some queries. Episodes are pointers; group g is one query.
+
+    Broken ones are in no group: a group that falls below two is dropped, and both are counted.
+    """
+
+    pointers: Pointers
+    reward: Tensor
+    group: Tensor
+    logp: Tensor | None
+    broken: int
+    dropped: int
+
+    @property
+    def size(self) -> int:
+        """How many groups there are."""
+        return len(self.pointers.queries)
+
+
+def grouped(
+    queries: Queries,
+    members: Sequence[Sequence[tuple[Pointer, float | None, tuple[float, ...] | None]]],
+) -> Groups:
+    """Groups from (pointer, reward, sampled logp) of each query."""
+    whole = [[member for member in group if member[1] is not None] for group in members]
+    kept = [place for place, group in enumerate(whole) if len(group) >= 2]
+    if not kept:
+        raise DataError("no group has two answered pointers: look at the answerer")
+    pointers = Pointers.of(
+        queries.take(kept), [[pointer for pointer, _, _ in whole[place]] for place in kept]
+    )
+    flat = [member for place in kept for member in whole[place]]
+    sampled = [value for _, _, logp in flat if logp is not None for value in logp]
+    device = queries.mask_BK.device
+    return Groups(
+        pointers=pointers,
+        reward=torch.tensor([reward for _, reward, _ in flat], dtype=torch.float32, device=device),
+        group=pointers.query_P,
+        logp=torch.tensor(sampled, device=device) if sampled else None,
+        broken=sum(len(group) for group in members) - sum(len(group) for group in whole),
+        dropped=len(members) - len(kept),
+    )
+
+
+def sample_groups(
+    policy: Selector, world: World, split: str, places: Sequence[int], draw: tuple[object, ...]
+) -> Groups:
+    """For each query a group of sampled, answered and rewarded pointers.
+
+    Noise is keyed by seed, task, rollout and step: arms that share a seed share it.
+    """
+    recipe = world.recipe
+    queries = world.queries(split).take(places)
+    query_P = torch.arange(len(places), device=queries.mask_BK.device).repeat_interleave(
+        recipe.group
+    )
+    keys = [
+        (recipe.seed, *draw, task, rollout)
+        for task in queries.tasks
+        for rollout in range(recipe.group)
+    ]
+    chosen, logp_PT = policy.choose(queries, recipe.shots, keyed_noise(keys), query_P=query_P)
+    asked = [
+        (places[query], pointer)
+        for query, pointer in zip(query_P.tolist(), chosen.lists(), strict=True)
+    ]
+    rewards, _ = world.rewards(split, asked)
+    members = [
+        (pointer, reward, tuple(logp[: len(pointer)]))
+        for (_, pointer), reward, logp in zip(asked, rewards, logp_PT.tolist(), strict=True)
+    ]
+    size = recipe.group
+    return grouped(queries, [members[i : i + size] for i in range(0, len(members), size)])
+
+
+@dataclass(frozen=True)
+class Bought:
+    """The proposals of some queries with what their answers were worth."""
+
+    pointers: list[list[Pointer]]
+    rewards: list[list[float | None]]
+    truth_logp: list[list[float]]
+
+    def best(self, query: int) -> Pointer:
+        """The pointer that made the true answer likeliest."""
+        return self.pointers[query][int(np.argmax(self.truth_logp[query]))]
+
+    def positive_share(self) -> float:
+        """The share of answered pointers with any reward."""
+        known = [reward for rewards in self.rewards for reward in rewards if reward is not None]
+        return sum(reward > 0 for reward in known) / max(len(known), 1)
+
+
+def buy_proposals(world: World, split: str, count: int) -> Bought:
+    """Propose pointers and have every one of them answered."""
+    proposals = world.proposals(split, count)
+    asked = [
+        (query, proposal.pointer) for query, group in enumerate(proposals) for proposal in group
+    ]
+    rewards, answers = world.rewards(split, asked)
+    pointers: list[list[Pointer]] = [[] for _ in proposals]
+    rewarded: list[list[float | None]] = [[] for _ in proposals]
+    truth: list[list[float]] = [[] for _ in proposals]
+    for (query, pointer), reward, answer in zip(asked, rewards, answers, strict=True):
+        pointers[query].append(pointer)
+        rewarded[query].append(reward)
+        truth[query].append(-np.inf if answer is None else answer.truth_logp)
+    return Bought(pointers, rewarded, truth)
+
+
+def proposal_groups(world: World, bought: Bought, split: str, places: Sequence[int]) -> Groups:
+    """The proposals of some queries as groups."""
+    return grouped(
+        world.queries(split).take(places),
+        [
+            [
+                (pointer, reward, None)
+                for pointer, reward in zip(bought.pointers[p], bought.rewards[p], strict=True)
+            ]
+            for p in places
+        ],
+    )

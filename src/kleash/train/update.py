@@ -1,0 +1,229 @@
+"""Updates on one batch of groups: advantages, the leash, the clipped loss, and guards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from kleash import guard
+from kleash.control import SCHEDULES, Controller
+from kleash.grpo import (
+    ADVANTAGES,
+    WEIGHTS,
+    Choices,
+    Clip,
+    effective_coefficient,
+    grpo_loss,
+    leash_advantage,
+    leash_reward,
+    leash_value,
+    reward_unit,
+)
+from kleash.kl import episode_sum, k1
+from kleash.policy import Judged, Reference
+from kleash.recipe import Recipe
+from kleash.rollout import Groups
+from kleash.selector import Pointers, Selector
+
+
+class Descent:
+    """An optimiser over what trains in a policy, with a clipped gradient; NaN stops it."""
+
+    def __init__(
+        self, policy: Selector, lr: float, clip_norm: float, keep: Callable[[Pointers], str]
+    ) -> None:
+        self.policy, self.lr, self.clip_norm, self.keep = policy, lr, clip_norm, keep
+        self.step = 0
+        self.renew()
+
+    def renew(self) -> None:
+        """Start with empty moments."""
+        self.trained = [p for p in self.policy.parameters() if p.requires_grad]
+        self.optimiser = torch.optim.AdamW(self.trained, lr=self.lr, fused=True)
+        guard.optimiser_complete(self.optimiser, self.policy)
+
+    def down(self, loss: Tensor, batch: Pointers, rate: float | None = None) -> float:
+        """One update; the gradient's norm before clipping."""
+        self.optimiser.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.trained, self.clip_norm)
+        guard.finite([("the loss", loss), ("the gradient", norm)], lambda: self.keep(batch))
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.lr if rate is None else rate
+        self.optimiser.step()
+        self.step += 1
+        return norm.item()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The moments, to be kept."""
+        return {
+            f"optimiser.{index}.{key}": value
+            for index, state in self.optimiser.state_dict()["state"].items()
+            for key, value in state.items()
+        }
+
+    def load(self, tensors: Mapping[str, Tensor], step: int) -> None:
+        """Go on from kept moments."""
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in tensors.items():
+            kind, _, rest = key.partition(".")
+            if kind == "optimiser":
+                index, _, field = rest.partition(".")
+                state.setdefault(int(index), {})[field] = tensor
+        groups = self.optimiser.state_dict()["param_groups"]
+        self.optimiser.load_state_dict({"state": state, "param_groups": groups})
+        self.step = step
+
+
+class Leashed:
+    """A policy, its descent, and the leash: reference and controller."""
+
+    def __init__(
+        self, recipe: Recipe, policy: Selector, reference: Reference, descent: Descent, total: int
+    ) -> None:
+        self.recipe, self.policy = recipe, policy
+        self.reference, self.descent, self.total = reference, descent, total
+        self.controller = Controller(recipe.leash)
+
+    def learn(self, groups: Groups, logp_old: Tensor | None) -> tuple[dict[str, float], Judged]:
+        """All updates on a batch; its numbers, and how it was judged before the first of them.
+
+        Without `logp_old` the batch is fresh: the first judging is its own past.
+        """
+        judged = before = self.policy.judge(groups.pointers, self.reference.policy)
+        old = judged.logp.detach() if logp_old is None else logp_old
+        self.check_start(groups, judged, old)
+        coefficient = self.controller.coefficient
+        choices = self.leash(groups, judged, old, coefficient)
+        record: dict[str, float] = {}
+        for update in range(self.recipe.updates):
+            if update:
+                judged = self.policy.judge(groups.pointers, self.reference.policy)
+            now = replace(
+                choices, logp=judged.logp, entropy=judged.entropy, exact_kl=judged.exact_kl
+            )
+            record = self.one_update(now, groups.pointers, coefficient)
+        value = self.leash_value(choices, record["kl_loss"])
+        leash = {"leash/value": value, "leash/penalty": coefficient * value}
+        return record | leash | self.after(groups, before, choices), before
+
+    def leash_value(self, choices: Choices, in_loss: float) -> float:
+        """What the coefficient multiplied, wherever the form acts, with the weights of the loss.
+
+        In units of advantage where the leash is scaled. For offline pointers this is no KL: they
+        are not draws from the policy.
+        """
+        weight = choices.weight.double()
+        if self.recipe.leash.form == "reward_k1":
+            kl = k1(choices.logp_old, choices.logp_ref)
+            return episode_sum(kl, choices.episode).mean().item()
+        return in_loss + (weight @ leash_value(choices, self.recipe.leash.form).double()).item()
+
+    def one_update(
+        self, choices: Choices, pointers: Pointers, coefficient: float
+    ) -> dict[str, float]:
+        """The loss, the step down, and what moved."""
+        recipe = self.recipe
+        loss = grpo_loss(
+            choices,
+            Clip(recipe.clip_low, recipe.clip_high),
+            form=recipe.leash.form,
+            coefficient=coefficient,
+            entropy_bonus=recipe.entropy_bonus,
+        )
+        self.check_coefficient(loss.metrics, coefficient)
+        first = self.descent.step == 0 and bool(choices.advantage.abs().max() > 0)
+        still = guard.snapshot(self.policy) if first else None
+        rate = self.rate()
+        norm = self.descent.down(loss.total, pointers, rate)
+        if still is not None and norm > 0:
+            guard.moved_as_meant(still, self.policy)
+        if self.reference.after_update(self.policy, self.descent.step):
+            self.descent.renew()
+        return loss.metrics | {"grad_norm": norm, "lr": rate}
+
+    def leash(self, groups: Groups, judged: Judged, old: Tensor, coefficient: float) -> Choices:
+        """The batch with advantages, weights, and what the leash does before the loss."""
+        leash, episode = self.recipe.leash, groups.pointers.episode
+        assert judged.logp_ref is not None
+        reward = leash_reward(
+            groups.reward,
+            old,
+            judged.logp_ref,
+            episode,
+            form=leash.form,
+            coefficient=coefficient,
+        )
+        name = self.recipe.advantage
+        unit = reward_unit(name, groups.reward, groups.group) if leash.scaled else None
+        bare = Choices(
+            logp=judged.logp.detach(),
+            logp_old=old,
+            logp_ref=judged.logp_ref,
+            advantage=ADVANTAGES[name](reward, groups.group)[episode],
+            weight=WEIGHTS[self.recipe.weight](episode, groups.group),
+            episode=episode,
+            exact_kl=None if judged.exact_kl is None else judged.exact_kl.detach(),
+            unit=None if unit is None else unit[episode],
+        )
+        held = leash_advantage(bare, form=leash.form, coefficient=coefficient)
+        guard.leash_as_asked(
+            (bare.advantage - held.advantage).double().mean().item(),
+            coefficient,
+            leash_value(bare, leash.form).double().mean().item(),
+            where="advantage",
+            size=(bare.advantage.abs().max() + held.advantage.abs().max()).item(),
+        )
+        return held
+
+    def rate(self) -> float:
+        """The learning rate of the next update."""
+        schedule = SCHEDULES[self.recipe.schedule]
+        return self.recipe.lr * schedule(self.descent.step, self.recipe.warmup, self.total)
+
+    def after(self, groups: Groups, judged: Judged, choices: Choices) -> dict[str, float]:
+        """Move the controller by the KL measured before the updates; the batch's own numbers."""
+        assert judged.exact_kl is not None
+        leash = self.recipe.leash
+        used = effective_coefficient(
+            self.controller.coefficient,
+            self.recipe.advantage,
+            groups.reward,
+            groups.group,
+            scaled=leash.scaled or leash.form == "reward_k1",
+        )
+        kl = episode_sum(judged.exact_kl.detach(), groups.pointers.episode)
+        self.controller.update(kl.mean().item())
+        return {
+            "reward": groups.reward.mean().item(),
+            "mean_advantage": choices.advantage.mean().item(),
+            "std_advantage": choices.advantage.std().item(),
+            "max_advantage": choices.advantage.max().item(),
+            "broken": float(groups.broken),
+            "dropped_groups": float(groups.dropped),
+            **({} if used is None else {"effective_coefficient": used}),
+        }
+
+    # --- guards
+
+    def check_start(self, groups: Groups, judged: Judged, old: Tensor) -> None:
+        """What was sampled is what is judged; before the first update ratios are 1 and KL is 0."""
+        if groups.logp is not None:
+            guard.sampled_as_recomputed(groups.logp, judged.logp.detach())
+        if self.descent.step == 0:
+            assert judged.logp_ref is not None
+            kind = self.recipe.leash.reference
+            guard.ratio_one_at_start(judged.logp.detach(), old)
+            guard.zero_kl_at_start(judged.logp, judged.logp_ref, judged.exact_kl, reference=kind)
+
+    def check_coefficient(self, metrics: Mapping[str, float], coefficient: float) -> None:
+        """What the leash added to the loss is coefficient × what is logged."""
+        bonus = self.recipe.entropy_bonus * metrics["entropy"]
+        added = metrics["loss"] - metrics["policy_loss"] + bonus
+        size = abs(metrics["loss"]) + abs(metrics["policy_loss"]) + abs(bonus)
+        if math.isfinite(added):
+            guard.leash_as_asked(added, coefficient, metrics["kl_loss"], where="loss", size=size)
