@@ -53,6 +53,13 @@ def stderr() -> Console:
     return Console(stderr=True)
 
 
+def stdout() -> Console:
+    """Where results go; wide where no terminal says how wide it is."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 120)
+
+
 def need_torch() -> None:
     """One line instead of a traceback where the extra `train` is not installed."""
     from importlib.util import find_spec
@@ -184,7 +191,7 @@ class Teller:
         record = heard.record
         if heard.phase == "finding":
             if record["code"] not in self.said:
-                self.console.print(f"[yellow]{record['severity']}[/]: {record['message']}")
+                self.console.print(f"{record['severity']}: {record['message']}", style="yellow")
             self.said.add(record["code"])
             return
         parts = [f"{heard.phase} {heard.epoch}/{heard.epochs}", f"loss {record['loss']:.4f}"]
@@ -209,7 +216,6 @@ def show_epochs(run: Run, *, as_json: bool, extra: dict[str, Any]) -> None:
     if as_json:
         print(json.dumps(extra | {"epochs": lines}, ensure_ascii=False))
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title=str(run.path))
@@ -221,12 +227,11 @@ def show_epochs(run: Run, *, as_json: bool, extra: dict[str, Any]) -> None:
         kl = line.get("probe/kl/ref/exact/episode/mean")
         shown = "" if kl is None else f"{kl:.4f}"
         table.add_row(line["phase"], str(line["epoch"]), *cells, shown)
-    Console().print(table)
+    stdout().print(table)
 
 
 def print_keys() -> None:
     """Every key of a recipe with its default and its sentence."""
-    from rich.console import Console
     from rich.table import Table
 
     from kleash.config import help_lines
@@ -235,7 +240,7 @@ def print_keys() -> None:
     table = Table("key", "default", "what it does", show_lines=False)
     for key, default, sentence in help_lines(Recipe):
         table.add_row(key, default, sentence)
-    Console().print(table)
+    stdout().print(table)
 
 
 # --- eval
@@ -312,10 +317,9 @@ def show_scores(run: Run, wanted: Any, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"run": str(run.path), "cells": cells, "gaps": found}))
         return
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = stdout()
     shown = Table(title=f"accuracy on {wanted.split} (95 % interval)")
     shown.add_column("")
     for count in wanted.shots:
@@ -382,7 +386,6 @@ def runs(
     if as_json:
         print(json.dumps(rows))
         return
-    from rich.console import Console
     from rich.table import Table
 
     if not rows:
@@ -393,7 +396,7 @@ def runs(
         accuracy = "" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
         done = "yes" if row["finished"] else "no"
         table.add_row(row["run"], row["selector"], row["leash"], row["at"], accuracy, done)
-    Console().print(table)
+    stdout().print(table)
 
 
 @app.command()
@@ -405,13 +408,13 @@ def doctor(as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps([finding.__dict__ for finding in findings]))
         return
-    from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table("what", "state", "how to get it")
     for finding in findings:
-        table.add_row(finding.what, finding.state, finding.remedy)
-    Console().print(table)
+        table.add_row(finding.what, finding.state, escape(finding.remedy))
+    stdout().print(table)
 
 
 @app.command()
@@ -432,7 +435,6 @@ def bench(
     if as_json:
         print(json.dumps(found))
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title=f"kleash bench {what}")
@@ -440,7 +442,7 @@ def bench(
     table.add_column("figure", justify="right")
     for name, value in found.items():
         table.add_row(name, f"{value:,.3g}" if isinstance(value, float) else str(value))
-    Console().print(table)
+    stdout().print(table)
 
 
 @app.command()
