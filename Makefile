@@ -6,8 +6,10 @@ export OMP_NUM_THREADS := 1
 
 .PHONY: study test test-all check install core-env clean
 
+# One training and its measuring; a whole study takes this place when `kleash study` exists.
 study: install
-	$(BIN)/kleash study
+	$(BIN)/kleash train configs/scenes.toml
+	$(BIN)/kleash eval runs/scenes-s0 --checkpoint rce-5,epoch-3 --baselines
 
 test: install core-env check
 	$(BIN)/python -m pytest -n 2 -m "not slow"
