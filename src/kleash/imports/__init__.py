@@ -1,9 +1,9 @@
 """Runs made elsewhere, whatever wrote them down. One line in `READERS` for each format.
 
 A reader turns a file or folder into `Imported` records and decides nothing: names stay as written
-(`compare` knows which mean the same), a missing number is missing and never 0, an estimate is marked,
-and every number says where it stands. Reading is streaming: a series is two arrays, not a list of
-objects. Vendor libraries are not needed.
+(`compare` knows which mean the same), a missing number is missing and never 0, an estimate is
+marked, and every number says where it stands. Reading is streaming: a series is two arrays, not a
+list of objects. Vendor libraries are not needed.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement of a matrix, known or missing; with the command that would fill it, if given."""
+    """One measurement of a matrix, known or missing, with the command that would fill it."""
 
     metric: str
     number: Number
