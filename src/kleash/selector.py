@@ -733,14 +733,20 @@ def exact_sequence_kl(
     Σ over states of how likely the policy gets there × the KL of its choice there (chain rule), so
     two shots cost K states and not K(K−1). Once stopped there is only one way on, and no KL.
     """
-    total = torch.zeros(len(queries), dtype=torch.float64)
-    ours, theirs = policy.encode(queries), reference.encode(queries)
-    for b, size in enumerate(queries.mask_BK.sum(1).tolist()):
+    total = torch.zeros(len(queries), dtype=torch.float64, device=queries.mask_BK.device)
+    for first in range(0, len(queries), 16):  # some queries at a time: states take memory
+        some = queries.take(range(first, min(first + 16, len(queries))))
+        ours, theirs = policy.encode(some), reference.encode(some)
+        sizes = some.mask_BK.sum(1).tolist()
         for made in range(shots):
-            states = torch.tensor(all_pointers(size, made), device=queries.mask_BK.device)
-            query_P = torch.full((len(states),), b, device=states.device)
-            logp = policy.walk(ours, query_P, states.long()).log_softmax(-1)
-            logp_ref = reference.walk(theirs, query_P, states.long())[:, -1].log_softmax(-1)
-            reach = logp[:, :-1].gather(2, states.long()[..., None]).flatten(1).sum(1).exp()
-            total[b] += (reach * exact(logp[:, -1], logp_ref)).sum().item()
+            states = [all_pointers(size, made) for size in sizes]
+            counts = torch.tensor([len(listed) for listed in states], device=total.device)
+            query_P = torch.arange(len(some), device=total.device).repeat_interleave(counts)
+            chosen_PS = torch.tensor([state for listed in states for state in listed]).long()
+            chosen_PS = chosen_PS.to(total.device).view(len(query_P), made)
+            logp = policy.walk(ours, query_P, chosen_PS).log_softmax(-1)
+            logp_ref = reference.walk(theirs, query_P, chosen_PS)[:, -1].log_softmax(-1)
+            reach = logp[:, :-1].gather(2, chosen_PS[..., None]).flatten(1).sum(1).exp()
+            kl_P = (reach * exact(logp[:, -1], logp_ref)).double()
+            total[first : first + len(some)].index_add_(0, query_P, kl_P)
     return total

@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +64,7 @@ def token_f1(left: str, right: str) -> float:
     return 2 * shared / (len(ours) + len(theirs))
 
 
+@lru_cache(maxsize=65_536)
 def edit_similarity(left: str, right: str) -> float:
     """1 minus the Levenshtein distance over the longer length; two empty texts are the same."""
     if not left and not right:

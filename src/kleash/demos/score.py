@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from kleash.errors import DataError
 
@@ -45,6 +46,7 @@ MENDED = {
 } | {"somebody'd": "somebodyd"}  # the wrong way round in the evaluator's table too
 
 
+@lru_cache(maxsize=65_536)
 def normalise(answer: str) -> str:
     """An answer without case, punctuation, articles and number words, as the evaluator sees it."""
     words = (NUMBERS.get(word, word) for word in without_punctuation(trim(answer)).lower().split())
