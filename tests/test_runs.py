@@ -774,3 +774,16 @@ def test_two_processes_that_make_the_same_run_make_one(tmp_path: Path) -> None:
         pids = [child(lambda n=attempt: made(tmp_path / str(n) / "a")) for _ in range(3)]
         assert [ending(pid) for pid in pids] == [0, 0, 0]
         assert [path.name for path in (tmp_path / str(attempt)).iterdir()] == ["a"]
+
+
+def test_only_the_last_checkpoint_keeps_what_training_needs_to_go_on(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", CONFIG, {}, {"identity": "x"})
+    for epoch in (1, 2, 3):
+        run.log({"epoch": epoch})
+        weights = {"w": torch.full((2,), float(epoch))}
+        run.save(f"epoch-{epoch}", weights, {"moment": torch.zeros(2)}, {})
+        run.slim()
+    assert set(run.load("epoch-3").trainer) == {"moment"}
+    assert run.load("epoch-1", trainer=False).weights["w"].tolist() == [1.0, 1.0]
+    with pytest.raises(CheckpointError, match="cannot read"):
+        run.load("epoch-1")

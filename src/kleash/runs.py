@@ -433,6 +433,14 @@ class Run:
             raise CheckpointError(f"{path} does not hold the tensors that were saved: train again")
         return tensors
 
+    def slim(self) -> None:
+        """Take the trainer's tensors out of all checkpoints but the last: nobody goes on from them.
+
+        They are three quarters of a checkpoint. The weights stay, with their hash.
+        """
+        for name in self.checkpoints()[:-1]:
+            (self.path / "checkpoints" / name / "trainer.safetensors").unlink(missing_ok=True)
+
     def drop(self, name: str) -> None:
         """Take a checkpoint away."""
         self.state(name)

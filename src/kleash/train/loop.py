@@ -86,6 +86,7 @@ class Trainer:
         """Every epoch that is not done yet."""
         saved = self.run.checkpoints()
         self.run.rewind(saved[-1] if saved else None)
+        self.run.slim()
         last = self.run.state(saved[-1]) if saved else None
         if saved:
             kept = self.run.load(saved[-1], trainer=False)
@@ -268,6 +269,7 @@ class Trainer:
             trainer |= {f"reference.{name}": tensor for name, tensor in held.items()}
             state["controller"] = self.leashed.controller.state()
         self.run.save(checkpoint_name(phase, epoch), self.policy.state_dict(), trainer, state)
+        self.run.slim()
 
     def restore(self, name: str) -> None:
         """Optimiser, reference and controller as they were in the middle of this phase."""
