@@ -1,19 +1,15 @@
-"""The command line. Results on stdout, progress on stderr; every verb imports what it needs.
-
-Exit 0: done. 1: a check that was asked for did not hold. 2: your mistake, in one line.
-"""
+"""`kleash train` and `kleash eval`: one run, from a recipe to scores."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kleash.cli.console import AsJson, Device, Keys, need_torch, progress, stderr, stdout
 from kleash.errors import KleashError
 
 if TYPE_CHECKING:
@@ -23,95 +19,17 @@ if TYPE_CHECKING:
     from kleash.rollout import World
     from kleash.runs import Run
 
-app = typer.Typer(
-    name="kleash",
-    help="Trains policies with GRPO on a KL leash, and finds out what the leash did.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-
 RUNS = Path("runs")
-Keys = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Device = Annotated[str, typer.Option(help="Where the policy computes: cpu, cuda, cuda:1.")]
 
 
-def main() -> None:
-    """Run a verb; an error that is the user's to mend becomes one line."""
-    try:
-        app()
-    except KleashError as error:
-        sys.stderr.write(f"kleash: {error}\n")
-        sys.exit(2)
-
-
-def stderr() -> Console:
-    """Where progress is shown."""
-    from rich.console import Console
-
-    return Console(stderr=True)
-
-
-def stdout() -> Console:
-    """Where results go; wide where no terminal says how wide it is."""
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 120)
-
-
-def need_torch() -> None:
-    """One line instead of a traceback where the extra `train` is not installed."""
-    from importlib.util import find_spec
-
-    if find_spec("torch") is None:
-        raise KleashError("this verb needs torch: pip install 'kleash[train]'")
-    import torch
-
-    torch.set_num_threads(1)  # two threads under load are many times slower than one
-
-
-@contextmanager
-def progress(total: int | None, what: str) -> Iterator[Any]:
-    """A bar with rate and time left, on stderr; yields a function that is told of each advance."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=stderr(), transient=True) as bar:
-        task = bar.add_task(what, total=total, rate="")
-
-        def advance(count: int = 1, description: str | None = None) -> None:
-            speed = bar.tasks[0].speed
-            rate = "" if speed is None else f"{speed:,.0f}/s"
-            bar.update(task, advance=count, rate=rate, description=description)
-
-        yield advance
-
-
-# --- train
-
-
-@app.command()
 def train(  # the verb; the work is in `kleash.train`
     config: Annotated[
         str, typer.Argument(help="A TOML file, `default`, or the folder of a run to go on with.")
     ],
     keys: Keys = None,
-    out: Annotated[Path | None, typer.Option(help="The run's folder [runs/NAME-sSEED].")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder; else runs/NAME-sSEED.")
+    ] = None,
     new: Annotated[
         bool, typer.Option("--new", help="Where a length is part of the run: make a new run.")
     ] = False,
@@ -121,10 +39,12 @@ def train(  # the verb; the work is in `kleash.train`
 ) -> None:
     """Train one run: supervised, then RCE, then GRPO on a leash.
 
+    \b
     kleash train default seed=3 leash.form=k3 leash.coefficient=0.12
     kleash train default phase=grpo from=runs/default-s0/checkpoints/rce-5 epochs=3
-    kleash train runs/default-s0 epochs=50     goes on with a finished run, bit-equal to 50 at once
-    kleash train default like=verl             the leash of lever-plus, verl, trl or kleash
+    kleash train runs/default-s0 epochs=50  (goes on with a finished run)
+    kleash train default like=verl  (the leash of lever-plus, verl, trl or kleash)
+    kleash train default --keys  (every key, its default, what it does)
     """
     if help_keys:
         print_keys()
@@ -243,17 +163,15 @@ def print_keys() -> None:
     stdout().print(table)
 
 
-# --- eval
-
-
-@app.command("eval")
 def evaluate_run(  # noqa: PLR0913  every flag of a verb is an argument
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
     checkpoint: Annotated[
         str, typer.Option(help="A name such as epoch-1, several with commas, `last` or `all`.")
     ] = "last",
     shots: Annotated[str, typer.Option(help="Numbers of demonstrations, with commas.")] = "1,2,3,4",
-    items: Annotated[int | None, typer.Option(help="Items measured [all of the split].")] = None,
+    items: Annotated[
+        int | None, typer.Option(help="Items measured; else all of the split.")
+    ] = None,
     split: Annotated[str, typer.Option(help="train, validation or test.")] = "test",
     baselines: Annotated[
         bool, typer.Option("--baselines", help="Measure what needs no training, too.")
@@ -266,6 +184,7 @@ def evaluate_run(  # noqa: PLR0913  every flag of a verb is an argument
 ) -> None:
     """Measure checkpoints: a score for every item, kept with the pointer and the answer behind it.
 
+    \b
     kleash eval runs/default-s0 --checkpoint all --shots 2 --baselines
     """
     need_torch()
@@ -354,126 +273,3 @@ def cell_text(cell: dict[str, Any]) -> str:
         return "–"
     broken = f" ({cell['broken']} broke)" if cell["broken"] else ""
     return f"{cell['mean']:.3f} [{cell['low']:.3f}, {cell['high']:.3f}]{broken}"
-
-
-# --- runs, doctor, bench, answerer
-
-
-@app.command()
-def runs(
-    folder: Annotated[Path, typer.Argument(help="A folder of runs.")] = RUNS,
-    as_json: AsJson = False,
-) -> None:
-    """List runs: leash, phase, epochs, last validation accuracy, whether finished."""
-    from kleash.control import Leash, describe
-    from kleash.runs import list_runs
-
-    rows = []
-    for run in list_runs(folder) if folder.is_dir() else ():
-        leash = describe(Leash.model_validate(run.config["leash"]))
-        epochs = [line for line in run.metrics() if line["kind"] == "epoch"]
-        last = epochs[-1] if epochs else {}
-        rows.append(
-            {
-                "run": run.name,
-                "selector": run.config["selector"],
-                "leash": leash,
-                "at": f"{last['phase']} {last['epoch']}" if last else "not begun",
-                "accuracy": last.get("validation/accuracy"),
-                "finished": run.finished,
-            }
-        )
-    if as_json:
-        print(json.dumps(rows))
-        return
-    from rich.table import Table
-
-    if not rows:
-        print(f"no runs in {folder}: kleash train default makes one")
-        return
-    table = Table("run", "selector", "leash", "at", "validation accuracy", "finished")
-    for row in rows:
-        accuracy = "" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
-        done = "yes" if row["finished"] else "no"
-        table.add_row(row["run"], row["selector"], row["leash"], row["at"], accuracy, done)
-    stdout().print(table)
-
-
-@app.command()
-def doctor(as_json: AsJson = False) -> None:
-    """What works on this machine, what is missing, and how to get it."""
-    from kleash.doctor import examine
-
-    findings = examine()
-    if as_json:
-        print(json.dumps([finding.__dict__ for finding in findings]))
-        return
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table("what", "state", "how to get it")
-    for finding in findings:
-        table.add_row(finding.what, finding.state, escape(finding.remedy))
-    stdout().print(table)
-
-
-@app.command()
-def bench(
-    what: Annotated[str, typer.Argument(help="selector or answerer.")],
-    as_json: AsJson = False,
-) -> None:
-    """Measure against plain implementations in the same run, and print ratios.
-
-    kleash bench selector      queries trained per second against one query at a time
-    """
-    need_torch()
-    from kleash.bench import BENCHES
-
-    if what not in BENCHES:
-        raise KleashError(f"no bench {what!r}: there is {', '.join(BENCHES)}")
-    found = BENCHES[what]()
-    if as_json:
-        print(json.dumps(found))
-        return
-    from rich.table import Table
-
-    table = Table(title=f"kleash bench {what}")
-    table.add_column("what")
-    table.add_column("figure", justify="right")
-    for name, value in found.items():
-        table.add_row(name, f"{value:,.3g}" if isinstance(value, float) else str(value))
-    stdout().print(table)
-
-
-@app.command()
-def answerer(
-    out: Annotated[Path, typer.Argument(help="The .safetensors file to write.")],
-    keys: Keys = None,
-    device: Device = "cpu",
-) -> None:
-    """Train the embedded answerer anew: minutes on a GPU, a night on a CPU.
-
-    kleash answerer weights.safetensors --device cuda seed=1 lr=0.001 steps=31000 pictures=1200
-    """
-    need_torch()
-    from kleash.answer.fit import Fit, fit, save
-    from kleash.config import build, parse_overrides
-
-    config = build(Fit, parse_overrides(keys or []))
-    last: dict[str, float] = {}
-    with progress(config.steps, "updates") as advance:
-        step = 0
-
-        def hear(scores: dict[str, float]) -> None:
-            nonlocal step
-            last.update(scores)
-            advance(int(scores["step"]) - step, f"both told {scores['both']:.3f}")
-            step = int(scores["step"])
-
-        network = fit(config, device=device, report=hear, every=max(1, config.steps // 50))
-    save(network, config, last, out)
-    print(json.dumps(last))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,37 @@
+"""The command line. Results on stdout, progress on stderr; every verb imports what it needs.
+
+Exit 0: done. 1: a check that was asked for did not hold. 2: your mistake, in one line.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from kleash.cli.look import answerer, bench, doctor, runs
+from kleash.cli.train import evaluate_run, train
+from kleash.errors import KleashError
+
+app = typer.Typer(
+    name="kleash",
+    help="Trains policies with GRPO on a KL leash, and finds out what the leash did.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(train)
+app.command("eval")(evaluate_run)
+app.command()(runs)
+app.command()(doctor)
+app.command()(bench)
+app.command()(answerer)
+
+
+def main() -> None:
+    """Run a verb; an error that is the user's to mend becomes one line."""
+    try:
+        app()
+    except KleashError as error:
+        sys.stderr.write(f"kleash: {error}\n")
+        sys.exit(2)

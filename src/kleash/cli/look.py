@@ -1,0 +1,136 @@
+"""Verbs that look: `runs`, `doctor`, `bench`; and `answerer`, which trains the embedded one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kleash.cli.console import AsJson, Device, Keys, need_torch, progress, stdout
+from kleash.cli.train import RUNS
+from kleash.errors import KleashError
+
+
+def runs(
+    folder: Annotated[Path, typer.Argument(help="A folder of runs.")] = RUNS,
+    as_json: AsJson = False,
+) -> None:
+    """List runs: leash, phase, last validation accuracy, whether finished.
+
+    \b
+    kleash runs studies/kl/runs --json
+    """
+    from kleash.control import Leash, describe
+    from kleash.runs import list_runs
+
+    rows = []
+    for run in list_runs(folder) if folder.is_dir() else ():
+        leash = describe(Leash.model_validate(run.config["leash"]))
+        epochs = [line for line in run.metrics() if line["kind"] == "epoch"]
+        last = epochs[-1] if epochs else {}
+        rows.append(
+            {
+                "run": run.name,
+                "selector": run.config["selector"],
+                "leash": leash,
+                "at": f"{last['phase']} {last['epoch']}" if last else "not begun",
+                "accuracy": last.get("validation/accuracy"),
+                "finished": run.finished,
+            }
+        )
+    if as_json:
+        print(json.dumps(rows))
+        return
+    from rich.table import Table
+
+    if not rows:
+        print(f"no runs in {folder}: kleash train default makes one")
+        return
+    table = Table("run", "selector", "leash", "at", "validation accuracy", "finished")
+    for row in rows:
+        accuracy = "" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
+        done = "yes" if row["finished"] else "no"
+        table.add_row(row["run"], row["selector"], row["leash"], row["at"], accuracy, done)
+    stdout().print(table)
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """What works on this machine, what is missing, and how to get it.
+
+    \b
+    kleash doctor
+    """
+    from kleash.doctor import examine
+
+    findings = examine()
+    if as_json:
+        print(json.dumps([finding.__dict__ for finding in findings]))
+        return
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("what", "state", "how to get it")
+    for finding in findings:
+        table.add_row(finding.what, finding.state, escape(finding.remedy))
+    stdout().print(table)
+
+
+def bench(
+    what: Annotated[str, typer.Argument(help="selector or answerer.")],
+    as_json: AsJson = False,
+) -> None:
+    """Measure against plain implementations in the same run, and print ratios.
+
+    \b
+    kleash bench selector  (queries trained per second against one query at a time)
+    kleash bench answerer  (milliseconds of one core per answer)
+    """
+    need_torch()
+    from kleash.bench import BENCHES
+
+    if what not in BENCHES:
+        raise KleashError(f"no bench {what!r}: there is {', '.join(BENCHES)}")
+    found = BENCHES[what]()
+    if as_json:
+        print(json.dumps(found))
+        return
+    from rich.table import Table
+
+    table = Table(title=f"kleash bench {what}")
+    table.add_column("what")
+    table.add_column("figure", justify="right")
+    for name, value in found.items():
+        table.add_row(name, f"{value:,.3g}" if isinstance(value, float) else str(value))
+    stdout().print(table)
+
+
+def answerer(
+    out: Annotated[Path, typer.Argument(help="The .safetensors file to write.")],
+    keys: Keys = None,
+    device: Device = "cpu",
+) -> None:
+    """Train the embedded answerer anew: minutes on a GPU, a night on a CPU.
+
+    \b
+    kleash answerer weights.safetensors --device cuda seed=1 lr=0.001 steps=31000 pictures=1200
+    """
+    need_torch()
+    from kleash.answer.fit import Fit, fit, save
+    from kleash.config import build, parse_overrides
+
+    config = build(Fit, parse_overrides(keys or []))
+    last: dict[str, float] = {}
+    with progress(config.steps, "updates") as advance:
+        step = 0
+
+        def hear(scores: dict[str, float]) -> None:
+            nonlocal step
+            last.update(scores)
+            advance(int(scores["step"]) - step, f"both told {scores['both']:.3f}")
+            step = int(scores["step"])
+
+        network = fit(config, device=device, report=hear, every=max(1, config.steps // 50))
+    save(network, config, last, out)
+    print(json.dumps(last))
