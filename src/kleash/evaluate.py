@@ -7,7 +7,7 @@ file do not depend on how often measuring was interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,11 +68,12 @@ def evaluate(
 ) -> None:
     """Add to `scores.jsonl` whatever is wanted and not there."""
     items = world.pooled(wanted.split).queries
-    if wanted.items > len(items):
+    if not 1 <= wanted.items <= len(items):
         raise ConfigError(
-            f"{wanted.items} items of {wanted.split!r} were asked for, there are {len(items)}"
+            f"{wanted.items} items of {wanted.split!r} were asked for: ask for 1 to {len(items)}"
         )
     with run.lock():
+        scored_as_trained(run, wanted.checkpoints)
         for checkpoint in wanted.checkpoints:
             for shots in wanted.shots:
                 count = wanted.items
@@ -85,6 +86,16 @@ def evaluate(
                     for lines in cell(run, world, keys[0], todo):
                         run.add_scores(lines)
                         progress(len(lines))
+
+
+def scored_as_trained(run: Run, names: Sequence[str]) -> None:
+    """Refuse to go on where scores of a checkpoint are those of other weights."""
+    trained = {
+        name: run.state(name)["weights_hash"] for name in names if not name.startswith(BASELINE)
+    }
+    for line in run.scores():
+        if line["checkpoint"] in trained:
+            guard.same_weights(trained[line["checkpoint"]], line["weights"])
 
 
 def cell(
@@ -194,14 +205,23 @@ def table(run: Run, wanted: Wanted) -> list[dict[str, Any]]:
         if good:
             found = mean_interval(good, bounds=(0.0, 1.0))
             cell |= {"mean": found.estimate, "low": found.low, "high": found.high}
-            void = guard.few_broken(broken, len(scores))
-            cell |= {"void": void.message} if void else {}
+        if void := voided(scores):
+            cell["void"] = void.message
         cells.append(cell)
     return cells
 
 
+def voided(scores: Mapping[str, float | None]) -> guard.Finding | None:
+    """Why a cell is in no comparison, if it is in none."""
+    broken = sum(score is None for score in scores.values())
+    return guard.few_broken(broken, len(scores)) if scores else None
+
+
 def gaps(run: Run, wanted: Wanted) -> list[dict[str, Any]]:
-    """The last checkpoint's gap to every other one, paired by item, at each number of shots."""
+    """The last checkpoint's gap to every other one, paired by item, at each number of shots.
+
+    Void cells have none.
+    """
     scores = read_scores(run, wanted)
     last = wanted.checkpoints[-1]
     found = []
@@ -214,7 +234,7 @@ def gaps(run: Run, wanted: Wanted) -> list[dict[str, Any]]:
                 for item, mine in ours.items()
                 if mine is not None and (other := theirs.get(item)) is not None
             ]
-            if len(shared) < 2:
+            if len(shared) < 2 or voided(ours) or voided(theirs):
                 continue
             left, right = zip(*shared, strict=True)
             gap = paired_difference(left, right)

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from kleash.config import Config, build, merge
 from kleash.control import LEASHES, SCHEDULES, Leash
 from kleash.demos.pool import Pooling
-from kleash.demos.presets import PRESETS, Blocks, preset
+from kleash.demos.presets import Blocks, preset
 from kleash.demos.propose import Proposing
 from kleash.demos.reward import REWARDS
 from kleash.errors import ConfigError
@@ -38,10 +38,21 @@ class Rce(Config):
     """Passes over the training queries."""
     lr: float = Field(1e-4, gt=0, allow_inf_nan=False)
     """Learning rate of AdamW."""
-    hot: float = Field(2.0, gt=0)
+    hot: float = Field(2.0, gt=0, allow_inf_nan=False)
     """Temperature of the weights in the first epoch."""
-    cold: float = Field(0.5, gt=0)
+    cold: float = Field(0.5, gt=0, allow_inf_nan=False)
     """Temperature in the last epoch."""
+
+
+class Clipping(Config):
+    """What keeps one update small."""
+
+    low: float = Field(0.2, ge=0, lt=1)
+    """How far a ratio may fall below 1."""
+    high: float = Field(0.2, ge=0)
+    """How far a ratio may rise above 1."""
+    norm: float = Field(1.0, gt=0)
+    """The gradient's largest norm, in every phase."""
 
 
 class Recipe(Config):
@@ -93,14 +104,9 @@ class Recipe(Config):
     """How a reward is compared with its group."""
     weight: Literal["by_choice", "by_episode", "by_group"] = "by_choice"
     """What counts the same in the loss."""
-    clip_low: float = Field(0.2, ge=0, lt=1)
-    """How far a ratio may fall below 1."""
-    clip_high: float = Field(0.2, ge=0)
-    """How far a ratio may rise above 1."""
-    entropy_bonus: float = Field(0.0, ge=0)
+    clip: Clipping = Clipping()
+    entropy_bonus: float = Field(0.0, ge=0, allow_inf_nan=False)
     """What a nat of entropy is worth, in units of advantage."""
-    clip_norm: float = Field(1.0, gt=0)
-    """The gradient's largest norm."""
     leash: Leash = Leash()
     early_stop: Literal["off", "on"] = "off"
     """Stop when validation no longer improves, and keep the best window and the last epoch."""
@@ -108,8 +114,7 @@ class Recipe(Config):
     @model_validator(mode="after")
     def consistent(self) -> Self:
         """Refuse what cannot be run, before anything is written."""
-        if self.selector not in PRESETS:
-            preset(self.selector)
+        self.blocks()
         if self.reward not in REWARDS:
             raise ConfigError(f"no reward {self.reward!r}: there is {', '.join(REWARDS)}")
         if self.pool.size < self.shots:

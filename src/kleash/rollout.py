@@ -32,6 +32,8 @@ from kleash.seeds import generator, torch_generator
 from kleash.selector import STOP, Pointers, Queries, Selector
 from kleash.types import Answer, Item
 
+BROKEN = "ask for more proposals, or look at the answerer"
+
 
 class World:
     """The data, the pools and the one who answers, for a recipe."""
@@ -165,7 +167,7 @@ def grouped(
     whole = [[member for member in group if member[1] is not None] for group in members]
     kept = [place for place, group in enumerate(whole) if len(group) >= 2]
     if not kept:
-        raise DataError("no group has two answered pointers: look at the answerer")
+        raise DataError(f"none of {len(members)} groups has two answered pointers: {BROKEN}")
     pointers = Pointers.of(
         queries.take(kept), [[pointer for pointer, _, _ in whole[place]] for place in kept]
     )
@@ -221,9 +223,12 @@ class Bought:
     rewards: list[list[float | None]]
     truth_logp: list[list[float]]
 
-    def best(self, query: int) -> Pointer:
-        """The pointer that made the true answer likeliest."""
-        return self.pointers[query][int(np.argmax(self.truth_logp[query]))]
+    def best(self, query: int) -> Pointer | None:
+        """The pointer that made the true answer likeliest; none where all answers broke."""
+        logp = self.truth_logp[query]
+        if not logp or max(logp) == -np.inf:
+            return None
+        return self.pointers[query][int(np.argmax(logp))]
 
     def positive_share(self) -> float:
         """The share of answered pointers with any reward."""
@@ -246,6 +251,14 @@ def buy_proposals(world: World, split: str, count: int) -> Bought:
         rewarded[query].append(reward)
         truth[query].append(-np.inf if answer is None else answer.truth_logp)
     return Bought(pointers, rewarded, truth)
+
+
+def best_pointers(queries: Queries, bought: Bought, places: Sequence[int]) -> Pointers:
+    """The best proposal of each query, without the queries whose answers all broke."""
+    found = [(place, best) for place in places if (best := bought.best(place)) is not None]
+    if not found:
+        raise DataError(f"none of {len(places)} queries has an answered pointer: {BROKEN}")
+    return Pointers.of(queries.take([place for place, _ in found]), [[best] for _, best in found])
 
 
 def proposal_groups(world: World, bought: Bought, split: str, places: Sequence[int]) -> Groups:

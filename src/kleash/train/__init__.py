@@ -12,10 +12,13 @@ from typing import Any
 
 from torch import Tensor
 
+from kleash import guard
+from kleash.config import merge
 from kleash.policy import fingerprint
 from kleash.recipe import Recipe
-from kleash.rollout import World, load_checkpoint
+from kleash.rollout import World, fresh_selector, load_checkpoint
 from kleash.runs import Run, identity, machine_facts, revision_facts
+from kleash.selector import Selector
 from kleash.train.loop import Heard, Listener, Trainer
 
 __all__ = ["Heard", "Listener", "Trainer", "prepare", "train"]
@@ -46,22 +49,57 @@ def train(
 
 
 def facts(recipe: Recipe, world: World) -> dict[str, Any]:
-    """What a run is made from, by content."""
-    base = base_weights(recipe)
-    hashed = None if base is None else fingerprint(base)
+    """What a run is made from, by content. What does not fit is refused before a folder is made."""
+    policy = fresh_selector(recipe, world.width)
+    base = fitting(policy, recipe.start)
+    tied = recipe.leash.reference_path if recipe.leash.reference == "path" else ""
+    reference = fitting(policy, tied)
+    policy.freeze(recipe.freeze)
+    by_content = {
+        "from": "",
+        "answerer": world.answerer.identity,
+        "leash": {"reference_path": reference},
+    }
     return {
         "identity": identity(
-            recipe.resolved() | {"from": ""},
+            merge(recipe.resolved(), by_content),
             world.data.content,
-            hashed,
+            base,
             length=recipe.length_keys(),
         ),
         "data": world.data.content,
-        "base": hashed,
+        "counts": counts(recipe, world),
+        "seeds": {"run": recipe.seed, "data": recipe.data_seed},
+        "base": base,
+        "reference": reference,
         "answerer": world.answerer.identity,
         "pool": recipe.pool.maker,
+        "trainable_share": trainable_share(policy),
         **revision_facts(),
     }
+
+
+def fitting(policy: Selector, path: str) -> str | None:
+    """The hash of a checkpoint's weights, which fit the policy; none without a path."""
+    if not path:
+        return None
+    weights = load_checkpoint(Path(path))[0].weights
+    guard.load_strictly(policy, weights, source=path)
+    return fingerprint(weights)
+
+
+def counts(recipe: Recipe, world: World) -> dict[str, int]:
+    """How many items each part of the data has, and how many training queries are used."""
+    data = world.data
+    splits = {split: len(data.queries(split)) for split in ("train", "validation", "test")}
+    used = min(recipe.queries, splits["train"])
+    return {"demonstrations": len(data.demonstrations), **splits, "used": used}
+
+
+def trainable_share(policy: Selector) -> float:
+    """The share of the policy's numbers that train in the GRPO phase."""
+    trained = sum(p.numel() for p in policy.parameters() if p.requires_grad)
+    return trained / sum(p.numel() for p in policy.parameters())
 
 
 def base_weights(recipe: Recipe) -> dict[str, Tensor] | None:

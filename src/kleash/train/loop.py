@@ -26,6 +26,7 @@ from kleash.recipe import Phase, Recipe
 from kleash.rollout import (
     Bought,
     World,
+    best_pointers,
     buy_proposals,
     fresh_selector,
     load_checkpoint,
@@ -111,7 +112,7 @@ class Trainer:
         if phase == "grpo":
             self.policy.freeze(self.recipe.freeze)
         self.descent = Descent(
-            self.policy, rates.get(phase, self.recipe.lr), self.recipe.clip_norm, self.keep_batch
+            self.policy, rates.get(phase, self.recipe.lr), self.recipe.clip.norm, self.keep_batch
         )
         if phase == "grpo":
             batches = math.ceil(len(self.world.queries("train")) / self.recipe.batch)
@@ -147,6 +148,8 @@ class Trainer:
             record |= probe(self.policy, self.leashed.reference.policy, self.world)
         trained = time.monotonic() - began
         record |= validation(self.policy, self.world, self.proposed("validation"))
+        broken, answered = record["validation/broken"], record["validation/n"]
+        self.note(guard.few_broken(broken, broken + answered))
         line = {"kind": "epoch", "phase": phase, "epoch": epoch, "step": self.descent.step}
         self.run.log(line | record)
         rate = len(self.world.queries("train")) / trained
@@ -176,10 +179,12 @@ class Trainer:
         """Cross-entropy of the pointer that made the true answer likeliest."""
         bought, queries, totals = self.proposed("train"), self.world.queries("train"), Totals()
         for places in self.batches("supervised", epoch):
-            batch = Pointers.of(queries.take(places), [[bought.best(p)] for p in places])
+            batch = best_pointers(queries, bought, places)
             loss = -episode_sum(self.policy.judge(batch).logp, batch.episode).mean()
-            totals.add(len(places), loss=loss.item(), grad_norm=self.descent.down(loss, batch))
-        record = totals.means()
+            norm, used = self.descent.down(loss, batch), len(batch.queries)
+            dropped = float(len(places) - used)
+            totals.add(used, loss=loss.item(), grad_norm=norm, dropped_groups=dropped)
+        record = totals.means() | {"positive_share": bought.positive_share()}
         size, shots = self.recipe.pool.size, self.recipe.shots
         self.note(guard.loss_beside_uniform(record["loss"], size, shots))
         return record | {"uniform_loss": guard.uniform_loss(size, shots)}
@@ -197,7 +202,8 @@ class Trainer:
             share = heat / (group_mean(heat, groups.group) * size)
             loss = (share * cost).sum() / groups.size
             norm = self.descent.down(loss, groups.pointers)
-            totals.add(groups.size, loss=loss.item(), grad_norm=norm)
+            broken = {"broken": float(groups.broken), "dropped_groups": float(groups.dropped)}
+            totals.add(groups.size, loss=loss.item(), grad_norm=norm, **broken)
         return {"tau": tau, "positive_share": bought.positive_share(), **totals.means()}
 
     def grpo_epoch(self, leashed: Leashed, epoch: int) -> dict[str, Any]:
@@ -220,7 +226,9 @@ class Trainer:
             totals.add(groups.size, groups_with_signal=share, **record)
             self.run.log({"kind": "step", "epoch": epoch, "step": self.descent.step} | record)
         record = totals.means() | {"coefficient": leashed.controller.coefficient}
-        self.note(guard.enough_signal(record["groups_with_signal"], len(totals.rows)))
+        if offline:
+            record["positive_share"] = self.proposed("train").positive_share()
+        self.note(guard.enough_signal(record["groups_with_signal"], totals.weight))
         if epoch == 1:
             leash = self.recipe.leash
             self.note(

@@ -26,6 +26,11 @@ class Totals:
         """One batch."""
         self.rows.append((weight, values))
 
+    @property
+    def weight(self) -> int:
+        """How many queries there were."""
+        return sum(weight for weight, _ in self.rows)
+
     def means(self) -> dict[str, float]:
         """Every number over all batches: a mean, except what is counted or is a maximum."""
         columns: dict[str, list[tuple[int, float]]] = defaultdict(list)

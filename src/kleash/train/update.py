@@ -95,6 +95,10 @@ class Leashed:
         Without `logp_old` the batch is fresh: the first judging is its own past.
         """
         judged = before = self.policy.judge(groups.pointers, self.reference.policy)
+        guard.finite(
+            [("the rewards", groups.reward), ("the log-probabilities", judged.logp)],
+            lambda: self.descent.keep(groups.pointers),
+        )
         old = judged.logp.detach() if logp_old is None else logp_old
         self.check_start(groups, judged, old)
         coefficient = self.controller.coefficient
@@ -130,7 +134,7 @@ class Leashed:
         recipe = self.recipe
         loss = grpo_loss(
             choices,
-            Clip(recipe.clip_low, recipe.clip_high),
+            Clip(recipe.clip.low, recipe.clip.high),
             form=recipe.leash.form,
             coefficient=coefficient,
             entropy_bonus=recipe.entropy_bonus,

@@ -9,10 +9,11 @@ import torch
 
 from kleash import guard
 from kleash.demos.score import vqa_accuracy
+from kleash.errors import DataError
 from kleash.kl import episode_sum, measure
 from kleash.policy import keyed_noise
-from kleash.rollout import Bought, World
-from kleash.selector import Pointers, Selector, exact_sequence_kl
+from kleash.rollout import Bought, World, best_pointers
+from kleash.selector import Selector, exact_sequence_kl
 
 PROBE_QUERIES, PROBE_ROLLOUTS = 64, 4
 
@@ -21,8 +22,7 @@ PROBE_QUERIES, PROBE_ROLLOUTS = 64, 4
 def validation(policy: Selector, world: World, bought: Bought) -> dict[str, float]:
     """The loss of the best proposals beside a blind choice's; the accuracy of greedy choices."""
     recipe, queries = world.recipe, world.queries("validation")
-    count = len(bought.pointers)
-    batch = Pointers.of(queries.take(range(count)), [[bought.best(i)] for i in range(count)])
+    batch = best_pointers(queries, bought, range(len(bought.pointers)))
     loss = -episode_sum(policy.judge(batch).logp, batch.episode).mean().item()
     chosen, _ = policy.choose(queries, recipe.shots)
     _, answers = world.rewards("validation", list(enumerate(chosen.lists())))
@@ -32,6 +32,8 @@ def validation(policy: Selector, world: World, bought: Bought) -> dict[str, floa
         for answer, item in zip(answers, items, strict=True)
         if answer is not None
     ]
+    if len(scores) < 2:
+        raise DataError(f"{len(answers) - len(scores)} of {len(answers)} validation answers broke")
     return {
         "validation/loss": loss,
         "validation/uniform_loss": guard.uniform_loss(recipe.pool.size, recipe.shots),

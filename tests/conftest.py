@@ -1,0 +1,49 @@
+"""Worlds and runs that many tests look at and none changes.
+
+Torch is imported by the fixtures that need it: tests of the parts without it start at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from kleash.ledger import Ledger
+    from kleash.runs import Run
+
+
+@pytest.fixture(scope="session")
+def one_thread() -> None:
+    """Torch on one thread, as the command line has it."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
+    """One ledger for all: answers do not depend on who asked before."""
+    from kleash.ledger import Ledger
+
+    with Ledger(tmp_path_factory.mktemp("ledger") / "ledger.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory, ledger: Ledger, one_thread: None) -> Run:
+    """A finished run of all three phases. Copy it to change it."""
+    from tiny import train_tiny
+
+    return train_tiny(tmp_path_factory.mktemp("runs") / "tiny-s0", ledger)
+
+
+@pytest.fixture
+def trained(tmp_path: Path, ledger: Ledger, one_thread: None) -> Callable[..., Run]:
+    """Train the tiny recipe with some keys changed, in a folder of that name."""
+    from tiny import train_tiny
+
+    return lambda name, *keys: train_tiny(tmp_path / name, ledger, *keys)

@@ -1,0 +1,180 @@
+"""Groups: what was sampled is what was rewarded, arms are paired, broken answers are no numbers."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from kleash.errors import CheckpointError, DataError
+from kleash.ledger import Ledger
+from kleash.rollout import (
+    Groups,
+    World,
+    best_pointers,
+    buy_proposals,
+    fresh_selector,
+    load_checkpoint,
+    proposal_groups,
+    sample_groups,
+)
+from kleash.selector import Selector
+from kleash.types import Prompt
+from tiny import Reader, tiny_recipe
+
+PLACES = [0, 3, 5]
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture
+def world(ledger: Ledger) -> World:
+    return World(tiny_recipe(), ledger)
+
+
+def breaking(world: World, breaks: Callable[[Prompt], bool]) -> World:
+    """The same world with an answerer that breaks on some prompts."""
+    assert isinstance(world.answerer, Reader)
+    world.answerer.break_on(breaks)
+    return world
+
+
+def policy_of(world: World) -> Selector:
+    return fresh_selector(world.recipe, world.width)
+
+
+def sampled(world: World, policy: Selector | None = None, draw: int = 1) -> Groups:
+    return sample_groups(policy or policy_of(world), world, "train", PLACES, ("grpo", draw))
+
+
+def members(groups: Groups) -> list[tuple[str, tuple[int, ...]]]:
+    """The task and the pointer of every episode."""
+    tasks = groups.pointers.queries.tasks
+    return [
+        (tasks[query], pointer)
+        for query, pointer in zip(groups.group.tolist(), groups.pointers.lists(), strict=True)
+    ]
+
+
+def test_a_group_holds_the_pointers_that_were_rewarded_with_their_logp(world: World) -> None:
+    policy, groups = policy_of(world), sampled(world)
+    assert groups.size == len(PLACES)
+    assert groups.group.bincount().tolist() == [4, 4, 4]
+    place_of = {item.id: i for i, item in enumerate(world.pooled("train").queries)}
+    asked = [(place_of[task], pointer) for task, pointer in members(groups)]
+    assert {place for place, _ in asked} == set(PLACES)
+    rewards, _ = world.rewards("train", asked)
+    assert groups.reward.tolist() == pytest.approx(rewards)
+    assert len(set(rewards)) > 1
+    assert groups.logp is not None
+    torch.testing.assert_close(groups.logp, policy.judge(groups.pointers).logp.detach())
+    assert (groups.broken, groups.dropped) == (0, 0)
+
+
+def test_no_pointer_of_an_episode_names_a_place_twice(world: World) -> None:
+    for _, pointer in members(sampled(world)):
+        assert len(set(pointer)) == world.recipe.shots
+
+
+def test_arms_of_a_seed_draw_the_same_pointers_from_equal_weights(ledger: Ledger) -> None:
+    ours = World(tiny_recipe("leash.coefficient=0.0", "lr=1e-5", "advantage=rank"), ledger)
+    theirs = World(tiny_recipe("leash.form=k3", "entropy_bonus=0.1", "reward=soft"), ledger)
+    policy = policy_of(ours)
+    assert members(sampled(ours, policy)) == members(sampled(theirs, policy))
+
+
+def test_another_seed_or_another_epoch_draws_other_pointers(ledger: Ledger) -> None:
+    first, other = (World(tiny_recipe(f"seed={seed}"), ledger) for seed in (0, 1))
+    policy = policy_of(first)
+    assert members(sampled(first, policy)) == members(sampled(first, policy))
+    assert members(sampled(first, policy)) != members(sampled(other, policy))
+    assert members(sampled(first, policy)) != members(sampled(first, policy, draw=2))
+
+
+def test_a_query_draws_the_same_pointers_in_any_company(world: World) -> None:
+    policy = policy_of(world)
+    alone = sample_groups(policy, world, "train", [5], ("grpo", 1))
+    assert members(alone) == members(sampled(world, policy))[8:]
+
+
+def test_an_answer_that_broke_is_in_no_group_and_is_counted(world: World) -> None:
+    whole = members(sampled(world))
+    gone = next(member for member in whole if whole.count(member) == 1)
+    place = world.queries("train").tasks.index(gone[0])
+    prompt = world.pooled("train").prompt(place, gone[1])
+    groups = sampled(breaking(world, lambda asked: asked == prompt))
+    assert (groups.broken, groups.dropped) == (1, 0)
+    assert members(groups) == [member for member in whole if member != gone]
+    assert len(groups.reward) == len(whole) - 1
+    assert bool(groups.reward.isfinite().all())
+    assert groups.logp is not None
+    torch.testing.assert_close(groups.logp, policy_of(world).judge(groups.pointers).logp.detach())
+
+
+def test_a_group_with_fewer_than_two_answers_is_dropped_and_counted(world: World) -> None:
+    whole = members(sampled(world))
+    task = whole[4][0]
+    groups = sampled(breaking(world, lambda prompt: prompt.query.id == task))
+    assert (groups.size, groups.dropped, groups.broken) == (2, 1, 4)
+    assert members(groups) == [member for member in whole if member[0] != task]
+    assert groups.group.tolist() == [0] * 4 + [1] * 4
+
+
+def test_where_every_answer_broke_there_is_nothing_to_learn_from(world: World) -> None:
+    breaking(world, lambda prompt: True)
+    with pytest.raises(DataError, match="none of 3 groups has two answered pointers"):
+        sampled(world)
+    bought = buy_proposals(world, "train", 4)
+    with pytest.raises(DataError, match="none of 4 queries has an answered pointer"):
+        best_pointers(world.queries("train"), bought, range(4))
+
+
+def test_a_broken_answer_is_no_reward(world: World) -> None:
+    breaking(world, lambda prompt: len(prompt.demonstrations) == 1)
+    rewards, answers = world.rewards("train", [(0, (1,)), (0, (1, 2))])
+    assert (rewards[0], answers[0]) == (None, None)
+    assert rewards[1] is not None
+
+
+def test_proposals_are_bought_with_their_rewards(world: World) -> None:
+    bought = buy_proposals(world, "train", 6)
+    assert [len(pointers) for pointers in bought.pointers] == [
+        len(rewards) for rewards in bought.rewards
+    ]
+    known = [reward for rewards in bought.rewards for reward in rewards if reward is not None]
+    assert bought.positive_share() == sum(reward > 0 for reward in known) / len(known)
+    assert 0 < bought.positive_share() < 1
+    groups = proposal_groups(world, bought, "train", [2, 0])
+    assert members(groups) == [
+        (world.queries("train").tasks[place], pointer)
+        for place in (2, 0)
+        for pointer in bought.pointers[place]
+    ]
+    assert groups.reward.tolist() == pytest.approx(bought.rewards[2] + bought.rewards[0])
+
+
+def test_the_best_proposal_made_the_truth_likeliest(world: World) -> None:
+    bought = buy_proposals(world, "train", 6)
+    for query in range(6):
+        best = bought.best(query)
+        assert best is not None
+        assert bought.truth_logp[query][bought.pointers[query].index(best)] == max(
+            bought.truth_logp[query]
+        )
+
+
+def test_a_query_whose_answers_all_broke_is_imitated_by_nobody(world: World) -> None:
+    lost = world.queries("train").tasks[1]
+
+    def breaks(prompt: Prompt) -> bool:
+        return prompt.query.id == lost
+
+    bought = buy_proposals(breaking(world, breaks), "train", 4)
+    assert bought.best(1) is None
+    batch = best_pointers(world.queries("train"), bought, [0, 1, 3])
+    assert batch.queries.tasks == tuple(world.queries("train").tasks[i] for i in (0, 3))
+
+
+def test_a_checkpoint_is_named_by_its_place_in_a_run(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="give RUN/checkpoints/NAME"):
+        load_checkpoint(tmp_path / "weights.safetensors")
