@@ -1,4 +1,5 @@
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -55,6 +56,19 @@ def test_who_is_near_does_not_depend_on_what_else_is_asked():
     assert (nearest(queries, others, 60, block=7) == together).all()
     for place in range(0, 150, 10):
         assert (nearest(queries[place : place + 1], others, 60)[0] == together[place]).all()
+
+
+def test_the_order_of_near_equals_is_that_of_exact_sums():
+    """In single precision their order would hang on how the sums are made."""
+    rng = generator("test", "near equals")
+    query, other = unit_rows(rng.standard_normal((2, 384)).astype(np.float32))[:, None]
+    others = unit_rows(other + rng.normal(0, 1e-6, (200, 384)).astype(np.float32))
+    products = [
+        round(math.fsum(float(a) * float(b) for a, b in zip(query[0], row, strict=True)), 6)
+        for row in others
+    ]
+    exact = sorted(range(200), key=lambda place: -products[place])
+    assert nearest(query, others, 200)[0].tolist() == exact
 
 
 def test_both_is_the_mean_of_the_two_likenesses():

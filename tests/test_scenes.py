@@ -139,6 +139,22 @@ def test_no_picture_occurs_twice_in_the_data_set(scenes, parts):
     assert max(seen.values()) == 1
 
 
+def test_a_picture_that_was_drawn_before_is_drawn_again(monkeypatch):
+    """With eyes for one colour and one size only, pictures run short and repeat."""
+
+    def coarse(looks):
+        pictures = np.zeros((len(looks), SIDE, SIDE, 3), dtype=np.uint8)
+        pictures[:, 0, 0, 0] = looks.colour_NQ[:, 0]
+        pictures[:, 0, 0, 1] = looks.size_NQ[:, 0]
+        return pictures
+
+    monkeypatch.setattr("kleash.data.scenes.draw", coarse)
+    made = Scenes(sizes={"demonstrations": 12, "train": 6, "test": 6})
+    items = [*made.demonstrations, *made.queries("train"), *made.queries("test")]
+    assert len({made.image(item.image).tobytes() for item in items}) == 24 == 8 * 3
+    assert [item.id for item in made.queries("test")] == [f"test-{i}" for i in range(6)]
+
+
 def test_no_demonstration_has_the_word_and_the_frame_of_any_query(parts):
     """The chessboard: demonstrations stand on black squares, queries on white ones."""
     shown = {(i.facts["word"], i.facts["frame"]) for i in parts["demonstrations"]}

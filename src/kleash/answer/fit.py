@@ -1,4 +1,4 @@
-"""Trains the embedded answerer on endless made-up episodes: minutes on a GPU, a night on a CPU.
+"""Trains the embedded answerer on endless made-up episodes: minutes on a GPU, a night on 8 cores.
 
 First it learns to see, then, with its eyes fixed, to read. The episodes are in `episodes`, the
 network is in `network`; who answers with it is in `embedded`.
