@@ -1,0 +1,171 @@
+"""The best step: what it is worth once the choosing is paid for, and which steps tie with it.
+
+The highest of K noisy points is too high. Never compare best with best: compare the same step, a
+fixed window, or corrected bests. In names, N is items and K the steps among which one is chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr
+
+from kleash.stats.curves import line
+from kleash.stats.intervals import Floats, checked, checked_table
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(100)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best of K steps on n items, and what it is worth once the choosing is paid for."""
+
+    step: int
+    """Which of the steps, counted from 0; among equals the earliest."""
+    raw: float
+    """Its mean on the items that chose it: too high."""
+    corrected: float
+    """The mean of chosen steps on items that had no say in choosing them."""
+    again: float
+    """The share of draws in which the same step was best."""
+    ties: tuple[int, ...]
+    """The steps not distinguishable from it, itself among them."""
+    n: int
+
+
+def out_of_bag_best(scores_NK: ArrayLike, rng: np.random.Generator, *, draws: int = 1000) -> Best:
+    """The best step without its luck: chosen on resampled items, read on those left out (BBC)."""
+    scores = checked_table(scores_NK, rows=2)
+    n = len(scores)
+    means = scores.mean(axis=0)
+    best = int(means.argmax())
+    drawn_BN = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float64)
+    left_out_BN = (drawn_BN == 0).astype(np.float64)
+    # With few items a draw may hold them all; it has nothing to be read on.
+    usable = left_out_BN.any(axis=1)
+    chosen_B = (drawn_BN @ scores).argmax(axis=1)[usable]
+    sums_BK = (left_out_BN @ scores)[usable]
+    read_B = sums_BK[np.arange(len(chosen_B)), chosen_B] / left_out_BN.sum(axis=1)[usable]
+    if not len(read_B):
+        raise ValueError(f"{draws} draws of {n} items left none out: draw more often")
+    return Best(
+        step=best,
+        raw=float(means[best]),
+        corrected=float(read_B.mean()),
+        again=float((chosen_B == best).mean()),
+        ties=tied_by_items(scores),
+        n=n,
+    )
+
+
+def tie_distance(k: int, *, level: float = 0.95) -> float:
+    """How far below the highest of k noisy points the truly best may lie, in their SDs.
+
+    One-sided Dunnett with k - 1 comparisons and known SD, times √2: the c that solves
+    ∫ φ(x)·Φ(x + c)^(k - 1) dx = level. 3.37 for 9 points.
+    """
+    if k < 1:
+        raise ValueError(f"there is no best of {k} steps")
+    low, high = 0.0, 20.0
+    if k == 1:
+        return 0.0
+    while high - low > 1e-12:
+        guess = (low + high) / 2
+        covered = float(WEIGHTS @ ndtr(NODES + guess) ** (k - 1))
+        low, high = (guess, high) if covered < level else (low, guess)
+    return high
+
+
+def tied_steps(values: ArrayLike, noise_floor: float, *, level: float = 0.95) -> tuple[int, ...]:
+    """The steps less than `tie_distance` noise floors below the highest, counted from 0.
+
+    The truly best step is among them in `level` of curves.
+    """
+    y = checked(values)
+    reach = tie_distance(len(y), level=level) * noise_floor
+    behind = y.max() - y
+    return tuple(np.flatnonzero((behind < reach) | (behind == 0)).tolist())
+
+
+def tied_by_items(scores_NK: ArrayLike, *, level: float = 0.95) -> tuple[int, ...]:
+    """The steps not distinguishable from the best on the items, each by its paired difference."""
+    scores = checked_table(scores_NK, rows=2)
+    n, k = scores.shape
+    means = scores.mean(axis=0)
+    best = int(means.argmax())
+    behind = scores[:, [best]] - scores
+    error = behind.std(axis=0, ddof=1) / math.sqrt(n)
+    reach = tie_distance(k, level=level) / math.sqrt(2) * error
+    gap = behind.mean(axis=0)
+    return tuple(np.flatnonzero((gap < reach) | (gap <= 1e-12)).tolist())
+
+
+@dataclass(frozen=True)
+class CurveBest:
+    """The best point of a curve of which only the means are known."""
+
+    step: int
+    """Which of the evaluations, counted from 0; among equals the earliest."""
+    raw: float
+    corrected: float
+    optimism: float
+    """How much too high the best of such a curve is, on average."""
+    again: float
+    """The share of curves drawn again in which the same step was best."""
+    ties: tuple[int, ...]
+    kept: float
+    """λ, the share of residual variance that is not noise, by which residuals were shrunk."""
+    n: int
+
+
+def best_of_curve(
+    values: ArrayLike,
+    noise_floor: float,
+    rng: np.random.Generator,
+    *,
+    steps: ArrayLike | None = None,
+    draws: int = 20_000,
+) -> CurveBest:
+    """The best of aggregates: curves drawn again around the empirical-Bayes curve.
+
+    μ = trend + λ·residual, λ = max(0, s² - σ_f²)/s²; the optimism is what the highest point of a
+    draw shows beyond its own μ, on average.
+    """
+    y = checked(values)
+    if noise_floor <= 0:
+        raise ValueError(f"a noise floor of {noise_floor} makes every point true: set it > 0")
+    centre, kept = shrunk_curve(np.arange(len(y)) if steps is None else steps, y, noise_floor)
+    drawn_BK = centre + noise_floor * rng.normal(size=(draws, len(y)))
+    chosen_B = drawn_BK.argmax(axis=1)
+    optimism = float((drawn_BK.max(axis=1) - centre[chosen_B]).mean())
+    best = int(y.argmax())
+    return CurveBest(
+        step=best,
+        raw=float(y[best]),
+        corrected=float(y[best]) - optimism,
+        optimism=optimism,
+        again=float((chosen_B == best).mean()),
+        ties=tied_steps(y, noise_floor),
+        kept=kept,
+        n=len(y),
+    )
+
+
+def shrunk_curve(steps: ArrayLike, values: ArrayLike, noise_floor: float) -> tuple[Floats, float]:
+    """The empirical-Bayes curve about a straight trend, and the λ that shrank its residuals."""
+    found = line(steps, values)
+    kept = 0.0 if found.sd == 0 else max(0.0, found.sd**2 - noise_floor**2) / found.sd**2
+    return found.fitted + kept * found.residuals, kept
+
+
+def expected_maximum(k: int) -> float:
+    """The mean of the highest of k independent standard normal draws: the luck in a raw best."""
+    if k < 1:
+        raise ValueError(f"there is no highest of {k} draws")
+    grid = np.linspace(-9, 9, 20_001)
+    # E[X] = ∫ (1 at x > 0, else 0) - P(X <= x) dx
+    return float((np.heaviside(grid, 0.5) - ndtr(grid) ** k).sum() * (grid[1] - grid[0]))

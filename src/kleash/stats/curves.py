@@ -1,0 +1,259 @@
+"""Curves over steps: their level, phases, plateau and collapse.
+
+Steps of one run are not replicates of anything: what is found here is about these two curves. How
+much a curve swings is in `swings`, how soon it gets somewhere in `pace`. T is evaluations.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+
+from kleash.stats.intervals import Floats, Interval, checked, gaps, t_interval, t_p
+from kleash.stats.resampling import block_length, moving_blocks
+
+SHORT_CURVE = 20
+FEWEST_STEPS = 8
+PHASES: tuple[Literal["early", "middle", "late"], ...] = ("early", "middle", "late")
+SMOOTHED_BEST = 5
+
+Caution = Literal["steps_are_not_replicates", "too_few_steps"]
+
+
+def curve(steps: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats]:
+    """Steps that rise and a value for each."""
+    at, y = checked(steps), checked(values)
+    if at.shape != y.shape:
+        raise ValueError(f"need a step for each value: {at.shape} {y.shape}")
+    if (np.diff(at) <= 0).any():
+        raise ValueError("steps must rise: sort them, and keep one value for each")
+    return at, y
+
+
+@dataclass(frozen=True)
+class Line:
+    """A straight line through a curve by least squares, and what it leaves."""
+
+    slope: float
+    """Per step."""
+    error: float
+    """The slope's standard error."""
+    fitted: Floats
+    residuals: Floats
+    sd: float
+    """Σr²/(T - 2), the square root of it: the detrended SD."""
+
+
+def line(steps: ArrayLike, values: ArrayLike) -> Line:
+    """The trend of a curve; its residuals are what swings about it."""
+    at, y = curve(steps, values)
+    if len(y) < 3:
+        raise ValueError(f"a line through {len(y)} points leaves nothing over: give 3 or more")
+    x = at - at.mean()
+    squares = float(x @ x)
+    slope = float(x @ y) / squares
+    fitted = y.mean() + slope * x
+    residuals = y - fitted
+    sd = math.sqrt(float(residuals @ residuals) / (len(y) - 2))
+    return Line(slope, sd / math.sqrt(squares), fitted, residuals, sd)
+
+
+@dataclass(frozen=True)
+class CurveGap:
+    """The mean gap of two curves over the same steps."""
+
+    interval: Interval
+    p: float | None
+    """None for blocks, which give an interval only."""
+    method: Literal["t", "newey_west", "blocks"]
+    lag: int
+    """Of Newey and West, or the length of a block; 0 for t."""
+    warnings: tuple[Caution, ...]
+
+
+def curve_gap(
+    ours: ArrayLike,
+    theirs: ArrayLike,
+    rng: np.random.Generator | None = None,
+    *,
+    level: float = 0.95,
+    draws: int = 2_000,
+) -> CurveGap:
+    """Newey-West's interval for the mean gap; with a generator, moving blocks instead.
+
+    Below 20 steps there is too little to learn the dependence from: plain t, with a warning.
+    """
+    gap = gaps(ours, theirs)
+    n = len(gap)
+    if n < 2:
+        raise ValueError("one step has no spread: give two or more that both curves have")
+    mean = float(gap.mean())
+    if n < SHORT_CURVE:
+        error = float(gap.std(ddof=1)) / math.sqrt(n)
+        warnings: tuple[Caution, ...] = ("steps_are_not_replicates",)
+        if n < FEWEST_STEPS:
+            warnings = ("too_few_steps", *warnings)
+        interval = t_interval(mean, error, n - 1, level=level, n=n)
+        return CurveGap(interval, t_p(mean, error, n - 1), "t", 0, warnings)
+    if rng is None:
+        lag = newey_west_lag(n)
+        error = newey_west_error(gap, lag)
+        interval = t_interval(mean, error, n - 1, level=level, n=n)
+        return CurveGap(interval, t_p(mean, error, n - 1), "newey_west", lag, ())
+    means = gap[moving_blocks(n, draws, rng)].mean(axis=1)
+    # Blocks leave out the ends more often, so their mean is not the curve's: spread about theirs.
+    tail = (1 - level) / 2
+    low, high = np.quantile(means - means.mean(), [tail, 1 - tail])
+    interval = Interval(mean, mean + float(low), mean + float(high), level, n)
+    return CurveGap(interval, None, "blocks", block_length(n), ())
+
+
+def newey_west_lag(n: int) -> int:
+    """floor(4·(T/100) ** (2/9)), as Newey and West 1994."""
+    return math.floor(4 * math.pow(n / 100, 2 / 9))
+
+
+def newey_west_error(values: ArrayLike, lag: int) -> float:
+    """The standard error of a mean whose terms depend on those up to `lag` before them.
+
+    Bartlett weights 1 - j/(lag + 1) (Newey and West 1987), and T/(T - 1) for the mean taken out.
+    """
+    data = checked(values)
+    n = len(data)
+    rest = data - data.mean()
+    total = float(rest @ rest)
+    for j in range(1, min(lag, n - 1) + 1):
+        total += 2 * (1 - j / (lag + 1)) * float(rest[j:] @ rest[:-j])
+    return math.sqrt(max(0.0, total) / (n * (n - 1)))
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A third of two curves: their gap, and each one's spread and slope in it."""
+
+    name: Literal["early", "middle", "late"]
+    first: float
+    last: float
+    gap: float
+    error: float | None
+    """The gap's standard error over the phase's steps; None for a single step."""
+    spread: tuple[float | None, float | None]
+    """SD about the phase's own line, ours and theirs; None below 3 steps."""
+    slope: tuple[float | None, float | None]
+    """Per step, ours and theirs; None below 3 steps."""
+    n: int
+
+
+def phases(steps: ArrayLike, ours: ArrayLike, theirs: ArrayLike) -> tuple[Phase, ...]:
+    """Early, middle and late: thirds by count, the first ones larger where they cannot be equal."""
+    at, left = curve(steps, ours)
+    gap = gaps(left, theirs)
+    right = left - gap
+    if len(at) < 3:
+        raise ValueError(f"{len(at)} steps have no early, middle and late: give 3 or more")
+    found = []
+    for name, where in zip(PHASES, np.array_split(np.arange(len(at)), 3), strict=True):
+        n = len(where)
+        lines = [line(at[where], side[where]) for side in (left, right)] if n >= 3 else None
+        found.append(
+            Phase(
+                name=name,
+                first=float(at[where[0]]),
+                last=float(at[where[-1]]),
+                gap=float(gap[where].mean()),
+                error=float(gap[where].std(ddof=1)) / math.sqrt(n) if n > 1 else None,
+                spread=(lines[0].sd, lines[1].sd) if lines else (None, None),
+                slope=(lines[0].slope, lines[1].slope) if lines else (None, None),
+                n=n,
+            )
+        )
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Whether a curve has flattened over its last n evaluations."""
+
+    verdict: Literal["plateau", "rising", "falling", "undecided"]
+    change: Interval
+    """From the first to the last of them, along their line, at 95 %."""
+    margin: float
+    n: int
+
+
+def plateau(
+    steps: ArrayLike,
+    values: ArrayLike,
+    margin: float,
+    *,
+    window: int | None = None,
+    noise_floor: float | None = None,
+) -> Plateau:
+    """A plateau is shown, not assumed: the 90 % interval of the change is inside the margin.
+
+    Over the last `window` evaluations (the last half by default). `noise_floor`, if known, stands
+    for the SD about the line where the line leaves less than that.
+    """
+    at, y = curve(steps, values)
+    n = window or max(3, len(y) // 2)
+    if margin <= 0 or not 3 <= n <= len(y):
+        raise ValueError(f"need a margin above 0 and 3 to {len(y)} evaluations: {margin=} {n=}")
+    at, y = at[-n:], y[-n:]
+    found = line(at, y)
+    length = float(at[-1] - at[0])
+    error = length * found.error
+    if noise_floor is not None and noise_floor > found.sd:
+        error = length * noise_floor / math.sqrt(float(((at - at.mean()) ** 2).sum()))
+    change = t_interval(length * found.slope, error, n - 2, level=0.95, n=n)
+    reach = float(stdtrit(n - 2, 0.95)) * error
+    verdict: Literal["plateau", "rising", "falling", "undecided"] = "undecided"
+    if abs(change.estimate) + reach < margin:
+        verdict = "plateau"
+    elif change.low > 0:
+        verdict = "rising"
+    elif change.high < 0:
+        verdict = "falling"
+    return Plateau(verdict, change, margin, n)
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """Where a curve fell far below its best and stayed there for two evaluations, if it did."""
+
+    step: float | None
+    """The second of the two evaluations."""
+    best: float
+    """The best the curve had been by then (by its end, if nothing fell)."""
+    drop: float | None
+    """How far below, on average of the two."""
+    n: int
+
+
+def collapse(
+    steps: ArrayLike, values: ArrayLike, noise_floor: float, *, errors: float = 3.0
+) -> Collapse:
+    """Three standard errors below the running best, twice in a row.
+
+    The running best is the best mean of five evaluations in a row (of all, while there are fewer):
+    a single highest point is luck, and every long curve lies three errors below it in places.
+    """
+    at, y = curve(steps, values)
+    if noise_floor <= 0:
+        raise ValueError(f"a noise floor of {noise_floor} calls any drop a collapse: set it > 0")
+    best, size = float(y[0]), 1
+    below = 0
+    for now in range(1, len(y)):
+        limit = best - errors * noise_floor * math.sqrt(1 + 1 / size)
+        below = below + 1 if y[now] < limit else 0
+        if below == 2:
+            drop = best - float(y[now - 1 : now + 1].mean())
+            return Collapse(float(at[now]), best, drop, len(y))
+        mean = float(y[max(0, now + 1 - SMOOTHED_BEST) : now + 1].mean())
+        if mean > best or size < min(now + 1, SMOOTHED_BEST):
+            best, size = mean, min(now + 1, SMOOTHED_BEST)
+    return Collapse(None, best, None, len(y))

@@ -1,0 +1,210 @@
+"""Intervals for means: of values, of paired differences, of samples that are still arriving.
+
+Every interval is a record with its level and its n. Which differences count as one replicate is
+for the caller to know; clusters, seeds and steps have files of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, stdtr, stdtrit
+
+Floats = NDArray[np.float64]
+
+FEWEST_DIFFERING = 6  # 2 ** (1 - 6) is the first two-sided p below .05
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate from n values, and the range that covers the truth in `level` of studies."""
+
+    estimate: float
+    low: float
+    high: float
+    level: float
+    n: int
+
+
+def checked(values: ArrayLike) -> Floats:
+    """The values as a flat array with something, and only finite numbers, in it."""
+    data = np.asarray(values, dtype=np.float64)
+    if data.ndim != 1 or data.size == 0:
+        raise ValueError(f"need a flat list of one value or more: got shape {data.shape}")
+    return finite(data)
+
+
+def checked_table(values: ArrayLike, *, rows: int = 1, columns: int = 1) -> Floats:
+    """The values as a table of at least so many rows and columns, all finite."""
+    data = np.asarray(values, dtype=np.float64)
+    if data.ndim != 2 or data.shape[0] < rows or data.shape[1] < columns:
+        raise ValueError(
+            f"need a table of {rows} or more rows by {columns} or more columns:"
+            f" got shape {data.shape}"
+        )
+    return finite(data)
+
+
+def finite(data: Floats) -> Floats:
+    """The data, refused if a value is NaN or infinite."""
+    if not np.isfinite(data).all():
+        raise ValueError(f"{(~np.isfinite(data)).sum()} of {data.size} values are not finite")
+    return data
+
+
+def gaps(ours: ArrayLike, theirs: ArrayLike) -> Floats:
+    """`ours - theirs`, one for each item; what differs by rounding alone is 0."""
+    left, right = checked(ours), checked(theirs)
+    if left.shape != right.shape:
+        raise ValueError(f"need the same items on both sides: {left.shape} {right.shape}")
+    # Scores such as .9 - .6 and .3 are one lattice step, but not one float.
+    rounded: Floats = (left - right).round(12)
+    return rounded
+
+
+def t_interval(estimate: float, error: float, df: float, *, level: float, n: int) -> Interval:
+    """The estimate and `error`, its standard error, as an interval by t with `df`."""
+    reach = float(stdtrit(df, (1 + level) / 2)) * error
+    return Interval(estimate, estimate - reach, estimate + reach, level, n)
+
+
+def t_p(estimate: float, error: float, df: float) -> float:
+    """Two-sided p of "the truth is 0" by t with `df`; 1 where there is neither gap nor error."""
+    if error == 0:
+        return 1.0 if estimate == 0 else 0.0
+    return float(2 * stdtr(df, -abs(estimate) / error))
+
+
+def mean_interval(
+    values: ArrayLike, *, level: float = 0.95, bounds: tuple[float, float] | None = None
+) -> Interval:
+    """The t interval of a mean; with `bounds`, adjusted for values that cannot leave them.
+
+    Adjusted means one pseudo-value at each bound (after Agresti and Coull). Without it, values of
+    which few differ give intervals far too narrow; the estimate stays the mean of the values.
+    """
+    data = checked(values)
+    shown = data if bounds is None else with_bounds(data, bounds)
+    m = len(shown)
+    if m < 2:
+        raise ValueError("one value has no spread: give two or more, or the bounds of the values")
+    error = float(shown.std(ddof=1)) / math.sqrt(m)
+    found = t_interval(float(shown.mean()), error, m - 1, level=level, n=len(data))
+    return replace(found, estimate=float(data.mean()))
+
+
+def with_bounds(data: Floats, bounds: tuple[float, float]) -> Floats:
+    """The data and one pseudo-value at each bound, which no value may leave."""
+    if data.min() < bounds[0] or data.max() > bounds[1]:
+        raise ValueError(f"values from {data.min()} to {data.max()} leave the bounds {bounds}")
+    return np.append(data, bounds)
+
+
+def paired_difference(
+    ours: ArrayLike, theirs: ArrayLike, *, level: float = 0.95, span: float = 1.0
+) -> Interval:
+    """Mean of `ours - theirs` over the same items: the adjusted t interval, also if all agree.
+
+    `span` is the largest difference a pair can have: 1 for scores from 0 to 1.
+    """
+    return mean_interval(gaps(ours, theirs), level=level, bounds=(-span, span))
+
+
+def differing_bound(k: int, n: int, *, level: float = 0.95) -> float:
+    """The upper Clopper-Pearson bound on the share of items that differ, after k of n did.
+
+    With k = 0 it is 1 - .05 ** (1 / n): what "identical on n items" says about the others.
+    """
+    if not 0 <= k <= n or n < 1:
+        raise ValueError(f"k of n items differ, so 0 <= k <= n and n >= 1: {k=} {n=}")
+    return 1.0 if k == n else float(betaincinv(k + 1, n - k, level))
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Whether two arms are the same within a margin that was fixed before looking (TOST)."""
+
+    equivalent: bool
+    p: float
+    """The larger of the two one-sided p, from the adjusted t."""
+    interval: Interval
+    """At 1 - 2·alpha: it lies inside the margin exactly when p < alpha."""
+    margin: float
+    k: int
+    n: int
+
+
+def equivalence(
+    ours: ArrayLike, theirs: ArrayLike, margin: float, *, span: float = 1.0, alpha: float = 0.05
+) -> Equivalence:
+    """Two one-sided tests on the adjusted interval.
+
+    Below six differing items the interval alone does not do: see `may_be_equivalent`.
+    """
+    if margin <= 0:
+        raise ValueError(f"a margin of {margin} leaves nothing to be equivalent within: set it > 0")
+    gap = gaps(ours, theirs)
+    interval = mean_interval(gap, level=1 - 2 * alpha, bounds=(-span, span))
+    shown = with_bounds(gap, (-span, span))
+    error = float(shown.std(ddof=1)) / math.sqrt(len(shown))
+    nearest = margin - abs(float(shown.mean()))
+    p = float(stdtr(len(shown) - 1, -nearest / error))
+    k = int((gap != 0).sum())
+    inside = p < alpha and may_be_equivalent(k, len(gap), margin, span=span)
+    return Equivalence(inside, p, interval, margin, k, len(gap))
+
+
+def may_be_equivalent(k: int, n: int, margin: float, *, span: float = 1.0) -> bool:
+    """Whether k differing items of n can carry "equivalent" at all.
+
+    From six on they can. Below, only if so few can differ elsewhere that even the largest
+    differences, all one way, would stay inside the margin.
+    """
+    return k >= FEWEST_DIFFERING or differing_bound(k, n) * span < margin
+
+
+def confidence_sequence(
+    values: ArrayLike, planned: int, *, level: float = 0.95, span: float | None = None
+) -> Interval:
+    """An interval for a mean that may be looked at after every item, at most `planned` of them.
+
+    Asymptotic confidence sequence of Waudby-Smith and others (2103.06476, eq. 10), tightest at
+    `planned`. With `span` the two pseudo-differences of `paired_difference` are added.
+    """
+    data = checked(values)
+    shown = data if span is None else with_bounds(data, (-span, span))
+    n = len(shown)
+    if n < 2:
+        raise ValueError("one value has no spread: give two or more, or the span of the values")
+    if planned < len(data):
+        raise ValueError(f"{len(data)} items were seen but {planned} planned: plan before looking")
+    reach = float(shown.std(ddof=1)) * sequence_reach(n, planned, level=level)
+    centre = float(shown.mean())
+    return Interval(float(data.mean()), centre - reach, centre + reach, level, len(data))
+
+
+def sequence_reach(n: int, planned: int, *, level: float = 0.95) -> float:
+    """Half the width of the confidence sequence after n items, in SDs of one."""
+    alpha = 1 - level
+    rho = (-2 * math.log(alpha) + math.log(-2 * math.log(alpha) + 1)) / planned
+    spread = n * rho + 1
+    return math.sqrt(2 * spread / (n * n * rho) * math.log(math.sqrt(spread) / alpha))
+
+
+def finite_population(interval: Interval, population: int) -> Interval:
+    """The interval for the mean over `population` fixed items of which n were scored.
+
+    Only for claims about these very items: the variance is multiplied by 1 - n / population.
+    """
+    if population < interval.n:
+        raise ValueError(f"{interval.n} items cannot come from a population of {population}")
+    factor = math.sqrt(1 - interval.n / population)
+    middle = (interval.low + interval.high) / 2
+    # The adjusted interval's centre is pulled towards 0 by its pseudo-values; that pull, too, is
+    # about items not seen, and fades as they are seen.
+    centre = interval.estimate + factor * (middle - interval.estimate)
+    reach = factor * (interval.high - interval.low) / 2
+    return replace(interval, low=centre - reach, high=centre + reach)

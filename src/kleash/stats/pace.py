@@ -1,0 +1,208 @@
+"""Faster? Steps or seconds to a common threshold, and the cost of a step.
+
+A threshold is fixed beforehand and the same for both arms; "its own best reached sooner" is not
+faster. In names, N is items and K evaluations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kleash.stats.curves import curve
+from kleash.stats.intervals import Floats, Interval, checked, checked_table
+from kleash.stats.resampling import moving_blocks, percentile_interval, resample
+
+FEWEST_TIMINGS = 20
+DRAWN_FROM = 2_000  # steps of a run
+ENOUGH = 200  # values of a draw that are paired with each of the other side
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How soon two curves reach a threshold, in the unit of the positions given."""
+
+    threshold: float
+    horizon: float
+    """The last position both curves have; who has not arrived by then is counted there."""
+    ours: float
+    theirs: float
+    reached: tuple[bool, bool]
+    gap: Interval | None
+    """`ours - theirs`, restricted to the horizon, over items drawn again; None without items."""
+
+
+def arrival(at: ArrayLike, values: ArrayLike, threshold: float) -> float | None:
+    """The first position whose value is the threshold or better; None if there is none."""
+    positions, y = curve(at, values)
+    there = np.flatnonzero(y >= threshold)
+    return float(positions[there[0]]) if len(there) else None
+
+
+def speed(
+    ours_at: ArrayLike,
+    ours: ArrayLike,
+    theirs_at: ArrayLike,
+    theirs: ArrayLike,
+    threshold: float,
+) -> Speed:
+    """From two curves alone. Positions are steps or seconds: the answer is in the same unit."""
+    (left_at, left), (right_at, right) = curve(ours_at, ours), curve(theirs_at, theirs)
+    horizon = float(min(left_at[-1], right_at[-1]))
+    times, reached = [], []
+    for at, y in ((left_at, left), (right_at, right)):
+        time = arrival(at, y, threshold)
+        reached.append(time is not None and time <= horizon)
+        times.append(time if time is not None and time <= horizon else horizon)
+    return Speed(threshold, horizon, times[0], times[1], (reached[0], reached[1]), None)
+
+
+def speed_by_items(
+    at: tuple[ArrayLike, ArrayLike],
+    ours_NK: ArrayLike,
+    theirs_NK: ArrayLike,
+    threshold: float,
+    rng: np.random.Generator,
+    *,
+    level: float = 0.95,
+    draws: int = 2_000,
+) -> Speed:
+    """From scores of the same items, drawn again; `at` holds our positions and theirs.
+
+    The gap's estimate is the restricted mean, the mean over draws of min(arrival, horizon).
+    """
+    left, right = checked_table(ours_NK, rows=2), checked_table(theirs_NK, rows=2)
+    if len(left) != len(right):
+        raise ValueError(f"need the same items on both sides: {left.shape} {right.shape}")
+    seen = speed(at[0], left.mean(axis=0), at[1], right.mean(axis=0), threshold)
+    weights = resample(len(left), draws, rng)
+    times = [
+        restricted(checked(position), weights @ scores, threshold, seen.horizon)
+        for position, scores in zip(at, (left, right), strict=True)
+    ]
+    drawn = times[0] - times[1]
+    gap = percentile_interval(float(drawn.mean()), drawn, level=level, n=len(left))
+    return Speed(threshold, seen.horizon, seen.ours, seen.theirs, seen.reached, gap)
+
+
+def restricted(at: Floats, curves_BK: Floats, threshold: float, horizon: float) -> Floats:
+    """Every drawn curve's arrival, or the horizon if that comes first."""
+    there = curves_BK >= threshold - 1e-12
+    first = np.where(there.any(axis=1), at[there.argmax(axis=1)], np.inf)
+    times: Floats = np.minimum(first, horizon)
+    return times
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The cost of a step: median and quartiles, after the warm-up was dropped."""
+
+    median: float
+    lower: float
+    upper: float
+    dropped: int
+    n: int
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """What a step costs in two runs. Only means something on the same hardware."""
+
+    ours: Timing
+    theirs: Timing
+    ratio: Interval
+    """Of the medians, ours to theirs, by moving blocks."""
+    shift: Interval
+    """Hodges and Lehmann's: the median of all differences ours less theirs, by moving blocks."""
+    enough: bool
+    """Whether both have 20 steps or more after the warm-up."""
+
+
+def efficiency(
+    ours: ArrayLike,
+    theirs: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    warmup: int = 5,
+    level: float = 0.95,
+    draws: int = 1_000,
+) -> Efficiency:
+    """Compare two runs' times (or throughputs) per step; neighbours in time are drawn together."""
+    sides = []
+    for side in (ours, theirs):
+        data = checked(side)[warmup:]
+        if len(data) < 2:
+            raise ValueError(f"after {warmup} warm-up steps {len(data)} are left: log more steps")
+        if data.min() <= 0:
+            raise ValueError(f"a step that took {data.min()} was not timed: drop it first")
+        sides.append(data)
+    left, right = sides
+    n = min(len(left), len(right))
+    ratio = float(np.median(left) / np.median(right))
+    ratios, shifts = drawn_again(left, right, draws, rng)
+    return Efficiency(
+        ours=timing(left, warmup),
+        theirs=timing(right, warmup),
+        ratio=percentile_interval(ratio, ratios, level=level, n=n),
+        shift=percentile_interval(hodges_lehmann(left, right), shifts, level=level, n=n),
+        enough=n >= FEWEST_TIMINGS,
+    )
+
+
+def timing(data: Floats, dropped: int) -> Timing:
+    """Median and quartiles."""
+    lower, median, upper = np.quantile(data, [0.25, 0.5, 0.75])
+    return Timing(float(median), float(lower), float(upper), dropped, len(data))
+
+
+def drawn_again(
+    left: Floats, right: Floats, draws: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Ratios of medians, and shifts, of series made of moving blocks.
+
+    Long series are thinned to evenly spaced steps first, which makes the intervals wider.
+    """
+    left, right = left[:: -(-len(left) // DRAWN_FROM)], right[:: -(-len(right) // DRAWN_FROM)]
+    ratios, shifts = np.empty(draws), np.empty(draws)
+    for draw in range(draws):
+        ours = left[moving_blocks(len(left), 1, rng)[0]]
+        theirs = right[moving_blocks(len(right), 1, rng)[0]]
+        ratios[draw] = np.median(ours) / np.median(theirs)
+        shifts[draw] = np.median(np.subtract.outer(thinned(ours), thinned(theirs)))
+    return ratios, shifts
+
+
+def thinned(data: Floats) -> Floats:
+    """The data, or if there are many the middles of as many equal shares as are enough."""
+    if len(data) <= ENOUGH:
+        return data
+    shares: Floats = np.quantile(data, (np.arange(ENOUGH) + 0.5) / ENOUGH)
+    return shares
+
+
+def hodges_lehmann(ours: ArrayLike, theirs: ArrayLike) -> float:
+    """The median of all differences `ours - theirs`, without listing them.
+
+    The middle is closed in on by counting pairs below a guess; both middle ones if they are even.
+    """
+    left, right = np.sort(checked(ours)), np.sort(checked(theirs))
+    total = len(left) * len(right)
+    middle = [ranked_difference(left, right, rank) for rank in ((total - 1) // 2, total // 2)]
+    return (middle[0] + middle[1]) / 2
+
+
+def ranked_difference(left: Floats, right: Floats, rank: int) -> float:
+    """The difference with `rank` others below it, to the last digits of a float."""
+    low, high = float(left[0] - right[-1]), float(left[-1] - right[0])
+    while True:
+        guess = (low + high) / 2
+        if not low < guess < high:
+            return high
+        # left - right <= guess  ⇔  right >= left - guess
+        below = len(left) * len(right) - int(np.searchsorted(right, left - guess).sum())
+        if below > rank:
+            high = guess
+        else:
+            low = guess

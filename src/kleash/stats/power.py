@@ -1,0 +1,193 @@
+"""How much is enough: differences that can be seen, items, seeds and evaluations needed.
+
+All for two-sided tests at alpha, and a power; always "if the spread stays as it is". Fractions, not
+points: a gap of one percentage point is 0.01.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import chdtri, ndtr, ndtri, stdtrit
+
+from kleash.stats.intervals import checked, differing_bound
+
+
+def z_total(alpha: float, power: float) -> float:
+    """z(1 - alpha/2) + z(power): 2.80 at the usual values."""
+    return float(ndtri(1 - alpha / 2) + ndtri(power))
+
+
+def z_equivalence(alpha: float, power: float) -> float:
+    """z(1 - alpha) + z((1 + power)/2): 2.93 at the usual values."""
+    return float(ndtri(1 - alpha) + ndtri((1 + power) / 2))
+
+
+def pair_sd(discordance: float, size: float, *, gap: float = 0.0) -> float:
+    """The SD of paired differences: √(D·g² - Δ²), g the root mean square of those not 0."""
+    if not 0 <= discordance <= 1 or discordance * size**2 < gap**2:
+        raise ValueError(f"no differences look like that: {discordance=} {size=} {gap=}")
+    return math.sqrt(discordance * size**2 - gap**2)
+
+
+def smallest_detectable(
+    sd: float, n: int, *, alpha: float = 0.05, power: float = 0.8, comparisons: int = 1
+) -> float:
+    """The gap seen with `power` on n items; `comparisons` is how many share alpha."""
+    return z_total(alpha / comparisons, power) * sd / math.sqrt(n)
+
+
+def smallest_margin(sd: float, n: int, *, alpha: float = 0.05, power: float = 0.8) -> float:
+    """The margin within which two equal arms are called equivalent with `power`."""
+    return z_equivalence(alpha, power) * sd / math.sqrt(n)
+
+
+def items_needed(sd: float, gap: float, *, alpha: float = 0.05, power: float = 0.8) -> int:
+    """How many items show a gap of that size with `power`."""
+    if gap == 0:
+        raise ValueError("no number of items shows a gap of 0: name the gap that would matter")
+    return whole((z_total(alpha, power) * sd / gap) ** 2)
+
+
+def items_for_equivalence(
+    sd: float, margin: float, *, gap: float = 0.0, alpha: float = 0.05, power: float = 0.8
+) -> int:
+    """How many items show equivalence within the margin with `power`, if the truth is `gap`."""
+    if abs(gap) >= margin:
+        raise ValueError(f"a gap of {gap} is not inside the margin {margin}: nothing shows it is")
+    return whole((z_equivalence(alpha, power) * sd / (margin - abs(gap))) ** 2)
+
+
+def whole(count: float) -> int:
+    """The next whole number; 1e-9 forgives rounding."""
+    return max(1, math.ceil(count - 1e-9))
+
+
+def spread_bound(gaps: ArrayLike, *, level: float = 0.8, span: float = 1.0) -> float:
+    """An upper bound on the SD of paired differences, to plan with.
+
+    The larger of two: the share that differs at its Clopper-Pearson bound, with differences of the
+    size seen (of the span, if none was); and the χ² bound for differences that are rarely 0.
+    """
+    data = checked(gaps)
+    n, k = len(data), int((data != 0).sum())
+    square = float((data**2).sum()) / k if k else span**2
+    by_share = differing_bound(k, n, level=level) * square
+    by_spread = 0.0
+    if n > 1:
+        by_spread = float(data.var(ddof=1)) * (n - 1) / float(chdtri(n - 1, level))
+    return math.sqrt(max(by_share, by_spread))
+
+
+@dataclass(frozen=True)
+class ItemPlan:
+    """How many items to score, from a few scored first."""
+
+    expected: int
+    cautious: int
+    """With the discordance at its upper 80 % bound: plan with this one."""
+    discordance: float
+    discordance_bound: float
+    n: int
+
+
+def plan_items(pilot: ArrayLike, gap: float, *, power: float = 0.8) -> ItemPlan:
+    """Items to see `gap`, from paired differences of a pilot; 50 are enough to begin."""
+    data = checked(pilot)
+    n, k = len(data), int((data != 0).sum())
+    sd = math.sqrt(float((data**2).mean()))
+    return ItemPlan(
+        expected=items_needed(sd, gap, power=power),
+        cautious=items_needed(spread_bound(data), gap, power=power),
+        discordance=k / n,
+        discordance_bound=differing_bound(k, n, level=0.8),
+        n=n,
+    )
+
+
+# --- seeds
+
+
+def t_power(shift: float, df: float, *, alpha: float = 0.05) -> float:
+    """The power of a two-sided t test whose statistic is centred at `shift`.
+
+    E Φ(±shift - t·√(χ²/df)) over χ² at 4,000 equal shares: scipy's noncentral t gives NaN at few
+    degrees of freedom and large shifts, which is where two seeds are.
+    """
+    edge = float(stdtrit(df, 1 - alpha / 2))
+    scale = edge * np.sqrt(chdtri(df, (np.arange(4_000) + 0.5) / 4_000) / df)
+    return float((ndtr(shift - scale) + ndtr(-shift - scale)).mean())
+
+
+def smallest_detectable_by_seeds(
+    seeds: int, *, paired: bool = False, alpha: float = 0.05, power: float = 0.8
+) -> float:
+    """The gap of two arms with `seeds` runs each that is seen with `power`.
+
+    In between-seed SDs; if paired, in SDs of the paired difference.
+    """
+    if seeds < 2:
+        raise ValueError("one run per arm detects no gap, however large: run two seeds or more")
+    df, scale = (
+        (seeds - 1, 1 / math.sqrt(seeds)) if paired else (2 * seeds - 2, math.sqrt(2 / seeds))
+    )
+    low, high = 0.0, 1.0
+    while t_power(high, df, alpha=alpha) < power:
+        low, high = high, 2 * high
+    while high - low > 1e-9 * high:
+        guess = (low + high) / 2
+        low, high = (guess, high) if t_power(guess, df, alpha=alpha) < power else (low, guess)
+    return high * scale
+
+
+def seeds_needed(
+    gap: float, sd: float, *, paired: bool = False, alpha: float = 0.05, power: float = 0.8
+) -> int:
+    """How many seeds of each arm show the gap; `sd` between seeds, or of the paired gaps."""
+    if gap == 0:
+        raise ValueError("no number of seeds shows a gap of 0: name the gap that would matter")
+    wanted = abs(gap) / sd if sd else math.inf
+
+    def shown(seeds: int) -> bool:
+        found = smallest_detectable_by_seeds(seeds, paired=paired, alpha=alpha, power=power)
+        return found <= wanted
+
+    return fewest(shown)
+
+
+def seeds_for_equivalence(
+    margin: float, sd: float, *, gap: float = 0.0, paired: bool = False, alpha: float = 0.05
+) -> int:
+    """How many seeds show equivalence within the margin with power .8, if the truth is `gap`."""
+    if abs(gap) >= margin:
+        raise ValueError(f"a gap of {gap} is not inside the margin {margin}: nothing shows it is")
+
+    def shown(seeds: int) -> bool:
+        df, scale = (seeds - 1, 1 / seeds) if paired else (2 * seeds - 2, 2 / seeds)
+        reach = float(stdtrit(df, 1 - alpha) + stdtrit(df, 0.9))
+        return reach * sd * math.sqrt(scale) <= margin - abs(gap)
+
+    return fewest(shown)
+
+
+def fewest(shown: Callable[[int], bool]) -> int:
+    """The fewest seeds, from 2 on, at which it is shown; found by doubling, then halving."""
+    high = 2
+    while not shown(high):
+        high *= 2
+    low = max(1, high // 2)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if shown(middle) else (middle, high)
+    return high
+
+
+def points_for_ratio(ratio: float, *, alpha: float = 0.05, power: float = 0.8) -> int:
+    """Evaluations in each curve that show a ratio of detrended SDs: (z/ln ratio)² + 2."""
+    if ratio <= 0 or ratio == 1:
+        raise ValueError(f"no curve is long enough to show a ratio of {ratio}")
+    return whole((z_total(alpha, power) / math.log(ratio)) ** 2 + 2)

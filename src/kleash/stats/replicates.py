@@ -1,0 +1,164 @@
+"""Runs as replicates: what seeds say about a setting, paired, unpaired, and over many arms.
+
+An interval over items is about checkpoints; only these are about settings. In names, S is seeds
+and M arms.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+
+from kleash.stats.intervals import (
+    Floats,
+    Interval,
+    checked,
+    checked_table,
+    gaps,
+    t_interval,
+    t_p,
+)
+from kleash.stats.many import holm, pairs
+
+LISTED_UP_TO = 200_000  # arrangements of labels: C(20, 10) is 184,756
+LOOKS = (3, 5, 8, 12)  # seeds at which a study that grows may be looked at
+
+
+@dataclass(frozen=True)
+class SeedGap:
+    """The gap of two arms over seeds."""
+
+    interval: Interval
+    """Its n is the number of seeds of each arm; of the smaller if they differ."""
+    p: float
+    sd: float
+    """Of the paired gaps, or of runs within an arm."""
+    df: float
+
+
+def paired_seeds(ours: ArrayLike, theirs: ArrayLike, *, level: float = 0.95) -> SeedGap:
+    """t over the gaps of runs that share a seed, S - 1 degrees of freedom.
+
+    Gaps that are all the same and not 0 have no spread to be judged by; they get the p that their
+    signs alone give, 2 ** (1 - S).
+    """
+    gap = gaps(ours, theirs)
+    seeds = len(gap)
+    if seeds < 2:
+        raise ValueError(
+            "one run per arm: nothing follows about the setting; run two seeds or more"
+        )
+    mean, sd, df = float(gap.mean()), float(gap.std(ddof=1)), seeds - 1
+    error = sd / math.sqrt(seeds)
+    if sd < 1e-12 and mean:
+        error = abs(mean) / float(stdtrit(df, 1 - 2.0**-seeds))
+    return SeedGap(t_interval(mean, error, df, level=level, n=seeds), t_p(mean, error, df), sd, df)
+
+
+@dataclass(frozen=True)
+class UnpairedSeeds:
+    """The gap of two arms whose runs share no seeds: Welch's t, and labels exchanged."""
+
+    welch: SeedGap
+    permutation_p: float
+    exact: bool
+    n: tuple[int, int]
+
+
+def unpaired_seeds(
+    ours: ArrayLike,
+    theirs: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    level: float = 0.95,
+    draws: int = 10_000,
+) -> UnpairedSeeds:
+    """Welch's interval and the permutation of run labels, exact up to 10 + 10 runs."""
+    left, right = checked(ours), checked(theirs)
+    if min(len(left), len(right)) < 2:
+        raise ValueError(
+            "one run per arm: nothing follows about the setting; run two seeds or more"
+        )
+    mean = float(left.mean() - right.mean())
+    parts = np.array([left.var(ddof=1) / len(left), right.var(ddof=1) / len(right)])
+    error = math.sqrt(parts.sum())
+    free = np.array([len(left) - 1, len(right) - 1])
+    df = float(parts.sum() ** 2 / (parts**2 / free).sum()) if error else float(free.sum())
+    pooled = math.sqrt(float((free * [left.var(ddof=1), right.var(ddof=1)]).sum() / free.sum()))
+    p, exact = permuted_labels(left, right, rng, draws)
+    smaller = min(len(left), len(right))
+    interval = t_interval(mean, error, df, level=level, n=smaller)
+    welch = SeedGap(interval, t_p(mean, error, df), pooled, df)
+    return UnpairedSeeds(welch, p, exact, (len(left), len(right)))
+
+
+def permuted_labels(
+    left: Floats, right: Floats, rng: np.random.Generator, draws: int
+) -> tuple[float, bool]:
+    """The share of ways to label the runs that set the arms at least as far apart."""
+    values = np.concatenate([left, right])
+    values = values - values.mean()
+    size, total = len(left), len(values)
+    # With the sum of all at 0, a gap of means is one side's sum times a constant.
+    far = abs(float(values[:size].sum())) - 1e-9 * float(np.abs(values).sum())
+    if math.comb(total, size) <= LISTED_UP_TO:
+        chosen = np.array(list(itertools.combinations(range(total), size)))
+        return float((np.abs(values[chosen].sum(axis=1)) >= far).mean()), True
+    drawn = rng.permuted(np.broadcast_to(values, (draws, total)), axis=1)[:, :size].sum(axis=1)
+    return (1 + int((np.abs(drawn) >= far).sum())) / (1 + draws), False
+
+
+@dataclass(frozen=True)
+class ArmGap:
+    """One of several comparisons over seeds, with what all of them together allow."""
+
+    ours: int
+    theirs: int
+    gap: SeedGap
+    """Its interval leaves out 0 exactly when `adjusted_p` is below 1 - level."""
+    adjusted_p: float
+
+
+def arms_over_seeds(
+    runs_MS: ArrayLike, *, baseline: int | None = None, level: float = 0.95
+) -> tuple[ArmGap, ...]:
+    """Every arm against the baseline (or all pairs), paired by seed, Holm over comparisons.
+
+    An interval is as wide as Holm's step for it asks; those after the first that does not reject
+    are as wide as that one.
+    """
+    runs = checked_table(runs_MS, rows=2)
+    first, second = pairs(len(runs), baseline)
+    alone = [paired_seeds(runs[a], runs[b]) for a, b in zip(first, second, strict=True)]
+    p_values = np.array([gap.p for gap in alone])
+    adjusted = holm(p_values)
+    rejected = int((adjusted < 1 - level).sum())
+    rank = np.empty(len(alone), dtype=int)
+    rank[np.argsort(p_values, kind="stable")] = np.arange(len(alone))
+    found = []
+    for index, (a, b) in enumerate(zip(first, second, strict=True)):
+        share = (1 - level) / (len(alone) - min(int(rank[index]), rejected))
+        gap = paired_seeds(runs[a], runs[b], level=1 - share)
+        gap = replace(gap, interval=replace(gap.interval, level=level))
+        found.append(ArmGap(int(a), int(b), gap, float(adjusted[index])))
+    return tuple(found)
+
+
+def look(
+    ours: ArrayLike, theirs: ArrayLike, *, looks: Sequence[int] = LOOKS, level: float = 0.95
+) -> SeedGap | None:
+    """The paired gap when seeds are added until it is decided; None between declared looks.
+
+    Each look has its share of alpha, so all of them together keep the level.
+    """
+    if len(gaps(ours, theirs)) not in looks:
+        return None
+    found = paired_seeds(ours, theirs, level=1 - (1 - level) / len(looks))
+    p = min(1.0, found.p * len(looks))
+    return replace(found, interval=replace(found.interval, level=level), p=p)
