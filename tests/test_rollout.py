@@ -56,7 +56,8 @@ def members(groups: Groups) -> list[tuple[str, tuple[int, ...]]]:
     ]
 
 
-def test_a_group_holds_the_pointers_that_were_rewarded_with_their_logp(world: World) -> None:
+def test_a_group_holds_the_pointers_that_were_rewarded_with_their_logp(ledger: Ledger) -> None:
+    world = World(tiny_recipe("reward=hard_plus_gtprob"), ledger)
     policy, groups = policy_of(world), sampled(world)
     assert groups.size == len(PLACES)
     assert groups.group.bincount().tolist() == [4, 4, 4]

@@ -1,7 +1,8 @@
 """A world small enough for tests, through the same doors as a real one.
 
-Every item has a word and a manner, which its vector shows under noise. A query is answered rightly
-when the demonstrations show both its word and its manner: one kind of demonstration is not enough.
+Every item has a word and a manner, and shows them more or less clearly; its vector tells all three
+under noise. A query is answered rightly when the demonstrations show both its word and its manner
+clearly enough: one kind of demonstration is not enough.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from kleash.seeds import generator
 from kleash.types import Answer, Item, Prompt
 
 SIZES = {"demonstrations": 200, "train": 200, "validation": 60, "test": 60}
-WORDS, MANNERS, NOISE = 6, 4, 0.3
+WORDS, MANNERS, NOISE = 6, 4, 0.1
 KEYS = (
     "data=tiny",
     "answerer=tiny",
@@ -74,7 +75,8 @@ class Topics:
         name, truth = f"{part}-{index}", f"word{word} manner{manner}"
         agreed = int(rng.integers(3, 11))
         answers = (truth,) * agreed + ("nothing",) * (10 - agreed)
-        return Item(name, name, f"{name}?", answers, truth, {"word": word, "manner": manner})
+        shows = {"word": word, "manner": manner, "clarity": float(rng.random())}
+        return Item(name, name, f"{name}?", answers, truth, shows)
 
     @property
     def demonstrations(self) -> Sequence[Item]:
@@ -92,10 +94,11 @@ class Topics:
         return np.frombuffer(hashlib.sha256(name.encode()).digest()[:12], np.uint8).reshape(2, 2, 3)
 
     def planted(self, query: Item, pool: Sequence[Item], shots: int) -> tuple[int, ...] | None:
-        """A demonstration of the word, one of the manner, then any."""
+        """The clearest demonstration of the word, that of the manner, then any."""
         found: dict[int, None] = {}
         for fact in ("word", "manner"):
             shows = [i for i, item in enumerate(pool) if item.facts[fact] == query.facts[fact]]
+            shows.sort(key=lambda i: -float(pool[i].facts["clarity"]))
             found |= dict.fromkeys(shows[:1])
         found |= dict.fromkeys(range(len(pool)))
         return tuple(list(found)[:shots])
@@ -124,13 +127,19 @@ class Reader:
         """One answer."""
         if self.breaks is not None and self.breaks(prompt):
             return Answer("", math.nan)
-        wanted = prompt.query.facts
-        shown = sum(
-            any(item.facts[fact] == wanted[fact] for item in prompt.demonstrations)
+        word, manner = (
+            max(
+                (
+                    item.facts["clarity"]
+                    for item in prompt.demonstrations
+                    if item.facts[fact] == prompt.query.facts[fact]
+                ),
+                default=0.0,
+            )
             for fact in ("word", "manner")
         )
-        text = prompt.query.answer if shown == 2 else "something"
-        return Answer(text, math.log((0.05, 0.3, 0.9)[shown]))
+        text = prompt.query.answer if min(word, manner) > 0.2 else "something"
+        return Answer(text, math.log(0.05 + 0.45 * (word + manner)))
 
     def embed(self, items: Sequence[Item]) -> Embeddings:
         """Images show words, texts show manners."""
@@ -139,11 +148,16 @@ class Reader:
         return Embeddings(unit_rows(np.stack(image)), unit_rows(np.stack(text)))
 
     def row(self, item: Item) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Word and manner as directions, under noise."""
-        noise = NOISE * generator("tiny", "noise", item.id).normal(size=WORDS + MANNERS)
-        image, text = noise[:WORDS].astype(np.float32), noise[WORDS:].astype(np.float32)
-        image[item.facts["word"]] += 1
-        text[item.facts["manner"]] += 1
+        """Word, manner and clarity as directions, under noise; a query's are turned by one.
+
+        So similarity misleads, and an untrained selector with it.
+        """
+        turn = 0 if item.id.startswith("demonstrations") else 1
+        noise = NOISE * generator("tiny", "noise", item.id).normal(size=WORDS + MANNERS + 2)
+        image, text = np.split(noise.astype(np.float32), [WORDS + 1])
+        for row, fact in ((image, "word"), (text, "manner")):
+            row[(item.facts[fact] + turn) % (len(row) - 1)] += 1
+            row[-1] += item.facts["clarity"]
         return image, text
 
 

@@ -68,7 +68,7 @@ def facts(recipe: Recipe, world: World) -> dict[str, Any]:
             length=recipe.length_keys(),
         ),
         "data": world.data.content,
-        "counts": counts(recipe, world),
+        "counts": counts(world),
         "seeds": {"run": recipe.seed, "data": recipe.data_seed},
         "base": base,
         "reference": reference,
@@ -88,12 +88,15 @@ def fitting(policy: Selector, path: str) -> str | None:
     return fingerprint(weights)
 
 
-def counts(recipe: Recipe, world: World) -> dict[str, int]:
+def counts(world: World) -> dict[str, int]:
     """How many items each part of the data has, and how many training queries are used."""
     data = world.data
     splits = {split: len(data.queries(split)) for split in ("train", "validation", "test")}
-    used = min(recipe.queries, splits["train"])
-    return {"demonstrations": len(data.demonstrations), **splits, "used": used}
+    return {
+        "demonstrations": len(data.demonstrations),
+        **splits,
+        "used": len(world.pooled("train")),
+    }
 
 
 def trainable_share(policy: Selector) -> float:
