@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from kleash.config import build, read_toml
+from kleash.config import read_toml
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src/kleash"
@@ -108,9 +108,9 @@ def test_the_stars_are_the_parts_that_lint_lets_import_torch():
 
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").rglob("*.toml")), ids=name_of)
 def test_every_recipe_loads(path):
-    from kleash.recipe import Recipe
+    from kleash.recipe import Recipe, recipe_from
 
-    assert isinstance(build(Recipe, read_toml(path)), Recipe)
+    assert isinstance(recipe_from(read_toml(path)), Recipe)
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.toml")), ids=name_of)

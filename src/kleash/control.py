@@ -35,9 +35,9 @@ class Leash(Config):
     end: float = Field(0.0, ge=0, allow_inf_nan=False)
     """The coefficient that linear and cosine arrive at."""
     steps: int = Field(0, ge=0)
-    """After how many updates linear and cosine arrive."""
+    """After how many batches linear and cosine arrive."""
     points: tuple[tuple[int, float], ...] = ()
-    """For piecewise, pairs of an update and the coefficient from there on, earliest first."""
+    """For piecewise, pairs of a batch and the coefficient from there on, earliest first."""
     target: float = Field(0.0, ge=0, allow_inf_nan=False)
     """The KL, in nats per episode, that adaptive and target steer to."""
     rate: float = Field(0.1, gt=0, allow_inf_nan=False)
@@ -204,7 +204,7 @@ CONTROLLERS: dict[str, Callable[[Leash, int, float, float], float]] = {
 
 @dataclass
 class Controller:
-    """The coefficient of a run now, and the rule that moves it after every update."""
+    """The coefficient of a run now, and the rule that moves it after every batch."""
 
     leash: Leash
     step: int = 0
@@ -218,10 +218,10 @@ class Controller:
         self.coefficient = rule(self.leash, self.step, start, 0.0)
 
     def update(self, measured_kl: float) -> None:
-        """Move on by one update, having measured so many nats of KL per episode."""
+        """Move on by one batch, having measured so many nats of KL per episode."""
         if not math.isfinite(measured_kl):
             raise GuardError(
-                f"KL is {measured_kl} after update {self.step}: a controller cannot steer by it;"
+                f"KL is {measured_kl} after batch {self.step}: a controller cannot steer by it;"
                 " look at the batch that was saved"
             )
         self.step += 1

@@ -65,7 +65,7 @@ class Recipe(Config):
     answerer: str = "embedded"
     """The model that sees the demonstrations and answers."""
     seed: int = 0
-    """Names every draw of the run: initial weights, order, pools, rollouts."""
+    """Names every draw of the run: initial weights, order, proposals, rollouts."""
     queries: int = Field(800, ge=1)
     """Training queries used, at most as many as there are."""
     selector: str = "v4-2"
@@ -121,6 +121,11 @@ class Recipe(Config):
             raise ConfigError(
                 f"a pool of {self.pool.size} cannot fill {self.shots} shots:"
                 " enlarge pool.size or ask for fewer shots"
+            )
+        if self.source == "offline" and self.leash.controller in ("adaptive", "target"):
+            raise ConfigError(
+                f"leash.controller {self.leash.controller!r} steers by the KL of fresh samples,"
+                " and offline pointers are none: set source=online or another controller"
             )
         if self.phase in ("rce", "grpo") and not self.start:
             raise ConfigError(
