@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from kleash.answer import ANSWERERS, Images
 from kleash.config import merge, parse_overrides
 from kleash.data import DATASETS
+from kleash.data.scenes import Scenes
 from kleash.demos.embeddings import Embeddings, unit_rows
 from kleash.errors import ConfigError
 from kleash.ledger import Ledger
@@ -161,7 +162,13 @@ class Reader:
         return image, text
 
 
+def few_scenes(seed: int) -> Scenes:
+    """The embedded data set, small: for what only the real answerer can show."""
+    return Scenes(seed, sizes=SIZES | {"demonstrations": 400})
+
+
 DATASETS["tiny"] = "tiny:Topics"
+DATASETS["few-scenes"] = "tiny:few_scenes"
 ANSWERERS["tiny"] = "tiny:Reader"
 
 

@@ -10,6 +10,8 @@ import sqlite3
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from kleash.errors import KleashError
+
 
 @dataclass(frozen=True)
 class Examined:
@@ -88,12 +90,16 @@ def embedded_answerer() -> Examined:
     sizes = {"demonstrations": 1, "test": 40}
     scenes = Scenes(sizes=sizes)
     plain = [item for item in scenes.queries("test") if item.facts["kind"] == "plain"][:1]
-    answer = Embedded(scenes.image).answer([Prompt((), plain[0])])[0]
+    what, remedy = "embedded answerer", "pip install --force-reinstall kleash"
+    try:
+        answer = Embedded(scenes.image).answer([Prompt((), plain[0])])[0]
+    except KleashError as error:
+        return Examined(what, str(error), remedy)
     if answer.text != plain[0].answer:
         return Examined(
-            "embedded answerer",
+            what,
             f"answers {answer.text!r} where {plain[0].answer!r} is right: weights or arithmetic"
             " are not what was shipped",
-            "pip install --force-reinstall kleash",
+            remedy,
         )
-    return Examined("embedded answerer", "loads and answers")
+    return Examined(what, "loads and answers")

@@ -1,0 +1,111 @@
+"""Baselines: pointers from the same pools, the same whenever asked, and a ladder among them."""
+
+import numpy as np
+import pytest
+
+from kleash.baselines import BASELINES, best_greedy
+from kleash.demos.propose import Ask, Pointer, Pooled
+from kleash.demos.score import vqa_accuracy
+from kleash.ledger import Ledger
+from kleash.rollout import World
+from tiny import tiny_recipe
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def world(ledger: Ledger) -> World:
+    return World(tiny_recipe(), ledger)
+
+
+def refuse(prompts: object) -> list[None]:
+    raise AssertionError("this baseline needs no answers")
+
+
+def chosen(
+    world: World, name: str, shots: int, count: int = 60, ask: Ask = refuse
+) -> list[Pointer]:
+    made = BASELINES[name](world.pooled("test").take(count), world.data, shots, ask)
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize("shots", [1, 2, 4])
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baseline_points_at_different_places_of_every_pool(
+    world: World, name: str, shots: int
+) -> None:
+    pointers = chosen(world, name, shots)
+    assert len(pointers) == 60
+    for pointer in pointers:
+        assert len(pointer) == (0 if name == "zero-shot" else shots)
+        assert len(set(pointer)) == len(pointer)
+        assert all(isinstance(place, int) and 0 <= place < 8 for place in pointer)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baseline_chooses_the_same_for_an_item_in_any_company(
+    world: World, ledger: Ledger, name: str
+) -> None:
+    again = World(tiny_recipe("seed=7"), ledger)
+    assert chosen(world, name, 2, count=20) == chosen(again, name, 2)[:20]
+
+
+def test_random_draws_differ_from_each_other_and_first_k_does_not_look(world: World) -> None:
+    draws = [tuple(chosen(world, f"random-{draw}", 2)) for draw in range(5)]
+    assert len(set(draws)) == 5
+    assert len(set(draws[0])) > 20
+    assert set(chosen(world, "first-k", 2)) == {(0, 1)}
+
+
+def test_the_nearest_demonstration_stands_next_to_the_query(world: World) -> None:
+    pooled = world.pooled("test")
+    for kind in ("image", "text", "both"):
+        for query, pointer in enumerate(chosen(world, f"similar-{kind}", 3)):
+            rows = pooled.demonstration_rows.rows(pooled.pools[query]).part(kind)
+            near = rows @ pooled.query_rows.part(kind)[query]
+            picked = near[list(pointer)]
+            assert picked == pytest.approx(np.sort(near)[-3:], abs=1e-5)
+
+
+def test_where_no_generator_knows_the_best_there_is_no_planted_pointer(world: World) -> None:
+    class Unknowing:
+        def planted(self, query: object, pool: object, shots: int) -> None:
+            return None
+
+    assert BASELINES["planted"](world.pooled("test"), Unknowing(), 2, refuse) is None
+
+
+def accuracy(world: World, pooled: Pooled, pointers: list[Pointer]) -> float:
+    prompts = [pooled.prompt(query, pointer) for query, pointer in enumerate(pointers)]
+    answers = world.ask(prompts)
+    scores = [
+        vqa_accuracy(answer.text, prompt.query.answers)
+        for answer, prompt in zip(answers, prompts, strict=True)
+        if answer is not None
+    ]
+    assert len(scores) == len(pointers)
+    return float(np.mean(scores))
+
+
+def test_the_greedy_search_beats_every_choice_that_does_not_ask(world: World) -> None:
+    pooled = world.pooled("test").take(20)
+    searched = best_greedy(pooled, world.data, 2, world.ask)
+    assert searched is not None
+    assert all(len(set(pointer)) == 2 for pointer in searched)
+    best = accuracy(world, pooled, searched)
+    for name in ("random-0", "first-k", "similar-both"):
+        assert best > accuracy(world, pooled, chosen(world, name, 2, count=20))
+
+
+def test_on_scenes_what_is_planted_beats_what_is_similar(ledger: Ledger) -> None:
+    keys = ["data=few-scenes", "answerer=embedded", "pool.kind=mixed", "pool.size=64"]
+    world = World(tiny_recipe(*keys), ledger)
+    pooled = world.pooled("test")
+    scores = {
+        name: accuracy(world, pooled, chosen(world, name, 2))
+        for name in ("zero-shot", "similar-image", "similar-text", "similar-both", "planted")
+    }
+    similar = max(scores[name] for name in scores if name.startswith("similar"))
+    assert scores["planted"] > similar + 0.1
+    assert similar > scores["zero-shot"]

@@ -1,0 +1,70 @@
+"""The doctor: what is there, what is missing, and how to get it."""
+
+import importlib.metadata
+
+import pytest
+
+from kleash import doctor
+from kleash.doctor import EXTRAS, Examined, examine
+from kleash.errors import KleashError
+from kleash.types import Answer, Prompt
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Examined]:
+    return {examined.what: examined for examined in examine()}
+
+
+def test_everything_that_is_looked_at_has_a_state(found: dict[str, Examined]) -> None:
+    assert {"python", "machine", "sqlite", "torch", "embedded answerer"} <= set(found)
+    assert {name for name, _, _ in EXTRAS} <= set(found)
+    assert all(examined.state for examined in found.values())
+    assert importlib.metadata.version("torch") in found["torch"].state
+
+
+def test_the_shipped_answerer_works_here(found: dict[str, Examined]) -> None:
+    assert found["embedded answerer"] == Examined("embedded answerer", "loads and answers")
+
+
+def test_what_is_missing_comes_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    by_name = {examined.what: examined for examined in examine()}
+    assert by_name["torch"].state == "missing, for training and evaluating"
+    assert by_name["torch"].remedy == "pip install 'kleash[train]'"
+    assert all(by_name[name].remedy.startswith("pip install") for name, _, _ in EXTRAS)
+    # Without torch nothing is computed, so nothing is said about it.
+    assert not {"gpu", "embedded answerer"} & set(by_name)
+
+
+def test_an_answerer_that_answers_wrongly_is_told_from_a_good_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from kleash.answer.embedded import Embedded
+
+    def wrong(self: object, prompts: list[Prompt]) -> list[Answer]:
+        return [Answer("nonsense", -1.0) for _ in prompts]
+
+    monkeypatch.setattr(Embedded, "answer", wrong)
+    examined = doctor.embedded_answerer()
+    assert "answers 'nonsense' where" in examined.state
+    assert examined.remedy == "pip install --force-reinstall kleash"
+
+
+def test_an_answerer_that_does_not_load_is_a_finding_and_not_a_crash(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from kleash.answer import embedded
+
+    def torn(*args: object) -> None:
+        raise KleashError("the weights are torn")
+
+    monkeypatch.setattr(embedded.Embedded, "__init__", torn)
+    examined = doctor.embedded_answerer()
+    assert "the weights are torn" in examined.state
+    assert examined.remedy == "pip install --force-reinstall kleash"
