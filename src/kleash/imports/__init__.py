@@ -36,7 +36,10 @@ class Number:
     """A number as it was written. Fractions are fractions: 57.0 % is 0.57 with 3 decimals.
 
     `decimals` is what was printed (None: all there is), so that a check can allow for rounding;
-    `low` and `high` are the ends of a range that was written as one.
+    `low` and `high` are the ends of a range that was written as one (`value` is then None: nobody
+    wrote a middle); `spread` is what stood after ±. `text` is the number as printed, `unit` what
+    stood beside it ("%" where a fraction was printed as a percentage), and `about` that it was
+    called rough, as in "~59,839 tokens".
     """
 
     value: float | None
@@ -45,6 +48,10 @@ class Number:
     decimals: int | None = None
     low: float | None = None
     high: float | None = None
+    spread: float | None = None
+    unit: str = ""
+    about: bool = False
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,9 @@ class Series:
     """One metric of one run over steps: arrays of equal length, in the order of the file.
 
     Steps may repeat or fall back where a run was resumed: that is for findings to say. `lines` are
-    line numbers (or record numbers) in the file; `estimated` marks points that were guessed.
+    line numbers (or record numbers) in the file; `estimated` marks points that were guessed;
+    `times` are seconds since 1970. A series that goes on in another file says from which point.
+    Arrays may be shared between series and cannot be written to.
     """
 
     metric: str
@@ -64,11 +73,25 @@ class Series:
     float32: bool = False
     lines: NDArray[np.int64] | None = None
     estimated: NDArray[np.bool_] | None = None
+    times: NDArray[np.float64] | None = None
+    parts: tuple[tuple[int, str], ...] = ()
+
+    def place(self, point: int) -> Where:
+        """Where one of its points stands."""
+        file = self.where.file
+        for first, other in self.parts:
+            if first <= point:
+                file = other
+        return Where(file, None if self.lines is None else int(self.lines[point]), self.where.spot)
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of single items at one checkpoint: what paired comparisons need."""
+    """Scores of single items at one checkpoint: what paired comparisons need.
+
+    An item that was tried several times stands several times; `repeats` counts its tries from 0.
+    A score that is not there is NaN: the item was tried and something around it broke.
+    """
 
     metric: str
     items: Sequence[str]
@@ -78,11 +101,18 @@ class Scores:
     shots: int | None = None
     split: str = ""
     clusters: Sequence[str] | None = None
+    checkpoint: str = ""
+    repeats: NDArray[np.int64] | None = None
+    lines: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement of a matrix, known or missing, with the command that would fill it."""
+    """One measurement of a matrix, known or missing, with the command that would fill it.
+
+    `statistic` says what of a whole run was measured where it is not one point of it: mean, first,
+    last, min, max, best, change, spread, median, or "best step" (the number is then a step).
+    """
 
     metric: str
     number: Number
@@ -92,14 +122,16 @@ class Cell:
     items: int | None = None
     split: str = ""
     command: str = ""
+    statistic: str = ""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A value of a config, and where it stands."""
+    """A value of a config, and where it stands; `others` are different values given elsewhere."""
 
     value: Any
     where: Where
+    others: tuple[Setting, ...] = ()
 
 
 @dataclass
@@ -122,16 +154,60 @@ class Imported:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of a document that holds a number or a judgement, to be checked."""
+    """A sentence of a document that holds a number or a judgement, to be checked.
+
+    `judgements` are what its words assert ("same", "stable", "faster"), `arms` whom it names.
+    """
 
     text: str
     where: Where
     numbers: tuple[Number, ...] = ()
+    judgements: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A number that a document worked out from others of its own, to be worked out again.
+
+    `mean` is the mean of `of`; `difference` is mean of `of` minus mean of `minus`; `relative` is
+    that over the mean of `minus`; `largest` is the largest relative change along `of`; `same` is
+    `of` printed again. With `unsigned` only the size was written ("仅差 3.6 %").
+    """
+
+    kind: Literal["mean", "difference", "relative", "largest", "same"]
+    number: Number
+    of: tuple[Number, ...]
+    minus: tuple[Number, ...] = ()
+    metric: str = ""
+    arms: tuple[str, ...] = ()
+    unsigned: bool = False
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Where a document says its numbers come from, or what it says is done and still to do."""
+
+    kind: Literal["path", "date", "wandb", "command", "done", "planned"]
+    text: str
+    where: Where
+    arm: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as printed, for whatever looks at its text: copied rows, counts of "?"."""
+
+    where: Where
+    headings: tuple[str, ...]
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    lines: tuple[int, ...]
 
 
 @dataclass
 class Source:
-    """All that one file or folder holds: runs, and for a document its claims."""
+    """All that one file or folder holds: runs, and for a document what it says about them."""
 
     path: str
     format: str
@@ -139,28 +215,107 @@ class Source:
     claims: list[Claim] = field(default_factory=list)
     language: Literal["zh", "en", ""] = ""
     notes: list[str] = field(default_factory=list)
+    derived: list[Derived] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
 
 
 # Name → module. Each has `fits(path) -> bool` (cheap: names and first bytes) and
 # `read(path) -> Source`. The first that fits reads, so the particular come before the general.
-READERS: dict[str, str] = {}
+READERS: dict[str, str] = {
+    "kleash": "kleash.imports.run_folder",
+    "wandb": "kleash.imports.wandb",
+    "wandb export": "kleash.imports.wandb_export",
+    "tensorboard": "kleash.imports.tensorboard",
+    "mlflow": "kleash.imports.mlflow",
+    "trackio": "kleash.imports.trackio",
+    "optuna": "kleash.imports.optuna",
+    "trl": "kleash.imports.trl",
+    "lm-eval": "kleash.imports.lm_eval",
+    "inspect": "kleash.imports.inspect_log",
+    "verifiers": "kleash.imports.verifiers",
+    "dvclive": "kleash.imports.dvclive",
+    "selector": "kleash.imports.selector_files",
+    "verl": "kleash.imports.verl",
+    "markdown": "kleash.imports.markdown",
+    "jsonl": "kleash.imports.json_rows",
+    "csv": "kleash.imports.csv_rows",
+}
+DEPTH = 8  # folders within folders that are looked into
+ENTRIES = 100_000  # files and folders looked at for one source
 
 
 def read(path: Path) -> Source:
-    """The runs in a file or folder, by the first reader that knows its format."""
+    """The runs in a file or folder, by the first reader that knows its format.
+
+    A folder that is no format's own is looked through: what is in it makes one source.
+    """
     if not path.exists():
         raise DataError(f"no such file or folder: {path}")
-    for _, module in readers():
-        if module.fits(path):
-            found: Source = module.read(path)
-            return found
-    raise DataError(f"{path}: none of the known formats ({', '.join(READERS)})")
+    source = _known(path) or (_inside(path) if path.is_dir() else None)
+    if source is None:
+        raise DataError(f"{path}: none of the known formats ({', '.join(READERS)})")
+    for run in source.runs:
+        odd = sum(int((~np.isfinite(series.values)).sum()) for series in run.series)
+        if odd:
+            source.notes.append(f"{run.name}: {odd:,} values are NaN or infinite, kept as they are")
+    return source
 
 
 def readers() -> Iterator[tuple[str, Any]]:
     """Every reader, loaded when it is its turn."""
     for name, where in READERS.items():
         yield name, import_module(where)
+
+
+def _known(path: Path) -> Source | None:
+    for _, module in readers():
+        if module.fits(path):
+            found: Source = module.read(path)
+            return found
+    return None
+
+
+def _inside(folder: Path) -> Source | None:
+    """All that the readers know below a folder, and one note for each thing they refuse."""
+    whole = Source(str(folder), "")
+    refused: list[DataError] = []
+    seen: set[str] = set()
+    for path in _candidates(folder, DEPTH, [ENTRIES]):
+        try:
+            source = _known(path)
+        except DataError as error:
+            refused.append(error)
+            continue
+        if source is not None:
+            whole.runs += source.runs
+            whole.claims += source.claims
+            whole.notes += source.notes
+            whole.derived += source.derived
+            whole.facts += source.facts
+            whole.tables += source.tables
+            seen.add(source.format)
+    if not whole.runs and not whole.claims:
+        if refused:
+            raise refused[0]
+        return None
+    whole.format = " + ".join(sorted(seen))
+    whole.notes += [f"left out: {error}" for error in refused]
+    return whole
+
+
+def _candidates(folder: Path, depth: int, budget: list[int]) -> Iterator[Path]:
+    """What lies in a folder, by name; a folder that no reader knows is entered in its place."""
+    for path in sorted(folder.iterdir()):
+        budget[0] -= 1
+        if budget[0] < 0:
+            raise DataError(f"{folder} and above: more than {ENTRIES:,} files; name a folder in it")
+        if path.name.startswith((".", "__")) or path.is_symlink():
+            continue
+        if path.is_file() or any(module.fits(path) for _, module in readers()):
+            yield path
+        elif path.is_dir() and depth:
+            yield from _candidates(path, depth - 1, budget)
 
 
 Reader = Callable[[Path], Source]

@@ -1,0 +1,320 @@
+"""Points as they are read become series; numbers, JSON and settings are taken in one way.
+
+Sizes are bounded here: a file that is read whole, a line, and (by Python) the depth of JSON. What
+goes past a bound is one clear line, never a process that eats the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kleash.errors import DataError
+from kleash.imports import Imported, Series, Setting, Where
+
+Axis = Literal["step", "epoch", "time"]
+
+WHOLE = 256 * 2**20  # bytes of a file that must be read at once
+LINE = 32 * 2**20  # bytes of one line
+METRICS = 50_000  # names in one run: more is not a log but noise
+DEPTH = 64  # of settings within settings
+NOT_FINITE = {"NaN", "Infinity", "-Infinity", "nan", "inf", "-inf"}
+
+
+# --- numbers -----------------------------------------------------------------------------------
+
+
+def number(value: Any) -> float | None:
+    """A JSON value as a number; None where it is none. True is not 1: see `score`."""
+    if isinstance(value, float):
+        return value
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        try:
+            return float(value)
+        except OverflowError:
+            raise DataError(f"a number of {len(str(value))} digits is too large") from None
+    if isinstance(value, str) and value in NOT_FINITE:
+        return float(value)
+    return None
+
+
+def score(value: Any) -> float | None:
+    """A number, or right and wrong as 1 and 0."""
+    return float(value) if isinstance(value, bool) else number(value)
+
+
+PRINTED = re.compile(r"[-+]?(?:\d+(?:\.(\d*))?|\.(\d+))(?:[eE]([-+]?\d{1,4}))?$")
+
+
+def printed(text: str) -> tuple[float, int | None] | None:
+    """A printed number and its decimals (None: all that a float has); None where it is none."""
+    match = PRINTED.match(text)
+    if match is None:
+        return (float(text), None) if text in NOT_FINITE else None
+    fraction = match[1] or match[2] or ""
+    digits = text.partition("e")[0].partition("E")[0]
+    significant = sum(map(str.isdigit, digits.lstrip("+-0.")))
+    decimals = len(fraction) - int(match[3] or 0)
+    return float(text), None if significant >= 15 else max(0, decimals)
+
+
+# --- series ------------------------------------------------------------------------------------
+
+_SHARED: WeakValueDictionary[bytes, NDArray[Any]] = WeakValueDictionary()
+
+
+def shared(made: NDArray[Any]) -> NDArray[Any]:
+    """The array itself, or an equal one that is in use: a thousand runs have the same steps."""
+    key = sha256(made.tobytes() + made.dtype.str.encode()).digest()
+    made.flags.writeable = False
+    return _SHARED.setdefault(key, made)
+
+
+class Column:
+    """The points of one metric, growing."""
+
+    __slots__ = ("coarse", "decimals", "lines", "parts", "steps", "times", "values")
+
+    def __init__(self) -> None:
+        """Empty."""
+        self.steps, self.values, self.times = array("d"), array("d"), array("d")
+        self.lines = array("q")
+        self.parts: list[tuple[int, str]] = []
+        self.decimals = 0
+        self.coarse = False  # whether every number so far was printed with few digits
+
+
+class Points:
+    """Collects the points of one run, in the order of the file, and makes series of them."""
+
+    def __init__(self, file: Path | str) -> None:
+        """`file` is where the next points stand; see `enter`."""
+        self.file = str(file)
+        self.columns: dict[str, Column] = {}
+
+    def enter(self, file: Path | str) -> None:
+        """What follows stands in another file."""
+        self.file = str(file)
+
+    def add(
+        self,
+        metric: str,
+        step: float,
+        value: float,
+        line: int,
+        *,
+        time: float | None = None,
+        decimals: int | None = None,
+    ) -> None:
+        """One point. `time` is in seconds since 1970, `decimals` what was printed."""
+        column = self.columns.get(metric)
+        if column is None:
+            if len(self.columns) >= METRICS:
+                raise DataError(f"{self.file}: more than {METRICS:,} names of metrics in one run")
+            column = self.columns[metric] = Column()
+            column.coarse = decimals is not None
+        if not column.parts or column.parts[-1][1] != self.file:
+            column.parts.append((len(column.steps), self.file))
+        column.steps.append(step)
+        column.values.append(value)
+        column.lines.append(line)
+        if time is not None:
+            column.times.append(time)
+        if decimals is None:
+            column.coarse = False
+        else:
+            column.decimals = max(column.decimals, decimals)
+
+    def series(
+        self, axis: Axis = "step", *, float32: bool | Iterable[str] = False, spot: str = ""
+    ) -> list[Series]:
+        """What was collected. `float32` names the metrics that were stored with 24 bits."""
+        narrow = set(self.columns) if float32 is True else set(float32 or ())
+        made = []
+        for metric, column in self.columns.items():
+            whole_times = len(column.times) == len(column.steps)
+            made.append(
+                Series(
+                    metric=metric,
+                    axis=axis,
+                    steps=shared(np.array(column.steps, dtype=np.float64)),
+                    values=np.array(column.values, dtype=np.float64),
+                    where=Where(column.parts[0][1], int(column.lines[0]), spot),
+                    decimals=column.decimals if column.coarse else None,
+                    float32=metric in narrow,
+                    lines=shared(np.array(column.lines, dtype=np.int64)),
+                    times=shared(np.array(column.times, dtype=np.float64)) if whole_times else None,
+                    parts=tuple(column.parts[1:]),
+                )
+            )
+        return made
+
+
+# --- JSON --------------------------------------------------------------------------------------
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice[:40]!r} stands twice in one object")
+    return made
+
+
+def parsed(content: bytes | str) -> Any:
+    """The JSON value in a text; NaN and infinity are kept, a key twice is a `ValueError`."""
+    try:
+        return json.loads(content, object_pairs_hook=_once)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def content(path: Path) -> bytes:
+    """A whole file, if it is not too large for that."""
+    try:
+        size = path.stat().st_size
+        if size > WHOLE:
+            raise DataError(f"{path} has {size / 2**20:,.0f} MiB: too large to be read at once")
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+
+
+def whole_json(path: Path) -> Any:
+    """The value in a JSON file."""
+    try:
+        return parsed(content(path))
+    except ValueError as error:
+        raise DataError(f"{path} is not JSON: {error}") from None
+
+
+def whole_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    value = whole_json(path)
+    if not isinstance(value, dict):
+        raise DataError(f"{path} holds no JSON object but {type(value).__name__}")
+    return value
+
+
+def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file with their numbers, each with its newline where it has one."""
+    try:
+        handle = path.open("rb")
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    with handle:
+        line_number = 0
+        while line := handle.readline(LINE + 1):
+            line_number += 1
+            if len(line) > LINE:
+                raise DataError(f"{path} line {line_number} is longer than {LINE // 2**20} MiB")
+            yield line_number, line
+
+
+def json_lines(path: Path, notes: list[str]) -> Iterator[tuple[int, Any]]:
+    """The values of a JSONL file with their lines. A last line that was cut off is noted."""
+    for line_number, line in raw_lines(path):
+        if line.isspace():
+            continue
+        try:
+            yield line_number, parsed(line)
+        except ValueError as error:
+            if not line.endswith(b"\n"):
+                notes.append(f"{path} line {line_number} was cut off: left out")
+                return
+            raise DataError(f"{path} line {line_number} is not JSON: {error}") from None
+
+
+def head(path: Path, size: int = 4096) -> bytes:
+    """The first bytes of a file; nothing where it cannot be read."""
+    try:
+        with path.open("rb") as handle:
+            return handle.read(size)
+    except OSError:
+        return b""
+
+
+def first_object(path: Path) -> dict[str, Any] | None:
+    """The object on the first line of a file, for `fits`: None where there is none."""
+    try:
+        value = parsed(head(path, 2**20).lstrip().split(b"\n", 1)[0])
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+# --- settings, names ---------------------------------------------------------------------------
+
+
+def settings(values: Mapping[Any, Any], where: Where, prefix: str = "") -> dict[str, Setting]:
+    """Nested mappings as dotted keys; lists are values."""
+    if prefix.count(".") > DEPTH:
+        raise DataError(f"{where.file}: settings are nested more than {DEPTH} deep")
+    made: dict[str, Setting] = {}
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and value:
+            made |= settings(value, where, f"{name}.")
+        else:
+            made[name] = Setting(value, where)
+    return made
+
+
+SEED = re.compile(r"(?:[-_/ ]|^)(?:seed[-_=: ]?|s)(\d{1,9})$", re.I)
+
+
+def label(run: Imported) -> Imported:
+    """Fill in the seed from the config or the name, and the arm as the name without it."""
+    match = SEED.search(run.name)
+    if run.seed is None:
+        seeds = {
+            setting.value
+            for key, setting in run.config.items()
+            if key.rsplit(".", 1)[-1] == "seed"
+            and type(setting.value) in (int, float)
+            and setting.value % 1 == 0
+        }
+        if len(seeds) == 1:
+            run.seed = int(seeds.pop())
+        elif match:
+            run.seed = int(match[1])
+    if not run.arm:
+        run.arm = (run.name[: match.start()] if match else run.name) or run.name
+    return run
+
+
+def moment(seconds: float) -> str | None:
+    """A time in seconds since 1970 as text, in UTC; None where no calendar has it."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def item_id(*parts: str) -> str:
+    """An item's id made from what it says: 16 digits of SHA-256, one string for all runs."""
+    return sys.intern(sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16])
+
+
+def repeats(items: Iterable[str]) -> NDArray[np.int64]:
+    """Which time each item is seen: 0 for the first, in order."""
+    seen: dict[str, int] = {}
+    made = array("q")
+    for item in items:
+        made.append(seen.get(item, 0))
+        seen[item] = made[-1] + 1
+    return shared(np.array(made, dtype=np.int64))

@@ -1,0 +1,237 @@
+"""Tables of any origin: rows of named values become series, scores of items, or cells.
+
+What a table is follows from the names of its columns alone: a step makes series; an item beside a
+score makes scores; a metric beside a value is a table on its side; anything else is one measurement
+per row. Which it was taken for is noted, so that a wrong guess is seen.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kleash.imports import Cell, Imported, Number, Scores, Setting, Source, Where
+from kleash.imports.gather import Axis, Points, label, repeats
+
+Value = tuple[float, int | None] | str | None
+Row = tuple[int, Mapping[str, Value]]
+
+STEPS: dict[str, Axis] = {
+    "step": "step", "_step": "step", "global_step": "step", "train/global_step": "step",
+    "trainer/global_step": "step", "training_step": "step", "iteration": "step", "iter": "step",
+    "update": "step", "步数": "step", "步": "step", "epoch": "epoch", "轮次": "epoch",
+}  # fmt: skip
+RUNS = ("run", "run_name", "run_id", "experiment", "arm", "配置", "实验")
+ITEMS = (
+    "item", "item_id", "question_id", "qid", "sample_id", "example_id", "doc_hash", "doc_id", "uid",
+    "id",
+)  # fmt: skip
+SCORES = (
+    "score", "acc", "accuracy", "correct", "is_correct", "reward", "exact_match", "em", "f1",
+    "vqa_acc", "vqa_acc_score",
+)  # fmt: skip
+METRICS = ("metric", "tag", "metric_name", "指标")
+VALUES = ("value", "值")
+TIMES = ("wall time", "wall_time", "_timestamp", "timestamp", "_runtime")
+
+
+def _named(columns: Iterable[str], names: Iterable[str]) -> str | None:
+    """The first of the names that a column has, whatever its case."""
+    lower = {column.strip().lower(): column for column in reversed(list(columns))}
+    return next((lower[name] for name in names if name in lower), None)
+
+
+@dataclass
+class Layout:
+    """Which column plays which part."""
+
+    kind: str
+    step: str | None = None
+    run: str | None = None
+    seed: str | None = None
+    item: str | None = None
+    metric: str | None = None
+    value: str | None = None
+    time: str | None = None
+    scores: tuple[str, ...] = ()
+
+    @property
+    def axis(self) -> Axis:
+        """What the steps count."""
+        return STEPS[self.step.strip().lower()] if self.step else "step"
+
+    def is_part(self, column: str) -> bool:
+        """Whether a column says what a row is about, so that it is no metric."""
+        return column in (
+            self.step, self.run, self.seed, self.item, self.metric, self.time,
+        )  # fmt: skip
+
+
+def layout(columns: list[str]) -> Layout:
+    """What a table with these columns is."""
+    found = Layout(
+        "cells",
+        step=_named(columns, STEPS),
+        run=_named(columns, RUNS),
+        seed=_named(columns, ("seed", "随机种子")),
+        item=_named(columns, ITEMS),
+        metric=_named(columns, METRICS),
+        value=_named(columns, VALUES),
+        time=_named(columns, TIMES),
+    )
+    lower = {column: column.strip().lower() for column in columns}
+    found.scores = tuple(c for c in columns if lower[c] in SCORES)
+    if found.metric and found.value:
+        found.kind = "long"
+    elif found.item and found.scores:
+        found.kind = "items"
+    elif found.step:
+        found.kind = "series"
+    if found.kind != "items":
+        found.item = None
+    if found.kind != "long":
+        found.metric = None
+    return found
+
+
+def read_rows(path: Path, form: str, rows: Iterator[Row], plan: Layout, source: Source) -> None:
+    """Put the runs that the rows are about into the source."""
+    runs = _Runs(path, form, plan)
+    for line, row in rows:
+        runs.take(line, row)
+    source.runs += runs.finish()
+    shown = {
+        "long": "one value per row",
+        "items": "one item per row",
+        "series": f"one {plan.step} per row",
+        "cells": "one measurement per row",
+    }
+    source.notes.append(f"{path} was read as a table with {shown[plan.kind]}")
+    if runs.empty:
+        source.notes.append(f"{path}: {runs.empty} rows have no step: left out")
+
+
+class _Table:
+    """Scores of items, growing: columns of equal length."""
+
+    def __init__(self) -> None:
+        self.items: list[str] = []
+        self.lines = array("q")
+        self.columns: dict[str, array[float]] = {}
+
+
+class _Runs:
+    """The runs of a table, in the order in which they appear."""
+
+    def __init__(self, path: Path, form: str, plan: Layout) -> None:
+        self.path, self.form, self.plan = path, form, plan
+        self.runs: dict[str, Imported] = {}
+        self.points: dict[str, Points] = {}
+        self.tables: dict[tuple[str, float | None], _Table] = {}
+        self.empty = 0
+
+    def take(self, line: int, row: Mapping[str, Value]) -> None:
+        """One row."""
+        key = self.owner(line, row)
+        if self.plan.kind == "items":
+            self.item(key, line, row)
+        elif self.plan.kind == "cells":
+            self.cells(key, line, row)
+        else:
+            self.point(key, line, row)
+
+    def owner(self, line: int, row: Mapping[str, Value]) -> str:
+        """The name of the run a row is about."""
+        parts = [shown(row.get(column)) for column in (self.plan.run,) if column]
+        seed = row.get(self.plan.seed) if self.plan.seed else None
+        if self.plan.seed and seed is not None:
+            parts.append(f"s{shown(seed)}")
+        if self.plan.kind == "cells" and not parts:
+            first = next((value for value in row.values() if isinstance(value, str)), None)
+            parts = [first if first else f"{self.path.stem}:{line}"]
+        name = "-".join(parts) or self.path.stem
+        if name not in self.runs:
+            run = Imported(name, "", self.form, Where(str(self.path), line))
+            if isinstance(seed, tuple) and seed[0].is_integer():
+                run.seed = int(seed[0])
+            self.runs[name] = run
+            self.points[name] = Points(self.path)
+        return name
+
+    def point(self, key: str, line: int, row: Mapping[str, Value]) -> None:
+        """A row of a series, or one value of one."""
+        plan = self.plan
+        place = row.get(plan.step) if plan.step else (0.0, None)
+        if not isinstance(place, tuple):
+            self.empty += 1
+            return
+        moment = row.get(plan.time) if plan.time else None
+        time = moment[0] if isinstance(moment, tuple) else None
+        if plan.kind == "long":
+            assert plan.metric is not None and plan.value is not None
+            named = {shown(row.get(plan.metric)): row.get(plan.value)}
+        else:
+            named = {name: value for name, value in row.items() if not plan.is_part(name)}
+        for name, value in named.items():
+            if isinstance(value, tuple):
+                self.points[key].add(name, place[0], value[0], line, time=time, decimals=value[1])
+
+    def item(self, key: str, line: int, row: Mapping[str, Value]) -> None:
+        """The scores of one item."""
+        place = row.get(self.plan.step) if self.plan.step else None
+        step = place[0] if isinstance(place, tuple) else None
+        table = self.tables.setdefault((key, step), _Table())
+        table.items.append(sys.intern(shown(row.get(self.plan.item or ""))))
+        table.lines.append(line)
+        for name in self.plan.scores:
+            value = row.get(name)
+            column = table.columns.setdefault(name, array("d"))
+            column.append(value[0] if isinstance(value, tuple) else np.nan)
+
+    def cells(self, key: str, line: int, row: Mapping[str, Value]) -> None:
+        """A row that is one measurement: numbers are cells, words are settings."""
+        for name, value in row.items():
+            if self.plan.is_part(name):
+                continue
+            where = Where(str(self.path), line, name)
+            if isinstance(value, tuple):
+                number = Number(value[0], "known", where, value[1])
+                self.runs[key].cells.append(Cell(name, number))
+            elif value is None:
+                self.runs[key].cells.append(Cell(name, Number(None, "missing", where)))
+            else:
+                self.runs[key].config[name] = Setting(value, where)
+
+    def finish(self) -> list[Imported]:
+        """The runs, once all rows are taken."""
+        for key, run in self.runs.items():
+            run.series = self.points[key].series(self.plan.axis)
+        for (key, step), table in self.tables.items():
+            tries = repeats(table.items)
+            for name, column in table.columns.items():
+                self.runs[key].scores.append(
+                    Scores(
+                        metric=name,
+                        items=table.items,
+                        values=np.array(column),
+                        where=Where(str(self.path), table.lines[0]),
+                        step=step,
+                        repeats=tries,
+                        lines=np.array(table.lines),
+                    )
+                )
+        return [label(run) for run in self.runs.values()]
+
+
+def shown(value: Value) -> str:
+    """A value as a name."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return str(int(value[0])) if value[0].is_integer() else repr(value[0])

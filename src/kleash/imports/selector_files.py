@@ -1,0 +1,177 @@
+"""What projects that train demonstration selectors leave behind (`docs/imports.md` names them).
+
+Training metrics as a JSON list of epochs, the table that training prints, accuracy by shots, beams
+and RL data. Of the last two only counts are taken: they are data, not results.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kleash.errors import DataError
+from kleash.imports import Cell, Imported, Number, Source, Where
+from kleash.imports.gather import Points, head, label, number, printed, raw_lines, whole_json
+
+CURVES = {"grpo_loss", "ppo_loss", "kl_loss", "kl", "val_loss", "mean_ratio", "std_advantage"}
+KEY = re.compile(r"(?P<time>.*?)-?test_data_num=(?P<items>\d{1,9})-(?P<retriever>.+)")
+SHOTS = re.compile(r"shot_num=(\d{1,4})")
+# Longest first: "KL Loss" is not "KL" with something behind it.
+COLUMNS = (
+    "Epoch", "Train Loss", "Val Loss", "GRPO Loss", "PPO Loss", "RCE Loss", "KL Loss", "Adv Mean",
+    "Adv Std", "Adv Max", "Mean Ratio", "Ratio", "Reward", "Beta", "Loss", "Tau", "LR", "KL",
+)  # fmt: skip
+NAMES = re.compile("|".join(COLUMNS))
+LOGS = {".log", ".out", ".txt"}
+
+
+def fits(path: Path) -> bool:
+    """One of these files, by its first bytes."""
+    if not path.is_file():
+        return False
+    start = head(path, 16_384)
+    if path.suffix == ".json":
+        return _kind(start) is not None
+    return path.suffix in LOGS and any(
+        _header(line) for line in start.decode("utf-8", "replace").splitlines()
+    )
+
+
+def _kind(start: bytes) -> str | None:
+    opened = start.lstrip()[:1]
+    if opened == b"[" and b'"epoch"' in start:
+        return "curves" if sum(f'"{n}"'.encode() in start for n in CURVES) >= 2 else None
+    if opened == b"{" and b"test_data_num=" in start and b"shot_num=" in start:
+        return "accuracy"
+    if opened == b"{" and b'"id_list"' in start:
+        return "beams"
+    if opened == b"{" and (b'"pointer_candidates"' in start or b'"candidate_pool_ids"' in start):
+        return "rl data"
+    return None
+
+
+def read(path: Path) -> Source:
+    """The run that a file is about."""
+    source = Source(str(path), "selector")
+    name = re.sub(r"^training_metrics_|_(?:training_)?metrics$", "", path.stem)
+    run = Imported(name, "", "selector", Where(str(path)))
+    if path.suffix != ".json":
+        points = Points(path)
+        _printed_table(points, path, source.notes)
+        run.series = points.series("epoch")
+    else:
+        value = whole_json(path)
+        if isinstance(value, list):
+            points = Points(path)
+            _curves(points, value, path)
+            run.series = points.series("epoch", spot="entry")
+        elif isinstance(value, dict):
+            run.cells = list(_cells(value, path, _kind(head(path, 16_384))))
+        else:
+            raise DataError(f"{path} is neither a list of epochs nor an object")
+    source.runs.append(label(run))
+    return source
+
+
+def _curves(points: Points, rows: list[Any], path: Path) -> None:
+    for place, row in enumerate(rows, 1):
+        epoch = number(row.get("epoch")) if isinstance(row, dict) else None
+        if epoch is None:
+            raise DataError(f"{path}: entry {place} has no epoch")
+        for name, value in row.items():
+            if name != "epoch" and (taken := number(value)) is not None:
+                points.add(name, epoch, taken, place)
+
+
+def _header(line: str) -> list[str]:
+    """The columns of a line that heads a table of epochs; nothing for any other line."""
+    found = NAMES.findall(line)
+    rest = NAMES.sub("", line)
+    heads = len(found) >= 3 and found[0] == "Epoch" and not re.search(r"\w", rest)
+    return found if heads else []
+
+
+def _printed_table(points: Points, path: Path, notes: list[str]) -> None:
+    """The rows under each header, as they were printed; a loss may be negative."""
+    columns: list[str] = []
+    for line, raw in raw_lines(path):
+        written = raw.decode("utf-8", "replace")
+        if header := _header(written):
+            columns = header
+            continue
+        parts = written.replace("|", " ").split()
+        epoch = printed(parts[0].split("/")[0]) if parts and columns else None
+        if epoch is None or len(parts) != len(columns):
+            # A row that is short of a column could put numbers under the wrong name.
+            if epoch is not None and len(parts) > 2:
+                notes.append(f"{path} line {line} does not fill its columns: left out")
+            continue
+        if not raw.endswith(b"\n"):
+            notes.append(f"{path} line {line} was cut off: left out")
+            return
+        for name, part in zip(columns[1:], parts[1:], strict=True):
+            if (found := printed(part)) is not None:
+                points.add(name, epoch[0], found[0], line, decimals=found[1])
+
+
+def _cells(value: dict[str, Any], path: Path, kind: str | None) -> Iterator[Cell]:
+    if kind == "accuracy":
+        yield from _accuracy(value, path)
+        return
+    counts: Counter[str] = Counter()
+    for key, entry in value.items():
+        if key == "_meta" or not isinstance(entry, dict):
+            continue
+        counts["queries"] += 1
+        if kind == "beams":
+            counts["pointers"] += _length(entry.get("id_list"))
+        else:
+            _count_candidates(counts, entry.get("pointer_candidates"))
+    for name, count in counts.items():
+        yield Cell(name, Number(float(count), "known", Where(str(path), spot="counted"), 0))
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, list) else 0
+
+
+def _count_candidates(counts: Counter[str], candidates: Any) -> None:
+    """How many pointers there are, how they were made, and whether a query can teach anything."""
+    right = set()
+    for candidate in candidates if isinstance(candidates, list) else ():
+        if isinstance(candidate, dict):
+            counts["pointers"] += 1
+            counts[f"pointers: {candidate.get('gen_method', 'unknown')}"] += 1
+            if candidate.get("vqa_correct") is not None:
+                right.add(bool(candidate["vqa_correct"]))
+    if right:
+        health = "mixed" if len(right) == 2 else "all right" if right == {True} else "all wrong"
+        counts[f"queries: {health}"] += 1
+
+
+def _accuracy(value: dict[str, Any], path: Path) -> Iterator[Cell]:
+    """Accuracy by shots; several times of measuring in one file stay apart by `spot`."""
+    epoch = re.search(r"epoch[_-]?(\d{1,6})", path.stem)
+    for key, shots in value.items():
+        match = KEY.fullmatch(key)
+        if match is None or not isinstance(shots, dict):
+            raise DataError(f"{path}: {key[:80]!r} is not `<time>-test_data_num=N-<retriever>`")
+        for name, held in shots.items():
+            place = SHOTS.fullmatch(name)
+            if place is None:
+                raise DataError(f"{path}: {name[:80]!r} is not `shot_num=N`")
+            taken = number(held)
+            yield Cell(
+                metric="accuracy",
+                number=Number(
+                    taken,
+                    "missing" if taken is None else "known",
+                    Where(str(path), spot=f"{key}: {name}"),
+                ),
+                epoch=float(epoch[1]) if epoch else None,
+                shots=int(place[1]),
+                items=int(match["items"]),
+            )

@@ -1,0 +1,220 @@
+"""Output folders of TRL and Hugging Face trainers: `trainer_state.json` and completions.
+
+The longest history is taken: each checkpoint repeats that of the one before it. Values are means
+over `logging_steps`. `training_args.bin` is a pickle and is never opened. Completions need a reader
+of Parquet (`duckdb` or `pyarrow`); without one that is noted and the rest is read.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kleash.errors import DataError
+from kleash.imports import Cell, Imported, Number, Scores, Series, Setting, Source, Where
+from kleash.imports.gather import (
+    Points,
+    item_id,
+    label,
+    number,
+    repeats,
+    score,
+    whole_object,
+)
+
+STATE = "trainer_state.json"
+SETTINGS = (
+    "max_steps", "num_train_epochs", "train_batch_size", "logging_steps", "eval_steps",
+    "save_steps",
+)  # fmt: skip
+RESULTS = ("all_results.json", "train_results.json", "eval_results.json")
+MAGIC = b"PAR1"
+
+
+def fits(path: Path) -> bool:
+    """`trainer_state.json`, a folder with one or with checkpoints, or completions."""
+    if path.is_file():
+        return path.name == STATE or path.suffix == ".parquet"
+    return bool(_states(path)) or any(path.glob("completions_*.parquet"))
+
+
+def read(path: Path) -> Source:
+    """The run in an output folder."""
+    source = Source(str(path), "trl")
+    states = [path] if path.name == STATE else _states(path) if path.is_dir() else []
+    folder = path if path.is_dir() else path.parent
+    # A checkpoint alone is named with the run it belongs to.
+    named = folder.resolve()
+    name = (
+        f"{named.parent.name}/{named.name}" if named.name.startswith("checkpoint-") else named.name
+    )
+    run = Imported(name, "", "trl", Where(str(path)))
+    if states:
+        longest = max(states, key=_reached)
+        _history(run, longest)
+    if path.is_dir():
+        run.cells += _results(path)
+    run.scores = _all_scores(_completions(path), source.notes)
+    beside = sorted(file for file in path.glob("runs/**/*tfevents*")) if path.is_dir() else []
+    if beside:
+        source.notes.append(f"{path} also holds event files, not read twice: {beside[0].parent}")
+    source.runs.append(label(run))
+    return source
+
+
+def _states(folder: Path) -> list[Path]:
+    found = [folder / STATE, *sorted(folder.glob(f"checkpoint-*/{STATE}"))]
+    return [path for path in found if path.is_file()]
+
+
+def _reached(state: Path) -> tuple[float, int]:
+    """How far a history goes; of equals the longer, which has the final summary."""
+    values = whole_object(state)
+    history = values.get("log_history")
+    return number(values.get("global_step")) or 0.0, len(history) if isinstance(
+        history, list
+    ) else 0
+
+
+def _history(run: Imported, path: Path) -> None:
+    values = whole_object(path)
+    history = values.get("log_history")
+    if not isinstance(history, list):
+        raise DataError(f"{path} holds no log_history: it is not a trainer's state")
+    points = Points(path)
+    for place, row in enumerate(history, 1):
+        if not isinstance(row, dict):
+            raise DataError(f"{path}: entry {place} of log_history is not an object")
+        step = number(row.get("step"))
+        if step is None:
+            raise DataError(f"{path}: entry {place} of log_history has no step")
+        for name, value in row.items():
+            if name != "step" and (taken := number(value)) is not None:
+                points.add(name, step, taken, place)
+    run.series = [_rounded(series) for series in points.series(spot="entry of log_history")]
+    run.config = {
+        name: Setting(values[name], Where(str(path), spot=name))
+        for name in SETTINGS
+        if values.get(name) is not None
+    }
+    planned, reached = number(values.get("max_steps")), number(values.get("global_step"))
+    run.finished = None if not planned or reached is None else reached >= planned
+    runtime = next((s for s in run.series if s.metric == "train_runtime"), None)
+    run.seconds = float(runtime.values[-1]) if runtime is not None else None
+
+
+def _rounded(series: Series) -> Series:
+    """Older trainers round the loss to 4 decimals: say so where every one of several fits."""
+    few = len(series.values) >= 3 and series.metric in ("loss", "eval_loss")
+    if few and all(value == round(value, 4) for value in series.values.tolist()):
+        return replace(series, decimals=4)
+    return series
+
+
+def _results(folder: Path) -> Iterator[Cell]:
+    """`all_results.json`, or what stands in its place."""
+    for name in RESULTS:
+        path = folder / name
+        if path.is_file():
+            for metric, value in whole_object(path).items():
+                if (taken := number(value)) is not None:
+                    yield Cell(metric, Number(taken, "known", Where(str(path), spot=metric)))
+            return
+
+
+# --- completions -------------------------------------------------------------------------------
+
+
+def _completions(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path] if path.suffix == ".parquet" else []
+    return sorted([*path.glob("completions_*.parquet"), *path.glob("completions/*.parquet")])
+
+
+def _all_scores(files: list[Path], notes: list[str]) -> list[Scores]:
+    made = []
+    for file in files:
+        table = parquet(file)
+        if table is None:
+            notes.append(
+                f"{len(files)} files like {file} were not read: Parquet needs "
+                "`pip install duckdb` (or pyarrow)"
+            )
+            break
+        made += _scores(file, table, notes)
+    return made
+
+
+def _scores(path: Path, table: dict[str, list[Any]], notes: list[str]) -> list[Scores]:
+    """Every column of rewards, a score for each completion; an item is a prompt."""
+    prompts = table.pop("prompt", None)
+    if prompts is None:
+        notes.append(f"{path} has no column `prompt`: left out")
+        return []
+    items = [item_id(prompt if isinstance(prompt, str) else repr(prompt)) for prompt in prompts]
+    steps = table.pop("step", None) or [None]
+    match = re.search(r"_(\d{1,12})$", path.stem)
+    step = number(steps[0]) if steps[0] is not None else float(match[1]) if match else None
+    made = []
+    for name, column in table.items():
+        values = array("d", [np.nan if (s := score(v)) is None else s for v in column])
+        if name == "completion" or not len(values) or bool(np.isnan(values).all()):
+            continue
+        made.append(
+            Scores(
+                metric=name,
+                items=items,
+                values=np.array(values),
+                where=Where(str(path), 1, "row"),
+                step=step,
+                split="train",
+                repeats=repeats(items),
+                lines=np.arange(1, len(items) + 1),
+            )
+        )
+    return made
+
+
+def parquet(path: Path) -> dict[str, list[Any]] | None:
+    """The columns of a Parquet file; None where nothing is installed that reads it."""
+    with path.open("rb") as handle:
+        if handle.read(4) != MAGIC:
+            raise DataError(f"{path} is not Parquet")
+    for reader in (_by_pyarrow, _by_duckdb):
+        try:
+            return reader(path)
+        except ImportError:
+            continue
+    return None
+
+
+def _by_pyarrow(path: Path) -> dict[str, list[Any]]:
+    pyarrow, reader = import_module("pyarrow"), import_module("pyarrow.parquet")
+    try:
+        columns: dict[str, list[Any]] = reader.read_table(path).to_pydict()
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {_first_line(error)}") from None
+    return columns
+
+
+def _by_duckdb(path: Path) -> dict[str, list[Any]]:
+    duckdb = import_module("duckdb")
+    try:
+        with duckdb.connect(":memory:") as database:
+            answer = database.execute("SELECT * FROM read_parquet(?)", [str(path)])
+            names = [column[0] for column in answer.description]
+            rows = answer.fetchall()
+    except duckdb.Error as error:
+        raise DataError(f"{path} cannot be read: {_first_line(error)}") from None
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]

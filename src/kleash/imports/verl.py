@@ -1,0 +1,290 @@
+"""Runs of verl: its JSON lines, its console log, its dumps of generations; a folder is one source.
+
+A resumed run overwrites its JSON lines, so steps that only the console still has are kept, with
+the decimals it printed. Dumps are the source for paired tests: an item is known by its input, and
+tries of one item count in their order.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from array import array
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from kleash.errors import DataError
+from kleash.imports import Imported, Scores, Series, Setting, Source, Where
+from kleash.imports.gather import (
+    Points,
+    content,
+    first_object,
+    item_id,
+    json_lines,
+    label,
+    number,
+    printed,
+    raw_lines,
+    repeats,
+    score,
+    settings,
+)
+from kleash.imports.plain_yaml import read_yaml
+
+NOISE = re.compile(r"\x1b\[[0-9;]*m|^\s*\((?:\w+ )*pid=[^)]*\)\s?")
+STEP = re.compile(r"(?:^|\s)step:(-?\d{1,15}) - (?=\S+?:)")
+WRAPPED = re.compile(r"(?:np\.)?(?:float|int)\d+\((.*)\)$|tensor\(([^,)]*).*\)$")
+LOGS = {".log", ".out", ".txt", ".err"}
+DUMP = re.compile(r"\d{1,12}\.jsonl")
+CONFIG = 2**20
+BELOW = 3  # folders that a run's own folder may hold its parts in
+
+
+def fits(path: Path) -> bool:
+    """One of verl's files, or a folder that holds some."""
+    if path.is_file():
+        return _kind(path) is not None
+    kinds = {_kind(file) for file in path.iterdir() if file.is_file()}
+    if kinds - {None}:
+        return True
+    below = {_kind(file) for file in path.glob("*/*") if file.is_file()} - {None}
+    return "dump" in below and bool(below & {"rows", "console"})
+
+
+def _kind(path: Path) -> str | None:
+    """What a file is, by its name and its beginning."""
+    if path.suffix == ".jsonl":
+        first = first_object(path)
+        if first is None:
+            return None
+        if DUMP.fullmatch(path.name) and {"input", "output", "score"} <= first.keys():
+            return "dump"
+        return "rows" if isinstance(first.get("data"), dict) and "step" in first else None
+    if path.suffix in LOGS and STEP.search(NOISE.sub("", _ends(path))):
+        return "console"
+    return None
+
+
+def _ends(path: Path) -> str:
+    """The first and last part of a log, to see what it is: it may begin with pages of settings."""
+    with path.open("rb") as handle:
+        start = handle.read(2**18)
+        handle.seek(max(len(start), path.stat().st_size - 2**16))
+        lines = (start + handle.read()).decode("utf-8", "replace").split("\n")
+    return "\n".join(NOISE.sub("", line) for line in lines)
+
+
+def read(path: Path) -> Source:
+    """Everything that is there, put together run by run."""
+    source = Source(str(path), "verl")
+    whole = _Whole(path, source.notes)
+    parts: dict[str, list[Path]] = {"rows": [], "console": [], "dump": [], "config": []}
+    for file in [path] if path.is_file() else _below(path, BELOW):
+        kind = "config" if file.match(".hydra/config.yaml") else _kind(file)
+        if kind:
+            parts[kind].append(file)
+    for file in parts["rows"]:
+        run = whole.add(file, file.stem)
+        run.series = _rows(file, source.notes)
+    for file in parts["console"]:
+        one = len(parts["console"]) == 1
+        run = whole.owner(file, sole=one) or whole.add(file, "" if one else file.stem)
+        _add_console(run, file, source.notes)
+    groups: dict[Path, list[Path]] = {}
+    for file in parts["dump"]:
+        groups.setdefault(file.parent, []).append(file)
+    for place, dumps in groups.items():
+        run = whole.owner(place) or whole.add(place, "" if len(groups) == 1 else place.name)
+        for file in sorted(dumps, key=lambda dump: int(dump.stem)):
+            run.scores += read_dump(file, source.notes)
+    for file in parts["config"]:
+        _add_config(file, whole)
+    source.runs = [label(run) for run in whole.runs]
+    return source
+
+
+class _Whole:
+    """The runs of a source, and which of them a part belongs to."""
+
+    def __init__(self, path: Path, notes: list[str]) -> None:
+        self.path, self.notes = path, notes
+        self.runs: list[Imported] = []
+
+    def add(self, place: Path, name: str) -> Imported:
+        """A new run; without a name of its own it has the name of what was pointed at."""
+        whole = self.path.resolve()
+        named = name or (whole.stem if whole.is_file() else whole.name)
+        self.runs.append(Imported(named, "", "verl", Where(str(place))))
+        return self.runs[-1]
+
+    def owner(self, place: Path, *, sole: bool = True) -> Imported | None:
+        """The run whose name is in a path, the longest name first; or the only one there is."""
+        inner = [run for run in self.runs if run.name in {*place.parts, place.stem}]
+        if inner:
+            return max(inner, key=lambda run: len(run.name))
+        return self.runs[0] if sole and len(self.runs) == 1 else None
+
+
+def _below(folder: Path, depth: int) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.is_file():
+            yield path
+        elif path.is_dir() and depth and not path.is_symlink():
+            yield from _below(path, depth - 1)
+
+
+# --- JSON lines --------------------------------------------------------------------------------
+
+
+def _rows(path: Path, notes: list[str]) -> list[Series]:
+    points = Points(path)
+    for line, row in json_lines(path, notes):
+        step = number(row.get("step")) if isinstance(row, dict) else None
+        if step is None or not isinstance(row.get("data"), dict):
+            raise DataError(f"{path} line {line} is not {{step, data}}")
+        for name, value in row["data"].items():
+            if (taken := number(value)) is not None:
+                points.add(name, step, taken, line)
+    return points.series()
+
+
+# --- console -----------------------------------------------------------------------------------
+
+
+def read_console(path: Path, notes: list[str]) -> list[Series]:
+    """The series that were printed as `step:5 - actor/kl_loss:0.003 - …`."""
+    points = Points(path)
+    for line, step, parts in _steps(path, notes):
+        for part in parts:
+            name, colon, written = part.rpartition(":")
+            wrapped = WRAPPED.match(written)
+            inner = next(filter(None, wrapped.groups()), "") if wrapped else written
+            found = printed(inner.strip()) if colon else None
+            if found is not None:
+                points.add(name.strip(), step, found[0], line, decimals=found[1])
+    return points.series()
+
+
+def _steps(path: Path, notes: list[str]) -> Iterator[tuple[int, float, list[str]]]:
+    for line, raw in raw_lines(path):
+        if b"step:" not in raw:
+            continue
+        written = NOISE.sub("", raw.decode("utf-8", "replace")).rstrip("\r\n")
+        match = STEP.search(written)
+        if match is None:
+            continue
+        if not raw.endswith(b"\n"):
+            notes.append(f"{path} line {line} was cut off: left out")
+            return
+        yield line, float(match[1]), written[match.end() :].split(" - ")
+
+
+def _add_console(run: Imported, path: Path, notes: list[str]) -> None:
+    """What the console knows and the run does not: its settings, and steps that are lost."""
+    known = {series.metric: set(series.steps.tolist()) for series in run.series}
+    kept = 0
+    for series in read_console(path, notes):
+        new = np.array([step not in known.get(series.metric, ()) for step in series.steps.tolist()])
+        kept += int(new.sum()) if series.metric in known else 0
+        if new.any():
+            assert series.lines is not None
+            run.series.append(
+                replace(
+                    series,
+                    steps=series.steps[new],
+                    values=series.values[new],
+                    lines=series.lines[new],
+                )
+            )
+    if kept:
+        notes.append(f"{path}: {kept} points that the JSON lines of {run.name} no longer have")
+    for name, setting in _printed_config(path, notes).items():
+        run.config.setdefault(name, setting)
+
+
+def _printed_config(path: Path, notes: list[str]) -> dict[str, Setting]:
+    """The settings that verl prints as a Python mapping before it begins."""
+    kept: list[str] = []
+    begun = 0
+    size = 0
+    for line, raw in raw_lines(path):
+        written = NOISE.sub("", raw.decode("utf-8", "replace")).rstrip()
+        if not kept and not written.startswith("{'"):
+            if size > CONFIG:
+                return {}
+            size += len(raw)
+            continue
+        begun = begun or line
+        kept.append(written)
+        size += len(raw)
+        if (written.endswith("}") and _balanced(kept)) or size > 2 * CONFIG:
+            break
+    if not kept:
+        return {}
+    try:
+        values = ast.literal_eval("\n".join(kept))
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        notes.append(f"{path} line {begun}: settings were printed here but cannot be read")
+        return {}
+    return settings(values, Where(str(path), begun)) if isinstance(values, dict) else {}
+
+
+def _balanced(lines: list[str]) -> bool:
+    return sum(line.count("{") - line.count("}") for line in lines) == 0
+
+
+# --- dumps -------------------------------------------------------------------------------------
+
+
+def read_dump(path: Path, notes: list[str]) -> list[Scores]:
+    """The scores in `<step>.jsonl`, and every other column of numbers."""
+    items: list[str] = []
+    lines = array("q")
+    columns: dict[str, array[float]] = {"score": array("d")}
+    for line, row in json_lines(path, notes):
+        if not isinstance(row, dict) or not isinstance(row.get("input"), str):
+            raise DataError(f"{path} line {line} has no `input`: it is not a dump of generations")
+        items.append(item_id(row["input"]))
+        lines.append(line)
+        for name, value in row.items():
+            if name not in columns and name != "step" and score(value) is not None:
+                columns[name] = array("d", [np.nan]) * (len(items) - 1)
+        for name, column in columns.items():
+            taken = score(row.get(name))
+            column.append(np.nan if taken is None else taken)
+    split = "train" if re.search("rollout|train", path.parent.name) else "validation"
+    tries = repeats(items)
+    return [
+        Scores(
+            metric=name,
+            items=items,
+            values=np.array(column),
+            where=Where(str(path), 1),
+            step=float(path.stem) if path.stem.isdigit() else None,
+            split=split,
+            repeats=tries,
+            lines=np.array(lines),
+        )
+        for name, column in columns.items()
+    ]
+
+
+def _add_config(path: Path, whole: _Whole) -> None:
+    """Hydra's record of the settings, for the run it lies beside."""
+    try:
+        values, lines = read_yaml(content(path).decode())
+    except ValueError as error:
+        whole.notes.append(f"{path} was not read: {error}")
+        return
+    given = settings(values, Where(str(path))) if isinstance(values, dict) else {}
+    made = {
+        name: Setting(held.value, Where(str(path), lines.get(name))) for name, held in given.items()
+    }
+    run = whole.owner(path)
+    if run is None:
+        whole.notes.append(f"{path}: no saying which run's settings these are")
+    else:
+        run.config = made | run.config
