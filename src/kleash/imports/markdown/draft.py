@@ -1,0 +1,253 @@
+"""What a document says so far, arm by arm, until it becomes records.
+
+A number printed twice is kept once, and its second printing as a derived number that should equal
+the first. Where two places give one arm different numbers for the same point, both histories stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from kleash.imports import Cell, Derived, Imported, Number, Series, Setting, Source, Where, names
+from kleash.imports.markdown.derived import bounds
+from kleash.imports.markdown.labels import Arms
+from kleash.imports.markdown.numbers import Place
+
+Course = Literal["step", "epoch"]
+
+
+@dataclass
+class History:
+    """One telling of a metric of an arm: points by step, in the order in which they are told."""
+
+    metric: str
+    axis: Course
+    points: dict[float, Number] = field(default_factory=dict)
+
+
+def agree(ours: Number, theirs: Number) -> bool:
+    """Whether two printed numbers may be the same number, printed to the same or other decimals."""
+    one, other = bounds(ours), bounds(theirs)
+    if one is None or other is None:
+        return False
+    slack = 1e-9 * max(map(abs, (*one, *other)))
+    return one[0] <= other[1] + slack and other[0] <= one[1] + slack
+
+
+def identity(metric: str) -> str:
+    """What a metric is counted as: its known name, or its spelling."""
+    known = names.metric(metric)
+    return known.name if known else names.spelling(metric)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a document: whose it is, which cells it names, and whether it measures."""
+
+    text: str
+    arm: str
+    place: Place
+    values: frozenset[int]
+    every: bool
+    evaluates: bool
+
+    def fills(self, cell: Cell) -> bool:
+        """Whether it names the cell: every place it gives is the cell's, and it gives one."""
+        if self.evaluates and cell.shots is None and cell.items is None:
+            return False
+        ours = (self.place.epoch, self.place.step, self.place.shots, self.place.items)
+        theirs = (cell.epoch, cell.step, cell.shots, cell.items)
+        named = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None]
+        if named:
+            return all(a == b for a, b in named)
+        at = cell.epoch if cell.epoch is not None else cell.step
+        bare = at in self.values and (cell.items is None or cell.items in self.values)
+        return bare or (self.every and self.evaluates)
+
+
+@dataclass
+class Draft:
+    """A document on its way to records."""
+
+    source: Source
+    arms: Arms
+    outcome: str = ""
+    runs: dict[str, Imported] = field(default_factory=dict)
+    histories: dict[tuple[str, str, Course], list[History]] = field(default_factory=dict)
+    cells: dict[tuple[str, str, Place, str], list[Cell]] = field(default_factory=dict)
+    shared: list[tuple[str, Any, Where]] = field(default_factory=list)
+    largest: list[tuple[Number, str]] = field(default_factory=list)
+    boxes: list[tuple[str, str, Number, Place]] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+
+    def where(self, line: int, spot: str = "") -> Where:
+        """A place in this document."""
+        return Where(self.source.path, line, spot[:120])
+
+    def run(self, arm: str) -> Imported:
+        """The run of an arm."""
+        if arm not in self.runs:
+            # An arm that a document does not name is the document itself.
+            name = arm or self.source.path.replace("\\", "/").rsplit("/", 1)[-1]
+            self.runs[arm] = Imported(name, arm, "markdown", self.where(1))
+        return self.runs[arm]
+
+    def add_points(
+        self, arm: str, metric: str, axis: Course, points: Sequence[tuple[float, Number]]
+    ) -> None:
+        """Points that one block tells of one metric. Missing ones become missing cells."""
+        told: dict[float, Number] = {}
+        for at, number in points:
+            if number.value is None or at in told:
+                place = Place(epoch=int(at)) if axis == "epoch" else Place(step=int(at))
+                self.add_cell(arm, metric, number, place)
+            else:
+                told[at] = number
+        if not told:
+            return
+        self.run(arm)
+        histories = self.histories.setdefault((arm, identity(metric), axis), [])
+        for history in histories:
+            both = told.keys() & history.points.keys()
+            if all(agree(told[at], history.points[at]) for at in both):
+                for at in sorted(both):
+                    self.again(told[at], history.points[at], metric, arm)
+                history.points.update({at: told[at] for at in told if at not in both})
+                return
+        if histories:
+            first = next(iter(told.values())).where.line
+            self.source.notes.append(
+                f"line {first}: {arm or 'the run'} has another history of {metric}; both are kept"
+            )
+        histories.append(History(metric, axis, told))
+
+    def add_cell(
+        self, arm: str, metric: str, number: Number, place: Place, statistic: str = ""
+    ) -> None:
+        """A measurement. A value fills the gap of an equal missing cell; differing values stay."""
+        key = (arm, identity(metric), replace(place, span=None), statistic)
+        held = self.cells.setdefault(key, [])
+        cell = Cell(
+            metric, number, place.epoch, place.step, place.shots, place.items, statistic=statistic
+        )
+        self.run(arm)
+        if number.state == "missing":
+            if not held:
+                held.append(cell)
+            return
+        if held and held[0].number.state == "missing":
+            held[0] = cell
+            return
+        for other in held:
+            ranges = (other.number.low, other.number.high) == (number.low, number.high)
+            if agree(other.number, number) or (number.value is None and ranges):
+                self.again(number, other.number, metric, arm)
+                return
+        held.append(cell)
+
+    def again(self, number: Number, first: Number, metric: str, arm: str) -> None:
+        """Note that a number is printed again."""
+        self.source.derived.append(Derived("same", number, (first,), (), metric, (arm,)))
+
+    def set(self, arm: str, key: str, value: Any, where: Where) -> None:
+        """A setting of an arm. A second, different value is kept beside the first."""
+        config = self.run(arm).config
+        held = config.get(key)
+        if held is None:
+            config[key] = Setting(value, where)
+        elif not any(names.same(one.value, value) for one in (held, *held.others)):
+            config[key] = replace(held, others=(*held.others, Setting(value, where)))
+
+    def numbers(self, arm: str, metric: str, place: Place, statistic: str = "") -> list[Number]:
+        """The numbers of an arm at an epoch and a count of items, over all shots."""
+        found = []
+        for (whose, what, at, kind), cells in self.cells.items():
+            fits = (whose, what, kind) == (arm, identity(metric), statistic)
+            if fits and at.epoch == place.epoch and at.items == place.items:
+                found += [cell.number for cell in cells]
+        return found
+
+    def course(self, arm: str) -> list[Number]:
+        """The numbers of an arm's outcome over steps, in their order, if one metric has them."""
+        found = [
+            each
+            for (whose, what, _), told in self.histories.items()
+            for each in told
+            if whose == arm and what == identity(self.outcome)
+        ]
+        return [found[0].points[at] for at in sorted(found[0].points)] if len(found) == 1 else []
+
+    def settle(self) -> None:
+        """What needs the whole document: largest changes, boxes without a cell, commands."""
+        for number, arm in self.largest:
+            course = tuple(self.course(arm))
+            if len(course) > 1:
+                made = Derived("largest", number, course, (), self.outcome, (arm,), unsigned=True)
+                self.source.derived.append(made)
+        for arm, metric, gone, place in self.boxes:
+            told = any(
+                whose == arm and at.epoch == place.epoch and at.step == place.step
+                for whose, _, at, _ in self.cells
+            )
+            if not told:
+                self.add_cell(arm, metric, gone, place)
+        for (arm, *_), cells in self.cells.items():
+            ours = [command for command in self.commands if command.arm == arm]
+            for at, cell in enumerate(cells):
+                fit = [one for one in ours if cell.number.state == "missing" and one.fills(cell)]
+                if fit:
+                    exact = sorted(fit, key=lambda one: one.every)
+                    cells[at] = replace(cell, command=exact[0].text)
+
+    def finish(self) -> Source:
+        """The records."""
+        if not self.runs and (self.shared or self.source.tables):
+            for arm in self.arms.all() or [""]:
+                self.run(arm)
+        for arm in self.runs:
+            for key, value, where in self.shared:
+                self.set(arm, key, value, where)
+        for (arm, _, _), told in self.histories.items():
+            self.runs[arm].series += map(_series, told)
+        for (arm, *_), cells in self.cells.items():
+            self.runs[arm].cells += cells
+        order = {arm: at for at, arm in enumerate(self.arms.all())}
+        ranked = sorted(self.runs.items(), key=lambda pair: order.get(pair[0], len(order)))
+        for arm, run in ranked:
+            run.where = replace(run.where, line=min(_lines(run), default=1))
+            pair = self.arms.keys.get(arm)
+            if pair:
+                self.set(arm, pair.written.split("=")[0], pair.value, run.where)
+        self.source.runs = [run for _, run in ranked]
+        return self.source
+
+
+def _lines(run: Imported) -> Iterable[int]:
+    """The lines that speak of one run."""
+    places = [
+        *(cell.number.where for cell in run.cells),
+        *(series.where for series in run.series),
+        *(setting.where for setting in run.config.values()),
+    ]
+    return [place.line for place in places if place.line]
+
+
+def _series(history: History) -> Series:
+    """A history as arrays. Its decimals are the fewest that any of its points was printed with."""
+    numbers = list(history.points.values())
+    guessed = np.array([number.state == "estimated" for number in numbers])
+    decimals = [number.decimals for number in numbers if number.decimals is not None]
+    return Series(
+        metric=history.metric,
+        axis=history.axis,
+        steps=np.array(list(history.points), dtype=np.float64),
+        values=np.array([number.value for number in numbers], dtype=np.float64),
+        where=numbers[0].where,
+        decimals=min(decimals, default=None),
+        lines=np.array([number.where.line or 0 for number in numbers], dtype=np.int64),
+        estimated=guessed if guessed.any() else None,
+    )

@@ -1,0 +1,189 @@
+"""Sentences: what they claim, the numbers in them, and where they say that things lie.
+
+A claim is listed, not believed. Where a sentence works a number out of two others of its own
+("2.123 vs 2.202, 仅差 3.6%"), that is kept as a derived number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kleash.imports import Claim, Derived, Fact, Number
+from kleash.imports.markdown.derived import best
+from kleash.imports.markdown.draft import Draft
+from kleash.imports.markdown.numbers import VALUE, number, numbers_in
+from kleash.imports.markdown.text import bare, fold, plain
+
+_JUDGEMENTS = {
+    "same": r"完全相同|完全一致|一样|相同|identical|exactly the same|(?<![a-z])equal",
+    "similar": (
+        r"几乎相同|非常相似|差不多|相似|接近|几乎一致|相当|no (?:real )?difference|"
+        r"about the same|almost the same|similar|comparable|close to"
+    ),
+    "small": r"很小|极小|仅(?!有)|不大|(?<!策)略|微小|minor|negligible|slightly|small difference",
+    "significant": r"显著|明显|significant",
+    "stable": r"稳定|平滑|温和|stable|stability|smooth",
+    "unstable": r"不稳定|波动|崩溃|震荡|unstable|volatile|collapse|fluctuat",
+    "faster": r"更快|快\s?\d|提前|更少|faster|earlier|sooner|quicker",
+    "slower": r"更慢|略慢|较慢|slower|later than",
+    "better": r"更好|最好|最佳|最优|优于|提升|更高|最高|better|best|improv|outperform|highest",
+    "worse": r"更差|最差|略低|更低|最低|下降|劣于|降低|worse|worst|degrad|lowest|drop(?:s|ped)",
+    "converged": r"收敛|converge",
+    "overfitting": r"过拟合|over-?fit",
+    "conservative": r"保守|conservative",
+    "recommended": r"推荐|值得|建议使用|recommend|should use",
+    "expected": r"预期|预计|可能|expect|likely|should be",
+}
+_PATTERNS = {name: re.compile(words, re.I) for name, words in _JUDGEMENTS.items()}
+_PLACES = re.compile(
+    r"(?:step|epoch|shots?|gpu)s?\s*\d{1,9}(?:\s*[-~]\s*\d{1,9})?|\d{1,9}\s*个?\s*(?:样本|samples?\b)|"
+    r"第\s*\d{1,9}\s*[步轮个]|20\d\d[-/.年]\d{1,2}[-/.月]\d{1,2}日?",
+    re.I,
+)
+_VERSUS = re.compile(r"(?<![A-Za-z])(?:vs\.?|versus|than)(?![A-Za-z])|比(?![例较如])", re.I)
+_MEAN_OF = re.compile(
+    r"((?:[\d.]{1,12}%?\s?[,、/]\s?){1,11}[\d.]{1,12}%?)\s?"
+    r"\(\s?(?:平均|均值|mean|average|avg)\s?[:=]?\s?([\d.]{1,12}%?)\s?\)",
+    re.I,
+)
+_LARGEST = re.compile(
+    r"(?:最大(?:波动|变化|跌幅|涨幅)|(?:largest|max(?:imum)?) (?:swing|change|fluctuation))"
+    r"\D{0,6}([\d.]{1,12}%)",
+    re.I,
+)
+_WANDB = re.compile(r"(?<![\w-])(?:offline-)?run-(\d{8})_(\d{6})-[a-z0-9]{4,16}(?![\w-])")
+_DATE = re.compile(r"(?<!\d)20\d\d(?:-\d{1,2}-\d{1,2}|/\d{1,2}/\d{1,2}|年\d{1,2}月\d{1,2}日)(?!\d)")
+_ENDINGS = (
+    "json|jsonl|pt|pth|ckpt|sh|py|md|csv|tsv|ya?ml|toml|log|safetensors|bin|parquet|txt|npz|pkl"
+)
+_PATH = re.compile(
+    rf"`([^`\n]{{0,300}}(?:/[^`\n]{{0,300}}|\.(?:{_ENDINGS})))`|(?<![\w/.])"
+    rf"((?:~|\.{{1,2}})?/?(?:[\w.-]{{1,80}}/){{0,20}}[\w.-]{{1,80}}\.(?:{_ENDINGS})|"
+    r"/(?:[\w.-]{1,80}/){1,20}[\w.-]{0,80})(?![\w/])"
+)
+
+
+def judgements(text: str) -> tuple[str, ...]:
+    """What a sentence asserts, by its words."""
+    return tuple(name for name, pattern in _PATTERNS.items() if pattern.search(text))
+
+
+def claim(
+    draft: Draft, text: str, line: int, arm: str | None = None, *, words: bool = False
+) -> None:
+    """List a sentence that holds a number or a judgement; with `words` only for a judgement."""
+    folded = re.sub(r"^\d{1,2}[.、)]\s*", "", bare(plain(text)))
+    made = judgements(folded)
+    numbers = _measured(draft, folded, line)
+    words = words or folded.endswith(":")
+    if not set(made) - ({"expected"} if words else set()) and (words or not numbers):
+        return
+    arms = ([arm] if arm else []) + [each for each in draft.arms.within(folded) if each != arm]
+    where = draft.where(line)
+    draft.source.claims.append(Claim(folded, where, tuple(numbers), made, tuple(arms)))
+    draft.source.derived += _worked_out(draft, folded, line)
+    largest = _LARGEST.search(folded)
+    if largest and len(arms) == 1:
+        match = VALUE.fullmatch(largest[1])
+        one = number(match, where) if match else None
+        if one is not None:
+            draft.largest.append((one, arms[0]))
+
+
+def _measured(draft: Draft, text: str, line: int) -> list[Number]:
+    """The numbers of a sentence that are neither places nor the values that name arms."""
+    where = draft.where(line)
+    for arm in draft.arms.all()[:50] if len(draft.arms.names) <= 300 else []:
+        text = text.replace(bare(arm), " " * len(bare(arm)))
+    blank = _PLACES.sub(lambda match: " " * len(match.group()), _without_facts(text))
+    found = [one for one, _, _ in numbers_in(blank, where)]
+    return [one for one in found if not ("." in one.text and draft.arms.named(one.text))]
+
+
+def _without_facts(text: str) -> str:
+    for pattern in (_WANDB, _DATE, _PATH):
+        text = pattern.sub(lambda match: " " * len(match.group()), text)
+    return text
+
+
+def _worked_out(draft: Draft, text: str, line: int) -> Iterator[Derived]:
+    """Numbers that a sentence works out from others of its own."""
+    where = draft.where(line)
+    for match in _MEAN_OF.finditer(text):
+        parts = [one for one, _, _ in numbers_in(match[1], where)]
+        whole = numbers_in(match[2], where)
+        if len(parts) > 1 and whole:
+            yield Derived("mean", whole[0][0], tuple(parts))
+    for between in list(_VERSUS.finditer(text))[:4]:
+        yield from _compared(text, between, line, draft)
+
+
+def _compared(text: str, between: re.Match[str], line: int, draft: Draft) -> Iterator[Derived]:
+    """`a vs b`, and the difference or percentage that is said beside them."""
+    every = numbers_in(text, draft.where(line))
+    before = [each for each in every if each[2] <= between.start()][-2:]
+    after = [each for each in every if each[1] >= between.end()]
+    # "2.202 (Step 45) vs the new 2.123": a place may stand between a number and its "vs".
+    ours = next((each for each in reversed(before) if not _is_place(text, each[1])), None)
+    steps = bool(before and after) and all(_is_place(text, e[1]) for e in (before[-1], after[0]))
+    if steps:
+        ours, theirs = before[-1], after[0]
+    elif ours is None or not after or _is_place(text, after[0][1]):
+        return
+    else:
+        theirs = after[0]
+    rest = [one for one, at, _ in every if at not in (ours[1], theirs[1])]
+    for one in rest:
+        yield from _gap(one, ours[0], theirs[0], steps=steps)
+
+
+def _is_place(text: str, at: int) -> bool:
+    return bool(re.search(r"(?:step|epoch|第)\s*$", text[:at], re.I))
+
+
+def _gap(one: Number, ours: Number, theirs: Number, *, steps: bool) -> Iterator[Derived]:
+    """One number as the difference of two others, if its unit and decimals let it be that."""
+    signed = one.text[:1] in "+-"
+    if steps != (one.unit in ("步", "step", "steps")):
+        return
+    kind = "relative" if one.unit == "%" and "%" not in (ours.unit, theirs.unit) else "difference"
+    if kind == "difference" and not steps:
+        alike = one.unit == ours.unit and (one.decimals or 0) >= (ours.decimals or 0)
+        if not (alike and (signed or one.unit == "%")):
+            return
+
+    def derive(pair: tuple[Number, Number]) -> list[Derived | None]:
+        made = Derived("relative", one, (pair[0],), (pair[1],), unsigned=not signed)
+        return [made if kind == "relative" else replace(made, kind="difference")]
+
+    yield from best(((ours, theirs), (theirs, ours)), derive)
+
+
+def facts(draft: Draft, raw: str, line: int, arm: str | None = None) -> bool:
+    """Keep the paths, dates and W&B ids of a line; whether there were any."""
+    found = list(_facts(draft, raw[:2000], line, arm))
+    draft.source.facts += found
+    return bool(found)
+
+
+def _facts(draft: Draft, raw: str, line: int, arm: str | None) -> Iterator[Fact]:
+    where = draft.where(line)
+    for match in _WANDB.finditer(raw):
+        after = re.match(
+            r"[`*]{0,3}\s?[(（]([^()（）]{1,40})[)）]", raw[match.end() : match.end() + 60]
+        )
+        whose = (draft.arms.find(after[1]) if after else None) or arm or ""
+        if whose:
+            day, clock = match[1], match[2]
+            started = f"{day[:4]}-{day[4:6]}-{day[6:]}T{clock[:2]}:{clock[2:4]}:{clock[4:]}"
+            draft.run(whose).started = started
+        yield Fact("wandb", match.group(), where, whose)
+    rest = _WANDB.sub(" ", raw)
+    for match in _PATH.finditer(rest):
+        text = (match[1] or match[2]).strip()
+        if len(text) > 2 and not re.fullmatch(r"[\d./-]+", text):
+            yield Fact("path", text, where, arm or "")
+    for match in _DATE.finditer(fold(_PATH.sub(" ", rest))):
+        yield Fact("date", match.group(), where, arm or "")

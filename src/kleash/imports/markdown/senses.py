@@ -1,0 +1,267 @@
+"""What the rows and columns of a table stand for, and what the headings above it add.
+
+A cell means what its column says, then its row, then the headings, innermost first. So a row may
+be an arm and a column a step, or the other way round, and a heading may give the epoch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kleash.imports import Where, names
+from kleash.imports.markdown import labels
+from kleash.imports.markdown.labels import Arms, Axis
+from kleash.imports.markdown.numbers import Place, places, reading
+from kleash.imports.markdown.text import Block, Grid, bare
+
+Role = Literal["value", "difference", "remark", "winner"]
+NOWHERE = Where("")
+HERE = Place()
+PLACED: tuple[Axis, ...] = ("step", "epoch", "shots", "items")
+
+
+@dataclass(frozen=True)
+class Sense:
+    """What a row, a column or a heading stands for, as far as it says."""
+
+    role: Role = "value"
+    arm: str | None = None
+    metric: str = ""
+    statistic: str = ""
+    setting: str = ""
+    place: Place = HERE
+    against: str = ""
+    label: str = ""
+
+    def over(self, other: Sense) -> Sense:
+        """This sense, and the other's where this says nothing."""
+        return Sense(
+            self.role if self.role != "value" else other.role,
+            other.arm if self.arm is None else self.arm,
+            self.metric or other.metric,
+            self.statistic or other.statistic,
+            self.setting or other.setting,
+            self.place.over(other.place),
+            self.against or other.against,
+            self.label or other.label,
+        )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A table understood: a sense for every row and for every column but the first."""
+
+    head: Sense
+    columns: tuple[Sense, ...]
+    rows: tuple[Sense, ...]
+
+
+def head_of(block: Block, arms: Arms, *, title: int) -> Sense:
+    """What the headings above a block say, the innermost first; a title names no single arm."""
+    texts = [(heading.text, heading.line != title) for heading in reversed(block.headings)]
+    if block.lead.rstrip().endswith((":", "：")):
+        texts.insert(0, (block.lead, True))
+    found = Sense()
+    for text, inner in texts:
+        arm = None
+        if inner or labels.pairs(text) or len(arms.names) < 2:
+            arm = labels.heading_arm(arms, text)
+        found = found.over(Sense(arm=arm, metric=names.mention(text), place=places(text)[0]))
+    return found
+
+
+def _is_number(text: str) -> bool:
+    number = reading(text, NOWHERE).number
+    return number is not None and number.state != "missing"
+
+
+def _fills(text: str) -> bool:
+    """Whether a cell could be a measurement: a number, or one that is missing."""
+    return reading(text, NOWHERE).number is not None
+
+
+def _is_setting(label: str) -> bool:
+    return names.key(label) is not None and names.metric(label) is None
+
+
+def _is_metric(label: str) -> bool:
+    kind, rest = labels.statistic(label)
+    return names.metric(label) is not None or (
+        bool(kind) and (not rest or bool(names.mention(rest)))
+    )
+
+
+def _is_coefficient(header: str) -> bool:
+    known = names.key(header)
+    treats = known is not None and known.kind in ("treatment", "must match")
+    return treats or names.spelling(header) in ("kl", "β")
+
+
+def _mostly(items: Sequence[str], fits: Callable[[str], bool]) -> bool:
+    return bool(items) and 2 * sum(map(fits, items)) >= len(items)
+
+
+def axis_of(grid: Grid, arms: Arms) -> Axis | None:
+    """What the rows of a table are; None if neither header nor labels say."""
+    first = grid.header[0]
+    rows = [row[0] for row in grid.rows[:200] if row[0]]
+    axis = labels.axis_of(first)
+    if axis in (None, "arm") and _mostly(rows, _is_setting):
+        return "setting"
+    if axis is not None:
+        return axis
+    if _is_coefficient(first) and _mostly(
+        rows, lambda label: labels.beside(first, label) is not None
+    ):
+        return "arm"
+    for name in PLACED:
+        if _mostly(rows, lambda label, name=name: _is_only(label, name)):  # type: ignore[misc]
+            return name
+    if _mostly(rows, _is_metric):
+        return "metric"
+    headed = any(names.metric(header) or places(header)[0] for header in grid.header[1:])
+    return "arm" if headed or _mostly(rows, lambda label: arms.find(label) is not None) else None
+
+
+def _is_only(label: str, name: str) -> bool:
+    place, rest = places(label)
+    return getattr(place, name) is not None and not re.sub(r"[()（）,，]", "", rest)
+
+
+def lies_down(grid: Grid) -> bool:
+    """Whether the first header names what the other headers are: `| Step | 5 | 10 | 15 |`."""
+    first, *others = grid.header
+    placed = labels.axis_of(first) in PLACED or (_is_coefficient(first) and not _is_metric(first))
+    return placed and len(others) > 1 and all(map(_is_number, others))
+
+
+def shape(grid: Grid, head: Sense, arms: Arms) -> Shape | None:
+    """What every row and column of a table stands for; None if that cannot be told."""
+    first = grid.header[0]
+    if lies_down(grid):
+        columns = tuple(row_sense(text, _lying(first), first, arms) for text in grid.header[1:])
+        axis: Axis | None = "metric" if _mostly([r[0] for r in grid.rows], _is_metric) else "arm"
+    else:
+        axis = axis_of(grid, arms)
+        columns = _columns(grid, axis, head, arms) if axis else ()
+    if axis is None:
+        return None
+    rows = tuple(row_sense(row[0], axis, first, arms) for row in grid.rows)
+    return Shape(head, columns, rows)
+
+
+def _lying(first: str) -> Axis:
+    return labels.axis_of(first) or "arm"
+
+
+def row_sense(label: str, axis: Axis, first: str, arms: Arms) -> Sense:
+    """What a row stands for, by its label and what its column is headed."""
+    text = bare(label)
+    if labels.is_best_step(text) and axis != "setting":
+        metric = names.mention(labels.statistic(text)[1])
+        return Sense(statistic="best step", metric=metric, label=text)
+    if axis in PLACED:
+        return _placed_row(text, axis)
+    if axis == "setting":
+        return Sense(setting=label, label=text)
+    if axis == "arm":
+        return _arm_row(label, first, arms)
+    if _is_setting(text):
+        return Sense(setting=label, label=text)
+    return _metric_row(text)
+
+
+def _placed_row(text: str, axis: Axis) -> Sense:
+    number = reading(text, NOWHERE).number
+    place = places(text)[0]
+    if number is not None and number.value is not None and number.value.is_integer():
+        place = _at(axis, int(number.value)).over(place)
+    if place:
+        return Sense(place=place, label=text)
+    kind, rest = labels.statistic(text)
+    role: Role = "difference" if labels.is_difference(text) else "value" if kind else "remark"
+    return Sense(role, statistic=kind, metric=names.mention(rest), label=text)
+
+
+def _at(axis: Axis, value: int) -> Place:
+    named = {"step": Place(step=value), "epoch": Place(epoch=value), "shots": Place(shots=value)}
+    return named.get(axis, Place(items=value))
+
+
+def _arm_row(label: str, first: str, arms: Arms) -> Sense:
+    text = bare(label)
+    if labels.is_difference(text) and arms.find(text) is None:
+        return Sense("difference", against=labels.versus(text), label=text)
+    kind, rest = labels.statistic(text)
+    if kind and not rest:
+        return Sense(statistic=kind, arm="", label=text)
+    place, name = places(text)
+    pair = labels.beside(first, name) if _is_coefficient(first) else None
+    if not name:
+        return Sense(place=place, label=text)
+    return Sense(arm=arms.add(name if place else label, pair), place=place, label=text)
+
+
+def _metric_row(text: str) -> Sense:
+    place, rest = places(text)
+    kind, metric = labels.statistic(rest)
+    if labels.is_difference(text) and not kind:
+        return Sense("difference", place=place, label=text)
+    return Sense(metric=metric, statistic=kind, place=place, label=text)
+
+
+def _columns(grid: Grid, axis: Axis, head: Sense, arms: Arms) -> tuple[Sense, ...]:
+    cells = [[row[at] for row in grid.rows] for at in range(1, len(grid.header))]
+    named = any(names.metric(header) for header in grid.header[1:])
+    compared = any(labels.is_difference(header) for header in grid.header[1:])
+    # Unknown headers over steps are arms if a metric is named above, or differences are taken.
+    arms_across = axis in ("metric", "setting") or (
+        axis in PLACED and not named and (compared or (bool(head.metric) and head.arm is None))
+    )
+    return tuple(
+        column_sense(header, axis, arms, filled=any(map(_fills, column)), across=arms_across)
+        for header, column in zip(grid.header[1:], cells, strict=True)
+    )
+
+
+def column_sense(header: str, axis: Axis, arms: Arms, *, filled: bool, across: bool) -> Sense:
+    """What a column stands for, by its header; `across` where unknown headers are arms."""
+    text = bare(header)
+    if labels.is_remark(text):
+        return Sense("remark", label=text)
+    if labels.is_winner(text):
+        return Sense("winner", label=text)
+    if labels.is_difference(text):
+        kind = "mean" if re.search(r"平均|mean|avg|average", text, re.I) else ""
+        against = labels.versus(text)
+        return Sense(
+            "difference", place=places(text)[0], statistic=kind, against=against, label=text
+        )
+    if labels.is_value(text):
+        return Sense(label=text)
+    place, rest = places(text)
+    if not rest:
+        return Sense(place=place, label=text)
+    pair = labels.pair_label(rest)
+    if pair or (across and axis in ("metric", "setting") and (filled or axis == "setting")):
+        return Sense(arm=arms.add(rest if place else header, pair), place=place, label=text)
+    return _measured(rest if place else header, place, arms, filled=filled, across=across)
+
+
+def _measured(rest: str, place: Place, arms: Arms, *, filled: bool, across: bool) -> Sense:
+    """A column that is not an arm by its place: a metric, a statistic, a setting, or an arm."""
+    if labels.is_best_step(rest):
+        metric = names.mention(labels.statistic(rest)[1])
+        return Sense(statistic="best step", metric=metric, place=place, label=rest)
+    kind, metric = labels.statistic(rest)
+    if names.metric(rest) is not None or kind:
+        return Sense(statistic=kind, metric=metric, place=place, label=rest)
+    if _is_setting(rest):
+        return Sense(setting=rest, label=rest)
+    arm = arms.find(rest)
+    if arm or (across and filled):
+        return Sense(arm=arm or arms.add(rest), place=place, label=rest)
+    return Sense("value" if filled else "remark", metric=rest, place=place, label=rest)

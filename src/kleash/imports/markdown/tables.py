@@ -1,0 +1,140 @@
+"""Tables: every cell becomes a measurement, a point of a series, a setting, or a derived number.
+
+What is derived (means, differences, changes in brackets) is kept apart from what was measured, with
+the numbers that it should follow from.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kleash.imports import Derived, Number, Table, names
+from kleash.imports.markdown.differences import (
+    Lookup,
+    Reader,
+    Spot,
+    brackets,
+    differences,
+    metric_of,
+    statistics,
+)
+from kleash.imports.markdown.draft import Draft
+from kleash.imports.markdown.numbers import Place, Reading, reading
+from kleash.imports.markdown.prose import claim
+from kleash.imports.markdown.senses import Sense, head_of, shape
+from kleash.imports.markdown.text import Grid, bare
+
+
+def read_table(grid: Grid, draft: Draft, *, title: int) -> list[Lookup]:
+    """All that one table says. What it derives from other tables is handed back."""
+    where = draft.where(grid.line)
+    headings = tuple(heading.text for heading in grid.headings)
+    draft.source.tables.append(Table(where, headings, grid.header, grid.rows, grid.lines))
+    form = shape(grid, head_of(grid, draft.arms, title=title), draft.arms)
+    if form is None or not grid.rows:
+        told = f"line {grid.line}: a table whose rows are not arms, steps, metrics or settings"
+        draft.source.notes.append(
+            f"{told}; nothing of it is used" if grid.rows else f"{told}: empty"
+        )
+        return []
+    reader = Reader(grid, draft, form)
+    for at, (row, line, sense) in enumerate(zip(grid.rows, grid.lines, form.rows, strict=True)):
+        spots = []
+        for column, (cell, across) in enumerate(zip(row[1:], form.columns, strict=True)):
+            where = draft.where(line, f"{grid.header[column + 1]} / {row[0]}")
+            whole = across.over(sense).over(form.head)
+            spots.append(Spot(at, column, whole, reading(cell, where), where))
+        reader.spots.append(spots)
+    for spots in reader.spots:
+        for spot in spots:
+            _tell(reader, spot)
+    for (arm, metric, axis), points in reader.points.items():
+        draft.add_points(arm, metric, axis, points)
+    brackets(reader)
+    statistics(reader)
+    return differences(reader)
+
+
+def _tell(reader: Reader, spot: Spot) -> None:
+    """Hand one cell on to where it belongs. Differences come later, when all cells are read."""
+    sense, read = spot.sense, spot.read
+    line = reader.grid.lines[spot.row]
+    if sense.setting and sense.role == "value":
+        _set(reader.draft, sense, read, line)
+    elif read.number is None or sense.role in ("remark", "winner"):
+        if sense.role != "difference":
+            claim(reader.draft, read.words, line, arm=sense.arm)
+    elif sense.role == "value" and not _is_mean(reader, spot):
+        _measure(reader, sense, read)
+
+
+def setting_value(read: Reading) -> Any:
+    """A setting as a number or truth value where it is one, else as it was written."""
+    one = read.number
+    if one is not None and one.value is not None and one.unit in ("", "步", "step", "epoch", "轮"):
+        plain = not any(letter in one.text for letter in "kKMB万亿")
+        if plain and one.state == "known":
+            return int(one.value) if one.value.is_integer() and not one.decimals else one.value
+    if one is not None and one.state == "missing":
+        return None
+    words = bare(read.words)
+    truth = names.truth(read.words)
+    return truth if truth is not None and words.casefold() in ("true", "false", "") else words
+
+
+def _set(draft: Draft, sense: Sense, read: Reading, line: int) -> None:
+    value, where = setting_value(read), draft.where(line, sense.setting)
+    if value is None:
+        return
+    if sense.arm is None:
+        draft.shared.append((sense.setting, value, where))
+    else:
+        draft.set(sense.arm, sense.setting, value, where)
+
+
+def _measure(reader: Reader, sense: Sense, read: Reading) -> None:
+    """A number that was measured: a point of a course, or a cell."""
+    one, draft = read.number, reader.draft
+    if one is None:
+        return
+    arm, metric = sense.arm or "", metric_of(draft, sense, one)
+    place = read.place.over(sense.place)
+    if sense.statistic == "best step":
+        draft.add_cell(arm, metric, one, Place(), "best step")
+        if read.inner is not None and one.value is not None:
+            draft.add_cell(arm, metric, read.inner, Place(step=int(one.value)), "best")
+    elif sense.statistic:
+        draft.add_cell(arm, metric, one, place, sense.statistic)
+    elif place.shots is not None or place.items is not None or one.low is not None:
+        draft.add_cell(arm, metric, one, place)
+    elif place.step is not None:
+        reader.points[arm, metric, "step"].append((place.step, one))
+    elif place.epoch is not None:
+        reader.points[arm, metric, "epoch"].append((place.epoch, one))
+    else:
+        draft.add_cell(arm, metric, one, place)
+
+
+def _siblings(reader: Reader, spot: Spot) -> list[Number]:
+    """The numbers that a mean is of: the other shots of its row, or the steps above it."""
+    rows, columns = reader.form.rows, reader.form.columns
+    if columns[spot.column].statistic == "mean":
+        row = reader.spots[spot.row]
+        near = [each for each in row if columns[each.column].place.shots is not None]
+    elif rows[spot.row].statistic == "mean":
+        near = [line[spot.column] for line in reader.spots if rows[line[0].row].place]
+        near += [line[spot.column] for line in reader.spots if rows[line[0].row].arm]
+    else:
+        near = []
+    return [each.value for each in near if each.value is not None]
+
+
+def _is_mean(reader: Reader, spot: Spot) -> bool:
+    """Whether a cell is the mean of others in its table; it is then derived, not measured."""
+    numbers = _siblings(reader, spot) if spot.sense.statistic == "mean" else []
+    if len(numbers) < 2 or spot.read.number is None:
+        return False
+    metric = metric_of(reader.draft, spot.sense, spot.read.number)
+    arms = (spot.sense.arm,) if spot.sense.arm else ()
+    reader.derive([Derived("mean", spot.read.number, tuple(numbers), (), metric, arms)])
+    return True
