@@ -42,6 +42,7 @@ def need_torch() -> None:
     import torch
 
     torch.set_num_threads(1)  # two threads under load are many times slower than one
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]  # slower on small products
 
 
 @contextmanager
