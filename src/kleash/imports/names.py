@@ -268,6 +268,8 @@ _PATTERNS = (
     (re.compile(r"val/test ?score/.{1,120}"), "eval_reward"),
     (re.compile(r"eval ?rewards?/.{1,60}/mean"), "eval_reward"),
 )
+# Parts of a config that set up something other than the policy under training.
+_OTHERS = re.compile(r"critic\.|reward_model\.|actor_rollout_ref\.ref\.|.*\.val_kwargs\.")
 # Words beside "KL" that make it the treatment and not a measured quantity.
 _NOT_METRICS = (
     "kl约束|kl版本|kl系数|kl beta|kl coef|kl loss coef|kl正则|无kl|有kl|no kl|without kl|with kl|"
@@ -330,9 +332,11 @@ def key(name: str) -> Key | None:
         parts = reading.split(".")
         for first in range(min(len(parts), 12)):
             found = known.get(spelling(".".join(parts[first:])))
-            # A single letter or word at the end of a dotted key may mean anything.
-            if found and (first == 0 or len(parts[-1]) > 2):
+            # A letter or two at the end of a dotted key may mean anything.
+            if found and (first == 0 or len(parts) - first > 1 or len(parts[-1]) > 2):
                 return found
+            if _OTHERS.match(reading):
+                break
     return None
 
 
@@ -466,6 +470,20 @@ def truth(text: str) -> bool | None:
         return False
     marks = {"✅": True, "✓": True, "✔": True, "❌": False, "✗": False, "✘": False, "×": False}
     return None if words else next((marks[c] for c in plain if c in marks), None)
+
+
+def leash_in_name(arm: str) -> bool | None:
+    """Whether the name of an arm says that it has a leash: "无KL约束" has none; None if unsaid."""
+    plain = unicodedata.normalize("NFKC", arm[:LONGEST]).casefold()
+    if re.search(
+        r"(?:无|没有|不带|不加|(?<![a-z])(?:no|without|w/o))[\s_-]{0,2}kl(?![a-z])", plain
+    ):
+        return False
+    if re.search(
+        r"(?:有|带|加|(?<![a-z])(?:with|w/))[\s_-]{0,2}kl(?![a-z])|kl\s?(?:版本|约束)", plain
+    ):
+        return True
+    return None
 
 
 def schedule(text: str) -> str:

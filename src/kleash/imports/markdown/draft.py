@@ -18,6 +18,7 @@ from kleash.imports.markdown.labels import Arms
 from kleash.imports.markdown.numbers import Place
 
 Course = Literal["step", "epoch"]
+SEED = "\0seed "  # between an arm and its seed; no text holds NUL
 
 
 @dataclass
@@ -92,8 +93,12 @@ class Draft:
         """The run of an arm."""
         if arm not in self.runs:
             # An arm that a document does not name is the document itself.
-            name = arm or self.source.path.replace("\\", "/").rsplit("/", 1)[-1]
-            self.runs[arm] = Imported(name, arm, "markdown", self.where(1))
+            whose, _, seed = arm.partition(SEED)
+            name = whose or self.source.path.replace("\\", "/").rsplit("/", 1)[-1]
+            name = f"{name}-s{seed}" if seed else name
+            run = Imported(name, whose, "markdown", self.where(1))
+            run.seed = int(seed) if seed else None
+            self.runs[arm] = run
         return self.runs[arm]
 
     def add_points(
@@ -121,7 +126,7 @@ class Draft:
         if histories:
             first = next(iter(told.values())).where.line
             self.source.notes.append(
-                f"line {first}: {arm or 'the run'} has another history of {metric}; both are kept"
+                f"line {first}: {self.run(arm).name} has another history of {metric}; both are kept"
             )
         histories.append(History(metric, axis, told))
 
@@ -129,7 +134,9 @@ class Draft:
         self, arm: str, metric: str, number: Number, place: Place, statistic: str = ""
     ) -> None:
         """A measurement. A value fills the gap of an equal missing cell; differing values stay."""
-        key = (arm, identity(metric), replace(place, span=None), statistic)
+        # A best is one, whether or not it is said at which step.
+        at = Place() if statistic in ("best", "min", "max") else replace(place, span=None)
+        key = (arm, identity(metric), at, statistic)
         held = self.cells.setdefault(key, [])
         cell = Cell(
             metric, number, place.epoch, place.step, place.shots, place.items, statistic=statistic
@@ -208,20 +215,19 @@ class Draft:
         if not self.runs and (self.shared or self.source.tables):
             for arm in self.arms.all() or [""]:
                 self.run(arm)
-        for arm in self.runs:
-            for key, value, where in self.shared:
-                self.set(arm, key, value, where)
         for (arm, _, _), told in self.histories.items():
             self.runs[arm].series += map(_series, told)
         for (arm, *_), cells in self.cells.items():
             self.runs[arm].cells += cells
         order = {arm: at for at, arm in enumerate(self.arms.all())}
-        ranked = sorted(self.runs.items(), key=lambda pair: order.get(pair[0], len(order)))
+        ranked = sorted(self.runs.items(), key=lambda pair: order.get(pair[1].arm, len(order)))
         for arm, run in ranked:
             run.where = replace(run.where, line=min(_lines(run), default=1))
-            pair = self.arms.keys.get(arm)
+            pair = self.arms.keys.get(run.arm)
             if pair:
                 self.set(arm, pair.written.split("=")[0], pair.value, run.where)
+            for key, value, where in self.shared:
+                self.set(arm, key, value, where)
         self.source.runs = [run for _, run in ranked]
         return self.source
 

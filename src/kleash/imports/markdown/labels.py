@@ -15,7 +15,7 @@ from typing import Literal
 from kleash.imports import names
 from kleash.imports.markdown.text import bare, fold, undecorated
 
-Axis = Literal["arm", "step", "epoch", "shots", "items", "metric", "setting"]
+Axis = Literal["arm", "step", "epoch", "shots", "items", "seed", "metric", "setting"]
 MOST = 300  # arms of a document beyond which only exact spellings are found
 
 _AXES: dict[Axis, str] = {
@@ -27,6 +27,7 @@ _AXES: dict[Axis, str] = {
     "epoch": "epoch|epochs|轮|轮次|轮数|训练轮次",
     "shots": "shot|shots|范例数|shotnum|kshot|numshots|示例数",
     "items": "样本数|样本|样本量|samples|items|n|numsamples|题数|题目数|numitems|samplesize",
+    "seed": "seed|seeds|随机种子|种子|randomseed",
     "metric": (
         "指标|维度|度量|统计|统计量|项目|对比项|metric|metrics|measure|quantity|statistic|dimension|"
         "aspect|评估维度|评价维度|对比维度|对比指标|measurement"
@@ -88,6 +89,12 @@ def axis_of(header: str) -> Axis | None:
         if plain in words.split("|"):
             return axis
     return None
+
+
+def seed_of(text: str) -> int | None:
+    """The seed that a text names."""
+    match = re.search(r"(?:(?<![A-Za-z])seed|种子)\s*[=:#]?\s*(\d{1,9})(?!\d)", bare(text), re.I)
+    return int(match[1]) if match else None
 
 
 def _one_of(text: str, words: str) -> bool:
@@ -271,7 +278,11 @@ class Arms:
         ]
         if len(self.names) > MOST:
             return list(dict.fromkeys(found))
-        rest = key_of(text) if len(text) <= 200 else key_of(text[:200])
+        lowered, rest = text.casefold(), key_of(text[:200])
+        for name in sorted(self.names.values(), key=len, reverse=True):
+            if len(name) > 3 and name.casefold() in lowered:
+                found.append(name)
+                lowered = lowered.replace(name.casefold(), "\0")
         for key in sorted(self.names, key=len, reverse=True):
             if len(key) > 2 and key in rest and self.names[key] not in self.pairs.values():
                 found.append(self.names[key])
@@ -302,6 +313,9 @@ def heading_arm(arms: Arms, text: str) -> str | None:
         return None
     if found:
         return None if re.search(r"(?<![A-Za-z])vs(?![A-Za-z])", text) else found.pop()
+    whole = re.sub(r"[(（].*?[)）]", "", text)
+    if names.metric(whole) is None and key_of(whole) in arms.names:
+        return arms.names[key_of(whole)]
     named = arms.within(re.sub(r"[(（][^()（）]{0,40}\d[^()（）]{0,40}[)）]", "", text))
     return (
         named[0]

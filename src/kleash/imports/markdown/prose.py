@@ -13,23 +13,26 @@ from dataclasses import replace
 from kleash.imports import Claim, Derived, Fact, Number
 from kleash.imports.markdown.derived import best
 from kleash.imports.markdown.draft import Draft
+from kleash.imports.markdown.labels import MOST
 from kleash.imports.markdown.numbers import VALUE, number, numbers_in
 from kleash.imports.markdown.text import bare, fold, plain
 
 _JUDGEMENTS = {
-    "same": r"完全相同|完全一致|一样|相同|identical|exactly the same|(?<![a-z])equal",
+    "same": r"完全相同|完全一致|一样|(?<!几乎)相同|identical|exactly the same|(?<![a-z])equal",
     "similar": (
         r"几乎相同|非常相似|差不多|相似|接近|几乎一致|相当|no (?:real )?difference|"
         r"about the same|almost the same|similar|comparable|close to"
     ),
     "small": r"很小|极小|仅(?!有)|不大|(?<!策)略|微小|minor|negligible|slightly|small difference",
     "significant": r"显著|明显|significant",
-    "stable": r"稳定|平滑|温和|stable|stability|smooth",
+    "stable": r"(?<!不)稳定|平滑|温和|stable|stability|smooth",
     "unstable": r"不稳定|波动|崩溃|震荡|unstable|volatile|collapse|fluctuat",
     "faster": r"更快|快\s?\d|提前|更少|faster|earlier|sooner|quicker",
     "slower": r"更慢|略慢|较慢|slower|later than",
-    "better": r"更好|最好|最佳|最优|优于|提升|更高|最高|better|best|improv|outperform|highest",
-    "worse": r"更差|最差|略低|更低|最低|下降|劣于|降低|worse|worst|degrad|lowest|drop(?:s|ped)",
+    "better": r"更好|最好|最佳|最优|优于|提升|略好|better|best|improv|outperform",
+    "worse": r"更差|最差|劣于|略差|worse|worst|degrad",
+    "higher": r"更高|最高|略高|上升|增加|higher|highest|rose|rises|increas",
+    "lower": r"更低|最低|略低|下降|降低|减少|lower|lowest|fell|falls|drop(?:s|ped)|decreas",
     "converged": r"收敛|converge",
     "overfitting": r"过拟合|over-?fit",
     "conservative": r"保守|conservative",
@@ -74,11 +77,13 @@ def claim(
     draft: Draft, text: str, line: int, arm: str | None = None, *, words: bool = False
 ) -> None:
     """List a sentence that holds a number or a judgement; with `words` only for a judgement."""
-    folded = re.sub(r"^\d{1,2}[.、)]\s*", "", bare(plain(text)))
+    folded = re.sub(r"^\d{1,2}(?:[.)]\s|、)(?!\d)", "", bare(plain(text)))
     made = judgements(folded)
     numbers = _measured(draft, folded, line)
     words = words or folded.endswith(":")
     if not set(made) - ({"expected"} if words else set()) and (words or not numbers):
+        return
+    if folded.endswith("?") and not numbers:
         return
     arms = ([arm] if arm else []) + [each for each in draft.arms.within(folded) if each != arm]
     where = draft.where(line)
@@ -95,8 +100,9 @@ def claim(
 def _measured(draft: Draft, text: str, line: int) -> list[Number]:
     """The numbers of a sentence that are neither places nor the values that name arms."""
     where = draft.where(line)
-    for arm in draft.arms.all()[:50] if len(draft.arms.names) <= 300 else []:
-        text = text.replace(bare(arm), " " * len(bare(arm)))
+    if len(draft.arms.names) <= MOST:
+        for arm in sorted(draft.arms.all(), key=len, reverse=True):
+            text = text.replace(bare(arm), " " * len(bare(arm)))
     blank = _PLACES.sub(lambda match: " " * len(match.group()), _without_facts(text))
     found = [one for one, _, _ in numbers_in(blank, where)]
     return [one for one in found if not ("." in one.text and draft.arms.named(one.text))]
@@ -116,27 +122,35 @@ def _worked_out(draft: Draft, text: str, line: int) -> Iterator[Derived]:
         whole = numbers_in(match[2], where)
         if len(parts) > 1 and whole:
             yield Derived("mean", whole[0][0], tuple(parts))
-    for between in list(_VERSUS.finditer(text))[:4]:
-        yield from _compared(text, between, line, draft)
+    every = [
+        each
+        for each in numbers_in(text, where)
+        if not ("." in each[0].text and draft.arms.named(each[0].text))
+    ]
+    pairs = [_compared(text, between, every) for between in list(_VERSUS.finditer(text))[:4]]
+    used = {each[1] for pair in pairs for each in pair[:2]}
+    for pair in pairs:
+        if pair:
+            for one, at, _ in every:
+                if at not in used:
+                    steps = _is_place(text, pair[0][1])
+                    yield from _gap(one, pair[0][0], pair[1][0], steps=steps)
 
 
-def _compared(text: str, between: re.Match[str], line: int, draft: Draft) -> Iterator[Derived]:
-    """`a vs b`, and the difference or percentage that is said beside them."""
-    every = numbers_in(text, draft.where(line))
+Found = tuple[Number, int, int]
+
+
+def _compared(text: str, between: re.Match[str], every: list[Found]) -> tuple[Found, ...]:
+    """The numbers on both sides of "vs", two values or two steps; empty if there are none."""
     before = [each for each in every if each[2] <= between.start()][-2:]
-    after = [each for each in every if each[1] >= between.end()]
+    after = [each for each in every if each[1] >= between.end()][:1]
+    if not before or not after:
+        return ()
+    if _is_place(text, after[0][1]):
+        return (before[-1], after[0]) if _is_place(text, before[-1][1]) else ()
     # "2.202 (Step 45) vs the new 2.123": a place may stand between a number and its "vs".
     ours = next((each for each in reversed(before) if not _is_place(text, each[1])), None)
-    steps = bool(before and after) and all(_is_place(text, e[1]) for e in (before[-1], after[0]))
-    if steps:
-        ours, theirs = before[-1], after[0]
-    elif ours is None or not after or _is_place(text, after[0][1]):
-        return
-    else:
-        theirs = after[0]
-    rest = [one for one, at, _ in every if at not in (ours[1], theirs[1])]
-    for one in rest:
-        yield from _gap(one, ours[0], theirs[0], steps=steps)
+    return (ours, after[0]) if ours else ()
 
 
 def _is_place(text: str, at: int) -> bool:

@@ -17,7 +17,7 @@ from kleash.imports.markdown.labels import Arms, Axis
 from kleash.imports.markdown.numbers import Place, places, reading
 from kleash.imports.markdown.text import Block, Grid, bare
 
-Role = Literal["value", "difference", "remark", "winner"]
+Role = Literal["value", "difference", "remark", "winner", "label"]
 NOWHERE = Where("")
 HERE = Place()
 PLACED: tuple[Axis, ...] = ("step", "epoch", "shots", "items")
@@ -35,6 +35,7 @@ class Sense:
     place: Place = HERE
     against: str = ""
     label: str = ""
+    seed: int | None = None
 
     def over(self, other: Sense) -> Sense:
         """This sense, and the other's where this says nothing."""
@@ -47,6 +48,7 @@ class Sense:
             self.place.over(other.place),
             self.against or other.against,
             self.label or other.label,
+            other.seed if self.seed is None else self.seed,
         )
 
 
@@ -69,7 +71,8 @@ def head_of(block: Block, arms: Arms, *, title: int) -> Sense:
         arm = None
         if inner or labels.pairs(text) or len(arms.names) < 2:
             arm = labels.heading_arm(arms, text)
-        found = found.over(Sense(arm=arm, metric=names.mention(text), place=places(text)[0]))
+        metric, seed = names.mention(text), labels.seed_of(text)
+        found = found.over(Sense(arm=arm, metric=metric, place=places(text)[0], seed=seed))
     return found
 
 
@@ -135,22 +138,54 @@ def lies_down(grid: Grid) -> bool:
     """Whether the first header names what the other headers are: `| Step | 5 | 10 | 15 |`."""
     first, *others = grid.header
     placed = labels.axis_of(first) in PLACED or (_is_coefficient(first) and not _is_metric(first))
-    return placed and len(others) > 1 and all(map(_is_number, others))
+    numbers = [header for header in others if _is_number(header)]
+    rest = [header for header in others if not _is_number(header)]
+    return placed and len(numbers) > 1 and all(map(_is_beside, rest))
+
+
+def _is_beside(header: str) -> bool:
+    """Whether a column stands beside measurements: a mean, a difference, a remark."""
+    beside = labels.is_remark(header) or labels.is_difference(header) or labels.is_winner(header)
+    return beside or bool(labels.statistic(header)[0])
 
 
 def shape(grid: Grid, head: Sense, arms: Arms) -> Shape | None:
     """What every row and column of a table stands for; None if that cannot be told."""
     first = grid.header[0]
     if lies_down(grid):
-        columns = tuple(row_sense(text, _lying(first), first, arms) for text in grid.header[1:])
+        columns = tuple(
+            row_sense(text, _lying(first), first, arms)
+            if _is_number(text)
+            else column_sense(text, "arm", arms, filled=True, across=False)
+            for text in grid.header[1:]
+        )
         axis: Axis | None = "metric" if _mostly([r[0] for r in grid.rows], _is_metric) else "arm"
     else:
         axis = axis_of(grid, arms)
         columns = _columns(grid, axis, head, arms) if axis else ()
     if axis is None:
         return None
-    rows = tuple(row_sense(row[0], axis, first, arms) for row in grid.rows)
-    return Shape(head, columns, rows)
+    rows = [row_sense(row[0], axis, first, arms) for row in grid.rows]
+    for at in _labels(grid, axis, head) if not lies_down(grid) else ():
+        columns = (*columns[: at - 1], Sense("label"), *columns[at:])
+        kind, header = _lying(grid.header[at]), grid.header[at]
+        for row, cells in enumerate(grid.rows):
+            if rows[row].role == "value" and _fills(cells[at]):
+                rows[row] = rows[row].over(row_sense(cells[at], kind, header, arms))
+    return Shape(head, columns, tuple(rows))
+
+
+def _labels(grid: Grid, axis: Axis, head: Sense) -> list[int]:
+    """Further columns that say what their rows are: an epoch, a seed, or a coefficient."""
+    if axis in ("metric", "setting"):
+        return []
+    found = []
+    for at, header in enumerate(grid.header[1:], 1):
+        known = names.key(header)
+        treats = known is not None and known.name == "leash.coefficient" and axis != "arm"
+        if labels.axis_of(header) in (*PLACED, "seed") or (treats and head.arm is None):
+            found.append(at)
+    return found
 
 
 def _lying(first: str) -> Axis:
@@ -163,7 +198,7 @@ def row_sense(label: str, axis: Axis, first: str, arms: Arms) -> Sense:
     if labels.is_best_step(text) and axis != "setting":
         metric = names.mention(labels.statistic(text)[1])
         return Sense(statistic="best step", metric=metric, label=text)
-    if axis in PLACED:
+    if axis in (*PLACED, "seed"):
         return _placed_row(text, axis)
     if axis == "setting":
         return Sense(setting=label, label=text)
@@ -178,7 +213,11 @@ def _placed_row(text: str, axis: Axis) -> Sense:
     number = reading(text, NOWHERE).number
     place = places(text)[0]
     if number is not None and number.value is not None and number.value.is_integer():
+        if axis == "seed":
+            return Sense(seed=int(number.value), label=text)
         place = _at(axis, int(number.value)).over(place)
+    if axis == "seed" and labels.seed_of(text) is not None:
+        return Sense(seed=labels.seed_of(text), label=text)
     if place:
         return Sense(place=place, label=text)
     kind, rest = labels.statistic(text)
@@ -219,7 +258,9 @@ def _columns(grid: Grid, axis: Axis, head: Sense, arms: Arms) -> tuple[Sense, ..
     compared = any(labels.is_difference(header) for header in grid.header[1:])
     # Unknown headers over steps are arms if a metric is named above, or differences are taken.
     arms_across = axis in ("metric", "setting") or (
-        axis in PLACED and not named and (compared or (bool(head.metric) and head.arm is None))
+        axis in (*PLACED, "seed")
+        and not named
+        and (compared or (bool(head.metric) and head.arm is None))
     )
     return tuple(
         column_sense(header, axis, arms, filled=any(map(_fills, column)), across=arms_across)
@@ -242,6 +283,9 @@ def column_sense(header: str, axis: Axis, arms: Arms, *, filled: bool, across: b
         )
     if labels.is_value(text):
         return Sense(label=text)
+    seed = labels.seed_of(text)
+    if seed is not None:
+        return Sense(seed=seed, label=text)
     place, rest = places(text)
     if not rest:
         return Sense(place=place, label=text)

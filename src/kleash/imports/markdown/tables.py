@@ -18,7 +18,7 @@ from kleash.imports.markdown.differences import (
     metric_of,
     statistics,
 )
-from kleash.imports.markdown.draft import Draft
+from kleash.imports.markdown.draft import SEED, Draft
 from kleash.imports.markdown.numbers import Place, Reading, reading
 from kleash.imports.markdown.prose import claim
 from kleash.imports.markdown.senses import Sense, head_of, shape
@@ -62,8 +62,9 @@ def _tell(reader: Reader, spot: Spot) -> None:
     if sense.setting and sense.role == "value":
         _set(reader.draft, sense, read, line)
     elif read.number is None or sense.role in ("remark", "winner"):
-        if sense.role != "difference":
-            claim(reader.draft, read.words, line, arm=sense.arm)
+        if sense.role not in ("difference", "label"):
+            arm = sense.arm if sense.role != "winner" else None
+            claim(reader.draft, read.words, line, arm=arm, words=read.number is not None)
     elif sense.role == "value" and not _is_mean(reader, spot):
         _measure(reader, sense, read)
 
@@ -82,6 +83,11 @@ def setting_value(read: Reading) -> Any:
     return truth if truth is not None and words.casefold() in ("true", "false", "") else words
 
 
+def run_key(sense: Sense) -> str:
+    """Whose a cell is: an arm, or one seed of it."""
+    return (sense.arm or "") if sense.seed is None else f"{sense.arm or ''}{SEED}{sense.seed}"
+
+
 def _set(draft: Draft, sense: Sense, read: Reading, line: int) -> None:
     value, where = setting_value(read), draft.where(line, sense.setting)
     if value is None:
@@ -89,7 +95,7 @@ def _set(draft: Draft, sense: Sense, read: Reading, line: int) -> None:
     if sense.arm is None:
         draft.shared.append((sense.setting, value, where))
     else:
-        draft.set(sense.arm, sense.setting, value, where)
+        draft.set(run_key(sense), sense.setting, value, where)
 
 
 def _measure(reader: Reader, sense: Sense, read: Reading) -> None:
@@ -97,7 +103,7 @@ def _measure(reader: Reader, sense: Sense, read: Reading) -> None:
     one, draft = read.number, reader.draft
     if one is None:
         return
-    arm, metric = sense.arm or "", metric_of(draft, sense, one)
+    arm, metric = run_key(sense), metric_of(draft, sense, one)
     place = read.place.over(sense.place)
     if sense.statistic == "best step":
         draft.add_cell(arm, metric, one, Place(), "best step")
@@ -120,13 +126,17 @@ def _siblings(reader: Reader, spot: Spot) -> list[Number]:
     rows, columns = reader.form.rows, reader.form.columns
     if columns[spot.column].statistic == "mean":
         row = reader.spots[spot.row]
-        near = [each for each in row if columns[each.column].place.shots is not None]
+        near = [each for each in row if columns[each.column].place and each.column != spot.column]
     elif rows[spot.row].statistic == "mean":
         near = [line[spot.column] for line in reader.spots if rows[line[0].row].place]
-        near += [line[spot.column] for line in reader.spots if rows[line[0].row].arm]
+        near += [each[spot.column] for each in reader.spots if _is_run(rows[each[0].row])]
     else:
         near = []
     return [each.value for each in near if each.value is not None]
+
+
+def _is_run(sense: Sense) -> bool:
+    return bool(sense.arm or sense.seed is not None) and not sense.place
 
 
 def _is_mean(reader: Reader, spot: Spot) -> bool:

@@ -1,0 +1,203 @@
+import pytest
+
+from kleash.imports import names
+from kleash.imports.names import Key, key, key_within, mention, metric, resolve
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("Train Loss", "loss"),
+        ("GRPO Loss", "loss"),
+        ("grpo_loss", "loss"),
+        ("训练损失", "loss"),
+        ("PPO Loss", "policy_loss"),
+        ("PG Loss", "policy_loss"),
+        ("actor/pg_loss", "policy_loss"),
+        ("policy_loss", "policy_loss"),
+        ("KL值", "kl"),
+        ("KL 值", "kl"),
+        ("ＫＬ散度", "kl"),
+        ("1. KL散度 (KL Divergence)", "kl"),
+        ("objective/kl", "kl"),
+        ("actor/kl_loss", "kl_loss"),
+        ("actor/ppo_kl", "old_kl"),
+        ("验证集Reward", "eval_reward"),
+        ("val-core/gym/reward/mean@1", "eval_reward"),
+        ("val-core/okvqa/acc/mean@4", "accuracy"),
+        ("eval_reward", "eval_reward"),
+        ("train/reward", "reward"),
+        ("正确率", "accuracy"),
+        ("acc,none", "accuracy"),
+        ("Adv Std", "std_advantage"),
+        ("critic/advantages/max", "max_advantage"),
+        ("perf/time_per_step", "step_time"),
+        ("每步时间", "step_time"),
+        ("perf/throughput", "throughput"),
+        ("MFU", "mfu"),
+        ("平均序列长度", "sequence_length"),
+        ("Mean Ratio (Policy Update Ratio)", "mean_ratio"),
+    ],
+)
+def test_spellings_of_a_metric_are_one_metric(name, known):
+    found = metric(name)
+    assert found is not None
+    assert found.name == known
+
+
+@pytest.mark.parametrize("name", ["", "zorp", "loss_of_life", "klangfarbe", "rewarding", "熊猫"])
+def test_an_unknown_metric_is_unknown_and_not_guessed(name):
+    assert metric(name) is None
+
+
+def test_a_metric_has_a_unit_a_direction_and_what_is_fixed_by_construction():
+    assert (metric("每步时间").unit, metric("每步时间").direction) == ("s", -1)
+    assert (metric("吞吐量").unit, metric("吞吐量").direction) == ("tokens/s", 1)
+    assert metric("accuracy").unit == "fraction"
+    assert metric("Mean Advantage").constant == 0.0
+    assert metric("critic/advantages/mean").constant == 0.0
+    assert [metric(name).direction for name in ("kl", "entropy", "pg_loss", "loss")] == [0] * 4
+    assert metric("val_loss").direction == -1
+
+
+def test_no_spelling_belongs_to_two_metrics_or_two_keys():
+    for table in (names._METRICS, names._KEYS):
+        spelt = [
+            (names.spelling(alias), str(what))
+            for what, aliases in table.items()
+            for alias in aliases.split("|")
+        ]
+        assert len({alias for alias, _ in spelt}) == len(set(spelt))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kl_beta",
+        "KL_BETA",
+        "KL beta",
+        "beta",
+        "init_kl_coef",
+        "kl_loss_coef",
+        "actor_rollout_ref.actor.kl_loss_coef",
+        "KL系数",
+        "leash.coefficient",
+    ],
+)
+def test_spellings_of_the_coefficient_are_one_key(name):
+    assert key(name) == Key("leash.coefficient", "treatment")
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("Entropy Coeff", "entropy_bonus"),
+        ("entropy_coeff", "entropy_bonus"),
+        ("学习率调度", "schedule"),
+        ("lr_scheduler_type", "schedule"),
+        ("GRPO LR", "lr"),
+        ("actor.optim.lr", "lr"),
+        ("GRPO epochs", "epochs"),
+        ("num_train_epochs", "epochs"),
+        ("训练步数", "steps"),
+        ("基础 checkpoint", "start"),
+        ("RCE checkpoint", "start"),
+        ("RL 数据", "data"),
+        ("数据文件", "data"),
+        ("Rollout N", "group"),
+        ("rollout.n", "group"),
+        ("num_generations", "group"),
+        ("冻结 backbone", "freeze"),
+        ("reward_mode", "reward"),
+    ],
+)
+def test_what_must_match_is_known_by_its_spellings(name, known):
+    assert key(name) == Key(known, "must match")
+
+
+def test_keys_have_a_class():
+    assert key("随机种子").kind == "seed"
+    assert key("output_dir").kind == key("测试日期").kind == "harmless"
+    assert key("use_kl_loss").kind == "treatment"
+    assert key("foo.bar") is None
+    assert key("foo.n") is None
+    assert key("critic.optim.lr") is None
+    assert key("wandb.name") == Key("name", "harmless")
+
+
+def test_a_leash_that_is_off_has_coefficient_0():
+    assert resolve({"use_kl_loss": False, "kl_loss_coef": 0.001}).values["leash.coefficient"] == 0
+    assert resolve({"KL Loss": "❌ False"}).values["leash.coefficient"] == 0
+    assert resolve({"KL Loss": "✅ True (coef=0.01)"}).values["leash.coefficient"] == 0.01
+    assert resolve({"kl_beta": "0.12"}).values["leash.coefficient"] == 0.12
+
+
+def test_a_leash_in_the_reward_takes_its_own_coefficient():
+    config = {"use_kl_loss": False, "use_kl_in_reward": True, "kl_ctrl.kl_coef": 0.05}
+    assert resolve(config | {"kl_loss_coef": 0.001}).values["leash.coefficient"] == 0.05
+    assert resolve({"algorithm.kl_ctrl.kl_coef": 0.05}).values["leash.coefficient"] == 0.05
+
+
+def test_a_schedule_is_known_by_its_words_and_may_name_its_rate():
+    found = resolve({"学习率调度": "❌ 固定 (1e-6)"})
+    assert (found.values["schedule"], found.values["lr"]) == ("constant", 1e-6)
+    assert resolve({"lr_schedule": "Warmup + Cosine Decay"}).values["schedule"] == "warmup + cosine"
+    assert resolve({"lr_schedule": "one of ours"}).values["schedule"] == "one of ours"
+
+
+def test_two_spellings_that_differ_clash_and_unknown_keys_are_reported():
+    found = resolve({"kl_beta": 0.12, "KL系数": 0.15, "zorp": 1, "output_dir": "a", "out": "b"})
+    assert found.values["leash.coefficient"] == 0.12
+    assert found.clashes == ["kl_beta says 0.12, KL系数 says 0.15"]
+    assert found.unknown == ["zorp"]
+    assert resolve({"kl_beta": 0.12, "beta": "0.12"}).clashes == []
+
+
+@pytest.mark.parametrize(
+    ("phrase", "found"),
+    [
+        ("验证集Reward对比", "验证集Reward"),
+        ("正确率对比报告（KL_BETA=0.18）", "正确率"),
+        ("KL_BETA 对比分析", ""),
+        ("KL约束对训练效果的影响", ""),
+        ("Validation Loss by epoch", "Validation Loss"),
+        ("the blossom", ""),
+        ("", ""),
+    ],
+)
+def test_a_phrase_names_a_metric_only_in_whole_words(phrase, found):
+    assert mention(phrase) == found
+
+
+def test_a_phrase_may_hold_a_key():
+    assert key(key_within("2. 学习率调度的影响")).name == "schedule"
+    assert key_within("总结") == ""
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        ("无KL约束", False),
+        ("no KL", False),
+        ("without-kl", False),
+        ("有KL约束", True),
+        ("新实验（KL版本）", True),
+        ("with KL", True),
+        ("之前Group8 8B", None),
+        ("no klaxon", None),
+    ],
+)
+def test_the_name_of_an_arm_may_say_whether_it_has_a_leash(arm, said):
+    assert names.leash_in_name(arm) is said
+
+
+def test_truth_is_read_from_words_and_ticks():
+    assert [
+        names.truth(text) for text in ("是（只训练一半）", "❌ False", "✅", "❌", "maybe")
+    ] == [
+        True,
+        False,
+        True,
+        False,
+        None,
+    ]
