@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 
-.PHONY: study test test-all check install core-env clean
+.PHONY: study test test-all check install core-env fixtures clean
 
 # One training and its measuring; a whole study takes this place when `kleash study` exists.
 study: install
@@ -35,6 +35,10 @@ $(VENV)/core/.installed: pyproject.toml constraints.txt $(VENV)/.installed
 	$(PYTHON) -m venv $(VENV)/core
 	$(VENV)/core/bin/python -m pip install -q -c constraints.txt -e .
 	touch $@
+
+# Small runs made by other tools, each in an environment of its own (minutes, a few GiB).
+fixtures: install
+	$(BIN)/python scripts/make_fixtures.py
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -252,14 +252,26 @@ def read(path: Path) -> Source:
     """
     if not path.exists():
         raise DataError(f"no such file or folder: {path}")
-    source = _known(path) or (_inside(path) if path.is_dir() else None)
+    try:
+        source = _known(path) or (_inside(path) if path.is_dir() else None)
+    except OSError as error:
+        raise DataError(f"cannot read {error.filename or path}: {error.strerror}") from None
+    except DataError as error:
+        raise DataError(" ".join(str(error).split())) from None
     if source is None:
         raise DataError(f"{path}: none of the known formats ({', '.join(READERS)})")
-    for run in source.runs:
-        odd = sum(int((~np.isfinite(series.values)).sum()) for series in run.series)
-        if odd:
-            source.notes.append(f"{run.name}: {odd:,} values are NaN or infinite, kept as they are")
+    source.notes += [note for run in source.runs for note in _odd(run)]
     return source
+
+
+def _odd(run: Imported) -> Iterator[str]:
+    """What of a run's numbers is there and yet no number."""
+    odd = sum(int((~np.isfinite(series.values)).sum()) for series in run.series)
+    if odd:
+        yield f"{run.name}: {odd:,} values are NaN or infinite, kept as they are"
+    lost = sum(int(np.isnan(scores.values).sum()) for scores in run.scores)
+    if lost:
+        yield f"{run.name}: {lost:,} scores are not there, kept as missing"
 
 
 def readers() -> Iterator[tuple[str, Any]]:

@@ -7,6 +7,7 @@ goes past a bound is one clear line, never a process that eats the machine.
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from array import array
@@ -56,13 +57,13 @@ def score(value: Any) -> float | None:
     return float(value) if isinstance(value, bool) else number(value)
 
 
-PRINTED = re.compile(r"[-+]?(?:\d+(?:\.(\d*))?|\.(\d+))(?:[eE]([-+]?\d{1,4}))?$")
+PRINTED = re.compile(r"[-+]?(?:\d+(?:\.(\d*))?|\.(\d+))(?:[eE]([-+]?\d{1,4}))?", re.ASCII)
 
 
 def printed(text: str) -> tuple[float, int | None] | None:
     """A printed number and its decimals (None: all that a float has); None where it is none."""
-    match = PRINTED.match(text)
-    if match is None:
+    match = PRINTED.fullmatch(text)
+    if match is None or math.isinf(float(text)):
         return (float(text), None) if text in NOT_FINITE else None
     fraction = match[1] or match[2] or ""
     digits = text.partition("e")[0].partition("E")[0]
@@ -94,7 +95,8 @@ class Column:
         self.lines = array("q")
         self.parts: list[tuple[int, str]] = []
         self.decimals = 0
-        self.coarse = False  # whether every number so far was printed with few digits
+        # Whether every number so far was printed with few digits; None before the first.
+        self.coarse: bool | None = None
 
 
 class Points:
@@ -125,7 +127,6 @@ class Points:
             if len(self.columns) >= METRICS:
                 raise DataError(f"{self.file}: more than {METRICS:,} names of metrics in one run")
             column = self.columns[metric] = Column()
-            column.coarse = decimals is not None
         if not column.parts or column.parts[-1][1] != self.file:
             column.parts.append((len(column.steps), self.file))
         column.steps.append(step)
@@ -133,10 +134,11 @@ class Points:
         column.lines.append(line)
         if time is not None:
             column.times.append(time)
-        if decimals is None:
-            column.coarse = False
-        else:
+        if decimals is not None:
             column.decimals = max(column.decimals, decimals)
+            column.coarse = column.coarse is not False
+        elif math.isfinite(value):
+            column.coarse = False
 
     def series(
         self, axis: Axis = "step", *, float32: bool | Iterable[str] = False, spot: str = ""

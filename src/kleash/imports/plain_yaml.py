@@ -17,7 +17,7 @@ WORDS = {
     ".nan": float("nan"), ".NaN": float("nan"), ".inf": float("inf"), "-.inf": float("-inf"),
 }  # fmt: skip
 INT = re.compile(r"[-+]?(0|[1-9][0-9_]{0,40})$")
-FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$")
+FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?$")
 KEY = re.compile(
     r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s"'#\[\]{},&*!|>%@`][^#]*?)\s*:(?:\s+|$)"""
 )
@@ -112,7 +112,7 @@ class _Reader:
             raise ValueError(f"line {self.at}: {body[:1]!r} begins something that is not read here")
         start = self.at
         while not _closed(body) and (line := self.continued(least)) is not None:
-            body += " " + line
+            body += line
         try:
             return _flow(body, depth) if body[0] in "[{" else plain(body)
         except ValueError as error:
@@ -120,11 +120,14 @@ class _Reader:
 
     def continued(self, least: int) -> str | None:
         """One more line of a scalar that goes on, indented by at least so much."""
+        before = self.at
         following = self.peek()
         if following is None or following[0] < least:
             return None
+        # One end of a line is a space, each empty line an end of a line.
+        joint = "\n" * (self.at - before) or " "
         self.at += 1
-        return following[1]
+        return joint + following[1]
 
     def text(self, style: str, least: int) -> str:
         """The lines of a block scalar; folded ones are joined."""

@@ -209,8 +209,16 @@ class _Runs:
 
     def finish(self) -> list[Imported]:
         """The runs, once all rows are taken."""
+        measured = {
+            cell.metric
+            for run in self.runs.values()
+            for cell in run.cells
+            if cell.number.state == "known"
+        }
         for key, run in self.runs.items():
             run.series = self.points[key].series(self.plan.axis)
+            # An empty field in a column of words is no measurement that is missing.
+            run.cells = [cell for cell in run.cells if cell.metric in measured]
         for (key, step), table in self.tables.items():
             tries = repeats(table.items)
             for name, column in table.columns.items():

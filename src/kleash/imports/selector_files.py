@@ -57,7 +57,8 @@ def read(path: Path) -> Source:
     """The run that a file is about."""
     source = Source(str(path), "selector")
     name = re.sub(r"^training_metrics_|_(?:training_)?metrics$", "", path.stem)
-    run = Imported(name, "", "selector", Where(str(path)))
+    arm = re.sub(r"_epoch[_-]?\d{1,6}$", "", name)
+    run = Imported(name, arm if arm != name else "", "selector", Where(str(path)))
     if path.suffix != ".json":
         points = Points(path)
         _printed_table(points, path, source.notes)

@@ -1,0 +1,774 @@
+"""Files of other tools come back as the numbers that went in, and say where each one stands."""
+
+import gzip
+import json
+import math
+import shutil
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kleash.errors import DataError
+from kleash.imports import (
+    database,
+    gather,
+    plain_yaml,
+    read,
+    tensorboard,
+    trl,
+    wandb,
+    wire,
+)
+from kleash.runs import Run
+
+ROOT = Path(__file__).parent.parent
+FIXTURES = Path(__file__).parent / "fixtures/imports"
+HANDMADE = FIXTURES / "handmade"
+TOOLS = sorted(path.stem for path in (FIXTURES / "expected").glob("*.json"))
+
+
+def expected(tool, folder=FIXTURES):
+    return json.loads((folder / "expected" / f"{tool}.json").read_text(encoding="utf-8"))
+
+
+def unpacked(source, passing):
+    """Where a fixture can be read: databases are kept compressed."""
+    if source.suffix != ".gz":
+        return source
+    target = passing / source.stem
+    target.write_bytes(gzip.decompress(source.read_bytes()))
+    return target
+
+
+def only(source):
+    [run] = source.runs
+    return run
+
+
+def named(run, metric, axis=None):
+    [found] = [s for s in run.series if s.metric == metric and axis in (None, s.axis)]
+    return found
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+# --- files that the tools made themselves
+
+
+def check(source, wanted):
+    """Every number that was logged, exactly, and nothing else under its name."""
+    assert [run.name for run in source.runs] == [want["name"] for want in wanted]
+    for run, want in zip(source.runs, wanted, strict=True):
+        for name in ("arm", "seed", "finished"):
+            if name in want:
+                assert getattr(run, name) == want[name], name
+        for key, value in want.get("config", {}).items():
+            assert run.config[key].value == value
+        for metric, (steps, values) in want.get("series", {}).items():
+            series = named(run, metric)
+            narrow = want.get("float32", False)
+            exact = np.float32(values).astype(np.float64) if narrow else np.float64(values)
+            assert series.steps.tolist() == steps, metric
+            np.testing.assert_array_equal(series.values, exact)
+            assert series.float32 is narrow
+            assert series.lines is not None and len(series.lines) == len(steps)
+        for metric, value in want.get("cells", {}).items():
+            [cell] = [cell for cell in run.cells if cell.metric == metric]
+            assert (cell.number.value, cell.number.state) == (value, "known")
+        for metric, (items, values) in want.get("scores", {}).items():
+            [scores] = [scores for scores in run.scores if scores.metric == metric]
+            assert list(scores.items) == items
+            assert scores.values.tolist() == values
+
+
+def sources():
+    for tool in TOOLS:
+        for source in expected(tool):
+            yield pytest.param(source["path"], source["runs"], id=source["path"])
+
+
+@pytest.mark.parametrize(("path", "runs"), list(sources()))
+@pytest.mark.filterwarnings("ignore")  # where inspect_ai is installed, its imports warn
+def test_real_files_give_back_what_was_logged(path, runs, tmp_path):
+    if path.endswith(".eval"):
+        pytest.importorskip("inspect_ai")
+    check(read(unpacked(FIXTURES / path, tmp_path)), runs)
+
+
+def test_there_are_files_of_ten_tools_and_they_are_small():
+    assert len(TOOLS) == 10
+    assert sum(path.stat().st_size for path in FIXTURES.rglob("*")) < 1_500_000
+
+
+def test_no_fixture_tells_where_it_was_made():
+    for path in FIXTURES.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            content = gzip.decompress(content) if path.suffix == ".gz" else content
+            for trace in (b"/tmp/", b"/home/", b"/root/", b"/Users/", b"/work/"):
+                assert trace not in content, (path, trace)
+
+
+def python_with(tool):
+    """An interpreter that has the tool: the one `make fixtures` made, or this one."""
+    made = Path(sys.prefix) / "tools" / tool
+    if (made / "installed").exists():
+        return made / "bin/python"
+    module = {"inspect": "inspect_ai", "tensorboardx": "tensorboardX"}.get(tool, tool)
+    pytest.importorskip(module)
+    return Path(sys.executable)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.filterwarnings("ignore")
+def test_files_made_now_give_back_what_was_logged(tool, tmp_path):
+    python = python_with(tool)
+    script = ROOT / "scripts/make_fixtures.py"
+    command = [python, script, "--here", tool, tmp_path / "made"]
+    subprocess.run(command, check=True, timeout=500, capture_output=True, cwd=tmp_path)
+    for source in expected(tool, tmp_path / "made"):
+        if not source["path"].endswith(".eval"):
+            check(read(unpacked(tmp_path / "made" / source["path"], tmp_path)), source["runs"])
+
+
+# --- W&B
+
+
+def test_a_wandb_log_cut_anywhere_gives_a_beginning_of_its_history(tmp_path):
+    [log] = (FIXTURES / "wandb").rglob("*.wandb")
+    whole = named(only(read(log)), "train/loss").values
+    content = log.read_bytes()
+    seen = set()
+    for size in [*range(7, 6000, 97), len(content) - 1, len(content)]:
+        cut = write(tmp_path / "run-x.wandb", content[:size])
+        source = read(cut)
+        series = [s for s in only(source).series if s.metric == "train/loss"]
+        values = series[0].values if series else np.array([])
+        np.testing.assert_array_equal(values, whole[: len(values)])
+        seen.add(len(values))
+    assert seen == set(range(len(whole) + 1))
+    assert "unfinished" in " ".join(read(write(cut, content[:-1])).notes)
+
+
+def test_a_changed_byte_in_a_wandb_log_is_an_error(tmp_path):
+    [log] = (FIXTURES / "wandb").rglob("*.wandb")
+    content = bytearray(log.read_bytes())
+    at = content.index(b"train/loss")
+    content[at] ^= 1
+    with pytest.raises(DataError, match="does not have its checksum"):
+        read(write(tmp_path / "run-x.wandb", bytes(content)))
+
+
+def test_numbers_of_every_kind_come_out_of_a_wandb_item():
+    def item(key, tail):
+        return b"\x0a" + bytes([len(key)]) + key.encode() + tail
+
+    assert wandb._item(item("a", b"\x28\x03")) == (["a"], -2)  # sint64, zigzag
+    assert wandb._item(item("a", b"\x31" + struct.pack("<d", 0.1))) == (["a"], 0.1)
+    assert wandb._item(item("a", b"\x20\x01")) == (["a"], True)
+    assert wandb._item(item("a", b"\x3a\x01x")) == (["a"], "x")
+    assert wandb._item(item("a", b"\x82\x01\x03NaN"))[1] != 0
+    nested = b"\x12\x01a\x12\x01b\x82\x01\x011"
+    assert wandb._item(nested) == (["a", "b"], 1)
+
+
+def test_an_online_run_without_its_log_has_config_summary_and_what_was_printed():
+    source = read(HANDMADE / "wandb/run-20240101_000000-abc")
+    run = only(source)
+    config = {key: setting.value for key, setting in run.config.items()}
+    assert config == {
+        "actor.kl_loss_coef": 0.01,
+        "actor.use_kl_loss": True,
+        "actor.optim.lr": 1e-6,
+        "actor.optim.betas": [0.9, 0.999],
+        "lr": 5e-6,
+        "note": "it's: here",
+        "seed": 1,
+    }
+    assert run.config["lr"].where.line == 19
+    assert {cell.metric: cell.number.value for cell in run.cells}["val/acc"] == 0.57
+    assert named(run, "loss").values.tolist() == [0.5, 0.25]
+    assert named(run, "loss").decimals == 3
+    assert "its log is gone" in source.notes[0]
+
+
+def test_a_chart_of_wandb_has_a_run_for_each_column():
+    source = read(HANDMADE / "csv/wandb_chart.csv")
+    first, second = source.runs
+    assert (first.name, first.arm, first.seed) == ("a-s1", "a", 1)
+    assert named(first, "val/acc").values.tolist() == [0.5, 0.57]
+    assert named(second, "val/acc").steps.tolist() == [10]
+    assert "2 values are means" in source.notes[0]
+
+
+def test_a_list_of_wandb_runs_is_a_row_each_and_missing_is_missing():
+    crashed = read(HANDMADE / "csv/wandb_runs.csv").runs[1]
+    states = {cell.metric: cell.number.state for cell in crashed.cells}
+    assert states == {"Runtime": "missing", "lr": "known", "val/acc": "missing"}
+    assert crashed.config["State"].value == "crashed"
+
+
+# --- TensorBoard
+
+
+def framed(data):
+    length = struct.pack("<Q", len(data))
+    sums = [struct.pack("<I", wire.masked(wire.crc32c(part))) for part in (length, data)]
+    return length + sums[0] + data + sums[1]
+
+
+def part(number, data):
+    size = b""
+    count = len(data)
+    while count >= 0x80:
+        size += bytes([count & 0x7F | 0x80])
+        count >>= 7
+    return bytes([number << 3 | 2]) + size + bytes([count]) + data
+
+
+def event(step, value, time=1.7e9):
+    return b"\x09" + struct.pack("<d", time) + b"\x10" + bytes([step]) + part(5, part(1, value))
+
+
+def test_crc32c_is_the_published_one():
+    assert wire.crc32c(b"123456789") == 0xE3069283
+    rows = np.frombuffer(b"123456789" * 2, dtype=np.uint8).reshape(2, 9)
+    assert wire.crc32c_rows(rows).tolist() == [0xE3069283] * 2
+
+
+def test_doubles_and_one_element_tensors_are_read_and_told_from_floats(tmp_path):
+    double = b"\x08\x02\x12\x00" + part(4, struct.pack("<d", 0.1))
+    single = b"\x08\x01\x12\x00" + part(5, struct.pack("<f", 0.1))
+    vector = b"\x08\x01\x12\x04" + part(2, b"\x08\x02") + part(5, struct.pack("<2f", 0.1, 0.2))
+    events = [
+        event(1, part(1, b"double") + part(8, double)),
+        event(2, part(1, b"single") + part(8, single)),
+        event(3, part(1, b"vector") + part(8, vector)),
+        event(4, part(1, b"image") + part(4, b"x" * 70_000)),
+        event(5, part(1, b"after") + b"\x15" + struct.pack("<f", 2.5)),
+    ]
+    file = write(tmp_path / "run/events.out.tfevents.1.host", b"".join(map(framed, events)))
+    source = read(file)
+    run = only(source)
+    assert [s.metric for s in run.series] == ["double", "single", "after"]
+    assert named(run, "double").values.tolist() == [0.1]
+    assert not named(run, "double").float32
+    assert named(run, "single").values.tolist() == [float(np.float32(0.1))]
+    assert named(run, "single").float32
+    assert named(run, "after").place(0).line == 5
+    assert "1 records of more than 64 KiB" in source.notes[0]
+
+
+def test_a_resumed_run_has_one_series_that_knows_its_files(tmp_path):
+    for number, steps in ((1, (0, 1)), (2, (1, 2))):
+        values = [part(1, b"loss") + b"\x15" + struct.pack("<f", number) for _ in steps]
+        events = [event(step, value) for step, value in zip(steps, values, strict=True)]
+        name = f"events.out.tfevents.{number}.host"
+        write(tmp_path / "run" / name, b"".join(map(framed, events)))
+    series = named(only(read(tmp_path / "run")), "loss")
+    assert series.steps.tolist() == [0, 1, 1, 2]
+    assert series.place(1).file.endswith("tfevents.1.host")
+    assert series.place(2).file.endswith("tfevents.2.host")
+    assert series.place(3).line == 2
+
+
+def test_torn_and_changed_event_files(tmp_path):
+    [file, *_] = sorted((FIXTURES / "tensorboard").rglob("events*"), key=lambda p: len(p.parts))
+    content = file.read_bytes()
+    whole = named(only(read(file)), "train/loss").values
+    target = tmp_path / "run/events.out.tfevents.1.host"
+    source = read(write(target, content[:-5]))
+    found = named(only(source), "train/loss").values
+    np.testing.assert_array_equal(found, whole[: len(found)])
+    assert "unfinished" in source.notes[0]
+    changed = bytearray(content)
+    changed[content.index(b"train/loss")] ^= 1
+    with pytest.raises(DataError, match="checksum"):
+        read(write(target, bytes(changed)))
+
+
+def test_a_folder_of_event_files_holds_a_run_for_each_folder(tmp_path):
+    for tool in ("tensorboard", "tensorboardx"):
+        shutil.copytree(FIXTURES / tool, tmp_path / tool)
+    runs = read(tmp_path).runs
+    assert [run.name for run in runs] == ["kl0.15-s3", "kl0.15-s3"]
+    assert tensorboard.fits(tmp_path / "tensorboard/kl0.15-s3")
+
+
+# --- databases
+
+
+def test_nan_and_infinity_survive_mlflow(tmp_path):
+    run = only(read(unpacked(FIXTURES / "mlflow/mlflow.db.gz", tmp_path)))
+    odd = named(run, "odd")
+    assert odd.values.tolist()[3:5] == [math.inf, -math.inf]
+    assert math.isnan(odd.values[1])
+    assert odd.times is not None
+    assert run.seconds is not None
+
+
+def test_nothing_is_written_beside_a_database(tmp_path):
+    for name in ("mlflow/mlflow.db.gz", "trackio/leash.db.gz", "optuna/optuna.db.gz"):
+        folder = tmp_path / name.split("/", maxsplit=1)[0]
+        folder.mkdir()
+        path = unpacked(FIXTURES / name, folder)
+        before = path.read_bytes()
+        folder.chmod(0o500)
+        try:
+            assert read(path).runs
+        finally:
+            folder.chmod(0o700)
+        assert [file.name for file in folder.iterdir()] == [path.name]
+        assert path.read_bytes() == before
+
+
+def test_a_value_that_differs_from_its_index_is_damage(tmp_path):
+    path = unpacked(FIXTURES / "mlflow/mlflow.db.gz", tmp_path)
+    content = path.read_bytes()
+    stored = struct.pack(">d", 1.695 / 2)
+    assert content.count(stored) >= 2  # in the table and in its index
+    path.write_bytes(content.replace(stored, struct.pack(">d", 1.5), 1))
+    with pytest.raises(DataError, match=r"damaged|cannot be read"):
+        read(path)
+
+
+def test_a_text_file_is_no_database(tmp_path):
+    assert not database.has_tables(write(tmp_path / "x.db", "hello"), "metrics")
+
+
+def test_mlflow_lines_without_an_end_are_dropped_and_others_refused(tmp_path):
+    shutil.copytree(FIXTURES / "mlflow/mlruns", tmp_path / "mlruns")
+    [kl] = (tmp_path / "mlruns").rglob("kl")
+    whole = kl.read_bytes()
+    kl.write_bytes(whole[:-4])
+    source = read(tmp_path / "mlruns")
+    assert len(named(only(source), "kl").values) == 5
+    assert "was cut off" in " ".join(source.notes)
+    kl.write_bytes(b"hello\n" + whole)
+    with pytest.raises(DataError, match="line 1 is not `time value step`"):
+        read(tmp_path / "mlruns")
+
+
+# --- trainers
+
+
+def test_the_longest_history_of_a_trainer_is_taken(tmp_path):
+    shutil.copytree(FIXTURES / "trl/kl0.15-s3", tmp_path / "kl0.15-s3")
+    (tmp_path / "kl0.15-s3/trainer_state.json").unlink()
+    run = only(read(tmp_path / "kl0.15-s3"))
+    assert named(run, "reward").steps.tolist() == [1, 2, 3, 4]
+    assert run.config["max_steps"].value == 4
+    assert named(run, "eval_reward").steps.tolist() == [2, 4]
+
+
+def test_a_loss_that_was_rounded_says_so(tmp_path):
+    history = [{"step": s, "loss": round(1 / s, 4), "kl": round(1 / s, 4)} for s in (3, 7, 9)]
+    state = {"global_step": 9, "max_steps": 20, "log_history": history}
+    run = only(read(write(tmp_path / "out/trainer_state.json", json.dumps(state))))
+    assert (named(run, "loss").decimals, named(run, "kl").decimals) == (4, None)
+    assert run.finished is False
+
+
+def test_completions_without_a_reader_are_noted(monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(trl, "import_module", missing)
+    source = read(FIXTURES / "trl/kl0.15-s3")
+    assert "4 files like" in source.notes[0] and "pip install duckdb" in source.notes[0]
+    assert not only(source).scores
+
+
+def test_completions_become_scores_of_prompts(monkeypatch):
+    table = {
+        "step": [3, 3, 3],
+        "prompt": ["a", "b", "a"],
+        "completion": ["x", "y", "z"],
+        "short": [1.0, None, 0.5],
+    }
+    monkeypatch.setattr(trl, "parquet", lambda path: dict(table))
+    scores = only(read(FIXTURES / "trl/kl0.15-s3/completions")).scores
+    first = scores[0]
+    assert (first.metric, first.step, first.split) == ("short", 3, "train")
+    assert first.items[0] == first.items[2] == gather.item_id("a")
+    assert first.repeats.tolist() == [0, 0, 1]
+    assert math.isnan(first.values[1])
+
+
+def test_real_completions_are_read_where_something_can(monkeypatch):
+    pytest.importorskip("pyarrow" if trl.parquet.__name__ else "duckdb")
+    scores = only(read(FIXTURES / "trl/kl0.15-s3")).scores
+    assert {s.metric for s in scores} == {"_count_a", "advantage"}
+
+
+# --- verl
+
+
+def test_a_verl_folder_is_one_run():
+    source = read(HANDMADE / "verl/exp-s1")
+    run = only(source)
+    assert (run.name, run.arm, run.seed) == ("exp-s1", "exp", 1)
+    assert run.config["actor_rollout_ref.actor.kl_loss_coef"].value == 0.01
+    written, printed = [s for s in run.series if s.metric == "actor/kl_loss"]
+    assert written.steps.tolist() == [5, 6, 7, 8, 9, 10]
+    assert written.decimals is None
+    # The console still has what the resumed run overwrote, rounded.
+    assert printed.steps.tolist() == [1, 2, 3, 4]
+    assert (printed.values.tolist(), printed.decimals) == ([0.004, 0.005, 0.006, 0.007], 3)
+    assert printed.place(0).line == 5
+    assert "16 points that the JSON lines" in source.notes[0]
+    assert [(s.metric, s.step) for s in run.scores] == [
+        ("score", 0.0), ("acc", 0.0), ("score", 5.0), ("acc", 5.0),
+    ]  # fmt: skip
+    score = run.scores[0]
+    assert score.items[0] == score.items[1] == gather.item_id("question 0")
+    assert score.repeats.tolist() == [0, 1] * 4
+    assert math.isnan(score.values[3])
+    assert "scores are not there" in source.notes[-1]
+
+
+def test_console_lines_keep_their_decimals_and_numpy_wrappers(tmp_path):
+    log = "x\nstep:3 - a/b:-1.50 - lr:1e-06 - c:np.float64(0.25) - d:True - e:nan\nstep:4 - a/b:2"
+    source = read(write(tmp_path / "kl0.1-s2.log", log))
+    run = only(source)
+    assert (run.arm, run.seed) == ("kl0.1", 2)
+    assert named(run, "a/b").values.tolist() == [-1.5]
+    assert named(run, "a/b").decimals == 2
+    assert named(run, "lr").values.tolist() == [1e-6]
+    assert named(run, "c").values.tolist() == [0.25]
+    assert {s.metric for s in run.series} == {"a/b", "lr", "c", "e"}
+    assert "line 3 was cut off" in source.notes[0]
+
+
+def test_several_experiments_in_a_folder_are_several_runs(tmp_path):
+    for seed in (1, 2):
+        row = json.dumps({"step": 1, "data": {"loss": seed}})
+        write(tmp_path / f"project/kl-s{seed}.jsonl", row + "\n")
+        dump = json.dumps({"input": "q", "output": "a", "score": seed / 2})
+        write(tmp_path / f"project/kl-s{seed}/1.jsonl", dump + "\n")
+    runs = read(tmp_path).runs
+    assert [(run.name, run.arm, run.seed) for run in runs] == [
+        ("kl-s1", "kl", 1),
+        ("kl-s2", "kl", 2),
+    ]
+    assert [run.scores[0].values.tolist() for run in runs] == [[0.5], [1.0]]
+
+
+# --- selectors
+
+
+def test_training_metrics_of_a_selector():
+    run = only(read(HANDMADE / "selector/training_metrics_kl012.json"))
+    assert run.name == "kl012"
+    assert named(run, "ppo_loss").values.tolist() == [-0.001, -0.002, -0.003]
+    assert named(run, "ppo_loss").axis == "epoch"
+    assert named(run, "val_loss").steps.tolist() == [1, 3]
+
+
+def test_a_printed_table_keeps_negative_losses_and_leaves_gaps():
+    run = only(read(HANDMADE / "selector/train_stdout.log"))
+    assert named(run, "PPO Loss").values.tolist() == [-0.00172, -0.00215, 0.00031]
+    assert named(run, "Val Loss").steps.tolist() == [1, 3]
+    assert named(run, "KL").decimals == 5
+    assert named(run, "Beta").values.tolist() == [0.155] * 3
+
+
+def test_accuracy_by_shots_keeps_times_apart():
+    run = only(read(HANDMADE / "selector/qwen_rand_kl0.12_epoch2_metrics.json"))
+    assert run.arm == "qwen_rand_kl0.12"
+    found = [(c.shots, c.items, c.epoch, c.number.value, c.number.state) for c in run.cells]
+    assert found == [
+        (1, 200, 2.0, 0.57, "known"),
+        (2, 200, 2.0, 0.588, "known"),
+        (3, 200, 2.0, None, "missing"),
+        (1, 400, 2.0, 0.5725, "known"),
+    ]
+    assert "2024-01-02" in run.cells[3].number.where.spot
+
+
+def test_beams_and_rl_data_are_counted():
+    beams = only(read(HANDMADE / "selector/beams.json"))
+    assert {c.metric: c.number.value for c in beams.cells} == {"queries": 2, "pointers": 3}
+    data = only(read(HANDMADE / "selector/rl_data.json"))
+    assert {c.metric: c.number.value for c in data.cells} == {
+        "queries": 2,
+        "pointers": 3,
+        "pointers: beam": 2,
+        "pointers: random": 1,
+        "queries: mixed": 1,
+        "queries: all wrong": 1,
+    }
+
+
+# --- own runs
+
+
+def own_run(folder, *, finished=True):
+    meta = {"identity": "x", "started": "2024-01-01T00:00:00+00:00"}
+    run = Run.create(folder, {"seed": 3, "leash": {"coefficient": 0.15}}, {}, meta)
+    run.log({"kind": "epoch", "phase": "rce", "epoch": 1, "step": 7, "loss": 4.0})
+    for step in (1, 2):
+        run.log({"kind": "step", "epoch": 1, "step": step, "loss": 1 / step, "kl": 0.0})
+    run.log({"kind": "finding", "step": 2, "code": "x", "value": 3.0})
+    run.log({"kind": "epoch", "phase": "grpo", "epoch": 1, "step": 2, "loss": 0.75})
+    run.time({"phase": "grpo", "epoch": 1, "seconds": 2.5})
+    about = {"checkpoint": "epoch-1", "shots": 2, "split": "test"}
+    run.add_scores([about | {"item": "q1", "score": 0.6, "truth_logp": -1.0}])
+    run.add_scores([about | {"item": "q2", "error": "timeout"}])
+    run.add_scores([about | {"checkpoint": "baseline:random", "item": "q1", "score": 1.0}])
+    state = folder / "checkpoints/epoch-1/state.json"
+    write(state, '{"step": 2, "metrics_bytes": 9}')
+    if finished:
+        run.finish()
+    return run
+
+
+def test_a_run_of_our_own(tmp_path):
+    own_run(tmp_path / "kl0.15-s3")
+    source = read(tmp_path / "kl0.15-s3")
+    run = only(source)
+    assert (run.name, run.arm, run.seed, run.finished) == ("kl0.15-s3", "kl0.15", 3, True)
+    assert (run.seconds, run.config["leash.coefficient"].value) == (2.5, 0.15)
+    assert named(run, "loss", "step").values.tolist() == [1.0, 0.5]
+    assert named(run, "loss", "step").lines.tolist() == [2, 3]
+    assert named(run, "loss", "epoch").values.tolist() == [0.75]
+    assert named(run, "rce/loss").axis == "epoch"
+    first, logp, baseline = run.scores
+    assert (first.checkpoint, first.step, first.shots, first.split) == ("epoch-1", 2.0, 2, "test")
+    assert list(first.items) == ["q1", "q2"]
+    assert first.values[0] == 0.6 and math.isnan(first.values[1])
+    assert logp.metric == "truth_logp"
+    assert (baseline.checkpoint, baseline.step) == ("baseline:random", None)
+    assert "2 scores are not there" in " ".join(source.notes)
+
+
+def test_a_folder_of_our_own_runs(tmp_path):
+    own_run(tmp_path / "runs/a-s1")
+    own_run(tmp_path / "runs/a-s2", finished=False)
+    assert [run.finished for run in read(tmp_path / "runs").runs] == [True, False]
+    assert [run.name for run in read(tmp_path).runs] == ["a-s1", "a-s2"]
+
+
+# --- tables
+
+
+def test_a_wide_table_keeps_duplicates_nan_gaps_and_decimals():
+    run = only(read(HANDMADE / "csv/wide.csv"))
+    assert named(run, "loss").steps.tolist() == [1, 2, 2]
+    assert (named(run, "loss").values.tolist(), named(run, "loss").decimals) == (
+        [0.5, 0.25, 0.24],
+        2,
+    )
+    kl = named(run, "kl")
+    assert kl.steps.tolist() == [1, 2]
+    assert kl.values[0] == 0.001 and math.isnan(kl.values[1])
+    assert (kl.lines.tolist(), kl.decimals) == ([2, 4], 3)
+
+
+def test_a_long_table_has_runs_and_percentages_become_fractions():
+    first, second = read(HANDMADE / "csv/long.tsv").runs
+    assert (first.arm, first.seed) == ("kl0.1", 1)
+    assert named(first, "acc").values.tolist() == [0.57, 0.588]
+    assert named(first, "acc").decimals == 3
+    assert named(second, "acc").steps.tolist() == [5]
+
+
+def test_a_table_of_items_has_tries_and_missing_scores():
+    first, second = read(HANDMADE / "csv/items.csv").runs
+    assert list(first.scores[0].items) == ["q1", "q2", "q1"]
+    assert first.scores[0].repeats.tolist() == [0, 0, 1]
+    assert math.isnan(second.scores[0].values[0])
+
+
+def test_a_scalar_downloaded_from_tensorboard_is_named_by_its_file():
+    series = named(only(read(HANDMADE / "csv/train_loss.csv")), "train_loss")
+    assert series.values.tolist() == [1.6950000524520874, 0.8475000262260437]
+    assert series.times.tolist() == [1700000000.5, 1700000001.5]
+
+
+def test_lists_of_numbers_under_names_are_series():
+    run = only(read(HANDMADE / "csv/columns.json"))
+    assert named(run, "loss").steps.tolist() == [0, 5, 10]
+    assert math.isnan(named(run, "loss").values[2])
+
+
+def test_results_with_one_row_for_each_run_are_cells(tmp_path):
+    table = "arm,seed,accuracy\nkl0,1,57.0%\nkl0,2,?\n"
+    runs = read(write(tmp_path / "results.csv", table)).runs
+    assert [(run.arm, run.seed) for run in runs] == [("kl0", 1), ("kl0", 2)]
+    assert [run.cells[0].number.value for run in runs] == [0.57, None]
+    assert runs[1].cells[0].number.state == "missing"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "step,loss\n1,2,3\n", "line 2 has 3 columns"),
+        ("a.csv", "1,2\n3,4\n", "no header"),
+        ("a.csv", "step,loss,loss\n1,2,3\n", "two columns named 'loss'"),
+        ("a.csv", "", "is empty"),
+        ("a.csv", b"step,loss\n1,\xff\n", "line 2 is not UTF-8"),
+        ("a.csv", "step,word\n1,x\n", "no rows with numbers"),
+        ("a.jsonl", '{"step": 1, "a": 2}\n{"step": 2, "a": }\n{"step": 3}\n', "line 2 is not JSON"),
+        ("a.jsonl", '{"step": 1, "a": 2, "a": 3}\n{"step": 2}\n', "none of the known|stands twice"),
+        ("a.json", "[" * 100_000, "nested too deeply"),
+        ("a.json", '{"a": {"b": ', "is not JSON"),
+        ("a.json", '{"step": 1, "a": ' + "9" * 400 + "}", "too large"),
+        ("trainer_state.json", "{}", "no log_history"),
+        ("run-x.wandb", b":W&B\xe1\xbe\x07", "version 07 is not known"),
+        ("x.unknown", "hello", "none of the known formats"),
+    ],
+)
+def test_what_cannot_be_read_is_one_clear_line(name, text, message, tmp_path):
+    with pytest.raises(DataError, match=message) as caught:
+        read(write(tmp_path / name, text))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_line_that_was_cut_off_is_left_out_and_said(tmp_path):
+    text = '{"step": 1, "loss": 2}\n{"step": 2, "loss": 0.'
+    source = read(write(tmp_path / "a.jsonl", text))
+    assert named(only(source), "loss").values.tolist() == [2]
+    assert "line 2 was cut off" in source.notes[0]
+
+
+def test_one_bad_file_in_a_folder_is_noted_and_the_rest_is_read(tmp_path):
+    write(tmp_path / "good.csv", "step,loss\n1,0.5\n")
+    write(tmp_path / "torn.csv", "step,loss\n1,0.5,3\n")
+    source = read(tmp_path)
+    assert [run.name for run in source.runs] == ["good"]
+    assert "left out" in source.notes[-1] and "torn.csv" in source.notes[-1]
+
+
+def test_nothing_there_is_said(tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        read(tmp_path / "absent")
+    with pytest.raises(DataError, match="none of the known formats"):
+        read(tmp_path)
+
+
+# --- verifiers
+
+
+def test_a_rollout_that_broke_has_no_reward():
+    run = only(read(HANDMADE / "verifiers"))
+    reward = next(s for s in run.scores if s.metric == "reward")
+    assert reward.values[:5].tolist() == [0.0, 0.5, 0.5, 1.0, 1.0]
+    assert math.isnan(reward.values[5])
+    assert reward.repeats.tolist() == [0, 1] * 3
+    assert run.config["sampling_args.temperature"].value == 0.7
+    assert run.seconds == 1.5
+
+
+# --- parts
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "decimals"),
+    [
+        ("0.500", 0.5, 3),
+        ("-1e-06", -1e-6, 6),
+        ("1.25e2", 125.0, 0),
+        ("7", 7.0, 0),
+        ("0.30000000000000004", 0.1 + 0.2, None),
+        ("nan", math.nan, None),
+    ],
+)
+def test_printed_numbers_know_their_decimals(text, value, decimals):
+    found = gather.printed(text)
+    assert found[1] == decimals
+    assert found[0] == value or math.isnan(value)
+
+
+@pytest.mark.parametrize("text", ["", "x", "1,5", "0x10", "1_000", "--1", "1e99999", "１"])
+def test_what_is_no_printed_number_is_none(text):
+    assert gather.printed(text) is None
+
+
+def test_equal_steps_are_kept_once():
+    first, second = (gather.shared(np.arange(1000.0)) for _ in range(2))
+    assert first is second
+    with pytest.raises(ValueError, match="read-only"):
+        first[0] = 1
+
+
+def test_yaml_that_tools_write():
+    text = """
+# a comment
+a: 1
+b:
+  c: [1, two, {d: 0.5}]
+  e: "x: \\"y\\""   # behind it
+  f:
+  - 1e-06
+  - g: true
+    h: ~
+  - - nested
+i: |
+  two
+  lines
+j: a long
+  sentence
+k: 0123
+l: {}
+"""
+    value, lines = plain_yaml.read_yaml(text)
+    assert value == {
+        "a": 1,
+        "b": {
+            "c": [1, "two", {"d": 0.5}],
+            "e": 'x: "y"',
+            "f": [1e-6, {"g": True, "h": None}, ["nested"]],
+        },
+        "i": "two\nlines",
+        "j": "a long sentence",
+        "k": "0123",
+        "l": {},
+    }
+    assert lines["b.e"] == 6
+
+
+def test_yaml_agrees_with_the_full_parser_on_what_it_dumps():
+    yaml = pytest.importorskip("yaml")
+    value = {
+        "names": ["a", "b: c", "- d", "", "1", "null", "it's", "# x", "[1", "a  b", "long " * 40],
+        "deep": {"x": {"y": [1]}, "none": None, "flag": False, "lr": 0.5, "n": -7},
+        "list": [{"a": 1, "b": [2, 3]}, [], {}],
+        "text": "a\nb\n\nc",
+    }
+    assert plain_yaml.read_yaml(yaml.safe_dump(value))[0] == value
+
+
+@pytest.mark.parametrize(
+    "text", ["a: &x 1", "a: *x", "a: !!int 1", "a: 1\na: 2", "a: [1", "\ta: 1"]
+)
+def test_yaml_that_is_not_read_is_refused(text):
+    with pytest.raises(ValueError):
+        plain_yaml.read_yaml(text)
+
+
+def test_a_log_record_may_go_over_blocks(tmp_path):
+    def fragment(kind, data):
+        return (
+            struct.pack("<IHB", zlib.crc32(data, zlib.crc32(bytes([kind]))), len(data), kind) + data
+        )
+
+    room = wire.BLOCK - 7 - 7
+    parts = [b"a" * room, b"b" * (wire.BLOCK - 7), b"c" * 10]
+    content = bytes(7) + b"".join(
+        fragment(kind, data) for kind, data in zip((2, 3, 4), parts, strict=True)
+    )
+    path = write(tmp_path / "log", content)
+    with path.open("rb") as handle:
+        handle.seek(7)
+        assert list(wire.log_records(handle)) == [b"".join(parts)]
