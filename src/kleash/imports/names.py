@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 Kind = Literal["treatment", "must match", "seed", "harmless"]
@@ -308,7 +308,7 @@ def _readings(name: str) -> list[str]:
     return [name, text, outside, *re.findall(r"\(([^()]*)\)", text)[:2]]
 
 
-@cache
+@lru_cache(maxsize=65_536)
 def metric(name: str) -> Metric | None:
     """The quantity that a name stands for, or None where the name is unknown."""
     known = _metrics()
@@ -324,7 +324,7 @@ def metric(name: str) -> Metric | None:
     return None
 
 
-@cache
+@lru_cache(maxsize=65_536)
 def key(name: str) -> Key | None:
     """The setting that a config key stands for, by its longest known ending; None if unknown."""
     known = _keys()

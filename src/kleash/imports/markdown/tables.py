@@ -32,10 +32,8 @@ def read_table(grid: Grid, draft: Draft, *, title: int) -> list[Lookup]:
     draft.source.tables.append(Table(where, headings, grid.header, grid.rows, grid.lines))
     form = shape(grid, head_of(grid, draft.arms, title=title), draft.arms)
     if form is None or not grid.rows:
-        told = f"line {grid.line}: a table whose rows are not arms, steps, metrics or settings"
-        draft.source.notes.append(
-            f"{told}; nothing of it is used" if grid.rows else f"{told}: empty"
-        )
+        why = "its rows are not arms, steps, metrics or settings" if grid.rows else "it is empty"
+        draft.source.notes.append(f"line {grid.line}: nothing of this table is used: {why}")
         return []
     reader = Reader(grid, draft, form)
     for at, (row, line, sense) in enumerate(zip(grid.rows, grid.lines, form.rows, strict=True)):
