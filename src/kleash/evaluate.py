@@ -190,7 +190,9 @@ def read_scores(run: Run, wanted: Wanted) -> Scores:
     found: Scores = {(name, count): {} for name in wanted.checkpoints for count in wanted.shots}
     for line in run.scores():
         key = (line["checkpoint"], line["shots"])
-        if line["split"] == wanted.split and key in found:
+        if line["split"] != wanted.split or key not in found:
+            continue
+        if len(found[key]) < wanted.items:  # measured in the drawn order: the first are nested
             found[key][line["item"]] = line.get("score")
     return found
 

@@ -14,6 +14,7 @@ from kleash.errors import KleashError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from kleash.recipe import Recipe
     from kleash.rollout import World
@@ -239,7 +240,8 @@ def show_scores(run: Run, wanted: Any, *, as_json: bool) -> None:
     from rich.table import Table
 
     console = stdout()
-    shown = Table(title=f"accuracy on {wanted.split} (95 % interval)")
+    title = f"accuracy on {wanted.items} items of {wanted.split} (95 % interval)"
+    shown = Table(title=title)
     shown.add_column("")
     for count in wanted.shots:
         shown.add_column(f"{count} shot{'s' if count > 1 else ''}", justify="right")
@@ -247,7 +249,19 @@ def show_scores(run: Run, wanted: Any, *, as_json: bool) -> None:
         row = [cell for cell in cells if cell["checkpoint"] == name]
         shown.add_row(name, *(cell_text(cell) for cell in row))
     console.print(shown)
-    paired = Table(title=f"{wanted.checkpoints[-1]} against the others, same items")
+    if found:
+        console.print(gap_table(wanted.checkpoints[-1], found))
+    console.print(
+        "One run: this compares checkpoints on items like these (level L2);"
+        " nothing follows about the setting. For that, train more seeds."
+    )
+
+
+def gap_table(last: str, found: Sequence[dict[str, Any]]) -> Table:
+    """The gaps of one checkpoint to the others."""
+    from rich.table import Table
+
+    paired = Table(title=f"{last} against the others, same items (p not adjusted for how many)")
     for name in ("against", "shots", "gap", "95 % interval", "items that differ", "p"):
         paired.add_column(name, justify="right")
     for gap in found:
@@ -260,16 +274,14 @@ def show_scores(run: Run, wanted: Any, *, as_json: bool) -> None:
             f"{gap['differ']} of {gap['n']}",
             f"{gap['p']:.2g}",
         )
-    console.print(paired)
-    console.print(
-        "One run: this compares checkpoints on items like these (level L2);"
-        " nothing follows about the setting. For that, train more seeds."
-    )
+    return paired
 
 
 def cell_text(cell: dict[str, Any]) -> str:
     """`0.61 [0.58, 0.64]`, with what broke."""
     if cell["n"] == 0:
         return "–"
+    if "void" in cell:
+        return f"void: {cell['broken']} of {cell['broken'] + cell['n']} broke"
     broken = f" ({cell['broken']} broke)" if cell["broken"] else ""
     return f"{cell['mean']:.3f} [{cell['low']:.3f}, {cell['high']:.3f}]{broken}"
