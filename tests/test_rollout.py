@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from kleash import rollout
 from kleash.errors import CheckpointError, DataError
 from kleash.ledger import Ledger
+from kleash.policy import Noise, keyed_noise
 from kleash.rollout import (
     Groups,
     World,
@@ -92,6 +94,20 @@ def test_another_seed_or_another_epoch_draws_other_pointers(ledger: Ledger) -> N
     assert members(sampled(first, policy)) != members(sampled(first, policy, draw=2))
 
 
+def test_every_rollout_of_every_query_has_noise_of_its_own(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[object, ...]] = []
+
+    def spied(keys: list[tuple[object, ...]]) -> Noise:
+        seen.extend(keys)
+        return keyed_noise(keys)
+
+    monkeypatch.setattr(rollout, "keyed_noise", spied)
+    sampled(world)
+    assert len(seen) == len(set(seen)) == 12
+
+
 def test_a_query_draws_the_same_pointers_in_any_company(world: World) -> None:
     policy = policy_of(world)
     alone = sample_groups(policy, world, "train", [5], ("grpo", 1))
@@ -114,9 +130,11 @@ def test_an_answer_that_broke_is_in_no_group_and_is_counted(world: World) -> Non
 
 def test_a_group_with_fewer_than_two_answers_is_dropped_and_counted(world: World) -> None:
     whole = members(sampled(world))
-    task = whole[4][0]
-    groups = sampled(breaking(world, lambda prompt: prompt.query.id == task))
-    assert (groups.size, groups.dropped, groups.broken) == (2, 1, 4)
+    task, pointer = next(member for member in whole if whole.count(member) == 1)
+    place = world.queries("train").tasks.index(task)
+    left = world.pooled("train").prompt(place, pointer)
+    groups = sampled(breaking(world, lambda prompt: prompt.query.id == task and prompt != left))
+    assert (groups.size, groups.dropped, groups.broken) == (2, 1, 3)
     assert members(groups) == [member for member in whole if member[0] != task]
     assert groups.group.tolist() == [0] * 4 + [1] * 4
 

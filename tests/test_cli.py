@@ -1,0 +1,280 @@
+"""The command line: one call per verb, JSON on stdout, and mistakes in one line."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kleash import bench, cli
+from kleash.runs import Run
+from tiny import KEYS, contents
+
+VERBS = ("train", "eval", "runs", "doctor", "bench", "answerer")
+ENV = os.environ | {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+# Of (words): exit status, stdout, stderr.
+Called = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def kleash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Called:
+    """The program in an empty folder, without the seconds that a new process takes."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("COLUMNS", "NO_COLOR", "TERM"):
+        monkeypatch.setenv(name, ENV[name])
+
+    def call(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["kleash", *map(str, words)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        out, err = capsys.readouterr()
+        code = caught.value.code
+        return (0 if code is None else int(code)), out, err
+
+    return call
+
+
+@pytest.fixture
+def here(tiny_run: Run, tmp_path: Path) -> Run:
+    """A finished run in the folder where the program is called."""
+    shutil.copytree(tiny_run.path, tmp_path / "runs" / "tiny-s0")
+    return Run.open(tmp_path / "runs" / "tiny-s0")
+
+
+# --- each verb
+
+
+def test_train_tells_its_epochs_and_leaves_a_finished_run(kleash: Called, tiny_run: Run) -> None:
+    code, out, err = kleash("train", "default", *KEYS, "--json")
+    assert code == 0
+    told = json.loads(out)
+    assert told["run"] == "runs/default-s0"
+    assert [(line["phase"], line["epoch"]) for line in told["epochs"]] == [
+        ("supervised", 1),
+        ("rce", 1),
+        ("grpo", 1),
+        ("grpo", 2),
+    ]
+    assert told["answers"]["asked"] == told["answers"]["bought"] + told["answers"]["saved"] > 0
+    assert "return_to_go 0.1 (constant, reference start)" in err
+    run = Run.open(Path("runs/default-s0"))
+    assert run.finished
+    assert contents(run) == contents(tiny_run)
+
+
+def test_train_reads_a_file_and_shows_a_table(kleash: Called, tmp_path: Path) -> None:
+    short = [key for key in KEYS if not key.startswith("epochs")]
+    (tmp_path / "mine.toml").write_text('epochs = 1\nlike = "verl"\n')
+    code, out, err = kleash("train", "mine.toml", *short, "seed=4", "--out", "there/run")
+    assert code == 0
+    assert "k3 0.001" in err
+    assert "grpo" in out
+    run = Run.open(Path("there/run"))
+    assert (run.config["epochs"], run.config["seed"]) == (1, 4)
+    assert run.given["like"] == "verl"
+
+
+def test_eval_measures_and_compares(kleash: Called, here: Run) -> None:
+    words = ("eval", here.path, "--checkpoint", "rce-1,epoch-2", "--shots", "1,2", "--items", 10)
+    code, out, _ = kleash(*words, "--baselines", "--json")
+    assert code == 0
+    told = json.loads(out)
+    cells = {(cell["checkpoint"], cell["shots"]): cell for cell in told["cells"]}
+    assert {("epoch-2", 1), ("epoch-2", 2), ("rce-1", 2), ("baseline:planted", 2)} <= set(cells)
+    assert all(cell["n"] == 10 for cell in cells.values())
+    assert {gap["against"] for gap in told["gaps"]} >= {"rce-1", "baseline:random-0"}
+    code, out, _ = kleash(*words)
+    assert code == 0
+    assert "epoch-2 against the others" in out
+    assert "baseline" not in out
+
+
+def test_runs_lists_them(kleash: Called, here: Run) -> None:
+    code, out, _ = kleash("runs", "--json")
+    [row] = json.loads(out)
+    assert code == 0
+    assert (row["run"], row["at"], row["finished"]) == ("tiny-s0", "grpo 2", True)
+    assert row["leash"] == "return_to_go 0.1 (constant, reference start)"
+    assert "tiny-s0" in kleash("runs")[1]
+    assert "no runs in elsewhere" in kleash("runs", "elsewhere")[1]
+    assert json.loads(kleash("runs", "elsewhere", "--json")[1]) == []
+
+
+def test_doctor_tells_what_works(kleash: Called) -> None:
+    code, out, _ = kleash("doctor", "--json")
+    assert code == 0
+    assert {"python", "torch", "embedded answerer"} <= {row["what"] for row in json.loads(out)}
+    assert "loads and answers" in kleash("doctor")[1]
+
+
+def test_bench_prints_its_ratios(kleash: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = {"selector": lambda: bench.selector_bench(queries=2, plain_queries=1, rounds=1)}
+    monkeypatch.setattr(bench, "BENCHES", quick)
+    code, out, _ = kleash("bench", "selector", "--json")
+    assert code == 0
+    told = json.loads(out)
+    assert {"batched_ratio", "one_by_one_ratio", "batched_product_share"} <= set(told)
+    assert 0 < told["batched_product_share"] < 1
+
+
+def test_keys_lists_every_key_with_its_sentence(kleash: Called) -> None:
+    code, out, _ = kleash("train", "default", "--keys")
+    assert code == 0
+    for word in ("leash.coefficient", "clip.low", "propose.beams", "early_stop"):
+        assert word in out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_every_verb_shows_an_example(kleash: Called, verb: str) -> None:
+    code, out, _ = kleash(verb, "--help")
+    assert code == 0
+    assert f"kleash {verb}" in out.split("Usage", 1)[1].split("\n", 1)[1]
+
+
+def test_every_verb_is_tested_here(kleash: Called) -> None:
+    code, out, _ = kleash("--help")
+    assert code == 0
+    assert {
+        command.name or command.callback.__name__ for command in cli.app.registered_commands
+    } == set(VERBS)
+    assert all(verb in out for verb in VERBS)
+
+
+# --- going on
+
+
+def test_a_run_is_extended_by_its_folder(kleash: Called, here: Run) -> None:
+    before = {name: here.state(name)["weights_hash"] for name in here.checkpoints()}
+    code, out, _ = kleash("train", here.path, "epochs=3", "--json")
+    assert code == 0
+    assert json.loads(out)["run"] == str(here.path)
+    extended = Run.open(here.path)
+    assert extended.checkpoints() == [*before, "epoch-3"]
+    assert {name: extended.state(name)["weights_hash"] for name in before} == before
+    assert extended.config["epochs"] == 3
+
+
+def test_a_run_whose_schedule_spans_it_is_not_extended_without_new(kleash: Called) -> None:
+    quick = [*KEYS, "supervised.epochs=0", "rce.epochs=0", "schedule=cosine"]
+    assert kleash("train", "default", *quick)[0] == 0
+    folder = Path("runs/default-s0")
+    before = contents(Run.open(folder))
+    code, out, err = kleash("train", folder, "epochs=3")
+    assert (code, out) == (2, "")
+    assert "cosine schedule over 2 epochs" in err
+    assert "add --new" in err
+    assert contents(Run.open(folder)) == before
+    code, out, _ = kleash("train", folder, "epochs=3", "--new", "--json")
+    assert code == 0
+    made = Run.open(Path(json.loads(out)["run"]))
+    assert made.path.name.startswith("default-s0-")
+    assert made.checkpoints() == ["epoch-1", "epoch-2", "epoch-3"]
+    assert contents(Run.open(folder)) == before
+
+
+# --- mistakes
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["train", "default", "kl_coef=0.1"], "did you mean 'leash.coefficient'"),
+        (["train", "default", "pool.size=1"], "a pool of 1 cannot fill 2 shots"),
+        (["train", "default", "lr=fast"], "bad value for 'lr'"),
+        (["train", "default", "lr"], "'lr' is not key=value"),
+        (["train", "nothing.toml"], "no such config file: nothing.toml"),
+        (["train", "default", "phase=grpo"], "give from=RUN/checkpoints/NAME"),
+        (["train", "default", "phase=grpo", "from=nowhere/checkpoints/a"], "no such run: nowhere"),
+        (["train", "default", "data=mars"], "no data set 'mars'"),
+        (["train", "default", *KEYS, 'freeze=["head"]'], "cannot freeze 'head'"),
+        (["train", "default", *KEYS, "pool.size=300"], "make pool.size smaller"),
+        (["train", "."], ". is not a run"),
+        (["eval", "nowhere"], "no such run: nowhere"),
+        (["eval", "."], ". is not a run"),
+        (["bench", "speed"], "no bench 'speed'"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_no_run(
+    kleash: Called, words: list[str], expected: str
+) -> None:
+    code, out, err = kleash(*words)
+    assert (code, out) == (2, "")
+    lines = [line for line in err.splitlines() if line.startswith("kleash: ")]
+    assert len(lines) == 1
+    assert expected in lines[0]
+    assert err.endswith(lines[0] + "\n")
+    assert "Traceback" not in err
+    assert [path for path in Path().rglob("*") if path.name in ("meta.json", "checkpoints")] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--shots", "9"], "9 shots from pools of 8: ask for 1 to 8"),
+        (["--shots", "two"], "give numbers with commas"),
+        (["--items", "61"], "ask for 1 to 60"),
+        (["--items", "0"], "ask for 1 to 60"),
+        (["--split", "exam"], "no split 'exam'"),
+        (["--checkpoint", "epoch-9"], "no checkpoint 'epoch-9'"),
+    ],
+)
+def test_a_mistake_in_measuring_leaves_no_score(
+    kleash: Called, here: Run, words: list[str], expected: str
+) -> None:
+    code, out, err = kleash("eval", here.path, *words)
+    assert (code, out) == (2, "")
+    assert expected in err.splitlines()[-1]
+    assert not (here.path / "scores.jsonl").exists()
+
+
+# --- a process of its own
+
+
+PROGRAM = "from kleash.cli import main; main()"
+
+
+def python(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, env=ENV, check=False
+    )
+
+
+@pytest.mark.parametrize("words", [["--help"], ["runs"], ["runs", "--json"], ["train", "--help"]])
+def test_looking_imports_no_torch(words: list[str], here: Run) -> None:
+    code = (
+        "import sys\n"
+        "from kleash import cli\n"
+        f"sys.argv = ['kleash', *{words}, *{[str(here.path.parent)] if 'runs' in words else []}]\n"
+        "try:\n    cli.main()\n"
+        "finally:\n    assert 'torch' not in sys.modules, 'torch was imported'\n"
+    )
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_a_mistake_is_one_line_of_the_program_itself() -> None:
+    done = python("-c", PROGRAM, "train", "default", "kl_coef=0.1")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("kleash: unknown key 'kl_coef'")
+    assert done.stderr.count("\n") == 1
+
+
+def test_numbers_in_json_are_numbers(kleash: Called, here: Run) -> None:
+    def refuse(constant: str) -> Any:
+        raise AssertionError(f"{constant} is not JSON")
+
+    words = ("eval", here.path, "--shots", "2", "--items", 5, "--baselines", "--json")
+    assert json.loads(kleash(*words)[1], parse_constant=refuse)["cells"]
