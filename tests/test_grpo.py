@@ -61,8 +61,8 @@ def test_a_doubled_probability_is_not_clipped_when_the_episode_was_bad():
 )
 def test_the_leash_in_the_loss_by_hand(form, value):
     loss = grpo_loss(two_choices(1.0), Clip(), form=form, coefficient=0.3)
-    assert loss.metrics["kl_loss"] == pytest.approx(value)
-    assert loss.metrics["leash_penalty"] == pytest.approx(0.3 * value)
+    assert loss.metrics["leash/value"] == pytest.approx(value)
+    assert loss.metrics["leash/penalty"] == pytest.approx(0.3 * value)
     assert loss.total.item() == pytest.approx(-1.1 + 0.3 * value)
 
 
@@ -70,7 +70,7 @@ def test_the_leash_in_the_loss_is_scaled_with_the_advantages():
     scaled = replace(two_choices(1.0), unit=torch.tensor([4.0, 0.5]))
     loss = grpo_loss(scaled, Clip(), form="k2", coefficient=0.3)
     value = (4.0 + 0.5) / 2 * math.log(2) ** 2 / 2
-    assert loss.metrics["kl_loss"] == pytest.approx(value)
+    assert loss.metrics["leash/value"] == pytest.approx(value)
     assert loss.total.item() == pytest.approx(-1.1 + 0.3 * value)
 
 
@@ -353,4 +353,6 @@ def test_k3_times_the_ratio_has_the_exact_value_off_policy():
         episode=row,
     )
     loss = grpo_loss(drawn, Clip(), form="k3_ratio", coefficient=1.0)
-    assert loss.metrics["kl_loss"] == pytest.approx(kl.exact(logp_NA, ref_NA)[0].item(), rel=1e-12)
+    assert loss.metrics["leash/value"] == pytest.approx(
+        kl.exact(logp_NA, ref_NA)[0].item(), rel=1e-12
+    )

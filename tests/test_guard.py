@@ -235,7 +235,7 @@ def test_every_form_applies_the_coefficient_that_is_asked_for(form, dtype):
     loss = grpo.grpo_loss(after, grpo.Clip(), **held)
     free = grpo.grpo_loss(after, grpo.Clip(), form="none", coefficient=0.0)
     change = loss.metrics["loss"] - free.metrics["loss"]
-    guard.leash_as_asked(change, 0.15, loss.metrics["kl_loss"], where="loss")
+    guard.leash_as_asked(change, 0.15, loss.metrics["leash/value"], where="loss")
 
 
 def test_a_coefficient_that_is_not_in_units_of_reward_is_marked():

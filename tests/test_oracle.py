@@ -176,7 +176,7 @@ def test_at_the_start_kl_is_zero_and_the_leash_pulls_nowhere(form):
         free.total, problem.policy.logits
     )
     assert pull.abs().max().item() <= 1e-15
-    assert leashed.metrics["leash_penalty"] == pytest.approx(0, abs=1e-15)
+    assert leashed.metrics["leash/penalty"] == pytest.approx(0, abs=1e-15)
     assert leashed.metrics["mean_ratio"] == pytest.approx(4, rel=1e-12)  # 4 choices, weights of 1
     assert leashed.metrics["clip_fraction"] == 0
 

@@ -179,8 +179,11 @@ def test_every_controller_moves_the_coefficient_as_it_should(
 ) -> None:
     run = trained("a", *from_rce(tiny_run), "leash.coefficient=0.5", *keys)
     last = epoch_lines(run, "grpo")[-1]
-    assert last["coefficient"] == pytest.approx(after_four, abs=1e-3)
-    assert run.state("epoch-2")["controller"] == {"step": 4, "coefficient": last["coefficient"]}
+    assert last["leash/coefficient"] == pytest.approx(after_four, abs=1e-3)
+    assert run.state("epoch-2")["controller"] == {
+        "step": 4,
+        "coefficient": last["leash/coefficient"],
+    }
 
 
 def reference_of(run: Run, name: str) -> dict[str, torch.Tensor]:
@@ -312,14 +315,15 @@ def test_every_epoch_says_what_the_run_did(tiny_run: Run) -> None:
     proposals = everywhere | {"positive_share", "dropped_groups"}
     grpo = everywhere | {
         "policy_loss",
-        "kl_loss",
+        "leash/value",
         "mean_ratio",
         "mean_advantage",
         "std_advantage",
         "max_advantage",
         "groups_with_signal",
         "effective_coefficient",
-        "coefficient",
+        "leash/form",
+        "leash/coefficient",
         "lr",
         "reward",
         "broken",

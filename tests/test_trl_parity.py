@@ -119,5 +119,5 @@ def test_kl_and_the_share_clipped_are_those_of_trl(form, corrected):
     _, _, metrics = ours(weight, form)
     _, _, kl, clipped = theirs("dapo", corrected=corrected)
     assert 0 < clipped < 1
-    assert metrics["kl_loss"] == pytest.approx(kl, rel=1e-6)  # TRL counts tokens in float32
+    assert metrics["leash/value"] == pytest.approx(kl, rel=1e-6)  # TRL counts tokens in float32
     assert metrics["clip_fraction"] == pytest.approx(clipped, rel=1e-6)

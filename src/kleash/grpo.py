@@ -289,8 +289,8 @@ def grpo_loss(
     numbers = {
         "loss": total,
         "policy_loss": policy_loss,
-        "leash_penalty": coefficient * kl_loss,
-        "kl_loss": kl_loss,
+        "leash/penalty": coefficient * kl_loss,
+        "leash/value": kl_loss,
         "mean_ratio": weight @ ratio,
         "clip_fraction": weight @ stopped,
         "entropy": entropy,

@@ -111,7 +111,7 @@ class Leashed:
                 choices, logp=judged.logp, entropy=judged.entropy, exact_kl=judged.exact_kl
             )
             record = self.one_update(now, groups.pointers, coefficient)
-        value = self.leash_value(choices, record["kl_loss"])
+        value = self.leash_value(choices, record["leash/value"])
         leash = {"leash/value": value, "leash/penalty": coefficient * value}
         return record | leash | self.after(groups, before, choices), before
 
@@ -230,4 +230,6 @@ class Leashed:
         added = metrics["loss"] - metrics["policy_loss"] + bonus
         size = abs(metrics["loss"]) + abs(metrics["policy_loss"]) + abs(bonus)
         if math.isfinite(added):
-            guard.leash_as_asked(added, coefficient, metrics["kl_loss"], where="loss", size=size)
+            guard.leash_as_asked(
+                added, coefficient, metrics["leash/value"], where="loss", size=size
+            )
