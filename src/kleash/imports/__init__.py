@@ -281,6 +281,8 @@ def readers() -> Iterator[tuple[str, Any]]:
 
 
 def _known(path: Path) -> Source | None:
+    if not path.is_file() and not path.is_dir():
+        return None
     for _, module in readers():
         if module.fits(path):
             found: Source = module.read(path)
@@ -324,7 +326,8 @@ def _candidates(folder: Path, depth: int, budget: list[int]) -> Iterator[Path]:
             raise DataError(f"{folder} and above: more than {ENTRIES:,} files; name a folder in it")
         if path.name.startswith((".", "__")) or path.is_symlink():
             continue
-        if path.is_file() or any(module.fits(path) for _, module in readers()):
+        folder_of_one = path.is_dir() and any(module.fits(path) for _, module in readers())
+        if path.is_file() or folder_of_one:
             yield path
         elif path.is_dir() and depth:
             yield from _candidates(path, depth - 1, budget)

@@ -26,7 +26,7 @@ def has_tables(path: Path, *names: str) -> bool:
     try:
         with closing(_connect(path)) as database:
             return set(names) <= _tables(database)
-    except sqlite3.Error:
+    except (sqlite3.Error, ValueError):
         return False
 
 

@@ -243,6 +243,8 @@ def json_lines(path: Path, notes: list[str]) -> Iterator[tuple[int, Any]]:
 
 def head(path: Path, size: int = 4096) -> bytes:
     """The first bytes of a file; nothing where it cannot be read."""
+    if not path.is_file():  # a pipe would never end
+        return b""
     try:
         with path.open("rb") as handle:
             return handle.read(size)

@@ -90,7 +90,9 @@ def _stored(value: Any, is_nan: Any) -> float:
 def _literal(written: Any) -> Any:
     """A parameter: MLflow keeps all of them as text."""
     written = str(written)
-    return LITERAL[written] if written in LITERAL else plain(written) if written else ""
+    if written in LITERAL:
+        return LITERAL[written]
+    return plain(written) if written and written[0] not in "\"'" else written
 
 
 def _moment(milliseconds: Any) -> str | None:

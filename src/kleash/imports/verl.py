@@ -189,7 +189,9 @@ def _add_console(run: Imported, path: Path, notes: list[str]) -> None:
     for series in read_console(path, notes):
         new = np.array([step not in known.get(series.metric, ()) for step in series.steps.tolist()])
         kept += int(new.sum()) if series.metric in known else 0
-        if new.any():
+        if new.all():
+            run.series.append(series)
+        elif new.any():
             assert series.lines is not None
             run.series.append(
                 replace(
