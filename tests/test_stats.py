@@ -13,13 +13,18 @@ import scipy.stats
 from kleash.seeds import generator
 from kleash.stats import (
     Interval,
-    StopDecision,
-    early_stop,
+    clustered_difference,
+    confidence_sequence,
+    differing_bound,
+    equivalence,
+    finite_population,
+    mcnemar,
     mean_interval,
-    out_of_bag_best,
     paired_difference,
+    repeated_difference,
     sign_flip,
 )
+from kleash.stats.intervals import sequence_reach, t_p
 
 # Sizes of the differences between two scores of {0, .6, 1}.
 STEPS = np.array([0.4, 0.6, 1.0])
@@ -119,16 +124,22 @@ def test_one_value_has_no_interval_unless_its_bounds_are_known():
 
 
 @pytest.mark.parametrize("studies", [short, full])
-@pytest.mark.parametrize("discordance", [0.005, 0.01, 0.02, 0.05, 0.1, 0.2])
-def test_the_adjusted_interval_covers_the_truth(discordance, studies):
-    rng = generator("coverage", discordance)
-    truth = discordance * (0.7 - 0.3) * STEPS.mean()
-    covered = 0
-    for _ in range(studies):
-        gap = made_up_gaps(rng, 200, discordance, 0.7)
-        interval = paired_difference(gap, np.zeros(200))
-        covered += interval.low <= truth <= interval.high
-    assert covered / studies >= 0.94
+@pytest.mark.parametrize("share_up", [0.5, 0.7, 1.0])
+@pytest.mark.parametrize("n", [100, 200, 400, 800])
+def test_the_adjusted_interval_covers_the_truth(n, share_up, studies):
+    # At least 94 % everywhere, and at most 97 % where 40 items or more are expected to differ.
+    for discordance in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2):
+        rng = generator("coverage", n, share_up, discordance)
+        truth = discordance * (2 * share_up - 1) * STEPS.mean()
+        found = [
+            paired_difference(made_up_gaps(rng, n, discordance, share_up), np.zeros(n))
+            for _ in range(studies)
+        ]
+        covered = np.mean([interval.low <= truth <= interval.high for interval in found])
+        room = 0.0 if studies > 1000 else 3 * math.sqrt(0.05 * 0.95 / studies)
+        assert covered >= 0.94 - room, discordance
+        if discordance * n >= 40:
+            assert covered <= 0.97 + room, discordance
 
 
 def test_the_plain_interval_fails_where_few_pairs_differ():
@@ -142,16 +153,153 @@ def test_the_plain_interval_fails_where_few_pairs_differ():
     assert 0.55 < covered / 400 < 0.72
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("n", "most"), [(200, 0.055), (800, 0.070)])
-def test_a_gap_as_wide_as_the_margin_is_seldom_called_equivalent(n, most):
-    # 3 % differ, all upwards, by 2/3 on average: the truth is the margin of 2 points.
-    rng = generator("equivalence", n)
-    studies, called = 10_000, 0
+# --- equivalence
+
+
+def test_equivalence_by_hand():
+    # 60 of 400 up by 1 and 60 down: gap 0, with the pseudo-gaps Σd² = 122, SD √(122/401), t(401).
+    gap = np.repeat([1.0, -1.0, 0.0], [60, 60, 280])
+    error = math.sqrt(122 / 401 / 402)
+    reach = scipy.stats.t.ppf(0.95, 401) * error
+    found = equivalence(gap, np.zeros(400), 0.05)
+    assert (found.interval.low, found.interval.high) == pytest.approx((-reach, reach), abs=1e-12)
+    assert found.p == pytest.approx(scipy.stats.t.sf(0.05 / error, 401))
+    assert (found.equivalent, found.k, found.n, found.margin) == (True, 120, 400, 0.05)
+    assert not equivalence(gap, np.zeros(400), 0.045).equivalent
+
+
+def test_equivalence_is_the_two_one_sided_tests_of_statsmodels():
+    weightstats = pytest.importorskip("statsmodels.stats.weightstats")
+    gap = made_up_gaps(generator("tost"), 300, 0.2, 0.6)
+    p, *_ = weightstats.ttost_paired(np.append(gap, [1.0, -1.0]), np.zeros(302), -0.1, 0.1)
+    assert equivalence(gap, np.zeros(300), 0.1).p == pytest.approx(p, rel=1e-9)
+
+
+def test_the_narrow_interval_and_p_agree():
+    for seed in range(40):
+        gap = made_up_gaps(generator("agree", seed), 200, 0.1, 0.6)
+        found = equivalence(gap, np.zeros(200), 0.05)
+        inside = found.interval.low > -0.05 and found.interval.high < 0.05
+        assert inside == (found.p < 0.05) == found.equivalent
+
+
+def test_few_differing_items_do_not_make_two_arms_equivalent():
+    # 2 of 200 differ: at most 3.1 % may differ elsewhere, so 3 points are not excluded, 4 are.
+    gap = np.repeat([0.4, -0.4, 0.0], [1, 1, 198])
+    assert equivalence(gap, np.zeros(200), 0.03).p < 0.05
+    assert not equivalence(gap, np.zeros(200), 0.03).equivalent
+    assert equivalence(gap, np.zeros(200), 0.04).equivalent
+
+
+def test_equivalence_needs_a_margin():
+    with pytest.raises(ValueError, match="set it > 0"):
+        equivalence([1.0], [1.0], 0.0)
+
+
+@pytest.mark.parametrize("studies", [short, full])
+@pytest.mark.parametrize(
+    ("n", "discordance"),
+    [(100, 0.03), (200, 0.03), (800, 0.03), (200, 0.1), (400, 0.2), (800, 0.1)],
+)
+def test_a_gap_as_wide_as_the_margin_is_seldom_called_equivalent(n, discordance, studies):
+    # The truth is the margin of 2 points: of those that differ, so many more go up than down.
+    rng = generator("equivalence", n, discordance)
+    share_up = 0.5 + 0.02 / (2 * discordance * STEPS.mean())
+    called = sum(
+        equivalence(made_up_gaps(rng, n, discordance, share_up), np.zeros(n), 0.02).equivalent
+        for _ in range(studies)
+    )
+    room = 0.0 if studies > 1000 else 3 * math.sqrt(0.065 * 0.935 / studies)
+    assert called / studies <= 0.065 + room
+
+
+# --- how many may differ, and looking early
+
+
+@pytest.mark.parametrize(
+    ("n", "points"), [(100, 2.95), (200, 1.49), (400, 0.75), (800, 0.37), (5046, 0.06)]
+)
+def test_identical_on_n_items_is_not_identical_everywhere(n, points):
+    assert differing_bound(0, n) == pytest.approx(1 - 0.05 ** (1 / n), rel=1e-9)
+    assert round(100 * differing_bound(0, n), 2) == points
+
+
+@pytest.mark.parametrize(("k", "n", "level"), [(1, 50, 0.8), (7, 200, 0.95), (50, 50, 0.8)])
+def test_the_bound_is_that_of_clopper_and_pearson(k, n, level):
+    exact = scipy.stats.binomtest(k, n, alternative="less").proportion_ci(level, "exact")
+    assert differing_bound(k, n, level=level) == pytest.approx(exact.high, rel=1e-9)
+
+
+@pytest.mark.parametrize(("k", "n"), [(-1, 5), (6, 5), (0, 0)])
+def test_more_than_all_cannot_differ(k, n):
+    with pytest.raises(ValueError, match="k of n"):
+        differing_bound(k, n)
+
+
+def test_a_confidence_sequence_by_hand():
+    # α .05: -2 ln α = 5.991465, ρ² = (5.991465 + ln 6.991465)/4 = 1.984047; at n 4 nρ² + 1 = 8.936
+    # and half the width √(2·8.936/(16·1.984047)·ln(√8.936/.05)) = 1.5177 SDs, the SD being √(4/3).
+    found = confidence_sequence([1.0, -1.0, 1.0, -1.0], 4)
+    assert found.estimate == 0
+    assert found.high == pytest.approx(1.51767 * math.sqrt(4 / 3), abs=1e-4)
+    assert (found.low, found.n) == (-found.high, 4)
+
+
+def test_looking_early_costs_about_half_again_the_width():
+    fixed = scipy.stats.norm.ppf(0.975) / math.sqrt(800)
+    assert sequence_reach(800, 800) / fixed == pytest.approx(1.549, abs=0.001)
+
+
+def test_what_was_not_planned_is_refused():
+    with pytest.raises(ValueError, match="plan before looking"):
+        confidence_sequence(np.zeros(11), 10)
+    with pytest.raises(ValueError, match="no spread"):
+        confidence_sequence([1.0], 10)
+    assert confidence_sequence([0.0], 10, span=1.0).high > 0
+
+
+@pytest.mark.parametrize("studies", [short, full])
+@pytest.mark.parametrize("discordance", [0.02, 0.2])
+def test_peeking_every_50_items_raises_few_false_alarms(discordance, studies):
+    studies = studies // 2
+    rng = generator("peeking", discordance)
+    looks = range(50, 801, 50)
+    sequence, repeated = 0, 0
     for _ in range(studies):
-        interval = paired_difference(made_up_gaps(rng, n, 0.03, 1.0), np.zeros(n), level=0.9)
-        called += interval.low > -0.02 and interval.high < 0.02
-    assert called / studies <= most
+        gap = made_up_gaps(rng, 800, discordance, 0.5)
+        early = [confidence_sequence(gap[:n], 800, span=1.0) for n in looks]
+        sequence += any(i.low > 0 or i.high < 0 for i in early)
+        early = [mean_interval(gap[:n]) for n in looks if gap[:n].any()]
+        repeated += any(i.low > 0 or i.high < 0 for i in early)
+    assert sequence / studies <= 0.05
+    # Why: the fixed-n interval, looked at 16 times, finds something in a fifth of them.
+    assert repeated / studies > 0.12
+
+
+def test_a_share_of_a_fixed_benchmark_by_hand():
+    # 100 of 400: the width shrinks by √(3/4), about a centre that is as near to the estimate.
+    interval = Interval(0.1, -0.1, 0.28, 0.95, 100)
+    found = finite_population(interval, 400)
+    factor = math.sqrt(0.75)
+    assert found.high - found.low == pytest.approx(0.38 * factor)
+    assert (found.low + found.high) / 2 == pytest.approx(0.1 - 0.01 * factor)
+    everything = finite_population(interval, 100)
+    assert (everything.low, everything.high) == (0.1, 0.1)
+    with pytest.raises(ValueError, match="cannot come from"):
+        finite_population(interval, 99)
+
+
+@pytest.mark.parametrize("studies", [short, full])
+def test_the_interval_for_a_fixed_benchmark_covers_its_mean(studies):
+    rng = generator("finite")
+    covered = 0
+    for _ in range(studies):
+        benchmark = made_up_gaps(rng, 500, 0.2, 0.6)
+        seen = rng.permutation(benchmark)[:300]
+        found = finite_population(paired_difference(seen, np.zeros(300)), 500)
+        covered += found.low <= benchmark.mean() <= found.high
+    room = 3 * math.sqrt(0.05 * 0.95 / studies)
+    assert 0.945 - room <= covered / studies <= 0.965 + room
 
 
 # --- sign flips
@@ -243,153 +391,157 @@ def test_the_sign_flip_test_errs_no_more_often_than_it_says(discordance, studies
     assert wrong / studies <= allowed
 
 
-# --- the best step
+def test_very_many_sizes_of_gap_are_judged_by_their_normal_limit():
+    gap = generator("limit").normal(0.02, 1, size=3000)
+    z = gap.sum() / math.sqrt((gap**2).sum())
+    found = sign_flip(gap, np.zeros(3000), generator("unused"))
+    assert not found.exact
+    assert found.p == pytest.approx(2 * scipy.stats.norm.sf(abs(z)), rel=1e-6)
 
 
-def test_a_step_best_on_every_item_needs_no_correction():
-    scores = np.array([[0.0, 1.0, 0.5]] * 20)
-    best = out_of_bag_best(scores, generator("bag"))
-    assert (best.step, best.raw, best.corrected, best.again, best.n) == (1, 1.0, 1.0, 1.0, 20)
+def test_p_where_there_is_no_spread():
+    assert (t_p(0.0, 0.0, 3), t_p(0.1, 0.0, 3)) == (1.0, 0.0)
 
 
-def test_among_equal_steps_the_earliest_is_best():
-    assert out_of_bag_best(np.ones((5, 4)), generator("bag")).step == 0
+# --- McNemar
 
 
-def test_two_items_by_hand():
-    # A draw of two that leaves one out chooses on the other: (1, 0) chooses step 0, read on (0, 1)
-    # as 0, and the other way round.
-    best = out_of_bag_best([[1.0, 0.0], [0.0, 1.0]], generator("bag"))
-    assert (best.raw, best.corrected) == (0.5, 0.0)
-    assert best.again == pytest.approx(0.5, abs=0.1)
+@pytest.mark.parametrize(("wins", "losses"), [(0, 0), (6, 0), (7, 2), (3, 3), (40, 21)])
+def test_mcnemar_is_the_exact_test_of_scipy(wins, losses):
+    ours = np.repeat([1.0, 0.0, 1.0], [wins, losses, 5])
+    theirs = np.repeat([0.0, 1.0, 1.0], [wins, losses, 5])
+    found = mcnemar(ours, theirs)
+    expected = scipy.stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    assert found.p == pytest.approx(expected, rel=1e-12)
+    assert (found.only_ours, found.only_theirs, found.n) == (wins, losses, wins + losses + 5)
 
 
-@pytest.mark.parametrize("scores", [[1.0, 2.0], [[1.0, 0.0]], np.empty((3, 0)), [[1.0], [np.nan]]])
-def test_a_table_that_cannot_choose_is_refused(scores):
-    with pytest.raises(ValueError, match=r"need a table|not finite"):
-        out_of_bag_best(scores, generator("bag"))
+def test_mcnemar_is_that_of_statsmodels():
+    tables = pytest.importorskip("statsmodels.stats.contingency_tables")
+    found = mcnemar(np.repeat([1.0, 0.0], [9, 3]), np.repeat([0.0, 1.0], [9, 3]))
+    assert found.p == pytest.approx(tables.mcnemar([[4, 9], [3, 4]], exact=True).pvalue)
 
 
-def test_draws_that_leave_nothing_out_are_refused():
-    with pytest.raises(ValueError, match="left none out"):
-        out_of_bag_best(np.ones((2, 1)), generator("bag"), draws=0)
+def test_mcnemar_is_for_right_and_wrong():
+    with pytest.raises(ValueError, match="use sign_flip"):
+        mcnemar([0.6], [0.6])
 
 
-@pytest.mark.parametrize(
-    "studies",
-    [pytest.param(100, id="short"), pytest.param(1000, id="full", marks=pytest.mark.slow)],
-)
-@pytest.mark.parametrize(
-    ("steps", "items", "spread", "raw_bias", "bias"),
-    [(9, 40, 0.0, 0.150, 0.001), (9, 40, 0.15, 0.087, -0.019), (9, 200, 0.05, 0.044, -0.011)],
-)
-def test_out_of_bag_takes_the_luck_out_of_the_best(steps, items, spread, raw_bias, bias, studies):
-    rng = generator("bag", steps, items, spread)
-    raw, corrected = [], []
+def test_mcnemar_errs_no_more_often_than_it_says():
+    rng = generator("mcnemar")
+    signs = [np.sign(made_up_gaps(rng, 200, 0.1, 0.5)) for _ in range(2000)]
+    wrong = [mcnemar((s > 0) * 1.0, (s < 0) * 1.0).p <= 0.05 for s in signs]
+    assert np.mean(wrong) <= 0.05
+
+
+# --- clusters
+
+
+def test_the_clustered_error_by_hand():
+    # Gaps 1, 1 | 0, -1 | 0, 0: mean 1/6; sums of d - d̄: 5/3, -4/3, -1/3; Σ² = 42/9; SE √(42/9)/6.
+    found = clustered_difference(
+        [1.0, 1.0, 0.0, 0.0, 1.0, 0.0],
+        [0.0, 0.0, 0.0, 1.0, 1.0, 0.0],
+        ["a", "a", "b", "b", "c", "c"],
+        generator("unused"),
+    )
+    assert found.estimate == pytest.approx(1 / 6)
+    assert found.error == pytest.approx(math.sqrt(42 / 9) / 6)
+    # Sums 2, -1, 0: of the four choices of sign two are as far as 1, but all are: |±2 ± 1| >= 1.
+    assert (found.flips.p, found.flips.k, found.flips.n) == (1.0, 2, 3)
+    assert (found.interval, found.clusters, found.n) == (None, 3, 6)
+
+
+def test_clusters_of_one_are_items():
+    rng = generator("clusters")
+    ours, theirs = rng.choice([0.0, 0.6, 1.0], (2, 50))
+    found = clustered_difference(ours, theirs, range(50), generator("flips"))
+    plain = paired_difference(ours, theirs)
+    assert (found.interval.low, found.interval.high) == pytest.approx((plain.low, plain.high))
+    assert found.flips.p == sign_flip(ours, theirs, generator("flips")).p
+
+
+def test_the_clustered_error_is_that_of_statsmodels():
+    api = pytest.importorskip("statsmodels.api")
+    rng = generator("oracle clusters")
+    member = rng.integers(0, 30, 200)
+    gap = made_up_gaps(rng, 200, 0.3, 0.6) + 0.0
+    fit = api.OLS(gap, np.ones(200)).fit(
+        cov_type="cluster", cov_kwds={"groups": member, "use_correction": False}
+    )
+    found = clustered_difference(gap, np.zeros(200), member.tolist(), generator("flips"))
+    assert found.error == pytest.approx(float(fit.bse[0]), rel=1e-9)
+
+
+def test_every_item_needs_a_cluster_and_a_gap_within_the_span():
+    with pytest.raises(ValueError, match="a cluster for each"):
+        clustered_difference([1.0, 0.0], [0.0, 0.0], ["a"], generator("unused"))
+    with pytest.raises(ValueError, match="beyond the span"):
+        clustered_difference(np.full(20, 2.0), np.zeros(20), range(20), generator("unused"))
+
+
+@pytest.mark.parametrize("studies", [short, full])
+def test_clusters_are_the_replicates(studies):
+    rng = generator("clustered coverage")
+    covered, items, wrong = 0, 0, 0
     for _ in range(studies):
-        truth = 0.6 + spread * rng.normal(size=steps)
-        best = out_of_bag_best(truth + 0.637 * rng.normal(size=(items, steps)), rng, draws=200)
-        raw.append(best.raw - truth[best.step])
-        corrected.append(best.corrected - truth[best.step])
-    room = 3.5 * np.std(corrected) / math.sqrt(studies) + 0.002
-    assert np.mean(raw) == pytest.approx(raw_bias, abs=room)
-    assert np.mean(corrected) == pytest.approx(bias, abs=room)
+        member = np.repeat(np.arange(40), rng.integers(1, 9, 40))
+        ours, theirs = (
+            (rng.normal(0, 0.6, 40)[member] + rng.normal(size=len(member)) > 0) * 1.0
+            for _ in range(2)
+        )
+        found = clustered_difference(ours, theirs, member.tolist(), rng)
+        covered += found.interval.low <= 0 <= found.interval.high
+        wrong += found.flips.p <= 0.05
+        plain = paired_difference(ours, theirs)
+        items += plain.low <= 0 <= plain.high
+    room = 3 * math.sqrt(0.05 * 0.95 / studies)
+    assert 0.95 - room <= covered / studies <= 0.985 + room
+    assert wrong / studies <= 0.05 + room
+    assert items / studies < 0.88
 
 
-# --- early stopping
-
-EVALUATIONS = np.arange(93)
-CURVES = {
-    "plateau": 2 - 0.5 * np.exp(-EVALUATIONS / 15),
-    "over-fitting": 2 - 0.5 * np.exp(-EVALUATIONS / 10) - 0.006 * (EVALUATIONS - 40).clip(0),
-    "late jump": 1.6 - 0.3 * np.exp(-EVALUATIONS / 8) + 0.4 * (EVALUATIONS >= 70),
-}
+# --- several generations per item
 
 
-def test_nine_evaluations_are_too_few():
-    assert early_stop([1.0] * 9, 0.1, 0.1) == StopDecision(
-        "too few", stop_after=None, checkpoint=None, window=0, patience=0, n=9
+def test_the_two_parts_of_the_error_by_hand():
+    # Item means .5 and 1 against 0: gaps .5 and 1, variance 1/8. Within: (.5, 0) / 2 + 0, mean 1/8.
+    found = repeated_difference([[1.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]])
+    assert found.error == pytest.approx(math.sqrt(1 / 8 / 2))
+    assert found.generations_part == pytest.approx(math.sqrt(1 / 8 / 2))
+    assert found.items_part == 0
+    assert found.interval == paired_difference([0.5, 1.0], [0.0, 0.0])
+
+
+def test_the_parts_are_what_they_were_made_of():
+    # ω .3 between items; answers right with a spread of .5; K = 4 on one side and 2 on the other.
+    rng = generator("parts")
+    n = 20_000
+    ours = rng.normal(0, 0.3, (n, 1)) + rng.normal(0, 0.5, (n, 4))
+    found = repeated_difference(ours, rng.normal(0, 0.5, (n, 2)), span=10)
+    assert found.items_part * math.sqrt(n) == pytest.approx(0.3, rel=0.04)
+    assert found.generations_part * math.sqrt(n) == pytest.approx(
+        math.sqrt(0.25 / 4 + 0.25 / 2), rel=0.01
     )
-    assert early_stop([1.0] * 24, 0.1, 0.1).verdict == "too few"
-    assert early_stop([1.0] * 25, 0.1, 0.1).verdict == "stop"
+    assert found.error**2 == pytest.approx(found.items_part**2 + found.generations_part**2)
 
 
-@pytest.mark.parametrize(
-    ("noise", "margin", "n", "window"),
-    [
-        (0.10, 0.10, 100, 5),
-        (0.10, 0.08, 100, 7),
-        (0.10, 0.05, 100, 16),
-        (0.27, 0.18, 100, 9),
-        (0.10, 0.05, 60, 12),
-        (0.00, 0.05, 100, 5),
-    ],
-)
-def test_the_window_by_hand(noise, margin, n, window):
-    decision = early_stop(np.arange(n), noise, margin)
-    assert (decision.window, decision.patience) == (window, 2 * window)
+def test_generations_are_of_the_same_items():
+    with pytest.raises(ValueError, match="same items"):
+        repeated_difference(np.zeros((3, 2)), np.zeros((4, 2)))
+    with pytest.raises(ValueError, match="2 or more columns"):
+        repeated_difference(np.zeros((3, 1)), np.zeros((3, 2)))
 
 
-def test_a_rise_then_level_by_hand():
-    # Up to evaluation 30 (index 29), then level. The window of 5 is best when 30..34 are in it:
-    # after 34 evaluations, centre index 31. Ten more without improvement: stop after 44.
-    curve = np.concatenate([np.arange(30), np.full(70, 29.0)])
-    decision = early_stop(curve, 0.0, 1.0)
-    assert decision == StopDecision(
-        "stop", stop_after=44, checkpoint=31, window=5, patience=10, n=100
-    )
-
-
-def test_an_improvement_of_half_a_standard_error_or_less_does_not_count():
-    # Half a standard error of a window is .5 · .1 / √5 = .02236.
-    for rise, verdict in [(0.0225, "go on"), (0.0223, "stop")]:
-        curve = np.repeat([0.0, rise], [20, 10])
-        assert early_stop(curve, 0.1, 0.1).verdict == verdict
-
-
-def test_a_rising_curve_goes_on():
-    decision = early_stop(np.arange(40), 0.1, 0.1)
-    assert (decision.verdict, decision.stop_after, decision.checkpoint) == ("go on", None, 37)
-
-
-def test_a_falling_curve_stops_at_the_earliest_moment_allowed():
-    assert early_stop(-np.arange(100), 0.1, 0.1).stop_after == 25
-    assert early_stop(-np.arange(100), 0.1, 0.05).stop_after == 3 * 16
-
-
-def test_the_decision_does_not_change_once_made():
-    curve = CURVES["plateau"] + 0.1 * generator("stop").normal(size=93)
-    decision = early_stop(curve, 0.1, 0.08)
-    after = decision.stop_after
-    assert after is not None
-    for seen in range(25, 94):
-        early = early_stop(curve[:seen], 0.1, 0.08, planned=93)
-        assert early.stop_after == (after if seen >= after else None)
-        assert early.window == decision.window
-
-
-@pytest.mark.parametrize(("noise", "margin"), [(-0.1, 0.1), (0.1, 0.0)])
-def test_a_rule_without_a_margin_is_refused(noise, margin):
-    with pytest.raises(ValueError, match="margin must be above 0"):
-        early_stop(np.arange(30), noise, margin)
-
-
-@pytest.mark.parametrize(
-    "runs", [pytest.param(100, id="short"), pytest.param(2000, id="full", marks=pytest.mark.slow)]
-)
-@pytest.mark.parametrize(
-    ("curve", "least", "most"),
-    [("plateau", 0.03, 0.09), ("over-fitting", 0.01, 0.05), ("late jump", 0.30, 0.45)],
-)
-def test_what_stopping_costs(curve, least, most, runs):
-    # Regret is the truth at the best step less the truth at the step kept. No rule survives a jump
-    # that comes after it has stopped.
-    rng = generator("regret", curve)
-    truth = CURVES[curve]
-    regret, stops = [], []
-    for _ in range(runs):
-        decision = early_stop(truth + 0.1 * rng.normal(size=93), 0.1, 0.08)
-        regret.append(truth.max() - truth[decision.checkpoint])
-        stops.append(decision.stop_after or 93)
-    assert least < np.mean(regret) < most
-    assert 35 < np.mean(stops) < 60
+@pytest.mark.parametrize("studies", [short, full])
+def test_averaged_generations_cover_the_truth(studies):
+    rng = generator("generations")
+    studies = studies // 4
+    covered = 0
+    for _ in range(studies):
+        skill = rng.beta(1, 1, 150)[:, None]
+        ours, theirs = (rng.random((150, 3)) < skill * by for by in (1.0, 0.9))
+        found = repeated_difference(ours, theirs).interval
+        covered += found.low <= 0.05 <= found.high
+    room = 3 * math.sqrt(0.05 * 0.95 / studies)
+    assert 0.95 - room <= covered / studies <= 0.97 + room

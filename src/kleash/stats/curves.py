@@ -15,14 +15,15 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from kleash.stats.intervals import Floats, Interval, checked, gaps, t_interval, t_p
-from kleash.stats.resampling import block_length, moving_blocks
+from kleash.stats.resampling import block_interval, block_length, moving_blocks, widening
 
 SHORT_CURVE = 20
 FEWEST_STEPS = 8
 PHASES: tuple[Literal["early", "middle", "late"], ...] = ("early", "middle", "late")
 SMOOTHED_BEST = 5
+ALIKE = 0.4  # a correlation of neighbours beyond which no interval here is wide enough
 
-Caution = Literal["steps_are_not_replicates", "too_few_steps"]
+Caution = Literal["steps_are_not_replicates", "too_few_steps", "neighbours_alike"]
 
 
 def curve(steps: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats]:
@@ -74,6 +75,7 @@ class CurveGap:
     lag: int
     """Of Newey and West, or the length of a block; 0 for t."""
     warnings: tuple[Caution, ...]
+    """`neighbours_alike`: so much so that the interval is too narrow."""
 
 
 def curve_gap(
@@ -100,17 +102,23 @@ def curve_gap(
             warnings = ("too_few_steps", *warnings)
         interval = t_interval(mean, error, n - 1, level=level, n=n)
         return CurveGap(interval, t_p(mean, error, n - 1), "t", 0, warnings)
+    alike = neighbours_correlation(gap) > ALIKE
+    warnings = ("neighbours_alike",) if alike else ()
     if rng is None:
         lag = newey_west_lag(n)
-        error = newey_west_error(gap, lag)
+        error = newey_west_error(gap, lag) * widening((lag + 1) / n)
         interval = t_interval(mean, error, n - 1, level=level, n=n)
-        return CurveGap(interval, t_p(mean, error, n - 1), "newey_west", lag, ())
+        return CurveGap(interval, t_p(mean, error, n - 1), "newey_west", lag, warnings)
     means = gap[moving_blocks(n, draws, rng)].mean(axis=1)
-    # Blocks leave out the ends more often, so their mean is not the curve's: spread about theirs.
-    tail = (1 - level) / 2
-    low, high = np.quantile(means - means.mean(), [tail, 1 - tail])
-    interval = Interval(mean, mean + float(low), mean + float(high), level, n)
-    return CurveGap(interval, None, "blocks", block_length(n), ())
+    interval = block_interval(mean, means, level=level, n=n)
+    return CurveGap(interval, None, "blocks", block_length(n), warnings)
+
+
+def neighbours_correlation(values: Floats) -> float:
+    """The correlation of each value with the next; 0 where there is nothing to correlate."""
+    if min(values[1:].std(), values[:-1].std()) < 1e-12:
+        return 0.0
+    return float(np.corrcoef(values[1:], values[:-1])[0, 1])
 
 
 def newey_west_lag(n: int) -> int:
@@ -240,20 +248,24 @@ def collapse(
     """Three standard errors below the running best, twice in a row.
 
     The running best is the best mean of five evaluations in a row (of all, while there are fewer):
-    a single highest point is luck, and every long curve lies three errors below it in places.
+    a single highest point is luck, and every long curve lies three errors below it in places. From
+    100 evaluations on it is ten in a row, from 200 on twenty, and so on, for the same reason.
     """
     at, y = curve(steps, values)
     if noise_floor <= 0:
         raise ValueError(f"a noise floor of {noise_floor} calls any drop a collapse: set it > 0")
-    best, size = float(y[0]), 1
-    below = 0
+    sums = np.cumsum(np.append(0.0, y))
+    best, size, below = float(y[0]), 1, 0
     for now in range(1, len(y)):
         limit = best - errors * noise_floor * math.sqrt(1 + 1 / size)
         below = below + 1 if y[now] < limit else 0
         if below == 2:
             drop = best - float(y[now - 1 : now + 1].mean())
             return Collapse(float(at[now]), best, drop, len(y))
-        mean = float(y[max(0, now + 1 - SMOOTHED_BEST) : now + 1].mean())
-        if mean > best or size < min(now + 1, SMOOTHED_BEST):
-            best, size = mean, min(now + 1, SMOOTHED_BEST)
+        seen = y[: now + 1]
+        wide = min(len(seen), SMOOTHED_BEST * 2 ** max(0, (len(seen) // 50).bit_length() - 1))
+        if wide > size:
+            size = wide
+            best = float(np.lib.stride_tricks.sliding_window_view(seen, wide).mean(axis=1).max())
+        best = max(best, float(sums[now + 1] - sums[now + 1 - wide]) / wide)
     return Collapse(None, best, None, len(y))

@@ -82,7 +82,9 @@ class AggregateBound:
     """k_max: as many same-way differences of the smallest size as the gap holds."""
     fewest_differing: int
     p_min: float
-    """2 ** (1 - k_max): no arrangement of scores gives the sign-flip test a smaller p."""
+    """2 ** (1 - k_max), the p of the sign-flip test if all differences go one way and are the
+    smallest. Differences that go both ways can have a smaller p, but only above .18: where this
+    says that .05 is out of reach, it is."""
     n: int
 
 

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 
 from kleash.stats.curves import curve
 from kleash.stats.intervals import Floats, Interval, checked, checked_table
-from kleash.stats.resampling import moving_blocks, percentile_interval, resample
+from kleash.stats.resampling import block_interval, moving_blocks, percentile_interval, resample
 
 FEWEST_TIMINGS = 20
 DRAWN_FROM = 2_000  # steps of a run
-ENOUGH = 200  # values of a draw that are paired with each of the other side
+ENOUGH = 100  # values of a draw that are paired with each of the other side
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,8 @@ def efficiency(
     return Efficiency(
         ours=timing(left, warmup),
         theirs=timing(right, warmup),
-        ratio=percentile_interval(ratio, ratios, level=level, n=n),
-        shift=percentile_interval(hodges_lehmann(left, right), shifts, level=level, n=n),
+        ratio=block_interval(ratio, ratios, level=level, n=n),
+        shift=block_interval(hodges_lehmann(left, right), shifts, level=level, n=n),
         enough=n >= FEWEST_TIMINGS,
     )
 
@@ -165,20 +165,19 @@ def drawn_again(
     Long series are thinned to evenly spaced steps first, which makes the intervals wider.
     """
     left, right = left[:: -(-len(left) // DRAWN_FROM)], right[:: -(-len(right) // DRAWN_FROM)]
-    ratios, shifts = np.empty(draws), np.empty(draws)
-    for draw in range(draws):
-        ours = left[moving_blocks(len(left), 1, rng)[0]]
-        theirs = right[moving_blocks(len(right), 1, rng)[0]]
-        ratios[draw] = np.median(ours) / np.median(theirs)
-        shifts[draw] = np.median(np.subtract.outer(thinned(ours), thinned(theirs)))
+    ours_BT = left[moving_blocks(len(left), draws, rng)]
+    theirs_BT = right[moving_blocks(len(right), draws, rng)]
+    ratios = np.median(ours_BT, axis=1) / np.median(theirs_BT, axis=1)
+    sides = zip(thinned(ours_BT), thinned(theirs_BT), strict=True)
+    shifts = np.array([np.median(np.subtract.outer(ours, theirs)) for ours, theirs in sides])
     return ratios, shifts
 
 
-def thinned(data: Floats) -> Floats:
-    """The data, or if there are many the middles of as many equal shares as are enough."""
-    if len(data) <= ENOUGH:
-        return data
-    shares: Floats = np.quantile(data, (np.arange(ENOUGH) + 0.5) / ENOUGH)
+def thinned(drawn_BT: Floats) -> Floats:
+    """Each draw, or if it is long the middles of as many equal shares of it as are enough."""
+    if drawn_BT.shape[1] <= ENOUGH:
+        return drawn_BT
+    shares: Floats = np.quantile(drawn_BT, (np.arange(ENOUGH) + 0.5) / ENOUGH, axis=1).T
     return shares
 
 

@@ -16,6 +16,8 @@ from scipy.special import chdtri, ndtr, ndtri, stdtrit
 
 from kleash.stats.intervals import checked, differing_bound
 
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(200)
+
 
 def z_total(alpha: float, power: float) -> float:
     """z(1 - alpha/2) + z(power): 2.80 at the usual values."""
@@ -70,17 +72,20 @@ def whole(count: float) -> int:
 def spread_bound(gaps: ArrayLike, *, level: float = 0.8, span: float = 1.0) -> float:
     """An upper bound on the SD of paired differences, to plan with.
 
-    The larger of two: the share that differs at its Clopper-Pearson bound, with differences of the
-    size seen (of the span, if none was); and the χ² bound for differences that are rarely 0.
+    The largest of three: the share that differs at its Clopper-Pearson bound, with differences of
+    the size seen (of the span, if none was); the t bound of their mean square; and the χ² bound of
+    differences that are normal and never 0.
     """
     data = checked(gaps)
     n, k = len(data), int((data != 0).sum())
     square = float((data**2).sum()) / k if k else span**2
     by_share = differing_bound(k, n, level=level) * square
-    by_spread = 0.0
-    if n > 1:
-        by_spread = float(data.var(ddof=1)) * (n - 1) / float(chdtri(n - 1, level))
-    return math.sqrt(max(by_share, by_spread))
+    if n == 1:
+        return math.sqrt(by_share)
+    squares = data**2
+    reach = float(stdtrit(n - 1, level)) * float(squares.std(ddof=1)) / math.sqrt(n)
+    normal = float(squares.sum()) / float(chdtri(n - 1, level))
+    return math.sqrt(max(by_share, float(squares.mean()) + reach, normal))
 
 
 @dataclass(frozen=True)
@@ -115,12 +120,23 @@ def plan_items(pilot: ArrayLike, gap: float, *, power: float = 0.8) -> ItemPlan:
 def t_power(shift: float, df: float, *, alpha: float = 0.05) -> float:
     """The power of a two-sided t test whose statistic is centred at `shift`.
 
-    E Φ(±shift - t·√(χ²/df)) over χ² at 4,000 equal shares: scipy's noncentral t gives NaN at few
+    E Φ(±shift - t·s) over s = √(χ²/df), by quadrature: scipy's noncentral t gives NaN at few
     degrees of freedom and large shifts, which is where two seeds are.
     """
     edge = float(stdtrit(df, 1 - alpha / 2))
-    scale = edge * np.sqrt(chdtri(df, (np.arange(4_000) + 0.5) / 4_000) / df)
-    return float((ndtr(shift - scale) + ndtr(-shift - scale)).mean())
+    # Ten SDs of s to each side; the density is s^(df - 1)·exp(-df·s²/2), but for a factor.
+    reach = 10 / math.sqrt(2 * df)
+    low, high = max(0.0, 1 - reach), 1 + reach
+    s = low + (high - low) * (NODES + 1) / 2
+    logs = (df - 1) * np.log(s) - df * (s**2 - 1) / 2
+    weights = WEIGHTS * np.exp(logs - logs.max())
+    powers = ndtr(shift - edge * s) + ndtr(-shift - edge * s)
+    return float(weights @ powers / weights.sum())
+
+
+def seed_scale(seeds: int, *, paired: bool) -> tuple[int, float]:
+    """Degrees of freedom, and the standard error of a gap in SDs."""
+    return (seeds - 1, math.sqrt(1 / seeds)) if paired else (2 * seeds - 2, math.sqrt(2 / seeds))
 
 
 def smallest_detectable_by_seeds(
@@ -132,9 +148,7 @@ def smallest_detectable_by_seeds(
     """
     if seeds < 2:
         raise ValueError("one run per arm detects no gap, however large: run two seeds or more")
-    df, scale = (
-        (seeds - 1, 1 / math.sqrt(seeds)) if paired else (2 * seeds - 2, math.sqrt(2 / seeds))
-    )
+    df, scale = seed_scale(seeds, paired=paired)
     low, high = 0.0, 1.0
     while t_power(high, df, alpha=alpha) < power:
         low, high = high, 2 * high
@@ -150,11 +164,10 @@ def seeds_needed(
     """How many seeds of each arm show the gap; `sd` between seeds, or of the paired gaps."""
     if gap == 0:
         raise ValueError("no number of seeds shows a gap of 0: name the gap that would matter")
-    wanted = abs(gap) / sd if sd else math.inf
 
     def shown(seeds: int) -> bool:
-        found = smallest_detectable_by_seeds(seeds, paired=paired, alpha=alpha, power=power)
-        return found <= wanted
+        df, scale = seed_scale(seeds, paired=paired)
+        return sd == 0 or t_power(abs(gap) / (sd * scale), df, alpha=alpha) >= power
 
     return fewest(shown)
 
@@ -167,9 +180,9 @@ def seeds_for_equivalence(
         raise ValueError(f"a gap of {gap} is not inside the margin {margin}: nothing shows it is")
 
     def shown(seeds: int) -> bool:
-        df, scale = (seeds - 1, 1 / seeds) if paired else (2 * seeds - 2, 2 / seeds)
+        df, scale = seed_scale(seeds, paired=paired)
         reach = float(stdtrit(df, 1 - alpha) + stdtrit(df, 0.9))
-        return reach * sd * math.sqrt(scale) <= margin - abs(gap)
+        return reach * sd * scale <= margin - abs(gap)
 
     return fewest(shown)
 

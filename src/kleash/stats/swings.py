@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtrc, fdtr, fdtrc, fdtri
 
-from kleash.stats.curves import curve, line
+from kleash.stats.curves import curve, line, neighbours_correlation
 from kleash.stats.intervals import Floats, Interval, checked, checked_table, gaps
 
 FEWEST_REPEATS = 5
@@ -112,13 +112,6 @@ def max_drawdown(values: ArrayLike) -> float:
     """The deepest fall below the best before it."""
     y = np.asarray(values, dtype=np.float64)
     return float((np.maximum.accumulate(y) - y).max())
-
-
-def neighbours_correlation(residuals: Floats) -> float:
-    """The correlation of each residual with the next; 0 where there is nothing to correlate."""
-    if min(residuals[1:].std(), residuals[:-1].std()) < 1e-12:
-        return 0.0
-    return float(np.corrcoef(residuals[1:], residuals[:-1])[0, 1])
 
 
 # --- the noise of evaluating

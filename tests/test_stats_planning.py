@@ -1,0 +1,566 @@
+"""Planning, lattices, nested samples and verdicts: tables typed in, bounds tried out."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from kleash.seeds import generator
+from kleash.stats import (
+    Evidence,
+    Interval,
+    aggregate_bound,
+    block_means,
+    claim_level,
+    differing_bound,
+    equivalence,
+    items_for_equivalence,
+    items_needed,
+    lattice_of_means,
+    lattice_of_scores,
+    may_be_nested,
+    nested_error,
+    order_effect,
+    pair_sd,
+    paired_difference,
+    paired_seeds,
+    plan_items,
+    points_for_ratio,
+    seeds_for_equivalence,
+    seeds_needed,
+    smallest_detectable,
+    smallest_detectable_by_seeds,
+    smallest_margin,
+    spread_bound,
+    verdict,
+)
+from kleash.stats.paired import as_far_exactly
+from kleash.stats.power import t_power
+
+GRADES = np.array([0.4, 0.6, 1.0])
+# Root mean squares of differing scores: of {0, .6, 1}, and of five values.
+THREE, FIVE = math.sqrt(0.651431), math.sqrt(0.5565)
+
+
+def made_up_gaps(rng, n, discordance, share_up):
+    """Differences of n pairs, of which about `discordance` differ, `share_up` of them upwards."""
+    signs = np.where(rng.random(n) < share_up, 1, -1)
+    return (rng.random(n) < discordance) * signs * rng.choice(GRADES, n)
+
+
+# --- items
+
+DETECTABLE = {
+    # discordance: points at n = 100, 200, 400, 800, 5046 for three scores, then for five
+    0.01: ((2.26, 1.60, 1.13, 0.80, 0.32), (2.09, 1.48, 1.04, 0.74, 0.29)),
+    0.02: ((3.20, 2.26, 1.60, 1.13, 0.45), (2.96, 2.09, 1.48, 1.04, 0.42)),
+    0.05: ((5.06, 3.58, 2.53, 1.79, 0.71), (4.67, 3.30, 2.34, 1.65, 0.66)),
+    0.10: ((7.15, 5.06, 3.58, 2.53, 1.01), (6.61, 4.67, 3.30, 2.34, 0.93)),
+    0.20: ((10.1, 7.15, 5.06, 3.58, 1.42), (9.35, 6.61, 4.67, 3.30, 1.32)),
+}
+NEEDED = {
+    # discordance: items to see .275 points and 1 point; smallest margins at n = 200 and 800
+    0.01: (6761, 512, 1.67, 0.84),
+    0.02: (13522, 1023, 2.36, 1.18),
+    0.05: (33805, 2557, 3.73, 1.87),
+    0.10: (67610, 5114, 5.28, 2.64),
+    0.20: (135220, 10227, 7.47, 3.73),
+}
+
+
+@pytest.mark.parametrize("discordance", DETECTABLE)
+def test_the_smallest_gap_that_shows(discordance):
+    for size, row in zip((THREE, FIVE), DETECTABLE[discordance], strict=True):
+        sd = pair_sd(discordance, size)
+        for n, points in zip((100, 200, 400, 800, 5046), row, strict=True):
+            assert 100 * smallest_detectable(sd, n) == pytest.approx(points, abs=0.0151)
+
+
+@pytest.mark.parametrize("discordance", NEEDED)
+def test_the_items_that_show_a_gap(discordance):
+    sd = pair_sd(discordance, THREE)
+    small, point, margin_200, margin_800 = NEEDED[discordance]
+    assert (items_needed(sd, 0.00275), items_needed(sd, 0.01)) == (small, point)
+    assert items_needed(sd, -0.01) == point
+    assert 100 * smallest_margin(sd, 200) == pytest.approx(margin_200, abs=0.0051)
+    assert 100 * smallest_margin(sd, 800) == pytest.approx(margin_800, abs=0.0051)
+
+
+def test_unpaired_scores_need_far_more():
+    sd = 0.45 * math.sqrt(2)
+    found = [100 * smallest_detectable(sd, n) for n in (100, 200, 400, 800, 5046)]
+    assert found == pytest.approx([17.8, 12.6, 8.9, 6.3, 2.5], abs=0.05)
+
+
+def test_four_comparisons_cost_a_fifth_more():
+    one, four = (smallest_detectable(0.1, 200, comparisons=count) for count in (1, 4))
+    assert four / one == pytest.approx(1.19, abs=0.003)
+
+
+def test_equivalence_by_hand():
+    # (1.644854 + 1.281552)·.1/(.02 - .005) squared is 380.6.
+    assert items_for_equivalence(0.1, 0.02, gap=-0.005) == 381
+    assert items_for_equivalence(0.1, smallest_margin(0.1, 300)) == 300
+
+
+def test_the_sd_of_pairs_by_hand():
+    assert pair_sd(0.5, 1.0, gap=0.5) == 0.5
+    with pytest.raises(ValueError, match="look like that"):
+        pair_sd(0.1, 1.0, gap=0.5)
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        (lambda: items_needed(0.1, 0.0), "gap of 0"),
+        (lambda: seeds_needed(0.0, 0.1), "gap of 0"),
+        (lambda: items_for_equivalence(0.1, 0.01, gap=0.01), "not inside the margin"),
+        (lambda: seeds_for_equivalence(0.01, 0.1, gap=0.02), "not inside the margin"),
+        (lambda: smallest_detectable_by_seeds(1), "one run per arm"),
+        (lambda: points_for_ratio(1.0), "ratio of 1.0"),
+        (lambda: differing_bound(3, 2), "k of n"),
+    ],
+)
+def test_plans_that_cannot_be_made_are_refused(plan, message):
+    with pytest.raises(ValueError, match=message):
+        plan()
+
+
+@pytest.mark.parametrize(
+    "studies",
+    [pytest.param(600, id="short"), pytest.param(6000, id="full", marks=pytest.mark.slow)],
+)
+def test_planned_items_have_the_power_they_were_planned_for(studies):
+    # A tenth differs, six in ten of them upwards: a gap of .1·.2·2/3.
+    rng = generator("power")
+    gap = 0.1 * 0.2 * GRADES.mean()
+    n = items_needed(pair_sd(0.1, math.sqrt((GRADES**2).mean()), gap=gap), gap)
+    found = (paired_difference(made_up_gaps(rng, n, 0.1, 0.6), np.zeros(n)) for _ in range(studies))
+    seen = np.mean([interval.low > 0 for interval in found])
+    assert seen == pytest.approx(0.8, abs=0.015 + 3 * math.sqrt(0.16 / studies))
+    n = items_for_equivalence(pair_sd(0.1, math.sqrt((GRADES**2).mean())), 0.02)
+    found = (equivalence(made_up_gaps(rng, n, 0.1, 0.5), np.zeros(n), 0.02) for _ in range(studies))
+    seen = np.mean([result.equivalent for result in found])
+    assert seen == pytest.approx(0.8, abs=0.015 + 3 * math.sqrt(0.16 / studies))
+
+
+def test_a_plan_from_fifty_items():
+    # 5 of 50 differ, by 1: D = .1, at most .1773 at 80 %.
+    plan = plan_items(np.repeat([1.0, -1.0, 0.0], [3, 2, 45]), 0.02)
+    bound = scipy.stats.beta.ppf(0.8, 6, 45)
+    assert (plan.discordance, plan.n) == (0.1, 50)
+    assert plan.discordance_bound == pytest.approx(bound)
+    assert plan.expected == items_needed(math.sqrt(0.1), 0.02)
+    assert plan.cautious == items_needed(math.sqrt(bound), 0.02) > plan.expected
+
+
+def test_the_bound_on_the_spread_by_hand():
+    # None of 20 differs: 1 - .2^(1/20) = 7.7 % may, by the whole span.
+    assert spread_bound(np.zeros(20)) == pytest.approx(math.sqrt(1 - 0.2 ** (1 / 20)))
+    assert spread_bound(np.zeros(20), span=2.0) == pytest.approx(2 * spread_bound(np.zeros(20)))
+    # All of four differ, by ±1: χ²(3) at the lower 20 % is 1.0052.
+    assert spread_bound([1.0, -1.0, 1.0, -1.0]) == pytest.approx(math.sqrt(4 / 1.005174), abs=1e-5)
+    assert spread_bound([0.5]) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("discordance", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize("n", [50, 200, 800])
+def test_the_spread_is_below_its_bound_about_four_times_in_five(n, discordance):
+    rng = generator("spread", n, discordance)
+    truth = math.sqrt(discordance * (GRADES**2).mean())
+    below = np.mean(
+        [truth <= spread_bound(made_up_gaps(rng, n, discordance, 0.5)) for _ in range(500)]
+    )
+    assert below >= 0.75 - 0.04
+
+
+def test_the_spread_of_values_that_are_never_0():
+    rng = generator("normal spread")
+    for n in (5, 20):
+        assert np.mean([spread_bound(rng.normal(size=n), span=9) >= 1 for _ in range(1000)]) > 0.78
+
+
+# --- seeds
+
+SEEDS = {
+    # seeds: between-seed SDs, SDs of the paired difference
+    2: (5.65, 11.55),
+    3: (3.07, 3.26),
+    4: (2.38, 2.13),
+    5: (2.02, 1.68),
+    6: (1.80, 1.43),
+    8: (1.51, 1.16),
+    10: (1.32, 1.00),
+    20: (0.91, 0.66),
+    30: (0.74, 0.53),
+}
+
+
+@pytest.mark.parametrize("seeds", SEEDS)
+def test_the_smallest_gap_that_seeds_show(seeds):
+    apart, paired = SEEDS[seeds]
+    assert smallest_detectable_by_seeds(seeds) == pytest.approx(apart, abs=0.0051)
+    assert smallest_detectable_by_seeds(seeds, paired=True) == pytest.approx(paired, abs=0.0051)
+
+
+def test_the_power_of_t_is_that_of_scipy():
+    for shift, df in ((3.1, 4), (2.0, 18), (0.5, 8)):
+        edge = scipy.stats.t.ppf(0.975, df)
+        expected = scipy.stats.nct.sf(edge, df, shift) + scipy.stats.nct.cdf(-edge, df, shift)
+        assert t_power(shift, df) == pytest.approx(expected, abs=1e-5)
+    assert t_power(0.0, 5) == pytest.approx(0.05, abs=1e-5)
+
+
+def test_the_power_of_t_is_that_of_statsmodels():
+    power = pytest.importorskip("statsmodels.stats.power")
+    expected = power.TTestIndPower().solve_power(nobs1=6, alpha=0.05, power=0.8)
+    assert smallest_detectable_by_seeds(6) == pytest.approx(expected, rel=1e-3)
+
+
+def test_two_seeds_by_simulation():
+    # Where scipy's noncentral t has no answer: one degree of freedom, a shift of 16.
+    rng = generator("two seeds")
+    gaps = rng.normal(11.55, 1, (40_000, 2))
+    t = gaps.mean(axis=1) / (gaps.std(axis=1, ddof=1) / math.sqrt(2))
+    assert (np.abs(t) > scipy.stats.t.ppf(0.975, 1)).mean() == pytest.approx(0.8, abs=0.006)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_seeds_needed_are_the_fewest_that_do(paired):
+    for gap in (0.6, 1.5, 2.5):
+        seeds = seeds_needed(gap, 1.0, paired=paired)
+        assert smallest_detectable_by_seeds(seeds, paired=paired) <= gap
+        assert smallest_detectable_by_seeds(seeds - 1, paired=paired) > gap
+    assert seeds_needed(100.0, 1.0, paired=paired) == 2
+    assert seeds_needed(1.0, 0.0, paired=paired) == 2
+
+
+def test_seeds_for_equivalence_do():
+    seeds = seeds_for_equivalence(1.0, 1.0, paired=True)
+    rng = generator("equal seeds")
+    shown = []
+    for gap in rng.normal(size=(4000, seeds)):
+        interval = paired_seeds(gap, np.zeros(seeds), level=0.9).interval
+        shown.append(interval.low > -1 and interval.high < 1)
+    # t's own spread makes this a little more than .8.
+    assert seeds == 11
+    assert 0.8 <= np.mean(shown) <= 0.87
+    assert seeds_for_equivalence(1.0, 1.0) > seeds
+    assert seeds_for_equivalence(1.0, 1.0, gap=0.5, paired=True) > 3 * seeds
+
+
+@pytest.mark.parametrize(("ratio", "points"), [(2.0, 19), (1.5, 50), (1.39, 75), (0.5, 19)])
+def test_the_evaluations_that_show_a_ratio(ratio, points):
+    assert points_for_ratio(ratio) == points
+
+
+# --- lattices
+
+
+@pytest.mark.parametrize(
+    ("scores", "step", "smallest"),
+    [
+        ([0.0, 0.6, 1.0, 0.6], 0.2, 0.4),
+        ([0.0, 0.3, 0.6, 0.9, 1.0], 0.1, 0.1),
+        ([0.0, 1.0, 1.0], 1.0, 1.0),
+        ([1 / 3, 0.0, 1.0], 1 / 3, 1 / 3),
+        ([0.6, 0.6], 0.2, 0.2),
+    ],
+)
+def test_the_lattice_of_scores(scores, step, smallest):
+    found = lattice_of_scores(scores)
+    assert (found.step, found.smallest_gap) == pytest.approx((step, smallest))
+    assert found.support == tuple(sorted({round(score, 9) for score in scores}))
+    assert found.n == len(scores)
+
+
+def test_scores_on_no_lattice():
+    assert lattice_of_scores(generator("none").random(5)) is None
+
+
+# Printed accuracies of one arm for 1 to 4 shots, on the first 100, 200, 400 and 800 items.
+SIZES = (100, 200, 400, 800)
+PRINTED = np.array(
+    [
+        [63.2, 65.8, 60.8, 61.8],
+        [58.8, 56.6, 53.9, 55.2],
+        [53.0, 51.0, 50.55, 50.95],
+        [49.75, 47.8, 47.15, 47.83],
+    ]
+)
+
+
+def test_the_lattice_of_printed_means():
+    # Two decimals of a percentage, trailing zeros dropped: half a hundredth of a point.
+    means = PRINTED.ravel() / 100
+    found = lattice_of_means(means, np.repeat(SIZES, 4), np.full(16, 0.5e-4))
+    assert found.step == pytest.approx(0.2)
+    assert found.support is None
+    assert found.chance < 1e-6
+
+
+def test_means_printed_too_coarsely_say_nothing():
+    assert lattice_of_means([0.57, 0.56], [200, 200], [0.005, 0.005]) is None
+
+
+def test_means_on_no_lattice():
+    assert lattice_of_means([0.12345, 0.54321], [10, 10], [1e-6, 1e-6]) is None
+    with pytest.raises(ValueError, match="for each mean"):
+        lattice_of_means([0.5, 0.5], [10], [0.1, 0.1])
+
+
+@pytest.mark.parametrize("step", [1.0, 0.2, 0.1])
+def test_a_lattice_is_found_again_and_a_coarser_one_seldom(step):
+    rng = generator("lattice", step)
+    right = 0
+    for _ in range(100):
+        sums = rng.integers(0, round(100 / step), 12) * step
+        found = lattice_of_means((sums / 100).round(4), np.full(12, 100), np.full(12, 0.5e-4))
+        right += found is not None and found.step == pytest.approx(step)
+    assert right >= 95
+
+
+def test_means_off_every_lattice_are_seldom_said_to_be_on_one():
+    rng = generator("off")
+    called = 0
+    for _ in range(300):
+        means = rng.random(6).round(4)
+        called += lattice_of_means(means, np.full(6, 400), np.full(6, 0.5e-4)) is not None
+    assert called / 300 <= 0.05
+
+
+# --- aggregates only
+
+
+def test_what_two_means_can_show_at_best():
+    # 58.8 against 57.0 on 200 items is 3.6 in all: nine steps of .4, p = 2 ** -8.
+    found = aggregate_bound(0.588, 0.570, 200, 0.4)
+    assert (found.most_differing, found.fewest_differing, found.n) == (9, 4, 200)
+    assert found.p_min == 2**-8
+    # Printed to a tenth of a point each mean may be .05 points off: 3.8 in all, still nine.
+    assert aggregate_bound(0.588, 0.570, 200, 0.4, half=0.0005).most_differing == 9
+    assert aggregate_bound(0.588, 0.570, 200, 0.4, half=0.001).p_min == 2**-9
+
+
+def test_equal_means_show_nothing():
+    found = aggregate_bound(0.57, 0.57, 200, 0.4)
+    assert (found.most_differing, found.fewest_differing, found.p_min) == (0, 0, 1.0)
+    with pytest.raises(ValueError, match="smallest gap"):
+        aggregate_bound(0.5, 0.6, 200, 0.0)
+
+
+def test_no_arrangement_of_scores_beats_the_bound():
+    # Every multiset of up to eight differences of {0, .6, 1}. Above .2 some do, as (-.4, .4, .6).
+    sizes = np.array([-1.0, -0.6, -0.4, 0.4, 0.6, 1.0])
+    beaten = []
+    for k in range(1, 9):
+        for gap in itertools.combinations_with_replacement(sizes, k):
+            total = sum(gap)
+            if total > 1e-9:
+                p = as_far_exactly(np.abs(gap), total - 1e-9)
+                bound = aggregate_bound(total / k, 0.0, k, 0.4).p_min
+                assert p >= min(bound, 0.2)
+                beaten.append(p < bound)
+    assert any(beaten)
+
+
+# --- samples inside samples
+
+
+def test_blocks_by_hand():
+    blocks = block_means(SIZES, PRINTED[:, 0] / 100)
+    assert [block.n for block in blocks] == [100, 100, 200, 400]
+    assert [block.mean for block in blocks] == pytest.approx([0.632, 0.544, 0.472, 0.465])
+
+
+def test_the_first_items_were_easier():
+    found = order_effect(SIZES, PRINTED[:, 0] / 100, sd=0.48)
+    by_hand = (
+        100 * (0.632 - 0.4975) ** 2
+        + 100 * (0.544 - 0.4975) ** 2
+        + 200 * (0.472 - 0.4975) ** 2
+        + 400 * (0.465 - 0.4975) ** 2
+    ) / 0.48**2
+    assert (found.chi2, found.df) == (pytest.approx(by_hand), 3)
+    assert found.p == pytest.approx(scipy.stats.chi2.sf(by_hand, 3))
+    assert found.p < 0.02
+    # Without an SD the largest possible stands in.
+    careful = order_effect(SIZES, PRINTED[:, 0] / 100)
+    assert careful.chi2 == pytest.approx(by_hand * 0.48**2 / (0.4975 * 0.5025))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "means", "message"),
+    [
+        ((200, 100), [0.5, 0.5], "rising sizes"),
+        ((100, 100), [0.5, 0.5], "rising sizes"),
+        ((100,), [0.5, 0.5], "rising sizes"),
+        ((100,), [0.5], "no order"),
+        ((100, 200), [1.0, 1.0], "without spread"),
+    ],
+)
+def test_what_has_no_order_is_refused(sizes, means, message):
+    with pytest.raises(ValueError, match=message):
+        order_effect(sizes, means)
+
+
+def test_the_order_test_errs_as_often_as_it_says():
+    rng = generator("order")
+    wrong = 0
+    for _ in range(2000):
+        scores = (rng.random(800) < 0.5) * 1.0
+        means = [scores[:n].mean() for n in SIZES]
+        wrong += order_effect(SIZES, means, sd=0.5).p <= 0.05
+    assert wrong / 2000 == pytest.approx(0.05, abs=0.015)
+
+
+def test_whether_samples_can_be_nested():
+    assert may_be_nested(SIZES, PRINTED[:, 0] / 100, step=0.2, half=0.5e-4)
+    # 90 of 100 right cannot lie inside 40 of 110: the next ten would have scored -50.
+    assert not may_be_nested((100, 110), [0.9, 40 / 110])
+    # 5 of 10 and 8 of 20: a block of 3. On whole steps it can be; 8.5 it cannot.
+    assert may_be_nested((10, 20), [0.5, 0.4], step=1.0)
+    assert not may_be_nested((10, 20), [0.5, 0.425], step=1.0)
+    assert may_be_nested((10, 20), [0.5, 0.425], step=1.0, half=0.02)
+
+
+def test_the_error_of_a_part_against_its_whole():
+    assert nested_error(0.5, 100, 400) == pytest.approx(0.5 * math.sqrt(0.0075))
+    assert nested_error(0.5, 400, 400) == 0
+    with pytest.raises(ValueError, match="not inside"):
+        nested_error(0.5, 401, 400)
+    rng = generator("nested")
+    scores = rng.normal(size=(4000, 80))
+    assert (scores[:, :20].mean(axis=1) - scores.mean(axis=1)).std() == pytest.approx(
+        nested_error(1.0, 20, 80), rel=0.04
+    )
+
+
+# --- verdicts
+
+
+def judged(low, high, margin=0.02, *, narrow=None, **known):
+    """A verdict on an interval; the narrower one is 5/6 as wide unless given."""
+    middle, reach = (low + high) / 2, (high - low) / 2
+    low_90, high_90 = narrow or (middle - reach * 5 / 6, middle + reach * 5 / 6)
+    wide = Interval(middle, low, high, 0.95, 200)
+    known = {"level": "L2", "n": 200, "k": 40, "spread": 0.2} | known
+    return verdict(wide, Interval(middle, low_90, high_90, 0.90, 200), margin, Evidence(**known))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word", "beyond"),
+    [
+        (0.01, 0.05, "better", False),
+        (0.021, 0.05, "better", True),
+        (0.001, 0.015, "better_within_margin", False),
+        (-0.05, -0.01, "worse", False),
+        (-0.05, -0.021, "worse", True),
+        (-0.015, -0.001, "worse_within_margin", False),
+        (-0.015, 0.015, "equivalent", False),
+        (-0.022, 0.022, "equivalent", False),
+        (-0.03, 0.03, "undecided", False),
+        (-0.01, 0.05, "undecided", False),
+        (0.0, 0.05, "undecided", False),
+    ],
+)
+def test_the_word_for_an_interval(low, high, word, beyond):
+    found = judged(low, high)
+    assert (found.word, found.beyond_margin) == (word, beyond)
+    assert (found.more is None) == (word != "undecided")
+    assert (found.attributable, found.because, found.bound) == (True, (), None)
+
+
+def test_what_is_invalid_is_not_judged():
+    found = judged(0.1, 0.2, integrity=["estimated"], confounds=["seed"], k=0)
+    assert (found.word, found.because, found.beyond_margin) == ("invalid", ("estimated",), False)
+
+
+def test_identical_outputs_are_not_equal_performance():
+    found = judged(-0.01, 0.01, k=0, n=200)
+    assert found.word == "identical"
+    assert found.bound == pytest.approx(0.0149, abs=5e-5)
+    assert judged(-0.01, 0.01, k=0, span=2.0).bound == pytest.approx(2 * found.bound)
+
+
+def test_a_confounded_gap_is_judged_but_not_explained():
+    found = judged(0.03, 0.05, confounds=["learning rate", "base"])
+    assert (found.word, found.attributable) == ("better", False)
+    assert found.because == ("learning rate", "base")
+
+
+def test_few_differing_items_cannot_be_equivalent():
+    assert judged(-0.01, 0.01, k=5).word == "undecided"
+    assert judged(-0.01, 0.01, k=6).word == "equivalent"
+    # 5 of 200: at most 5.2 % differ elsewhere, so a margin of 6 points holds whatever they are.
+    assert judged(-0.01, 0.01, margin=0.06, k=5).word == "equivalent"
+    assert judged(-0.01, 0.01, k=None).word == "equivalent"
+
+
+def test_how_many_more_items_decide():
+    # A gap of 3 points with an SD of .2: (2.801585·.2/.03)² = 348.8, of which 200 are there.
+    assert judged(-0.01, 0.07).more == 149
+    # A gap of half a point, margin 2: (2.926405·.2/.015)² = 1522.5.
+    assert judged(-0.035, 0.045).more == 1523 - 200
+    assert judged(-0.035, 0.045).unit == "items"
+    assert judged(-0.035, 0.045, spread=None).more is None
+
+
+def test_a_gap_between_half_the_margin_and_all_of_it_shows_as_a_gap_first():
+    # 1.2 points of 2: as a gap 2180 items, as equivalent (2.926405·.2/.008)² = 5353.
+    assert judged(-0.028, 0.052).more == 2181 - 200
+
+
+def test_how_many_more_seeds_decide():
+    found = judged(-0.01, 0.07, level="L3", n=4, k=None, spread=0.02)
+    assert (found.unit, found.level) == ("seeds", "L3")
+    assert found.more == seeds_needed(0.03, 0.02, paired=True) - 4 == 2
+    found = judged(-0.05, 0.05, level="L3", n=5, k=None, spread=0.02)
+    assert found.more == seeds_for_equivalence(0.02, 0.02, paired=True) - 5 == 6
+
+
+def test_undecided_always_needs_more():
+    assert judged(-0.01, 0.07, spread=1e-6).more == 1
+
+
+def test_a_verdict_needs_a_margin_and_the_intervals_in_order():
+    with pytest.raises(ValueError, match="margin above 0"):
+        judged(-0.1, 0.1, margin=0.0)
+    with pytest.raises(ValueError, match="inside the 95 %"):
+        judged(-0.1, 0.1, narrow=(-0.2, 0.2))
+
+
+@pytest.mark.parametrize(
+    ("item_scores", "seeds", "clean", "level"),
+    [
+        (False, 1, True, "L1"),
+        (True, 1, True, "L2"),
+        (True, 3, True, "L2"),
+        (True, 4, True, "L3"),
+        (False, 5, True, "L3"),
+        (True, 5, False, "L2"),
+        (False, 5, False, "L1"),
+    ],
+)
+def test_the_level_of_a_claim(item_scores, seeds, clean, level):
+    found = claim_level(item_scores=item_scores, seeds=seeds, only_treatment_differs=clean)
+    assert found == level
+
+
+@pytest.mark.parametrize(
+    "studies",
+    [pytest.param(500, id="short"), pytest.param(8000, id="full", marks=pytest.mark.slow)],
+)
+@pytest.mark.parametrize("discordance", [0.02, 0.1])
+def test_verdicts_on_equal_arms_are_seldom_better_or_worse(discordance, studies):
+    rng = generator("verdicts", discordance)
+    wrong = 0
+    for _ in range(studies):
+        gap = made_up_gaps(rng, 400, discordance, 0.5)
+        wide, narrow = (paired_difference(gap, np.zeros(400), level=at) for at in (0.95, 0.9))
+        known = Evidence(level="L2", n=400, k=int((gap != 0).sum()), spread=spread_bound(gap))
+        word = verdict(wide, narrow, 0.01, known).word
+        wrong += word.startswith(("better", "worse"))
+    assert wrong / studies <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / studies)
