@@ -1,0 +1,152 @@
+"""A finding, and the few ways in which all rules look at what was imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from kleash.imports import Cell, Imported, Number, Source, Where, names
+
+Severity = Literal["note", "warning", "error"]
+SLACK = 1e-9
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Something that a rule found: its facts are the values for its sentence in the catalogue."""
+
+    code: str
+    severity: Severity
+    where: tuple[Where, ...]
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One number of a run at one place, from a series or a cell, under the name of its metric."""
+
+    metric: str
+    written: str
+    at: str
+    number: Number
+    epoch: float | None = None
+    step: float | None = None
+    shots: int | None = None
+    items: int | None = None
+
+    @property
+    def value(self) -> float:
+        assert self.number.value is not None  # points of missing numbers are not made
+        return self.number.value
+
+    @property
+    def known(self) -> bool:
+        return self.number.state == "known"
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.metric, self.at
+
+
+def runs(sources: Sequence[Source]) -> Iterator[Imported]:
+    """Every run of every source."""
+    for source in sources:
+        yield from source.runs
+
+
+def canonical(metric: str) -> str:
+    """The name of a quantity where it is known, else as it is written."""
+    known = names.metric(metric)
+    return metric if known is None else known.name
+
+
+def settings(run: Imported) -> dict[str, Any]:
+    """The config of a run under known names."""
+    return names.resolve({key: setting.value for key, setting in run.config.items()}).values
+
+
+def coefficient(run: Imported) -> float | None:
+    """The coefficient of the leash, where the config says it."""
+    value = settings(run).get("leash.coefficient")
+    return float(value) if isinstance(value, int | float) else None
+
+
+def number_of(run: Imported, key: str) -> float | None:
+    """A setting that is a number."""
+    value = settings(run).get(key)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def points(run: Imported, most: int = 100_000) -> list[Point]:
+    """All numbers of a run that have a value, series first; of a long series its first points."""
+    made = []
+    for series in run.series:
+        for at in range(min(len(series.steps), most)):
+            guessed = series.estimated is not None and bool(series.estimated[at])
+            state: Literal["known", "estimated"] = "estimated" if guessed else "known"
+            decimals = 6 if series.float32 and series.decimals is None else series.decimals
+            number = Number(float(series.values[at]), state, series.place(at), decimals)
+            step = float(series.steps[at])
+            epoch = step if series.axis == "epoch" else None
+            place = f"{series.axis} {step:g}"
+            metric = canonical(series.metric)
+            made.append(Point(metric, series.metric, place, number, epoch, None if epoch else step))
+    made += [point for cell in run.cells if (point := _of_cell(cell)) is not None]
+    return made
+
+
+def _of_cell(cell: Cell) -> Point | None:
+    if cell.number.value is None:
+        return None
+    return Point(
+        canonical(cell.metric),
+        cell.metric,
+        place_of(cell),
+        cell.number,
+        cell.epoch,
+        cell.step,
+        cell.shots,
+        cell.items,
+    )
+
+
+def place_of(cell: Cell) -> str:
+    """Where in a run a cell belongs, in words that are the same in every language."""
+    parts = [
+        cell.statistic,
+        "" if cell.epoch is None else f"epoch {cell.epoch:g}",
+        "" if cell.step is None else f"step {cell.step:g}",
+        "" if cell.shots is None else f"shots {cell.shots}",
+        "" if cell.items is None else f"n {cell.items}",
+        cell.split,
+    ]
+    return " ".join(filter(None, parts))
+
+
+def bounds(number: Number) -> Range:
+    """The least and the greatest number that would be printed so."""
+    assert number.value is not None
+    half = 0.0 if number.decimals is None else 0.5 * 10.0**-number.decimals
+    return number.value - half, number.value + half
+
+
+def apart(ours: Range, theirs: Range) -> bool:
+    """Whether two ranges have nothing in common."""
+    slack = SLACK * max(1e-6, *map(abs, (*ours, *theirs)))
+    return ours[0] > theirs[1] + slack or theirs[0] > ours[1] + slack
+
+
+def digits(number: Number) -> int:
+    """How many significant digits were printed; equal numbers of few digits mean nothing."""
+    if number.value is None or number.value == 0:
+        return 0
+    if number.decimals is None:
+        return 15
+    return len(str(abs(round(number.value * 10.0**number.decimals))))
+
+
+def shown(value: float) -> float:
+    """A computed number without the noise of floating point, for a sentence."""
+    return float(f"{value:.6g}")
