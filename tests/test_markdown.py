@@ -366,6 +366,26 @@ def test_the_order_of_a_difference_is_the_one_its_numbers_follow(tmp_path):
     assert [one.of[0].value for one in theirs.derived] == [1.0, 1.5]
 
 
+def test_percent_in_a_header_index_columns_and_arms_in_any_column():
+    source = fixture("any-column.md")
+    assert [run.arm for run in source.runs] == ["Baseline", "KL 0.1", "KL 0.2"]
+    scores = [cell(run, metric="Accuracy (%)").number for run in source.runs]
+    assert [(one.value, one.decimals) for one in scores] == [(0.57, 3), (0.585, 3), (0.58, 3)]
+    assert source.runs[1].config["leash.coefficient"].value == 0.1
+    assert series(source.runs[1], "Reward") == {10: 1.1, 20: 1.4}
+    assert series(source.runs[2], "Val Loss") == {1: 5.2}
+
+
+def test_points_shares_and_falls_are_worked_out_again():
+    source = fixture("any-column.md")
+    assert [follows(one) for line in (6, 7) for one in derived_at(source, line)] == [True, False]
+    assert [follows(one) for one in source.derived if one.kind == "mean"] == [True, False]
+    (share,) = derived_at(source, 26)
+    assert (share.kind, follows(share)) == ("relative", True)
+    (fall,) = derived_at(source, 27)
+    assert ([one.value for one in (*fall.of, *fall.minus)], follows(fall)) == ([0.06, 0.08], False)
+
+
 def test_seeds_are_runs_of_an_arm(tmp_path):
     source = document(
         tmp_path,
@@ -483,6 +503,7 @@ def test_torn_tables_and_open_code_are_noted(tmp_path):
         "||||\n|-|-|-|\n||||\n",
         "# \n## \n",
         "```",
+        "| 差异 |\n|---|\n| 差异 |\n| KL_BETA=0.1 |\n",
         "- [ ] \n- [x]",
         "*" * 50_000,
         "(" * 20_000,

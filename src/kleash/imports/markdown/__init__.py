@@ -19,7 +19,7 @@ from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.labels import Arms, pair_label, pairs
 from kleash.imports.markdown.lists import read_code, read_headings, read_items, read_paragraph
 from kleash.imports.markdown.numbers import places
-from kleash.imports.markdown.senses import head_of, shape
+from kleash.imports.markdown.senses import head_of, shape, without_index
 from kleash.imports.markdown.tables import read_table
 from kleash.imports.markdown.text import (
     Block,
@@ -124,7 +124,7 @@ def _arms(parts: list[Block], titles: list[Heading]) -> Arms:
     title = _title(titles)
     for part in parts:
         if isinstance(part, Grid):
-            shape(part, head_of(part, arms, title=title), arms)
+            shape(without_index(part), head_of(part, arms, title=title), arms)
         elif isinstance(part, Item):
             label = re.split("[:：]", plain(part.text))[0]
             if pair_label(places(label)[1]):

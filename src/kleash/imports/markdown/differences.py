@@ -15,7 +15,7 @@ from kleash.imports import Derived, Number, Where, names
 from kleash.imports.markdown import labels
 from kleash.imports.markdown.derived import best
 from kleash.imports.markdown.draft import Course, Draft
-from kleash.imports.markdown.numbers import VALUE, Place, Reading, number
+from kleash.imports.markdown.numbers import VALUE, Place, Reading, number, percent
 from kleash.imports.markdown.senses import Sense, Shape
 from kleash.imports.markdown.text import Grid, bare
 
@@ -92,6 +92,8 @@ def _made(
     if one is None or not ours or not theirs:
         return None
     metric = metric_of(reader.draft, spot.sense, ours[0])
+    if not one.unit and ours[0].unit == theirs[0].unit == "%":
+        one = percent(Reading("", one)).number or one
     if kind == "difference" and one.unit == "%" and "%" not in (ours[0].unit, theirs[0].unit):
         kind = "relative"
     unsigned = "+" not in one.text and "-" not in one.text and spot.read.number is None

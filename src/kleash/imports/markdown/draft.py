@@ -225,7 +225,9 @@ class Draft:
             run.where = replace(run.where, line=min(_lines(run), default=1))
             pair = self.arms.keys.get(run.arm)
             if pair:
-                self.set(arm, pair.written.split("=")[0], pair.value, run.where)
+                written = pair.written.split("=")[0]
+                known = names.key(written) is not None
+                self.set(arm, written if known else pair.key, pair.value, run.where)
             for key, value, where in self.shared:
                 self.set(arm, key, value, where)
         self.source.runs = [run for _, run in ranked]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -99,6 +99,16 @@ def seed_of(text: str) -> int | None:
 
 def _one_of(text: str, words: str) -> bool:
     return names.spelling(re.sub(r"\(.*?\)", "", bare(text))) in words.split("|")
+
+
+def is_index(header: str) -> bool:
+    """Whether a column only counts its rows."""
+    return bare(header).casefold().strip(".") in ("#", "no", "序号", "编号", "rank", "排名", "id")
+
+
+def in_percent(label: str) -> bool:
+    """Whether a label says that its numbers are percentages: "Accuracy (%)"."""
+    return bool(re.search(r"[(\[,/]\s*%\s*[)\]]?\s*$|[(\[]%[)\]]|百分比", bare(label)))
 
 
 def is_value(header: str) -> bool:
@@ -208,7 +218,8 @@ def pair_label(text: str) -> Pair | None:
     if match and not match[3]:
         return _pair(match[1], match[2])
     short = _BESIDE.fullmatch(whole)
-    return _pair(short[1], short[2]) if short else None
+    pair = _pair(short[1], short[2]) if short else None
+    return replace(pair, written=whole) if pair else None
 
 
 @lru_cache(maxsize=4096)

@@ -158,6 +158,23 @@ def number(match: re.Match[str], where: Where, unit: str = "") -> Number | None:
     return Number(value, "known", where, decimals, unit=shown, text=text)
 
 
+def percent(read: Reading) -> Reading:
+    """A bare number under a header such as "Accuracy (%)", as the fraction that it is."""
+    one = read.number
+    if one is None or one.unit or one.state == "missing":
+        return read
+    ends = [None if end is None else _hundredth(end) for end in (one.value, one.low, one.high)]
+    spread = None if one.spread is None else _hundredth(one.spread)
+    decimals = None if one.decimals is None else one.decimals + 2
+    value, low, high = ends
+    scaled = Number(value, one.state, one.where, decimals, low, high, spread, "%", one.about)
+    return replace(read, number=replace(scaled, text=one.text))
+
+
+def _hundredth(value: float) -> float:
+    return float(Decimal(repr(value)).scaleb(-2))
+
+
 def numbers_in(text: str, where: Where) -> list[tuple[Number, int, int]]:
     """Every number in a sentence with its place in the text; not those inside names and dates."""
     found = []
@@ -199,7 +216,7 @@ def reading(raw: str, where: Where) -> Reading:
     """What a cell holds."""
     printed = plain(raw)
     arrows = fold(printed)
-    text, notes = _brackets(bare(printed))
+    text, notes = _brackets(re.sub(r"[†‡§¶]", "", bare(printed)))
     if text.strip("% ").casefold() in MISSING or not printed:
         gone = Number(None, "missing", where, text=printed[:200])
         return _with_notes(Reading(printed, gone), notes, where, "")

@@ -46,6 +46,11 @@ _PLACES = re.compile(
     re.I,
 )
 _VERSUS = re.compile(r"(?<![A-Za-z])(?:vs\.?|versus|than)(?![A-Za-z])|比(?![例较如])", re.I)
+_FROM_TO = re.compile(
+    r"(?:from|从|由)\s?[\d.]{1,12}\s?(?:to|→|->|降到|降至|升到|升至|增至|到|至)\s?[\d.]{1,12}"
+    r"|(?<![\d.→>] )(?<![\d.])[\d.]{1,12}\s?(?:→|->)\s?[\d.]{1,12}(?!\s?(?:→|->|[\d.]))",
+    re.I,
+)
 _MEAN_OF = re.compile(
     r"((?:[\d.]{1,12}%?\s?[,、/]\s?){1,11}[\d.]{1,12}%?)\s?"
     r"\(\s?(?:平均|均值|mean|average|avg)\s?[:=]?\s?([\d.]{1,12}%?)\s?\)",
@@ -122,6 +127,7 @@ def _worked_out(draft: Draft, text: str, line: int) -> Iterator[Derived]:
         whole = numbers_in(match[2], where)
         if len(parts) > 1 and whole:
             yield Derived("mean", whole[0][0], tuple(parts))
+    yield from _from_to(text, draft, line)
     every = [
         each
         for each in numbers_in(text, where)
@@ -135,6 +141,20 @@ def _worked_out(draft: Draft, text: str, line: int) -> Iterator[Derived]:
                 if at not in used:
                     steps = _is_place(text, pair[0][1])
                     yield from _gap(one, pair[0][0], pair[1][0], steps=steps)
+
+
+def _from_to(text: str, draft: Draft, line: int) -> Iterator[Derived]:
+    """ "fell by 32% (from 0.080 to 0.060)": the one percentage beside a start and an end."""
+    match = _FROM_TO.search(text)
+    if match is None or _VERSUS.search(text):
+        return
+    ends = numbers_in(match.group(), draft.where(line))
+    outside = text[: match.start()] + " " * len(match.group()) + text[match.end() :]
+    shares = [one for one, _, _ in numbers_in(outside, draft.where(line)) if one.unit == "%"]
+    if len(ends) == 2 and len(shares) == 1 and "%" not in (ends[0][0].unit, ends[1][0].unit):
+        signed = shares[0].text[:1] in "+-"
+        first, last = ends[0][0], ends[1][0]
+        yield Derived("relative", shares[0], (last,), (first,), unsigned=not signed)
 
 
 Found = tuple[Number, int, int]
@@ -162,17 +182,20 @@ def _gap(one: Number, ours: Number, theirs: Number, *, steps: bool) -> Iterator[
     signed = one.text[:1] in "+-"
     if steps != (one.unit in ("步", "step", "steps")):
         return
-    kind = "relative" if one.unit == "%" and "%" not in (ours.unit, theirs.unit) else "difference"
-    if kind == "difference" and not steps:
+    shares = "%" in (ours.unit, theirs.unit)
+    kinds = ("difference", "relative") if shares or one.unit != "%" else ("relative",)
+    if not steps and one.unit != "%":
         alike = one.unit == ours.unit and (one.decimals or 0) >= (ours.decimals or 0)
-        if not (alike and (signed or one.unit == "%")):
+        if not (alike and signed):
             return
+        kinds = ("difference",)
 
-    def derive(pair: tuple[Number, Number]) -> list[Derived | None]:
-        made = Derived("relative", one, (pair[0],), (pair[1],), unsigned=not signed)
-        return [made if kind == "relative" else replace(made, kind="difference")]
+    def derive(way: tuple[str, Number, Number]) -> list[Derived | None]:
+        made = Derived("relative", one, (way[1],), (way[2],), unsigned=not signed)
+        return [made if way[0] == "relative" else replace(made, kind="difference")]
 
-    yield from best(((ours, theirs), (theirs, ours)), derive)
+    orders = ((ours, theirs), (theirs, ours))
+    yield from best([(kind, *order) for kind in kinds for order in orders], derive)
 
 
 def facts(draft: Draft, raw: str, line: int, arm: str | None = None) -> bool:

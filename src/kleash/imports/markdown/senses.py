@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from kleash.imports import Where, names
@@ -149,6 +149,13 @@ def _is_beside(header: str) -> bool:
     return beside or bool(labels.statistic(header)[0])
 
 
+def without_index(grid: Grid) -> Grid:
+    """A table without a first column that only counts its rows."""
+    if len(grid.header) < 3 or not labels.is_index(grid.header[0]):
+        return grid
+    return replace(grid, header=grid.header[1:], rows=tuple(row[1:] for row in grid.rows))
+
+
 def shape(grid: Grid, head: Sense, arms: Arms) -> Shape | None:
     """What every row and column of a table stands for; None if that cannot be told."""
     first = grid.header[0]
@@ -170,7 +177,7 @@ def shape(grid: Grid, head: Sense, arms: Arms) -> Shape | None:
         columns = (*columns[: at - 1], Sense("label"), *columns[at:])
         kind, header = _lying(grid.header[at]), grid.header[at]
         for row, cells in enumerate(grid.rows):
-            if rows[row].role == "value" and _fills(cells[at]):
+            if rows[row].role == "value" and (_fills(cells[at]) or (kind == "arm" and cells[at])):
                 rows[row] = rows[row].over(row_sense(cells[at], kind, header, arms))
     return Shape(head, columns, tuple(rows))
 
@@ -183,7 +190,8 @@ def _labels(grid: Grid, axis: Axis, head: Sense) -> list[int]:
     for at, header in enumerate(grid.header[1:], 1):
         known = names.key(header)
         treats = known is not None and known.name == "leash.coefficient" and axis != "arm"
-        if labels.axis_of(header) in (*PLACED, "seed") or (treats and head.arm is None):
+        named = labels.axis_of(header) == "arm" and axis != "arm"
+        if labels.axis_of(header) in (*PLACED, "seed") or ((treats or named) and head.arm is None):
             found.append(at)
     return found
 
@@ -256,11 +264,10 @@ def _columns(grid: Grid, axis: Axis, head: Sense, arms: Arms) -> tuple[Sense, ..
     cells = [[row[at] for row in grid.rows] for at in range(1, len(grid.header))]
     named = any(names.metric(header) for header in grid.header[1:])
     compared = any(labels.is_difference(header) for header in grid.header[1:])
-    # Unknown headers over steps are arms if a metric is named above, or differences are taken.
+    # Unknown headers over steps are arms, unless the table belongs to one or they look like code.
+    coded = any(re.search(r"[a-z][_/][a-z]", header) for header in grid.header[1:])
     arms_across = axis in ("metric", "setting") or (
-        axis in (*PLACED, "seed")
-        and not named
-        and (compared or (bool(head.metric) and head.arm is None))
+        axis in (*PLACED, "seed") and not named and (compared or (head.arm is None and not coded))
     )
     return tuple(
         column_sense(header, axis, arms, filled=any(map(_fills, column)), across=arms_across)

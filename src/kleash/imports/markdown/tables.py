@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kleash.imports import Derived, Number, Table, names
+from kleash.imports.markdown import labels
 from kleash.imports.markdown.differences import (
     Lookup,
     Reader,
@@ -19,9 +20,9 @@ from kleash.imports.markdown.differences import (
     statistics,
 )
 from kleash.imports.markdown.draft import SEED, Draft
-from kleash.imports.markdown.numbers import Place, Reading, reading
+from kleash.imports.markdown.numbers import Place, Reading, percent, reading
 from kleash.imports.markdown.prose import claim
-from kleash.imports.markdown.senses import Sense, head_of, shape
+from kleash.imports.markdown.senses import Sense, head_of, shape, without_index
 from kleash.imports.markdown.text import Grid, bare
 
 
@@ -30,9 +31,11 @@ def read_table(grid: Grid, draft: Draft, *, title: int) -> list[Lookup]:
     where = draft.where(grid.line)
     headings = tuple(heading.text for heading in grid.headings)
     draft.source.tables.append(Table(where, headings, grid.header, grid.rows, grid.lines))
-    form = shape(grid, head_of(grid, draft.arms, title=title), draft.arms)
-    if form is None or not grid.rows:
-        why = "its rows are not arms, steps, metrics or settings" if grid.rows else "it is empty"
+    grid = without_index(grid)
+    empty = not grid.rows or len(grid.header) < 2
+    form = None if empty else shape(grid, head_of(grid, draft.arms, title=title), draft.arms)
+    if form is None:
+        why = "it has no cells" if empty else "its rows are not arms, steps, metrics or settings"
         draft.source.notes.append(f"line {grid.line}: nothing of this table is used: {why}")
         return []
     reader = Reader(grid, draft, form)
@@ -41,7 +44,10 @@ def read_table(grid: Grid, draft: Draft, *, title: int) -> list[Lookup]:
         for column, (cell, across) in enumerate(zip(row[1:], form.columns, strict=True)):
             where = draft.where(line, f"{grid.header[column + 1]} / {row[0]}")
             whole = across.over(sense).over(form.head)
-            spots.append(Spot(at, column, whole, reading(cell, where), where))
+            read = reading(cell, where)
+            if any(map(labels.in_percent, (grid.header[column + 1], row[0]))):
+                read = percent(read)
+            spots.append(Spot(at, column, whole, read, where))
         reader.spots.append(spots)
     for spots in reader.spots:
         for spot in spots:
