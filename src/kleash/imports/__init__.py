@@ -235,9 +235,9 @@ READERS: dict[str, str] = {
     "inspect": "kleash.imports.inspect_log",
     "verifiers": "kleash.imports.verifiers",
     "dvclive": "kleash.imports.dvclive",
+    "markdown": "kleash.imports.markdown",
     "selector": "kleash.imports.selector_files",
     "verl": "kleash.imports.verl",
-    "markdown": "kleash.imports.markdown",
     "jsonl": "kleash.imports.json_rows",
     "csv": "kleash.imports.csv_rows",
 }
