@@ -37,6 +37,7 @@ UNITS = {
     "dvclive": FIXTURES / "dvclive",
     "selector": HANDMADE / "selector",
     "verl": HANDMADE / "verl",
+    "markdown": HANDMADE / "markdown",
     "tables": HANDMADE / "csv",
     "own": None,
 }
@@ -127,13 +128,14 @@ def sound(source):
     """What holds of every import, whatever was imported."""
     for run in source.runs:
         for series in run.series:
-            assert len(series.steps) == len(series.values) == len(series.lines) > 0
+            assert len(series.steps) == len(series.values) > 0
+            assert series.lines is None or len(series.lines) == len(series.values)
             assert series.steps.dtype == series.values.dtype == np.float64
-            assert series.place(len(series.values) - 1).line >= 1
+            series.place(len(series.values) - 1)
         for scores in run.scores:
-            assert len(scores.items) == len(scores.values) == len(scores.lines)
+            assert len(scores.items) == len(scores.values)
         for cell in run.cells:
-            assert (cell.number.value is None) == (cell.number.state == "missing")
+            assert cell.number.value is None or cell.number.state != "missing"
 
 
 def attempt(folder, path, content):

@@ -235,7 +235,7 @@ READERS: dict[str, str] = {
     "inspect": "kleash.imports.inspect_log",
     "verifiers": "kleash.imports.verifiers",
     "dvclive": "kleash.imports.dvclive",
-    "markdown": "kleash.imports.markdown",
+    "markdown": "kleash.imports.markdown",  # before logs: a report may quote some
     "selector": "kleash.imports.selector_files",
     "verl": "kleash.imports.verl",
     "jsonl": "kleash.imports.json_rows",
@@ -265,7 +265,9 @@ def read(path: Path) -> Source:
 
 
 def _odd(run: Imported) -> Iterator[str]:
-    """What of a run's numbers is there and yet no number."""
+    """What of a run's numbers is there and yet no number, or that there are none."""
+    if not (run.series or run.scores or run.cells):
+        yield f"{run.name}: no numbers in {run.where.file}"
     odd = sum(int((~np.isfinite(series.values)).sum()) for series in run.series)
     if odd:
         yield f"{run.name}: {odd:,} values are NaN or infinite, kept as they are"

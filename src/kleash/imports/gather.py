@@ -255,7 +255,7 @@ def head(path: Path, size: int = 4096) -> bytes:
 def first_object(path: Path) -> dict[str, Any] | None:
     """The object on the first line of a file, for `fits`: None where there is none."""
     try:
-        value = parsed(head(path, 2**20).lstrip().split(b"\n", 1)[0])
+        value = parsed(head(path, 2**22).lstrip().split(b"\n", 1)[0])
     except ValueError:
         return None
     return value if isinstance(value, dict) else None

@@ -78,7 +78,9 @@ def _by_inspect(path: Path) -> dict[str, Any]:
             "`inspect log convert --to json`"
         ) from None
     try:
-        values: dict[str, Any] = read_eval_log(str(path)).model_dump(mode="json")
+        # Without what was not given: the JSON that Inspect writes leaves it out too.
+        log = read_eval_log(str(path))
+        values: dict[str, Any] = log.model_dump(mode="json", exclude_none=True)
     except Exception as error:  # noqa: BLE001, whatever the library says of a file it refuses
         raise DataError(f"{path} cannot be read by inspect_ai: {str(error)[:200]}") from None
     return values

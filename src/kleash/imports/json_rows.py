@@ -7,6 +7,7 @@ values are lists of numbers holds series without steps, counted from 0.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from kleash.imports.gather import (
 )
 from kleash.imports.rows import Row, Value, layout, read_rows
 
+LOOKED_AT = 100  # rows, before it is said what the rows are
+
 
 def fits(path: Path) -> bool:
     """Lines that are objects with a number, or a list or object of such."""
@@ -38,6 +41,7 @@ def fits(path: Path) -> bool:
 def read(path: Path) -> Source:
     """The runs that the rows are about."""
     source = Source(str(path), "jsonl")
+    value = None
     if path.suffix != ".json":
         rows = _lines(path, source.notes)
     else:
@@ -46,18 +50,16 @@ def read(path: Path) -> Source:
             source.runs.append(_columns(path, value))
             return source
         rows = _list(path, value)
-    first = next(rows, None)
-    if first is None:
+    # The first line may be about the run: what the rows are shows in several of them.
+    first = list(islice(rows, LOOKED_AT))
+    if not first:
         raise DataError(f"{path} holds no rows")
-    read_rows(path, "jsonl", _chain(first, rows), layout(list(first[1])), source)
+    plan = layout(list(dict.fromkeys(name for _, row in first for name in row)))
+    plan.single = path.suffix == ".json" and isinstance(value, dict)
+    read_rows(path, "jsonl", chain(first, rows), plan, source)
     if not any(run.series or run.scores or run.cells for run in source.runs):
         raise DataError(f"{path} holds no numbers")
     return source
-
-
-def _chain(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
-    yield first
-    yield from rest
 
 
 def _lines(path: Path, notes: list[str]) -> Iterator[Row]:

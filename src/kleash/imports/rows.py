@@ -59,11 +59,17 @@ class Layout:
     value: str | None = None
     time: str | None = None
     scores: tuple[str, ...] = ()
+    single: bool = False  # the table is one row by nature
 
     @property
     def axis(self) -> Axis:
         """What the steps count."""
         return STEPS[self.step.strip().lower()] if self.step else "step"
+
+    def countable(self, row: Mapping[str, Value]) -> bool:
+        """Whether nothing in a row says what it is about."""
+        words = any(isinstance(value, str) for value in row.values())
+        return not (self.run or self.seed or words or self.single)
 
     def is_part(self, column: str) -> bool:
         """Whether a column says what a row is about, so that it is no metric."""
@@ -103,12 +109,16 @@ def read_rows(path: Path, form: str, rows: Iterator[Row], plan: Layout, source: 
     """Put the runs that the rows are about into the source."""
     runs = _Runs(path, form, plan)
     for line, row in rows:
+        # Numbers alone, without a word to tell rows apart, are a series that was not numbered.
+        if plan.kind == "cells" and not runs.runs and plan.countable(row):
+            plan.kind = "counted"
         runs.take(line, row)
     source.runs += runs.finish()
     shown = {
         "long": "one value per row",
         "items": "one item per row",
         "series": f"one {plan.step} per row",
+        "counted": "one step per row, counted from 0",
         "cells": "one measurement per row",
     }
     source.notes.append(f"{path} was read as a table with {shown[plan.kind]}")
@@ -134,6 +144,7 @@ class _Runs:
         self.points: dict[str, Points] = {}
         self.tables: dict[tuple[str, float | None], _Table] = {}
         self.empty = 0
+        self.count = 0
 
     def take(self, line: int, row: Mapping[str, Value]) -> None:
         """One row."""
@@ -151,7 +162,7 @@ class _Runs:
         seed = row.get(self.plan.seed) if self.plan.seed else None
         if self.plan.seed and seed is not None:
             parts.append(f"s{shown(seed)}")
-        if self.plan.kind == "cells" and not parts:
+        if self.plan.kind == "cells" and not parts and not self.plan.single:
             first = next((value for value in row.values() if isinstance(value, str)), None)
             parts = [first if first else f"{self.path.stem}:{line}"]
         name = "-".join(parts) or self.path.stem
@@ -166,7 +177,8 @@ class _Runs:
     def point(self, key: str, line: int, row: Mapping[str, Value]) -> None:
         """A row of a series, or one value of one."""
         plan = self.plan
-        place = row.get(plan.step) if plan.step else (0.0, None)
+        place = row.get(plan.step) if plan.step else (float(self.count), None)
+        self.count += plan.kind == "counted"
         if not isinstance(place, tuple):
             self.empty += 1
             return

@@ -91,7 +91,7 @@ def _header(line: str) -> list[str]:
     """The columns of a line that heads a table of epochs; nothing for any other line."""
     found = NAMES.findall(line)
     rest = NAMES.sub("", line)
-    heads = len(found) >= 3 and found[0] == "Epoch" and not re.search(r"\w", rest)
+    heads = len(found) >= 3 and found[0] == "Epoch" and not re.search(r"\w|^\s*\|", rest)
     return found if heads else []
 
 

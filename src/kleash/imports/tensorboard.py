@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 from pathlib import Path
 from typing import Any
 
 from kleash.errors import DataError
 from kleash.imports import Imported, Setting, Source, Where
-from kleash.imports.gather import Points, head, label, moment, parsed, settings
+from kleash.imports.gather import Points, label, moment, parsed, settings
 from kleash.imports.wire import (
     TornError,
     chosen,
-    crc32c,
     double,
     fields,
-    masked,
     signed,
     single,
     text,
@@ -34,12 +31,7 @@ FLOAT, DOUBLE, STRING = 1, 2, 7
 
 def fits(path: Path) -> bool:
     """An event file, or a folder that holds some itself."""
-    if path.is_file():
-        start = head(path, 12)
-        if "tfevents" not in path.name or len(start) < 12:
-            return "tfevents" in path.name
-        return masked(crc32c(start[:8])) == int(struct.unpack("<I", start[8:])[0])
-    return bool(_events(path))
+    return "tfevents" in path.name if path.is_file() else bool(_events(path))
 
 
 def read(path: Path) -> Source:

@@ -41,7 +41,7 @@ MAGIC = b"PAR1"
 def fits(path: Path) -> bool:
     """`trainer_state.json`, a folder with one or with checkpoints, or completions."""
     if path.is_file():
-        return path.name == STATE or path.suffix == ".parquet"
+        return path.name == STATE or bool(_completions(path))
     return bool(_states(path)) or any(path.glob("completions_*.parquet"))
 
 
@@ -70,8 +70,14 @@ def read(path: Path) -> Source:
 
 
 def _states(folder: Path) -> list[Path]:
-    found = [folder / STATE, *sorted(folder.glob(f"checkpoint-*/{STATE}"))]
-    return [path for path in found if path.is_file()]
+    """The folder's own state and that of its last checkpoint, as far as there are any."""
+    saved = sorted(folder.glob(f"checkpoint-*/{STATE}"), key=lambda path: _number(path.parent.name))
+    return [path for path in (folder / STATE, *saved[-1:]) if path.is_file()]
+
+
+def _number(name: str) -> int:
+    digits = name.rpartition("-")[2]
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else -1
 
 
 def _reached(state: Path) -> tuple[float, int]:
@@ -134,7 +140,7 @@ def _results(folder: Path) -> Iterator[Cell]:
 
 def _completions(path: Path) -> list[Path]:
     if path.is_file():
-        return [path] if path.suffix == ".parquet" else []
+        return [path] if path.match("completions_*.parquet") else []
     return sorted([*path.glob("completions_*.parquet"), *path.glob("completions/*.parquet")])
 
 
@@ -165,7 +171,7 @@ def _scores(path: Path, table: dict[str, list[Any]], notes: list[str]) -> list[S
     made = []
     for name, column in table.items():
         values = array("d", [np.nan if (s := score(v)) is None else s for v in column])
-        if name == "completion" or not len(values) or bool(np.isnan(values).all()):
+        if name in ("completion", "advantage") or not len(values) or bool(np.isnan(values).all()):
             continue
         made.append(
             Scores(
