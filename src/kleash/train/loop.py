@@ -225,10 +225,7 @@ class Trainer:
             share = guard.share_with_signal(groups.reward, groups.group)
             totals.add(groups.size, groups_with_signal=share, **record)
             self.run.log({"kind": "step", "epoch": epoch, "step": self.descent.step} | record)
-        record = totals.means() | {
-            "leash/form": self.recipe.leash.form,
-            "leash/coefficient": leashed.controller.coefficient,
-        }
+        record = totals.means() | {"leash/coefficient": leashed.controller.coefficient}
         if offline:
             record["positive_share"] = self.proposed("train").positive_share()
         self.note(guard.enough_signal(record["groups_with_signal"], totals.weight))
@@ -239,7 +236,7 @@ class Trainer:
             )
         reference = leashed.reference
         guard.reference_held(reference.declared, reference.fingerprint())
-        return record | seen.measured()
+        return {"leash/form": self.recipe.leash.form, **record, **seen.measured()}
 
     # --- what is kept
 
