@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def one_thread() -> None:
-    """Torch on one thread, as the command line has it."""
-    import torch
+    """Torch as the command line has it: on one thread, with the products it uses."""
+    from kleash.cli.console import need_torch
 
-    torch.set_num_threads(1)
+    need_torch()
 
 
 @pytest.fixture(scope="session")

@@ -195,7 +195,10 @@ def test_a_run_whose_schedule_spans_it_is_not_extended_without_new(kleash: Calle
         (["train", "default", "lr"], "'lr' is not key=value"),
         (["train", "nothing.toml"], "no such config file: nothing.toml"),
         (["train", "default", "phase=grpo"], "give from=RUN/checkpoints/NAME"),
-        (["train", "default", "phase=grpo", "from=nowhere/checkpoints/a"], "no such run: nowhere"),
+        (
+            ["train", "default", *KEYS, "phase=grpo", "from=nowhere/checkpoints/a"],
+            "no such run: nowhere",
+        ),
         (["train", "default", "data=mars"], "no data set 'mars'"),
         (["train", "default", *KEYS, 'freeze=["head"]'], "cannot freeze 'head'"),
         (["train", "default", *KEYS, "pool.size=300"], "make pool.size smaller"),

@@ -533,10 +533,10 @@ def test_validation_without_any_answer_is_no_number(ledger: Ledger) -> None:
 CHILD = """
 import sys
 from pathlib import Path
-import torch
 from tiny import train_tiny
+from kleash.cli.console import need_torch
 from kleash.ledger import Ledger
-torch.set_num_threads(1)
+need_torch()
 with Ledger(Path(sys.argv[1]) / "ledger.sqlite") as ledger:
     train_tiny(Path(sys.argv[1]) / "a", ledger)
 """
