@@ -675,6 +675,20 @@ def test_one_bad_file_in_a_folder_is_noted_and_the_rest_is_read(tmp_path):
     assert "left out" in source.notes[-1] and "torn.csv" in source.notes[-1]
 
 
+def test_a_folder_that_two_formats_know_says_what_was_not_read(tmp_path):
+    shutil.copytree(FIXTURES / "trl/kl0.15-s3", tmp_path / "out")
+    shutil.copytree(FIXTURES / "tensorboard/kl0.15-s3", tmp_path / "out", dirs_exist_ok=True)
+    source = read(tmp_path / "out")
+    assert source.format == "tensorboard"
+    assert "also holds files of trl: not read" in " ".join(source.notes)
+    (tmp_path / "out/runs").mkdir()
+    for events in (tmp_path / "out").glob("events*"):
+        events.rename(tmp_path / "out/runs" / events.name)
+    source = read(tmp_path / "out")
+    assert source.format == "trl"
+    assert "the same run, not read twice" in " ".join(source.notes)
+
+
 def test_nothing_there_is_said(tmp_path):
     with pytest.raises(DataError, match="no such file"):
         read(tmp_path / "absent")

@@ -285,11 +285,19 @@ def readers() -> Iterator[tuple[str, Any]]:
 def _known(path: Path) -> Source | None:
     if not path.is_file() and not path.is_dir():
         return None
-    for _, module in readers():
-        if module.fits(path):
-            found: Source = module.read(path)
-            return found
-    return None
+    # Of a folder all that it could be is asked for, to say what was not read.
+    fitting = ((name, module) for name, module in readers() if module.fits(path))
+    first = next(fitting, None)
+    if first is None:
+        return None
+    source: Source = first[1].read(path)
+    others = [name for name, _ in fitting] if path.is_dir() else []
+    if others:
+        source.notes.append(
+            f"{path} also holds files of {', '.join(others)}: not read, so that no run counts "
+            "twice; name those files to read them"
+        )
+    return source
 
 
 def _inside(folder: Path) -> Source | None:

@@ -62,9 +62,10 @@ def read(path: Path) -> Source:
     if path.is_dir():
         run.cells += _results(path)
     run.scores = _all_scores(_completions(path), source.notes)
-    beside = sorted(file for file in path.glob("runs/**/*tfevents*")) if path.is_dir() else []
-    if beside:
-        source.notes.append(f"{path} also holds event files, not read twice: {beside[0].parent}")
+    for pattern in ("runs/**/*tfevents*", "wandb/*/run-*.wandb") if path.is_dir() else ():
+        beside = sorted(path.glob(pattern))
+        if beside:
+            source.notes.append(f"{path} also holds {beside[0]}: the same run, not read twice")
     source.runs.append(label(run))
     return source
 
