@@ -9,6 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
+from kleash.findings import (
+    copies,
+    guesses,
+    histories,
+    identities,
+    kinship,
+    lattices,
+    learning,
+    leash,
+    peaks,
+    plans,
+    sayings,
+)
 from kleash.findings.codes import CODES
 from kleash.findings.record import Found
 from kleash.imports import Source
@@ -16,7 +29,19 @@ from kleash.imports import Source
 __all__ = ["CODES", "RULES", "Found", "find"]
 
 Rule = Callable[[Sequence[Source]], Iterable[Found]]
-RULES: tuple[Rule, ...] = ()
+RULES: tuple[Rule, ...] = (
+    *identities.RULES,
+    *guesses.RULES,
+    *copies.RULES,
+    *lattices.RULES,
+    *histories.RULES,
+    *kinship.RULES,
+    *leash.RULES,
+    *learning.RULES,
+    *peaks.RULES,
+    *plans.RULES,
+    *sayings.RULES,
+)
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 

@@ -62,6 +62,9 @@ CODES: dict[str, tuple[str, ...]] = {
     # what is said
     "stable-contradicted": ("arm", "other", "metric", "swing", "other_swing", "texts"),
     "faster-contradicted": ("arm", "other", "metric", "threshold", "at", "other_at", "texts"),
+    "best-false": ("text", "arm", "metric", "said", "best"),
     "order-false": ("text", "left", "sign", "right"),
+    "spread-false": ("text", "metric", "limit", "spread"),
+    "same-outputs-other-weights": ("text", "share", "trained"),
     "word-without-statistic": ("judgement", "count", "texts"),
 }

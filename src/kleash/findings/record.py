@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Literal
 
 from kleash.imports import Cell, Imported, Number, Source, Where, names
 
 Severity = Literal["note", "warning", "error"]
 SLACK = 1e-9
+SHORT, SAMPLED = 200, 50  # a longer series is looked at in that many points
 Range = tuple[float, float]
 
 
@@ -79,14 +81,17 @@ def number_of(run: Imported, key: str) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def points(run: Imported, most: int = 100_000) -> list[Point]:
-    """All numbers of a run that have a value, series first; of a long series its first points."""
+def points(run: Imported) -> list[Point]:
+    """All numbers of a run that have a value, series first; of a long series some of its points."""
     made = []
     for series in run.series:
-        for at in range(min(len(series.steps), most)):
+        stride = 1 if len(series.steps) <= SHORT else -(-len(series.steps) // SAMPLED)
+        for at in range(0, len(series.steps), stride):
             guessed = series.estimated is not None and bool(series.estimated[at])
             state: Literal["known", "estimated"] = "estimated" if guessed else "known"
             decimals = 6 if series.float32 and series.decimals is None else series.decimals
+            if not isfinite(series.values[at]):
+                continue
             number = Number(float(series.values[at]), state, series.place(at), decimals)
             step = float(series.steps[at])
             epoch = step if series.axis == "epoch" else None

@@ -1,0 +1,239 @@
+"""Numbers that are too much alike: identical results, copied rows, quantities that cannot differ.
+
+Equal to the last printed digit, several at a time: with three digits each, chance does not do it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+
+from kleash.findings.record import Found, Point, coefficient, digits, points
+from kleash.imports import Imported, Source, names
+
+ENOUGH = 3  # equal cells that chance does not explain
+DIGITS = 3
+MANY = 100  # arms with one value that are compared pair by pair
+NEAR = 1e-4  # how close to its constant a quantity is that has one by construction
+
+Places = dict[tuple[str, str], Point]
+
+
+def _is_outcome(point: Point) -> bool:
+    known = names.metric(point.written)
+    return known is not None and known.direction == 1 and known.unit in ("fraction", "reward", "")
+
+
+def _outcomes(run: Imported) -> Places:
+    """What was measured of a run's results, without bests that repeat other cells."""
+    return {
+        point.place: point
+        for point in reversed(points(run))
+        if point.known and _is_outcome(point) and not point.at.startswith("best")
+    }
+
+
+def _equal(ours: Point, theirs: Point) -> bool:
+    """Whether two numbers are printed alike, with enough digits for that to mean something."""
+    return ours.value == theirs.value and min(digits(ours.number), digits(theirs.number)) >= DIGITS
+
+
+def identical_results(sources: Sequence[Source]) -> Iterator[Found]:
+    """Two arms with the same results to the digit gave the same outputs."""
+    every = [
+        (index, run, _outcomes(run)) for index, source in enumerate(sources) for run in source.runs
+    ]
+    for group in _joined(len(every), _alike(every)):
+        members = [every[index] for index in group]
+        shared = set.intersection(*(set(places) for _, _, places in members))
+        first = members[0][2]
+        cells = sorted(shared) or sorted(first)
+        items = {first[cell].items for cell in cells} - {None}
+        facts = {
+            "arms": list(dict.fromkeys(run.arm for _, run, _ in members)),
+            "metric": first[cells[0]].written,
+            "cells": len(cells),
+            "items": max((n for n in items if n is not None), default=None),
+            "values": [first[cell].value for cell in cells][:8],
+        }
+        where = tuple(
+            places[cells[0]].number.where for _, _, places in members if cells[0] in places
+        )
+        yield Found("identical-results", "error", where, facts)
+
+
+def _alike(every: Sequence[tuple[int, Imported, Places]]) -> Iterator[tuple[int, int]]:
+    """Pairs of arms whose results are equal wherever both have them."""
+    index: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for at, (_, _, places) in enumerate(every):
+        for place, point in places.items():
+            index[(*place, point.value)].append(at)
+    candidates = {pair for group in index.values() for pair in combinations(group[:MANY], 2)}
+    for ours, theirs in sorted(candidates):
+        (source, run, places), (other_source, other, others) = every[ours], every[theirs]
+        if names.spelling(run.arm) == names.spelling(other.arm):
+            continue
+        # Across sources, one run may stand under two names: only another coefficient tells.
+        if source != other_source and (
+            coefficient(run) is None or coefficient(run) == coefficient(other)
+        ):
+            continue
+        shared = places.keys() & others.keys()
+        if len(shared) >= ENOUGH and all(_equal(places[cell], others[cell]) for cell in shared):
+            yield ours, theirs
+
+
+def _joined(n: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Groups of two and more that pairs join."""
+    group = {at: [at] for at in range(n)}
+    for ours, theirs in pairs:
+        if group[ours] is not group[theirs]:
+            group[ours] += group[theirs]
+            for at in group[theirs]:
+                group[at] = group[ours]
+    distinct = {id(each): sorted(each) for each in group.values()}
+    return [each for each in distinct.values() if len(each) > 1]
+
+
+def identical_over_training(sources: Sequence[Source]) -> Iterator[Found]:
+    """Results of one arm that do not change between checkpoints, to the digit."""
+    for run in (run for source in sources for run in source.runs):
+        cells: dict[tuple[str, str], dict[object, Point]] = defaultdict(dict)
+        for point in _outcomes(run).values():
+            if point.items is not None or point.shots is not None:
+                at = f"epoch {point.epoch:g}" if point.epoch is not None else f"step {point.step}"
+                cells[point.metric, at][point.shots, point.items] = point
+        for (metric, at), (other_metric, later) in combinations(sorted(cells), 2):
+            ours, theirs = cells[metric, at], cells[other_metric, later]
+            shared = ours.keys() & theirs.keys()
+            equal = [cell for cell in sorted(shared, key=str) if _equal(ours[cell], theirs[cell])]
+            if metric != other_metric or len(equal) < ENOUGH or 2 * len(equal) < len(shared):
+                continue
+            facts = {
+                "arm": run.arm,
+                "metric": ours[equal[0]].written,
+                "at": [at, later],
+                "cells": len(equal),
+                "of": len(shared),
+            }
+            where = (ours[equal[0]].number.where, theirs[equal[0]].number.where)
+            yield Found("identical-over-training", "warning", where, facts)
+
+
+# --- training metrics
+
+
+def _training(run: Imported) -> Places:
+    return {
+        point.place: point
+        for point in reversed(points(run))
+        if point.known and not _is_outcome(point) and point.at.startswith(("step", "epoch"))
+    }
+
+
+def copied_rows(sources: Sequence[Source]) -> Iterator[Found]:
+    """Several numbers of two rows are equal to the digit while others of them differ."""
+    for source in sources:
+        rows = [(run, _training(run)) for run in source.runs[:100]]
+        for (run, ours), (other, theirs) in combinations(rows, 2):
+            shared = sorted(ours.keys() & theirs.keys())
+            differing = {m for m, at in shared if ours[m, at].value != theirs[m, at].value}
+            by_place: dict[str, list[str]] = defaultdict(list)
+            for metric, at in shared:
+                # What never differs has another reason: see `same_in_all_arms`.
+                if metric in differing and _equal(ours[metric, at], theirs[metric, at]):
+                    by_place[at].append(metric)
+            for at, metrics in by_place.items():
+                rest = any(place == at and metric not in metrics for metric, place in shared)
+                if len(metrics) < 2 or not rest:
+                    continue
+                cells = [ours[metric, at] for metric in metrics]
+                facts = {
+                    "arms": [run.arm, other.arm],
+                    "at": at,
+                    "metrics": [cell.written for cell in cells],
+                    "values": [cell.value for cell in cells],
+                }
+                where = (cells[0].number.where, theirs[metrics[0], at].number.where)
+                yield Found("copied-row", "error", where, facts)
+
+
+def same_in_all_arms(sources: Sequence[Source]) -> Iterator[Found]:
+    """A training metric that is equal in all arms at all places comes from the data."""
+    for source in sources:
+        by_metric: dict[str, list[tuple[Imported, Places]]] = defaultdict(list)
+        for run in source.runs[:100]:
+            places = _training(run)
+            for metric in dict.fromkeys(metric for metric, _ in places):
+                mine = {place: point for place, point in places.items() if place[0] == metric}
+                by_metric[metric].append((run, mine))
+        for told in by_metric.values():
+            found = _never_differs(told)
+            if found is not None:
+                yield found
+
+
+def _never_differs(told: Sequence[tuple[Imported, Places]]) -> Found | None:
+    if len(told) < 2:
+        return None
+    shared = sorted(set.intersection(*(set(places) for _, places in told)))
+    first = told[0][1]
+    known = names.metric(first[shared[0]].written) if shared else None
+    if len(shared) < 2 or (known is not None and known.constant is not None):
+        return None
+    if known is not None and known.name in ("learning_rate", "kl_coefficient"):
+        return None  # settings that were logged
+    if not all(_equal(first[place], places[place]) for _, places in told for place in shared):
+        return None
+    facts = {
+        "arms": [run.arm for run, _ in told],
+        "metric": first[shared[0]].written,
+        "points": len(shared),
+    }
+    where = tuple(places[shared[0]].number.where for _, places in told)
+    return Found("same-in-all-arms", "note", where, facts)
+
+
+def constant_by_construction(sources: Sequence[Source]) -> Iterator[Found]:
+    """A quantity with one value whatever is trained; a warning where more is read into it."""
+    for source in sources:
+        by_metric: dict[str, list[tuple[str, Point]]] = defaultdict(list)
+        for run in source.runs:
+            for point in points(run):
+                if (
+                    known := names.metric(point.written)
+                ) is not None and known.constant is not None:
+                    by_metric[known.name].append((run.arm, point))
+        for name, found in by_metric.items():
+            known = names.metric(name)
+            constant = 0.0 if known is None or known.constant is None else known.constant
+            if any(abs(point.value - constant) > NEAR for _, point in found):
+                continue
+            said = any(
+                {"same", "similar"} & set(claim.judgements) and _mentions(claim.text, name)
+                for claim in source.claims
+            )
+            facts = {
+                "arms": list(dict.fromkeys(arm for arm, _ in found)),
+                "metric": found[0][1].written,
+                "constant": constant,
+                "value": found[0][1].value,
+            }
+            where = tuple(point.number.where for _, point in found[:8])
+            severity = "warning" if said else "note"
+            yield Found("constant-by-construction", severity, where, facts)  # type: ignore[arg-type]
+
+
+def _mentions(text: str, metric: str) -> bool:
+    known = names.metric(names.mention(text))
+    return known is not None and known.name == metric
+
+
+RULES = (
+    identical_results,
+    identical_over_training,
+    copied_rows,
+    same_in_all_arms,
+    constant_by_construction,
+)

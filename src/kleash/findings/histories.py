@@ -1,0 +1,231 @@
+"""Which run is meant: one name with two histories, settings that clash, steps told twice."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from kleash.findings.record import Found, apart, bounds, points, runs, settings
+from kleash.imports import Imported, Series, Setting, Source, Where, names
+
+MOST = 6  # differences that are named
+_CONFIG = re.compile(
+    r"配置|设置|起点|参数设定|config|setup|setting|hyper-?param|checkpoint|data(?:set)?\b|数据",
+    re.I,
+)
+_FILE = re.compile(r"[\w.-]+\.(?:jsonl?|pt|pth|ckpt|parquet|csv|tsv|safetensors|bin|npz|pkl)\b")
+
+
+def content(value: Any) -> Any:
+    """What a setting names, without folders, endings and remarks: "kl012/rce_epoch5.pt" is
+    "RCE epoch 5"."""
+    if not isinstance(value, str):
+        return value
+    text = re.sub(r"[(（].*", "", value).strip()
+    file = _FILE.search(text)
+    if file:
+        text = re.sub(r"\.[a-z]+$", "", file.group())
+    return names.spelling(text)
+
+
+def differ(key: str, ours: Any, theirs: Any) -> bool:
+    """Whether two values of one setting are different things, as far as their names tell."""
+    if key in ("start", "data") and bool(_FILE.search(str(ours))) != bool(
+        _FILE.search(str(theirs))
+    ):
+        # A file against a description: different only if a number in it says so.
+        mine, other = (re.findall(r"\d+", str(content(each))) for each in (ours, theirs))
+        return key == "start" and bool(mine) and bool(other) and mine != other
+    return not names.same(content(ours), content(theirs))
+
+
+def _matching(run: Imported) -> dict[str, Any]:
+    """The settings of a run that a fair comparison keeps equal."""
+    found = settings(run)
+    kinds = {known.name: known.kind for key in run.config if (known := names.key(key))}
+    return {key: value for key, value in found.items() if kinds.get(key) == "must match"}
+
+
+def _place(run: Imported, key: str) -> Where:
+    for written, setting in run.config.items():
+        known = names.key(written)
+        if known is not None and known.name == key:
+            return setting.where
+    return run.where
+
+
+def two_histories(sources: Sequence[Source]) -> Iterator[Found]:
+    """One name that stands for two runs: another start, other data, other numbers."""
+    by_name: dict[tuple[str, int | None], list[Imported]] = defaultdict(list)
+    for run in runs(sources):
+        by_name[names.spelling(run.arm), run.seed].append(run)
+    for group in by_name.values():
+        first, *others = group
+        for other in others:
+            config = list(_settings_apart(first, other))
+            numbers = list(_numbers_apart(first, other))
+            apart_by = (config + numbers)[:MOST]
+            if apart_by and first.where.file != other.where.file:
+                facts = {"arm": first.arm, "differs": [list(one[:3]) for one in apart_by]}
+                where = tuple(place for one in apart_by for place in one[3])
+                yield Found("two-histories", "error", where, facts)
+
+
+Difference = tuple[str, Any, Any, tuple[Where, Where]]
+
+
+def _settings_apart(run: Imported, other: Imported) -> Iterator[Difference]:
+    ours, theirs = _matching(run), _matching(other)
+    for key in sorted(ours.keys() & theirs.keys()):
+        if differ(key, ours[key], theirs[key]):
+            yield key, ours[key], theirs[key], (_place(run, key), _place(other, key))
+
+
+def _numbers_apart(run: Imported, other: Imported) -> Iterator[Difference]:
+    """Numbers at the same place that cannot both be so, within rounding."""
+    theirs = {point.place: point for point in points(other) if point.known}
+    for point in points(run):
+        twin = theirs.get(point.place)
+        if not point.known or twin is None or not point.at:
+            continue
+        if apart(bounds(point.number), bounds(twin.number)):
+            label = f"{point.written}, {point.at}"
+            yield label, point.value, twin.value, (point.number.where, twin.number.where)
+
+
+def config_denied(sources: Sequence[Source]) -> Iterator[Found]:
+    """ "All use the same configuration", and tables that say otherwise."""
+    for source in sources:
+        mine = {names.spelling(run.arm) for run in source.runs}
+        meant = [run for run in runs(sources) if names.spelling(run.arm) in mine]
+        said = [
+            claim
+            for claim in source.claims
+            if "same" in claim.judgements and not claim.arms and _CONFIG.search(claim.text)
+        ]
+        for claim in said[:1]:
+            for key, told in _told(meant).items():
+                first = told[0][1]
+                if any(differ(key, first, value) for _, value, _ in told[1:]):
+                    values = list(dict.fromkeys(f"{arm}: {value}" for arm, value, _ in told))
+                    facts = {"text": claim.text, "key": key, "values": values[:12]}
+                    where = (claim.where, *(place for _, _, place in told))
+                    yield Found("config-denied", "error", where, facts)
+
+
+def _told(meant: Sequence[Imported]) -> dict[str, list[tuple[str, Any, Where]]]:
+    """What is told of each setting that must match: whose, what, where."""
+    told: dict[str, list[tuple[str, Any, Where]]] = defaultdict(list)
+    for run in meant:
+        for key, value in _matching(run).items():
+            told[key].append((run.arm, value, _place(run, key)))
+    return told
+
+
+def config_clashes(sources: Sequence[Source]) -> Iterator[Found]:
+    """A setting that one source gives twice, differently."""
+    for run in runs(sources):
+        for key, setting in run.config.items():
+            others = [other for other in setting.others if differ(key, setting.value, other.value)]
+            if others:
+                values = [setting.value, *(other.value for other in others)]
+                where = (setting.where, *(other.where for other in others))
+                facts = {"arm": run.arm, "key": key, "values": values}
+                yield Found("config-clash", "error", where, facts)
+        # Frameworks have several keys for what is one word in a table; people do not.
+        if run.format == "markdown":
+            yield from _spelt_apart(run)
+
+
+def _spelt_apart(run: Imported) -> Iterator[Found]:
+    """Two spellings of one setting with two values: kl_beta 0.12 and Beta 0.15."""
+    by_key: dict[str, list[tuple[str, Setting]]] = defaultdict(list)
+    for written, setting in run.config.items():
+        known = names.key(written)
+        if known is not None and known.kind != "harmless" and known.name != "leash.used":
+            by_key[known.name].append((written, setting))
+    for key, told in by_key.items():
+        values = [settings_of(written, setting, key) for written, setting in told]
+        if any(differ(key, values[0], value) for value in values[1:]):
+            facts = {"arm": run.arm, "key": key, "values": values}
+            where = tuple(setting.where for _, setting in told)
+            yield Found("config-clash", "error", where, facts)
+
+
+def settings_of(written: str, setting: Setting, key: str) -> Any:
+    """One setting as `names` understands it."""
+    return names.resolve({written: setting.value}).values.get(key, setting.value)
+
+
+def stale_weights(sources: Sequence[Source]) -> Iterator[Found]:
+    """The same weights, evaluated as if they were of different steps."""
+    for run in runs(sources):
+        steps: dict[str, dict[float, Where]] = defaultdict(dict)
+        for scores in run.scores:
+            if scores.checkpoint and scores.step is not None:
+                steps[scores.checkpoint].setdefault(scores.step, scores.where)
+        for checkpoint, found in steps.items():
+            if len(found) > 1:
+                facts = {"arm": run.arm, "checkpoint": checkpoint, "steps": sorted(found)}
+                yield Found("stale-weights", "error", tuple(found.values()), facts)
+
+
+# --- steps that are told twice
+
+
+def step_restarts(sources: Sequence[Source]) -> Iterator[Found]:
+    """Steps that fall back: a run was resumed, or two runs share a file."""
+    for run in runs(sources):
+        for series in run.series:
+            back = np.flatnonzero(np.diff(series.steps) < 0)
+            if len(back):
+                at = int(back[0])
+                facts = {
+                    "arm": run.arm,
+                    "metric": series.metric,
+                    "at": float(series.steps[at]),
+                    "back": float(series.steps[at + 1]),
+                }
+                yield Found("step-restart", "warning", (series.place(at + 1),), facts)
+                break  # one metric stands for all
+
+
+def duplicate_steps(sources: Sequence[Source]) -> Iterator[Found]:
+    """One step with several values."""
+    for run in runs(sources):
+        for series in run.series:
+            found = _twice(run, series)
+            if found is not None:
+                yield found
+                break
+
+
+def _twice(run: Imported, series: Series) -> Found | None:
+    order = np.argsort(series.steps, kind="stable")
+    steps, values = series.steps[order], series.values[order]
+    same = (np.diff(steps) == 0) & (np.diff(values) != 0) & np.isfinite(np.diff(values))
+    if not same.any():
+        return None
+    at = int(np.flatnonzero(same)[0])
+    facts = {
+        "arm": run.arm,
+        "metric": series.metric,
+        "at": f"{series.axis} {steps[at]:g}",
+        "values": [float(values[at]), float(values[at + 1])],
+    }
+    where = tuple(series.place(int(order[each])) for each in (at, at + 1))
+    return Found("duplicate-step", "error", where, facts)
+
+
+RULES = (
+    two_histories,
+    config_denied,
+    config_clashes,
+    stale_weights,
+    step_restarts,
+    duplicate_steps,
+)

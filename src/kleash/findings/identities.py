@@ -1,0 +1,237 @@
+"""Sums that must come out: the loss and its parts, and numbers that a document worked out itself.
+
+Everything is checked as printed: a number stands for all that round to it, and a finding means
+that no such numbers fit together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from kleash.findings.record import (
+    Found,
+    Point,
+    Range,
+    apart,
+    bounds,
+    coefficient,
+    number_of,
+    points,
+    runs,
+    settings,
+    shown,
+)
+from kleash.imports import Derived, Imported, Number, Source
+from kleash.imports.markdown.derived import allowed, follows
+
+CLOSE = 1e-3  # relative: what sums of numbers that were not rounded may be off by
+MOST = 3  # places named for one run; where more fail, the first stand for them
+_PARTS = ("loss", "policy_loss", "kl", "kl_loss", "kl_coefficient", "entropy")
+
+Parts = dict[str, Point]
+
+
+def _rows(run: Imported) -> Iterator[tuple[str, Parts]]:
+    """The parts of the loss that stand at the same place of a run."""
+    rows: dict[str, Parts] = defaultdict(dict)
+    for point in points(run):
+        if point.metric in _PARTS and point.known:
+            rows[point.at].setdefault(point.metric, point)
+    yield from rows.items()
+
+
+def _range(point: Point) -> Range:
+    if point.number.decimals is not None:
+        return bounds(point.number)
+    return _wide(point.value - CLOSE * abs(point.value), point.value + CLOSE * abs(point.value))
+
+
+def _wide(low: float, high: float) -> Range:
+    return min(low, high), max(low, high)
+
+
+def _scaled(range_: Range, by: float) -> Range:
+    return _wide(range_[0] * by, range_[1] * by)
+
+
+def _sum(*ranges: Range) -> Range:
+    return sum(low for low, _ in ranges), sum(high for _, high in ranges)
+
+
+def _coefficient(run: Imported, parts: Parts) -> float | None:
+    """The coefficient at one place: as logged there, else as configured if it is constant."""
+    if "kl_coefficient" in parts:
+        return parts["kl_coefficient"].value
+    controller = str(settings(run).get("leash.controller", "fixed")).casefold()
+    return coefficient(run) if "fix" in controller or "const" in controller else None
+
+
+def loss_identity(sources: Sequence[Source]) -> Iterator[Found]:
+    """The loss is the policy loss + coefficient × KL, less an entropy bonus where there is one."""
+    for run in runs(sources):
+        bonus = number_of(run, "entropy_bonus") or 0.0
+        failed = []
+        for at, parts in _rows(run):
+            by = _coefficient(run, parts)
+            if by is None or not {"loss", "policy_loss"} <= parts.keys():
+                continue
+            if bonus and "entropy" not in parts:
+                continue
+            less = _scaled(_range(parts["entropy"]), -bonus) if bonus else (0.0, 0.0)
+            wholes = _wholes(parts, by, less)
+            if wholes and all(apart(_range(parts["loss"]), whole) for whole in wholes):
+                failed.append(_loss_finding(run, at, parts, by, less))
+        yield from failed[:MOST]
+
+
+def _wholes(parts: Parts, by: float, less: Range) -> list[Range]:
+    """What the loss may be: some log the KL loss before its coefficient, some after."""
+    policy = _range(parts["policy_loss"])
+    terms = [_scaled(_range(parts["kl"]), by)] if "kl" in parts else []
+    if "kl_loss" in parts:
+        terms += [_range(parts["kl_loss"]), _scaled(_range(parts["kl_loss"]), by)]
+    return [_sum(policy, term, less) for term in terms]
+
+
+def _loss_finding(run: Imported, at: str, parts: Parts, by: float, less: Range) -> Found:
+    kl = parts.get("kl") or parts["kl_loss"]
+    expected = parts["policy_loss"].value + by * kl.value + sum(less) / 2
+    facts = {
+        "arm": run.arm,
+        "at": at,
+        "loss": parts["loss"].value,
+        "policy_loss": parts["policy_loss"].value,
+        "kl": kl.value,
+        "coefficient": by,
+        "expected": shown(expected),
+    }
+    where = tuple(dict.fromkeys(part.number.where for part in parts.values()))
+    return Found("loss-identity", "error", where, facts)
+
+
+def kl_loss_identity(sources: Sequence[Source]) -> Iterator[Found]:
+    """The KL loss is coefficient × KL, or in some frameworks KL itself."""
+    for run in runs(sources):
+        failed = []
+        for at, parts in _rows(run):
+            by = _coefficient(run, parts)
+            if by is None or not {"kl", "kl_loss"} <= parts.keys():
+                continue
+            kl, term = _range(parts["kl"]), _range(parts["kl_loss"])
+            if apart(term, _scaled(kl, by)) and apart(term, kl):
+                facts = {
+                    "arm": run.arm,
+                    "at": at,
+                    "kl_loss": parts["kl_loss"].value,
+                    "kl": parts["kl"].value,
+                    "coefficient": by,
+                    "expected": shown(by * parts["kl"].value),
+                }
+                where = (parts["kl_loss"].number.where, parts["kl"].number.where)
+                failed.append(Found("kl-loss-identity", "error", where, facts))
+        yield from failed[:MOST]
+
+
+# --- numbers that a document derived from its own
+
+
+def derived_numbers(sources: Sequence[Source]) -> Iterator[Found]:
+    """A derived number follows from those it is made of, and none of them is missing."""
+    for source in sources:
+        for derived in source.derived:
+            if derived.number.value is None:
+                continue
+            facts = _facts(derived)
+            where = (derived.number.where,)
+            operands = (*derived.of, *derived.minus)
+            if any(operand.state == "missing" for operand in operands):
+                facts = {key: facts[key] for key in ("text", "kind", "metric", "arms")}
+                yield Found("derived-from-missing", "error", where, facts)
+            elif follows(derived) is False and not _roughly(derived):
+                if derived.kind == "same":
+                    del facts["kind"]
+                    both = (*where, derived.of[0].where)
+                    yield Found("printed-twice", "error", both, facts)
+                else:
+                    yield Found("derived-number", "error", where, facts)
+
+
+def _facts(derived: Derived) -> dict[str, object]:
+    range_ = allowed(derived)
+    low, high = (None, None) if range_ is None else map(shown, range_)
+    return {
+        "text": derived.number.text or f"{derived.number.value:g}",
+        "kind": derived.kind,
+        "low": low,
+        "high": high,
+        "metric": derived.metric,
+        "arms": list(derived.arms),
+    }
+
+
+def _roughly(derived: Derived) -> bool:
+    """Whether a number that was called rough is off by no more than one in its last digit."""
+    printed, range_ = derived.number, allowed(derived)
+    if not printed.about or range_ is None or printed.value is None:
+        return False
+    unit = 10.0 ** -(printed.decimals or 0)
+    signs = (1, -1) if derived.unsigned else (1,)
+    return any(
+        not apart((sign * printed.value - unit, sign * printed.value + unit), range_)
+        for sign in signs
+    )
+
+
+def derived_from_rounded(sources: Sequence[Source]) -> Iterator[Found]:
+    """A difference of rounded means is not the rounded difference of the means."""
+    for source in sources:
+        means = [one for one in source.derived if one.kind == "mean" and one.number.value]
+        found: list[Found] = []
+        for derived in source.derived:
+            if derived.kind not in ("difference", "relative") or follows(derived) is not True:
+                continue
+            ours, theirs = (_leaves(side, means) for side in (derived.of, derived.minus))
+            if (ours, theirs) == (derived.of, derived.minus):
+                continue
+            whole = Derived(derived.kind, derived.number, ours, theirs, unsigned=derived.unsigned)
+            exact = allowed(Derived(derived.kind, derived.number, _plain(ours), _plain(theirs)))
+            if exact is None or derived.number.value is None:
+                continue
+            half = 0.5 * 10.0 ** -(derived.number.decimals or 0)
+            off = (
+                min(abs(sign * derived.number.value - exact[0]) for sign in (1, -1)) > half * 1.001
+            )
+            if off:
+                facts = _facts(whole) | {"metric": derived.metric, "arms": list(derived.arms)}
+                facts |= {"low": shown(exact[0]), "high": shown(exact[1])}
+                found.append(Found("derived-from-rounded", "note", (derived.number.where,), facts))
+        yield from _together(found)
+
+
+def _together(found: Sequence[Found]) -> Iterator[Found]:
+    """Findings with the same text and values as one, with all their arms and places."""
+    groups: dict[tuple[object, ...], list[Found]] = defaultdict(list)
+    for one in found:
+        groups[one.facts["text"], one.facts["low"], one.facts["metric"]].append(one)
+    for group in groups.values():
+        arms = list(dict.fromkeys(arm for one in group for arm in one.facts["arms"]))
+        where = tuple(place for one in group for place in one.where)
+        yield Found(group[0].code, group[0].severity, where, group[0].facts | {"arms": arms})
+
+
+def _leaves(numbers: Sequence[Number], means: Sequence[Derived]) -> tuple[Number, ...]:
+    """What stands behind a single mean; other numbers as they are."""
+    if len(numbers) != 1:
+        return tuple(numbers)
+    behind = [mean.of for mean in means if mean.number == numbers[0]]
+    return (
+        behind[0] if behind and all(one.value is not None for one in behind[0]) else (numbers[0],)
+    )
+
+
+def _plain(numbers: Sequence[Number]) -> tuple[Number, ...]:
+    return tuple(Number(one.value, one.state, one.where) for one in numbers)
+
+
+RULES = (loss_identity, kl_loss_identity, derived_numbers, derived_from_rounded)

@@ -1,0 +1,161 @@
+"""What a mean over n items can be, and samples that lie inside other samples.
+
+The step of the scores is learnt from the means themselves, so that a few wrong ones stand out;
+`stats` has the version that needs all of them to fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kleash.findings.record import Found, Point, canonical, points, runs, shown
+from kleash.imports import Imported, Scores, Source
+from kleash.stats import block_means, may_be_nested, order_effect
+from kleash.stats.lattice import fits
+
+FEWEST = 8  # means that say something, to learn a lattice from
+SHARE = 0.8  # of them that must lie on it
+CHANCE = 1e-4
+FINEST = 20
+RANDOM = 0.05
+
+
+def off_lattice(sources: Sequence[Source]) -> Iterator[Found]:
+    """A mean over n items lies on the lattice that the other means show."""
+    by_metric: dict[str, list[tuple[Imported, Point]]] = defaultdict(list)
+    for run in runs(sources):
+        for point in points(run):
+            if point.known and point.items and point.number.decimals is not None:
+                by_metric[point.metric].append((run, point))
+    for found in by_metric.values():
+        parts = _parts([point for _, point in found])
+        if parts is None:
+            continue
+        on = _on([point for _, point in found], parts)
+        for (run, point), fine in zip(found, on, strict=True):
+            if not fine:
+                facts = {
+                    "arm": run.arm,
+                    "metric": point.written,
+                    "at": point.at,
+                    "text": point.number.text or f"{point.value:g}",
+                    "items": point.items,
+                    "step": 1 / parts,
+                }
+                yield Found("off-lattice", "error", (point.number.where,), facts)
+
+
+def _halves(found: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:
+    sizes = np.array([point.items or 1 for point in found], dtype=np.float64)
+    halves = np.array([0.5 * 10.0 ** -(point.number.decimals or 0) for point in found])
+    return sizes, halves
+
+
+def _on(found: Sequence[Point], parts: int) -> np.ndarray:
+    sizes, halves = _halves(found)
+    sums = np.array([point.value for point in found]) * sizes
+    return fits(sums, halves * sizes, 1 / parts)
+
+
+def _parts(found: Sequence[Point]) -> int | None:
+    """Into how many parts the scores divide 1, if most means agree and chance would not do it."""
+    sizes, halves = _halves(found)
+    for parts in range(1, FINEST + 1):
+        widths = 2 * halves * sizes * parts
+        telling = widths < 0.5
+        count = int(telling.sum())
+        if count < FEWEST:
+            return None
+        on = _on(found, parts)
+        misses = count - int((on & telling).sum())
+        if misses > (1 - SHARE) * count:
+            continue
+        luck = math.log(math.comb(count, misses)) + float(np.log(widths[on & telling]).sum())
+        return parts if luck < math.log(CHANCE) else None
+    return None
+
+
+def scores_off_lattice(sources: Sequence[Source]) -> Iterator[Found]:
+    """Single scores that are no multiples of what nearly all others are multiples of."""
+    for run in runs(sources):
+        for scores in run.scores:
+            found = _stray(run, scores)
+            if found is not None:
+                yield found
+
+
+def _stray(run: Imported, scores: Scores) -> Found | None:
+    values = np.asarray(scores.values, dtype=np.float64)
+    values = values[np.isfinite(values)]
+    if len(values) < FEWEST:
+        return None
+    support, counts = np.unique(values.round(9), return_counts=True)
+    for parts in range(1, FINEST + 1):
+        off = np.abs(support * parts - (support * parts).round()) > 1e-6
+        share = counts[off].sum() / counts.sum()
+        if share == 0:
+            return None
+        if share <= 0.05 and len(support[~off]) > 1:
+            first = int(np.flatnonzero(np.isin(values.round(9), support[off]))[0])
+            facts = {
+                "arm": run.arm,
+                "metric": scores.metric,
+                "count": int(counts[off].sum()),
+                "of": len(values),
+                "step": 1 / parts,
+                "value": float(values[first]),
+            }
+            return Found("scores-off-lattice", "error", (scores.where,), facts)
+    return None
+
+
+# --- samples inside samples
+
+
+def nested_samples(sources: Sequence[Source]) -> Iterator[Found]:
+    """The first 100, 200, 400 items of one set are one measurement, and no random samples."""
+    for run in runs(sources):
+        tables: dict[tuple[str, str], dict[int | None, dict[int, Point]]] = defaultdict(dict)
+        for point in points(run):
+            if point.known and point.items and 0 <= point.value <= 1:
+                at = "" if point.epoch is None else f"epoch {point.epoch:g}"
+                at = at or ("" if point.step is None else f"step {point.step:g}")
+                by_size = tables[point.metric, at].setdefault(point.shots, {})
+                by_size.setdefault(point.items, point)
+        for (metric, at), shots in tables.items():
+            sizes = sorted(set.intersection(*(set(by_size) for by_size in shots.values())))
+            if len(sizes) > 1:
+                yield _nested(run, metric, at, sizes, list(shots.values()))
+
+
+def _nested(
+    run: Imported, metric: str, at: str, sizes: list[int], shots: list[dict[int, Point]]
+) -> Found:
+    rows = [[by_size[n].value for n in sizes] for by_size in shots]
+    half = max(0.5 * 10.0 ** -(b[n].number.decimals or 9) for b in shots for n in sizes)
+    means = np.mean(rows, axis=0)
+    facts = {
+        "arm": run.arm,
+        "metric": next(iter(shots[0].values())).written or canonical(metric),
+        "at": at,
+        "sizes": sizes,
+        "means": [shown(mean) for mean in means],
+    }
+    where = tuple(shots[0][n].number.where for n in sizes)
+    if not all(may_be_nested(sizes, row, half=half) for row in rows):
+        return Found("samples-differ", "note", where, facts)
+    facts["blocks"] = [shown(block.mean) for block in block_means(sizes, means)]
+    if not 0 < means[-1] < 1:
+        return Found("nested-samples", "note", where, facts)
+    # The mean over shots varies less than single scores: the test errs towards no effect.
+    effect = order_effect(sizes, means)
+    if effect.p < RANDOM:
+        return Found("order-effect", "warning", where, facts | {"p": shown(effect.p)})
+    return Found("nested-samples", "note", where, facts)
+
+
+RULES = (off_lattice, scores_off_lattice, nested_samples)

@@ -1,0 +1,132 @@
+"""The leash: KL that is not 0 at the start or falls, and what KL and the loss cannot show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from kleash.findings.record import (
+    Found,
+    Point,
+    bounds,
+    canonical,
+    coefficient,
+    points,
+    runs,
+    settings,
+    shown,
+)
+from kleash.imports import Claim, Imported, Source, names
+
+ZERO = 1e-3  # nats: what rounding and the first update may make of 0
+LARGE = 0.02  # nats: beyond what first updates do
+FALL = 0.05  # of the first value
+QUOTED = 3
+_POLICY = re.compile(r"策略|policy|policies", re.I)
+_ALIKE = {"same", "similar"}
+
+
+def _kl(run: Imported) -> list[Point]:
+    """KL of a run in the order of training; the KL loss where KL itself is not given."""
+    every = points(run)
+    for metric in ("kl", "kl_loss"):
+        found = [p for p in every if p.metric == metric and p.known and p.items is None]
+        curve = [p for p in found if p.at.startswith(("epoch", "step"))]
+        if curve:
+            return sorted(curve, key=lambda p: p.epoch if p.epoch is not None else p.step or 0.0)
+        ends = [p for at in ("first", "last") for p in found if p.at == at]
+        if ends:
+            return ends
+    return []
+
+
+def _starts(point: Point) -> bool:
+    """Whether a point stands at the very start of training."""
+    if point.at == "first":
+        return True
+    at = point.epoch if point.epoch is not None else point.step
+    return at is not None and at <= 1
+
+
+def kl_at_start(sources: Sequence[Source]) -> Iterator[Found]:
+    """KL to the policy that training starts from is 0 before any update."""
+    for run in runs(sources):
+        found = _kl(run)
+        if not found or not _starts(found[0]) or coefficient(run) == 0:
+            continue
+        first = found[0]
+        if bounds(first.number)[0] > ZERO:
+            severity = "warning" if first.value >= LARGE else "note"
+            facts = {"arm": run.arm, "value": first.value, "at": first.at}
+            yield Found("kl-at-start", severity, (first.number.where,), facts)  # type: ignore[arg-type]
+
+
+def kl_falls(sources: Sequence[Source]) -> Iterator[Found]:
+    """KL to a fixed start rises from 0; one that falls from the start measures something else."""
+    for run in runs(sources):
+        found = _kl(run)
+        if len(found) < 2 or not _starts(found[0]):
+            continue
+        first, last = found[0], found[-1]
+        fall = (last.value - first.value) / first.value if first.value > 0 else 0.0
+        if fall < -FALL and bounds(last.number)[1] < bounds(first.number)[0]:
+            facts = {
+                "arm": run.arm,
+                "first": first.value,
+                "last": last.value,
+                "change": shown(fall),
+            }
+            where = (first.number.where, last.number.where)
+            yield Found("kl-falls", "warning", where, facts)
+
+
+def kl_likeness(sources: Sequence[Source]) -> Iterator[Found]:
+    """That two policies are as far from a reference does not make them alike."""
+    for source in sources:
+        if not any(_kl(run) for run in source.runs):
+            continue
+        said = [claim for claim in source.claims if _likens(claim)]
+        if said:
+            facts = {"texts": [claim.text for claim in said[:QUOTED]]}
+            where = tuple(claim.where for claim in said)
+            yield Found("kl-likeness", "warning", where, facts)
+
+
+def _likens(claim: Claim) -> bool:
+    made = set(claim.judgements)
+    if not made & (_ALIKE | {"small"}) or "expected" in made:
+        return False
+    by_kl = canonical(names.mention(claim.text)) == "kl"
+    return by_kl or bool(_POLICY.search(claim.text) and made & _ALIKE)
+
+
+def loss_across_coefficients(sources: Sequence[Source]) -> Iterator[Found]:
+    """A loss that contains coefficient × KL is another quantity for every coefficient."""
+    for source in sources:
+        for metric in ("loss", "kl_loss"):
+            arms = {
+                run.arm: coefficient(run)
+                for run in source.runs[:100]
+                if any(point.metric == metric for point in points(run))
+                and settings(run).get("leash.coefficient") is not None
+            }
+            compared = [
+                claim.where
+                for claim in source.claims
+                if canonical(names.mention(claim.text)) == metric and claim.judgements
+            ]
+            compared += [
+                derived.number.where
+                for derived in source.derived
+                if canonical(derived.metric) == metric and len(set(derived.arms)) > 1
+            ]
+            if len(set(arms.values())) > 1 and compared:
+                facts = {
+                    "arms": list(arms),
+                    "metric": metric,
+                    "coefficients": list(arms.values()),
+                }
+                yield Found("loss-across-coefficients", "note", tuple(compared), facts)
+
+
+RULES = (kl_at_start, kl_falls, kl_likeness, loss_across_coefficients)

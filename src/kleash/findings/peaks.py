@@ -1,0 +1,163 @@
+"""The best of many noisy points, and numbers that are compared at different steps."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from kleash.findings.record import Found, Severity, canonical, number_of, runs, shown
+from kleash.imports import Cell, Imported, Series, Source, names
+from kleash.stats import expected_maximum, second_difference_sd, tie_distance
+
+FEWEST = 3
+EXTREMES = ("best", "max", "min")
+
+
+def judged(metric: str) -> int:
+    """Whether higher (1) or lower (-1) is better, or neither or unknown (0)."""
+    known = names.metric(metric)
+    return 0 if known is None else known.direction
+
+
+def curve_of(run: Imported, metric: str) -> Series | None:
+    """The curve of a metric over steps or epochs, if it has any."""
+    fit = [one for one in run.series if canonical(one.metric) == canonical(metric)]
+    return max(fit, key=lambda series: len(series.steps), default=None)
+
+
+def measured(series: Series) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and values of a curve that were measured, not guessed."""
+    fine = np.isfinite(series.values)
+    if series.estimated is not None:
+        fine &= ~series.estimated
+    return series.steps[fine], series.values[fine]
+
+
+def noise(series: Series | None) -> float | None:
+    """The noise of single points of a curve, about any locally straight trend."""
+    if series is None or len(measured(series)[1]) < FEWEST:
+        return None
+    return second_difference_sd(measured(series)[1])
+
+
+def _at(cell: Cell) -> str:
+    if cell.epoch is not None:
+        return f"epoch {cell.epoch:g}"
+    return "" if cell.step is None else f"step {cell.step:g}"
+
+
+def _count(run: Imported, cell: Cell, series: Series | None) -> int:
+    if series is not None and len(series.steps) >= FEWEST:
+        return len(series.steps)
+    return int(number_of(run, "epochs") or 0) if cell.epoch is not None else 0
+
+
+def best_of_several(sources: Sequence[Source]) -> Iterator[Found]:
+    """The best of K noisy points is better than the policy was."""
+    for run in runs(sources):
+        seen = set()
+        for cell in run.cells:
+            value = cell.number.value
+            if cell.statistic not in EXTREMES or not judged(cell.metric) or value is None:
+                continue
+            series = curve_of(run, cell.metric)
+            count = _count(run, cell, series)
+            if count < FEWEST or (canonical(cell.metric), cell.statistic) in seen:
+                continue
+            seen.add((canonical(cell.metric), cell.statistic))
+            sd = noise(series)
+            facts = {
+                "arm": run.arm,
+                "metric": cell.metric,
+                "best": value,
+                "at": _at(cell),
+                "points": count,
+                "optimism": None if sd is None else shown(expected_maximum(count) * sd),
+                "ties": [] if sd is None or series is None else _ties(series, cell, sd),
+            }
+            yield Found("best-of-several", "warning", (cell.number.where,), facts)
+
+
+def _ties(series: Series, cell: Cell, sd: float) -> list[float]:
+    steps, values = measured(series)
+    value = cell.number.value or 0.0
+    behind = (value - values) * (1 if judged(cell.metric) > 0 else -1)
+    return [float(step) for step in steps[behind < tie_distance(len(values)) * sd]]
+
+
+def best_against_best(sources: Sequence[Source]) -> Iterator[Found]:
+    """Two bests at different steps, subtracted from each other."""
+    for source in sources:
+        bests = [
+            (run, cell)
+            for run in source.runs[:100]
+            for cell in run.cells
+            if cell.statistic in EXTREMES and cell.number.value is not None and _at(cell)
+        ]
+        seen = set()
+        for (run, ours), (other, theirs) in combinations(bests, 2):
+            same = canonical(ours.metric) == canonical(theirs.metric)
+            if run.arm == other.arm or not same or _at(ours) == _at(theirs):
+                continue
+            gap = (ours.number.value or 0.0) - (theirs.number.value or 0.0)
+            pair = (run.arm, other.arm, canonical(ours.metric), ours.statistic)
+            if pair in seen or not _subtracted(source, ours, theirs):
+                continue
+            seen.add(pair)
+            luck = [_luck(one, cell) for one, cell in ((run, ours), (other, theirs))]
+            known = [each for each in luck if each is not None]
+            spread = math.hypot(*known) if len(known) == 2 else (known[0] if known else None)
+            severity: Severity = "warning" if spread is None or abs(gap) <= spread else "note"
+            facts = {
+                "arms": [run.arm, other.arm],
+                "metric": ours.metric,
+                "steps": [_at(ours), _at(theirs)],
+                "gap": shown(gap),
+                "noise": None if spread is None else shown(spread),
+            }
+            where = (ours.number.where, theirs.number.where)
+            yield Found("best-against-best", severity, where, facts)
+
+
+def _luck(run: Imported, cell: Cell) -> float | None:
+    series = curve_of(run, cell.metric)
+    sd = noise(series)
+    return None if sd is None or series is None else expected_maximum(len(series.steps)) * sd
+
+
+def _subtracted(source: Source, ours: Cell, theirs: Cell) -> bool:
+    """Whether the source took the difference of two cells."""
+    pair = {ours.number.value, theirs.number.value}
+    return any(
+        derived.kind in ("difference", "relative")
+        and {one.value for one in (*derived.of, *derived.minus)} == pair
+        for derived in source.derived
+    )
+
+
+def unequal_steps(sources: Sequence[Source]) -> Iterator[Found]:
+    """A metric that stands for two arms, but at no step for both."""
+    for source in sources:
+        by_metric: dict[str, list[tuple[Imported, Series]]] = defaultdict(list)
+        for run in source.runs[:100]:
+            for series in run.series:
+                if len(series.steps) <= 2:
+                    by_metric[canonical(series.metric)].append((run, series))
+        for found in by_metric.values():
+            for (run, ours), (other, theirs) in combinations(found, 2):
+                apart = not set(ours.steps.tolist()) & set(theirs.steps.tolist())
+                beside = ours.where.line is not None and ours.where.line == theirs.where.line
+                if apart and beside and ours.axis == theirs.axis and run.arm != other.arm:
+                    facts = {
+                        "arms": [run.arm, other.arm],
+                        "metric": ours.metric,
+                        "steps": [float(ours.steps[0]), float(theirs.steps[0])],
+                    }
+                    yield Found("unequal-steps", "warning", (ours.where, theirs.where), facts)
+
+
+RULES = (best_of_several, best_against_best, unequal_steps)
