@@ -105,7 +105,7 @@ def test_a_part_does_not_depend_on_the_size_of_a_later_one():
 
 
 def test_every_data_set_of_the_table_is_one():
-    for name in DATASETS:
+    for name in [name for name, where in DATASETS.items() if where.startswith("kleash.")]:
         made = dataset(name, seed=7)
         item = made.queries("test")[0]
         assert made.name == name

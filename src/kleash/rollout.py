@@ -35,6 +35,16 @@ from kleash.types import Answer, Item
 BROKEN = "ask for more proposals, or look at the answerer"
 
 
+def compute_one_way() -> None:
+    """Torch as every run has it, so that the same recipe gives the same bytes however it is called.
+
+    Two threads under load are many times slower than one, and oneDNN's set-up costs more than it
+    saves on products this small.
+    """
+    torch.set_num_threads(1)
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+
+
 class World:
     """The data, the pools and the one who answers, for a recipe."""
 
@@ -46,6 +56,7 @@ class World:
         device: str = "cpu",
         progress: Callable[[int], None] = lambda count: None,
     ) -> None:
+        compute_one_way()
         self.recipe = recipe
         self.device = device
         self.data: Dataset = dataset(recipe.data, recipe.data_seed)

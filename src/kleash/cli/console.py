@@ -39,10 +39,6 @@ def need_torch() -> None:
 
     if find_spec("torch") is None:
         raise KleashError("this verb needs torch: pip install 'kleash[train]'")
-    import torch
-
-    torch.set_num_threads(1)  # two threads under load are many times slower than one
-    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]  # slower on small products
 
 
 @contextmanager
