@@ -97,12 +97,13 @@ def _cells(run: Imported, *, written: bool) -> Iterator[MatrixCell]:
             yield _of_cell(run, cell)
     for scores in run.scores:
         tried = scores.values[np.isfinite(scores.values)]
+        mean = Number(None, "missing", scores.where)
         if len(tried):
             mean = Number(float(tried.mean()), "known", scores.where)
-            again = 0 if scores.repeats is None else int((scores.repeats > 0).sum())
-            items = len(scores.items) - again
-            cell = Cell(scores.metric, mean, None, scores.step, scores.shots, items, scores.split)
-            yield _of_cell(run, cell)
+        again = 0 if scores.repeats is None else int((scores.repeats > 0).sum())
+        items = len(scores.items) - again
+        cell = Cell(scores.metric, mean, None, scores.step, scores.shots, items, scores.split)
+        yield _of_cell(run, cell)
 
 
 def _of_cell(run: Imported, cell: Cell) -> MatrixCell:

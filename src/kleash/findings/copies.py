@@ -175,7 +175,7 @@ def same_in_all_arms(sources: Sequence[Source]) -> Iterator[Found]:
 
 
 def _never_differs(told: Sequence[tuple[Imported, Places]]) -> Found | None:
-    if len(told) < 2:
+    if len({names.spelling(run.arm) for run, _ in told}) < 2:
         return None
     shared = sorted(set.intersection(*(set(places) for _, places in told)))
     first = told[0][1]

@@ -186,7 +186,7 @@ def _roughly(derived: Derived) -> bool:
 def derived_from_rounded(sources: Sequence[Source]) -> Iterator[Found]:
     """A difference of rounded means is not the rounded difference of the means."""
     for source in sources:
-        means = [one for one in source.derived if one.kind == "mean" and one.number.value]
+        means = [one for one in source.derived if one.kind == "mean" and follows(one)]
         found: list[Found] = []
         for derived in source.derived:
             if derived.kind not in ("difference", "relative") or follows(derived) is not True:

@@ -19,7 +19,7 @@ from kleash.stats.lattice import fits
 
 FEWEST = 8  # means that say something, to learn a lattice from
 SHARE = 0.8  # of them that must lie on it
-CHANCE = 1e-4
+CHANCE = 1e-3
 FINEST = 20
 RANDOM = 0.05
 

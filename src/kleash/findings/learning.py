@@ -62,7 +62,7 @@ def near_uniform(sources: Sequence[Source]) -> Iterator[Found]:
             for pool in pools if ends else ():
                 for shots in SHOTS:
                     uniform = uniform_loss(pool, shots) if pool > shots else 0.0
-                    if ends and 0 < (uniform - ends[1].value) <= LEARNT * uniform:
+                    if ends and _is_near(uniform, ends[0].value, ends[1].value):
                         close[pool, shots].append((run, ends[1]))
         for (pool, shots), found in close.items():
             facts = {
@@ -75,6 +75,11 @@ def near_uniform(sources: Sequence[Source]) -> Iterator[Found]:
             }
             where = tuple(point.number.where for _, point in found)
             yield Found("near-uniform", "warning" if named else "note", where, facts)
+
+
+def _is_near(uniform: float, first: float, last: float) -> bool:
+    """Whether a loss began about where a uniform choice is, and ended just below it."""
+    return abs(first - uniform) <= 2 * LEARNT * uniform and 0 < uniform - last <= LEARNT * uniform
 
 
 def _choose(sources: Sequence[Source]) -> bool:

@@ -23,6 +23,7 @@ LARGE = 0.02  # nats: beyond what first updates do
 FALL = 0.05  # of the first value
 QUOTED = 3
 _POLICY = re.compile(r"策略|policy|policies", re.I)
+_ARM = re.compile(r"KL\s?[=:]?\s?\d[\d.]*", re.I)  # "KL 0.01" is an arm, not a measurement
 _ALIKE = {"same", "similar"}
 
 
@@ -96,7 +97,7 @@ def _likens(claim: Claim) -> bool:
     made = set(claim.judgements)
     if not made & (_ALIKE | {"small"}) or "expected" in made:
         return False
-    by_kl = canonical(names.mention(claim.text)) == "kl"
+    by_kl = canonical(names.mention(_ARM.sub(" ", claim.text))) == "kl"
     return by_kl or bool(_POLICY.search(claim.text) and made & _ALIKE)
 
 

@@ -96,7 +96,8 @@ def best_against_best(sources: Sequence[Source]) -> Iterator[Found]:
             (run, cell)
             for run in source.runs[:100]
             for cell in run.cells
-            if cell.statistic in EXTREMES and cell.number.value is not None and _at(cell)
+            if cell.statistic in EXTREMES and judged(cell.metric)
+            if cell.number.value is not None and _at(cell)
         ]
         seen = set()
         for (run, ours), (other, theirs) in combinations(bests, 2):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import floor, isfinite, log10
 from typing import Any, Literal
 
 from kleash.imports import Cell, Imported, Number, Source, Where, names
@@ -89,17 +89,29 @@ def points(run: Imported) -> list[Point]:
         for at in range(0, len(series.steps), stride):
             guessed = series.estimated is not None and bool(series.estimated[at])
             state: Literal["known", "estimated"] = "estimated" if guessed else "known"
-            decimals = 6 if series.float32 and series.decimals is None else series.decimals
             if not isfinite(series.values[at]):
                 continue
-            number = Number(float(series.values[at]), state, series.place(at), decimals)
+            value = float(series.values[at])
+            decimals = series.decimals
+            if series.float32 and decimals is None:
+                decimals = _float32_decimals(value)
+            number = Number(value, state, series.place(at), decimals)
             step = float(series.steps[at])
             epoch = step if series.axis == "epoch" else None
             place = f"{series.axis} {step:g}"
             metric = canonical(series.metric)
-            made.append(Point(metric, series.metric, place, number, epoch, None if epoch else step))
+            made.append(
+                Point(
+                    metric, series.metric, place, number, epoch, None if epoch is not None else step
+                )
+            )
     made += [point for cell in run.cells if (point := _of_cell(cell)) is not None]
     return made
+
+
+def _float32_decimals(value: float) -> int:
+    """The decimals to which a number that went through float32 can be trusted."""
+    return 6 - (floor(log10(abs(value))) if value else 0)
 
 
 def _of_cell(cell: Cell) -> Point | None:

@@ -1,0 +1,217 @@
+"""What the five reports imply, found by rules that know none of them."""
+
+from pathlib import Path
+
+import pytest
+
+from kleash.findings import CODES, find
+from kleash.imports import markdown
+from kleash.matrix import matrix
+
+SEEDS = Path(__file__).parent.parent.parent / "shared/seeds"
+pytestmark = pytest.mark.skipif(not SEEDS.is_dir(), reason="the reports are not here")
+
+
+@pytest.fixture(scope="module")
+def reports():
+    return {path.name[:3]: markdown.read(path) for path in sorted(SEEDS.glob("0*.txt"))}
+
+
+@pytest.fixture(scope="module")
+def sweep(reports):
+    return find([reports["000"], reports["002"]])
+
+
+@pytest.fixture(scope="module")
+def curves(reports):
+    return find([reports["001"]])
+
+
+@pytest.fixture(scope="module")
+def leash(reports):
+    return find([reports["003"], reports["004"]])
+
+
+def of(found, code):
+    return [one.facts for one in found if one.code == code]
+
+
+def only(found, code):
+    (facts,) = of(found, code)
+    return facts
+
+
+def test_every_finding_has_the_facts_of_its_code(sweep, curves, leash, reports):
+    every = [*sweep, *curves, *leash, *find(list(reports.values()))]
+    for one in every:
+        assert set(one.facts) == set(CODES[one.code])
+        assert all(place.line for place in one.where)
+
+
+# --- the sweep of coefficients
+
+
+def test_four_arms_gave_identical_outputs(sweep):
+    facts = only(sweep, "identical-results")
+    assert facts["arms"] == [f"KL_BETA={beta}" for beta in (0.12, 0.145, 0.155, 0.18)]
+    assert facts["values"] == [0.57, 0.561, 0.551, 0.552]
+    assert facts["items"] == 200
+
+
+def test_they_do_not_change_between_epochs_either(sweep):
+    found = of(sweep, "identical-over-training")
+    assert {one["arm"] for one in found} == {"KL_BETA=0.12", "KL_BETA=0.15", "KL_BETA=0.18"}
+
+
+def test_one_coefficient_started_from_another_checkpoint(sweep):
+    histories = {one["arm"]: one["differs"] for one in of(sweep, "two-histories")}
+    assert [row[0] for row in histories["KL_BETA=0.15"]] == ["start"]
+    assert "data" in [row[0] for row in histories["KL_BETA=0.12"]]
+    assert {"start", "data"} == {one["key"] for one in of(sweep, "config-denied")}
+
+
+def test_a_row_was_copied_and_its_loss_does_not_add_up(sweep):
+    copied = only(sweep, "copied-row")
+    assert (copied["arms"], copied["at"]) == (["KL_BETA=0.145", "KL_BETA=0.18"], "epoch 2")
+    broken = only(sweep, "loss-identity")
+    assert (broken["arm"], broken["at"]) == ("KL_BETA=0.18", "epoch 2")
+    assert broken["expected"] == pytest.approx(0.01164 + 0.18 * 0.07002)
+
+
+def test_differences_to_numbers_that_are_missing(sweep):
+    assert [one["arms"] for one in of(sweep, "derived-from-missing")] == [
+        ["KL_BETA=0.12"],
+        ["KL_BETA=0.18"],
+    ]
+
+
+def test_a_difference_of_rounded_means(sweep):
+    facts = only(sweep, "derived-from-rounded")
+    assert facts["low"] == pytest.approx(-0.00275)
+
+
+def test_almost_no_group_had_a_signal(sweep):
+    assert only(sweep, "little-signal")["spread"] == 0.0063
+
+
+def test_the_first_items_are_easier(sweep):
+    first, second = of(sweep, "order-effect")
+    assert first["sizes"] == second["sizes"] == [100, 200, 400, 800]
+    assert max(first["p"], second["p"]) < 0.05
+
+
+def test_kl_is_not_zero_at_the_start_and_falls(sweep, curves):
+    for found in (sweep, curves):
+        assert {one["arm"] for one in of(found, "kl-at-start")} == {
+            one["arm"] for one in of(found, "kl-falls")
+        }
+    assert {round(one["change"], 4) for one in of(curves, "kl-falls")} == {-0.3224, -0.3201}
+
+
+def test_values_said_to_be_within_four_percent_are_not(sweep):
+    assert only(sweep, "spread-false")["spread"] == pytest.approx(0.0517, abs=1e-4)
+
+
+# --- the two training curves
+
+
+def test_kl_to_a_reference_does_not_show_that_two_policies_agree(curves):
+    assert only(curves, "kl-likeness")["texts"]
+
+
+def test_a_centred_advantage_is_zero_by_construction(curves):
+    (one,) = [one for one in curves if one.code == "constant-by-construction"]
+    assert one.severity == "warning"
+
+
+def test_half_of_the_weights_differ_and_nothing_else_does(reports, curves):
+    assert only(curves, "same-outputs-other-weights")["share"] == 0.5015
+    both = find([reports["001"], reports["002"]])
+    assert only(both, "same-outputs-other-weights")["trained"] == 0.501
+
+
+def test_the_validation_loss_is_that_of_a_uniform_choice(reports, curves):
+    assert len(of(curves, "barely-moved")) == 2
+    assert {(one["shots"], one["pool"]) for one in of(curves, "near-uniform")} >= {(2, 64)}
+    named = only(find([reports["000"], reports["001"]]), "near-uniform")
+    assert (named["shots"], named["pool"], named["uniform"]) == (2, 64, 8.302)
+
+
+def test_the_sums_of_the_curves_come_out(curves):
+    wrong = {"loss-identity", "kl-loss-identity", "derived-number", "printed-twice"}
+    assert not wrong & {one.code for one in curves}
+
+
+# --- with and without KL
+
+
+def test_seven_values_are_estimates_and_five_differences_have_the_wrong_sign(leash):
+    facts = only(leash, "estimated-values")
+    assert (facts["estimated"], facts["of"]) == (7, 9)
+    assert only(leash, "derived-from-estimate")["count"] == 7
+    facts = only(leash, "estimate-contradicted")
+    assert (facts["count"], facts["wrong_signs"], facts["signs"]) == (7, 5, 7)
+
+
+def test_both_reports_tell_of_the_same_two_runs(leash):
+    assert [one["by"] for one in of(leash, "same-run")] == ["path", "path"]
+    assert not of(leash, "identical-results")
+
+
+def test_the_gap_between_bests_is_inside_the_noise_of_choosing(leash):
+    for facts in of(leash, "best-against-best"):
+        assert abs(facts["gap"]) == pytest.approx(0.079)
+        assert facts["noise"] > 0.079
+
+
+def test_faster_and_more_stable_turn_round(leash):
+    facts = only(leash, "faster-contradicted")
+    assert (facts["at"], facts["other_at"]) == (40, 10)
+    facts = only(leash, "stable-contradicted")
+    assert facts["swing"] == pytest.approx(0.1304, abs=1e-4)
+    assert facts["other_swing"] == pytest.approx(0.1268, abs=1e-4)
+
+
+def test_derived_numbers_that_do_not_follow(leash):
+    texts = {one["text"] for one in of(leash, "derived-number")}
+    assert {"14.1%", "15.4%", "+3.6%"} <= texts
+
+
+def test_a_best_that_a_later_table_overtook(leash):
+    facts = only(leash, "best-false")
+    assert (facts["said"], facts["best"]) == (1.992, 2.123)
+
+
+def test_plans_evaluations_and_dates(leash):
+    assert [one["expected"] for one in of(leash, "evaluations-missing")] == [97, 93]
+    facts = only(leash, "too-long-for-dates")
+    assert (facts["steps"], facts["hours_low"], facts["hours"]) == (465, 26.5, 22.3)
+    assert only(leash, "planned-below-done")["planned"] == 100
+
+
+def test_schedule_and_steps(leash):
+    assert only(leash, "lr-below-print")["printed"] == "0.000"
+    assert only(leash, "inside-warmup")["last"] == 45
+    assert {tuple(one["steps"]) for one in of(leash, "unequal-steps")} == {(5, 10)}
+
+
+def test_words_that_need_a_statistic(leash):
+    words = {one["judgement"] for one in of(leash, "word-without-statistic")}
+    assert words >= {"significant", "stable", "faster", "converged", "similar", "overfitting"}
+
+
+# --- the matrix
+
+
+def test_the_matrix_of_the_sweep(reports):
+    made = matrix([reports["000"], reports["002"]])
+    gaps = [cell for cell in made.cells if cell.state == "missing"]
+    assert made.missing == len(gaps) > 90
+    assert {cell.number for cell in gaps} == {None}
+    wanted = [c for c in gaps if (c.arm, c.epoch, c.items) == ("KL_BETA=0.145", 2, 200)]
+    assert {cell.command for cell in wanted} == {"bash scripts/eval_grpo_kl0145.sh 2 0 200"}
+
+
+def test_the_matrix_keeps_estimates_apart(reports):
+    assert matrix([reports["003"]]).estimated == 7
+    assert matrix([reports["004"]]).estimated == 0
