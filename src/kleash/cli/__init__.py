@@ -9,6 +9,7 @@ import sys
 
 import typer
 
+from kleash.cli.compare import compare
 from kleash.cli.look import answerer, bench, doctor, runs
 from kleash.cli.train import evaluate_run, train
 from kleash.errors import KleashError
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command()(train)
 app.command("eval")(evaluate_run)
+app.command()(compare)
 app.command()(runs)
 app.command()(doctor)
 app.command()(bench)

@@ -1,0 +1,200 @@
+"""Every sentence that people see, in Chinese and English, from one table with one glossary.
+
+`say` turns a code and its facts into a sentence; `show` turns a fact into text. Nothing here
+decides anything: what may be said is for `compare` and `findings`.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+import unicodedata
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from kleash.catalogue.found import FOUND
+from kleash.catalogue.sentences import SENTENCES
+from kleash.catalogue.terms import KEYS, METRICS
+from kleash.compare import Amount
+from kleash.imports import names
+
+__all__ = ["Language", "cut", "gap_text", "key_name", "metric_name", "pad", "say", "show", "width"]
+
+Language = Literal["zh", "en"]
+LANGUAGES: tuple[Language, ...] = ("en", "zh")
+LONGEST = 60  # characters of a text that is quoted in a sentence
+AXES = {"step": ("step", "步"), "epoch": ("epoch", "轮")}
+TOLD_AS_KEYS = ("key", "keys", "factor")
+TOLD_AS_METRICS = ("metric", "metrics")
+CODES: dict[str, tuple[str, str]] = {**FOUND, **SENTENCES}
+
+
+def say(code: str, facts: Mapping[str, Any], language: Language) -> str:
+    """The sentence of a code with its facts in it; a code without one is told with its facts."""
+    if code not in CODES:
+        return f"{code}: {show(facts, language)}"
+    sentence = CODES[code][LANGUAGES.index(language)]
+    said = ""
+    for literal, name, _, _ in string.Formatter().parse(sentence):
+        said = _spaced(said, literal)
+        if name:
+            said = _spaced(said, _fact(name, facts, language))
+    for gone in ("（；", "；）", "(; ", "; )"):
+        said = said.replace(gone, gone.replace("；", "").replace("; ", ""))
+    return said.replace(" ()", "").replace("（）", "")
+
+
+def _spaced(said: str, more: str) -> str:
+    """Both, with the blank that stands between Chinese and Latin letters or figures."""
+    if not said or not more:
+        return said + more
+    chinese = [unicodedata.name(each, "").startswith("CJK UNI") for each in (said[-1], more[0])]
+    latin = [each.isascii() and each.isalnum() for each in (said[-1], more[0])]
+    apart = (chinese[0] and latin[1]) or (latin[0] and chinese[1])
+    return f"{said} {more}" if apart else said + more
+
+
+def _fact(name: str, facts: Mapping[str, Any], language: Language) -> str:
+    value = facts.get(name)
+    if name in ("low", "high") and isinstance(value, float) and "%" in str(facts.get("text")):
+        return f"{100 * value:.2f}%"
+    if name in TOLD_AS_KEYS:
+        return _listed(value, language, key_name)
+    if name in TOLD_AS_METRICS:
+        return _listed(value, language, metric_name)
+    if name == "axis":
+        return AXES.get(str(value), (str(value), str(value)))[LANGUAGES.index(language)]
+    if name in ("p", "chance") and isinstance(value, float):
+        return "< 0.001" if value < 0.001 else f"{value:.3f}"
+    if name in ("again", "change") and isinstance(value, float):
+        return f"{value:.0%}"
+    if name in ("share", "trained") and isinstance(value, float):
+        return f"{100 * value:.2f}%"
+    return show(value, language)
+
+
+def _listed(value: Any, language: Language, name: Any) -> str:
+    each = value if isinstance(value, list | tuple) else [value]
+    return ("、" if language == "zh" else ", ").join(name(str(one), language) for one in each)
+
+
+def show(value: Any, language: Language) -> str:
+    """A fact as text: amounts with their unit, lists joined, texts cut, nothing as a dash."""
+    if value is None:
+        return "—"
+    if isinstance(value, Amount):
+        return _amount(value, language)
+    if isinstance(value, bool):
+        yes = ("yes", "是") if value else ("no", "否")
+        return yes[LANGUAGES.index(language)]
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, Mapping):
+        parts = [f"{key_name(str(k), language)} = {show(v, language)}" for k, v in value.items()]
+        return ("、" if language == "zh" else ", ").join(parts)
+    if isinstance(value, list | tuple | set | frozenset):
+        return ("、" if language == "zh" else ", ").join(show(one, language) for one in value)
+    text = " ".join(str(value).split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _float(value: float) -> str:
+    if not math.isfinite(value):
+        return str(value)
+    return f"{value:,.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:.4g}"
+
+
+def _amount(amount: Amount, language: Language) -> str:
+    if amount.unit == "fraction":
+        if not amount.gap:
+            return f"{100 * amount.value:.2f}%"
+        return f"{100 * amount.value:.2f} " + ("points" if language == "en" else "个百分点")
+    plain = _plain(amount.value)
+    return f"{plain} {amount.unit}" if amount.unit in ("s", "tokens/s", "nats") else plain
+
+
+def _plain(value: float) -> str:
+    size = abs(value)
+    return f"{value:.3f}" if 0.01 <= size < 1000 else f"{value:.4g}"
+
+
+def gap_text(
+    estimate: float, low: float | None, high: float | None, unit: str, language: Language
+) -> str:
+    """A gap with its sign and its interval; points for percentages, times for ratios."""
+    shown, suffix = 1.0, ("", "")
+    form = "+.3g" if any(abs(each or 1) < 0.01 for each in (low, high)) else "+.3f"
+    if unit == "ratio":
+        form, suffix = ".2f", ("×", " 倍")
+    elif unit == "fraction":
+        form, shown, suffix = "+.2f", 100.0, (" points", " 个百分点")
+    elif unit in AXES:
+        form, suffix = "+g", (f" {AXES[unit][0]}s", f" {AXES[unit][1]}")
+
+    def text(value: float) -> str:
+        return format(shown * value, form)
+
+    interval = "" if low is None or high is None else f" [{text(low)}, {text(high)}]"
+    middle = f"{100 * estimate:+.3f}" if unit == "fraction" else text(estimate)
+    return middle + interval + suffix[LANGUAGES.index(language)]
+
+
+def key_name(key: str, language: Language) -> str:
+    """A setting as people call it."""
+    return KEYS[key][LANGUAGES.index(language)] if key in KEYS else key
+
+
+def metric_name(metric: str, language: Language) -> str:
+    """A quantity as people call it; its own name where no table has it."""
+    known = names.metric(metric)
+    name = known.name if known else metric
+    return METRICS[name][LANGUAGES.index(language)] if name in METRICS else metric
+
+
+# --- columns
+
+
+def width(text: str) -> int:
+    """How many columns of a terminal a text takes: Chinese characters take two."""
+    wide = sum(unicodedata.east_asian_width(each) in "WF" for each in text)
+    joined = sum(unicodedata.combining(each) > 0 for each in text)
+    return len(text) + wide - joined
+
+
+def pad(text: str, columns: int, *, right: bool = False) -> str:
+    """The text with blanks up to so many columns."""
+    blanks = " " * max(0, columns - width(text))
+    return blanks + text if right else text + blanks
+
+
+def cut(text: str, columns: int) -> list[str]:
+    """The text in lines of so many columns; Latin words stay whole."""
+    lines, line = [], ""
+    for word in _words(text):
+        if line and width(line) + width(word.rstrip()) > columns:
+            lines.append(line.rstrip())
+            line = ""
+        line += word if line else word.lstrip()
+    return [*lines, line.rstrip()] if line.strip() or not lines else lines
+
+
+def _words(text: str) -> list[str]:
+    """Latin words with the blank after them, wide characters one by one.
+
+    Full-width stops stay with the character before them, as no line may begin with one.
+    """
+    found: list[str] = []
+    for each in text:
+        wide = unicodedata.east_asian_width(each) in "WF"
+        stays = each in " ，。；：、）！？》”"
+        if found and (stays or (not wide and not found[-1].endswith(" ") and _latin(found[-1]))):
+            found[-1] += each
+        else:
+            found.append(each)
+    return found
+
+
+def _latin(word: str) -> bool:
+    return unicodedata.east_asian_width(word[-1]) not in "WF"

@@ -1,0 +1,248 @@
+"""What `findings` says: a code, its sentence in English, its sentence in Chinese."""
+
+from __future__ import annotations
+
+FOUND: dict[str, tuple[str, str]] = {
+    # sums that do not come out
+    "loss-identity": (
+        "{arm}, {at}: loss {loss} is not policy loss {policy_loss} + {coefficient} × KL {kl} ="
+        " {expected}",
+        "{arm}，{at}：总损失 {loss} 不等于策略损失 {policy_loss} + {coefficient} × KL {kl} ="
+        " {expected}",
+    ),
+    "kl-loss-identity": (
+        "{arm}, {at}: KL loss {kl_loss} is neither {coefficient} × KL {kl} = {expected} nor KL",
+        "{arm}，{at}：KL 损失 {kl_loss} 既不是 {coefficient} × KL {kl} = {expected}，"
+        "也不是 KL 本身",
+    ),
+    "derived-number": (
+        "{text} does not follow from the document's own numbers: they give {low} to {high}"
+        " ({metric}; {arms})",
+        "{text} 与文档自己的数字不符：按那些数字应为 {low} 至 {high}（{metric}；{arms}）",
+    ),
+    "derived-from-missing": (
+        "{text} is worked out from a number that is missing ({metric}; {arms})",
+        "{text} 是由缺失的数字算出的（{metric}；{arms}）",
+    ),
+    "derived-from-rounded": (
+        "{text} was worked out from rounded numbers: unrounded it is {low} to {high} ({metric})",
+        "{text} 由舍入后的数字算出：不舍入应为 {low} 至 {high}（{metric}）",
+    ),
+    "printed-twice": (
+        "{text} is printed elsewhere as {low} to {high} ({metric}; {arms})",
+        "{text} 在别处印作 {low} 至 {high}（{metric}；{arms}）",
+    ),
+    # guesses
+    "estimated-values": (
+        "{arm}: {estimated} of {of} values of {metric} are estimates; they are used in nothing",
+        "{arm}：{metric}的 {of} 个值中有 {estimated} 个是估计值，任何计算都不使用",
+    ),
+    "derived-from-estimate": (
+        "{count} of {of} derived numbers rest on estimates ({metric}): {texts}",
+        "{of} 个推算的数中有 {count} 个依据估计值（{metric}）：{texts}",
+    ),
+    "estimate-contradicted": (
+        "{arm}: {count} estimates of {metric} are contradicted by measured values, by up to"
+        " {largest}; {wrong_signs} of {signs} differences drawn from them have the wrong sign",
+        "{arm}：{metric}的 {count} 个估计值与实测不符，最多差 {largest}；"
+        "由其算出的 {signs} 个差值中有 {wrong_signs} 个符号相反",
+    ),
+    # too much alike
+    "identical-results": (
+        "{arms}: {cells} values of {metric} on {items} items are the same to the last digit:"
+        " identical outputs, not equal performance; were the same weights evaluated?",
+        "{arms}：{items} 道题目上的 {cells} 个{metric}到最后一位都相同：这是输出完全相同，"
+        "不是性能相同；评估的是同一份权重吗？",
+    ),
+    "identical-over-training": (
+        "{arm}: {cells} of {of} values of {metric} do not change over training ({at}): does the"
+        " evaluated checkpoint change?",
+        "{arm}：{of} 个{metric}中有 {cells} 个在训练中毫无变化（{at}）：被评估的检查点变了吗？",
+    ),
+    "copied-row": (
+        "{arms}, {at}: the same values {values} for {metrics}: was a row copied?",
+        "{arms}，{at}：{metrics}的值 {values} 完全相同：是否抄错了行？",
+    ),
+    "same-in-all-arms": (
+        "{arms} have the same {metric} at all {points} points: it does not depend on the arm",
+        "{arms} 的{metric}在全部 {points} 个点上都相同：它与配置无关",
+    ),
+    "constant-by-construction": (
+        "{metric} is {constant} by construction; that it is {value} in {arms} shows nothing",
+        "{metric}按定义恒为 {constant}；{arms} 中为 {value} 说明不了任何问题",
+    ),
+    # what a mean over n items can be
+    "off-lattice": (
+        "{arm}, {at}: {metric} {text} cannot be a mean over {items} items with steps of {step}",
+        "{arm}，{at}：{metric} {text} 不可能是 {items} 道题目的平均（得分间隔 {step}）",
+    ),
+    "scores-off-lattice": (
+        "{arm}: {count} of {of} scores of {metric} are no multiples of {step}, such as {value}",
+        "{arm}：{of} 个{metric}得分中有 {count} 个不是 {step} 的倍数，例如 {value}",
+    ),
+    "nested-samples": (
+        "{arm}, {at}: the samples of {sizes} items lie inside each other: one measurement, not"
+        " several; later blocks give {blocks}",
+        "{arm}，{at}：{sizes} 题的样本彼此包含：这是一次测量，不是多次；各段的平均为 {blocks}",
+    ),
+    "order-effect": (
+        "{arm}, {at}: the first items are easier or harder than later ones (blocks {blocks},"
+        " p = {p}): first-n subsets are not random",
+        "{arm}，{at}：靠前的题目与靠后的难度不同（各段 {blocks}，p = {p}）：取前 n 题不是随机抽样",
+    ),
+    "samples-differ": (
+        "{arm}, {at}: the samples of {sizes} items cannot lie inside each other: {means}",
+        "{arm}，{at}：{sizes} 题的样本不可能彼此包含：{means}",
+    ),
+    # the best of many
+    "best-of-several": (
+        "{arm}: the best of {points} values of {metric}, {best} at {at}, is about {optimism} too"
+        " high by choosing; not distinguishable from {ties}",
+        "{arm}：{points} 个{metric}中的最佳值 {best}（{at}）因挑选约偏高 {optimism}；"
+        "与 {ties} 无法区分",
+    ),
+    "best-against-best": (
+        "best compared with best ({arms}, {metric}, {steps}): the gap {gap} is within the noise of"
+        " choosing, {noise}",
+        "拿最佳值比最佳值（{arms}，{metric}，{steps}）：差距 {gap} 在挑选噪声 {noise} 之内",
+    ),
+    "unequal-steps": (
+        "{metric} of {arms} is compared at different steps: {steps}",
+        "{arms} 的{metric}在不同的步上比较：{steps}",
+    ),
+    # the leash
+    "kl-at-start": (
+        "{arm}: KL is {value} at {at}, but it is 0 before the first update: do policy and"
+        " reference run in the same mode (dropout)?",
+        "{arm}：{at} 的 KL 为 {value}，而第一次更新之前应为 0："
+        "策略与参考策略是否以相同方式（dropout）运行？",
+    ),
+    "kl-falls": (
+        "{arm}: KL falls from {first} to {last} ({change}): from a start at the reference it can"
+        " only rise",
+        "{arm}：KL 从 {first} 降到 {last}（{change}）：从参考策略出发，它只会上升",
+    ),
+    "kl-likeness": (
+        "KL to a reference cannot show that two policies agree: {texts}",
+        "到参考策略的 KL 不能说明两个策略一致：{texts}",
+    ),
+    "loss-across-coefficients": (
+        "{metric} of {arms} contains coefficient × KL ({coefficients}): these are different"
+        " quantities",
+        "{arms} 的{metric}含有 系数 × KL（{coefficients}）：它们不是同一个量",
+    ),
+    # whether anything was learnt
+    "near-uniform": (
+        "{arm}: {metric} {value} is close to {uniform}, that of a uniform choice of {shots} from"
+        " {pool}: almost nothing was learnt",
+        "{arm}：{metric} {value} 接近从 {pool} 个中均匀选 {shots} 个的 {uniform}：几乎什么也没学到",
+    ),
+    "barely-moved": (
+        "{arm}: {metric} moves from {first} to {last} ({change}) over the whole training",
+        "{arm}：整个训练中{metric}只从 {first} 变到 {last}（{change}）",
+    ),
+    "little-signal": (
+        "{arm}, {at}: a spread of advantages of {spread} means that few groups have any signal",
+        "{arm}，{at}：优势标准差只有 {spread}，说明有信号的组很少",
+    ),
+    "lr-below-print": (
+        "{arm}: a learning rate printed as {printed} is {configured} by the config: below the"
+        " printed decimals, not 0",
+        "{arm}：学习率印作 {printed}，而配置为 {configured}：低于打印精度，并不是 0",
+    ),
+    "inside-warmup": (
+        "{arm}: all values of {metric}, the last at {last}, lie inside the warm-up of {warmup}",
+        "{arm}：{metric}的所有值（最后在 {last}）都在预热期 {warmup} 之内",
+    ),
+    # which run is meant
+    "same-run": (
+        "{arms} are one run, by {by}",
+        "{arms} 是同一次运行（依据：{by}）",
+    ),
+    "two-histories": (
+        "{arm} has two histories: {differs}",
+        "{arm} 有两份不同的记录：{differs}",
+    ),
+    "config-denied": (
+        "“{text}” is not so: {key} is {values}",
+        "“{text}”不成立：{key}为 {values}",
+    ),
+    "config-clash": (
+        "{arm}: {key} has two values: {values}",
+        "{arm}：{key}有两个值：{values}",
+    ),
+    "stale-weights": (
+        "{arm}: the evaluated weights {checkpoint} are older than the trained ones ({steps})",
+        "{arm}：被评估的权重 {checkpoint} 早于训练得到的权重（{steps}）",
+    ),
+    "step-restart": (
+        "{arm}: {metric} falls back from {at} to {back}: a resumed run",
+        "{arm}：{metric}从 {at} 退回到 {back}：运行曾经恢复",
+    ),
+    "duplicate-step": (
+        "{arm}: {metric} has two values at {at}: {values}",
+        "{arm}：{metric}在 {at} 有两个值：{values}",
+    ),
+    # plans and limits
+    "fewer-than-planned": (
+        "{arm}: ended at {axis} {last} of {planned} planned",
+        "{arm}：计划 {planned} {axis}，只到第 {last} {axis}",
+    ),
+    "beyond-plan": (
+        "{arm}: goes to {axis} {last}, beyond the {planned} planned",
+        "{arm}：到第 {last} {axis}，超过计划的 {planned} {axis}",
+    ),
+    "evaluations-missing": (
+        "{arm}: {shown} evaluations of {metric} are shown, but {steps} steps with one every"
+        " {every} make {expected}",
+        "{arm}：只给出 {shown} 次{metric}评估，而 {steps} 步、每 {every} 步一次应有 {expected} 次",
+    ),
+    "too-long-for-dates": (
+        "{arm}: {steps} steps take {hours_low} to {hours_high} h, but from {started} to {until}"
+        " there are {hours} h",
+        "{arm}：{steps} 步需 {hours_low} 至 {hours_high} 小时，"
+        "而从 {started} 到 {until} 只有 {hours} 小时",
+    ),
+    "planned-below-done": (
+        "“{text}” plans {planned}, but {done} are done",
+        "“{text}”计划 {planned}，而已完成 {done}",
+    ),
+    "beyond-limit": (
+        "{arm}: {metric} {value} is beyond the limit of {limit} ({key})",
+        "{arm}：{metric} {value} 超过上限 {limit}（{key}）",
+    ),
+    # what is said
+    "stable-contradicted": (
+        "{arm} is called steadier than {other}, but swings {swing} against {other_swing}"
+        " ({metric}): {texts}",
+        "{arm} 被称为比 {other} 更稳定，但波动为 {swing} 对 {other_swing}（{metric}）：{texts}",
+    ),
+    "faster-contradicted": (
+        "{arm} is called faster than {other}, but reaches {threshold} at {at} against {other_at}"
+        " ({metric}): {texts}",
+        "{arm} 被称为比 {other} 更快，但达到 {threshold} 是在 {at}，"
+        "对方在 {other_at}（{metric}）：{texts}",
+    ),
+    "best-false": (
+        "“{text}” is not so: {arm} has {best} as its best {metric}, not {said}",
+        "“{text}”不成立：{arm} 的最佳{metric}是 {best}，不是 {said}",
+    ),
+    "spread-false": (
+        "“{text}” is not so: {metric} differs by {spread}, beyond {limit}",
+        "“{text}”不成立：{metric}相差 {spread}，超过 {limit}",
+    ),
+    "same-outputs-other-weights": (
+        "“{text}”: {share} of the parameters differ (trained: {trained}) and yet all outputs are"
+        " the same: was the trained part evaluated?",
+        "“{text}”：{share} 的参数不同（被训练的部分：{trained}），输出却完全相同："
+        "被评估的真是训练后的权重吗？",
+    ),
+    "order-false": (
+        "“{text}” is not so: {left} {sign} {right}",
+        "“{text}”不成立：{left} {sign} {right}",
+    ),
+    "word-without-statistic": (
+        "“{judgement}” is said {count} times without a statistic: {texts}",
+        "“{judgement}”说了 {count} 次，都没有统计依据：{texts}",
+    ),
+}

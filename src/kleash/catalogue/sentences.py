@@ -1,0 +1,302 @@
+"""What `compare` says: a code, its sentence in English, its sentence in Chinese."""
+
+from __future__ import annotations
+
+SENTENCES: dict[str, tuple[str, str]] = {
+    # what was compared
+    "curve_means": (
+        "mean over {axis}s {first}–{last} ({n} points both have): {ours} against {theirs}",
+        "第 {first}–{last} {axis}（双方都有的 {n} 个点）的平均：{ours} 对 {theirs}",
+    ),
+    "cell_means": (
+        "mean over {shots} shot counts on {n} items: {ours} against {theirs}",
+        "{n} 道题目、{shots} 种范例数的平均：{ours} 对 {theirs}",
+    ),
+    "seed_means": (
+        "run means over {n} seeds (paired by seed: {paired})",
+        "{n} 个随机种子的运行均值（按种子配对：{paired}）",
+    ),
+    "items_differ": (
+        "{k} of {n} items are scored differently",
+        "{n} 道题目中有 {k} 道得分不同",
+    ),
+    "common_items": (
+        "the item sets differ: compared on the {n} they share (of {of})",
+        "题目集合不同：只比较共有的 {n} 道（共 {of} 道）",
+    ),
+    "run_means_only": (
+        "only means of whole runs are told ({ours} against {theirs}): they have no spread, so"
+        " no interval",
+        "只给出了整个运行的平均值（{ours} 对 {theirs}）：没有离散程度，无法给出区间",
+    ),
+    "nothing_shared": (
+        "the arms share no measurement of this metric at the same place",
+        "两个配置在该指标上没有同一位置的测量",
+    ),
+    # why a verdict is no stronger
+    "steps_are_not_replicates": (
+        "steps of one run are not replicates: this is about these two curves",
+        "同一次运行的各步不是重复实验：结论只针对这两条曲线",
+    ),
+    "too_few_steps": (
+        "fewer than 8 common points: no verdict on a curve",
+        "共有的点不足 8 个：不对曲线下结论",
+    ),
+    "neighbours_alike": (
+        "neighbouring steps are so alike that the interval is too narrow",
+        "相邻各步过于相似，区间偏窄",
+    ),
+    "too_few_seeds": (
+        "fewer than 4 seeds per arm: no verdict on a setting",
+        "每个配置不足 4 个随机种子：不对设置下结论",
+    ),
+    "estimates_unused": (
+        "{arm}: {count} values are estimates and are used in nothing; {usable} usable points",
+        "{arm}：{count} 个值是估计值，任何计算都不使用；可用的点有 {usable} 个",
+    ),
+    "needs_margin": (
+        "equivalent only for margins of {margin} or wider",
+        "只有容差不小于 {margin} 时才算等价",
+    ),
+    "one_run_per_arm": (
+        "one run per arm: nothing follows about the coefficient; another seed could move each run"
+        " by an unknown amount",
+        "每个配置只有一次运行：不能对系数下任何结论；换一个随机种子，结果会变动多少并不知道",
+    ),
+    "scores_lost": (
+        "per-item scores were not kept: the interval is that of two unrelated samples of {n}",
+        "没有保留逐题得分：区间按两个互不相关的 {n} 题样本计算",
+    ),
+    "p_at_best": (
+        "from the means alone p is at least {least}, if all {k} smallest differences went one way",
+        "仅凭平均值，p 至少为 {least}（假设 {k} 个最小差异全部同向）",
+    ),
+    "printed_alike": (
+        "all {cells} accuracies that both have on {n} items are equal to the last printed digit:"
+        " probably the same outputs, perhaps of the same weights; this does not show equal"
+        " performance",
+        "双方在 {n} 道题目上共有的 {cells} 个准确率到最后一位都相同：很可能输出完全相同，"
+        "甚至评估的是同一份权重；这不能说明性能相同",
+    ),
+    "undone_by_many": (
+        "decided alone, but not among the {count} comparisons made (adjusted p = {p})",
+        "单独看可下结论，但在所做的 {count} 个比较中不成立（校正后 p = {p}）",
+    ),
+    "contradicted": (
+        "sources contradict each other on the {key} of {arm}: {values}",
+        "各来源对 {arm} 的{key}说法矛盾：{values}",
+    ),
+    "integrity_two_histories": (
+        "one arm has two different histories of this metric",
+        "同一配置的该指标有两份不同的记录",
+    ),
+    "integrity_broken_items": (
+        "more than 2 % of items failed on one side and are in no average",
+        "一方有超过 2% 的题目失败，未计入任何平均",
+    ),
+    "integrity_stale_weights": (
+        "the evaluated weights are older than the trained ones",
+        "被评估的权重早于训练得到的权重",
+    ),
+    "integrity_off_lattice": (
+        "a printed value cannot be a mean over the stated number of items",
+        "有一个数不可能是所述题数的平均",
+    ),
+    # the other questions
+    "threshold_reached": (
+        "to {threshold}, the highest value both reach: {axis} {ours} against {axis} {theirs}",
+        "达到双方都能达到的最高值 {threshold}：第 {ours} {axis}对第 {theirs} {axis}",
+    ),
+    "thresholds_counted": (
+        "of {of} common thresholds: first to {first}, later to {later}",
+        "在 {of} 个共同阈值中：先到 {first} 个，后到 {later} 个",
+    ),
+    "not_by_best": (
+        "own best at {axis} {ours} against {axis} {theirs} is not speed",
+        "各自最佳在第 {ours} {axis}与第 {theirs} {axis}，这不是速度",
+    ),
+    "no_interval": (
+        "without single scores or times there is no interval",
+        "没有逐题得分或逐步时间，无法给出区间",
+    ),
+    "swings": (
+        "second-difference SD {ours} against {theirs}",
+        "二阶差分标准差 {ours} 对 {theirs}",
+    ),
+    "drawdowns": (
+        "largest drawdown {ours} against {theirs} (p = {p} by swapping steps)",
+        "最大回撤 {ours} 对 {theirs}（交换各步检验 p = {p}）",
+    ),
+    "drawdowns_seen": (
+        "largest drawdown {ours} against {theirs}",
+        "最大回撤 {ours} 对 {theirs}",
+    ),
+    "points_for_ratio": (
+        "{n} points; a ratio of 1.5 takes about {need}",
+        "只有 {n} 个点；要看出 1.5 倍之差约需 {need} 个",
+    ),
+    "best_of_arm": (
+        "{arm}: best {axis} {step} ({raw}; {corrected} once choosing is paid for), not"
+        " distinguishable from {ties}",
+        "{arm}：最佳为第 {step} {axis}（{raw}；扣除挑选的乐观偏差后 {corrected}），"
+        "与第 {ties} {axis}无法区分",
+    ),
+    "inside_selection_noise": (
+        "the gap of the bests, {gap}, is inside the noise of choosing them ({noise})",
+        "最佳值之差 {gap} 在挑选噪声（{noise}）之内",
+    ),
+    "never_best_with_best": (
+        "the gap of the raw bests, {gap}, contains the luck of choosing ({noise})",
+        "原始最佳值之差 {gap} 含有挑选的运气（{noise}）",
+    ),
+    "medians": (
+        "median {ours} against {theirs}, without the first {dropped} steps",
+        "中位数 {ours} 对 {theirs}（不计前 {dropped} 步）",
+    ),
+    "same_machine": ("only meaningful on the same hardware", "只有在相同硬件上才有意义"),
+    "too_few_timings": (
+        "fewer than 20 timed steps ({n})",
+        "计时的步数不足 20（{n}）",
+    ),
+    "ranges_overlap": (
+        "only ranges are told, and they meet: {ours} against {theirs}",
+        "只给出了范围，且相接或重叠：{ours} 对 {theirs}",
+    ),
+    "ranges_apart": (
+        "only ranges are told, and they are apart: {ours} against {theirs}",
+        "只给出了范围，且互不重叠：{ours} 对 {theirs}",
+    ),
+    "kl_to_reference": (
+        "KL to a reference cannot show that two policies agree: two policies equally far from it"
+        " may differ at will",
+        "到参考策略的 KL 不能说明两个策略一致：与参考距离相同的两个策略可以任意不同",
+    ),
+    "compare_choices": (
+        "compare their choices on the same tasks, or their KL to each other",
+        "应在相同任务上比较两者的选择，或计算两者之间的 KL",
+    ),
+    "none_recommended": (
+        "no arm is shown to be better as a setting",
+        "没有任何配置被证明作为设置更好",
+    ),
+    "best_setting": ("{arm} is better as a setting", "{arm} 作为设置更好"),
+    # what else changed
+    "changed": (
+        "{key} differs: {values} ({arms}; {sources})",
+        "{key}不同：{values}（{arms}；{sources}）",
+    ),
+    "unknown": (
+        "{name}, whose meaning is not known, differs: {values} ({arms})",
+        "含义未知的 {name} 不同：{values}（{arms}）",
+    ),
+    # what to run next
+    "settle": (
+        "look up which {key} {arms} had: {values}",
+        "查清 {arms} 的{key}到底是哪个：{values}",
+    ),
+    "settle.why": ("the sources contradict each other", "各来源互相矛盾"),
+    "check_weights": (
+        "compare the hashes of the weights as loaded for evaluation ({arms}), and evaluate the"
+        " checkpoint that training started from",
+        "比较评估时实际加载的权重的哈希（{arms}），并评估训练的起始检查点",
+    ),
+    "check_weights.why": (
+        "identical outputs are what the same weights give",
+        "同一份权重才会给出完全相同的输出",
+    ),
+    "fill_cells": (
+        "fill the {missing} missing cells; {of} commands are at hand, such as {commands}",
+        "补齐 {missing} 个缺失单元；现成的命令有 {of} 条，例如 {commands}",
+    ),
+    "fill_cells.why": (
+        "missing is not 0, and nothing follows from it",
+        "缺失不是 0，由此得不出任何结论",
+    ),
+    "fill_cells_by_hand": (
+        "measure the {missing} missing cells",
+        "测量 {missing} 个缺失单元",
+    ),
+    "fill_cells_by_hand.why": (
+        "missing is not 0, and nothing follows from it",
+        "缺失不是 0，由此得不出任何结论",
+    ),
+    "score_items": (
+        "evaluate the saved checkpoints again on the same {items} items and keep the score of each",
+        "在相同的 {items} 道题目上重新评估已保存的检查点，并保留逐题得分",
+    ),
+    "score_items.why": (
+        "paired scores decide at this margin if about 5 % of items differ; no training needed",
+        "若约 5% 的题目得分不同，配对得分足以在此容差下判定；无需训练",
+    ),
+    "score_checkpoints": (
+        "validate the saved checkpoints of all arms again on the same, more items, keeping every"
+        " item's score",
+        "在相同且更多的题目上重新验证各配置已保存的检查点，并保留逐题得分",
+    ),
+    "score_checkpoints.why": (
+        "gives the noise of evaluation and a paired interval; no training needed",
+        "可得到评估噪声与配对区间；无需训练",
+    ),
+    "more_items": (
+        "score about {more} more items, if the spread stays as it is",
+        "若离散程度不变，再评估约 {more} 道题目",
+    ),
+    "more_items.why": ("then the gap or the margin decides", "届时可由差距或容差判定"),
+    "unconfound": (
+        "train {arm}'s setting ({factor} {coefficient}) once more with all else as in {baseline}:"
+        " {keep}",
+        "只保留 {arm} 的{factor}（{coefficient}），其余与 {baseline} 相同（{keep}），再训练一次",
+    ),
+    "unconfound.why": (
+        "the one run that separates the factor from what else changed",
+        "这一次运行就能把该因素与其他改变分开",
+    ),
+    "seeds": (
+        "2 more seeds of every arm (detects {two} between-seed SDs), or 4 more ({four})",
+        "每个配置再跑 2 个随机种子（可检出 {two} 倍种子间标准差），或再跑 4 个（{four} 倍）",
+    ),
+    "seeds.why": (
+        "only runs with other seeds say anything about a setting",
+        "只有不同随机种子的运行才能说明设置的作用",
+    ),
+    "more_seeds": (
+        "{more} more seeds of both arms, if the spread stays as it is",
+        "若离散程度不变，两个配置各再跑 {more} 个随机种子",
+    ),
+    "more_seeds.why": ("then the gap or the margin decides", "届时可由差距或容差判定"),
+    "measure_outcome": (
+        "measure an outcome (accuracy or reward on held-out items) for every arm",
+        "为每个配置测量一个结果指标（留出题目上的准确率或奖励）",
+    ),
+    "measure_outcome.why": ("nothing told here has a better end", "现有指标都没有好坏之分"),
+    # frames
+    "title": (
+        "{arms} arms against {baseline}, on {metric}",
+        "{arms} 个配置，以 {baseline} 为基线，比较{metric}",
+    ),
+    "against": ("{ours} against {theirs}", "{ours} 对 {theirs}"),
+    "interval_of": (
+        "{gap} (95 % interval, {n} {counted})",
+        "{gap}（95% 区间，{n} {counted}）",
+    ),
+    "gap_of": ("{gap} ({n} {counted})", "{gap}（{n} {counted}）"),
+    "bound_of": (
+        "on {n} items; the gap on others is below {bound}",
+        "在 {n} 道题目上；在其他题目上差距小于 {bound}",
+    ),
+    "not_attributable": (
+        "not attributable to the {factor}; also changed: {keys}",
+        "不能归因于{factor}；同时改变的还有：{keys}",
+    ),
+    "more_findings": ("… and {count} more (--json or --md)", "……还有 {count} 条（--json 或 --md）"),
+    "cost_hours": ("about {low}–{high} h of the same machine", "同一机器约 {low}–{high} 小时"),
+    "cost_devices": ("about {low}–{high} GPU-hours", "约 {low}–{high} GPU 小时"),
+    "cost_none": ("no GPU", "不需要 GPU"),
+    "cost_inference": ("inference only", "只需推理"),
+    "cost_unknown": ("a training; the logs do not tell its time", "一次训练；日志没有给出时间"),
+    "matrix_line": (
+        "{known} cells known, {missing} missing, {estimated} estimated (used in nothing)",
+        "已知 {known} 个单元，缺失 {missing} 个，估计 {estimated} 个（任何计算都不使用）",
+    ),
+    "where": ("{file} line {line}", "{file} 第 {line} 行"),
+}

@@ -1,0 +1,148 @@
+"""The verb `compare`: sources in, one screen out; or JSON, Markdown, HTML."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kleash.cli.console import AsJson
+from kleash.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kleash.catalogue import Language
+    from kleash.compare import Comparison
+    from kleash.imports import Source
+
+
+def compare(  # noqa: PLR0913  # one for each option
+    sources: Annotated[list[Path], typer.Argument(help="Logs, folders or reports of runs.")],
+    on: Annotated[str, typer.Option(help="The metric to judge by, under any name.")] = "",
+    baseline: Annotated[str, typer.Option(help="The arm to compare with.")] = "",
+    margin: Annotated[
+        float | None, typer.Option(help="The gap that would matter; fractions for accuracy.")
+    ] = None,
+    as_json: AsJson = False,
+    md: Annotated[Path | None, typer.Option(help="Write everything as Markdown.")] = None,
+    page: Annotated[Path | None, typer.Option("--html", help="Write it as a page.")] = None,
+    lang: Annotated[str, typer.Option(help="zh or en; else the locale's, else theirs.")] = "",
+) -> None:
+    """Say what runs made anywhere show: verdict, why, and what to run next.
+
+    \b
+    kleash compare wandb/run-1 wandb/run-2 --on reward
+    kleash compare report.md logs/ --baseline 0.12 --margin 0.01 --lang zh
+    """
+    from kleash.compare import Wish
+    from kleash.compare import compare as compared
+    from kleash.imports import read
+
+    told = [read(path) for path in sources]
+    language = _language(lang, told)
+    found = compared(told, Wish(on, baseline, margin))
+    from kleash.catalogue import screen
+
+    for file, text in ((md, screen.markdown), (page, screen.page)):
+        if file is not None:
+            _write(file, text(found, language))
+    if as_json:
+        print(json.dumps(_plain(found, language), ensure_ascii=False))
+    else:
+        print(screen.terminal(found, language, _columns()))
+
+
+def _columns() -> int:
+    import shutil
+
+    return max(40, min(160, shutil.get_terminal_size((100, 24)).columns))
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"cannot write {file}: {error.strerror}") from None
+
+
+def _language(asked: str, sources: Sequence[Source]) -> Language:
+    """As asked; else the locale's, where it is one of ours; else that of most sources."""
+    if asked:
+        if asked not in ("zh", "en"):
+            raise ConfigError(f"no language {asked!r}: there is zh and en")
+        return "zh" if asked == "zh" else "en"
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        value = os.environ.get(name, "")
+        if value and value.split(".")[0] not in ("C", "POSIX"):
+            return "zh" if value.startswith("zh") else "en"
+    chinese = sum(source.language == "zh" for source in sources)
+    return "zh" if 2 * chinese > len(sources) else "en"
+
+
+def _plain(found: Comparison, language: Language) -> dict[str, Any]:
+    """The answer as JSON: the keys are fixed, the sentences are in the language."""
+    from dataclasses import asdict
+
+    from kleash.catalogue import key_name, say, screen
+
+    return {
+        "arms": found.arms,
+        "verdicts": [
+            {
+                "question": each.question,
+                "metric": each.metric,
+                "arms": list(each.arms),
+                "verdict": each.verdict,
+                "level": each.level,
+                "estimate": each.estimate,
+                "low": each.low,
+                "high": each.high,
+                "n": each.n,
+                "p": each.p,
+                "adjusted_p": each.adjusted_p,
+                "because": [
+                    screen.sentence(each, language, factor=found.factor),
+                    *screen.reasons(each, language),
+                ],
+            }
+            for each in found.verdicts
+        ],
+        "findings": [
+            {
+                "code": each.code,
+                "severity": each.severity,
+                "where": [asdict(where) for where in each.where],
+                "message": say(each.code, each.facts, language),
+            }
+            for each in found.findings
+        ],
+        "matrix": asdict(found.matrix),
+        "confounds": [
+            {
+                "kind": each.kind,
+                "key": each.key,
+                "name": key_name(each.key, language),
+                "arms": list(each.arms),
+                "values": [_value(value) for value in each.values],
+                "sources": list(each.sources),
+            }
+            for each in found.confounds
+        ],
+        "next": [
+            {
+                "what": say(step.code, step.facts, language),
+                "cost": screen.cost(step, language),
+                "why": say(f"{step.code}.why", {}, language),
+            }
+            for step in found.next
+        ],
+    }
+
+
+def _value(value: Any) -> Any:
+    """A setting as JSON has it, or as text where JSON has no such thing."""
+    return value if isinstance(value, bool | int | float | str) or value is None else str(value)

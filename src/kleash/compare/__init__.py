@@ -1,0 +1,236 @@
+"""Compare arms: what may be said, why, and what to run next. Codes and facts, no sentences.
+
+`compare` puts the parts together: arms from sources, what else changed between them, a verdict for
+each question and pair, every run's summary, what the findings and the matrix say. It trains
+nothing, reads nothing but sources, and uses no estimated value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kleash.compare.arms import OUTCOMES, Arm, gather, known_name
+from kleash.compare.confounds import confounds, factor
+from kleash.compare.evidence import of_curves, of_items, of_means, of_seeds
+from kleash.compare.judging import Pair, adjust, judge
+from kleash.compare.next_steps import next_steps
+from kleash.compare.questions import best_step, efficiency, faster, steadier
+from kleash.compare.records import (
+    Amount,
+    Because,
+    Comparison,
+    Confound,
+    Judged,
+    Step,
+    Summary,
+)
+from kleash.compare.summaries import summaries
+from kleash.errors import ConfigError, DataError
+from kleash.findings import find
+from kleash.imports import Source, names
+from kleash.matrix import matrix
+
+__all__ = [
+    "Amount",
+    "Arm",
+    "Because",
+    "Comparison",
+    "Confound",
+    "Judged",
+    "Step",
+    "Summary",
+    "Wish",
+    "compare",
+]
+LIKENESS = ("same", "similar")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user asked for besides the sources; None and '' leave it to the data."""
+
+    on: str = ""
+    baseline: str = ""
+    margin: float | None = None
+
+
+def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
+    """Everything that follows from the sources about their arms."""
+    wish = wish or Wish()
+    if wish.margin is not None and not wish.margin > 0:
+        raise ConfigError(f"a margin of {wish.margin:g} leaves no room: give one above 0")
+    arms = gather(sources)
+    if len(arms) < 2:
+        told = ", ".join(arm.name for arm in arms) or "none"
+        raise DataError(f"comparing takes two arms or more; the sources tell of {told}")
+    baseline = _baseline(arms, wish.baseline)
+    metric = _metric(arms, baseline, wish.on)
+    found = Comparison(
+        arms=[_told(arm) for arm in arms],
+        baseline=baseline.name,
+        findings=list(find(sources)),
+        matrix=matrix(sources),
+        summaries=summaries(arms),
+        notes=[note for source in sources for note in source.notes],
+    )
+    others = [arm for arm in arms if arm is not baseline]
+    pairs = [Pair(arms, arm, baseline, metric, wish.margin) for arm in others]
+    found.factor = tuple(dict.fromkeys(key for arm in others for key in factor(arm, baseline)))
+    found.confounds = _once([each for arm in others for each in confounds(arm, baseline)])
+    judged = [each for pair in pairs for each in _answers(pair)]
+    found.verdicts = adjust(judged)
+    found.verdicts += _policies(sources, arms, baseline)
+    found.verdicts.append(_recommended(found, arms))
+    found.next = next_steps(arms, baseline, found.verdicts, found.confounds, found.matrix)
+    return found
+
+
+def _told(arm: Arm) -> dict[str, Any]:
+    return {
+        "name": arm.name,
+        "also": [name for name in arm.names if name != arm.name],
+        "coefficient": arm.coefficient,
+        "runs": len(arm.replicates),
+        "seeds": [each.seed for each in arm.replicates if each.seed is not None],
+    }
+
+
+def _baseline(arms: Sequence[Arm], wanted: str) -> Arm:
+    """The arm asked for; else the one without a leash, the least leashed, or the first."""
+    if wanted:
+        for arm in arms:
+            spelt = {names.spelling(name) for name in (arm.name, *arm.names)}
+            number = "" if arm.coefficient is None else f"{arm.coefficient:g}"
+            if names.spelling(wanted) in spelt or wanted == number:
+                return arm
+        told = ", ".join(arm.name for arm in arms)
+        raise ConfigError(f"no arm {wanted!r} to be the baseline: the arms are {told}")
+    leashed = [arm for arm in arms if arm.coefficient is not None]
+    return min(leashed, key=lambda arm: arm.coefficient or 0.0, default=arms[0])
+
+
+def _metric(arms: Sequence[Arm], baseline: Arm, wanted: str) -> str:
+    """What arms are judged by: as asked, else the first outcome that the baseline shares."""
+    if wanted:
+        known = names.metric(wanted)
+        if known is None:
+            raise ConfigError(f"no metric {wanted!r} is known: try {', '.join(OUTCOMES)}")
+        if not known.direction:
+            raise ConfigError(
+                f"{known.name} has no better end, so no arm is better on it: {known.trap}"
+                if known.trap
+                else f"{known.name} has no better end, so no arm is better on it"
+            )
+        return known.name
+    measured = [_measured(arm) for arm in arms]
+    for name in OUTCOMES:
+        if name in _measured(baseline) and sum(name in each for each in measured) > 1:
+            return name
+    return next((name for name in OUTCOMES if any(name in each for each in measured)), OUTCOMES[0])
+
+
+def _measured(arm: Arm) -> set[str]:
+    found: set[str] = set()
+    for each in arm.replicates:
+        found |= {metric for metric, curve in each.curves if each.curves[metric, curve].points}
+        found |= {metric for metric, _ in each.cells}
+        found |= {known_name(scores.metric) for scores in each.scores}
+    return found
+
+
+def _answers(pair: Pair) -> list[Judged]:
+    """A verdict on the level by the strongest data there are, then the other questions."""
+    unit = pair.known.unit
+    gap = (
+        of_seeds(pair.ours, pair.theirs, pair.metric)
+        or of_items(pair.ours, pair.theirs, pair.metric)
+        or of_means(pair.ours, pair.theirs, pair.metric, unit)
+        or of_curves(pair.ours, pair.theirs, pair.metric, unit)
+    )
+    level = judge(pair, gap) if gap else _unshared(pair)
+    others = (question(pair) for question in (faster, steadier, best_step, efficiency))
+    return [level, *(each for each in others if each is not None)]
+
+
+def _unshared(pair: Pair) -> Judged:
+    """Nothing measured at the same place: what whole-run statistics there are, and no verdict."""
+    means = [
+        cells
+        for arm in (pair.ours, pair.theirs)
+        for each in arm.replicates
+        for (metric, place), cells in each.cells.items()
+        if metric == pair.metric and place[4] == "mean"
+    ]
+    because, estimate = [Because("nothing_shared")], None
+    if len(means) == 2:
+        values = [next(iter(cells.values())).value for cells in means]
+        if values[0] is not None and values[1] is not None:
+            unit = pair.known.unit
+            estimate = values[0] - values[1]
+            facts = {"ours": Amount(values[0], unit), "theirs": Amount(values[1], unit)}
+            because = [Because("run_means_only", facts)]
+    because.append(Because("one_run_per_arm"))
+    return Judged(
+        question="level",
+        metric=pair.metric,
+        unit=pair.known.unit,
+        arms=pair.names,
+        verdict="undecided",
+        level="L1",
+        estimate=estimate,
+        also_changed=pair.also_changed(lengths=True),
+        because=tuple(because),
+    )
+
+
+def _policies(sources: Sequence[Source], arms: Sequence[Arm], baseline: Arm) -> list[Judged]:
+    """Where a document calls policies alike and has only their KL to a reference to go by."""
+    claimed = any(set(claim.judgements) & set(LIKENESS) for s in sources for claim in s.claims)
+    if not claimed or "kl" not in _measured(baseline):
+        return []
+    return [
+        Judged(
+            question="same_policy",
+            metric="kl",
+            unit="nats",
+            arms=(arm.name, baseline.name),
+            verdict="undecided",
+            level="L1",
+            because=(Because("kl_to_reference"), Because("compare_choices")),
+        )
+        for arm in arms
+        if arm is not baseline and "kl" in _measured(arm)
+    ]
+
+
+def _recommended(found: Comparison, arms: Sequence[Arm]) -> Judged:
+    """Which arm to use: one that is better as a setting, else none."""
+    level = [each for each in found.verdicts if each.question == "level"]
+    better = [e for e in level if e.level == "L3" and e.verdict.startswith("better")]
+    metric = level[0].metric if level else ""
+    if better:
+        best = max(better, key=lambda each: abs(each.estimate or 0.0))
+        because = (Because("best_setting", {"arm": best.arms[0]}),)
+        return Judged("recommend", metric, "", (best.arms[0],), "better", "L3", because=because)
+    worse = [e for e in level if e.level == "L3" and e.verdict.startswith("worse")]
+    if worse and len(worse) == len(level):
+        because = (Because("best_setting", {"arm": found.baseline}),)
+        return Judged("recommend", metric, "", (found.baseline,), "better", "L3", because=because)
+    return Judged(
+        "recommend",
+        metric,
+        "",
+        tuple(arm.name for arm in arms),
+        "undecided",
+        "L1" if all(each.level == "L1" for each in level) else "L2",
+        because=(Because("none_recommended"),),
+    )
+
+
+def _once(found: Sequence[Confound]) -> list[Confound]:
+    kept: dict[tuple[Any, ...], Confound] = {}
+    for each in found:
+        kept.setdefault((each.kind, each.key, each.arms), each)
+    return list(kept.values())

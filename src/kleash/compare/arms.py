@@ -1,0 +1,253 @@
+"""Arms from sources: which runs are of one setting, and what each run measured.
+
+A run told by two documents is one run (same path, same W&B id, same name); runs that differ in
+nothing but their seed are one arm. Estimates are dropped here, so that nothing after can use them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kleash.imports import Imported, Number, Scores, Series, Source, names
+from kleash.imports.names import Resolved
+from kleash.stats import Floats
+
+Place = tuple[float | None, float | None, int | None, str, str]
+OUTCOMES = ("accuracy", "eval_reward", "performance", "reward", "val_loss")
+SEED = re.compile(r"[-_ ]?(?:seed|s)[-_=]?(\d{1,9})$", re.I)
+SAME_POINTS = 2  # known points that must agree before a vague name is taken for a clear one
+
+
+@dataclass
+class Curve:
+    """One metric of one run over its steps; known points only."""
+
+    metric: str
+    axis: str
+    points: dict[float, float] = field(default_factory=dict)
+    estimated: set[float] = field(default_factory=set)
+    decimals: int | None = None
+    torn: bool = False
+    """Two places give one step two values: there are two histories under one name."""
+
+    @property
+    def steps(self) -> Floats:
+        """The steps, rising."""
+        return np.array(sorted(self.points), dtype=np.float64)
+
+    @property
+    def values(self) -> Floats:
+        """The value at each step."""
+        return np.array([self.points[at] for at in sorted(self.points)], dtype=np.float64)
+
+
+@dataclass
+class Replicate:
+    """One training of an arm, whoever tells of it."""
+
+    name: str
+    seed: int | None
+    runs: list[Imported] = field(default_factory=list)
+    curves: dict[tuple[str, str], Curve] = field(default_factory=dict)
+    cells: dict[tuple[str, Place], dict[int | None, Number]] = field(default_factory=dict)
+    scores: list[Scores] = field(default_factory=list)
+
+    def curve(self, metric: str) -> Curve | None:
+        """The metric's longest curve, over steps or epochs."""
+        fit = [curve for (name, _), curve in self.curves.items() if name == metric]
+        return max(fit, key=lambda curve: len(curve.points), default=None)
+
+
+@dataclass
+class Arm:
+    """A setting under study: its names, its trainings, and its config as each source tells it."""
+
+    name: str
+    names: list[str] = field(default_factory=list)
+    replicates: list[Replicate] = field(default_factory=list)
+    configs: list[tuple[str, Resolved, dict[str, Any]]] = field(default_factory=list)
+
+    @property
+    def coefficient(self) -> float | None:
+        """What a nat of KL costs in this arm, if any source says; 0 where the leash is off."""
+        for _, config, _ in self.configs:
+            value = config.values.get("leash.coefficient")
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                return float(value)
+        if any(names.leash_in_name(name) is False for name in self.names):
+            return 0.0
+        return None
+
+
+def known_name(metric: str) -> str:
+    """A metric's name in our tables, or its own where it has none."""
+    known = names.metric(metric)
+    return known.name if known else metric
+
+
+def gather(sources: Sequence[Source]) -> list[Arm]:
+    """The arms of all sources together, in the order in which they are first told of."""
+    told = [(source, run) for source in sources for run in source.runs]
+    groups = _joined(sources, told)
+    arms = [_arm([told[at] for at in group]) for group in groups]
+    best = _telling(sources)
+    for arm, group in zip(arms, groups, strict=True):
+        fit = [told[at][1] for at in group if told[at][0] is best]
+        arm.name = _label(fit[0]) if fit else arm.names[0]
+    seen: Counter[str] = Counter()
+    for arm in arms:
+        seen[arm.name] += 1
+        if seen[arm.name] > 1:
+            arm.name = f"{arm.name} ({seen[arm.name]})"
+    return arms
+
+
+def _label(run: Imported) -> str:
+    return run.arm or SEED.sub("", run.name) or run.name
+
+
+def _telling(sources: Sequence[Source]) -> Source | None:
+    """The source whose names say most about the leash: arms are called as they are there."""
+
+    def says(source: Source) -> int:
+        labels = [_label(run) for run in source.runs]
+        return sum(names.leash_in_name(each) is not None or "=" in each for each in labels)
+
+    return max(sources, key=says, default=None)
+
+
+def _joined(sources: Sequence[Source], told: list[tuple[Source, Imported]]) -> list[list[int]]:
+    """Indices of runs, grouped into arms: each key that two runs share joins them."""
+    parent = list(range(len(told)))
+
+    def root(at: int) -> int:
+        while parent[at] != at:
+            at = parent[at]
+        return at
+
+    first: dict[Any, int] = {}
+    shared = _own_places(sources)
+    for at, (source, run) in enumerate(told):
+        for key in (*_keys(run), *shared.get((id(source), run.arm), ())):
+            other = first.setdefault(key, at)
+            if root(other) != root(at):
+                late, early = sorted((root(other), root(at)), reverse=True)
+                parent[late] = early
+    groups: dict[int, list[int]] = {}
+    for at in range(len(told)):
+        groups.setdefault(root(at), []).append(at)
+    return list(groups.values())
+
+
+def _keys(run: Imported) -> Iterable[tuple[str, ...]]:
+    """What makes two runs the same arm: its name, or a config that is equal but for the seed."""
+    label = _label(run)
+    yield ("name", names.spelling(label))
+    config = {key: setting.value for key, setting in run.config.items()}
+    kept = sorted(
+        (key, repr(value))
+        for key, value in config.items()
+        if (known := names.key(key)) is None or known.kind not in ("seed", "harmless")
+    )
+    has_treatment = "leash.coefficient" in names.resolve(config).values
+    if run.format != "markdown" and has_treatment and len(kept) > 2:
+        yield ("config", repr(kept))
+
+
+def _own_places(sources: Sequence[Source]) -> dict[tuple[int, str], list[tuple[str, ...]]]:
+    """Paths and run ids that a document gives as the place of one of its arms alone."""
+    found: dict[tuple[int, str], list[tuple[str, ...]]] = {}
+    for source in sources:
+        whose: dict[str, set[str]] = {}
+        for fact in source.facts:
+            if fact.kind in ("path", "wandb") and fact.arm:
+                whose.setdefault(fact.text.strip().rstrip("/"), set()).add(fact.arm)
+        for text, arms in whose.items():
+            if len(arms) == 1:
+                found.setdefault((id(source), next(iter(arms))), []).append(("place", text))
+    return found
+
+
+def _arm(told: list[tuple[Source, Imported]]) -> Arm:
+    labels = list(dict.fromkeys(_label(run) for _, run in told))
+    arm = Arm(labels[0], labels)
+    kept: dict[Any, Replicate] = {}
+    for source, run in told:
+        seed = run.seed if run.seed is not None else _seed_of(run)
+        # Documents tell of one run again and again; logs of two runs are two runs.
+        key = seed if seed is not None or run.format == "markdown" else run.where.file + run.name
+        replicate = kept.setdefault(key, Replicate(run.name, seed))
+        replicate.runs.append(run)
+        _add(replicate, run)
+        plain = {name: setting.value for name, setting in run.config.items()}
+        if plain:
+            arm.configs.append((source.path, names.resolve(plain), plain))
+            arm.configs += [
+                (source.path, names.resolve({name: other.value}), {name: other.value})
+                for name, setting in run.config.items()
+                for other in setting.others
+            ]
+    arm.replicates = list(kept.values())
+    for replicate in arm.replicates:
+        _name_outcome(replicate)
+    return arm
+
+
+def _seed_of(run: Imported) -> int | None:
+    named = SEED.search(run.name)
+    return int(named[1]) if named else None
+
+
+def _add(replicate: Replicate, run: Imported) -> None:
+    for series in run.series:
+        if series.axis != "time":
+            _add_series(replicate, series)
+    for cell in run.cells:
+        if cell.number.state == "known":
+            place = (cell.epoch, cell.step, cell.items, cell.split, cell.statistic)
+            held = replicate.cells.setdefault((known_name(cell.metric), place), {})
+            held.setdefault(cell.shots, cell.number)
+    replicate.scores += run.scores
+
+
+def _add_series(replicate: Replicate, series: Series) -> None:
+    metric = known_name(series.metric)
+    curve = replicate.curves.setdefault((metric, series.axis), Curve(metric, series.axis))
+    guessed = (
+        series.estimated if series.estimated is not None else np.zeros(len(series.steps), bool)
+    )
+    curve.estimated |= set(series.steps[guessed].tolist())
+    usable = ~guessed & np.isfinite(series.values)
+    fresh = dict(zip(series.steps[usable].tolist(), series.values[usable].tolist(), strict=True))
+    places = [d for d in (curve.decimals, series.decimals) if d is not None]
+    curve.decimals = min(places, default=None)
+    room = 0.0 if curve.decimals is None else 10.0**-curve.decimals
+    both = fresh.keys() & curve.points.keys()
+    curve.torn |= any(abs(fresh[at] - curve.points[at]) > room + 1e-12 for at in both)
+    curve.points = fresh | curve.points
+
+
+def _name_outcome(replicate: Replicate) -> None:
+    """性能 or "score" becomes the outcome whose known values it repeats."""
+    vague = [key for key in replicate.curves if key[0] == "performance"]
+    for key in vague:
+        ours = replicate.curves[key]
+        for metric in ("eval_reward", "accuracy", "reward"):
+            other = replicate.curves.get((metric, key[1]))
+            if other is None:
+                continue
+            both = ours.points.keys() & other.points.keys()
+            room = 10.0 ** -(ours.decimals or 9)
+            if len(both) >= SAME_POINTS and all(
+                abs(ours.points[at] - other.points[at]) <= room for at in both
+            ):
+                other.points = other.points | ours.points
+                other.estimated |= ours.estimated
+                del replicate.curves[key]
+                break

@@ -1,0 +1,197 @@
+"""What else differs between two arms, and whether the factor can be told apart from it.
+
+Configs are compared under known names and by content. Keys that are the treatment are the factor;
+keys that must match are confounds if they do not. With more than two arms the design decides: a
+contrast is identified if its row lies in the row space of the design (rank).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kleash.compare.arms import Arm
+from kleash.compare.records import Confound
+from kleash.imports import names
+
+# Only their length differs: no confound where curves are compared at the same steps.
+LENGTHS = ("steps", "epochs")
+# These follow from the coefficient: with it they are one factor.
+FOLLOWING = ("leash.used", "leash.in_reward", "leash.reward_coefficient")
+COSMETIC = ("dir", "path", "id", "name", "time", "file", "url", "host", "user", "_wandb")
+
+
+def told(arm: Arm, key: str) -> dict[str, list[Any]]:
+    """What each source says an arm's setting is."""
+    found: dict[str, list[Any]] = {}
+    for source, config, _ in arm.configs:
+        if key in config.values:
+            values = found.setdefault(source, [])
+            if not any(alike(config.values[key], value) for value in values):
+                values.append(config.values[key])
+    return found
+
+
+def alike(ours: Any, theirs: Any) -> bool:
+    """Whether two values are the same, files by what is in them where they are at hand."""
+    if names.same(ours, theirs):
+        return True
+    files = [Path(str(value)) for value in (ours, theirs)]
+    if all(isinstance(value, str) for value in (ours, theirs)):
+        try:
+            if all(file.is_file() for file in files):
+                digests = {hashlib.sha256(file.read_bytes()).digest() for file in files}
+                return len(digests) == 1
+        except OSError:
+            return False
+    return False
+
+
+def factor(ours: Arm, theirs: Arm) -> tuple[str, ...]:
+    """What the two arms are compared for: treatment keys that differ, else the one that does."""
+    treated = tuple(
+        key
+        for key in _keys((ours, theirs), ("treatment",))
+        if key not in FOLLOWING and _differs(ours, theirs, key)
+    )
+    if treated or ours.coefficient != theirs.coefficient:
+        return treated or ("leash.coefficient",)
+    others = [
+        key
+        for key in _keys((ours, theirs), ("must match",))
+        if key not in LENGTHS and _differs(ours, theirs, key)
+    ]
+    return (others[0],) if len(others) == 1 else ()
+
+
+def confounds(ours: Arm, theirs: Arm) -> list[Confound]:
+    """Every setting besides the factor that differs, and every one that sources disagree on."""
+    found = []
+    aside = factor(ours, theirs)
+    for key in _keys((ours, theirs), ("must match",)):
+        pair = _differs(ours, theirs, key)
+        if key not in aside and pair:
+            found.append(Confound("changed", key, (ours.name, theirs.name), pair[:2], pair[2]))
+        for arm in (ours, theirs):
+            found += contradictions(arm, key)
+    found += _unknown(ours, theirs)
+    return found
+
+
+def contradictions(arm: Arm, key: str) -> list[Confound]:
+    """One arm, one setting, two values: within a source, or between sources that must be read."""
+    said = [(source, value) for source, values in told(arm, key).items() for value in values]
+    if len(said) < 2 or all(_may_agree(said[0][1], value) for _, value in said[1:]):
+        return []
+    values = tuple(value for _, value in said)
+    sources = tuple(source for source, _ in said)
+    return [Confound("contradicted", key, (arm.name,), values, sources)]
+
+
+def _may_agree(ours: Any, theirs: Any) -> bool:
+    """Whether two wordings may mean one thing: "RCE epoch 5" and "kl012/rce_epoch5.pt" may."""
+    if alike(ours, theirs):
+        return True
+    if not (isinstance(ours, str) and isinstance(theirs, str)):
+        return False
+    one, other = (names.spelling(text.split("(")[0]) for text in (ours, theirs))
+    return one in other or other in one
+
+
+def _keys(arms: Sequence[Arm], kinds: Sequence[str]) -> list[str]:
+    found: dict[str, None] = {}
+    for arm in arms:
+        for _, config, _ in arm.configs:
+            for key in config.values:
+                known = names.key(key)
+                if known and known.kind in kinds:
+                    found[key] = None
+    return list(found)
+
+
+def _differs(ours: Arm, theirs: Arm, key: str) -> tuple[Any, Any, tuple[str, ...]] | None:
+    """Both values and where they stand. A source that tells of both is believed first."""
+    left, right = told(ours, key), told(theirs, key)
+    common = [source for source in left if source in right]
+    pairs: list[tuple[Any, Any, tuple[str, ...]]]
+    pairs = [(left[s][0], right[s][0], (s,)) for s in common]
+    if not common:
+        pairs = [(a[0], b[0], (s, t)) for s, a in left.items() for t, b in right.items()]
+        if any(_may_agree(a, b) for a, b, _ in pairs):
+            return None
+    return next(((a, b, where) for a, b, where in pairs if not alike(a, b)), None)
+
+
+def _unknown(ours: Arm, theirs: Arm) -> list[Confound]:
+    """Keys that no table knows and that differ, unless their name says that they are labels."""
+    found = []
+    for source, config, plain in ours.configs:
+        for other, theirs_config, theirs_plain in theirs.configs:
+            for key in config.unknown:
+                last = key.lower().rsplit(".", 1)[-1]
+                if key in theirs_config.unknown and not last.endswith(COSMETIC):
+                    pair = plain[key], theirs_plain[key]
+                    if not alike(*pair):
+                        where = tuple(dict.fromkeys((source, other)))
+                        found.append(
+                            Confound("unknown", key, (ours.name, theirs.name), pair, where)
+                        )
+    unique = {each.key: each for each in reversed(found)}
+    return list(reversed(unique.values()))
+
+
+def changed(found: Sequence[Confound], *, lengths: bool) -> tuple[str, ...]:
+    """The keys that stand in the way of naming a cause; lengths only where they matter."""
+    kept = [c.key for c in found if c.kind != "contradicted" and (lengths or c.key not in LENGTHS)]
+    return tuple(dict.fromkeys(kept))
+
+
+def aliased(arms: Sequence[Arm], ours: Arm, theirs: Arm, keys: Sequence[str]) -> tuple[str, ...]:
+    """Those of the keys from which the arms' factor cannot be told apart in the whole design."""
+    if identified(arms, ours, theirs, keys):
+        return ()
+    alone = tuple(key for key in keys if not identified(arms, ours, theirs, (key,)))
+    return alone or tuple(keys)
+
+
+def identified(arms: Sequence[Arm], ours: Arm, theirs: Arm, keys: Sequence[str]) -> bool:
+    """Whether the contrast of two treatments is estimable: its row adds no rank to the design."""
+    treatments = [repr(_treatment(arm)) for arm in arms]
+    columns = [np.ones(len(arms))]
+    levels = sorted(set(treatments))
+    columns += [np.array([float(each == level) for each in treatments]) for level in levels]
+    nuisance = []
+    for key in keys:
+        values = [repr(_one(arms, arm, key)) for arm in arms]
+        nuisance += [
+            np.array([float(value == level) for value in values])
+            for level in sorted(set(values))[1:]
+        ]
+    design = np.stack([*columns, *nuisance], axis=1)
+    contrast = np.zeros(design.shape[1])
+    contrast[1 + levels.index(repr(_treatment(ours)))] += 1
+    contrast[1 + levels.index(repr(_treatment(theirs)))] -= 1
+    with_it = np.vstack([design, contrast])
+    return bool(np.linalg.matrix_rank(with_it) == np.linalg.matrix_rank(design))
+
+
+def _treatment(arm: Arm) -> Any:
+    return arm.name if arm.coefficient is None else arm.coefficient
+
+
+def _one(arms: Sequence[Arm], arm: Arm, key: str) -> Any:
+    """An arm's value of a key in the source that tells most arms apart by it."""
+    sources: dict[str, set[str]] = {}
+    for each in arms:
+        for source, values in told(each, key).items():
+            sources.setdefault(source, set()).add(repr(values[0]))
+    said = told(arm, key)
+    for source in sorted(sources, key=lambda source: -len(sources[source])):
+        if source in said:
+            value = said[source][0]
+            return names.spelling(value) if isinstance(value, str) else value
+    return None

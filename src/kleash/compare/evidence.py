@@ -1,0 +1,341 @@
+"""What two arms can be compared on: seeds, items, curves or means alone, the strongest first.
+
+Each function returns the pieces of a verdict or None where its kind of data is not there. The
+order of claims is that of the levels: runs are replicates of a setting, items of a checkpoint.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from kleash import stats
+from kleash.compare.arms import Arm, Curve, Place, Replicate, known_name
+from kleash.compare.records import Amount, Because
+from kleash.imports import Number, Scores
+from kleash.seeds import generator
+from kleash.stats import Interval
+
+FEWEST_STEPS = 8
+FEWEST_ALIKE = 3  # equal printed means before identical outputs are named
+BROKEN_SHARE = 0.02
+MOST_FLIPS = 2_000
+
+
+@dataclass
+class Gap:
+    """A gap with its intervals, and all that a verdict has to be told about it."""
+
+    wide: Interval
+    narrow: Interval
+    counted: Literal["steps", "items", "seeds"]
+    p: float | None = None
+    k: int | None = None
+    spread: float | None = None
+    span: float = 1.0
+    seeds: int = 1
+    item_scores: bool = False
+    too_few: bool = False
+    integrity: list[str] = field(default_factory=list)
+    because: list[Because] = field(default_factory=list)
+    baseline_mean: float = 0.0
+
+
+def common(ours: Curve, theirs: Curve) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The steps at which both curves have a known value."""
+    return np.array(sorted(ours.points.keys() & theirs.points.keys()), dtype=np.float64)
+
+
+def at_steps(curve: Curve, steps: stats.Floats) -> stats.Floats:
+    """A curve's values at these steps."""
+    return np.array([curve.points[float(step)] for step in steps])
+
+
+def pair_of_curves(ours: Arm, theirs: Arm, metric: str) -> tuple[Curve, Curve] | None:
+    """The first training of each arm that has the metric, on the same axis."""
+    for mine in ours.replicates:
+        for other in theirs.replicates:
+            left, right = mine.curve(metric), other.curve(metric)
+            same_seed = mine.seed == other.seed or None in (mine.seed, other.seed)
+            if left and right and left.axis == right.axis and same_seed:
+                return left, right
+    return None
+
+
+def of_curves(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
+    """The mean gap of two curves over the steps both have."""
+    pair = pair_of_curves(ours, theirs, metric)
+    if pair is None:
+        return None
+    left, right = pair
+    steps = common(left, right)
+    guessed = {
+        arm.name: (len(curve.estimated - curve.points.keys()), len(curve.points))
+        for arm, curve in ((ours, left), (theirs, right))
+    }
+    because = [
+        Because("estimates_unused", {"arm": arm, "count": count, "usable": usable})
+        for arm, (count, usable) in guessed.items()
+        if count
+    ]
+    if len(steps) < 2:
+        return None
+    one, other = at_steps(left, steps), at_steps(right, steps)
+    found = stats.curve_gap(one, other)
+    narrow = stats.curve_gap(one, other, level=0.9)
+    facts = {"first": float(steps[0]), "last": float(steps[-1]), "axis": left.axis, "n": len(steps)}
+    means = {"ours": Amount(float(one.mean()), unit), "theirs": Amount(float(other.mean()), unit)}
+    because = [Because("curve_means", facts | means), *because]
+    because += [Because(code) for code in found.warnings if code != "too_few_steps"]
+    return Gap(
+        wide=found.interval,
+        narrow=narrow.interval,
+        counted="steps",
+        p=found.p,
+        too_few=len(steps) < FEWEST_STEPS,
+        integrity=["two_histories"] if left.torn or right.torn else [],
+        because=because,
+        baseline_mean=float(other.mean()),
+    )
+
+
+# --- items
+
+
+def of_items(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
+    """Scores of the same items under two checkpoints, averaged over shots and tries per item."""
+    pair = _latest_scores(ours, theirs, metric)
+    if pair is None:
+        return None
+    (left, lost), (right, other_lost) = (_by_item(scores) for scores in pair)
+    items = sorted(left.keys() & right.keys())
+    if not items:
+        return None
+    one = np.array([left[item] for item in items])
+    other = np.array([right[item] for item in items])
+    low, high = float(min(one.min(), other.min())), float(max(one.max(), other.max()))
+    span = 1.0 if low >= 0 and high <= 1 else max(high - low, 1e-9)
+    rng = generator("compare", "items")
+    flips = stats.sign_flip(one, other, rng, draws=MOST_FLIPS)
+    wide = stats.paired_difference(one, other, span=span)
+    narrow = stats.paired_difference(one, other, span=span, level=0.9)
+    p = flips.p
+    clusters = _clusters(pair[0], items)
+    if clusters is not None:
+        grouped = stats.clustered_difference(one, other, clusters, rng, span=span)
+        inner = stats.clustered_difference(one, other, clusters, rng, span=span, level=0.9)
+        p = grouped.flips.p
+        wide, narrow = grouped.interval or wide, inner.interval or narrow
+    because = [Because("items_differ", {"k": flips.k, "n": len(items)})]
+    most = max(len(left), len(right))
+    if len(items) < most:
+        because.append(Because("common_items", {"n": len(items), "of": most}))
+    broken = max(lost / max(1, lost + len(left)), other_lost / max(1, other_lost + len(right)))
+    return Gap(
+        wide=wide,
+        narrow=narrow,
+        counted="items",
+        p=p,
+        k=flips.k,
+        spread=stats.spread_bound(stats.gaps(one, other), span=span),
+        span=span,
+        item_scores=True,
+        integrity=["broken_items"] if broken > BROKEN_SHARE else [],
+        because=because,
+        baseline_mean=float(other.mean()),
+    )
+
+
+def _latest_scores(ours: Arm, theirs: Arm, metric: str) -> tuple[list[Scores], list[Scores]] | None:
+    """Scores of both arms at the last step that both have, with the shots that both have."""
+
+    def places(arm: Arm) -> dict[tuple[float, str], list[Scores]]:
+        found: dict[tuple[float, str], list[Scores]] = {}
+        for scores in arm.replicates[0].scores:
+            if known_name(scores.metric) == metric:
+                step = -1.0 if scores.step is None else scores.step
+                found.setdefault((step, scores.split), []).append(scores)
+        return found
+
+    left, right = places(ours), places(theirs)
+    both = sorted(left.keys() & right.keys())
+    if not both:
+        return None
+    one, other = left[both[-1]], right[both[-1]]
+    shots = {each.shots for each in one} & {each.shots for each in other}
+    kept = tuple([each for each in side if each.shots in shots] for side in (one, other))
+    return (kept[0], kept[1]) if shots else None
+
+
+def _by_item(scores: Sequence[Scores]) -> tuple[dict[str, float], int]:
+    """Each item's mean over shots and tries, and how many items broke somewhere."""
+    sums: dict[str, list[float]] = {}
+    broken: set[str] = set()
+    for each in scores:
+        for item, value in zip(each.items, each.values.tolist(), strict=True):
+            if math.isfinite(value):
+                sums.setdefault(item, []).append(value)
+            else:
+                broken.add(item)
+    means = {item: sum(v) / len(v) for item, v in sums.items() if item not in broken}
+    return means, len(broken)
+
+
+def _clusters(scores: Sequence[Scores], items: Sequence[str]) -> list[str] | None:
+    of: dict[str, str] = {}
+    for each in scores:
+        if each.clusters is not None:
+            of.update(zip(each.items, each.clusters, strict=True))
+    return [of[item] for item in items] if all(item in of for item in items) else None
+
+
+# --- seeds
+
+
+def of_seeds(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
+    """Run means over seeds: paired where both arms have the seed, else Welch."""
+    left, right = ({r.seed: v for r, v in _run_means(arm, metric)} for arm in (ours, theirs))
+    loose = [[v for _, v in _run_means(arm, metric)] for arm in (ours, theirs)]
+    both = sorted(seed for seed in left.keys() & right.keys() if seed is not None)
+    if len(both) >= 2:
+        one, other = [left[seed] for seed in both], [right[seed] for seed in both]
+        gap, narrow = stats.paired_seeds(one, other), stats.paired_seeds(one, other, level=0.9)
+        seeds, p, mean = len(both), gap.p, float(np.mean(other))
+    elif min(map(len, loose)) >= 2:
+        rng = generator("compare", "seeds")
+        found = stats.unpaired_seeds(loose[0], loose[1], rng)
+        gap, p = found.welch, max(found.welch.p, found.permutation_p)
+        narrow = stats.unpaired_seeds(loose[0], loose[1], rng, level=0.9).welch
+        seeds, mean = min(map(len, loose)), float(np.mean(loose[1]))
+    else:
+        return None
+    return Gap(
+        wide=gap.interval,
+        narrow=narrow.interval,
+        counted="seeds",
+        p=p,
+        spread=gap.sd,
+        seeds=seeds,
+        too_few=seeds < 4,
+        because=[Because("seed_means", {"n": seeds, "paired": len(both) >= 2})],
+        baseline_mean=mean,
+    )
+
+
+def _run_means(arm: Arm, metric: str) -> list[tuple[Replicate, float]]:
+    """Each training's mean: over its items at the end, else over its last cells or its curve."""
+    found = []
+    for replicate in arm.replicates:
+        scores = [each for each in replicate.scores if known_name(each.metric) == metric]
+        curve = replicate.curve(metric)
+        if scores:
+            last = max(-1.0 if each.step is None else each.step for each in scores)
+            at_end = [e for e in scores if (-1.0 if e.step is None else e.step) == last]
+            means, _ = _by_item(at_end)
+            if means:
+                found.append((replicate, float(np.mean(list(means.values())))))
+        elif (cells := means_of(replicate, metric)) and (value := _last_cell(cells)) is not None:
+            found.append((replicate, value))
+        elif curve and curve.points:
+            found.append((replicate, float(curve.values.mean())))
+    return found
+
+
+def _last_cell(cells: dict[Place, dict[int | None, Number]]) -> float | None:
+    place = max(cells, key=lambda p: (p[2] or 0, p[0] or 0, p[1] or 0))
+    values = [number.value for number in cells[place].values() if number.value is not None]
+    return float(np.mean(values)) if values else None
+
+
+# --- means alone
+
+
+def means_of(replicate: Replicate, metric: str) -> dict[Place, dict[int | None, Number]]:
+    """The measured cells of a metric, by place; statistics of whole runs are not among them."""
+    return {
+        place: cells
+        for (name, place), cells in replicate.cells.items()
+        if name == metric and not place[4]
+    }
+
+
+def of_means(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
+    """Cells of a matrix, the mean over shots at the largest n and last epoch that both have.
+
+    The scores behind them are lost, so that nothing is known about pairs: the interval is that of
+    two independent samples with the largest spread such means can have.
+    """
+    left, right = (means_of(arm.replicates[0], metric) for arm in (ours, theirs))
+    both = [place for place in left.keys() & right.keys() if left[place].keys() & right[place]]
+    if not both:
+        return None
+    place = max(both, key=lambda p: (p[2] or 0, p[0] or 0, p[1] or 0))
+    pairs = [
+        (left[at][shots], right[at][shots])
+        for at in both
+        for shots in left[at].keys() & right[at].keys()
+    ]
+    shots = sorted(left[place].keys() & right[place].keys(), key=lambda each: each or 0)
+    one, other = ([side[place][each].value or 0.0 for each in shots] for side in (left, right))
+    n = place[2]
+    mine, base = float(np.mean(one)), float(np.mean(other))
+    facts = {
+        "ours": Amount(mine, unit),
+        "theirs": Amount(base, unit),
+        "shots": len(shots),
+        "n": n,
+        "epoch": place[0],
+    }
+    alike = sum(a.value == b.value for a, b in pairs)
+    if n is None or unit != "fraction":
+        return None
+    because = [Because("cell_means", facts)]
+    spread = math.sqrt((mine * (1 - mine) + base * (1 - base)) / n)
+    identical = alike == len(pairs) >= FEWEST_ALIKE
+    if identical:
+        edge = stats.differing_bound(0, n)
+        wide = narrow = Interval(0.0, -edge, edge, 0.95, n)
+        because = [Because("printed_alike", {"cells": len(pairs), "n": n})]
+    else:
+        wide, narrow = (_normal(mine - base, spread, level, n) for level in (0.95, 0.9))
+        because.append(Because("scores_lost", {"n": n}))
+        because += _at_best(one, other, n, ours, theirs, metric)
+    return Gap(
+        wide=wide,
+        narrow=narrow,
+        counted="items",
+        k=0 if identical else None,
+        because=because,
+        baseline_mean=base,
+    )
+
+
+def _normal(gap: float, error: float, level: float, n: int) -> Interval:
+    from scipy.special import ndtri
+
+    reach = float(ndtri((1 + level) / 2)) * error
+    return Interval(gap, gap - reach, gap + reach, level, n)
+
+
+def _at_best(
+    one: list[float], other: list[float], n: int, ours: Arm, theirs: Arm, metric: str
+) -> list[Because]:
+    """How small p could be if the lost scores had gone all one way, from their lattice."""
+    means, sizes, halves = [], [], []
+    for arm in (ours, theirs):
+        for place, cells in means_of(arm.replicates[0], metric).items():
+            for number in cells.values():
+                if number.value is not None and place[2] and number.decimals is not None:
+                    means.append(number.value)
+                    sizes.append(float(place[2]))
+                    halves.append(0.5 * 10.0**-number.decimals)
+    lattice = stats.lattice_of_means(means, sizes, halves) if means else None
+    if lattice is None:
+        return []
+    step = lattice.smallest_gap / len(one)
+    bound = stats.aggregate_bound(float(np.mean(one)), float(np.mean(other)), n, step)
+    return [Because("p_at_best", {"least": bound.p_min, "k": bound.most_differing})]

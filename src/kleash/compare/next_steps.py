@@ -1,0 +1,161 @@
+"""What to run next: the cheapest steps that would decide, cheap ones first.
+
+Looking again costs nothing, measuring again costs minutes, training again costs what the logs say
+a training cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kleash import stats
+from kleash.compare.arms import Arm
+from kleash.compare.confounds import factor
+from kleash.compare.records import Confound, Judged, Step
+from kleash.matrix import Matrix
+
+MOST_COMMANDS = 3
+
+
+def next_steps(
+    arms: Sequence[Arm],
+    baseline: Arm,
+    verdicts: Sequence[Judged],
+    confounds: Sequence[Confound],
+    cells: Matrix,
+) -> list[Step]:
+    """In order of cost: settle contradictions, check weights, fill cells, re-validate, train."""
+    by_name = {arm.name: arm for arm in arms}
+    steps = _settle(confounds)
+    alike = [each for each in verdicts if each.verdict == "identical"]
+    if alike:
+        names_of = list(dict.fromkeys(name for each in alike for name in reversed(each.arms)))
+        steps.append(Step("check_weights", {"arms": names_of}))
+    steps += _fill(cells)
+    level = [each for each in verdicts if each.question == "level"]
+    open_questions = [each for each in level if each.verdict in ("undecided", "identical")]
+    if any(each.level == "L1" for each in level):
+        steps.append(_revalidate(level))
+    elif open_questions and (more := [each.more for each in open_questions if each.more]):
+        steps.append(Step("more_items", {"more": max(more)}))
+    for each in level:
+        if each.also_changed:
+            steps.append(_unconfound(by_name[each.arms[0]], baseline, each))
+    if level and not any(each.level == "L3" for each in level):
+        steps.append(_seeds(arms, baseline))
+    elif open_questions and (
+        more := [e.more for e in open_questions if e.level == "L3" and e.more]
+    ):
+        steps.append(Step("more_seeds", {"more": max(more)}, *_cost(arms, 2 * max(more))))
+    if not level:
+        steps.append(Step("measure_outcome"))
+    return steps
+
+
+def _settle(confounds: Sequence[Confound]) -> list[Step]:
+    """One look for each setting on which sources disagree in the same way."""
+    found: dict[str, tuple[str, list[object], list[str]]] = {}
+    for each in confounds:
+        if each.kind == "contradicted":
+            held = found.setdefault(repr((each.key, each.values)), (each.key, [*each.values], []))
+            held[2].append(each.arms[0])
+    return [
+        Step("settle", {"arms": arms, "key": key, "values": values}, (0, 0))
+        for key, values, arms in found.values()
+    ]
+
+
+def _fill(cells: Matrix) -> list[Step]:
+    """Missing cells, with the commands that a document gives for them."""
+    missing = [cell for cell in cells.cells if cell.state == "missing"]
+    if not missing:
+        return []
+    commands = list(dict.fromkeys(cell.command for cell in missing if cell.command))
+    facts = {"missing": len(missing), "commands": commands[:MOST_COMMANDS], "of": len(commands)}
+    return [Step("fill_cells" if commands else "fill_cells_by_hand", facts)]
+
+
+def _revalidate(level: Sequence[Judged]) -> Step:
+    """Scores of single items for the checkpoints at hand: no training, and most can be decided."""
+    margin = max((each.margin or 0.0 for each in level), default=0.0)
+    unit = level[0].unit
+    if unit == "fraction" and margin:
+        # Planned for one item in twenty that differs, by 0.8 on average (docs/statistics.md).
+        need = stats.items_for_equivalence(stats.pair_sd(0.05, 0.81), margin)
+        return Step("score_items", {"items": need})
+    return Step("score_checkpoints")
+
+
+def _unconfound(ours: Arm, baseline: Arm, verdict: Judged) -> Step:
+    """The one run that makes the contrast identified: our factor, all else as the baseline's."""
+    keep = {}
+    for key in verdict.also_changed:
+        said = [config.values[key] for _, config, _ in baseline.configs if key in config.values]
+        keep[key] = said[0] if said else None
+    facts = {
+        "arm": ours.name,
+        "baseline": baseline.name,
+        "factor": list(factor(ours, baseline)),
+        "coefficient": ours.coefficient,
+        "keep": keep,
+    }
+    return Step("unconfound", facts, *_cost((ours,), 1))
+
+
+def _seeds(arms: Sequence[Arm], baseline: Arm) -> Step:
+    two = stats.smallest_detectable_by_seeds(3)
+    four = stats.smallest_detectable_by_seeds(5)
+    facts = {"two": f"{two:.1f}", "four": f"{four:.1f}", "baseline": baseline.name}
+    return Step("seeds", facts, *_cost(arms, 2 * len(arms)))
+
+
+def _cost(arms: Sequence[Arm], runs: int) -> tuple[tuple[float, float] | None, int | None]:
+    """Hours for so many trainings, from times per step and steps; devices where configs tell."""
+    low, high, found, devices = 0.0, 0.0, 0, None
+    for arm in arms:
+        span = _training_hours(arm)
+        if span:
+            low, high, found = low + span[0], high + span[1], found + 1
+        devices = devices or _devices(arm)
+    if not found:
+        return None, devices
+    return (runs * low / found, runs * high / found), devices
+
+
+def _training_hours(arm: Arm) -> tuple[float, float] | None:
+    for replicate in arm.replicates:
+        seconds = [run.seconds for run in replicate.runs if run.seconds]
+        if seconds:
+            return seconds[0] / 3600, seconds[0] / 3600
+        span = _step_seconds(arm)
+        steps = [
+            float(config.values["steps"])
+            for _, config, _ in arm.configs
+            if isinstance(config.values.get("steps"), int | float)
+        ]
+        if span and steps:
+            return span[0] * steps[0] / 3600, span[1] * steps[0] / 3600
+    return None
+
+
+def _step_seconds(arm: Arm) -> tuple[float, float] | None:
+    for replicate in arm.replicates:
+        curve = replicate.curve("step_time")
+        if curve and curve.points:
+            middle = float(np.median(curve.values))
+            return middle, middle
+        for (metric, _), cells in replicate.cells.items():
+            for number in cells.values():
+                if metric == "step_time" and number.low is not None and number.high is not None:
+                    return number.low, number.high
+    return None
+
+
+def _devices(arm: Arm) -> int | None:
+    for _, config, _ in arm.configs:
+        value = config.values.get("hardware")
+        if isinstance(value, int | float):
+            return int(value)
+    return None

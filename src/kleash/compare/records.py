@@ -1,0 +1,122 @@
+"""What a comparison finds, as codes and facts. The sentences are in `catalogue`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from kleash.stats import Level, Word
+
+Question = Literal[
+    "level", "faster", "steadier", "best_step", "efficiency", "same_policy", "recommend"
+]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number with its unit: a fraction is shown as percent, a difference of them as points."""
+
+    value: float
+    unit: str = ""
+    gap: bool = False
+
+
+@dataclass(frozen=True)
+class Because:
+    """One reason, as a code of the catalogue and the facts its sentence needs."""
+
+    code: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The answer to one question about one pair of arms; the estimate is first arm less second."""
+
+    question: Question
+    metric: str
+    unit: str
+    arms: tuple[str, ...]
+    verdict: Word
+    level: Level
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    counted: Literal["steps", "items", "seeds", ""] = ""
+    p: float | None = None
+    adjusted_p: float | None = None
+    margin: float | None = None
+    more: int | None = None
+    beyond_margin: bool = False
+    bound: float | None = None
+    also_changed: tuple[str, ...] = ()
+    because: tuple[Because, ...] = ()
+
+
+@dataclass(frozen=True)
+class Confound:
+    """A setting besides the factor that two arms do not share, or on which sources disagree.
+
+    `kind`: "changed" (it differs), "contradicted" (one arm, two values), "unknown" (a key whose
+    meaning is not known differs).
+    """
+
+    kind: Literal["changed", "contradicted", "unknown"]
+    key: str
+    arms: tuple[str, ...]
+    values: tuple[Any, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to run next. `hours` of the machine that the logs are from, if they tell."""
+
+    code: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    hours: tuple[float, float] | None = None
+    devices: int | None = None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One metric of one run: known values only; `estimated` were left out."""
+
+    arm: str
+    run: str
+    metric: str
+    unit: str
+    n: int
+    estimated: int
+    mean: float | None = None
+    first: float | None = None
+    last: float | None = None
+    low: float | None = None
+    low_at: float | None = None
+    high: float | None = None
+    high_at: float | None = None
+
+    @property
+    def change(self) -> float | None:
+        """Last less first, as a fraction of the first; None where that means nothing."""
+        if self.first is None or self.last is None or not self.first:
+            return None
+        return (self.last - self.first) / abs(self.first)
+
+
+@dataclass
+class Comparison:
+    """Everything that one call of `compare` has to say."""
+
+    arms: list[dict[str, Any]] = field(default_factory=list)
+    baseline: str = ""
+    factor: tuple[str, ...] = ()
+    verdicts: list[Judged] = field(default_factory=list)
+    findings: list[Any] = field(default_factory=list)
+    matrix: Any = None
+    confounds: list[Confound] = field(default_factory=list)
+    next: list[Step] = field(default_factory=list)
+    summaries: list[Summary] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)

@@ -1,0 +1,90 @@
+"""Sentences: both languages say the same, in the glossary's words, in columns that line up."""
+
+import re
+import string
+
+import pytest
+
+from kleash.catalogue import CODES, cut, gap_text, metric_name, pad, say, show, width
+from kleash.catalogue.found import FOUND
+from kleash.catalogue.screen import _table
+from kleash.catalogue.terms import KEYS, METRICS, QUESTIONS, WORDS
+from kleash.compare import Amount
+from kleash.findings import CODES as FINDINGS
+from kleash.imports import names
+
+
+def fields(text):
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_both_languages_tell_the_same_facts(code):
+    english, chinese = CODES[code]
+    assert fields(english) == fields(chinese)
+
+
+def test_every_finding_has_a_sentence_made_of_its_facts():
+    assert not FINDINGS.keys() - FOUND.keys()
+    for code, facts in FINDINGS.items():
+        assert fields(FOUND[code][0]) <= set(facts), code
+
+
+def test_every_known_metric_and_setting_has_both_names():
+    assert METRICS.keys() == {metric.name for metric in names._METRICS}
+    missing = {
+        name for name, kind in names._KEYS if kind in ("treatment", "must match")
+    } - KEYS.keys()
+    assert missing <= {"leash.reward_coefficient"}
+
+
+@pytest.mark.parametrize("texts", [*CODES.values(), *WORDS.values(), *QUESTIONS.values()])
+def test_chinese_has_full_width_stops_and_no_stray_words(texts):
+    chinese = texts[1]
+    assert not re.search(r"[\u4e00-\u9fff][,;:?!]|[,;:?!][\u4e00-\u9fff]", chinese)
+    assert not re.search("范例序号|百分比点|KL约束|设定臂", chinese)
+
+
+def test_words_that_need_a_statistic_are_in_no_sentence():
+    for english, chinese in CODES.values():
+        assert not re.search(r"\bsignificant|\bconverged|\balmost the same", english)
+        assert not re.search("显著|收敛|几乎相同", chinese)
+
+
+def test_differences_of_percentages_are_points():
+    assert show(Amount(0.0275, "fraction", gap=True), "zh") == "2.75 个百分点"
+    assert show(Amount(0.0275, "fraction"), "zh") == "2.75%"
+    assert gap_text(0.00275, -0.094, 0.1, "fraction", "en") == "+0.275 [-9.40, +10.00] points"
+    assert gap_text(-0.0306, -0.1472, 0.0861, "reward", "zh") == "-0.031 [-0.147, +0.086]"
+    assert gap_text(30, None, None, "step", "zh") == "+30 步"
+
+
+def test_a_blank_stands_between_chinese_and_latin():
+    facts = {"factor": ["leash.coefficient"], "keys": ["entropy_bonus", "schedule"]}
+    said = say("not_attributable", facts, "zh")
+    assert said == "不能归因于 KL 系数；同时改变的还有：熵系数、学习率调度"
+
+
+def test_a_code_without_a_sentence_is_told_with_its_facts():
+    assert say("no-such-code", {"arm": "a", "n": 3}, "en") == "no-such-code: arm = a, n = 3"
+
+
+def test_names_are_those_of_the_glossary():
+    assert metric_name("验证集Reward", "en") == "validation reward"
+    assert metric_name("actor/pg_loss", "zh") == "策略损失"
+    assert metric_name("frobnication", "zh") == "frobnication"
+
+
+def test_columns_line_up_with_chinese_in_them():
+    assert width("配置 a") == 6
+    assert pad("配置", 6) == "配置  "
+    lines = _table([["配置", "指标"], ["无KL约束", "kl"], ["a", "验证奖励"]])
+    assert len({width(line) for line in lines}) == 1
+
+
+def test_lines_are_cut_to_columns_and_begin_with_no_stop():
+    text = "每个配置只有一次运行：不能对系数下任何结论；" * 4 + "and words stay whole, too"
+    lines = cut(text, 30)
+    assert max(map(width, lines)) <= 32  # a stop may stand over the edge
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert not any(line[0] in "，。；：、）" for line in lines)

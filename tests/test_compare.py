@@ -1,0 +1,513 @@
+"""Comparing: arms, confounds, verdicts and what to run next, on sources made up here.
+
+The five documents that the design speaks of are looked at where they are at hand.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kleash.compare import Wish, compare
+from kleash.compare.arms import gather
+from kleash.compare.confounds import aliased, changed, confounds, factor, identified
+from kleash.errors import ConfigError, DataError
+from kleash.imports import Imported, Scores, Series, Setting, Source, Where, markdown, read
+
+HERE = Where("made up")
+SEEDS = Path(__file__).parent.parent.parent / "shared/seeds"
+STEPS = np.arange(5.0, 50.0, 5.0)
+WITHOUT = [1.818, 2.140, 1.840, 1.830, 1.750, 1.788, 2.040, 2.003, 2.202]
+WITH = [1.695, 1.992, 1.768, 1.915, 1.970, 1.828, 1.840, 2.123, 2.005]
+
+
+def run(name, *, config=None, seed=None, arm=""):
+    settings = {key: Setting(value, HERE) for key, value in (config or {}).items()}
+    return Imported(name, arm, "jsonl", Where(f"{name}.jsonl"), config=settings, seed=seed)
+
+
+def with_curve(made, values, metric="val_reward", steps=None, estimated=None):
+    at = np.arange(len(values), dtype=float) if steps is None else np.asarray(steps, dtype=float)
+    guessed = None if estimated is None else np.array(estimated)
+    made.series.append(
+        Series(metric, "step", at, np.asarray(values, dtype=float), HERE, estimated=guessed)
+    )
+    return made
+
+
+def with_scores(made, values, metric="accuracy", items=None, clusters=None):
+    named = items or [f"q{at}" for at in range(len(values))]
+    made.scores.append(Scores(metric, named, np.asarray(values, dtype=float), HERE, 10, 1, "test"))
+    return made
+
+
+def sources(*runs):
+    return [Source("made up", "jsonl", runs=list(runs))]
+
+
+def level(found, ours=None):
+    every = [each for each in found.verdicts if each.question == "level"]
+    return next(each for each in every if ours in (None, each.arms[0]))
+
+
+def asked(found, question):
+    return next(each for each in found.verdicts if each.question == question)
+
+
+def codes(judged):
+    return [each.code for each in judged.because]
+
+
+# --- worse or about the same
+
+
+def two_curves(**changes):
+    base = {"kl_loss_coef": 0.0, "entropy_coeff": 0.0, "lr": 1e-6}
+    return sources(
+        with_curve(run("without", config=base), WITHOUT, steps=STEPS),
+        with_curve(run("with", config=base | {"kl_loss_coef": 0.01} | changes), WITH, steps=STEPS),
+    )
+
+
+def test_the_gap_of_two_curves_is_that_of_the_design():
+    judged = level(compare(two_curves()))
+    assert (judged.verdict, judged.level, judged.n) == ("undecided", "L1", 9)
+    assert judged.estimate == pytest.approx(-0.0306, abs=5e-5)
+    assert (judged.low, judged.high) == pytest.approx((-0.1472, 0.0861), abs=5e-5)
+    assert "one_run_per_arm" in codes(judged)
+    assert judged.also_changed == ()
+
+
+def test_an_equivalence_takes_the_margin_that_the_interval_asks_for():
+    assert level(compare(two_curves(), Wish(margin=0.15))).verdict == "equivalent"
+    assert level(compare(two_curves(), Wish(margin=0.12))).verdict == "undecided"
+    needs = next(b for b in level(compare(two_curves())).because if b.code == "needs_margin")
+    assert needs.facts["margin"].value == 0.15
+
+
+def test_estimates_are_used_in_nothing():
+    guessed = [False, *[True] * 7, False]
+    found = compare(
+        sources(
+            with_curve(run("a", config={"beta": 0.0}), WITHOUT, steps=STEPS, estimated=guessed),
+            with_curve(run("b", config={"beta": 0.1}), WITH, steps=STEPS),
+        )
+    )
+    judged = level(found)
+    assert judged.n == 2
+    assert judged.verdict == "undecided"
+    told = next(each for each in judged.because if each.code == "estimates_unused")
+    assert (told.facts["count"], told.facts["usable"]) == (7, 2)
+    row = next(each for each in found.summaries if each.arm == "a")
+    assert (row.n, row.estimated, row.mean) == (2, 7, pytest.approx(2.01))
+
+
+def test_a_lower_loss_is_better():
+    rng = np.random.default_rng(0)
+    found = compare(
+        sources(
+            with_curve(run("a", config={"beta": 0.0}), 2 + rng.normal(0, 0.01, 30), "val_loss"),
+            with_curve(run("b", config={"beta": 0.1}), 1 + rng.normal(0, 0.01, 30), "val_loss"),
+        )
+    )
+    assert level(found).verdict == "better"
+    assert level(found).estimate == pytest.approx(-1, abs=0.02)
+
+
+def test_items_are_paired_and_few_differing_ones_decide_nothing():
+    base = np.tile([0.0, 1.0], 100)
+    ours = base.copy()
+    ours[:8:2] = 1.0
+    found = compare(
+        sources(
+            with_scores(run("a", config={"beta": 0.0}), base),
+            with_scores(run("b", config={"beta": 0.1}), ours),
+        )
+    )
+    judged = level(found)
+    assert (judged.verdict, judged.level, judged.n) == ("undecided", "L2", 200)
+    assert judged.estimate == pytest.approx(0.02)
+    assert judged.p == pytest.approx(2**-3)
+    assert judged.more and judged.more > 0
+
+
+def test_scores_that_are_all_the_same_are_identical_outputs_not_equal_arms():
+    values = np.tile([0.0, 0.6, 1.0, 1.0], 50)
+    judged = level(
+        compare(
+            sources(
+                with_scores(run("a", config={"beta": 0.0}), values),
+                with_scores(run("b", config={"beta": 0.1}), values),
+            )
+        )
+    )
+    assert judged.verdict == "identical"
+    assert judged.bound == pytest.approx(1 - 0.05 ** (1 / 200))
+
+
+def test_broken_items_void_a_comparison():
+    values = np.tile([0.0, 1.0], 50)
+    torn = values.copy()
+    torn[:10] = np.nan
+    found = compare(
+        sources(
+            with_scores(run("a", config={"beta": 0.0}), values),
+            with_scores(run("b", config={"beta": 0.1}), torn),
+        )
+    )
+    assert level(found).verdict == "invalid"
+    assert level(found).n == 90
+
+
+def seeded(shift, seeds, rng, coefficient, noise=0.02):
+    return [
+        with_curve(
+            run(f"kl{coefficient}-s{seed}", config={"beta": coefficient, "lr": 1e-6}, seed=seed),
+            1 + shift + rng.normal(0, noise) + np.zeros(4),
+        )
+        for seed in range(seeds)
+    ]
+
+
+def test_only_seeds_carry_a_claim_about_the_setting():
+    rng = np.random.default_rng(1)
+    runs = [*seeded(0, 5, rng, 0.0), *seeded(0.3, 5, rng, 0.1)]
+    found = compare(sources(*runs))
+    assert len(found.arms) == 2
+    judged = level(found)
+    assert (judged.verdict, judged.level, judged.n) == ("better", "L3", 5)
+    assert asked(found, "recommend").arms == ("kl0.1",)
+
+
+def test_three_seeds_do_not():
+    rng = np.random.default_rng(1)
+    runs = [*seeded(0, 3, rng, 0.0), *seeded(0.3, 3, rng, 0.1)]
+    judged = level(compare(sources(*runs)))
+    assert (judged.verdict, judged.level) == ("undecided", "L1")
+    assert "too_few_seeds" in codes(judged)
+
+
+def test_six_equal_arms_are_rarely_told_apart():
+    """The chance that any arm is called better is that of a single test, not of five."""
+    from kleash.compare.evidence import of_seeds
+    from kleash.compare.judging import Pair, adjust, judge
+
+    wrong, studies = 0, 150
+    for study in range(studies):
+        rng = np.random.default_rng(study)
+        runs = [each for arm in range(6) for each in seeded(0, 5, rng, arm / 10)]
+        arms = gather(sources(*runs))
+        pairs = [Pair(arms, arm, arms[0], "eval_reward") for arm in arms[1:]]
+        verdicts = adjust([judge(p, of_seeds(p.ours, p.theirs, "eval_reward")) for p in pairs])
+        wrong += any(each.verdict.startswith(("better", "worse")) for each in verdicts)
+    # Five in a hundred at most: 13 of 150 has probability .03 even at exactly that.
+    assert wrong <= 13
+
+
+# --- faster, steadier, best
+
+
+def test_faster_is_asked_at_a_common_threshold_and_never_by_own_bests():
+    judged = asked(compare(two_curves()), "faster")
+    assert judged.verdict == "undecided"
+    assert judged.estimate == 30  # 2.123 is reached at step 40 with, at step 10 without
+    by_best = next(each for each in judged.because if each.code == "not_by_best")
+    assert (by_best.facts["ours"], by_best.facts["theirs"]) == (40, 45)
+
+
+def test_steadier_is_asked_of_second_differences_and_drawdowns():
+    judged = asked(compare(two_curves()), "steadier")
+    assert judged.verdict == "undecided"
+    assert judged.estimate == pytest.approx(0.1304 / 0.1268, abs=1e-3)
+    falls = next(each for each in judged.because if each.code == "drawdowns")
+    assert falls.facts["ours"].value == pytest.approx(0.224)
+    assert falls.facts["p"] == pytest.approx(0.50, abs=0.005)
+
+
+def test_the_gap_of_the_bests_is_inside_the_noise_of_choosing():
+    judged = asked(compare(two_curves()), "best_step")
+    assert "inside_selection_noise" in codes(judged)
+    best = [each.facts for each in judged.because if each.code == "best_of_arm"]
+    assert [each["step"] for each in best] == [40, 45]
+    assert all(each["corrected"].value < each["raw"].value for each in best)
+
+
+def test_a_step_that_takes_twice_as_long_is_dearer():
+    rng = np.random.default_rng(3)
+    made = two_curves()
+    for each, seconds in zip(made[0].runs, (10.0, 20.0), strict=True):
+        with_curve(each, seconds + rng.random(40), "perf/time_per_step")
+    judged = asked(compare(made), "efficiency")
+    assert judged.verdict == "worse"
+    assert judged.estimate == pytest.approx(2, abs=0.1)
+
+
+# --- what else changed
+
+
+def test_what_else_changed_stands_in_the_way_of_a_cause():
+    found = compare(two_curves(entropy_coeff=0.01, lr=2e-6))
+    assert level(found).also_changed == ("entropy_bonus", "lr")
+    step = next(each for each in found.next if each.code == "unconfound")
+    assert step.facts["keep"] == {"entropy_bonus": 0.0, "lr": 1e-6}
+
+
+def test_spellings_of_one_setting_are_one_setting():
+    a, b = gather(
+        sources(
+            run("a", config={"use_kl_loss": False, "kl_loss_coef": 0.1, "learning_rate": "1e-6"}),
+            run("b", config={"beta": 0.1, "actor.optim.lr": 1e-6}),
+        )
+    )
+    assert (a.coefficient, b.coefficient) == (0.0, 0.1)
+    assert factor(b, a) == ("leash.coefficient",)
+    assert confounds(b, a) == []
+
+
+def test_one_other_setting_alone_is_the_factor():
+    a, b = gather(
+        sources(
+            run("a", config={"beta": 0.1, "lr": 1e-6}), run("b", config={"beta": 0.1, "lr": 2e-6})
+        )
+    )
+    assert factor(b, a) == ("lr",)
+    assert changed(confounds(b, a), lengths=True) == ()
+
+
+def test_files_are_compared_by_what_is_in_them(tmp_path):
+    for name in ("one", "two", "three"):
+        (tmp_path / name).write_text("x" if name != "three" else "y")
+    a, b, c = gather(
+        sources(
+            *(
+                run(name, config={"beta": at, "train_files": str(tmp_path / name)})
+                for at, name in enumerate(("one", "two", "three"))
+            )
+        )
+    )
+    assert confounds(b, a) == []
+    assert changed(confounds(c, a), lengths=True) == ("data",)
+
+
+def test_a_design_tells_what_is_aliased_with_what():
+    cells = [(0.0, 0.0), (0.1, 0.01), (0.1, 0.0)]
+    arms = gather(
+        sources(
+            *(run(f"r{at}", config={"beta": b, "ent_coef": e}) for at, (b, e) in enumerate(cells))
+        )
+    )
+    assert not identified(arms[:2], arms[1], arms[0], ["entropy_bonus"])
+    assert aliased(arms[:2], arms[1], arms[0], ["entropy_bonus"]) == ("entropy_bonus",)
+    assert identified(arms, arms[1], arms[0], ["entropy_bonus"])
+
+
+def test_an_unknown_setting_that_differs_is_told():
+    a, b = gather(
+        sources(
+            run("a", config={"beta": 0.0, "frobnication": 1, "out_dir": "x"}),
+            run("b", config={"beta": 0.1, "frobnication": 2, "out_dir": "y"}),
+        )
+    )
+    assert [(each.kind, each.key) for each in confounds(b, a)] == [("unknown", "frobnication")]
+
+
+# --- mistakes
+
+
+def test_mistakes_are_told_in_one_line():
+    with pytest.raises(DataError, match="two arms"):
+        compare(sources(run("alone")))
+    for wish, said in (
+        (Wish(baseline="nobody"), "no arm 'nobody'"),
+        (Wish(on="frobnication"), "no metric"),
+        (Wish(on="kl"), "no better end"),
+        (Wish(margin=0.0), "margin of 0"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            compare(two_curves(), wish)
+
+
+def test_the_baseline_may_be_named_by_its_coefficient():
+    assert compare(two_curves(), Wish(baseline="0.01")).baseline == "with"
+    assert compare(two_curves()).baseline == "without"
+
+
+# --- documents
+
+
+REPORT = """# KL_BETA 对比
+
+## 训练配置
+
+| 参数 | KL_BETA=0.1 | KL_BETA=0.2 | KL_BETA=0.3 |
+|---|---|---|---|
+| 基础 checkpoint | a.pt | a.pt | b.pt |
+| 学习率 | 1e-6 | 1e-6 | 1e-6 |
+
+## Epoch 1 推理结果（400样本）
+
+| KL_BETA | Shot 1 | Shot 2 | Shot 3 | Shot 4 |
+|---|---|---|---|---|
+| 0.1 | 51.25% | 52.5% | 53.75% | 50.0% |
+| 0.2 | 51.25% | 52.5% | 53.75% | 50.0% |
+| 0.3 | 53.75% | 52.0% | 54.25% | ? |
+"""
+
+
+def test_a_report_with_copied_accuracies_and_another_start(tmp_path):
+    (tmp_path / "report.md").write_text(REPORT, encoding="utf-8")
+    found = compare([markdown.read(tmp_path / "report.md")])
+    same = level(found, "KL_BETA=0.2")
+    assert (same.verdict, same.n) == ("identical", 400)
+    other = level(found, "KL_BETA=0.3")
+    assert (other.verdict, other.also_changed) == ("undecided", ("start",))
+    assert other.estimate == pytest.approx((0.5375 + 0.52 + 0.5425 - 0.5125 - 0.525 - 0.5375) / 3)
+    assert found.next[0].code == "check_weights"
+    assert found.matrix.missing == 1
+
+
+needs_seeds = pytest.mark.skipif(not SEEDS.is_dir(), reason="the documents are not at hand")
+
+
+def documents(*numbers):
+    return [read(path) for number in numbers for path in sorted(SEEDS.glob(f"{number}*"))]
+
+
+@needs_seeds
+def test_with_and_without_kl():
+    found = compare(documents("003", "004"))
+    assert [arm["name"] for arm in found.arms] == ["无KL约束", "有KL约束"]
+    judged = level(found)
+    assert (judged.verdict, judged.level, judged.n) == ("undecided", "L1", 9)
+    assert judged.estimate == pytest.approx(-0.031, abs=5e-4)
+    assert (judged.low, judged.high) == pytest.approx((-0.147, 0.086), abs=5e-4)
+    assert judged.also_changed == ("entropy_bonus", "schedule")
+    assert asked(found, "faster").estimate == 30
+    assert "inside_selection_noise" in codes(asked(found, "best_step"))
+    step = next(each for each in found.next if each.code == "unconfound")
+    assert step.facts["coefficient"] == 0.01
+    assert step.facts["keep"] == {"entropy_bonus": 0, "schedule": "constant"}
+    assert step.hours == pytest.approx((26.48, 28.42), abs=0.01)
+    assert asked(found, "recommend").verdict == "undecided"
+
+
+@needs_seeds
+def test_one_document_of_estimates():
+    judged = level(compare(documents("003")))
+    told = next(each for each in judged.because if each.code == "estimates_unused")
+    assert (told.facts["count"], told.facts["usable"]) == (7, 2)
+    assert judged.verdict == "undecided"
+
+
+@needs_seeds
+def test_identical_accuracies_and_another_base_checkpoint():
+    found = compare(documents("000", "002"))
+    for arm in ("KL_BETA=0.145", "KL_BETA=0.155", "KL_BETA=0.18"):
+        assert level(found, arm).verdict == "identical"
+    judged = level(found, "KL_BETA=0.15")
+    assert judged.verdict == "undecided"
+    assert set(judged.also_changed) == {"start", "data"}
+    assert judged.estimate == pytest.approx(0.00275)
+    assert asked(found, "recommend").verdict == "undecided"
+    kinds = {(each.kind, each.key, each.arms[0]) for each in found.confounds}
+    assert ("contradicted", "start", "KL_BETA=0.15") in kinds
+    step = next(each for each in found.next if each.code == "unconfound")
+    assert step.facts["keep"]["start"] == "kl012/rce_epoch5.pt"
+
+
+@needs_seeds
+def test_kl_to_a_reference_shows_no_agreement():
+    found = compare(documents("001"))
+    assert "kl_to_reference" in codes(asked(found, "same_policy"))
+    assert level(found).verdict == "undecided"
+    assert level(found).estimate == pytest.approx(-0.00627)
+
+
+# --- the verb
+
+
+def call(monkeypatch, capsys, *words):
+    import sys
+
+    from kleash import cli
+
+    monkeypatch.setattr(sys, "argv", ["kleash", "compare", *map(str, words)])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    out, err = capsys.readouterr()
+    return caught.value.code or 0, out, err
+
+
+@pytest.fixture
+def report(tmp_path):
+    path = tmp_path / "report.md"
+    path.write_text(REPORT, encoding="utf-8")
+    return path
+
+
+def test_the_verb_prints_verdict_why_and_next(report, monkeypatch, capsys):
+    code, out, _ = call(monkeypatch, capsys, report, "--lang", "zh")
+    assert code == 0
+    headings = [out.index(f"\n{each}\n") for each in ("结论", "依据", "下一步")]
+    assert headings == sorted(headings)
+    assert "输出完全相同" in out
+    assert "不能归因于 KL 系数；同时改变的还有：起始检查点" in out
+
+
+def test_the_verb_gives_json_with_its_keys(report, monkeypatch, capsys):
+    code, out, _ = call(monkeypatch, capsys, report, "--json", "--lang", "en")
+    told = json.loads(out)
+    assert code == 0
+    assert list(told) == ["arms", "verdicts", "findings", "matrix", "confounds", "next"]
+    middle = ["verdict", "level", "estimate", "low", "high", "n", "p", "adjusted_p"]
+    keys = ["question", "metric", "arms", *middle, "because"]
+    assert all(list(each) == keys for each in told["verdicts"])
+    assert all(list(each) == ["what", "cost", "why"] for each in told["next"])
+    assert all(list(each) == ["code", "severity", "where", "message"] for each in told["findings"])
+    assert list(told["matrix"]) == ["known", "missing", "estimated", "cells"]
+
+
+def test_the_verb_writes_pages(report, monkeypatch, capsys, tmp_path):
+    files = tmp_path / "out.md", tmp_path / "out.html"
+    call(monkeypatch, capsys, report, "--md", files[0], "--html", files[1], "--lang", "en")
+    assert "## Verdict" in files[0].read_text(encoding="utf-8")
+    assert "<h2>Verdict</h2>" in files[1].read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("locale", "said"), [("zh_CN.UTF-8", "结论"), ("en_GB.UTF-8", "Verdict"), ("C.UTF-8", "结论")]
+)
+def test_the_language_is_that_of_the_locale_else_of_the_sources(
+    locale, said, report, monkeypatch, capsys
+):
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LANG", locale)
+    assert said in call(monkeypatch, capsys, report)[1]
+
+
+def test_mistakes_end_with_2_and_one_line(report, monkeypatch, capsys):
+    for words in (
+        (report, "--lang", "fr"),
+        (report, "--on", "frobnication"),
+        (report.parent / "nothing.md",),
+        (report, "--md", report.parent / "no/such/folder.md"),
+    ):
+        code, out, err = call(monkeypatch, capsys, *words)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+
+
+def test_comparing_imports_nothing_heavy(report):
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from kleash.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "heavy = {'torch', 'scipy.stats', 'matplotlib', 'pandas'} & sys.modules.keys()\n"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    words = [sys.executable, "-c", code, "compare", str(report)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
