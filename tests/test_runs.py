@@ -776,6 +776,13 @@ def test_two_processes_that_make_the_same_run_make_one(tmp_path: Path) -> None:
         assert [path.name for path in (tmp_path / str(attempt)).iterdir()] == ["a"]
 
 
+def test_a_fact_learnt_later_is_added_once_and_stays(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", CONFIG, {}, {"identity": "x"})
+    run.learn(positive_share=0.25)
+    run.learn(positive_share=0.5, queries=8)
+    assert Run.open(run.path).meta == {"identity": "x", "positive_share": 0.25, "queries": 8}
+
+
 def test_only_the_last_checkpoint_keeps_what_training_needs_to_go_on(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "run", CONFIG, {}, {"identity": "x"})
     for epoch in (1, 2, 3):

@@ -363,6 +363,9 @@ def test_a_run_says_where_it_came_from(tiny_run: Run) -> None:
     }
     assert (meta["trainable_share"], meta["base"], meta["reference"]) == (1.0, None, None)
     assert (meta["answerer"], meta["pool"]) == ("tiny", "random-8")
+    supervised = epoch_lines(tiny_run, "supervised")[0]
+    assert meta["positive_share"] == supervised["positive_share"]
+    assert sum(meta["health"].values()) == meta["counts"]["used"]
     assert tiny_run.config == recipe.resolved()
     assert tiny_run.given == given()
 

@@ -7,7 +7,7 @@ and evaluation. Groups come online (sample, answer, reward) or offline (the prop
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from kleash.data import Dataset, dataset
 from kleash.demos.embeddings import Embeddings
 from kleash.demos.pool import make_pools
 from kleash.demos.propose import Pointer, Pooled, Proposal, propose
-from kleash.demos.reward import REWARDS, facts
+from kleash.demos.reward import REWARDS, facts, query_health
 from kleash.errors import CheckpointError, DataError
 from kleash.ledger import Ledger
 from kleash.policy import keyed_noise
@@ -240,6 +240,11 @@ class Bought:
         if not logp or max(logp) == -np.inf:
             return None
         return self.pointers[query][int(np.argmax(logp))]
+
+    def health(self) -> dict[str, int]:
+        """How many queries have proposals that all failed, all reached the top, or differ."""
+        known = [[reward for reward in group if reward is not None] for group in self.rewards]
+        return asdict(query_health([group for group in known if group]))
 
     def positive_share(self) -> float:
         """The share of answered pointers with any reward."""

@@ -336,6 +336,13 @@ class Run:
             if read_json(self.path / name) != value:
                 write_json(self.path / name, value)
 
+    def learn(self, **facts: Any) -> None:
+        """Add to `meta.json` what is known only now; a fact once written stays."""
+        news = {key: value for key, value in facts.items() if key not in self.meta}
+        if news:
+            self.meta = self.meta | news
+            write_json(self.path / "meta.json", self.meta)
+
     def finish(self) -> None:
         """Say that all is there, after everything else is on the disk."""
         self.time({"finished": now()})

@@ -170,7 +170,9 @@ class Trainer:
         if split not in self.bought:
             count = len(self.world.queries(split))
             most = count if split == "train" else min(count, VALIDATION_PROPOSALS)
-            self.bought[split] = buy_proposals(self.world, split, most)
+            bought = self.bought[split] = buy_proposals(self.world, split, most)
+            if split == "train":
+                self.run.learn(positive_share=bought.positive_share(), health=bought.health())
         return self.bought[split]
 
     # --- the three kinds of epoch
