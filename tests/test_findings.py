@@ -634,3 +634,10 @@ def test_a_long_log_is_looked_at_in_some_of_its_points():
     parts = [series(name, values, decimals=None) for name in ("kl", "policy_loss")]
     wrong = run("a", *parts, series("loss", values, decimals=None), config={"kl_beta": 0.1})
     assert 1 <= len(found(source(wrong), "loss-identity")) <= 3
+
+
+def test_a_log_in_which_no_loss_adds_up_is_one_warning():
+    parts = [epochs(name, 0.1, 0.2, decimals=None) for name in ("kl", "policy_loss", "loss")]
+    log = run("a", *parts, config={"kl_beta": 0.1}, kind="verl")
+    (one,) = found(source(log), "loss-identity")
+    assert one.severity == "warning"

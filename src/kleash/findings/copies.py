@@ -14,7 +14,7 @@ from kleash.imports import Imported, Source, names
 
 ENOUGH = 3  # equal cells that chance does not explain
 DIGITS = 3
-MANY = 100  # arms with one value that are compared pair by pair
+MANY = 30  # arms that are compared pair by pair
 NEAR = 1e-4  # how close to its constant a quantity is that has one by construction
 
 Places = dict[tuple[str, str], Point]
@@ -135,7 +135,7 @@ def _training(run: Imported) -> Places:
 def copied_rows(sources: Sequence[Source]) -> Iterator[Found]:
     """Several numbers of two rows are equal to the digit while others of them differ."""
     for source in sources:
-        rows = [(run, _training(run)) for run in source.runs[:100]]
+        rows = [(run, _training(run)) for run in source.runs[:MANY]]
         for (run, ours), (other, theirs) in combinations(rows, 2):
             shared = sorted(ours.keys() & theirs.keys())
             differing = {m for m, at in shared if ours[m, at].value != theirs[m, at].value}

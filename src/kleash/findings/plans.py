@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 
 import numpy as np
 
@@ -66,11 +65,10 @@ def _spaced(run: Imported) -> Series | None:
     for series in run.series:
         if series.axis != "step" or canonical(series.metric) not in OUTCOMES:
             continue
-        gaps = {round(b - a, 6) for a, b in pairwise(series.steps.tolist())}
-        if steps and len(series.steps) > 2 and len(gaps) == 1 and min(gaps) > 0:
-            expected = int(steps // min(gaps))
-            if len(series.steps) < SHORTFALL * expected:
-                return series
+        gaps = np.diff(series.steps)
+        spaced = len(gaps) > 1 and gaps[0] > 0 and np.allclose(gaps, gaps[0])
+        if steps and spaced and len(series.steps) < SHORTFALL * (steps // gaps[0]):
+            return series
     return None
 
 

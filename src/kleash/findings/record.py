@@ -11,7 +11,7 @@ from kleash.imports import Cell, Imported, Number, Source, Where, names
 
 Severity = Literal["note", "warning", "error"]
 SLACK = 1e-9
-SHORT, SAMPLED = 200, 50  # a longer series is looked at in that many points
+SHORT, SAMPLED = 200, 20  # a longer series is looked at in that many points
 Range = tuple[float, float]
 
 
