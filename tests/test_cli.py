@@ -15,7 +15,7 @@ from kleash import bench, cli
 from kleash.runs import Run
 from tiny import KEYS, contents
 
-VERBS = ("train", "eval", "runs", "doctor", "bench", "answerer")
+VERBS = ("train", "eval", "compare", "runs", "doctor", "bench", "answerer")
 ENV = os.environ | {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 
 pytestmark = pytest.mark.usefixtures("one_thread")

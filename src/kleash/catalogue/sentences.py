@@ -29,6 +29,11 @@ SENTENCES: dict[str, tuple[str, str]] = {
         " no interval",
         "只给出了整个运行的平均值（{ours} 对 {theirs}）：没有离散程度，无法给出区间",
     ),
+    "means_of_unknown_size": (
+        "{ours} against {theirs} (mean over {shots} cells): nobody says of how many items, so no"
+        " interval",
+        "{ours} 对 {theirs}（{shots} 个单元的平均）：没有说明是多少道题目，无法给出区间",
+    ),
     "nothing_shared": (
         "the arms share no measurement of this metric at the same place",
         "两个配置在该指标上没有同一位置的测量",

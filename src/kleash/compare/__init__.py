@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kleash.compare.arms import OUTCOMES, Arm, gather, known_name
-from kleash.compare.confounds import confounds, factor
-from kleash.compare.evidence import of_curves, of_items, of_means, of_seeds
+from kleash.compare.confounds import factor
+from kleash.compare.evidence import of_curves, of_items, of_means, of_seeds, shared_means
 from kleash.compare.judging import Pair, adjust, judge
 from kleash.compare.next_steps import next_steps
 from kleash.compare.questions import best_step, efficiency, faster, steadier
@@ -44,6 +44,7 @@ __all__ = [
     "Wish",
     "compare",
 ]
+CALLED_BASELINE = ("baseline", "基线", "基准", "对照", "control")
 LIKENESS = ("same", "similar")
 
 
@@ -78,7 +79,7 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
     others = [arm for arm in arms if arm is not baseline]
     pairs = [Pair(arms, arm, baseline, metric, wish.margin) for arm in others]
     found.factor = tuple(dict.fromkeys(key for arm in others for key in factor(arm, baseline)))
-    found.confounds = _once([each for arm in others for each in confounds(arm, baseline)])
+    found.confounds = _once([each for pair in pairs for each in pair.confounds])
     judged = [each for pair in pairs for each in _answers(pair)]
     found.verdicts = adjust(judged)
     found.verdicts += _policies(sources, arms, baseline)
@@ -98,7 +99,7 @@ def _told(arm: Arm) -> dict[str, Any]:
 
 
 def _baseline(arms: Sequence[Arm], wanted: str) -> Arm:
-    """The arm asked for; else the one without a leash, the least leashed, or the first."""
+    """The arm asked for or called so; else the least leashed (none is 0), or the first."""
     if wanted:
         for arm in arms:
             spelt = {names.spelling(name) for name in (arm.name, *arm.names)}
@@ -107,6 +108,9 @@ def _baseline(arms: Sequence[Arm], wanted: str) -> Arm:
                 return arm
         told = ", ".join(arm.name for arm in arms)
         raise ConfigError(f"no arm {wanted!r} to be the baseline: the arms are {told}")
+    for arm in arms:
+        if any(names.spelling(name) in CALLED_BASELINE for name in arm.names):
+            return arm
     leashed = [arm for arm in arms if arm.coefficient is not None]
     return min(leashed, key=lambda arm: arm.coefficient or 0.0, default=arms[0])
 
@@ -134,7 +138,7 @@ def _metric(arms: Sequence[Arm], baseline: Arm, wanted: str) -> str:
 def _measured(arm: Arm) -> set[str]:
     found: set[str] = set()
     for each in arm.replicates:
-        found |= {metric for metric, curve in each.curves if each.curves[metric, curve].points}
+        found |= {metric for (metric, _), curve in each.curves.items() if len(curve)}
         found |= {metric for metric, _ in each.cells}
         found |= {known_name(scores.metric) for scores in each.scores}
     return found
@@ -163,14 +167,17 @@ def _unshared(pair: Pair) -> Judged:
         for (metric, place), cells in each.cells.items()
         if metric == pair.metric and place[4] == "mean"
     ]
-    because, estimate = [Because("nothing_shared")], None
-    if len(means) == 2:
-        values = [next(iter(cells.values())).value for cells in means]
-        if values[0] is not None and values[1] is not None:
-            unit = pair.known.unit
-            estimate = values[0] - values[1]
-            facts = {"ours": Amount(values[0], unit), "theirs": Amount(values[1], unit)}
-            because = [Because("run_means_only", facts)]
+    because, estimate, unit = [Because("nothing_shared")], None, pair.known.unit
+    seen = shared_means(pair.ours, pair.theirs, pair.metric)
+    values = [next(iter(cells.values())).value for cells in means]
+    if seen is not None:
+        estimate = seen.ours - seen.theirs
+        facts = {"ours": Amount(seen.ours, unit), "theirs": Amount(seen.theirs, unit)}
+        because = [Because("means_of_unknown_size", facts | {"shots": len(seen.shots)})]
+    elif len(values) == 2 and values[0] is not None and values[1] is not None:
+        estimate = values[0] - values[1]
+        facts = {"ours": Amount(values[0], unit), "theirs": Amount(values[1], unit)}
+        because = [Because("run_means_only", facts)]
     because.append(Because("one_run_per_arm"))
     return Judged(
         question="level",

@@ -26,25 +26,41 @@ SAME_POINTS = 2  # known points that must agree before a vague name is taken for
 
 @dataclass
 class Curve:
-    """One metric of one run over its steps; known points only."""
+    """One metric of one run over its steps, which rise; known points only."""
 
     metric: str
     axis: str
-    points: dict[float, float] = field(default_factory=dict)
-    estimated: set[float] = field(default_factory=set)
+    steps: Floats = field(default_factory=lambda: np.empty(0))
+    values: Floats = field(default_factory=lambda: np.empty(0))
+    guessed: Floats = field(default_factory=lambda: np.empty(0))
+    """Steps that some source only estimates."""
     decimals: int | None = None
     torn: bool = False
     """Two places give one step two values: there are two histories under one name."""
 
-    @property
-    def steps(self) -> Floats:
-        """The steps, rising."""
-        return np.array(sorted(self.points), dtype=np.float64)
+    def __len__(self) -> int:
+        return len(self.steps)
 
     @property
-    def values(self) -> Floats:
-        """The value at each step."""
-        return np.array([self.points[at] for at in sorted(self.points)], dtype=np.float64)
+    def estimated(self) -> int:
+        """How many steps have an estimate and nothing better."""
+        return len(np.setdiff1d(self.guessed, self.steps))
+
+    def agrees(self, steps: Floats, values: Floats, room: float) -> bool:
+        """Whether the known values at common steps are the same within rounding."""
+        _, ours, theirs = np.intersect1d(self.steps, steps, return_indices=True)
+        return bool((np.abs(self.values[ours] - values[theirs]) <= room + 1e-12).all())
+
+    def take(self, steps: Floats, values: Floats) -> None:
+        """Points of another telling, where there are none yet."""
+        if not len(self):
+            self.steps, self.values = steps, values
+            return
+        fresh = ~np.isin(steps, self.steps)
+        every = np.concatenate([self.steps, steps[fresh]])
+        order = np.argsort(every, kind="stable")
+        self.steps = every[order]
+        self.values = np.concatenate([self.values, values[fresh]])[order]
 
 
 @dataclass
@@ -61,7 +77,7 @@ class Replicate:
     def curve(self, metric: str) -> Curve | None:
         """The metric's longest curve, over steps or epochs."""
         fit = [curve for (name, _), curve in self.curves.items() if name == metric]
-        return max(fit, key=lambda curve: len(curve.points), default=None)
+        return max(fit, key=len, default=None)
 
 
 @dataclass
@@ -219,18 +235,22 @@ def _add(replicate: Replicate, run: Imported) -> None:
 def _add_series(replicate: Replicate, series: Series) -> None:
     metric = known_name(series.metric)
     curve = replicate.curves.setdefault((metric, series.axis), Curve(metric, series.axis))
-    guessed = (
-        series.estimated if series.estimated is not None else np.zeros(len(series.steps), bool)
-    )
-    curve.estimated |= set(series.steps[guessed].tolist())
-    usable = ~guessed & np.isfinite(series.values)
-    fresh = dict(zip(series.steps[usable].tolist(), series.values[usable].tolist(), strict=True))
+    usable = np.isfinite(series.values)
+    if series.estimated is not None:
+        curve.guessed = np.union1d(curve.guessed, series.steps[series.estimated])
+        usable &= ~series.estimated
+    steps, values = series.steps, series.values
+    if not usable.all():
+        steps, values = steps[usable], values[usable]
+    if (np.diff(steps) <= 0).any():
+        # A resumed run tells some steps again: the later telling is the run that went on.
+        steps, last = np.unique(steps[::-1], return_index=True)
+        values = values[::-1][last]
     places = [d for d in (curve.decimals, series.decimals) if d is not None]
     curve.decimals = min(places, default=None)
     room = 0.0 if curve.decimals is None else 10.0**-curve.decimals
-    both = fresh.keys() & curve.points.keys()
-    curve.torn |= any(abs(fresh[at] - curve.points[at]) > room + 1e-12 for at in both)
-    curve.points = fresh | curve.points
+    curve.torn |= not curve.agrees(steps, values, room)
+    curve.take(steps, values)
 
 
 def _name_outcome(replicate: Replicate) -> None:
@@ -242,12 +262,10 @@ def _name_outcome(replicate: Replicate) -> None:
             other = replicate.curves.get((metric, key[1]))
             if other is None:
                 continue
-            both = ours.points.keys() & other.points.keys()
+            both = len(np.intersect1d(ours.steps, other.steps))
             room = 10.0 ** -(ours.decimals or 9)
-            if len(both) >= SAME_POINTS and all(
-                abs(ours.points[at] - other.points[at]) <= room for at in both
-            ):
-                other.points = other.points | ours.points
-                other.estimated |= ours.estimated
+            if both >= SAME_POINTS and other.agrees(ours.steps, ours.values, room):
+                other.take(ours.steps, ours.values)
+                other.guessed = np.union1d(other.guessed, ours.guessed)
                 del replicate.curves[key]
                 break

@@ -22,6 +22,7 @@ from kleash.imports import names
 LENGTHS = ("steps", "epochs")
 # These follow from the coefficient: with it they are one factor.
 FOLLOWING = ("leash.used", "leash.in_reward", "leash.reward_coefficient")
+MOST_ARMS = 64  # rows of a design; the rank of a thousand takes a second each time
 COSMETIC = ("dir", "path", "id", "name", "time", "file", "url", "host", "user", "_wandb")
 
 
@@ -160,6 +161,11 @@ def aliased(arms: Sequence[Arm], ours: Arm, theirs: Arm, keys: Sequence[str]) ->
 
 def identified(arms: Sequence[Arm], ours: Arm, theirs: Arm, keys: Sequence[str]) -> bool:
     """Whether the contrast of two treatments is estimable: its row adds no rank to the design."""
+    if len(arms) > MOST_ARMS:
+        # Fewer rows identify less, so this errs towards "cannot be told apart".
+        pair = [_treatment(ours), _treatment(theirs)]
+        near = [arm for arm in arms if arm not in (ours, theirs) and _treatment(arm) in pair]
+        arms = [ours, theirs, *near[: MOST_ARMS - 2]]
     treatments = [repr(_treatment(arm)) for arm in arms]
     columns = [np.ones(len(arms))]
     levels = sorted(set(treatments))

@@ -45,14 +45,15 @@ class Gap:
     baseline_mean: float = 0.0
 
 
-def common(ours: Curve, theirs: Curve) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def common(ours: Curve, theirs: Curve) -> stats.Floats:
     """The steps at which both curves have a known value."""
-    return np.array(sorted(ours.points.keys() & theirs.points.keys()), dtype=np.float64)
+    return np.intersect1d(ours.steps, theirs.steps)
 
 
 def at_steps(curve: Curve, steps: stats.Floats) -> stats.Floats:
-    """A curve's values at these steps."""
-    return np.array([curve.points[float(step)] for step in steps])
+    """A curve's values at these steps, all of which it has."""
+    values: stats.Floats = curve.values[np.searchsorted(curve.steps, steps)]
+    return values
 
 
 def pair_of_curves(ours: Arm, theirs: Arm, metric: str) -> tuple[Curve, Curve] | None:
@@ -61,7 +62,9 @@ def pair_of_curves(ours: Arm, theirs: Arm, metric: str) -> tuple[Curve, Curve] |
         for other in theirs.replicates:
             left, right = mine.curve(metric), other.curve(metric)
             same_seed = mine.seed == other.seed or None in (mine.seed, other.seed)
-            if left and right and left.axis == right.axis and same_seed:
+            if left is None or right is None:
+                continue
+            if left.axis == right.axis and same_seed and len(left) and len(right):
                 return left, right
     return None
 
@@ -74,8 +77,7 @@ def of_curves(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
     left, right = pair
     steps = common(left, right)
     guessed = {
-        arm.name: (len(curve.estimated - curve.points.keys()), len(curve.points))
-        for arm, curve in ((ours, left), (theirs, right))
+        arm.name: (curve.estimated, len(curve)) for arm, curve in ((ours, left), (theirs, right))
     }
     because = [
         Because("estimates_unused", {"arm": arm, "count": count, "usable": usable})
@@ -240,7 +242,7 @@ def _run_means(arm: Arm, metric: str) -> list[tuple[Replicate, float]]:
                 found.append((replicate, float(np.mean(list(means.values())))))
         elif (cells := means_of(replicate, metric)) and (value := _last_cell(cells)) is not None:
             found.append((replicate, value))
-        elif curve and curve.points:
+        elif curve is not None and len(curve):
             found.append((replicate, float(curve.values.mean())))
     return found
 
@@ -263,47 +265,72 @@ def means_of(replicate: Replicate, metric: str) -> dict[Place, dict[int | None, 
     }
 
 
-def of_means(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
-    """Cells of a matrix, the mean over shots at the largest n and last epoch that both have.
+@dataclass(frozen=True)
+class SharedMeans:
+    """Printed means of both arms at one place: the mean over shots, and what lies behind it."""
 
-    The scores behind them are lost, so that nothing is known about pairs: the interval is that of
-    two independent samples with the largest spread such means can have.
-    """
+    ours: float
+    theirs: float
+    shots: tuple[tuple[float, float], ...]
+    """Ours and theirs for each count of shots that both have."""
+    items: int | None
+    epoch: float | None
+    cells: int
+    """Means that both arms have, at whatever place."""
+    alike: int
+    """Those that are printed the same."""
+
+
+def shared_means(ours: Arm, theirs: Arm, metric: str) -> SharedMeans | None:
+    """What both arms have at the largest n and the last epoch that they share."""
     left, right = (means_of(arm.replicates[0], metric) for arm in (ours, theirs))
-    both = [place for place in left.keys() & right.keys() if left[place].keys() & right[place]]
-    if not both:
+    pairs: dict[Place, list[tuple[float, float]]] = {}
+    for place in left.keys() & right.keys():
+        for shots in sorted(left[place].keys() & right[place].keys(), key=lambda s: s or 0):
+            one, other = left[place][shots].value, right[place][shots].value
+            if one is not None and other is not None:
+                pairs.setdefault(place, []).append((one, other))
+    if not pairs:
         return None
-    place = max(both, key=lambda p: (p[2] or 0, p[0] or 0, p[1] or 0))
-    pairs = [
-        (left[at][shots], right[at][shots])
-        for at in both
-        for shots in left[at].keys() & right[at].keys()
-    ]
-    shots = sorted(left[place].keys() & right[place].keys(), key=lambda each: each or 0)
-    one, other = ([side[place][each].value or 0.0 for each in shots] for side in (left, right))
-    n = place[2]
-    mine, base = float(np.mean(one)), float(np.mean(other))
+    place = max(pairs, key=lambda p: (p[2] or 0, p[0] or 0, p[1] or 0))
+    every = [pair for each in pairs.values() for pair in each]
+    return SharedMeans(
+        ours=float(np.mean([one for one, _ in pairs[place]])),
+        theirs=float(np.mean([other for _, other in pairs[place]])),
+        shots=tuple(pairs[place]),
+        items=place[2],
+        epoch=place[0],
+        cells=len(every),
+        alike=sum(one == other for one, other in every),
+    )
+
+
+def of_means(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
+    """Cells of a matrix. The scores behind them are lost, so nothing is known about pairs.
+
+    The interval is that of two unrelated samples with the largest spread such means can have.
+    """
+    seen = shared_means(ours, theirs, metric)
+    if seen is None or seen.items is None or unit != "fraction":
+        return None
+    n, mine, base = seen.items, seen.ours, seen.theirs
     facts = {
         "ours": Amount(mine, unit),
         "theirs": Amount(base, unit),
-        "shots": len(shots),
+        "shots": len(seen.shots),
         "n": n,
-        "epoch": place[0],
     }
-    alike = sum(a.value == b.value for a, b in pairs)
-    if n is None or unit != "fraction":
-        return None
     because = [Because("cell_means", facts)]
     spread = math.sqrt((mine * (1 - mine) + base * (1 - base)) / n)
-    identical = alike == len(pairs) >= FEWEST_ALIKE
+    identical = seen.alike == seen.cells >= FEWEST_ALIKE
     if identical:
         edge = stats.differing_bound(0, n)
         wide = narrow = Interval(0.0, -edge, edge, 0.95, n)
-        because = [Because("printed_alike", {"cells": len(pairs), "n": n})]
+        because = [Because("printed_alike", {"cells": seen.cells, "n": n})]
     else:
         wide, narrow = (_normal(mine - base, spread, level, n) for level in (0.95, 0.9))
         because.append(Because("scores_lost", {"n": n}))
-        because += _at_best(one, other, n, ours, theirs, metric)
+        because += _at_best(seen, n, _printed(ours, metric) + _printed(theirs, metric))
     return Gap(
         wide=wide,
         narrow=narrow,
@@ -321,21 +348,21 @@ def _normal(gap: float, error: float, level: float, n: int) -> Interval:
     return Interval(gap, gap - reach, gap + reach, level, n)
 
 
-def _at_best(
-    one: list[float], other: list[float], n: int, ours: Arm, theirs: Arm, metric: str
-) -> list[Because]:
+def _printed(arm: Arm, metric: str) -> list[tuple[float, float, float]]:
+    """Every printed mean of an arm with its n and how far rounding may have moved it."""
+    return [
+        (number.value, float(place[2]), 0.5 * 10.0**-number.decimals)
+        for place, cells in means_of(arm.replicates[0], metric).items()
+        for number in cells.values()
+        if number.value is not None and place[2] and number.decimals is not None
+    ]
+
+
+def _at_best(seen: SharedMeans, n: int, printed: list[tuple[float, float, float]]) -> list[Because]:
     """How small p could be if the lost scores had gone all one way, from their lattice."""
-    means, sizes, halves = [], [], []
-    for arm in (ours, theirs):
-        for place, cells in means_of(arm.replicates[0], metric).items():
-            for number in cells.values():
-                if number.value is not None and place[2] and number.decimals is not None:
-                    means.append(number.value)
-                    sizes.append(float(place[2]))
-                    halves.append(0.5 * 10.0**-number.decimals)
-    lattice = stats.lattice_of_means(means, sizes, halves) if means else None
+    lattice = stats.lattice_of_means(*zip(*printed, strict=True)) if printed else None
     if lattice is None:
         return []
-    step = lattice.smallest_gap / len(one)
-    bound = stats.aggregate_bound(float(np.mean(one)), float(np.mean(other)), n, step)
+    step = lattice.smallest_gap / len(seen.shots)
+    bound = stats.aggregate_bound(seen.ours, seen.theirs, n, step)
     return [Because("p_at_best", {"least": bound.p_min, "k": bound.most_differing})]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from kleash import stats
 from kleash.compare.arms import Arm
 from kleash.compare.confounds import aliased, changed, confounds
 from kleash.compare.evidence import Gap
-from kleash.compare.records import Amount, Because, Judged, Question
+from kleash.compare.records import Amount, Because, Confound, Judged, Question
 from kleash.imports import names
 from kleash.imports.names import Metric
 from kleash.stats import Interval
@@ -42,9 +43,14 @@ class Pair:
         assert found is not None  # `metrics_of` lists no other
         return found
 
+    @cached_property
+    def confounds(self) -> list[Confound]:
+        """All that differs besides the factor, or that sources disagree on."""
+        return confounds(self.ours, self.theirs)
+
     def also_changed(self, *, lengths: bool = False) -> tuple[str, ...]:
         """What cannot be told apart from the factor in this design."""
-        keys = changed(confounds(self.ours, self.theirs), lengths=lengths)
+        keys = changed(self.confounds, lengths=lengths)
         return aliased(self.arms, self.ours, self.theirs, keys) if keys else ()
 
 
@@ -90,7 +96,7 @@ def judge(pair: Pair, gap: Gap, question: Question = "level") -> Judged:
     because += [Because(f"integrity_{code}") for code in gap.integrity]
     because += [
         Because("contradicted", {"arm": each.arms[0], "key": each.key, "values": each.values})
-        for each in confounds(pair.ours, pair.theirs)
+        for each in pair.confounds
         if each.kind == "contradicted"
     ]
     return Judged(

@@ -143,7 +143,7 @@ def _training_hours(arm: Arm) -> tuple[float, float] | None:
 def _step_seconds(arm: Arm) -> tuple[float, float] | None:
     for replicate in arm.replicates:
         curve = replicate.curve("step_time")
-        if curve and curve.points:
+        if curve is not None and len(curve):
             middle = float(np.median(curve.values))
             return middle, middle
         for (metric, _), cells in replicate.cells.items():

@@ -201,7 +201,7 @@ def efficiency(pair: Pair) -> Judged | None:
     """What a step costs, from times per step; from printed ranges only what they show."""
     for metric in TIMES:
         curves = pair_of_curves(pair.ours, pair.theirs, metric)
-        enough = curves is not None and min(len(each.points) for each in curves) >= 8
+        enough = curves is not None and min(map(len, curves)) >= 8
         if curves is not None and enough and min(each.values.min() for each in curves) > 0:
             return _timed(pair, metric, curves)
     for metric in TIMES:

@@ -57,16 +57,15 @@ def _rows(arm: Arm, replicate: Replicate) -> Iterator[Summary]:
 
 
 def _of_curve(arm: Arm, replicate: Replicate, curve: Curve) -> Summary:
-    guessed = len(curve.estimated - curve.points.keys())
     empty = Summary(
         arm=arm.name,
         run=replicate.name,
         metric=curve.metric,
         unit=unit_of(curve.metric),
         n=0,
-        estimated=guessed,
+        estimated=curve.estimated,
     )
-    if not curve.points:
+    if not len(curve):
         return empty
     steps, values = curve.steps, curve.values
     least, greatest = int(values.argmin()), int(values.argmax())
