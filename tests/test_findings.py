@@ -305,6 +305,13 @@ def other_weights(same):
     return source(claims=[*claims, said("the choices are identical", *same)])
 
 
+def quoted(value):
+    decimals = len(f"{value}".split(".")[1])
+    claim = said(f"at step 10: {value}", numbers=[number(value, decimals, text=f"{value}")])
+    table = Table(HERE, (), ("Step", "reward"), (("10", "1.992"),), (3,))
+    return source(curve("KL", *KL), claims=[claim], tables=[table])
+
+
 def best_said(value):
     return source(curve("KL", *KL), claims=[said(f"best performance {value}", "better")])
 
@@ -409,6 +416,7 @@ CASES = {
     "beyond-limit": (long_answers(2048), long_answers(4096)),
     "stable-contradicted": (called("stable", "KL"), called("stable", "no KL")),
     "faster-contradicted": (called("faster", "KL"), called("faster", "no KL")),
+    "number-without-source": (quoted(1.983), quoted(1.992)),
     "best-false": (best_said(1.992), best_said(2.123)),
     "order-false": (
         source(claims=[said("a (0.0847) < b (0.0816)")]),
@@ -616,6 +624,26 @@ def test_two_spellings_of_one_setting_in_a_document():
     assert found(source(made), "config-clash")
     made.format = "verl"
     assert not found(source(made), "config-clash")
+
+
+def test_a_value_that_a_list_tells_differently_from_a_table():
+    told = source(run("a", series("reward", [1.7, 1.9]), series("reward", [1.7, 1.2])))
+    (one,) = found(told, "duplicate-step")
+    assert (one.facts["at"], one.facts["values"]) == ("step 2", [1.9, 1.2])
+
+
+def test_a_run_under_two_names_is_held_to_one_history():
+    ours, theirs = told_twice("/runs/x")
+    ours.runs[0].config["entropy coeff"] = Setting(0.01, HERE)
+    theirs.runs[0].config["entropy_coeff"] = Setting(0.04, HERE)
+    theirs.runs[0].where = Where("other.md", 1)
+    (one,) = found([ours, theirs], "two-histories")
+    assert one.facts == {"arm": "before = no KL", "differs": [["entropy_bonus", 0.01, 0.04]]}
+
+
+def test_a_number_in_a_sentence_may_be_rounded():
+    assert not found(quoted(1.99), "number-without-source")
+    assert facts("number-without-source")["nearest"] == 1.992
 
 
 def test_hours_between_start_and_report():

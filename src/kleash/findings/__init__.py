@@ -20,6 +20,7 @@ from kleash.findings import (
     leash,
     peaks,
     plans,
+    quotes,
     sayings,
 )
 from kleash.findings.codes import CODES
@@ -40,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     *learning.RULES,
     *peaks.RULES,
     *plans.RULES,
+    *quotes.RULES,
     *sayings.RULES,
 )
 _ORDER = {"error": 0, "warning": 1, "note": 2}

@@ -62,6 +62,7 @@ CODES: dict[str, tuple[str, ...]] = {
     # what is said
     "stable-contradicted": ("arm", "other", "metric", "swing", "other_swing", "texts"),
     "faster-contradicted": ("arm", "other", "metric", "threshold", "at", "other_at", "texts"),
+    "number-without-source": ("text", "number", "nearest"),
     "best-false": ("text", "arm", "metric", "said", "best"),
     "order-false": ("text", "left", "sign", "right"),
     "spread-false": ("text", "metric", "limit", "spread"),

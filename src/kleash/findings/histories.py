@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from kleash.findings.record import Found, apart, bounds, points, runs, settings
+from kleash.findings.kinship import kin, placed
+from kleash.findings.record import Found, Point, apart, bounds, points, runs, settings
 from kleash.imports import Imported, Series, Setting, Source, Where, names
 
 MOST = 6  # differences that are named
@@ -63,16 +64,15 @@ def two_histories(sources: Sequence[Source]) -> Iterator[Found]:
     by_name: dict[tuple[str, int | None], list[Imported]] = defaultdict(list)
     for run in runs(sources):
         by_name[names.spelling(run.arm), run.seed].append(run)
-    for group in by_name.values():
-        first, *others = group
-        for other in others:
-            config = list(_settings_apart(first, other))
-            numbers = list(_numbers_apart(first, other))
-            apart_by = (config + numbers)[:MOST]
-            if apart_by and first.where.file != other.where.file:
-                facts = {"arm": first.arm, "differs": [list(one[:3]) for one in apart_by]}
-                where = tuple(place for one in apart_by for place in one[3])
-                yield Found("two-histories", "error", where, facts)
+    pairs = [(group[0], other) for group in by_name.values() for other in group[1:]]
+    pairs += [(pair.ours, pair.theirs) for pair in kin(sources)]
+    for ours, theirs in pairs:
+        apart_by = [*_settings_apart(ours, theirs), *_numbers_apart(ours, theirs)][:MOST]
+        if apart_by and ours.where.file != theirs.where.file:
+            arms = dict.fromkeys((ours.arm, theirs.arm))
+            facts = {"arm": " = ".join(arms), "differs": [list(one[:3]) for one in apart_by]}
+            where = tuple(place for one in apart_by for place in one[3])
+            yield Found("two-histories", "error", where, facts)
 
 
 Difference = tuple[str, Any, Any, tuple[Where, Where]]
@@ -87,10 +87,10 @@ def _settings_apart(run: Imported, other: Imported) -> Iterator[Difference]:
 
 def _numbers_apart(run: Imported, other: Imported) -> Iterator[Difference]:
     """Numbers at the same place that cannot both be so, within rounding."""
-    theirs = {point.place: point for point in points(other) if point.known}
-    for point in points(run):
-        twin = theirs.get(point.place)
-        if not point.known or twin is None or not point.at:
+    theirs = placed(other)
+    for (metric, at), point in placed(run).items():
+        twin = theirs.get((metric, at))
+        if twin is None or not (point.known and twin.known and at):
             continue
         if apart(bounds(point.number), bounds(twin.number)):
             label = f"{point.written}, {point.at}"
@@ -195,13 +195,30 @@ def step_restarts(sources: Sequence[Source]) -> Iterator[Found]:
 
 
 def duplicate_steps(sources: Sequence[Source]) -> Iterator[Found]:
-    """One step with several values."""
+    """One step with several values, in one series or in two of the same metric."""
     for run in runs(sources):
+        yield from _told_apart(run)
         for series in run.series:
             found = _twice(run, series)
             if found is not None:
                 yield found
                 break
+
+
+def _told_apart(run: Imported) -> Iterator[Found]:
+    """Numbers of a document that stand for one measurement and cannot both be so."""
+    first: dict[tuple[str, str], Point] = {}
+    for point in points(run) if run.format == "markdown" else ():
+        other = first.setdefault(point.place, point)
+        if point.known and other.known and apart(bounds(point.number), bounds(other.number)):
+            facts = {
+                "arm": run.arm,
+                "metric": point.written,
+                "at": point.at,
+                "values": [other.value, point.value],
+            }
+            where = (other.number.where, point.number.where)
+            yield Found("duplicate-step", "error", where, facts)
 
 
 def _twice(run: Imported, series: Series) -> Found | None:
