@@ -103,6 +103,22 @@ def test_estimates_are_used_in_nothing():
     assert (row.n, row.estimated, row.mean) == (2, 7, pytest.approx(2.01))
 
 
+def test_tellings_that_contradict_each_other_are_kept_apart():
+    """One arm, two documents: no curve is made of both, and nothing is decided on them."""
+    first = [with_curve(run("a", config={"beta": 0.0}, arm="a"), WITHOUT[:5])]
+    again = [with_curve(run("a", config={"beta": 0.0}, arm="a"), [9.0, *WITHOUT[1:]])]
+    other = [with_curve(run("b", config={"beta": 0.1}, arm="b"), WITH)]
+    told = [
+        Source(f"{at}.md", "markdown", runs=runs) for at, runs in enumerate([first, again, other])
+    ]
+    for source in told:
+        source.runs[0].format = "markdown"
+    found = compare(told)
+    assert level(found).verdict == "invalid"
+    rows = [(each.n, each.first) for each in found.summaries if each.arm == "a"]
+    assert rows == [(5, 1.818), (9, 9.0)]
+
+
 def test_a_lower_loss_is_better():
     rng = np.random.default_rng(0)
     found = compare(

@@ -25,6 +25,7 @@ LANGUAGES: tuple[Language, ...] = ("en", "zh")
 LONGEST = 60  # characters of a text that is quoted in a sentence
 AXES = {"step": ("step", "步"), "epoch": ("epoch", "轮")}
 TOLD_AS_KEYS = ("key", "keys", "factor")
+TOLD_AS_QUOTED = ("low", "high", "limit", "spread", "nearest")
 TOLD_AS_METRICS = ("metric", "metrics")
 CODES: dict[str, tuple[str, str]] = {**FOUND, **SENTENCES}
 
@@ -56,7 +57,8 @@ def _spaced(said: str, more: str) -> str:
 
 def _fact(name: str, facts: Mapping[str, Any], language: Language) -> str:
     value = facts.get(name)
-    if name in ("low", "high") and isinstance(value, float) and "%" in str(facts.get("text")):
+    quoted = str(facts.get("number" if name == "nearest" else "text"))
+    if name in TOLD_AS_QUOTED and isinstance(value, float) and "%" in quoted:
         return f"{100 * value:.2f}%"
     if name in TOLD_AS_KEYS:
         return _listed(value, language, key_name)
@@ -117,7 +119,7 @@ def _amount(amount: Amount, language: Language) -> str:
 
 def _plain(value: float) -> str:
     size = abs(value)
-    return f"{value:.3f}" if 0.01 <= size < 1000 else f"{value:.4g}"
+    return f"{value:.3f}" if 1 <= size < 1000 else f"{value:.4g}"
 
 
 def gap_text(

@@ -118,9 +118,9 @@ FOUND: dict[str, tuple[str, str]] = {
         "策略与参考策略是否以相同方式（dropout）运行？",
     ),
     "kl-falls": (
-        "{arm}: KL falls from {first} to {last} ({change}): from a start at the reference it can"
-        " only rise",
-        "{arm}：KL 从 {first} 降到 {last}（{change}）：从参考策略出发，它只会上升",
+        "{arm}: KL falls from {first} to {last} ({change}): KL to a fixed start begins at 0, so"
+        " this shows no convergence",
+        "{arm}：KL 从 {first} 降到 {last}（{change}）：到固定起点的 KL 从 0 开始，这不能说明策略趋于稳定",
     ),
     "kl-likeness": (
         "KL to a reference cannot show that two policies agree: {texts}",
@@ -142,8 +142,9 @@ FOUND: dict[str, tuple[str, str]] = {
         "{arm}：整个训练中{metric}只从 {first} 变到 {last}（{change}）",
     ),
     "little-signal": (
-        "{arm}, {at}: a spread of advantages of {spread} means that few groups have any signal",
-        "{arm}，{at}：优势标准差只有 {spread}，说明有信号的组很少",
+        "{arm}, {at}: the spread of advantages is {spread}; normalised within groups it is about"
+        " the share of groups with any signal",
+        "{arm}，{at}：优势标准差只有 {spread}；组内归一化时，它约等于有信号的组所占的比例",
     ),
     "lr-below-print": (
         "{arm}: a learning rate printed as {printed} is {configured} by the config: below the"
@@ -172,8 +173,8 @@ FOUND: dict[str, tuple[str, str]] = {
         "{arm}：{key}有两个值：{values}",
     ),
     "stale-weights": (
-        "{arm}: the evaluated weights {checkpoint} are older than the trained ones ({steps})",
-        "{arm}：被评估的权重 {checkpoint} 早于训练得到的权重（{steps}）",
+        "{arm}: the same weights ({checkpoint}) were evaluated as {steps}",
+        "{arm}：同一份权重（{checkpoint}）被当作 {steps} 来评估",
     ),
     "step-restart": (
         "{arm}: {metric} falls back from {at} to {back}: a resumed run",
@@ -185,8 +186,8 @@ FOUND: dict[str, tuple[str, str]] = {
     ),
     # plans and limits
     "fewer-than-planned": (
-        "{arm}: ended at {axis} {last} of {planned} planned",
-        "{arm}：计划 {planned} {axis}，只到第 {last} {axis}",
+        "{arm}: {last} of {planned} planned {axis}s are shown",
+        "{arm}：计划 {planned} {axis}，只给出到第 {last} {axis}",
     ),
     "beyond-plan": (
         "{arm}: goes to {axis} {last}, beyond the {planned} planned",
@@ -223,6 +224,10 @@ FOUND: dict[str, tuple[str, str]] = {
         "{arm} 被称为比 {other} 更快，但达到 {threshold} 是在 {at}，"
         "对方在 {other_at}（{metric}）：{texts}",
     ),
+    "number-without-source": (
+        "“{text}”: {number} stands in no table and follows from none (the nearest is {nearest})",
+        "“{text}”：{number} 不在任何表格中，也推不出来（最接近的是 {nearest}）",
+    ),
     "best-false": (
         "“{text}” is not so: {arm} has {best} as its best {metric}, not {said}",
         "“{text}”不成立：{arm} 的最佳{metric}是 {best}，不是 {said}",
@@ -238,8 +243,8 @@ FOUND: dict[str, tuple[str, str]] = {
         "被评估的真是训练后的权重吗？",
     ),
     "order-false": (
-        "“{text}” is not so: {left} {sign} {right}",
-        "“{text}”不成立：{left} {sign} {right}",
+        "“{text}”: {left} {sign} {right} is not so",
+        "“{text}”：{left} {sign} {right} 不成立",
     ),
     "word-without-statistic": (
         "“{judgement}” is said {count} times without a statistic: {texts}",

@@ -26,7 +26,7 @@ from kleash.catalogue import (
 from kleash.catalogue.terms import COLUMNS, COUNTED, HEADINGS, QUESTIONS, WORDS
 from kleash.compare import Amount, Comparison, Confound, Judged, Step, Summary
 
-SHOWN_FINDINGS = 6
+SHOWN = {"verdict": 10, "why": 14, "findings": 5, "next": 8}  # lines of one screen
 SEVERITIES = {"error": "✗", "warning": "!", "note": "·"}
 
 
@@ -38,6 +38,7 @@ class Block:
     lines: list[str] = field(default_factory=list)
     numbered: bool = False
     table: list[list[str]] = field(default_factory=list)
+    rest: str = ""
 
 
 def word(judged: Judged, language: Language) -> str:
@@ -163,18 +164,18 @@ def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]
     why += [confound(each, language) for each in found.confounds]
     made = [verdicts, Block(HEADINGS["why"][at], list(dict.fromkeys(why)))]
     lines = [f"{SEVERITIES[one.severity]} {finding(one, language)}" for one in found.findings]
-    lines = list(dict.fromkeys(lines))
-    if not whole and len(lines) > SHOWN_FINDINGS:
-        rest = say("more_findings", {"count": len(lines) - SHOWN_FINDINGS}, language)
-        lines = [*lines[:SHOWN_FINDINGS], rest]
     if lines:
-        made.append(Block(HEADINGS["findings"][at], lines))
+        made.append(Block(HEADINGS["findings"][at], list(dict.fromkeys(lines))))
     steps = [
         f"{say(step.code, step.facts, language)} — {say(f'{step.code}.why', {}, language)}"
         + (f"（{cost(step, language)}）" if language == "zh" else f" ({cost(step, language)})")
         for step in found.next
     ]
     made.append(Block(HEADINGS["next"][at], steps, numbered=True))
+    if not whole:
+        most = {HEADINGS[name][at]: lines for name, lines in SHOWN.items()}
+        for block in made:
+            _shorten(block, most[block.heading], language)
     if found.matrix is not None and (found.matrix.missing or found.matrix.estimated):
         counts = {name: getattr(found.matrix, name) for name in ("known", "missing", "estimated")}
         made.append(Block(HEADINGS["matrix"][at], [say("matrix_line", counts, language)]))
@@ -183,6 +184,13 @@ def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]
         rows += [_row(each, language) for each in found.summaries]
         made.append(Block(HEADINGS["summaries"][at], table=rows))
     return made
+
+
+def _shorten(block: Block, most: int, language: Language) -> None:
+    """Leave the first lines of a block, and say how many are gone."""
+    if len(block.lines) > most:
+        block.rest = say("more_lines", {"count": len(block.lines) - most}, language)
+        block.lines = block.lines[:most]
 
 
 def _row(each: Summary, language: Language) -> list[str]:
@@ -223,6 +231,8 @@ def terminal(found: Comparison, language: Language, columns: int = 100) -> str:
             mark = f"{number}. " if block.numbered else "  " if text[:2] in _MARKS else "- "
             first, *rest = cut(text, columns - width(mark))
             lines += [mark + first, *(" " * width(mark) + each for each in rest)]
+        if block.rest:
+            lines.append(f"  {block.rest}")
     return "\n".join(_clean(line) for line in lines)
 
 
@@ -249,7 +259,7 @@ def markdown(found: Comparison, language: Language) -> str:
 def _table(rows: list[list[str]]) -> list[str]:
     """Rows in columns that line up in a terminal, too, with Chinese in them."""
     rows = [[_clean(cell).replace("|", "\\|") for cell in row] for row in rows]
-    columns = [max(width(row[at]) for row in rows) for at in range(len(rows[0]))]
+    columns = [max(3, *(width(row[at]) for row in rows)) for at in range(len(rows[0]))]
     texts = [[pad(cell, columns[at], right=at > 1) for at, cell in enumerate(row)] for row in rows]
     dashes = ["-" * size if at < 2 else "-" * (size - 1) + ":" for at, size in enumerate(columns)]
     return ["| " + " | ".join(row) + " |" for row in (texts[0], dashes, *texts[1:])]

@@ -100,8 +100,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "一方有超过 2% 的题目失败，未计入任何平均",
     ),
     "integrity_stale_weights": (
-        "the evaluated weights are older than the trained ones",
-        "被评估的权重早于训练得到的权重",
+        "the same weights were evaluated under several names",
+        "同一份权重被当作几个检查点来评估",
     ),
     "integrity_off_lattice": (
         "a printed value cannot be a mean over the stated number of items",
@@ -293,7 +293,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "not attributable to the {factor}; also changed: {keys}",
         "不能归因于{factor}；同时改变的还有：{keys}",
     ),
-    "more_findings": ("… and {count} more (--json or --md)", "……还有 {count} 条（--json 或 --md）"),
+    "more_lines": ("… and {count} more (--json or --md)", "……还有 {count} 条（--json 或 --md）"),
     "cost_hours": ("about {low}–{high} h of the same machine", "同一机器约 {low}–{high} 小时"),
     "cost_devices": ("about {low}–{high} GPU-hours", "约 {low}–{high} GPU 小时"),
     "cost_none": ("no GPU", "不需要 GPU"),

@@ -45,6 +45,8 @@ __all__ = [
     "compare",
 ]
 CALLED_BASELINE = ("baseline", "基线", "基准", "对照", "control")
+MOST_PAIRS = 20  # arms beside the baseline; of more, only the main question is answered
+VOIDING = {"stale-weights": "stale_weights", "off-lattice": "off_lattice"}
 LIKENESS = ("same", "similar")
 
 
@@ -77,10 +79,14 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
         notes=[note for source in sources for note in source.notes],
     )
     others = [arm for arm in arms if arm is not baseline]
-    pairs = [Pair(arms, arm, baseline, metric, wish.margin) for arm in others]
+    pairs = [
+        Pair(arms, arm, baseline, metric, wish.margin, _flags(found, metric, (arm, baseline)))
+        for arm in others
+    ]
     found.factor = tuple(dict.fromkeys(key for arm in others for key in factor(arm, baseline)))
     found.confounds = _once([each for pair in pairs for each in pair.confounds])
-    judged = [each for pair in pairs for each in _answers(pair)]
+    whole = len(pairs) <= MOST_PAIRS
+    judged = [each for pair in pairs for each in _answers(pair, whole=whole)]
     found.verdicts = adjust(judged)
     found.verdicts += _policies(sources, arms, baseline)
     found.verdicts.append(_recommended(found, arms))
@@ -144,7 +150,20 @@ def _measured(arm: Arm) -> set[str]:
     return found
 
 
-def _answers(pair: Pair) -> list[Judged]:
+def _flags(found: Comparison, metric: str, pair: tuple[Arm, Arm]) -> tuple[str, ...]:
+    """Findings that void a verdict: old weights, or a value that no mean over its items can be."""
+    labels = {name for arm in pair for name in (arm.name, *arm.names)}
+    flags = [
+        VOIDING[each.code]
+        for each in found.findings
+        if each.code in VOIDING
+        and each.facts.get("arm") in labels
+        and known_name(str(each.facts.get("metric", metric))) == metric
+    ]
+    return tuple(dict.fromkeys(flags))
+
+
+def _answers(pair: Pair, *, whole: bool) -> list[Judged]:
     """A verdict on the level by the strongest data there are, then the other questions."""
     unit = pair.known.unit
     gap = (
@@ -154,7 +173,8 @@ def _answers(pair: Pair) -> list[Judged]:
         or of_curves(pair.ours, pair.theirs, pair.metric, unit)
     )
     level = judge(pair, gap) if gap else _unshared(pair)
-    others = (question(pair) for question in (faster, steadier, best_step, efficiency))
+    questions = (faster, steadier, best_step, efficiency) if whole else ()
+    others = (question(pair) for question in questions)
     return [level, *(each for each in others if each is not None)]
 
 

@@ -24,7 +24,7 @@ SEED = re.compile(r"[-_ ]?(?:seed|s)[-_=]?(\d{1,9})$", re.I)
 SAME_POINTS = 2  # known points that must agree before a vague name is taken for a clear one
 
 
-@dataclass
+@dataclass(eq=False)
 class Curve:
     """One metric of one run over its steps, which rise; known points only."""
 
@@ -35,8 +35,8 @@ class Curve:
     guessed: Floats = field(default_factory=lambda: np.empty(0))
     """Steps that some source only estimates."""
     decimals: int | None = None
-    torn: bool = False
-    """Two places give one step two values: there are two histories under one name."""
+    others: list[Curve] = field(default_factory=list)
+    """Tellings that contradict this one at some step: two histories under one name, kept apart."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -63,7 +63,7 @@ class Curve:
         self.values = np.concatenate([self.values, values[fresh]])[order]
 
 
-@dataclass
+@dataclass(eq=False)
 class Replicate:
     """One training of an arm, whoever tells of it."""
 
@@ -80,7 +80,7 @@ class Replicate:
         return max(fit, key=len, default=None)
 
 
-@dataclass
+@dataclass(eq=False)
 class Arm:
     """A setting under study: its names, its trainings, and its config as each source tells it."""
 
@@ -246,11 +246,16 @@ def _add_series(replicate: Replicate, series: Series) -> None:
         # A resumed run tells some steps again: the later telling is the run that went on.
         steps, last = np.unique(steps[::-1], return_index=True)
         values = values[::-1][last]
-    places = [d for d in (curve.decimals, series.decimals) if d is not None]
-    curve.decimals = min(places, default=None)
-    room = 0.0 if curve.decimals is None else 10.0**-curve.decimals
-    curve.torn |= not curve.agrees(steps, values, room)
-    curve.take(steps, values)
+    for telling in (curve, *curve.others):
+        places = [d for d in (telling.decimals, series.decimals) if d is not None]
+        room = 10.0 ** -min(places) if places else 0.0
+        if telling.agrees(steps, values, room):
+            telling.take(steps, values)
+            telling.decimals = min(places, default=None)
+            return
+    other = Curve(metric, series.axis, decimals=series.decimals)
+    other.take(steps, values)
+    curve.others.append(other)
 
 
 def _name_outcome(replicate: Replicate) -> None:
@@ -264,7 +269,11 @@ def _name_outcome(replicate: Replicate) -> None:
                 continue
             both = len(np.intersect1d(ours.steps, other.steps))
             room = 10.0 ** -(ours.decimals or 9)
-            if both >= SAME_POINTS and other.agrees(ours.steps, ours.values, room):
+            if (
+                both >= SAME_POINTS
+                and not ours.others
+                and other.agrees(ours.steps, ours.values, room)
+            ):
                 other.take(ours.steps, ours.values)
                 other.guessed = np.union1d(other.guessed, ours.guessed)
                 del replicate.curves[key]

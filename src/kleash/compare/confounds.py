@@ -164,7 +164,8 @@ def identified(arms: Sequence[Arm], ours: Arm, theirs: Arm, keys: Sequence[str])
     if len(arms) > MOST_ARMS:
         # Fewer rows identify less, so this errs towards "cannot be told apart".
         pair = [_treatment(ours), _treatment(theirs)]
-        near = [arm for arm in arms if arm not in (ours, theirs) and _treatment(arm) in pair]
+        near = [arm for arm in arms if arm is not ours and arm is not theirs]
+        near = [arm for arm in near if _treatment(arm) in pair]
         arms = [ours, theirs, *near[: MOST_ARMS - 2]]
     treatments = [repr(_treatment(arm)) for arm in arms]
     columns = [np.ones(len(arms))]

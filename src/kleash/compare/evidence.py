@@ -99,7 +99,7 @@ def of_curves(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
         counted="steps",
         p=found.p,
         too_few=len(steps) < FEWEST_STEPS,
-        integrity=["two_histories"] if left.torn or right.torn else [],
+        integrity=["two_histories"] if left.others or right.others else [],
         because=because,
         baseline_mean=float(other.mean()),
     )

@@ -30,6 +30,8 @@ class Pair:
     theirs: Arm
     metric: str
     margin: float | None = None
+    flags: tuple[str, ...] = ()
+    """What findings say that voids a verdict on this pair and metric."""
 
     @property
     def names(self) -> tuple[str, str]:
@@ -71,6 +73,7 @@ def judge(pair: Pair, gap: Gap, question: Question = "level") -> Judged:
         item_scores=gap.item_scores, seeds=gap.seeds, only_treatment_differs=not also
     )
     sign = pair.known.direction
+    integrity = [*gap.integrity, *pair.flags]
     evidence = stats.Evidence(
         level=level,
         n=gap.wide.n,
@@ -78,7 +81,7 @@ def judge(pair: Pair, gap: Gap, question: Question = "level") -> Judged:
         spread=gap.spread,
         span=gap.span,
         confounds=also,
-        integrity=gap.integrity,
+        integrity=integrity,
     )
     found = stats.verdict(turned(gap.wide, sign), turned(gap.narrow, sign), margin, evidence)
     because = list(gap.because)
@@ -93,7 +96,7 @@ def judge(pair: Pair, gap: Gap, question: Question = "level") -> Judged:
         because.append(Because("needs_margin", {"margin": Amount(reach, unit, gap=True)}))
     if gap.seeds < 2:
         because.append(Because("one_run_per_arm"))
-    because += [Because(f"integrity_{code}") for code in gap.integrity]
+    because += [Because(f"integrity_{code}") for code in integrity]
     because += [
         Because("contradicted", {"arm": each.arms[0], "key": each.key, "values": each.values})
         for each in pair.confounds

@@ -20,7 +20,9 @@ from kleash.stats import Evidence, Interval
 
 FEWEST_POINTS = 4
 SWAPPED_AT_ONCE = 10  # steps whose every swap is tried; beyond 14 a few hundred random ones
-DRAWN_POINTS = 2_000_000
+DRAWN_POINTS = 500_000
+LOG = 2_000  # points beyond which a curve is a log of training, which has no best step
+THRESHOLDS = 50
 TIMES = ("step_time", "throughput")
 
 
@@ -43,6 +45,8 @@ def faster(pair: Pair) -> Judged | None:
     found = stats.speed(steps, ours, steps, theirs, threshold)
     levels = np.unique(np.concatenate([ours, theirs]))
     levels = levels[(levels > max(ours[0], theirs[0])) & (levels <= threshold)]
+    if len(levels) > THRESHOLDS:
+        levels = levels[np.linspace(0, len(levels) - 1, THRESHOLDS).round().astype(int)]
     arrivals = [stats.speed(steps, ours, steps, theirs, float(level)) for level in levels]
     first = sum(each.ours < each.theirs for each in arrivals)
     later = sum(each.ours > each.theirs for each in arrivals)
@@ -130,8 +134,8 @@ def steadier(pair: Pair) -> Judged | None:
 
 
 def _drawdown_p(ours: stats.Floats, theirs: stats.Floats) -> float | None:
-    """p by swapping steps; None where all ways are too many to try and too few to draw from."""
-    if SWAPPED_AT_ONCE < len(ours) <= 14:
+    """p by swapping steps; None where all ways are too many, too few to draw from, or too long."""
+    if SWAPPED_AT_ONCE < len(ours) <= 14 or len(ours) > LOG:
         return None
     rng = generator("compare", "drawdown")
     return stats.swapped_steps(ours, theirs, stats.max_drawdown, rng, draws=500)
@@ -140,7 +144,7 @@ def _drawdown_p(ours: stats.Floats, theirs: stats.Floats) -> float | None:
 def best_step(pair: Pair) -> Judged | None:
     """Each arm's best step with its ties and its optimism; the gap is of corrected bests."""
     curves = pair_of_curves(pair.ours, pair.theirs, pair.metric)
-    if curves is None or len(steps := common(*curves)) < FEWEST_POINTS:
+    if curves is None or not FEWEST_POINTS <= len(steps := common(*curves)) <= LOG:
         return None
     sign, unit = pair.known.direction or 1, pair.known.unit
     bests, because = [], []

@@ -26,7 +26,8 @@ def unit_of(metric: str) -> str:
 
 def _rows(arm: Arm, replicate: Replicate) -> Iterator[Summary]:
     for curve in replicate.curves.values():
-        yield _of_curve(arm, replicate, curve)
+        for telling in (curve, *curve.others):
+            yield _of_curve(arm, replicate, telling)
     told: dict[str, dict[str, tuple[float, float | None]]] = {}
     for (metric, place), cells in replicate.cells.items():
         epoch, step, _, _, statistic = place
