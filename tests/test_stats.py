@@ -461,6 +461,12 @@ def test_clusters_of_one_are_items():
     assert found.flips.p == sign_flip(ours, theirs, generator("flips")).p
 
 
+def test_clusters_that_all_agree_are_worth_one_item_each():
+    found = clustered_difference(np.ones(80), np.ones(80), list(range(20)) * 4, generator("x"))
+    plain = paired_difference(np.ones(20), np.ones(20))
+    assert (found.interval.low, found.interval.high) == pytest.approx((plain.low, plain.high))
+
+
 def test_the_clustered_error_is_that_of_statsmodels():
     api = pytest.importorskip("statsmodels.api")
     rng = generator("oracle clusters")
@@ -483,6 +489,7 @@ def test_every_item_needs_a_cluster_and_a_gap_within_the_span():
 @pytest.mark.parametrize("studies", [short, full])
 def test_clusters_are_the_replicates(studies):
     rng = generator("clustered coverage")
+    studies = min(studies, 3000)
     covered, items, wrong = 0, 0, 0
     for _ in range(studies):
         member = np.repeat(np.arange(40), rng.integers(1, 9, 40))
