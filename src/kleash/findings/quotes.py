@@ -1,7 +1,7 @@
-"""Numbers in prose: each of three digits and more stands in a table, or follows from one.
+"""Numbers in prose: each of two digits and more stands in a table, or follows from one.
 
 A sentence that quotes a number which nothing in the document prints was written for other data,
-or is a slip. Numbers of one or two digits are let pass: too much rounds to them.
+or is a slip. Numbers of one digit are let pass: too much rounds to them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from kleash.findings.record import SLACK, Found, bounds, digits, points
 from kleash.imports import Claim, Number, Source
+from kleash.imports.markdown.derived import follows
 
-DIGITS = 3
+DIGITS = 2
 _NUMBER = re.compile(r"(?<![\w.])\d{1,9}(?:\.\d{1,9})?(?:e-?\d{1,3})?(?![\w])")
 
 
@@ -65,8 +66,8 @@ def _printed(source: Source) -> set[float]:
     found |= {
         abs(one.number.value)
         for one in source.derived
-        # A sentence does not support itself.
-        if one.number.value is not None and one.metric
+        # A sentence supports itself only if it worked its number out rightly.
+        if one.number.value is not None and (one.metric or follows(one))
     }
     return found
 
