@@ -69,6 +69,22 @@ def test_a_code_without_a_sentence_is_told_with_its_facts():
     assert say("no-such-code", {"arm": "a", "n": 3}, "en") == "no-such-code: arm = a, n = 3"
 
 
+def test_facts_that_are_not_known_are_not_told():
+    facts = {"arm": "a", "printed": "0.000", "configured": None}
+    assert say("lr-below-print", facts, "zh") == "a：学习率印作 0.000，是低于打印精度，并不是 0"
+    assert "1e-06" in say("lr-below-print", facts | {"configured": 1e-6}, "en")
+
+
+def test_places_and_pairs_are_told_in_the_language():
+    facts = {"arm": "a", "value": 0.08, "at": "epoch 1"}
+    assert say("kl-at-start", facts, "zh").startswith("a：第 1 轮的 KL 为 0.08")
+    twice = {"arm": "a", "differs": [("data", "x.json", "y.json")]}
+    assert say("two-histories", twice, "zh") == "a 有两份不同的记录：训练数据：x.json / y.json"
+    assert (
+        say("two-histories", twice, "en") == "a has two histories: training data: x.json / y.json"
+    )
+
+
 def test_names_are_those_of_the_glossary():
     assert metric_name("验证集Reward", "en") == "validation reward"
     assert metric_name("actor/pg_loss", "zh") == "策略损失"

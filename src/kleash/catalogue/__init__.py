@@ -7,6 +7,7 @@ decides anything: what may be said is for `compare` and `findings`.
 from __future__ import annotations
 
 import math
+import re
 import string
 import unicodedata
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from typing import Any, Literal
 
 from kleash.catalogue.found import FOUND
 from kleash.catalogue.sentences import SENTENCES
-from kleash.catalogue.terms import KEYS, METRICS
+from kleash.catalogue.terms import KEYS, METRICS, PLACES
 from kleash.compare import Amount
 from kleash.imports import names
 
@@ -23,6 +24,13 @@ __all__ = ["Language", "cut", "gap_text", "key_name", "metric_name", "pad", "say
 Language = Literal["zh", "en"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 LONGEST = 60  # characters of a text that is quoted in a sentence
+COUNTED_PLACES = (
+    (r"\bepoch ([\d.]+)", r"第 \1 轮"),
+    (r"\bstep ([\d.]+)", r"第 \1 步"),
+    (r"\bshots (\d+)", r"\1 个范例"),
+    (r"\bn (\d+)", r"\1 题"),
+)
+NOTHING: tuple[Any, ...] = (None, [], ())
 AXES = {"step": ("step", "步"), "epoch": ("epoch", "轮")}
 TOLD_AS_KEYS = ("key", "keys", "factor")
 TOLD_AS_QUOTED = ("low", "high", "limit", "spread", "nearest")
@@ -34,6 +42,8 @@ def say(code: str, facts: Mapping[str, Any], language: Language) -> str:
     """The sentence of a code with its facts in it; a code without one is told with its facts."""
     if code not in CODES:
         return f"{code}: {show(facts, language)}"
+    if f"{code}.unknown" in CODES and any(facts.get(name) in NOTHING for name in _needed(code)):
+        code = f"{code}.unknown"
     sentence = CODES[code][LANGUAGES.index(language)]
     said = ""
     for literal, name, _, _ in string.Formatter().parse(sentence):
@@ -43,6 +53,10 @@ def say(code: str, facts: Mapping[str, Any], language: Language) -> str:
     for gone in ("（；", "；）", "(; ", "; )"):
         said = said.replace(gone, gone.replace("；", "").replace("; ", ""))
     return said.replace(" ()", "").replace("（）", "")
+
+
+def _needed(code: str) -> list[str]:
+    return [name for _, name, _, _ in string.Formatter().parse(CODES[code][0]) if name]
 
 
 def _spaced(said: str, more: str) -> str:
@@ -59,7 +73,9 @@ def _fact(name: str, facts: Mapping[str, Any], language: Language) -> str:
     value = facts.get(name)
     quoted = str(facts.get("number" if name == "nearest" else "text"))
     if name in TOLD_AS_QUOTED and isinstance(value, float) and "%" in quoted:
-        return f"{100 * value:.2f}%"
+        return f"{100 * value:.4g}%"
+    if name in ("at", "steps", "by", "judgement"):
+        return _listed(value, language, _place)
     if name in TOLD_AS_KEYS:
         return _listed(value, language, key_name)
     if name in TOLD_AS_METRICS:
@@ -80,6 +96,15 @@ def _listed(value: Any, language: Language, name: Any) -> str:
     return ("、" if language == "zh" else ", ").join(name(str(one), language) for one in each)
 
 
+def _place(text: str, language: Language) -> str:
+    """ "epoch 2 shots 1" or another word of the findings, in the language."""
+    if language == "en":
+        return PLACES[text][0] if text in PLACES else text
+    for pattern, form in COUNTED_PLACES:
+        text = re.sub(pattern, form, text)
+    return " ".join(PLACES[word][1] if word in PLACES else word for word in text.split(" "))
+
+
 def show(value: Any, language: Language) -> str:
     """A fact as text: amounts with their unit, lists joined, texts cut, nothing as a dash."""
     if value is None:
@@ -96,10 +121,20 @@ def show(value: Any, language: Language) -> str:
     if isinstance(value, Mapping):
         parts = [f"{key_name(str(k), language)} = {show(v, language)}" for k, v in value.items()]
         return ("、" if language == "zh" else ", ").join(parts)
+    if isinstance(value, list | tuple) and value and isinstance(value[0], list | tuple):
+        return ("；" if language == "zh" else "; ").join(_entry(one, language) for one in value)
     if isinstance(value, list | tuple | set | frozenset):
         return ("、" if language == "zh" else ", ").join(show(one, language) for one in value)
     text = " ".join(str(value).split())
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _entry(entry: Any, language: Language) -> str:
+    """What differs, and its values: "training data: a / b"."""
+    first, *rest = entry
+    colon = "：" if language == "zh" else ": "
+    values = " / ".join(show(one, language) for one in rest)
+    return f"{key_name(str(first), language)}{colon}{values}"
 
 
 def _float(value: float) -> str:

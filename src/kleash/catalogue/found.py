@@ -106,6 +106,16 @@ FOUND: dict[str, tuple[str, str]] = {
         " choosing, {noise}",
         "拿最佳值比最佳值（{arms}，{metric}，{steps}）：差距 {gap} 在挑选噪声 {noise} 之内",
     ),
+    "best-against-best.unknown": (
+        "best compared with best ({arms}, {metric}, {steps}): the gap {gap} contains the luck of"
+        " choosing, and how large that is cannot be told",
+        "拿最佳值比最佳值（{arms}，{metric}，{steps}）：差距 {gap} 含有挑选的运气，其大小无从得知",
+    ),
+    "best-of-several.unknown": (
+        "{arm}: {best} ({metric}, {at}) is the best of {points} values, so it is too good; by how"
+        " much cannot be told",
+        "{arm}：{best}（{metric}，{at}）是 {points} 个值中的最佳值，因而偏好；偏多少无从得知",
+    ),
     "unequal-steps": (
         "{metric} of {arms} is compared at different steps: {steps}",
         "{arms} 的{metric}在不同的步上比较：{steps}",
@@ -114,13 +124,14 @@ FOUND: dict[str, tuple[str, str]] = {
     "kl-at-start": (
         "{arm}: KL is {value} at {at}, but it is 0 before the first update: do policy and"
         " reference run in the same mode (dropout)?",
-        "{arm}：{at} 的 KL 为 {value}，而第一次更新之前应为 0："
+        "{arm}：{at}的 KL 为 {value}，而第一次更新之前应为 0："
         "策略与参考策略是否以相同方式（dropout）运行？",
     ),
     "kl-falls": (
         "{arm}: KL falls from {first} to {last} ({change}): KL to a fixed start begins at 0, so"
         " this shows no convergence",
-        "{arm}：KL 从 {first} 降到 {last}（{change}）：到固定起点的 KL 从 0 开始，这不能说明策略趋于稳定",
+        "{arm}：KL 从 {first} 降到 {last}（{change}）：到固定起点的 KL 从 0 开始，"
+        "这不能说明策略趋于稳定",
     ),
     "kl-likeness": (
         "KL to a reference cannot show that two policies agree: {texts}",
@@ -150,6 +161,14 @@ FOUND: dict[str, tuple[str, str]] = {
         "{arm}: a learning rate printed as {printed} is {configured} by the config: below the"
         " printed decimals, not 0",
         "{arm}：学习率印作 {printed}，而配置为 {configured}：低于打印精度，并不是 0",
+    ),
+    "lr-below-print.unknown": (
+        "{arm}: a learning rate printed as {printed} is below the printed decimals, not 0",
+        "{arm}：学习率印作 {printed}，是低于打印精度，并不是 0",
+    ),
+    "inside-warmup.unknown": (
+        "{arm}: all values of {metric}, the last at {last}, are said to lie inside the warm-up",
+        "{arm}：据称{metric}的所有值（最后在 {last}）都在预热期之内",
     ),
     "inside-warmup": (
         "{arm}: all values of {metric}, the last at {last}, lie inside the warm-up of {warmup}",
@@ -241,6 +260,15 @@ FOUND: dict[str, tuple[str, str]] = {
         " the same: was the trained part evaluated?",
         "“{text}”：{share} 的参数不同（被训练的部分：{trained}），输出却完全相同："
         "被评估的真是训练后的权重吗？",
+    ),
+    "same-outputs-other-weights.unknown": (
+        "“{text}”: {share} of the parameters differ and yet all outputs are the same: was the"
+        " trained part evaluated?",
+        "“{text}”：{share} 的参数不同，输出却完全相同：被评估的真是训练后的权重吗？",
+    ),
+    "number-without-source.unknown": (
+        "“{text}”: {number} stands in no table and follows from none",
+        "“{text}”：{number} 不在任何表格中，也推不出来",
     ),
     "order-false": (
         "“{text}”: {left} {sign} {right} is not so",

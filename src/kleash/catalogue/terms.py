@@ -74,6 +74,25 @@ KEYS: dict[str, tuple[str, str]] = {
     "seed": ("seed", "随机种子"),
     "data_seed": ("data seed", "数据种子"),
 }
+PLACES: dict[str, tuple[str, str]] = {
+    "first": ("the first value", "最初值"),
+    "last": ("the last value", "最后值"),
+    "mean": ("the mean", "平均值"),
+    "min": ("the least", "最小值"),
+    "max": ("the greatest", "最大值"),
+    "best": ("the best", "最佳值"),
+    "path": ("path", "路径"),
+    "values": ("values", "数值"),
+    "significant": ("significant", "显著"),
+    "stable": ("stable", "稳定"),
+    "unstable": ("unstable", "不稳定"),
+    "overfitting": ("over-fitting", "过拟合"),
+    "similar": ("similar", "相似"),
+    "same": ("the same", "相同"),
+    "converged": ("converged", "收敛"),
+    "faster": ("faster", "更快"),
+    "conservative": ("conservative", "保守"),
+}
 QUESTIONS: dict[str, tuple[str, str]] = {
     "level": ("Worse or about the same?", "更差还是差不多？"),
     "faster": ("Faster?", "更快吗？"),
