@@ -13,7 +13,18 @@ from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
 from kleash.compare.confounds import aliased, changed, confounds, factor, identified
 from kleash.errors import ConfigError, DataError
-from kleash.imports import Imported, Scores, Series, Setting, Source, Where, markdown, read
+from kleash.imports import (
+    Cell,
+    Imported,
+    Number,
+    Scores,
+    Series,
+    Setting,
+    Source,
+    Where,
+    markdown,
+    read,
+)
 
 HERE = Where("made up")
 SEEDS = Path(__file__).parent.parent.parent / "shared/seeds"
@@ -347,6 +358,40 @@ def test_mistakes_are_told_in_one_line():
 def test_the_baseline_may_be_named_by_its_coefficient():
     assert compare(two_curves(), Wish(baseline="0.01")).baseline == "with"
     assert compare(two_curves()).baseline == "without"
+
+
+# --- anything
+
+
+def anything(rng):
+    """A run with curves, scores, cells and settings that may make no sense."""
+    config = {"beta": [0, 0.1, "0.1", "abc", True], "lr": [1e-6, "1e-6", [1, 2]], "foo": [1, 2]}
+    chosen = {key: values[rng.integers(len(values))] for key, values in config.items()}
+    made = run(f"r{rng.integers(4)}-s{rng.integers(3)}", config=chosen)
+    for metric in ("val_reward", "accuracy", "val_loss", "perf/time_per_step", "foo"):
+        size = int(rng.choice([1, 2, 3, 7, 12, 25]))
+        noise = rng.choice([0, 1e-14, 0.1, 1e6])
+        with_curve(made, rng.integers(2) + rng.normal(0, noise, size), metric)
+        if rng.random() < 0.3:
+            with_scores(made, rng.choice([0, 0.6, 1], int(rng.choice([1, 2, 50]))), metric)
+        value = float(rng.choice([0, 0.5, 1, 57, -1]))
+        items = [None, 0, 100][rng.integers(3)]
+        made.cells.append(Cell(metric, Number(value, "known", HERE, 3), shots=1, items=items))
+    return made
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_anything_is_compared_or_refused_in_both_languages(seed):
+    from kleash.catalogue import screen
+
+    rng = np.random.default_rng(seed)
+    try:
+        found = compare(sources(*(anything(rng) for _ in range(rng.integers(1, 6)))))
+    except (ConfigError, DataError):
+        return
+    for language in ("zh", "en"):
+        for form in (screen.terminal, screen.markdown, screen.page):
+            assert form(found, language)
 
 
 # --- documents

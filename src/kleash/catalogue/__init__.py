@@ -76,6 +76,8 @@ def _fact(name: str, facts: Mapping[str, Any], language: Language) -> str:
         return f"{100 * value:.4g}%"
     if name in ("at", "steps", "by", "judgement"):
         return _listed(value, language, _place)
+    if name == "differs" and isinstance(value, list | tuple):
+        return ("；" if language == "zh" else "; ").join(_entry(one, language) for one in value)
     if name in TOLD_AS_KEYS:
         return _listed(value, language, key_name)
     if name in TOLD_AS_METRICS:
@@ -121,8 +123,6 @@ def show(value: Any, language: Language) -> str:
     if isinstance(value, Mapping):
         parts = [f"{key_name(str(k), language)} = {show(v, language)}" for k, v in value.items()]
         return ("、" if language == "zh" else ", ").join(parts)
-    if isinstance(value, list | tuple) and value and isinstance(value[0], list | tuple):
-        return ("；" if language == "zh" else "; ").join(_entry(one, language) for one in value)
     if isinstance(value, list | tuple | set | frozenset):
         return ("、" if language == "zh" else ", ").join(show(one, language) for one in value)
     text = " ".join(str(value).split())

@@ -311,8 +311,10 @@ def of_means(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
     The interval is that of two unrelated samples with the largest spread such means can have.
     """
     seen = shared_means(ours, theirs, metric)
-    if seen is None or seen.items is None or unit != "fraction":
+    if seen is None or not seen.items or unit != "fraction":
         return None
+    if not all(0 <= mean <= 1 for mean in (seen.ours, seen.theirs)):
+        return None  # not the fractions that their name promises
     n, mine, base = seen.items, seen.ours, seen.theirs
     facts = {
         "ours": Amount(mine, unit),
