@@ -207,6 +207,16 @@ def test_only_seeds_carry_a_claim_about_the_setting():
     assert asked(found, "recommend").arms == ("kl0.1",)
 
 
+def test_seeds_without_configs_say_nothing_about_a_setting():
+    rng = np.random.default_rng(1)
+    runs = [*seeded(0, 5, rng, 0.0), *seeded(0.3, 5, rng, 0.1)]
+    for each in runs:
+        each.config = {}
+    judged = level(compare(sources(*runs), Wish(baseline="kl0.0")))
+    assert (judged.verdict, judged.level) == ("better", "L1")
+    assert "config_unknown" in codes(judged)
+
+
 def test_three_seeds_do_not():
     rng = np.random.default_rng(1)
     runs = [*seeded(0, 3, rng, 0.0), *seeded(0.3, 3, rng, 0.1)]

@@ -61,7 +61,8 @@ def sentence(
     ours = arms or judged.arms[0]
     parts = [word(judged, language)]
     if judged.question == "recommend":
-        return f"{question} {parts[0]}{stop}"
+        answer = parts[0] if judged.verdict == "undecided" else f"{ours} [{judged.level}]"
+        return f"{question} {answer}{stop}"
     if judged.verdict == "identical":
         bound = Amount(judged.bound or 0.0, judged.unit, gap=True)
         parts.append(say("bound_of", {"n": judged.n, "bound": bound}, language))
@@ -171,7 +172,8 @@ def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]
         + (f"（{cost(step, language)}）" if language == "zh" else f" ({cost(step, language)})")
         for step in found.next
     ]
-    made.append(Block(HEADINGS["next"][at], steps, numbered=True))
+    if steps:
+        made.append(Block(HEADINGS["next"][at], steps, numbered=True))
     if not whole:
         most = {HEADINGS[name][at]: lines for name, lines in SHOWN.items()}
         for block in made:

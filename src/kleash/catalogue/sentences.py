@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from kleash.catalogue.tensors import TENSORS
+
 SENTENCES: dict[str, tuple[str, str]] = {
+    **TENSORS,
     # what was compared
     "curve_means": (
         "mean over {axis}s {first}–{last} ({n} points both have): {ours} against {theirs}",
@@ -67,6 +70,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "one run per arm: nothing follows about the coefficient; another seed could move each run"
         " by an unknown amount",
         "每个配置只有一次运行：不能对系数下任何结论；换一个随机种子，结果会变动多少并不知道",
+    ),
+    "config_unknown": (
+        "the configs do not tell in what the arms differ: nothing shows that it is one setting",
+        "配置没有说明两者差在哪里：无从证明只改变了一个设置",
     ),
     "scores_lost": (
         "per-item scores were not kept: the interval is that of two unrelated samples of {n}",
@@ -269,6 +276,14 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "若离散程度不变，两个配置各再跑 {more} 个随机种子",
     ),
     "more_seeds.why": ("then the gap or the margin decides", "届时可由差距或容差判定"),
+    "tell_configs": (
+        "give the configs of all runs beside their logs",
+        "把各次运行的配置与日志一起提供",
+    ),
+    "tell_configs.why": (
+        "without them nothing can be ascribed to a setting",
+        "没有配置，就不能把任何差距归因于某个设置",
+    ),
     "measure_outcome": (
         "measure an outcome (accuracy or reward on held-out items) for every arm",
         "为每个配置测量一个结果指标（留出题目上的准确率或奖励）",

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from kleash import stats
 from kleash.compare.arms import Arm
-from kleash.compare.confounds import aliased, changed, confounds
+from kleash.compare.confounds import aliased, changed, confounds, factor
 from kleash.compare.evidence import Gap
 from kleash.compare.records import Amount, Because, Confound, Judged, Question
 from kleash.imports import names
@@ -50,6 +50,12 @@ class Pair:
         """All that differs besides the factor, or that sources disagree on."""
         return confounds(self.ours, self.theirs)
 
+    @property
+    def configured(self) -> bool:
+        """Whether configs of both arms are told, and a factor in which they differ."""
+        told = self.ours.configs and self.theirs.configs
+        return bool(told) and bool(factor(self.ours, self.theirs))
+
     def also_changed(self, *, lengths: bool = False) -> tuple[str, ...]:
         """What cannot be told apart from the factor in this design."""
         keys = changed(self.confounds, lengths=lengths)
@@ -70,7 +76,9 @@ def judge(pair: Pair, gap: Gap, question: Question = "level") -> Judged:
     margin = margin_for(pair, gap.baseline_mean)
     also = pair.also_changed(lengths=gap.counted != "steps")
     level = stats.claim_level(
-        item_scores=gap.item_scores, seeds=gap.seeds, only_treatment_differs=not also
+        item_scores=gap.item_scores,
+        seeds=gap.seeds,
+        only_treatment_differs=pair.configured and not also,
     )
     sign = pair.known.direction
     integrity = [*gap.integrity, *pair.flags]
@@ -96,6 +104,8 @@ def judge(pair: Pair, gap: Gap, question: Question = "level") -> Judged:
         because.append(Because("needs_margin", {"margin": Amount(reach, unit, gap=True)}))
     if gap.seeds < 2:
         because.append(Because("one_run_per_arm"))
+    if not pair.configured:
+        because.append(Because("config_unknown"))
     because += [Because(f"integrity_{code}") for code in integrity]
     because += [
         Because("contradicted", {"arm": each.arms[0], "key": each.key, "values": each.values})

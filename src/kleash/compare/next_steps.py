@@ -17,6 +17,7 @@ from kleash.compare.records import Confound, Judged, Step
 from kleash.matrix import Matrix
 
 MOST_COMMANDS = 3
+FEWEST_SEEDS = 4
 
 
 def next_steps(
@@ -36,14 +37,17 @@ def next_steps(
     steps += _fill(cells)
     level = [each for each in verdicts if each.question == "level"]
     open_questions = [each for each in level if each.verdict in ("undecided", "identical")]
-    if any(each.level == "L1" for each in level):
+    if any(b.code == "config_unknown" for each in level for b in each.because):
+        steps.insert(0, Step("tell_configs", {}, (0, 0)))
+    lone = [each for each in level if each.counted != "seeds" or (each.n or 0) < FEWEST_SEEDS]
+    if any(each.level == "L1" for each in lone):
         steps.append(_revalidate(level))
     elif open_questions and (more := [each.more for each in open_questions if each.more]):
         steps.append(Step("more_items", {"more": max(more)}))
     for each in level:
         if each.also_changed:
             steps.append(_unconfound(by_name[each.arms[0]], baseline, each))
-    if level and not any(each.level == "L3" for each in level):
+    if lone:
         steps.append(_seeds(arms, baseline))
     elif open_questions and (
         more := [e.more for e in open_questions if e.level == "L3" and e.more]
