@@ -669,3 +669,17 @@ def test_a_log_in_which_no_loss_adds_up_is_one_warning():
     log = run("a", *parts, config={"kl_beta": 0.1}, kind="verl")
     (one,) = found(source(log), "loss-identity")
     assert one.severity == "warning"
+
+
+def test_a_series_without_points_is_passed_over():
+    runs = [
+        Imported(
+            name=arm,
+            arm=arm,
+            format="csv",
+            where=Where("a.md", 3),
+            series=[Series("reward", "step", np.array([]), np.array([]), Where("a.md", 3))],
+        )
+        for arm in ("a", "b")
+    ]
+    assert not [f for f in find([Source("a.md", "markdown", runs)]) if f.code == "unequal-steps"]

@@ -146,7 +146,7 @@ def unequal_steps(sources: Sequence[Source]) -> Iterator[Found]:
         by_metric: dict[str, list[tuple[Imported, Series]]] = defaultdict(list)
         for run in source.runs[:100]:
             for series in run.series:
-                if len(series.steps) <= 2:
+                if 1 <= len(series.steps) <= 2:
                     by_metric[canonical(series.metric)].append((run, series))
         for found in by_metric.values():
             for (run, ours), (other, theirs) in combinations(found, 2):
