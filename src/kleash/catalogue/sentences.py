@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from kleash.catalogue.tensors import TENSORS
+
 SENTENCES: dict[str, tuple[str, str]] = {
+    **TENSORS,
     # what was compared
     "curve_means": (
         "mean over {axis}s {first}–{last} ({n} points both have): {ours} against {theirs}",

@@ -37,10 +37,18 @@ def compare(  # noqa: PLR0913  # one for each option
     \b
     kleash compare wandb/run-1 wandb/run-2 --on reward
     kleash compare report.md logs/ --baseline 0.12 --margin 0.01 --lang zh
+    kleash compare a.pt b.safetensors  (tensors that differ; of two checkpoints, choices, too)
     """
     from kleash.compare import Wish
     from kleash.compare import compare as compared
+    from kleash.compare.checkpoints import are_checkpoints
     from kleash.imports import read
+
+    if are_checkpoints(sources):
+        if on or baseline or margin is not None or md or page:
+            raise ConfigError("of two checkpoints only --json and --lang can be asked for")
+        _tell_checkpoints(sources, lang, as_json=as_json)
+        return
 
     told = [read(path) for path in sources]
     language = _language(lang, told)
@@ -54,6 +62,18 @@ def compare(  # noqa: PLR0913  # one for each option
         print(json.dumps(_plain(found, language), ensure_ascii=False))
     else:
         print(screen.terminal(found, language, _columns()))
+
+
+def _tell_checkpoints(paths: Sequence[Path], lang: str, *, as_json: bool) -> None:
+    from kleash.catalogue import tensor_screen
+    from kleash.compare.checkpoints import compare_checkpoints
+
+    language = _language(lang, ())
+    found = compare_checkpoints(*paths)
+    if as_json:
+        print(json.dumps(tensor_screen.plain(found, language), ensure_ascii=False))
+    else:
+        print(tensor_screen.terminal(found, language, _columns()))
 
 
 def _columns() -> int:
