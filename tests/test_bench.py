@@ -50,3 +50,44 @@ def test_the_bench_says_how_fast_and_leaves_the_threads_alone():
     assert 0.2 < found["one_by_one_product_share"] < found["batched_product_share"] < 1
     for name in ("batched", "one_by_one", "plain"):
         assert found[f"{name}_queries_per_second"] > 0
+
+
+def test_the_plain_bootstrap_and_ours_give_about_the_same_interval(monkeypatch):
+    ways = bench.pair_bench(200)
+    (low, high), *others = [run() for run, _ in ways.values()]
+    assert low < 0 < high
+    for interval in others:
+        assert interval == pytest.approx((low, high), abs=0.05 * (high - low))
+    right = bench.plain_bootstrap
+    monkeypatch.setattr(bench, "plain_bootstrap", lambda *given: (right(*given)[0] - 0.1, 0.2))
+    with pytest.raises(RuntimeError, match="intervals differ"):
+        bench.pair_bench(200)
+
+
+@pytest.mark.parametrize(("name", "plain"), [("a.csv", "plain_csv"), ("a.jsonl", "plain_jsonl")])
+def test_imports_are_timed_only_if_both_ways_read_the_same(name, plain, tmp_path):
+    log, read = bench.write_log(tmp_path / name, 30), getattr(bench, plain)
+    assert [count for _, count in bench.import_bench(log, read).values()] == [30, 30]
+    assert list(read(log)) == ["step", *bench.METRICS]
+    with pytest.raises(RuntimeError, match="other numbers for reward"):
+        bench.import_bench(log, lambda path: {k: v + 1e-9 for k, v in read(path).items()})
+
+
+def test_the_bench_of_comparing_has_ratios_and_seconds():
+    found = bench.compare_bench(rows=200, arms=6, items=300, rounds=1)
+    assert found["pair, times the plain way"] > 2
+    for ours in ("pair", "weights pair", "import csv", "import jsonl"):
+        low, high = found[f"{ours}, range"]
+        assert 0 < low == high == pytest.approx(found[f"{ours}, times the plain way"], abs=1e-3)
+    assert 0 < found["all pairs of 6 arms, seconds"] < 10
+    assert 0 < found["compare two small logs, seconds"] < 10
+    assert found["compare two small logs, imports torch"] is False
+
+
+def test_the_verb_is_caught_if_it_imports_torch(monkeypatch, tmp_path):
+    monkeypatch.setattr(bench, "PROBE", "import torch\n" + bench.PROBE)
+    with pytest.raises(RuntimeError, match="has imported torch"):
+        bench.verb_seconds(tmp_path, 1)
+    monkeypatch.setattr(bench, "PROBE", "raise SystemExit('broken')")
+    with pytest.raises(RuntimeError, match="failed: broken"):
+        bench.verb_seconds(tmp_path, 1)

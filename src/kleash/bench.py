@@ -1,19 +1,32 @@
-"""How fast training is, beside the plain way of doing the same: `kleash bench`.
+"""How fast training and comparing are, beside the plain way of doing the same: `kleash bench`.
 
-Both ways are timed in turns on one thread, and must give the same gradient before they are timed.
+Ways are timed in turns on one thread, and must give the same numbers before they are timed. The
+file is long because every bench has its plain way beside it.
 """
 
 from __future__ import annotations
 
+import csv
+import json
+import os
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kleash.demos.presets import preset
-from kleash.seeds import torch_generator
+from kleash.seeds import generator, torch_generator
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,6 +36,18 @@ if TYPE_CHECKING:
 WIDTH, POOL, GROUP, SHOTS = 512, 64, 15, 2
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm")
 GRADIENT_GAP = 1e-4  # float32, summed in another order
+DRAWS = 10_000
+METRICS = ("reward", "kl", "loss", "entropy", "lr", "grad_norm")
+PROBE = """
+import sys
+from kleash.cli import main
+try:
+    main()
+except SystemExit as stop:
+    if stop.code:
+        raise
+sys.exit(7 if "torch" in sys.modules else 0)
+"""
 
 
 @dataclass(frozen=True)
@@ -119,6 +144,8 @@ def plain_logp(policy: Selector, work: Work) -> Tensor:
     return torch.cat(logp, dim=1)
 
 
+Floats = NDArray[np.float64]
+Ways = dict[str, tuple[Callable[[], object], int]]
 Judge = Callable[["Selector", "Selector", Work], "tuple[Tensor, Tensor]"]
 
 
@@ -219,7 +246,7 @@ def one_thread() -> Iterator[None]:
 
 
 def seconds_per_query(
-    ways: dict[str, tuple[Callable[[], None], int]], rounds: int
+    ways: Mapping[str, tuple[Callable[[], object], int]], rounds: int
 ) -> dict[str, list[float]]:
     """Every way in turns, so that a slow spell of the machine falls on all of them.
 
@@ -297,7 +324,158 @@ def answerer_bench(*, prompts: int = 640, rounds: int = 5) -> dict[str, Any]:
     return found
 
 
+def plain_bootstrap(ours: Floats, theirs: Floats, rng: np.random.Generator) -> tuple[float, float]:
+    """The paired percentile bootstrap as one would write it down."""
+    gap = ours - theirs
+    means = gap[rng.integers(0, len(gap), size=(DRAWS, len(gap)))].mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def plain_csv(path: Path) -> dict[str, Floats]:
+    """A table's columns: by pandas where it is installed, else by the csv module and NumPy."""
+    if find_spec("pandas"):
+        table = import_module("pandas").read_csv(path)
+        return {name: table[name].to_numpy(dtype=np.float64) for name in table}
+    with path.open(newline="", encoding="utf-8") as handle:
+        header, *rows = csv.reader(handle)
+    return dict(zip(header, np.array(rows, dtype=np.float64).T, strict=True))
+
+
+def plain_jsonl(path: Path) -> dict[str, Floats]:
+    """A log's columns, by the json module and NumPy."""
+    with path.open(encoding="utf-8") as handle:
+        rows = [json.loads(line) for line in handle]
+    return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in rows[0]}
+
+
+def write_log(path: Path, rows: int) -> Path:
+    """A made-up log of one run, a row for each step."""
+    values = generator("bench", path.name).random((rows, len(METRICS))).round(6).tolist()
+    with path.open("w", encoding="utf-8", newline="") as handle:
+        if path.suffix == ".csv":
+            csv.writer(handle).writerow(["step", *METRICS])
+            csv.writer(handle).writerows([step, *row] for step, row in enumerate(values))
+        else:
+            for step, row in enumerate(values):
+                named = {"step": step, **dict(zip(METRICS, row, strict=True))}
+                handle.write(json.dumps(named) + "\n")
+    return path
+
+
+def import_bench(path: Path, plain: Callable[[Path], dict[str, Floats]]) -> Ways:
+    """Our reader and the plain one on the same log, after both gave the same numbers."""
+    from kleash.imports import read
+
+    series = {each.metric: each.values for run in read(path).runs for each in run.series}
+    columns = plain(path)
+    for name in METRICS:
+        if not np.array_equal(series[name], columns[name]):
+            raise RuntimeError(f"the two ways read other numbers for {name} in {path.name}")
+    count = len(columns["step"])
+    kind = path.suffix.removeprefix(".")
+    return {
+        f"import {kind}": (lambda: read(path), count),
+        f"plain {kind}": (lambda: plain(path), count),
+    }
+
+
+def pair_bench(items: int = 800) -> Ways:
+    """One pair of arms: our interval and sign flips, our bootstrap weights, the plain bootstrap."""
+    from kleash.stats import paired_difference, sign_flip
+    from kleash.stats.resampling import percentile_interval, resample
+
+    rng = generator("bench", "pairs")
+    ours, theirs = rng.choice([0, 0.3, 0.6, 0.9, 1.0], size=(2, items))
+
+    def drawn() -> tuple[float, float]:
+        gap = ours - theirs
+        found = percentile_interval(0.0, resample(items, DRAWS, rng) @ gap, level=0.95, n=items)
+        return found.low, found.high
+
+    def exact() -> tuple[float, float]:
+        sign_flip(ours, theirs, rng)
+        found = paired_difference(ours, theirs)
+        return found.low, found.high
+
+    low, high = plain_bootstrap(ours, theirs, rng)
+    for way in (drawn, exact):
+        off = max(abs(way()[0] - low), abs(way()[1] - high)) / (high - low)
+        if not off < 0.05:
+            raise RuntimeError(f"the ways' intervals differ by {off:.1%} of their width")
+    return {
+        "pair": (exact, 1),
+        "weights pair": (drawn, 1),
+        "plain pair": (lambda: plain_bootstrap(ours, theirs, rng), 1),
+    }
+
+
+def verb_seconds(folder: Path, rounds: int) -> float:
+    """CPU seconds of `kleash compare` on two small logs, start and imports included.
+
+    The first call, which compiles the sources, is not counted. An import of torch ends the bench.
+    """
+    logs = [write_log(folder / f"{name}.csv", 100) for name in ("kl0", "kl0.1")]
+    kept = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+    spent = []
+    for _ in range(1 + rounds):
+        before = os.times()
+        words = [sys.executable, "-c", PROBE, "compare", *map(str, logs), "--lang", "en"]
+        done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **kept})
+        if done.returncode == 7:
+            raise RuntimeError("comparing two logs has imported torch")
+        if done.returncode:
+            raise RuntimeError(f"comparing two logs failed: {done.stderr[-300:]}")
+        now = os.times()
+        spent.append(
+            now.children_user + now.children_system - before.children_user - before.children_system
+        )
+    return statistics.median(spent[1:])
+
+
+def compare_bench(
+    *, rows: int = 20_000, arms: int = 100, items: int = 800, rounds: int = 5
+) -> dict[str, Any]:
+    """Comparing beside plain NumPy, all pairs of many arms at once, and the verb from its start.
+
+    Seconds are of CPU, all threads together.
+    """
+    from kleash.stats import max_t
+
+    reader = "pandas" if find_spec("pandas") else "csv module"
+    found: dict[str, Any] = {
+        "setting": f"{items} items, {DRAWS:,} draws; logs of {rows:,} rows, plain by {reader}",
+        "rounds": rounds,
+    }
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        ways = pair_bench(items)
+        ways |= import_bench(write_log(folder / "log.csv", rows), plain_csv)
+        ways |= import_bench(write_log(folder / "log.jsonl", rows), plain_jsonl)
+        spent = seconds_per_query(ways, rounds)
+        for ours, plain in (
+            ("pair", "plain pair"),
+            ("weights pair", "plain pair"),
+            ("import csv", "plain csv"),
+            ("import jsonl", "plain jsonl"),
+        ):
+            ratios = [p / o for p, o in zip(spent[plain], spent[ours], strict=True)]
+            unit = "rows" if "import" in ours else "pairs"
+            found[f"{ours}, {unit} per second"] = 1 / statistics.median(spent[ours])
+            found[f"{ours}, times the plain way"] = statistics.median(ratios)
+            found[f"{ours}, range"] = (round(min(ratios), 3), round(max(ratios), 3))
+        rng = generator("bench", "max-T")
+        scores_MN = rng.choice([0, 0.3, 0.6, 0.9, 1.0], size=(arms, items))
+        began = time.process_time()
+        max_t(scores_MN, rng, draws=DRAWS)
+        found[f"all pairs of {arms} arms, seconds"] = time.process_time() - began
+        found["compare two small logs, seconds"] = verb_seconds(folder, rounds)
+        found["compare two small logs, imports torch"] = False
+    return found
+
+
 BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "selector": selector_bench,
     "answerer": answerer_bench,
+    "compare": compare_bench,
 }

@@ -78,7 +78,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def bench(
-    what: Annotated[str, typer.Argument(help="selector or answerer.")],
+    what: Annotated[str, typer.Argument(help="selector, answerer or compare.")],
     as_json: AsJson = False,
 ) -> None:
     """Measure against plain implementations in the same run, and print ratios.
@@ -86,12 +86,14 @@ def bench(
     \b
     kleash bench selector  (queries trained per second against one query at a time)
     kleash bench answerer  (milliseconds of one core per answer)
+    kleash bench compare   (pairs, imports and the verb; needs no torch)
     """
-    need_torch()
     from kleash.bench import BENCHES
 
     if what not in BENCHES:
         raise KleashError(f"no bench {what!r}: there is {', '.join(BENCHES)}")
+    if what != "compare":
+        need_torch()
     found = BENCHES[what]()
     if as_json:
         print(json.dumps(found))
