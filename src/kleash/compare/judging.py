@@ -92,26 +92,9 @@ def judge(pair: Pair, gap: Gap, question: Question = "level") -> Judged:
         integrity=integrity,
     )
     found = stats.verdict(turned(gap.wide, sign), turned(gap.narrow, sign), margin, evidence)
-    because = list(gap.because)
     word = found.word
     if gap.too_few and word not in ("invalid", "identical", "undecided"):
         word = "undecided"
-    if gap.too_few:
-        because.append(Because(f"too_few_{gap.counted}"))
-    if word == "undecided":
-        reach = rounded_up(max(abs(gap.wide.low), abs(gap.wide.high)))
-        unit = pair.known.unit
-        because.append(Because("needs_margin", {"margin": Amount(reach, unit, gap=True)}))
-    if gap.seeds < 2:
-        because.append(Because("one_run_per_arm"))
-    if not pair.configured:
-        because.append(Because("config_unknown"))
-    because += [Because(f"integrity_{code}") for code in integrity]
-    because += [
-        Because("contradicted", {"arm": each.arms[0], "key": each.key, "values": each.values})
-        for each in pair.confounds
-        if each.kind == "contradicted"
-    ]
     return Judged(
         question=question,
         metric=pair.metric,
@@ -130,8 +113,30 @@ def judge(pair: Pair, gap: Gap, question: Question = "level") -> Judged:
         beyond_margin=found.beyond_margin,
         bound=found.bound,
         also_changed=also,
-        because=tuple(because),
+        because=tuple(reasons(pair, gap, word, integrity)),
     )
+
+
+def reasons(pair: Pair, gap: Gap, word: str, integrity: Sequence[str]) -> list[Because]:
+    """Why the verdict is no other, and what limits it."""
+    because = list(gap.because)
+    if gap.too_few:
+        because.append(Because(f"too_few_{gap.counted}"))
+    if word == "undecided":
+        reach = rounded_up(max(abs(gap.wide.low), abs(gap.wide.high)))
+        unit = pair.known.unit
+        because.append(Because("needs_margin", {"margin": Amount(reach, unit, gap=True)}))
+    if gap.seeds < 2:
+        because.append(Because("one_run_per_arm"))
+    if not pair.configured:
+        because.append(Because("config_unknown"))
+    because += [Because(f"integrity_{code}") for code in integrity]
+    because += [
+        Because("contradicted", {"arm": each.arms[0], "key": each.key, "values": each.values})
+        for each in pair.confounds
+        if each.kind == "contradicted"
+    ]
+    return because
 
 
 def rounded_up(value: float) -> float:
