@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def one_thread() -> None:
-    """Torch as the command line has it: on one thread, with the products it uses."""
-    from kleash.cli.console import need_torch
+    """Torch as every run has it: on one thread, with the products it uses."""
+    from kleash.rollout import compute_one_way
 
-    need_torch()
+    compute_one_way()
 
 
 @pytest.fixture(scope="session")

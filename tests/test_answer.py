@@ -31,12 +31,7 @@ from kleash.types import Item, Prompt
 SAYABLE = [say(value, language) for value in VALUES for language in range(LANGUAGES)]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

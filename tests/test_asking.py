@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from kleash.answer import asking
 from kleash.answer.asking import Asker, as_answer, as_fact
@@ -18,13 +17,7 @@ from kleash.ledger import Fact, Ledger, Usage
 from kleash.seeds import generator
 from kleash.types import Answer, Prompt
 
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def made_prompts(scenes):

@@ -28,12 +28,7 @@ SMALL = Size(width=16, layers=1, picture_layers=1, heads=2, hidden=16, patch=16)
 TINY = Fit(size=SMALL, seed=3, seeing_steps=4, steps=12, batch=8, lr=1e-2, pictures=2)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

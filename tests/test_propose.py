@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import torch
 
 from kleash.answer import answerer
 from kleash.data.scenes import Scenes
@@ -12,12 +11,7 @@ from kleash.types import Answer
 PROPOSING = Proposing(random=8, retrieval=4, beams=4, width=12)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
