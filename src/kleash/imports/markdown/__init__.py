@@ -8,35 +8,14 @@ number of it is used. Nothing is checked here: derived numbers and claims are li
 from __future__ import annotations
 
 import re
-from collections import Counter
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
-from kleash.errors import DataError
-from kleash.imports import Derived, Source, names
-from kleash.imports.markdown.differences import Lookup
-from kleash.imports.markdown.draft import Draft
-from kleash.imports.markdown.labels import Arms, pair_label, pairs
-from kleash.imports.markdown.lists import read_code, read_headings, read_items, read_paragraph
-from kleash.imports.markdown.numbers import places
-from kleash.imports.markdown.senses import head_of, shape, without_index
-from kleash.imports.markdown.tables import read_table
-from kleash.imports.markdown.text import (
-    Block,
-    Code,
-    Grid,
-    Heading,
-    Item,
-    Paragraph,
-    blocks,
-    fold,
-    plain,
-)
+if TYPE_CHECKING:
+    from kleash.imports import Source
 
 MARKDOWN = {".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd"}
 PERHAPS = {"", ".txt", ".text"}
-LARGEST = 16 * 2**20  # bytes of a document written by hand
-_OUTCOMES = ("accuracy", "eval_reward", "reward", "performance")
 
 
 def fits(path: Path) -> bool:
@@ -51,7 +30,7 @@ def fits(path: Path) -> bool:
         start = file.read(65_536)
     if b"\0" in start and not start.startswith((b"\xff\xfe", b"\xfe\xff")):
         return False
-    text = _decoded(start)
+    text = decoded(start)
     table = re.search(r"^\s{0,3}\|?[ \t]*:?-{2,}:?[ \t]*\|[ \t:|-]*$", text, re.M)
     headings = re.findall(r"^#{1,6} \S", text, re.M)
     return bool(table) or (len(headings) > 1 and bool(re.search(r"^#{2,6} \S", text, re.M)))
@@ -59,24 +38,13 @@ def fits(path: Path) -> bool:
 
 def read(path: Path) -> Source:
     """What a document says of each of its arms, what it derives from that, and what it claims."""
-    raw = path.read_bytes()
-    if len(raw) > LARGEST:
-        size = f"{len(raw):,} bytes"
-        raise DataError(f"{path}: {size} is no report written by hand; the limit is {LARGEST:,}")
-    if b"\0" in raw and not raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DataError(f"{path}: holds NUL bytes, so it is not text")
-    text = _decoded(raw)
-    source = Source(str(path), "markdown", language=language(text))
-    if "\ufffd" in text:
-        source.notes.append("some bytes are not UTF-8 and were left out")
-    parts, titles, notes = blocks(text)
-    source.notes += notes
-    draft = Draft(source, _arms(parts, titles), _outcome(text))
-    _tell(parts, titles, draft)
-    return draft.finish()
+    from kleash.imports.markdown import document  # a hundred patterns: only where there is one
+
+    return document.read(path)
 
 
-def _decoded(raw: bytes) -> str:
+def decoded(raw: bytes) -> str:
+    """The text of bytes: UTF-8 or 16, else GB 18030, else what of UTF-8 can be read."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         return raw.decode("utf-16", errors="replace")
     try:
@@ -89,77 +57,3 @@ def _decoded(raw: bytes) -> str:
         return raw.decode("gb18030")
     except UnicodeDecodeError:
         return raw.decode("utf-8", errors="replace")
-
-
-def language(text: str) -> Literal["zh", "en", ""]:
-    """The language of a text, by its letters."""
-    chinese = len(re.findall(r"[\u4e00-\u9fff]", text))
-    latin = len(re.findall(r"[A-Za-z]+", text))
-    if not chinese and not latin:
-        return ""
-    return "zh" if chinese > latin / 5 else "en"
-
-
-def _outcome(text: str) -> str:
-    """What a document measures success by: the outcome named most; 性能 only if nothing else is."""
-    found: dict[str, Counter[str]] = {name: Counter() for name in _OUTCOMES}
-    for line in text.splitlines()[:20_000]:
-        for piece in re.split(r"[|,，。:：;；()（）]", line[:2000])[:100]:
-            written = names.mention(fold(piece))
-            known = names.metric(written) if written else None
-            if known and known.name in found:
-                found[known.name][written] += 1
-    exact = max(_OUTCOMES[:3], key=lambda name: found[name].total())
-    counts = found[exact] or found["performance"]
-    return counts.most_common(1)[0][0] if counts else ""
-
-
-def _title(titles: list[Heading]) -> int:
-    return titles[0].line if titles and titles[0].level == 1 else 0
-
-
-def _arms(parts: list[Block], titles: list[Heading]) -> Arms:
-    """The arms of a document: from its tables first, then from headings and labels of lists."""
-    arms = Arms()
-    title = _title(titles)
-    for part in parts:
-        if isinstance(part, Grid):
-            shape(without_index(part), head_of(part, arms, title=title), arms)
-        elif isinstance(part, Item):
-            label = re.split("[:：]", plain(part.text))[0]
-            if pair_label(places(label)[1]):
-                arms.add(places(label)[1])
-    for heading in titles:
-        if heading.line != title or len(pairs(heading.text)) == 1:
-            for pair in pairs(heading.text):
-                arms.add(pair.written, pair)
-    return arms
-
-
-def _tell(parts: list[Block], titles: list[Heading], draft: Draft) -> None:
-    """Read every block; what needs the whole document comes at the end."""
-    title = _title(titles)
-    lookups: list[Lookup] = []
-    items: list[Item] = []
-    read_headings(parts, draft, [(heading.text, heading.line) for heading in titles])
-    for part in [*parts, None]:
-        if isinstance(part, Item):
-            items.append(part)
-            continue
-        read_items(items, draft, title=title)
-        items = []
-        if isinstance(part, Grid):
-            lookups += read_table(part, draft, title=title)
-        elif isinstance(part, Code):
-            read_code(part, draft, title=title)
-        elif isinstance(part, Paragraph):
-            read_paragraph(part, draft)
-    for wanted in lookups:
-        ours = draft.numbers(wanted.arm, wanted.metric, wanted.place)
-        theirs = draft.numbers(wanted.against, wanted.metric, wanted.place)
-        of, minus = tuple(ours), tuple(theirs)
-        arms = (wanted.arm, wanted.against)
-        derived = Derived("difference", wanted.number, of, minus, wanted.metric, arms)
-        draft.source.derived.append(derived)
-    draft.settle()
-    draft.source.claims.sort(key=lambda claim: claim.where.line or 0)
