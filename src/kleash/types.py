@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,3 +56,20 @@ class Answer:
 
     text: str
     truth_logp: float
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A line that a run reports while it trains: its `kind` is epoch, step or finding.
+
+    `step` counts over all phases and never falls; a finding belongs to no epoch (0 of 0).
+    """
+
+    phase: str
+    epoch: int
+    epochs: int
+    record: Mapping[str, Any]
+    step: int
+
+
+Listener = Callable[[Heard], None]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kleash.recipe import Recipe
     from kleash.rollout import World
     from kleash.runs import Run
+    from kleash.types import Heard
 
 RUNS = Path("runs")
 
@@ -108,8 +109,10 @@ class Teller:
         self.console = console
         self.said: set[str] = set()
 
-    def __call__(self, heard: Any) -> None:
+    def __call__(self, heard: Heard) -> None:
         record = heard.record
+        if record["kind"] == "step":
+            return
         if heard.phase == "finding":
             if record["code"] not in self.said:
                 self.console.print(f"{record['severity']}: {record['message']}", style="yellow")

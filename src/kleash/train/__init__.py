@@ -19,7 +19,8 @@ from kleash.recipe import Recipe
 from kleash.rollout import World, fresh_selector, load_checkpoint
 from kleash.runs import Run, identity, machine_facts, revision_facts
 from kleash.selector import Selector
-from kleash.train.loop import Heard, Listener, Trainer
+from kleash.train.loop import Trainer
+from kleash.types import Heard, Listener
 
 __all__ = ["Heard", "Listener", "Trainer", "prepare", "train"]
 

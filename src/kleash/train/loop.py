@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -40,22 +40,10 @@ from kleash.stats import StopDecision, early_stop
 from kleash.train.totals import KlSeen, Totals
 from kleash.train.update import Descent, Leashed
 from kleash.train.watch import probe, validation
+from kleash.types import Heard, Listener
 
 VALIDATION_PROPOSALS = 100
 MARGIN = 0.01  # the improvement in validation accuracy that early stopping looks for
-
-
-@dataclass(frozen=True)
-class Heard:
-    """What a listener is told: an epoch of how many and its line, or a finding (epoch 0)."""
-
-    phase: str
-    epoch: int
-    epochs: int
-    record: Mapping[str, Any]
-
-
-Listener = Callable[[Heard], None]
 
 
 def checkpoint_name(phase: Phase, epoch: int) -> str:
@@ -81,6 +69,7 @@ class Trainer:
         self.policy.to(world.device)
         self.bought: dict[str, Bought] = {}
         self.descent: Descent
+        self.before = 0  # steps of the phases that are done
         self.leashed: Leashed | None = None
 
     def run_phases(self) -> None:
@@ -108,6 +97,7 @@ class Trainer:
 
     def begin(self, phase: Phase, epochs: int) -> None:
         """A fresh optimiser; for GRPO also the reference, taken after warm-up and never before."""
+        self.before = self.steps_before(phase)
         rates = {"supervised": self.recipe.supervised.lr, "rce": self.recipe.rce.lr}
         if phase == "grpo":
             self.policy.freeze(self.recipe.freeze)
@@ -156,7 +146,7 @@ class Trainer:
         times = {"seconds": time.monotonic() - began, "queries_per_second": rate}
         self.run.time({"phase": phase, "epoch": epoch} | times)
         self.save(phase, epoch)
-        self.listen(Heard(phase, epoch, epochs, line | record | times))
+        self.tell(phase, epoch, epochs, line | record | times)
 
     def batches(self, phase: Phase, epoch: int) -> Iterator[list[int]]:
         """The training queries in this epoch's order, some at a time."""
@@ -226,7 +216,9 @@ class Trainer:
                 seen.add(judged, groups)
             share = guard.share_with_signal(groups.reward, groups.group)
             totals.add(groups.size, groups_with_signal=share, **record)
-            self.run.log({"kind": "step", "epoch": epoch, "step": self.descent.step} | record)
+            line = {"kind": "step", "epoch": epoch, "step": self.descent.step} | record
+            self.run.log(line)
+            self.tell("grpo", epoch, self.recipe.epochs, line)
         record = totals.means() | {"leash/coefficient": leashed.controller.coefficient}
         if offline:
             record["positive_share"] = self.proposed("train").positive_share()
@@ -247,7 +239,17 @@ class Trainer:
         if finding is not None:
             record = {"kind": "finding", "step": self.descent.step} | asdict(finding)
             self.run.log(record)
-            self.listen(Heard("finding", 0, 0, record))
+            self.tell("finding", 0, 0, record)
+
+    def tell(self, phase: str, epoch: int, epochs: int, record: Mapping[str, Any]) -> None:
+        """Let the listener hear a line."""
+        self.listen(Heard(phase, epoch, epochs, record, self.before + self.descent.step))
+
+    def steps_before(self, phase: Phase) -> int:
+        """How many steps the other phases took: each counts its own, a listener counts on."""
+        lines = [line for line in self.run.metrics() if line["kind"] == "epoch"]
+        ends = {line["phase"]: int(line["step"]) for line in lines if line["phase"] != phase}
+        return sum(ends.values())
 
     def keep_batch(self, batch: Pointers) -> str:
         """Write the batch that broke, and the weights it broke, beside the run."""
