@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,6 +41,7 @@ def compare(  # noqa: PLR0913  # one for each option
     kleash compare report.md logs/ --baseline 0.12 --margin 0.01 --lang zh
     kleash compare a.pt b.safetensors  (tensors that differ; of two checkpoints, choices, too)
     """
+    _start_lean()
     from kleash.compare import Wish
     from kleash.compare import compare as compared
     from kleash.compare.checkpoints import are_checkpoints
@@ -62,6 +65,16 @@ def compare(  # noqa: PLR0913  # one for each option
         print(json.dumps(_plain(found, language), ensure_ascii=False))
     else:
         print(screen.terminal(found, language, _columns()))
+
+
+def _start_lean() -> None:
+    """In a process of its own: no threads for small products, and no garbage sought at the start.
+
+    Threads that wait for work cost CPU, and a thousand classes being made are not garbage.
+    """
+    if "numpy" not in sys.modules:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        gc.set_threshold(100_000)
 
 
 def _tell_checkpoints(paths: Sequence[Path], lang: str, *, as_json: bool) -> None:

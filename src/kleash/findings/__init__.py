@@ -24,7 +24,7 @@ from kleash.findings import (
     sayings,
 )
 from kleash.findings.codes import CODES
-from kleash.findings.record import Found
+from kleash.findings.record import Found, made_once
 from kleash.imports import Source
 
 __all__ = ["CODES", "RULES", "Found", "find"]
@@ -50,4 +50,5 @@ _ORDER = {"error": 0, "warning": 1, "note": 2}
 def find(sources: Sequence[Source]) -> list[Found]:
     """All that the rules find, errors first, in the order of the rules."""
     found = chain.from_iterable(rule(sources) for rule in RULES)
-    return sorted(found, key=lambda one: _ORDER[one.severity])
+    with made_once():
+        return sorted(found, key=lambda one: _ORDER[one.severity])

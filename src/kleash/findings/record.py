@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from math import floor, isfinite, log10
 from typing import Any, Literal
 
-from kleash.imports import Cell, Imported, Number, Source, Where, names
+from kleash.imports import Cell, Imported, Number, Series, Source, Where, names
 
 Severity = Literal["note", "warning", "error"]
 SLACK = 1e-9
 SHORT, SAMPLED = 200, 20  # a longer series is looked at in that many points
+KEPT = 500_000  # points kept for the next rule, of half a kilobyte each
 Range = tuple[float, float]
 
 
@@ -25,7 +28,7 @@ class Found:
     facts: dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Point:
     """One number of a run at one place, from a series or a cell, under the name of its metric."""
 
@@ -50,6 +53,9 @@ class Point:
     @property
     def place(self) -> tuple[str, str]:
         return self.metric, self.at
+
+
+_MADE: ContextVar[dict[int, Sequence[Point]] | None] = ContextVar("points made", default=None)
 
 
 def runs(sources: Sequence[Source]) -> Iterator[Imported]:
@@ -81,32 +87,51 @@ def number_of(run: Imported, key: str) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def points(run: Imported) -> list[Point]:
+@contextmanager
+def made_once() -> Iterator[None]:
+    """Within it the points of a run are made once, for all rules that ask; then they are let go."""
+    token = _MADE.set({})
+    try:
+        yield
+    finally:
+        _MADE.reset(token)
+
+
+def points(run: Imported) -> Sequence[Point]:
     """All numbers of a run that have a value, series first; of a long series some of its points."""
-    made = []
-    for series in run.series:
-        stride = 1 if len(series.steps) <= SHORT else -(-len(series.steps) // SAMPLED)
-        for at in range(0, len(series.steps), stride):
-            guessed = series.estimated is not None and bool(series.estimated[at])
-            state: Literal["known", "estimated"] = "estimated" if guessed else "known"
-            if not isfinite(series.values[at]):
-                continue
-            value = float(series.values[at])
-            decimals = series.decimals
-            if series.float32 and decimals is None:
-                decimals = _float32_decimals(value)
-            number = Number(value, state, series.place(at), decimals)
-            step = float(series.steps[at])
-            epoch = step if series.axis == "epoch" else None
-            place = f"{series.axis} {step:g}"
-            metric = canonical(series.metric)
-            made.append(
-                Point(
-                    metric, series.metric, place, number, epoch, None if epoch is not None else step
-                )
-            )
-    made += [point for cell in run.cells if (point := _of_cell(cell)) is not None]
-    return made
+    made = _MADE.get()
+    if made is None:
+        return _points(run)
+    kept = made.get(id(run))  # no run ends while a rule looks at it, so no id comes back
+    if kept is None:
+        kept = _points(run)
+        if sum(map(len, made.values())) + len(kept) <= KEPT:
+            made[id(run)] = kept
+    return kept
+
+
+def _points(run: Imported) -> Sequence[Point]:
+    found = [point for series in run.series for point in _of_series(series)]
+    return (*found, *(point for cell in run.cells if (point := _of_cell(cell)) is not None))
+
+
+def _of_series(series: Series) -> Iterator[Point]:
+    stride = 1 if len(series.steps) <= SHORT else -(-len(series.steps) // SAMPLED)
+    metric = canonical(series.metric)
+    by_epoch = series.axis == "epoch"
+    steps, values = series.steps[::stride].tolist(), series.values[::stride].tolist()
+    for nth, (step, value) in enumerate(zip(steps, values, strict=True)):
+        if not isfinite(value):
+            continue
+        at = nth * stride
+        guessed = series.estimated is not None and bool(series.estimated[at])
+        decimals = series.decimals
+        if series.float32 and decimals is None:
+            decimals = _float32_decimals(value)
+        number = Number(value, "estimated" if guessed else "known", series.place(at), decimals)
+        place = f"{series.axis} {step:g}"
+        epoch, step_ = (step, None) if by_epoch else (None, step)
+        yield Point(metric, series.metric, place, number, epoch, step_)
 
 
 def _float32_decimals(value: float) -> int:

@@ -82,7 +82,8 @@ class Series:
         for first, other in self.parts:
             if first <= point:
                 file = other
-        return Where(file, None if self.lines is None else int(self.lines[point]), self.where.spot)
+        line = None if self.lines is None else int(self.lines[point])
+        return Where(file, line, self.where.spot if line == self.where.line else "")
 
 
 @dataclass(frozen=True)
@@ -241,6 +242,14 @@ READERS: dict[str, str] = {
     "jsonl": "kleash.imports.json_rows",
     "csv": "kleash.imports.csv_rows",
 }
+# What needs no reader to be told: formats that are folders, and how the files of others begin.
+FOLDERS = {"kleash", "dvclive"}
+BEGINNINGS = {
+    "wandb": b":W&B\xe1\xbe",
+    "mlflow": b"SQLite format 3\0",
+    "trackio": b"SQLite format 3\0",
+    "optuna": b"SQLite format 3\0",
+}
 DEPTH = 8  # folders within folders that are looked into
 ENTRIES = 100_000  # files and folders looked at for one source
 
@@ -276,22 +285,36 @@ def _odd(run: Imported) -> Iterator[str]:
         yield f"{run.name}: {lost:,} scores are not there, kept as missing"
 
 
-def readers() -> Iterator[tuple[str, Any]]:
-    """Every reader, loaded when it is its turn."""
+def fitting(path: Path) -> Iterator[tuple[str, Any]]:
+    """The readers that know a file or folder, each loaded when it is its turn."""
+    is_file = path.is_file()
+    start = _beginning(path) if is_file else b""
     for name, where in READERS.items():
-        yield name, import_module(where)
+        if is_file and (name in FOLDERS or not start.startswith(BEGINNINGS.get(name, b""))):
+            continue
+        module = import_module(where)
+        if module.fits(path):
+            yield name, module
+
+
+def _beginning(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(16)
+    except OSError:  # whoever reads the file says why it cannot
+        return b""
 
 
 def _known(path: Path) -> Source | None:
     if not path.is_file() and not path.is_dir():
         return None
     # Of a folder all that it could be is asked for, to say what was not read.
-    fitting = ((name, module) for name, module in readers() if module.fits(path))
-    first = next(fitting, None)
+    known = fitting(path)
+    first = next(known, None)
     if first is None:
         return None
     source: Source = first[1].read(path)
-    others = [name for name, _ in fitting] if path.is_dir() else []
+    others = [name for name, _ in known] if path.is_dir() else []
     if others:
         source.notes.append(
             f"{path} also holds files of {', '.join(others)}: not read, so that no run counts "
@@ -336,7 +359,7 @@ def _candidates(folder: Path, depth: int, budget: list[int]) -> Iterator[Path]:
             raise DataError(f"{folder} and above: more than {ENTRIES:,} files; name a folder in it")
         if path.name.startswith((".", "__")) or path.is_symlink():
             continue
-        folder_of_one = path.is_dir() and any(module.fits(path) for _, module in readers())
+        folder_of_one = path.is_dir() and next(fitting(path), None) is not None
         if path.is_file() or folder_of_one:
             yield path
         elif path.is_dir() and depth:

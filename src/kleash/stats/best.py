@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,8 +17,12 @@ from scipy.special import ndtr
 from kleash.stats.curves import line
 from kleash.stats.intervals import Floats, checked, checked_table
 
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(100)
-WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+@cache
+def normal_quadrature() -> tuple[Floats, Floats]:
+    """Nodes and weights for means over a standard normal; the first call finds them."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(100)
+    return nodes, weights / weights.sum()
 
 
 @dataclass(frozen=True)
@@ -70,12 +75,13 @@ def tie_distance(k: int, *, level: float = 0.95) -> float:
     """
     if k < 1:
         raise ValueError(f"there is no best of {k} steps")
-    low, high = 0.0, 20.0
     if k == 1:
         return 0.0
+    nodes, weights = normal_quadrature()
+    low, high = 0.0, 20.0
     while high - low > 1e-12:
         guess = (low + high) / 2
-        covered = float(WEIGHTS @ ndtr(NODES + guess) ** (k - 1))
+        covered = float(weights @ ndtr(nodes + guess) ** (k - 1))
         low, high = (guess, high) if covered < level else (low, guess)
     return high
 
