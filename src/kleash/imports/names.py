@@ -57,7 +57,7 @@ class Resolved:
 
 _METRICS: dict[Metric, str] = {
     Metric("accuracy", "fraction", 1): (
-        "accuracy|acc|正确率|准确率|推理准确率|推理正确率|测试准确率|验证准确率|vqa accuracy|"
+        "accuracy|acc|正确率|准确率|推理准确率|推理正确率|测试准确率|验证准确率|vqa accuracy|acc.|"
         "vqa acc|eval accuracy|test accuracy|val accuracy|eval/accuracy|acc,none|acc norm,none|"
         "exact match|exact match,none|test/accuracy|val/accuracy|inference accuracy"
     ),
@@ -149,6 +149,7 @@ _METRICS: dict[Metric, str] = {
     Metric("throughput", "tokens/s", 1): (
         "throughput|吞吐量|吞吐|perf/throughput|tokens per second|tokens/s"
     ),
+    Metric("gpu_hours", "h", -1): "gpu hours|gpu hour|gpu小时|gpu时|gpu·h|gpu·小时|卡时|gpu h",
     Metric("mfu", "fraction", 1): "mfu|perf/mfu/actor|model flops utilization",
     Metric("kl_coefficient", "", 0): "actor/kl coef|kl ctrl/coef|kl coefficient|objective/kl coef",
 }

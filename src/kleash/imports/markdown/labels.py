@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from kleash.imports import names
@@ -147,6 +147,18 @@ def is_baseline(text: str) -> bool:
     return bool(_BASELINE.search(text[:40]))
 
 
+@cache
+def _statistics() -> list[tuple[str, re.Pattern[str], re.Pattern[str]]]:
+    """Each statistic with its words before a metric, and after one."""
+    made = []
+    for name, words in _STATISTICS.items():
+        each = "|".join(f"{w}(?![a-z])" if w.isascii() else w for w in words.split("|"))
+        before = re.compile(rf"(?:{each})\.?\s*(?:的|of\s)?\s*(.*)", re.I)
+        after = re.compile(rf"(.{{1,40}}?)\s*(?:的)?(?<![a-z])(?:{words})\.?", re.I)
+        made.append((name, before, after))
+    return made
+
+
 @lru_cache(maxsize=4096)
 def statistic(label: str) -> tuple[str, str]:
     """Which statistic a label names, and the metric beside it: 最佳性能 is the best of 性能."""
@@ -154,15 +166,13 @@ def statistic(label: str) -> tuple[str, str]:
     if names.metric(text) is not None:
         return "", text
     outside = re.sub(r"\(.*?\)", "", text).strip()
-    for name, words in _STATISTICS.items():
-        for word in words.split("|"):
-            edge = r"(?![a-z])" if word.isascii() else ""
-            match = re.match(rf"{word}{edge}\s*(?:的|of\s)?\s*(.*)", outside, re.I)
-            if match:
-                return name, match[1].strip()
-            after = re.fullmatch(rf"(.{{1,40}}?)\s*(?:的)?(?<![a-z]){word}", outside, re.I)
-            if after and names.metric(after[1]) is not None:
-                return name, after[1].strip()
+    for name, before, after in _statistics():
+        match = before.match(outside)
+        if match:
+            return name, match[1].strip(" .")
+        last = after.fullmatch(outside)
+        if last and names.metric(last[1]) is not None:
+            return name, last[1].strip()
     return "", text
 
 
@@ -291,7 +301,7 @@ class Arms:
             return list(dict.fromkeys(found))
         lowered, rest = text.casefold(), key_of(text[:200])
         for name in sorted(self.names.values(), key=len, reverse=True):
-            if len(name) > 3 and name.casefold() in lowered:
+            if len(name) > (3 if name.isascii() else 1) and name.casefold() in lowered:
                 found.append(name)
                 lowered = lowered.replace(name.casefold(), "\0")
         for key in sorted(self.names, key=len, reverse=True):
@@ -314,6 +324,20 @@ def _mentioned(arms: Arms, text: str) -> Iterable[str]:
             name = arms._by_value(value)
             if name:
                 yield name
+
+
+def arm_and_metric(text: str, arms: Arms) -> tuple[str, str]:
+    """The arm and the metric of a header such as `KL=0.05 Loss`; empty if it is not both."""
+    if names.metric(text) is not None:
+        return "", ""
+    words = re.split(r"[\s:/·-]+", re.sub(r"[()]", " ", bare(text)).strip())
+    for at in range(1, min(len(words), 8)):
+        for left, right in ((words[:at], words[at:]), (words[at:], words[:at])):
+            arm, metric = " ".join(left), " ".join(right)
+            known = pair_label(arm) is not None or key_of(arm) in arms.names
+            if known and names.metric(arm) is None and names.metric(metric) is not None:
+                return arm, metric
+    return "", ""
 
 
 def heading_arm(arms: Arms, text: str) -> str | None:

@@ -17,7 +17,7 @@ from kleash.imports.markdown.derived import best
 from kleash.imports.markdown.differences import metric_of
 from kleash.imports.markdown.draft import Command, Course, Draft
 from kleash.imports.markdown.numbers import Place, Reading, arrows, places, reading
-from kleash.imports.markdown.prose import claim, facts
+from kleash.imports.markdown.prose import claim, facts, sentences
 from kleash.imports.markdown.senses import Sense, head_of
 from kleash.imports.markdown.tables import setting_value
 from kleash.imports.markdown.text import Block, Code, Item, Paragraph, bare, fold, plain
@@ -79,7 +79,8 @@ def read_items(items: Sequence[Item], draft: Draft, *, title: int) -> None:
             _state(draft, item, text)
             arm = _one(draft.arms.within(match[1])) if match else None
             if not facts(draft, item.text, item.line, arm):
-                claim(draft, text, item.line)
+                for sentence in sentences(text):
+                    claim(draft, sentence, item.line)
     _tell(draft, told)
 
 
@@ -339,7 +340,8 @@ def read_paragraph(paragraph: Paragraph, draft: Draft) -> None:
     arm = draft.arms.find(label) if ":" in text and len(label) < 40 else None
     found = facts(draft, paragraph.text, paragraph.line, arm)
     if not found or len(text) > 40:
-        claim(draft, text, paragraph.line)
+        for sentence in sentences(text):
+            claim(draft, sentence, paragraph.line)
 
 
 def read_headings(blocks: Iterable[Block], draft: Draft, titles: Sequence[tuple[str, int]]) -> None:

@@ -24,7 +24,8 @@ _DIGITS = r"(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d{1,30})?|\d{1,30}(?:\.\d{0,30})?|\.\
 _POWER = r"(?:[eE][+-]?\d{1,3}|\s?[×x]\s?10\^?[+-]?\d{1,3})?"
 _UNITS = (
     "%|‰|个? ?epochs?|tokens?/s(?:ec)?|tok/s|tokens?|samples?/s|it/s|ms|sec(?:onds?)?|s|"
-    "min(?:utes?)?|hours?|hrs?|h|days?|steps?|[kKMB](?![A-Za-z])|GiB|GB|MB|nats?|bits?|pp|百分点|个百分点|"
+    "min(?:utes?)?|hours?|hrs?|h|days?|steps?|[kKMB](?![A-Za-z])|GiB|GB|MB|nats?|bits?|pp|"
+    "percentage points?|个?百分点|"
     "秒|分钟|小时|天|步|轮|个|条|次|万|亿|样本|个样本|x|倍|GPUs?"
 )
 VALUE = re.compile(rf"([+±-]?)\s?({_DIGITS}{_POWER})\s?({_UNITS})?(?![A-Za-z0-9_])")
@@ -38,6 +39,7 @@ _ESTIMATE = re.compile(
 _RANGE = re.compile(r"\s?(?:-|~|—|至|到|to\b|\.\.)\s?")
 _TIMES = re.compile(r"\s?[×x]\s?10\^?")
 _SCALES = {"k": 3, "K": 3, "M": 6, "B": 9, "万": 4, "亿": 8, "%": -2, "‰": -3}
+_POINTS = ("pp", "百分点", "percentage point", "percentage points")
 _DOWN = re.compile(r"下降|降低|减少|下跌|低|降|fell|down|drop|decreas|lower|↓|⬇|▼", re.I)
 _UP = re.compile(r"上升|提升|增加|提高|高|升|rose|up\b|gain|increas|higher|↑|⬆|▲", re.I)
 _AT = re.compile(
@@ -147,6 +149,7 @@ def _decimal(sign: str, digits: str, unit: str) -> tuple[float, int] | None:
 def number(match: re.Match[str], where: Where, unit: str = "") -> Number | None:
     """The number that `VALUE` matched; `unit` is one that stands later, after a range."""
     own = match[3] or unit
+    own = "%" if own.removeprefix("个") in _POINTS else own
     found = _decimal(match[1], match[2], own)
     if found is None:
         return None

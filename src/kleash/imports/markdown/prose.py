@@ -18,10 +18,17 @@ from kleash.imports.markdown.numbers import VALUE, number, numbers_in
 from kleash.imports.markdown.text import bare, fold, plain
 
 _JUDGEMENTS = {
-    "same": r"完全相同|完全一致|一样|(?<!几乎)相同|identical|exactly the same|(?<![a-z])equal",
+    "same": (
+        r"完全相同|完全一致|(?<!不)一样|(?<!几乎)(?<!不)相同|毫无差异|没有差异|"
+        r"(?<!almost )(?<!nearly )(?<!not )identical|exactly (?:the same|equal)|"
+        r"(?<!about )(?<!almost )(?<!nearly )(?<!roughly )(?<!much )(?<!not )"
+        r"(?<![a-z])(?:the same(?! (?:way|time|reason))|equal(?!ly|iz))"
+    ),
     "similar": (
-        r"几乎相同|非常相似|差不多|相似|接近|几乎一致|相当|no (?:real )?difference|"
-        r"about the same|almost the same|similar|comparable|close to"
+        r"几乎相同|非常相似|差不多|相似|接近|几乎一致|相当|不相上下|差异不大|"
+        r"no (?:real |clear |visible |meaningful |notable )?difference|on par|indistinguishable|"
+        r"(?:about|almost|nearly|roughly|much) (?:the same|equal|identical)|as good as|"
+        r"similar|comparable|close to|does not matter|makes? no difference"
     ),
     "small": r"很小|极小|仅(?!有)|不大|(?<!策)略|微小|minor|negligible|slightly|small difference",
     "significant": r"显著|明显|significant",
@@ -40,6 +47,7 @@ _JUDGEMENTS = {
     "expected": r"预期|预计|可能|expect|likely|should be",
 }
 _PATTERNS = {name: re.compile(words, re.I) for name, words in _JUDGEMENTS.items()}
+_ENDS = re.compile(r"[()]|[。!?;](?=.)|(?<![A-Z\d])\.(?=\s+\S)|(?<=\d)\.(?=\s+[A-Z\u4e00-\u9fff])")
 _PLACES = re.compile(
     r"(?:step|epoch|shots?|gpu)s?\s*\d{1,9}(?:\s*[-~]\s*\d{1,9})?|\d{1,9}\s*个?\s*(?:样本|samples?\b)|"
     r"第\s*\d{1,9}\s*[步轮个]|20\d\d[-/.年]\d{1,2}[-/.月]\d{1,2}日?",
@@ -76,6 +84,17 @@ _PATH = re.compile(
 def judgements(text: str) -> tuple[str, ...]:
     """What a sentence asserts, by its words."""
     return tuple(name for name, pattern in _PATTERNS.items() if pattern.search(text))
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text; a full stop inside a number or a bracket ends none."""
+    found, depth, start = list[str](), 0, 0
+    for match in _ENDS.finditer(text):
+        depth = max(0, depth + (match.group() == "(") - (match.group() == ")"))
+        if depth == 0 and match.group() not in ("(", ")"):
+            found.append(text[start : match.end()].strip())
+            start = match.end()
+    return [each for each in (*found, text[start:].strip()) if each]
 
 
 def claim(

@@ -72,6 +72,8 @@ def head_of(block: Block, arms: Arms, *, title: int) -> Sense:
         if inner or labels.pairs(text) or len(arms.names) < 2:
             arm = labels.heading_arm(arms, text)
         metric, seed = names.mention(text), labels.seed_of(text)
+        if not inner and names.spelling(metric) == "kl":
+            metric = ""  # "KL 对比" names what was changed, not what was measured
         found = found.over(Sense(arm=arm, metric=metric, place=places(text)[0], seed=seed))
     return found
 
@@ -149,8 +151,29 @@ def _is_beside(header: str) -> bool:
     return beside or bool(labels.statistic(header)[0])
 
 
+def with_one_header(grid: Grid) -> Grid:
+    """A table whose header goes on in its first row, as one with whole headers."""
+    if len(grid.rows) < 2 or len(grid.header) < 3 or all(grid.header[1:]):
+        return grid
+    first = grid.rows[0]
+    if not all(first[1:]) or any(map(_measures, first[1:])) or not grid.header[1]:
+        return grid
+    above, whole = "", list[str]()
+    for over, under in zip(grid.header[1:], first[1:], strict=True):
+        above = over or above
+        whole.append(f"{above} {under}")
+    header = (first[0] or grid.header[0], *whole)
+    return replace(grid, header=header, rows=grid.rows[1:], lines=grid.lines[1:])
+
+
+def _measures(text: str) -> bool:
+    number = reading(text, NOWHERE).number
+    return number is not None and number.unit not in ("step", "epoch")
+
+
 def without_index(grid: Grid) -> Grid:
-    """A table without a first column that only counts its rows."""
+    """A table with one header, without a first column that only counts its rows."""
+    grid = with_one_header(grid)
     if len(grid.header) < 3 or not labels.is_index(grid.header[0]):
         return grid
     return replace(grid, header=grid.header[1:], rows=tuple(row[1:] for row in grid.rows))
@@ -177,7 +200,9 @@ def shape(grid: Grid, head: Sense, arms: Arms) -> Shape | None:
         columns = (*columns[: at - 1], Sense("label"), *columns[at:])
         kind, header = _lying(grid.header[at]), grid.header[at]
         for row, cells in enumerate(grid.rows):
-            if rows[row].role == "value" and (_fills(cells[at]) or (kind == "arm" and cells[at])):
+            if rows[row].role == "value" and (
+                _fills(cells[at]) or (kind in ("arm", "metric") and cells[at])
+            ):
                 rows[row] = rows[row].over(row_sense(cells[at], kind, header, arms))
     return Shape(head, columns, tuple(rows))
 
@@ -191,7 +216,10 @@ def _labels(grid: Grid, axis: Axis, head: Sense) -> list[int]:
         known = names.key(header)
         treats = known is not None and known.name == "leash.coefficient" and axis != "arm"
         named = labels.axis_of(header) == "arm" and axis != "arm"
-        if labels.axis_of(header) in (*PLACED, "seed") or ((treats or named) and head.arm is None):
+        told = labels.axis_of(header) == "metric"
+        placed = labels.axis_of(header) in (*PLACED, "seed")
+        told = told and _mostly([row[at] for row in grid.rows], _is_metric)
+        if placed or told or ((treats or named) and head.arm is None):
             found.append(at)
     return found
 
@@ -297,6 +325,9 @@ def column_sense(header: str, axis: Axis, arms: Arms, *, filled: bool, across: b
     if not rest:
         return Sense(place=place, label=text)
     pair = labels.pair_label(rest)
+    written, name = labels.arm_and_metric(rest, arms)
+    if name and pair is None:
+        return Sense(arm=arms.add(written), metric=name, place=place, label=text)
     if pair or (across and axis in ("metric", "setting") and (filled or axis == "setting")):
         return Sense(arm=arms.add(rest if place else header, pair), place=place, label=text)
     return _measured(rest if place else header, place, arms, filled=filled, across=across)
@@ -310,6 +341,8 @@ def _measured(rest: str, place: Place, arms: Arms, *, filled: bool, across: bool
     kind, metric = labels.statistic(rest)
     if names.metric(rest) is not None or kind:
         return Sense(statistic=kind, metric=metric, place=place, label=rest)
+    if across and labels.key_of(rest) in arms.names:
+        return Sense(arm=arms.find(rest), place=place, label=rest)
     if _is_setting(rest):
         return Sense(setting=rest, label=rest)
     arm = arms.find(rest)

@@ -23,6 +23,17 @@ _BOX = re.compile(r"\[([ xX✓✔])\]\s*(.*)")
 _HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*")
 _FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,})\s*([\w+-]{0,20}).*")
 _RULE = re.compile(r"\s{0,3}(?:-{3,}|={3,}|\*{3,}|_{3,})\s*")
+_TEX = (
+    (re.compile(r"\\(?:text|math)?(?:bf|it|rm|tt|sf)\{([^{}]{0,100})\}"), r"\1"),
+    (re.compile(r"\\(?:underline|mathbf|boldsymbol|emph|text)\{([^{}]{0,100})\}"), r"\1"),
+    (re.compile(r"_?\{?\s?\\pm\s?([\d.]{1,12})\}?"), r" ± \1"),
+    (re.compile(r"\\pm(?![a-z])"), "±"),
+    (re.compile(r"\\beta(?![a-z])"), "β"),
+    (re.compile(r"\\times(?![a-z])"), "×"),
+    (re.compile(r"\\(?:to|rightarrow)(?![a-z])"), "→"),
+    (re.compile(r"\\([%$_&#])"), r"\1"),
+    (re.compile(r"\$"), ""),
+)
 _WIDE = str.maketrans({"，": ", ", "；": "; ", "−": "-", "–": "-", "‑": "-", "﹣": "-", "。": "。"})
 
 
@@ -82,6 +93,9 @@ def plain(text: str) -> str:
     text = _STRUCK.sub("", html.unescape(text[:LONGEST]))
     text = _LINK.sub(r"\1", _TAG.sub(" ", text))
     text = re.sub(r"(?<!\w)__|__(?!\w)", "", text)
+    if "\\" in text or text.count("$") > 1:
+        for pattern, kept in _TEX:
+            text = pattern.sub(kept, text)
     return re.sub(r"[*`\u200b\u200d\ufe0f\ufeff]", "", text).strip()
 
 
