@@ -228,7 +228,8 @@ def test_three_seeds_do_not():
 def test_six_equal_arms_are_rarely_told_apart():
     """The chance that any arm is called better is that of a single test, not of five."""
     from kleash.compare.evidence import of_seeds
-    from kleash.compare.judging import Pair, adjust, judge
+    from kleash.compare.judging import Pair, judge
+    from kleash.compare.many import adjust
 
     wrong, studies = 0, 150
     for study in range(studies):

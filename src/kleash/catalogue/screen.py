@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -26,19 +26,43 @@ from kleash.catalogue import (
 from kleash.catalogue.terms import COLUMNS, COUNTED, HEADINGS, QUESTIONS, WORDS
 from kleash.compare import Amount, Comparison, Confound, Judged, Step, Summary
 
-SHOWN = {"verdict": 10, "why": 14, "findings": 5, "next": 8}  # lines of one screen
+SCREEN = 45  # rows
+# Rows of each block on it; reasons have what is left. A block shows one line at least.
+ROWS = {"verdict": 12, "findings": 6, "next": 12}
+FEWEST_REASONS = 6
 SEVERITIES = {"error": "✗", "warning": "!", "note": "·"}
+# Not about a pair of arms, so there is no "against" in them.
+ABOUT_ARMS = ("trend", "trend_zero", "stopping", "plateau", "collapse", "contenders")
+# On the screen only where they decide something; --md and --json have them all.
+QUIET = (
+    "trend_zero",
+    "phase_early",
+    "phase_middle",
+    "phase_late",
+    "shots_interaction",
+    "epochs_interaction",
+    "stopping",
+    "plateau",
+    "collapse",
+    "efficiency",
+    "pairs",
+    "contenders",
+)
+LOUD = ("better", "worse")
+LONG = ("noise_repeats", "noise_generations", "noise_items", "noise_second_differences")
 
 
 @dataclass
 class Block:
     """A heading with lines or a table below it."""
 
+    kind: str
     heading: str
     lines: list[str] = field(default_factory=list)
     numbered: bool = False
+    stands_for: list[int] = field(default_factory=list)
+    """How many findings each line folds; 1 each where it is empty."""
     table: list[list[str]] = field(default_factory=list)
-    rest: str = ""
 
 
 def word(judged: Judged, language: Language) -> str:
@@ -66,33 +90,52 @@ def sentence(
     if judged.verdict == "identical":
         bound = Amount(judged.bound or 0.0, judged.unit, gap=True)
         parts.append(say("bound_of", {"n": judged.n, "bound": bound}, language))
-    elif judged.estimate is not None:
-        gap = gap_text(judged.estimate, judged.low, judged.high, judged.unit, language)
-        counted = COUNTED.get(judged.counted, ("", ""))[LANGUAGES.index(language)]
-        frame = "gap_of" if judged.low is None else "interval_of"
-        facts = {"gap": gap, "n": judged.n, "counted": counted}
-        name = metric_name(judged.metric, language)
-        parts.append(f"{name} {say(frame, facts, language) if judged.n else gap}")
+    elif judged.estimate is not None and judged.question != "stopping":
+        parts.append(_measured(judged, language))
     if judged.also_changed and (whole or judged.question == "level"):
         blame = {"factor": list(factor), "keys": list(judged.also_changed)}
         parts.append(say("not_attributable", blame, language))
-    pair = say("against", {"ours": ours, "theirs": judged.arms[1]}, language)
     colon = "：" if language == "zh" else ": "
-    return f"{question} {pair}{colon}{comma.join(parts)} [{judged.level}]{stop}"
+    if judged.question in ABOUT_ARMS:
+        who = show(list(judged.arms), language)
+    else:
+        who = say("against", {"ours": ours, "theirs": judged.arms[1]}, language)
+    return f"{question} {who}{colon}{comma.join(parts)} [{judged.level}]{stop}"
 
 
-def verdict_lines(found: Comparison, language: Language) -> list[str]:
+def _measured(judged: Judged, language: Language) -> str:
+    """The metric's name and the estimate with its interval and what was counted."""
+    estimate = judged.estimate or 0.0
+    gap = gap_text(estimate, judged.low, judged.high, judged.unit, language)
+    if judged.question == "trend":
+        gap = say("per_doubling", {"gap": gap}, language)
+    counted = COUNTED.get(judged.counted, ("", ""))[LANGUAGES.index(language)]
+    frame = "gap_of" if judged.low is None else "interval_of"
+    facts = {"gap": gap, "n": judged.n, "counted": counted}
+    name = metric_name(judged.metric, language)
+    return f"{name} {say(frame, facts, language) if judged.n else gap}"
+
+
+def loud(judged: Judged) -> bool:
+    """Whether a verdict belongs on the screen: the quiet questions only where they decide."""
+    return judged.question not in QUIET or judged.verdict.startswith(LOUD)
+
+
+def verdict_lines(
+    verdicts: Sequence[Judged], factor: Sequence[str], language: Language
+) -> list[str]:
     """One line for each verdict; arms of which the same is to be said share one."""
     groups: dict[tuple[Any, ...], list[Judged]] = {}
-    for each in found.verdicts:
-        same = (each.question, each.verdict, each.estimate, each.also_changed, each.n)
+    for each in verdicts:
+        against = each.arms[1:] if each.question not in ABOUT_ARMS else each.arms
+        same = (each.question, each.verdict, each.estimate, each.also_changed, each.n, against)
         groups.setdefault(same, []).append(each)
     joint = "、" if language == "zh" else ", "
     return [
         sentence(
             group[0],
             language,
-            factor=found.factor,
+            factor=factor,
             arms=joint.join(each.arms[0] for each in group),
             whole=False,
         )
@@ -105,16 +148,41 @@ def reasons(judged: Judged, language: Language) -> list[str]:
     return [say(each.code, each.facts, language) for each in judged.because]
 
 
-def _why(found: Comparison, language: Language) -> list[str]:
-    """Reasons of the main question one by one; those of another question share a line."""
-    lines = []
-    for each in found.verdicts:
+def _why(verdicts: Sequence[Judged], language: Language, *, whole: bool) -> list[str]:
+    """Reasons of the main question one by one; those of another question share a line.
+
+    On the screen a kind of reason is told once, and contradictions come last: what to look up about
+    them stands in the next steps, too.
+    """
+    lines: list[str] = []
+    late: list[str] = []
+    seen: set[str] = set()
+    for each in verdicts:
+        if not whole:
+            each = replace(each, because=tuple(b for b in each.because if b.code not in LONG))
         told = reasons(each, language)
         if each.question == "level":
-            lines += told
+            for reason, text in zip(each.because, told, strict=True):
+                if whole or reason.code == "contradicted" or reason.code not in seen:
+                    (late if reason.code == "contradicted" else lines).append(text)
+                seen.add(reason.code)
         elif each.question != "recommend":
             question = QUESTIONS[each.question][LANGUAGES.index(language)]
             lines.append(f"{question} " + ("；" if language == "zh" else "; ").join(told))
+    return lines + late
+
+
+def _found(findings: Sequence[Any], language: Language, *, whole: bool) -> dict[str, int]:
+    """A line for each finding; on the screen one for each kind, with how many it stands for."""
+    kinds: dict[Any, list[Any]] = {}
+    for one in findings:
+        kinds.setdefault(id(one) if whole else (one.severity, one.code), []).append(one)
+    lines = {}
+    for same in kinds.values():
+        text = f"{SEVERITIES[same[0].severity]} {finding(same[0], language)}"
+        if len(same) > 1:
+            text += say("more_of_kind", {"count": len(same) - 1}, language)
+        lines[text] = len(same)
     return lines
 
 
@@ -158,41 +226,39 @@ def confound(each: Confound, language: Language) -> str:
 
 
 def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]:
-    """The answer: with `whole` everything, else one screen of it."""
-    at = LANGUAGES.index(language)
-    verdicts = Block(HEADINGS["verdict"][at], verdict_lines(found, language))
-    why = _why(found, language)
+    """The answer: with `whole` everything, else what may stand on one screen."""
+
+    def block(kind: str, lines: list[str], *, numbered: bool = False) -> Block:
+        heading = HEADINGS[kind][LANGUAGES.index(language)]
+        return Block(kind, heading, list(dict.fromkeys(lines)), numbered)
+
+    verdicts = [each for each in found.verdicts if whole or loud(each)]
+    why = _why(verdicts, language, whole=whole)
     why += [confound(each, language) for each in found.confounds]
-    made = [verdicts, Block(HEADINGS["why"][at], list(dict.fromkeys(why)))]
-    lines = [f"{SEVERITIES[one.severity]} {finding(one, language)}" for one in found.findings]
-    if lines:
-        made.append(Block(HEADINGS["findings"][at], list(dict.fromkeys(lines))))
-    steps = [
-        f"{say(step.code, step.facts, language)} — {say(f'{step.code}.why', {}, language)}"
-        + (f"（{cost(step, language)}）" if language == "zh" else f" ({cost(step, language)})")
-        for step in found.next
-    ]
-    if steps:
-        made.append(Block(HEADINGS["next"][at], steps, numbered=True))
-    if not whole:
-        most = {HEADINGS[name][at]: lines for name, lines in SHOWN.items()}
-        for block in made:
-            _shorten(block, most[block.heading], language)
+    made = [block("verdict", verdict_lines(verdicts, found.factor, language)), block("why", why)]
+    folded = _found(found.findings, language, whole=whole)
+    made.append(replace(block("findings", list(folded)), stands_for=list(folded.values())))
     if found.matrix is not None and (found.matrix.missing or found.matrix.estimated):
         counts = {name: getattr(found.matrix, name) for name in ("known", "missing", "estimated")}
-        made.append(Block(HEADINGS["matrix"][at], [say("matrix_line", counts, language)]))
+        made.append(block("matrix", [say("matrix_line", counts, language)]))
+    steps = [_step(step, language, whole=whole) for step in found.next]
+    made.append(block("next", steps, numbered=True))
+    made = [each for each in made if each.lines or each.kind in ("verdict", "why")]
     if whole:
+        at = LANGUAGES.index(language)
         rows = [[column[at] for column in COLUMNS]]
         rows += [_row(each, language) for each in found.summaries]
-        made.append(Block(HEADINGS["summaries"][at], table=rows))
+        made.append(replace(block("summaries", []), table=rows))
     return made
 
 
-def _shorten(block: Block, most: int, language: Language) -> None:
-    """Leave the first lines of a block, and say how many are gone."""
-    if len(block.lines) > most:
-        block.rest = say("more_lines", {"count": len(block.lines) - most}, language)
-        block.lines = block.lines[:most]
+def _step(step: Step, language: Language, *, whole: bool) -> str:
+    """What to run and what it costs; why is told where there is room."""
+    what = say(step.code, step.facts, language)
+    if whole:
+        what += f" — {say(f'{step.code}.why', {}, language)}"
+    price = cost(step, language)
+    return what + (f"（{price}）" if language == "zh" else f" ({price})")
 
 
 def _row(each: Summary, language: Language) -> list[str]:
@@ -226,16 +292,49 @@ def title(found: Comparison, language: Language) -> str:
 
 def terminal(found: Comparison, language: Language, columns: int = 100) -> str:
     """One screen of plain text in so many columns."""
+    made = [(each, _rows(each, columns)) for each in blocks(found, language, whole=False)]
+    shown = {each.kind: _fitting(rows, ROWS.get(each.kind, SCREEN)) for each, rows in made}
+    taken = sum(_taken(each, rows, shown[each.kind]) for each, rows in made if each.kind != "why")
+    why = next(rows for each, rows in made if each.kind == "why")
+    # Besides: the title, the reasons' own heading, and the line that says how many are gone.
+    shown["why"] = _fitting(why, max(FEWEST_REASONS, SCREEN - taken - 4))
     lines = [title(found, language)]
-    for block in blocks(found, language, whole=False):
-        lines += ["", block.heading]
-        for number, text in enumerate(block.lines, 1):
-            mark = f"{number}. " if block.numbered else "  " if text[:2] in _MARKS else "- "
-            first, *rest = cut(text, columns - width(mark))
-            lines += [mark + first, *(" " * width(mark) + each for each in rest)]
-        if block.rest:
-            lines.append(f"  {block.rest}")
+    for each, rows in made:
+        count = shown[each.kind]
+        if each.kind != "matrix":
+            lines += ["", each.heading]
+        lines += [line for row in rows[:count] for line in row]
+        if count < len(rows):
+            gone = sum(each.stands_for[count:]) or len(rows) - count
+            lines.append("  " + say("more_lines", {"count": gone}, language))
     return "\n".join(_clean(line) for line in lines)
+
+
+def _taken(block: Block, rows: Sequence[Sequence[str]], count: int) -> int:
+    """The rows that a block takes: heading, so many lines, and the one that says the rest."""
+    heading = 0 if block.kind == "matrix" else 2
+    return heading + sum(map(len, rows[:count])) + (count < len(rows))
+
+
+def _rows(block: Block, columns: int) -> list[list[str]]:
+    """Each line of a block with its mark, cut to the width of the screen."""
+    found = []
+    for number, text in enumerate(block.lines, 1):
+        mark = f"{number}. " if block.numbered else "  " if text[:2] in _MARKS else "- "
+        first, *rest = cut(text, columns - width(mark))
+        found.append([mark + first, *(" " * width(mark) + each for each in rest)])
+    return found
+
+
+def _fitting(rows: Sequence[Sequence[str]], most: int) -> int:
+    """How many of the lines fit in so many rows; the first one always does."""
+    used, count = 0, 0
+    for each in rows:
+        used += len(each)
+        if count and used > most:
+            break
+        count += 1
+    return count
 
 
 _MARKS = tuple(f"{mark} " for mark in SEVERITIES.values())

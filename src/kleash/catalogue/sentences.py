@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from kleash.catalogue.answers import ANSWERS
 from kleash.catalogue.tensors import TENSORS
 
 SENTENCES: dict[str, tuple[str, str]] = {
     **TENSORS,
+    **ANSWERS,
     # what was compared
     "curve_means": (
         "mean over {axis}s {first}–{last} ({n} points both have): {ours} against {theirs}",
@@ -113,79 +115,6 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "integrity_off_lattice": (
         "a printed value cannot be a mean over the stated number of items",
         "有一个数不可能是所述题数的平均",
-    ),
-    # the other questions
-    "threshold_reached": (
-        "to {threshold}, the highest value both reach: {axis} {ours} against {axis} {theirs}",
-        "达到双方都能达到的最高值 {threshold}：第 {ours} {axis}对第 {theirs} {axis}",
-    ),
-    "thresholds_counted": (
-        "of {of} common thresholds: first to {first}, later to {later}",
-        "在 {of} 个共同阈值中：先到 {first} 个，后到 {later} 个",
-    ),
-    "not_by_best": (
-        "own best at {axis} {ours} against {axis} {theirs} is not speed",
-        "各自最佳在第 {ours} {axis}与第 {theirs} {axis}，这不是速度",
-    ),
-    "no_interval": (
-        "without single scores or times there is no interval",
-        "没有逐题得分或逐步时间，无法给出区间",
-    ),
-    "swings": (
-        "second-difference SD {ours} against {theirs}",
-        "二阶差分标准差 {ours} 对 {theirs}",
-    ),
-    "drawdowns": (
-        "largest drawdown {ours} against {theirs} (p = {p} by swapping steps)",
-        "最大回撤 {ours} 对 {theirs}（交换各步检验 p = {p}）",
-    ),
-    "drawdowns_seen": (
-        "largest drawdown {ours} against {theirs}",
-        "最大回撤 {ours} 对 {theirs}",
-    ),
-    "points_for_ratio": (
-        "{n} points; a ratio of 1.5 takes about {need}",
-        "只有 {n} 个点；要看出 1.5 倍之差约需 {need} 个",
-    ),
-    "best_of_arm": (
-        "{arm}: best {axis} {step} ({raw}; {corrected} once choosing is paid for), not"
-        " distinguishable from {ties}",
-        "{arm}：最佳为第 {step} {axis}（{raw}；扣除挑选的乐观偏差后 {corrected}），"
-        "与第 {ties} {axis}无法区分",
-    ),
-    "inside_selection_noise": (
-        "the gap of the bests, {gap}, is inside the noise of choosing them ({noise})",
-        "最佳值之差 {gap} 在挑选噪声（{noise}）之内",
-    ),
-    "never_best_with_best": (
-        "the gap of the raw bests, {gap}, contains the luck of choosing ({noise})",
-        "原始最佳值之差 {gap} 含有挑选的运气（{noise}）",
-    ),
-    "medians": (
-        "median {ours} against {theirs}, without the first {dropped} steps",
-        "中位数 {ours} 对 {theirs}（不计前 {dropped} 步）",
-    ),
-    "same_machine": ("only meaningful on the same hardware", "只有在相同硬件上才有意义"),
-    "too_few_timings": (
-        "fewer than 20 timed steps ({n})",
-        "计时的步数不足 20（{n}）",
-    ),
-    "ranges_overlap": (
-        "only ranges are told, and they meet: {ours} against {theirs}",
-        "只给出了范围，且相接或重叠：{ours} 对 {theirs}",
-    ),
-    "ranges_apart": (
-        "only ranges are told, and they are apart: {ours} against {theirs}",
-        "只给出了范围，且互不重叠：{ours} 对 {theirs}",
-    ),
-    "kl_to_reference": (
-        "KL to a reference cannot show that two policies agree: two policies equally far from it"
-        " may differ at will",
-        "到参考策略的 KL 不能说明两个策略一致：与参考距离相同的两个策略可以任意不同",
-    ),
-    "compare_choices": (
-        "compare their choices on the same tasks, or their KL to each other",
-        "应在相同任务上比较两者的选择，或计算两者之间的 KL",
     ),
     "none_recommended": (
         "no arm is shown to be better as a setting",
@@ -299,6 +228,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "{gap} (95 % interval, {n} {counted})",
         "{gap}（95% 区间，{n} {counted}）",
     ),
+    "per_doubling": (
+        "{gap} per doubling of the coefficient",
+        "系数每翻一倍 {gap}",
+    ),
     "gap_of": ("{gap} ({n} {counted})", "{gap}（{n} {counted}）"),
     "bound_of": (
         "on {n} items; the gap on others is below {bound}",
@@ -308,6 +241,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "not attributable to the {factor}; also changed: {keys}",
         "不能归因于{factor}；同时改变的还有：{keys}",
     ),
+    "more_of_kind": (" (and {count} more of this kind)", "（同类还有 {count} 条）"),
     "more_lines": ("… and {count} more (--json or --md)", "……还有 {count} 条（--json 或 --md）"),
     "cost_hours": ("about {low}–{high} h of the same machine", "同一机器约 {low}–{high} 小时"),
     "cost_devices": ("about {low}–{high} GPU-hours", "约 {low}–{high} GPU 小时"),

@@ -12,11 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from kleash.compare.arms import OUTCOMES, Arm, gather, known_name
+from kleash.compare.best import best_step
+from kleash.compare.coefficients import trends
 from kleash.compare.confounds import factor
+from kleash.compare.endings import endings
 from kleash.compare.evidence import of_curves, of_items, of_means, of_seeds, shared_means
-from kleash.compare.judging import Pair, adjust, judge
+from kleash.compare.interactions import interactions
+from kleash.compare.judging import Pair, judge
+from kleash.compare.many import adjust, contenders, other_pairs, together, without_baseline
 from kleash.compare.next_steps import next_steps
-from kleash.compare.questions import best_step, efficiency, faster, steadier
+from kleash.compare.phases import phases
+from kleash.compare.questions import efficiency, steadier
 from kleash.compare.records import (
     Amount,
     Because,
@@ -26,6 +32,7 @@ from kleash.compare.records import (
     Step,
     Summary,
 )
+from kleash.compare.speed import faster
 from kleash.compare.summaries import summaries
 from kleash.errors import ConfigError, DataError
 from kleash.findings import find
@@ -57,6 +64,8 @@ class Wish:
     on: str = ""
     baseline: str = ""
     margin: float | None = None
+    noise: float | None = None
+    """The SD of evaluating one checkpoint again; used where the records do not tell it."""
 
 
 def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
@@ -79,15 +88,30 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
         notes=[note for source in sources for note in source.notes],
     )
     others = [arm for arm in arms if arm is not baseline]
-    pairs = [
-        Pair(arms, arm, baseline, metric, wish.margin, _flags(found, metric, (arm, baseline)))
-        for arm in others
-    ]
+
+    def paired(ours: Arm, theirs: Arm) -> Pair:
+        flags = _flags(found, metric, (ours, theirs))
+        return Pair(arms, ours, theirs, metric, wish.margin, flags, wish.noise)
+
+    pairs = [paired(arm, baseline) for arm in others]
     found.factor = tuple(dict.fromkeys(key for arm in others for key in factor(arm, baseline)))
     found.confounds = _once([each for pair in pairs for each in pair.confounds])
     whole = len(pairs) <= MOST_PAIRS
     judged = [each for pair in pairs for each in _answers(pair, whole=whole)]
-    found.verdicts = adjust(judged)
+    levels = [each for each in judged if each.question == "level"]
+    joint = together(arms, baseline, metric, levels)
+    known = pairs[0].known
+    void = {each.arms[0] for each in levels if each.verdict == "invalid"}
+    judged += trends([arm for arm in arms if arm.name not in void], baseline, known)
+    if whole:
+        judged += [e for arm in arms for e in endings(arm, known, wish.margin, wish.noise)]
+    found.verdicts = adjust(judged, joint)
+    if whole:
+        rest = [paired(ours, theirs) for ours, theirs in without_baseline(arms, baseline)]
+        levels = [each for each in found.verdicts if each.question == "level"]
+        found.verdicts += other_pairs(rest, levels, joint)
+    if joint is not None:
+        found.verdicts.append(contenders(arms, known, joint))
     found.verdicts += _policies(sources, arms, baseline)
     found.verdicts.append(_recommended(found, arms))
     found.next = next_steps(arms, baseline, found.verdicts, found.confounds, found.matrix)
@@ -173,9 +197,11 @@ def _answers(pair: Pair, *, whole: bool) -> list[Judged]:
         or of_curves(pair.ours, pair.theirs, pair.metric, unit)
     )
     level = judge(pair, gap) if gap else _unshared(pair)
-    questions = (faster, steadier, best_step, efficiency) if whole else ()
-    others = (question(pair) for question in questions)
-    return [level, *(each for each in others if each is not None)]
+    if not whole:
+        return [level]
+    asked = [question(pair) for question in (faster, steadier, best_step, efficiency)]
+    others = [each for each in asked if each is not None]
+    return [level, *others, *phases(pair), *interactions(pair)]
 
 
 def _unshared(pair: Pair) -> Judged:

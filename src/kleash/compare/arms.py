@@ -73,6 +73,8 @@ class Replicate:
     curves: dict[tuple[str, str], Curve] = field(default_factory=dict)
     cells: dict[tuple[str, Place], dict[int | None, Number]] = field(default_factory=dict)
     scores: list[Scores] = field(default_factory=list)
+    measured: dict[str, Curve] = field(default_factory=dict)
+    """Curves that nobody logged, made of the scores of single items."""
 
     def curve(self, metric: str) -> Curve | None:
         """The metric's longest curve, over steps or epochs."""

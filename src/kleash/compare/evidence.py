@@ -7,7 +7,6 @@ order of claims is that of the levels: runs are replicates of a setting, items o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,8 +14,9 @@ import numpy as np
 
 from kleash import stats
 from kleash.compare.arms import Arm, Curve, Place, Replicate, known_name
+from kleash.compare.items import by_item, clusters_of, curve_of, latest, span_of
 from kleash.compare.records import Amount, Because
-from kleash.imports import Number, Scores
+from kleash.imports import Number
 from kleash.seeds import generator
 from kleash.stats import Interval
 
@@ -24,6 +24,7 @@ FEWEST_STEPS = 8
 FEWEST_ALIKE = 3  # equal printed means before identical outputs are named
 BROKEN_SHARE = 0.02
 MOST_FLIPS = 2_000
+LOG = 2_000  # points beyond which a curve is a log of training, which has no best step
 
 
 @dataclass
@@ -56,11 +57,16 @@ def at_steps(curve: Curve, steps: stats.Floats) -> stats.Floats:
     return values
 
 
-def pair_of_curves(ours: Arm, theirs: Arm, metric: str) -> tuple[Curve, Curve] | None:
+def upwards(curve: Curve, steps: stats.Floats, direction: int) -> stats.Floats:
+    """The curve at these steps, turned so that higher is better."""
+    return at_steps(curve, steps) * (direction or 1)
+
+
+def curves_of_pair(ours: Arm, theirs: Arm, metric: str) -> tuple[Curve, Curve] | None:
     """The first training of each arm that has the metric, on the same axis."""
     for mine in ours.replicates:
         for other in theirs.replicates:
-            left, right = mine.curve(metric), other.curve(metric)
+            left, right = curve_of(mine, metric), curve_of(other, metric)
             same_seed = mine.seed == other.seed or None in (mine.seed, other.seed)
             if left is None or right is None:
                 continue
@@ -71,7 +77,7 @@ def pair_of_curves(ours: Arm, theirs: Arm, metric: str) -> tuple[Curve, Curve] |
 
 def of_curves(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
     """The mean gap of two curves over the steps both have."""
-    pair = pair_of_curves(ours, theirs, metric)
+    pair = curves_of_pair(ours, theirs, metric)
     if pair is None:
         return None
     left, right = pair
@@ -110,23 +116,22 @@ def of_curves(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
 
 def of_items(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
     """Scores of the same items under two checkpoints, averaged over shots and tries per item."""
-    pair = _latest_scores(ours, theirs, metric)
+    pair = latest((ours, theirs), metric)
     if pair is None:
         return None
-    (left, lost), (right, other_lost) = (_by_item(scores) for scores in pair)
+    (left, lost), (right, other_lost) = (by_item(scores) for scores in pair)
     items = sorted(left.keys() & right.keys())
     if not items:
         return None
     one = np.array([left[item] for item in items])
     other = np.array([right[item] for item in items])
-    low, high = float(min(one.min(), other.min())), float(max(one.max(), other.max()))
-    span = 1.0 if low >= 0 and high <= 1 else max(high - low, 1e-9)
+    span = span_of(np.concatenate([one, other]))
     rng = generator("compare", "items")
     flips = stats.sign_flip(one, other, rng, draws=MOST_FLIPS)
     wide = stats.paired_difference(one, other, span=span)
     narrow = stats.paired_difference(one, other, span=span, level=0.9)
     p = flips.p
-    clusters = _clusters(pair[0], items)
+    clusters = clusters_of(pair[0], items)
     if clusters is not None:
         grouped = stats.clustered_difference(one, other, clusters, rng, span=span)
         inner = stats.clustered_difference(one, other, clusters, rng, span=span, level=0.9)
@@ -152,56 +157,13 @@ def of_items(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
     )
 
 
-def _latest_scores(ours: Arm, theirs: Arm, metric: str) -> tuple[list[Scores], list[Scores]] | None:
-    """Scores of both arms at the last step that both have, with the shots that both have."""
-
-    def places(arm: Arm) -> dict[tuple[float, str], list[Scores]]:
-        found: dict[tuple[float, str], list[Scores]] = {}
-        for scores in arm.replicates[0].scores:
-            if known_name(scores.metric) == metric:
-                step = -1.0 if scores.step is None else scores.step
-                found.setdefault((step, scores.split), []).append(scores)
-        return found
-
-    left, right = places(ours), places(theirs)
-    both = sorted(left.keys() & right.keys())
-    if not both:
-        return None
-    one, other = left[both[-1]], right[both[-1]]
-    shots = {each.shots for each in one} & {each.shots for each in other}
-    kept = tuple([each for each in side if each.shots in shots] for side in (one, other))
-    return (kept[0], kept[1]) if shots else None
-
-
-def _by_item(scores: Sequence[Scores]) -> tuple[dict[str, float], int]:
-    """Each item's mean over shots and tries, and how many items broke somewhere."""
-    sums: dict[str, list[float]] = {}
-    broken: set[str] = set()
-    for each in scores:
-        for item, value in zip(each.items, each.values.tolist(), strict=True):
-            if math.isfinite(value):
-                sums.setdefault(item, []).append(value)
-            else:
-                broken.add(item)
-    means = {item: sum(v) / len(v) for item, v in sums.items() if item not in broken}
-    return means, len(broken)
-
-
-def _clusters(scores: Sequence[Scores], items: Sequence[str]) -> list[str] | None:
-    of: dict[str, str] = {}
-    for each in scores:
-        if each.clusters is not None:
-            of.update(zip(each.items, each.clusters, strict=True))
-    return [of[item] for item in items] if all(item in of for item in items) else None
-
-
 # --- seeds
 
 
 def of_seeds(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
     """Run means over seeds: paired where both arms have the seed, else Welch."""
-    left, right = ({r.seed: v for r, v in _run_means(arm, metric)} for arm in (ours, theirs))
-    loose = [[v for _, v in _run_means(arm, metric)] for arm in (ours, theirs)]
+    left, right = ({r.seed: v for r, v in run_means(arm, metric)} for arm in (ours, theirs))
+    loose = [[v for _, v in run_means(arm, metric)] for arm in (ours, theirs)]
     both = sorted(seed for seed in left.keys() & right.keys() if seed is not None)
     if len(both) >= 2:
         one, other = [left[seed] for seed in both], [right[seed] for seed in both]
@@ -228,7 +190,7 @@ def of_seeds(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
     )
 
 
-def _run_means(arm: Arm, metric: str) -> list[tuple[Replicate, float]]:
+def run_means(arm: Arm, metric: str) -> list[tuple[Replicate, float]]:
     """Each training's mean: over its items at the end, else over its last cells or its curve."""
     found = []
     for replicate in arm.replicates:
@@ -237,7 +199,7 @@ def _run_means(arm: Arm, metric: str) -> list[tuple[Replicate, float]]:
         if scores:
             last = max(-1.0 if each.step is None else each.step for each in scores)
             at_end = [e for e in scores if (-1.0 if e.step is None else e.step) == last]
-            means, _ = _by_item(at_end)
+            means, _ = by_item(at_end)
             if means:
                 found.append((replicate, float(np.mean(list(means.values())))))
         elif (cells := means_of(replicate, metric)) and (value := _last_cell(cells)) is not None:

@@ -1,4 +1,4 @@
-"""From a gap to a verdict: margins, levels, confounds, and what many questions at once allow."""
+"""From a gap to a verdict: margins, levels, confounds, and the reasons that limit it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from kleash.stats import Interval
 
 ACCURACY_MARGIN = 0.01
 SHARE_MARGIN = 0.05  # of the baseline's mean, where the metric is not a fraction
-ALPHA = 0.05
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,8 @@ class Pair:
     margin: float | None = None
     flags: tuple[str, ...] = ()
     """What findings say that voids a verdict on this pair and metric."""
+    noise: float | None = None
+    """The SD of evaluating again, where it was declared."""
 
     @property
     def names(self) -> tuple[str, str]:
@@ -62,18 +63,18 @@ class Pair:
         return aliased(self.arms, self.ours, self.theirs, keys) if keys else ()
 
 
-def margin_for(pair: Pair, baseline_mean: float) -> float:
-    """The gap that would matter: as asked, one point of a fraction, or 5 % of the baseline."""
-    if pair.margin is not None:
-        return pair.margin
-    if pair.known.unit == "fraction":
+def margin_for(asked: float | None, unit: str, mean: float) -> float:
+    """The gap that would matter: as asked, one point of a fraction, or 5 % of a mean."""
+    if asked is not None:
+        return asked
+    if unit == "fraction":
         return ACCURACY_MARGIN
-    return SHARE_MARGIN * abs(baseline_mean) or ACCURACY_MARGIN
+    return SHARE_MARGIN * abs(mean) or ACCURACY_MARGIN
 
 
 def judge(pair: Pair, gap: Gap, question: Question = "level") -> Judged:
     """The verdict on a gap, in the order of the rules: `stats.verdict` decides, this explains."""
-    margin = margin_for(pair, gap.baseline_mean)
+    margin = margin_for(pair.margin, pair.known.unit, gap.baseline_mean)
     also = pair.also_changed(lengths=gap.counted != "steps")
     level = stats.claim_level(
         item_scores=gap.item_scores,
@@ -152,31 +153,3 @@ def turned(interval: Interval, sign: int) -> Interval:
     if sign >= 0:
         return interval
     return replace(interval, estimate=-interval.estimate, low=-interval.high, high=-interval.low)
-
-
-def adjust(verdicts: list[Judged]) -> list[Judged]:
-    """Holm over the main question's arms, and over everything else; what does not hold is undone.
-
-    A gap that is decided alone but not among all that were looked at is undecided.
-    """
-    families = (
-        [at for at, each in enumerate(verdicts) if each.question == "level" and each.p is not None],
-        [at for at, each in enumerate(verdicts) if each.question != "level" and each.p is not None],
-    )
-    found = list(verdicts)
-    for family in families:
-        if not family:
-            continue
-        p_values = [verdicts[at].p or 0.0 for at in family]
-        for at, p in zip(family, stats.holm(p_values).tolist(), strict=True):
-            each = replace(verdicts[at], adjusted_p=p)
-            if each.verdict.startswith(("better", "worse")) and p >= ALPHA:
-                undone = Because("undone_by_many", {"count": len(family), "p": p})
-                each = replace(
-                    each,
-                    verdict="undecided",
-                    beyond_margin=False,
-                    because=(*each.because, undone),
-                )
-            found[at] = each
-    return found

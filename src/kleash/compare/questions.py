@@ -1,18 +1,16 @@
-"""The questions beside "worse or about the same": faster, steadier, which step, at what cost.
+"""The questions beside "worse or about the same": steadier, and at what cost.
 
-None compares best with best. Where the data give no interval the answer is undecided, with what
-was seen; a word such as "faster" needs a statistic.
+Where the data give no interval the answer is undecided, with what
+was seen; a word such as "steadier" needs a statistic.
 """
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from kleash import stats
 from kleash.compare.arms import Arm, Curve
-from kleash.compare.evidence import at_steps, common, pair_of_curves
+from kleash.compare.evidence import LOG, common, curves_of_pair, upwards
 from kleash.compare.judging import Pair
 from kleash.compare.records import Amount, Because, Judged
 from kleash.seeds import generator
@@ -20,70 +18,15 @@ from kleash.stats import Evidence, Interval
 
 FEWEST_POINTS = 4
 SWAPPED_AT_ONCE = 10  # steps whose every swap is tried; beyond 14 a few hundred random ones
-DRAWN_POINTS = 500_000
-LOG = 2_000  # points beyond which a curve is a log of training, which has no best step
-THRESHOLDS = 50
 TIMES = ("step_time", "throughput")
-
-
-def upwards(pair: Pair, curve: Curve, steps: stats.Floats) -> stats.Floats:
-    """The curve at these steps, turned so that higher is better."""
-    return at_steps(curve, steps) * (pair.known.direction or 1)
-
-
-def faster(pair: Pair) -> Judged | None:
-    """Steps to a common threshold: the highest value that both curves reach.
-
-    Other thresholds are counted, too, so that no single one decides.
-    """
-    curves = pair_of_curves(pair.ours, pair.theirs, pair.metric)
-    if curves is None or len(steps := common(*curves)) < FEWEST_POINTS:
-        return None
-    ours, theirs = (upwards(pair, curve, steps) for curve in curves)
-    sign, unit = pair.known.direction or 1, pair.known.unit
-    threshold = float(min(ours.max(), theirs.max()))
-    found = stats.speed(steps, ours, steps, theirs, threshold)
-    levels = np.unique(np.concatenate([ours, theirs]))
-    levels = levels[(levels > max(ours[0], theirs[0])) & (levels <= threshold)]
-    if len(levels) > THRESHOLDS:
-        levels = levels[np.linspace(0, len(levels) - 1, THRESHOLDS).round().astype(int)]
-    arrivals = [stats.speed(steps, ours, steps, theirs, float(level)) for level in levels]
-    first = sum(each.ours < each.theirs for each in arrivals)
-    later = sum(each.ours > each.theirs for each in arrivals)
-    best = float(steps[ours.argmax()]), float(steps[theirs.argmax()])
-    facts = {
-        "threshold": Amount(sign * threshold, unit),
-        "ours": found.ours,
-        "theirs": found.theirs,
-        "axis": curves[0].axis,
-    }
-    because = [
-        Because("threshold_reached", facts),
-        Because("thresholds_counted", {"first": first, "later": later, "of": len(arrivals)}),
-        Because("not_by_best", {"ours": best[0], "theirs": best[1], "axis": curves[0].axis}),
-        Because("no_interval"),
-    ]
-    return Judged(
-        question="faster",
-        metric=pair.metric,
-        unit=curves[0].axis,
-        arms=pair.names,
-        verdict="undecided",
-        level="L1",
-        estimate=found.ours - found.theirs,
-        n=len(steps),
-        counted="steps",
-        also_changed=pair.also_changed(),
-        because=tuple(because),
-    )
 
 
 def steadier(pair: Pair) -> Judged | None:
     """The ratio of second-difference SDs, ours to theirs, and the largest drawdowns."""
-    curves = pair_of_curves(pair.ours, pair.theirs, pair.metric)
+    curves = curves_of_pair(pair.ours, pair.theirs, pair.metric)
     if curves is None or len(steps := common(*curves)) < FEWEST_POINTS:
         return None
-    ours, theirs = (upwards(pair, curve, steps) for curve in curves)
+    ours, theirs = (upwards(curve, steps, pair.known.direction) for curve in curves)
     if min(stats.second_difference_sd(side) for side in (ours, theirs)) < 1e-12:
         return None
     found = stats.spread_ratio(steps, ours, theirs)
@@ -141,70 +84,10 @@ def _drawdown_p(ours: stats.Floats, theirs: stats.Floats) -> float | None:
     return stats.swapped_steps(ours, theirs, stats.max_drawdown, rng, draws=500)
 
 
-def best_step(pair: Pair) -> Judged | None:
-    """Each arm's best step with its ties and its optimism; the gap is of corrected bests."""
-    curves = pair_of_curves(pair.ours, pair.theirs, pair.metric)
-    if curves is None or not FEWEST_POINTS <= len(steps := common(*curves)) <= LOG:
-        return None
-    sign, unit = pair.known.direction or 1, pair.known.unit
-    bests, because = [], []
-    for arm, curve in zip((pair.ours, pair.theirs), curves, strict=True):
-        values = upwards(pair, curve, steps)
-        floor = stats.noise_floor(curve=values)
-        if floor.sd < 1e-12:
-            return None
-        draws = max(200, min(5_000, DRAWN_POINTS // len(values)))
-        rng = generator("compare", "best", pair.metric)
-        best = stats.best_of_curve(values, floor.sd, rng, steps=steps, draws=draws)
-        bests.append(best)
-        facts = {
-            "arm": arm.name,
-            "axis": curve.axis,
-            "step": float(steps[best.step]),
-            "raw": Amount(sign * best.raw, unit),
-            "corrected": Amount(sign * best.corrected, unit),
-            "ties": stretches(steps, best.ties),
-            "again": best.again,
-        }
-        because.append(Because("best_of_arm", facts))
-    raw = bests[0].raw - bests[1].raw
-    noise = max(best.optimism for best in bests)
-    code = "inside_selection_noise" if abs(raw) <= noise else "never_best_with_best"
-    gap = {"gap": Amount(sign * raw, unit, gap=True), "noise": Amount(noise, unit, gap=True)}
-    because.append(Because(code, gap))
-    return Judged(
-        question="best_step",
-        metric=pair.metric,
-        unit=unit,
-        arms=pair.names,
-        verdict="undecided",
-        level="L1",
-        estimate=sign * (bests[0].corrected - bests[1].corrected),
-        n=len(steps),
-        counted="steps",
-        also_changed=pair.also_changed(),
-        because=tuple(because),
-    )
-
-
-def stretches(steps: stats.Floats, chosen: tuple[int, ...]) -> list[str]:
-    """Evaluations that follow each other as ranges: 10, 35–45."""
-    found: list[list[int]] = []
-    for at in chosen:
-        if found and at == found[-1][-1] + 1:
-            found[-1].append(at)
-        else:
-            found.append([at])
-    return [
-        f"{steps[each[0]]:g}" if len(each) == 1 else f"{steps[each[0]]:g}–{steps[each[-1]]:g}"
-        for each in found
-    ]
-
-
 def efficiency(pair: Pair) -> Judged | None:
     """What a step costs, from times per step; from printed ranges only what they show."""
     for metric in TIMES:
-        curves = pair_of_curves(pair.ours, pair.theirs, metric)
+        curves = curves_of_pair(pair.ours, pair.theirs, metric)
         enough = curves is not None and min(map(len, curves)) >= 8
         if curves is not None and enough and min(each.values.min() for each in curves) > 0:
             return _timed(pair, metric, curves)

@@ -9,7 +9,25 @@ from typing import Any, Literal
 from kleash.stats import Level, Word
 
 Question = Literal[
-    "level", "faster", "steadier", "best_step", "efficiency", "same_policy", "recommend"
+    "level",
+    "trend",
+    "trend_zero",
+    "faster",
+    "steadier",
+    "best_step",
+    "phase_early",
+    "phase_middle",
+    "phase_late",
+    "shots_interaction",
+    "epochs_interaction",
+    "efficiency",
+    "stopping",
+    "plateau",
+    "collapse",
+    "pairs",
+    "contenders",
+    "same_policy",
+    "recommend",
 ]
 
 
@@ -32,7 +50,11 @@ class Because:
 
 @dataclass(frozen=True)
 class Judged:
-    """The answer to one question about one pair of arms; the estimate is first arm less second."""
+    """The answer to one question about a pair of arms; the estimate is first arm less second.
+
+    `trend` and `contenders` are about all the arms named, `stopping`, `plateau` and `collapse`
+    about one.
+    """
 
     question: Question
     metric: str

@@ -1,0 +1,190 @@
+"""What `compare` says to the questions beside "worse or about the same", English and Chinese."""
+
+from __future__ import annotations
+
+ANSWERS: dict[str, tuple[str, str]] = {
+    # faster, steadier, which step, at what cost, the same policy
+    "threshold_reached": (
+        "to {threshold}, the highest value both reach: {axis} {ours} against {axis} {theirs}",
+        "达到双方都能达到的最高值 {threshold}：第 {ours} {axis}对第 {theirs} {axis}",
+    ),
+    "thresholds_counted": (
+        "of {of} common thresholds: first to {first}, later to {later}",
+        "在 {of} 个共同阈值中：先到 {first} 个，后到 {later} 个",
+    ),
+    "not_by_best": (
+        "own best at {axis} {ours} against {axis} {theirs} is not speed",
+        "各自最佳在第 {ours} {axis}与第 {theirs} {axis}，这不是速度",
+    ),
+    "no_interval": (
+        "without single scores or times there is no interval",
+        "没有逐题得分或逐步时间，无法给出区间",
+    ),
+    "swings": (
+        "second-difference SD {ours} against {theirs}",
+        "二阶差分标准差 {ours} 对 {theirs}",
+    ),
+    "drawdowns": (
+        "largest drawdown {ours} against {theirs} (p = {p} by swapping steps)",
+        "最大回撤 {ours} 对 {theirs}（交换各步检验 p = {p}）",
+    ),
+    "drawdowns_seen": (
+        "largest drawdown {ours} against {theirs}",
+        "最大回撤 {ours} 对 {theirs}",
+    ),
+    "points_for_ratio": (
+        "{n} points; a ratio of 1.5 takes about {need}",
+        "只有 {n} 个点；要看出 1.5 倍之差约需 {need} 个",
+    ),
+    "best_of_arm": (
+        "{arm}: best {axis} {step} ({raw}; {corrected} once choosing is paid for), not"
+        " distinguishable from {ties}",
+        "{arm}：最佳为第 {step} {axis}（{raw}；扣除挑选的乐观偏差后 {corrected}），"
+        "与第 {ties} {axis}无法区分",
+    ),
+    "inside_selection_noise": (
+        "the gap of the bests, {gap}, is inside the noise of choosing them ({noise})",
+        "最佳值之差 {gap} 在挑选噪声（{noise}）之内",
+    ),
+    "never_best_with_best": (
+        "the gap of the raw bests, {gap}, contains the luck of choosing ({noise})",
+        "原始最佳值之差 {gap} 含有挑选的运气（{noise}）",
+    ),
+    "medians": (
+        "median {ours} against {theirs}, without the first {dropped} steps",
+        "中位数 {ours} 对 {theirs}（不计前 {dropped} 步）",
+    ),
+    "same_machine": ("only meaningful on the same hardware", "只有在相同硬件上才有意义"),
+    "too_few_timings": (
+        "fewer than 20 timed steps ({n})",
+        "计时的步数不足 20（{n}）",
+    ),
+    "ranges_overlap": (
+        "only ranges are told, and they meet: {ours} against {theirs}",
+        "只给出了范围，且相接或重叠：{ours} 对 {theirs}",
+    ),
+    "ranges_apart": (
+        "only ranges are told, and they are apart: {ours} against {theirs}",
+        "只给出了范围，且互不重叠：{ours} 对 {theirs}",
+    ),
+    "kl_to_reference": (
+        "KL to a reference cannot show that two policies agree: two policies equally far from it"
+        " may differ at will",
+        "到参考策略的 KL 不能说明两个策略一致：与参考距离相同的两个策略可以任意不同",
+    ),
+    "compare_choices": (
+        "compare their choices on the same tasks, or their KL to each other",
+        "应在相同任务上比较两者的选择，或计算两者之间的 KL",
+    ),
+    "threshold_half_way": (
+        "to {threshold}, half way from where both began to the highest value both reach: {axis}"
+        " {ours} against {axis} {theirs}",
+        "达到 {threshold}（起点与双方都能达到的最高值的中点）："
+        "第 {ours} {axis}对第 {theirs} {axis}",
+    ),
+    "out_of_bag": (
+        "the value is read on items that had no say in choosing (of {n})",
+        "该值取自未参与挑选的题目（共 {n} 道）",
+    ),
+    # the noise of evaluating one checkpoint again
+    "noise_repeats": (
+        "noise of evaluating: SD {floor}, from evaluations of one checkpoint",
+        "评估噪声：标准差 {floor}，由同一检查点的多次评估得出",
+    ),
+    "noise_generations": (
+        "noise of evaluating: SD {floor}, from several answers per item",
+        "评估噪声：标准差 {floor}，由每题的多次回答得出",
+    ),
+    "noise_items": (
+        "noise of evaluating on new items: SD {floor}, from single scores",
+        "换一批题目的评估噪声：标准差 {floor}，由逐题得分得出",
+    ),
+    "noise_second_differences": (
+        "noise of evaluating: SD at most {floor}, from the curve's second differences",
+        "评估噪声：标准差至多 {floor}，由曲线的二阶差分得出",
+    ),
+    "noise_declared": (
+        "noise of evaluating: SD {floor}, as declared",
+        "评估噪声：标准差 {floor}，为声明值",
+    ),
+    # what the coefficient did
+    "trend_over": (
+        "over {arms} arms that differ in nothing else: {levels}",
+        "{arms} 个配置除系数外完全相同：{levels}",
+    ),
+    "zero_against_rest": (
+        "coefficient 0 less the mean of the others",
+        "系数为 0 的配置减去其余配置的平均",
+    ),
+    "no_replicates": (
+        "no seeds and no single scores: the number is what was printed, without an interval",
+        "没有多个随机种子，也没有逐题得分：只是所印数字之差，无法给出区间",
+    ),
+    # early, middle, late
+    "phase_steps": (
+        "{axis}s {first}–{last} ({n} points both have)",
+        "第 {first}–{last} {axis}（双方都有的 {n} 个点）",
+    ),
+    "phase_spread": (
+        "SD about each one's line {ours} against {theirs}",
+        "去趋势标准差 {ours} 对 {theirs}",
+    ),
+    "phase_slope": (
+        "slope per {axis} {ours} against {theirs}",
+        "每{axis}斜率 {ours} 对 {theirs}",
+    ),
+    # does the gap depend on something
+    "shots_interaction": (
+        "the gap with {first} demonstrations less the gap with {other}",
+        "{first} 个范例时的差距减去 {other} 个范例时的差距",
+    ),
+    "epochs_interaction": (
+        "the gap at {first} less the gap at {other} (epoch or step of the checkpoint)",
+        "检查点 {first} 处的差距减去 {other} 处的差距（轮或步）",
+    ),
+    # how a curve ends
+    "too_few_evaluations": (
+        "{n} evaluations are too few for a stopping decision: it takes 25",
+        "{n} 次评估太少，无法作早停决定：至少需要 25 次",
+    ),
+    "never_stopped": (
+        "the rule (mean of {window}, patience {patience}) does not stop within {n} evaluations",
+        "按规则（{window} 次平均，耐心 {patience} 次），在 {n} 次评估内不会停止",
+    ),
+    "would_have_stopped": (
+        "the rule (mean of {window}, patience {patience}) stops at {axis} {stop} and keeps {axis}"
+        " {keep}; value to report {value}",
+        "按规则（{window} 次平均，耐心 {patience} 次），在第 {stop} {axis}停止，保留第 {keep}"
+        " {axis}；应报告的值为 {value}",
+    ),
+    "premature": (
+        "going on would have brought more than {margin} with probability {p}, if no jump comes",
+        "若不出现跳变，继续训练能多得 {margin} 以上的概率为 {p}",
+    ),
+    "plateau_over": (
+        "change along the line over {axis}s {first}–{last}; flat means within {margin}",
+        "第 {first}–{last} {axis}沿直线的变化；变化在 {margin} 之内才算持平",
+    ),
+    "no_collapse": (
+        "never two evaluations in a row 3 errors below the running best ({best})",
+        "没有连续两次评估低于此前最佳（{best}）3 个标准误",
+    ),
+    "collapsed": (
+        "by {axis} {step} two evaluations lay {drop} below the running best ({best})",
+        "到第 {step} {axis}，连续两次评估比此前最佳（{best}）低 {drop}",
+    ),
+    # many arms
+    "all_pairs": (
+        "p and interval are those of all pairs together (max-T over items)",
+        "p 与区间已按所有配置对一并校正（对题目做 max-T）",
+    ),
+    "baseline_first": (
+        "no arm is told apart from the baseline, so no other pair is decided",
+        "没有配置与基线区分开，因此其他配置对不下结论",
+    ),
+    "may_be_best": (
+        "{count} of {of} arms may be the best on items like these {n}: the best is among them in"
+        " 95 % of cases",
+        "在这 {n} 道同类题目上，{of} 个配置中有 {count} 个可能最好：最好的有 95% 的把握在其中",
+    ),
+}

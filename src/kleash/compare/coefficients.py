@@ -1,0 +1,153 @@
+"""What the coefficient did: a trend over arms that differ in nothing else.
+
+Linear in the logarithm of the coefficient; 0, which has none, is a level of its own. Rows are seeds
+(then it is about settings), else items (about checkpoints); of means alone only the slope is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+import numpy as np
+
+from kleash import stats
+from kleash.compare.arms import Arm
+from kleash.compare.confounds import changed, confounds, factor
+from kleash.compare.evidence import at_steps, means_of, run_means
+from kleash.compare.items import aligned, curve_of, latest
+from kleash.compare.records import Amount, Because, Judged
+from kleash.imports.names import Metric
+from kleash.stats import Floats, Interval, Level, Word
+
+FEWEST_ARMS = 3
+FEWEST_SEEDS = 4
+MOST_ARMS = 200  # of more, looking for those that differ in nothing else takes too long
+
+
+def trends(arms: Sequence[Arm], baseline: Arm, known: Metric) -> list[Judged]:
+    """The slope over coefficients above 0, and 0 against the rest where there is such an arm."""
+    line = ordered(arms, baseline)
+    if len(line) < FEWEST_ARMS or sum((arm.coefficient or 0) > 0 for arm in line) < 2:
+        return []
+    names = tuple(arm.name for arm in line)
+    blank = Judged("trend", known.name, known.unit, names, "undecided", "L1")
+    at = np.array([arm.coefficient for arm in line], dtype=float)
+    rows, counted = _by_seeds(line, known.name), "seeds"
+    if rows is None:
+        rows, counted = _by_items(line, known.name), "items"
+    if rows is None:
+        return _seen(blank, at, line, known)
+    if len(rows) < 2 or not np.ptp(rows, axis=1).any():
+        return []
+    found = stats.trend(at, rows)
+    few = counted == "seeds" and found.n < FEWEST_SEEDS
+    level: Level = "L2" if counted == "items" else "L1" if few else "L3"
+    told = replace(blank, level=level, counted="seeds" if counted == "seeds" else "items")
+    why = [Because("too_few_seeds")] if few else []
+    if counted == "items":
+        why.append(Because("one_run_per_arm"))
+    judged = [_judged(told, found.slope, found.p, known, _over(line, rows.mean(axis=0), known))]
+    if found.zero is not None:
+        told = replace(told, question="trend_zero")
+        judged.append(_judged(told, found.zero, found.zero_p, known, Because("zero_against_rest")))
+    return [
+        replace(each, verdict="undecided" if few else each.verdict, because=(*each.because, *why))
+        for each in judged
+    ]
+
+
+def ordered(arms: Sequence[Arm], baseline: Arm) -> list[Arm]:
+    """Arms in the order of their coefficients, equal to the baseline (or the first) in the rest."""
+    leashed = [arm for arm in arms if arm.coefficient is not None]
+    if not FEWEST_ARMS <= len(leashed) <= MOST_ARMS:
+        return []
+    anchor = baseline if baseline.coefficient is not None else leashed[0]
+    alike = [arm for arm in leashed if arm is anchor or _only_coefficient(arm, anchor)]
+    line = sorted(alike, key=lambda arm: arm.coefficient or 0.0)
+    coefficients = [arm.coefficient for arm in line]
+    # One coefficient under two names differs in something that no config tells.
+    return [arm for arm in line if coefficients.count(arm.coefficient) == 1]
+
+
+def _only_coefficient(ours: Arm, theirs: Arm) -> bool:
+    """Whether two arms with configs differ in the coefficient and in nothing else."""
+    if not (ours.configs and theirs.configs) or factor(ours, theirs) != ("leash.coefficient",):
+        return False
+    return not changed(confounds(ours, theirs), lengths=True)
+
+
+def _by_seeds(line: Sequence[Arm], metric: str) -> Floats | None:
+    means = [{run.seed: mean for run, mean in run_means(arm, metric)} for arm in line]
+    seeds = sorted(seed for seed in set(means[0]).intersection(*means[1:]) if seed is not None)
+    return np.array([[each[seed] for each in means] for seed in seeds]) if len(seeds) > 1 else None
+
+
+def _by_items(line: Sequence[Arm], metric: str) -> Floats | None:
+    groups = latest(line, metric)
+    table = aligned(groups) if groups else None
+    return None if table is None else table.T
+
+
+def _judged(blank: Judged, gap: Interval, p: float | None, known: Metric, first: Because) -> Judged:
+    sign = known.direction or 1
+    low, high = sorted((sign * gap.low, sign * gap.high))
+    word: Word = "better" if low > 0 else "worse" if high < 0 else "undecided"
+    return replace(
+        blank,
+        verdict=word,
+        estimate=gap.estimate,
+        low=gap.low,
+        high=gap.high,
+        n=gap.n,
+        p=p,
+        because=(first,),
+    )
+
+
+def _over(line: Sequence[Arm], means: Floats, known: Metric) -> Because:
+    pairs = {
+        f"{arm.coefficient:g}": Amount(float(mean), known.unit)
+        for arm, mean in zip(line, means, strict=True)
+    }
+    return Because("trend_over", {"arms": len(line), "levels": pairs})
+
+
+def _seen(blank: Judged, at: Floats, line: Sequence[Arm], known: Metric) -> list[Judged]:
+    """The slope of means alone: no replicate, no interval."""
+    means = _cells(line, known.name)
+    if means is None:
+        means = _curves(line, known.name)
+    if means is None or not np.ptp(means):
+        return []
+    above = at > 0
+    slope = float(np.polyfit(np.log2(at[above]), means[above], 1)[0])
+    why = Because("no_replicates"), Because("one_run_per_arm")
+    return [replace(blank, estimate=slope, because=(_over(line, means, known), *why))]
+
+
+def _cells(line: Sequence[Arm], metric: str) -> Floats | None:
+    """Means over the shots that all arms have at the largest n and last epoch that they share."""
+    told = [means_of(arm.replicates[0], metric) for arm in line]
+    places = set(told[0]).intersection(*told[1:])
+    if not places:
+        return None
+    place = max(places, key=lambda p: (p[2] or 0, p[0] or 0, p[1] or 0))
+    cells = [each[place] for each in told]
+    shots = set(cells[0]).intersection(*cells[1:])
+    values = [[each[shot].value for shot in shots] for each in cells]
+    if not shots or any(value is None for each in values for value in each):
+        return None
+    means: Floats = np.array(values, dtype=float).mean(axis=1)
+    return means
+
+
+def _curves(line: Sequence[Arm], metric: str) -> Floats | None:
+    """Means over the steps that all arms have."""
+    curves = [curve_of(arm.replicates[0], metric) for arm in line]
+    kept = [curve for curve in curves if curve is not None and len(curve) and not curve.others]
+    if len(kept) < len(line) or len({curve.axis for curve in kept}) > 1:
+        return None
+    steps = reduce(np.intersect1d, [curve.steps for curve in kept])
+    return np.array([at_steps(curve, steps).mean() for curve in kept]) if len(steps) else None

@@ -1,0 +1,157 @@
+"""How each arm's curve ends: could it have stopped, has it flattened, did it collapse?
+
+One arm at a time, on the first of its trainings that has the curve. Nothing here compares arms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from kleash import stats
+from kleash.compare.arms import Arm, Curve, Replicate
+from kleash.compare.best import choose
+from kleash.compare.evidence import LOG
+from kleash.compare.items import curve_of
+from kleash.compare.judging import margin_for, turned
+from kleash.compare.noise import floor_of, told
+from kleash.compare.records import Amount, Because, Judged, Question
+from kleash.imports.names import Metric
+from kleash.seeds import generator
+from kleash.stats import Floats, NoiseFloor, Word
+
+FEWEST_POINTS = 8
+DRAWS = 500
+FLATTENED: dict[str, Word] = {
+    "plateau": "equivalent",
+    "rising": "better",
+    "falling": "worse",
+    "undecided": "undecided",
+}
+
+
+@dataclass(frozen=True)
+class Ending:
+    """A curve that is long enough to be asked how it ends, turned so that higher is better."""
+
+    arm: Arm
+    replicate: Replicate
+    curve: Curve
+    known: Metric
+    values: Floats
+    floor: NoiseFloor
+    margin: float
+
+    @property
+    def sign(self) -> int:
+        """-1 where lower is better."""
+        return self.known.direction or 1
+
+    def amount(self, value: float, *, gap: bool = False) -> Amount:
+        """A turned value as it is read."""
+        return Amount(self.sign * value, self.known.unit, gap=gap)
+
+
+def endings(arm: Arm, known: Metric, margin: float | None, noise: float | None) -> Iterator[Judged]:
+    """The three questions of one arm, where it has a curve that is neither short nor a log."""
+    for replicate in arm.replicates:
+        curve = curve_of(replicate, known.name)
+        if curve is None or not FEWEST_POINTS <= len(curve) <= LOG or curve.others:
+            continue
+        values = curve.values * (known.direction or 1)
+        floor = floor_of(replicate, known.name, values, noise)
+        if floor is None:
+            continue
+        wanted = margin_for(margin, known.unit, float(values.mean()))
+        ending = Ending(arm, replicate, curve, known, values, floor, wanted)
+        yield from (stopping(ending), plateau(ending), collapse(ending))
+        return
+
+
+def stopping(ending: Ending) -> Judged:
+    """When the rule would have stopped, which checkpoint it keeps, and what that one is worth."""
+    steps, values, floor = ending.curve.steps, ending.values, ending.floor
+    found = stats.early_stop(values, floor.sd, ending.margin)
+    judged = _blank(ending, "stopping")
+    if found.verdict == "too few":
+        return replace(judged, because=(Because("too_few_evaluations", {"n": found.n}),))
+    rule = {"window": found.window, "patience": found.patience}
+    if found.stop_after is None or found.checkpoint is None:
+        never = Because("never_stopped", {"n": found.n, **rule})
+        return replace(judged, because=(never, told(floor, judged.unit)))
+    rng = generator("compare", "stopping")
+    rest = stats.premature_stop(
+        values, found, floor.sd, ending.margin, rng, planned=len(values), draws=DRAWS
+    )
+    seen = found.stop_after
+    value = choose(ending.replicate, ending.known, steps[:seen], values[:seen], floor)
+    facts = {
+        "axis": ending.curve.axis,
+        "stop": float(steps[seen - 1]),
+        "keep": float(steps[found.checkpoint]),
+        "value": ending.amount(value.corrected),
+        **rule,
+    }
+    because = (
+        Because("would_have_stopped", facts),
+        Because("premature", {"p": rest.p, "margin": Amount(ending.margin, judged.unit, gap=True)}),
+        value.how,
+    )
+    return replace(
+        judged,
+        verdict="equivalent",
+        estimate=ending.sign * value.corrected,
+        margin=ending.margin,
+        because=because,
+    )
+
+
+def plateau(ending: Ending) -> Judged:
+    """The change over the last half along its line: flat is shown by the margin, not assumed."""
+    floor = None if ending.floor.upper_bound else ending.floor.sd
+    found = stats.plateau(ending.curve.steps, ending.values, ending.margin, noise_floor=floor)
+    change = turned(found.change, ending.sign)
+    first = float(ending.curve.steps[-found.n])
+    facts = {"axis": ending.curve.axis, "first": first, "last": float(ending.curve.steps[-1])}
+    margin = {"margin": Amount(found.margin, ending.known.unit, gap=True)}
+    return replace(
+        _blank(ending, "plateau"),
+        verdict=FLATTENED[found.verdict],
+        estimate=change.estimate,
+        low=change.low,
+        high=change.high,
+        n=found.n,
+        margin=found.margin,
+        because=(Because("plateau_over", facts | margin), Because("steps_are_not_replicates")),
+    )
+
+
+def collapse(ending: Ending) -> Judged:
+    """Two evaluations in a row far below the running best."""
+    found = stats.collapse(ending.curve.steps, ending.values, ending.floor.sd)
+    judged = _blank(ending, "collapse")
+    how = told(ending.floor, judged.unit)
+    best = {"best": ending.amount(found.best)}
+    if found.step is None or found.drop is None:
+        return replace(judged, because=(Because("no_collapse", best), how))
+    drop = {"drop": Amount(found.drop, judged.unit, gap=True)}
+    at = {"axis": ending.curve.axis, "step": found.step}
+    return replace(
+        judged,
+        verdict="worse",
+        estimate=-ending.sign * found.drop,
+        because=(Because("collapsed", best | drop | at), how),
+    )
+
+
+def _blank(ending: Ending, question: Question) -> Judged:
+    return Judged(
+        question=question,
+        metric=ending.known.name,
+        unit=ending.known.unit,
+        arms=(ending.arm.name,),
+        verdict="undecided",
+        level="L1",
+        n=len(ending.values),
+        counted="steps",
+    )

@@ -1,0 +1,206 @@
+"""Does the gap depend on something: the gap at the first shot count less that at another, or epoch.
+
+Seeds are the replicates where four or more have both conditions, else items; of printed means only
+the number is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kleash import stats
+from kleash.compare.arms import Arm, Place, Replicate
+from kleash.compare.evidence import MOST_FLIPS, means_of
+from kleash.compare.items import aligned, by_item, by_spot, same_shots, span_of
+from kleash.compare.judging import Pair
+from kleash.compare.records import Because, Judged, Question
+from kleash.imports import Scores
+from kleash.seeds import generator
+from kleash.stats import Floats, Interval, Level, Word
+
+FEWEST_SEEDS = 4
+MOST_LEVELS = 4  # of more conditions only the first and the last are set against each other
+
+Conditions = dict[float, list[Scores]]
+"""Scores by shots or by step."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The gap in one condition less the gap in another."""
+
+    first: float
+    other: float
+    estimate: float
+    interval: Interval | None = None
+    p: float | None = None
+    level: Level = "L1"
+
+
+def interactions(pair: Pair) -> Iterator[Judged]:
+    """Contrasts over shots, then over epochs or steps."""
+    kinds: tuple[tuple[Question, str], ...] = (
+        ("shots_interaction", "shots"),
+        ("epochs_interaction", "step"),
+    )
+    for question, along in kinds:
+        for found in _of_scores(pair, along) or _of_cells(pair, along):
+            yield _judged(pair, question, found)
+
+
+def _judged(pair: Pair, question: Question, found: Contrast) -> Judged:
+    sign = pair.known.direction or 1
+    word: Word = "undecided"
+    facts = {"first": found.first, "other": found.other}
+    because = [Because(question, facts)]
+    if found.interval is None:
+        because.append(Because("no_replicates"))
+    else:
+        ends = sorted((sign * found.interval.low, sign * found.interval.high))
+        word = "better" if ends[0] > 0 else "worse" if ends[1] < 0 else "undecided"
+    inside = found.interval
+    return Judged(
+        question=question,
+        metric=pair.metric,
+        unit=pair.known.unit,
+        arms=pair.names,
+        verdict=word,
+        level=found.level,
+        estimate=found.estimate,
+        low=inside.low if inside else None,
+        high=inside.high if inside else None,
+        n=inside.n if inside else None,
+        counted="" if inside is None else "seeds" if found.level == "L3" else "items",
+        p=found.p,
+        also_changed=pair.also_changed(lengths=True),
+        because=tuple(because),
+    )
+
+
+def _against_first(levels: Sequence[float]) -> list[tuple[float, float]]:
+    """The first with each other, or of many only with the last."""
+    if len(levels) < 2:
+        return []
+    ordered = sorted(levels)
+    others = ordered[1:] if len(ordered) <= MOST_LEVELS else ordered[-1:]
+    return [(ordered[0], other) for other in others]
+
+
+# --- scores of single items
+
+
+def _of_scores(pair: Pair, along: str) -> list[Contrast]:
+    runs = [pair.ours.replicates[0], pair.theirs.replicates[0]]
+    sides = [_conditions(run, pair.metric, along) for run in runs]
+    found = []
+    for first, other in _against_first(list(sides[0].keys() & sides[1].keys())):
+        groups = [side[level] for level in (first, other) for side in sides]
+        kept = groups if along == "shots" else same_shots(groups)
+        table = aligned(kept) if kept else None
+        if table is None or not (table[0::2] - table[1::2]).any():
+            continue
+        seeds = _seeds(pair, along, first, other)
+        found.append(seeds or _over_items(table, first, other))
+    return found
+
+
+def _over_items(table: Floats, first: float, other: float) -> Contrast:
+    conditions = (table[0], table[1]), (table[2], table[3])
+    interval = stats.interaction(*conditions, span=span_of(table))
+    rng = generator("compare", "interaction")
+    flips = stats.sign_flip(table[0] - table[1], table[2] - table[3], rng, draws=MOST_FLIPS)
+    return Contrast(first, other, interval.estimate, interval, flips.p, "L2")
+
+
+def _conditions(replicate: Replicate, metric: str, along: str) -> Conditions:
+    """A run's scores at its last step by shots, or by step where it has told steps."""
+    spots = by_spot(replicate, metric)
+    found: Conditions = {}
+    if not spots:
+        return found
+    if along == "shots":
+        for each in spots[max(spots)]:
+            if each.shots is not None:
+                found.setdefault(each.shots, []).append(each)
+        return found
+    split = max(spots)[1]
+    return {step: scores for (step, other), scores in spots.items() if other == split and step >= 0}
+
+
+def _seeds(pair: Pair, along: str, first: float, other: float) -> Contrast | None:
+    """Over seeds that both arms have, where four or more measured both conditions."""
+    gaps: dict[float, list[float]] = {first: [], other: []}
+    theirs = {run.seed: run for run in pair.theirs.replicates if run.seed is not None}
+    for run in pair.ours.replicates:
+        if run.seed not in theirs:
+            continue
+        sides = [_conditions(each, pair.metric, along) for each in (run, theirs[run.seed])]
+        if all(level in side for side in sides for level in gaps):
+            for level, kept in gaps.items():
+                kept.append(_mean(sides[0][level]) - _mean(sides[1][level]))
+    seeds = len(gaps[first])
+    if not np.isfinite([*gaps[first], *gaps[other]]).all():
+        return None  # all items of a cell broke
+    if seeds < FEWEST_SEEDS or not pair.configured or pair.also_changed(lengths=True):
+        return None
+    zeros = np.zeros(seeds)
+    interval = stats.interaction((gaps[first], zeros), (gaps[other], zeros), span=None)
+    p = stats.paired_seeds(gaps[first], gaps[other]).p
+    return Contrast(first, other, interval.estimate, interval, p, "L3")
+
+
+def _mean(scores: Sequence[Scores]) -> float:
+    means = list(by_item(scores)[0].values())
+    return float(np.mean(means)) if means else float("nan")
+
+
+# --- printed means
+
+
+def _of_cells(pair: Pair, along: str) -> list[Contrast]:
+    gaps = _gaps_by_shots(pair) if along == "shots" else _gaps_by_epoch(pair)
+    if not any(gaps.values()):
+        return []
+    return [
+        Contrast(first, other, gaps[first] - gaps[other])
+        for first, other in _against_first(list(gaps))
+    ]
+
+
+def _gaps_by_shots(pair: Pair) -> dict[float, float]:
+    """Gaps at the largest n and last epoch at which both arms have two shot counts or more."""
+    found: dict[float, float] = {}
+    places = _places(pair.ours, pair.theirs, pair.metric)
+    for place in sorted(places, key=lambda p: (p[2] or 0, p[0] or 0, p[1] or 0)):
+        gaps = {float(shots): gap for shots, gap in places[place].items() if shots is not None}
+        found = gaps if len(gaps) > 1 else found
+    return found
+
+
+def _gaps_by_epoch(pair: Pair) -> dict[float, float]:
+    """Gaps over the shots that both arms have at every epoch, at the largest n with two epochs."""
+    by: dict[tuple[int, str], dict[float, dict[int | None, float]]] = {}
+    for place, gaps in _places(pair.ours, pair.theirs, pair.metric).items():
+        at = place[0] if place[0] is not None else place[1]
+        if at is not None:
+            by.setdefault((place[2] or 0, place[3]), {})[at] = gaps
+    fit = [by[key] for key in sorted(by) if len(by[key]) > 1]
+    if not fit:
+        return {}
+    shots = set.intersection(*(set(gaps) for gaps in fit[-1].values()))
+    return {at: float(np.mean([g[s] for s in shots])) for at, g in fit[-1].items()} if shots else {}
+
+
+def _places(ours: Arm, theirs: Arm, metric: str) -> dict[Place, dict[int | None, float]]:
+    """The gap of printed means wherever both arms have one, by place and shots."""
+    left, right = (means_of(arm.replicates[0], metric) for arm in (ours, theirs))
+    found: dict[Place, dict[int | None, float]] = {}
+    for place in left.keys() & right.keys():
+        for shots in left[place].keys() & right[place].keys():
+            one, other = left[place][shots].value, right[place][shots].value
+            if one is not None and other is not None:
+                found.setdefault(place, {})[shots] = one - other
+    return found

@@ -1,0 +1,128 @@
+"""Scores of single items: which ones two or more arms share, as arrays over the same items.
+
+Tries and shots of an item are averaged before anything else: they are not further items. Items that
+broke anywhere are in no array.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kleash.compare.arms import Arm, Curve, Replicate, known_name
+from kleash.imports import Scores
+from kleash.stats import Floats
+
+MOST_SCORES = 2_000_000  # of one table over items and steps, so that it fits in memory
+
+Spot = tuple[float, str]
+"""A step (-1 where none is told) and a split."""
+
+
+def by_spot(replicate: Replicate, metric: str) -> dict[Spot, list[Scores]]:
+    """The scores of a metric, by step and split."""
+    found: dict[Spot, list[Scores]] = {}
+    for scores in replicate.scores:
+        if known_name(scores.metric) == metric:
+            step = -1.0 if scores.step is None else scores.step
+            found.setdefault((step, scores.split), []).append(scores)
+    return found
+
+
+def by_item(scores: Sequence[Scores]) -> tuple[dict[str, float], int]:
+    """Each item's mean over shots and tries, and how many items broke somewhere."""
+    sums: dict[str, list[float]] = {}
+    broken: set[str] = set()
+    for each in scores:
+        for item, value in zip(each.items, each.values.tolist(), strict=True):
+            if math.isfinite(value):
+                sums.setdefault(item, []).append(value)
+            else:
+                broken.add(item)
+    means = {item: sum(v) / len(v) for item, v in sums.items() if item not in broken}
+    return means, len(broken)
+
+
+def latest(arms: Sequence[Arm], metric: str) -> list[list[Scores]] | None:
+    """Scores of all arms at the last step that they share, with the shots that they share."""
+    spots = [by_spot(arm.replicates[0], metric) for arm in arms]
+    shared = set(spots[0]).intersection(*spots[1:])
+    if not shared:
+        return None
+    return same_shots([each[max(shared)] for each in spots])
+
+
+def same_shots(groups: Sequence[Sequence[Scores]]) -> list[list[Scores]] | None:
+    """Each group with those of its shots that all of them have; None where there are none."""
+    sets = [{each.shots for each in group} for group in groups]
+    shots = sets[0].intersection(*sets[1:])
+    kept = [[each for each in group if each.shots in shots] for group in groups]
+    return kept if shots else None
+
+
+def aligned(groups: Sequence[Sequence[Scores]]) -> Floats | None:
+    """A row for each group over the items that are whole in all of them; None if there are none."""
+    if sum(len(each.items) for group in groups for each in group) > MOST_SCORES:
+        return None
+    tables = [by_item(group)[0] for group in groups]
+    items = sorted(set(tables[0]).intersection(*tables[1:]))
+    if not items:
+        return None
+    return np.array([[table[item] for item in items] for table in tables])
+
+
+def span_of(values: Floats) -> float:
+    """The largest difference two scores of an item can have: 1 for scores from 0 to 1."""
+    low, high = float(values.min()), float(values.max())
+    return 1.0 if low >= 0 and high <= 1 else max(high - low, 1e-9)
+
+
+@dataclass(frozen=True)
+class Stepwise:
+    """Scores of the same items at the same steps: a table [item, step] for each training."""
+
+    steps: Floats
+    tables: tuple[Floats, ...]
+
+
+def stepwise(replicates: Sequence[Replicate], metric: str) -> Stepwise | None:
+    """What all trainings measured on the same items at the same two or more steps."""
+    spots = [by_spot(each, metric) for each in replicates]
+    shared = set(spots[0]).intersection(*spots[1:])
+    splits = {split: sorted(s for s, other in shared if other == split) for _, split in shared}
+    split = max(splits, key=lambda each: len(splits[each]), default="")
+    steps = [step for step in splits.get(split, []) if step >= 0]
+    if len(steps) < 2:
+        return None
+    groups = same_shots([each[step, split] for each in spots for step in steps])
+    rows = aligned(groups) if groups else None
+    if rows is None or rows.shape[1] < 2:
+        return None
+    tables = np.split(rows, len(replicates))
+    return Stepwise(np.array(steps), tuple(np.ascontiguousarray(each.T) for each in tables))
+
+
+def curve_of(replicate: Replicate, metric: str) -> Curve | None:
+    """The metric's logged curve, or where nobody logged one the means of its items over steps."""
+    logged = replicate.curve(metric)
+    if logged is not None and len(logged):
+        return logged
+    if metric not in replicate.measured:
+        found = stepwise((replicate,), metric)
+        made = Curve(metric, "step")
+        if found is not None:
+            made.take(found.steps, found.tables[0].mean(axis=0))
+        replicate.measured[metric] = made
+    return replicate.measured[metric] if len(replicate.measured[metric]) else logged
+
+
+def clusters_of(scores: Sequence[Scores], items: Sequence[str]) -> list[str] | None:
+    """The cluster of each item, where all are told."""
+    of: dict[str, str] = {}
+    for each in scores:
+        if each.clusters is not None:
+            of.update(zip(each.items, each.clusters, strict=True))
+    return [of[item] for item in items] if all(item in of for item in items) else None
