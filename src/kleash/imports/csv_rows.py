@@ -8,17 +8,28 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
+from io import StringIO
+from itertools import islice
 from pathlib import Path
+
+import numpy as np
 
 from kleash.errors import DataError
 from kleash.imports import Source
-from kleash.imports.gather import LINE, head, printed, raw_lines
-from kleash.imports.rows import Value, layout, read_rows
+from kleash.imports.gather import LINE, head, printed, raw_blocks
+from kleash.imports.rows import layout, read_tables
+from kleash.imports.stretches import Form, Numbers, Stretch, Value, one_by_one
 
 MISSING = {"", "?", "-", "—", "n/a", "na", "null", "none"}
+PLAIN = re.compile(
+    r"(?:[-+]?+(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?+\d{1,4}+)?+(?:\n(?!\Z)|\Z))++", re.ASCII
+)
 PERCENT = re.compile(r"[-+]?[\d.]+\s*[%％]")
 WIDTH = 10_000  # columns
+DIGITS = 15  # a shorter text cannot hold as many as a float has
+ROWS, ENTRIES = 4096, 200_000  # taken at a time, whichever is fewer
 
 
 def fits(path: Path) -> bool:
@@ -31,23 +42,25 @@ def fits(path: Path) -> bool:
 def read(path: Path) -> Source:
     """The runs that the rows are about."""
     source = Source(str(path), "csv")
-    header, rows = table(path, source.notes)
+    header, stretches = _stretches(path, source.notes)
     plan = layout(header)
     if plan.kind == "series" and plan.value and len(header) <= 3:
         # `Wall time,Step,Value`, as TensorBoard writes it: the file's name is the metric's.
-        rows = ((line, _renamed(row, plan.value or "", path.stem)) for line, row in rows)
-    read_rows(path, "csv", rows, plan, source)
+        header[header.index(plan.value)] = path.stem
+    read_tables(path, "csv", stretches, plan, source)
     if not any(run.series or run.scores or run.cells for run in source.runs):
         raise DataError(f"{path} holds no rows with numbers under {header[:8]}")
     return source
 
 
-def _renamed(row: dict[str, Value], old: str, name: str) -> dict[str, Value]:
-    return {name if key == old else key: value for key, value in row.items()}
-
-
 def table(path: Path, notes: list[str]) -> tuple[list[str], Iterator[tuple[int, dict[str, Value]]]]:
     """The names of the columns, and the rows with their lines."""
+    header, stretches = _stretches(path, notes)
+    return header, (row for stretch in stretches for row in stretch.rows())
+
+
+def _stretches(path: Path, notes: list[str]) -> tuple[list[str], Iterator[Stretch]]:
+    """The names of the columns, and the rows by the stretch."""
     records = _records(path, notes)
     first = next(records, None)
     if first is None:
@@ -64,22 +77,62 @@ def table(path: Path, notes: list[str]) -> tuple[list[str], Iterator[tuple[int, 
     )
     if twice:
         raise DataError(f"{path} has two columns named {sorted(twice)[0]!r}")
-    return header, _values(path, header, records, notes)
+    return header, _columns(path, header, records)
 
 
-def _values(
-    path: Path, header: list[str], records: Iterator[tuple[int, list[str]]], notes: list[str]
-) -> Iterator[tuple[int, dict[str, Value]]]:
-    for line, parts in records:
-        if not any(part.strip() for part in parts):
-            continue
-        if len(parts) != len(header):
-            raise DataError(
-                f"{path} line {line} has {len(parts)} columns, the header {len(header)}: "
-                "numbers could stand under the wrong name"
-            )
-        named = zip(header, parts, strict=True)
-        yield line, {name: value(part) for name, part in named if name}
+def _columns(
+    path: Path, header: list[str], records: Iterator[tuple[int, list[str]]]
+) -> Iterator[Stretch]:
+    while some := list(islice(records, max(1, min(ROWS, ENTRIES // len(header))))):
+        rows: list[list[str]] = []
+        lines = array("q")
+        for line, parts in some:
+            if not parts or (not parts[0].strip() and not any(part.strip() for part in parts)):
+                continue
+            if len(parts) != len(header):
+                raise DataError(
+                    f"{path} line {line} has {len(parts)} columns, the header {len(header)}: "
+                    "numbers could stand under the wrong name"
+                )
+            rows.append(parts)
+            lines.append(line)
+        if rows:
+            named = zip(header, zip(*rows, strict=True), strict=True)
+            columns: dict[str, Sequence[str]] = {name: held for name, held in named if name}
+            yield Stretch(np.array(lines, dtype=np.int64), columns, FORM)
+
+
+def numbers(parts: Sequence[str]) -> Numbers:
+    """The numbers of a column: at once where all are plain or empty, else one by one."""
+    held: Sequence[str] = parts
+    rows = np.arange(len(parts))
+    if "" in parts:
+        rows = np.array([row for row, part in enumerate(parts) if part], dtype=np.intp)
+        held = list(filter(None, parts))
+    text = "\n".join(held)
+    if not PLAIN.fullmatch(text):
+        return one_by_one(parts, value)
+    values = np.array(list(map(float, held)))
+    if not np.isfinite(values).all():
+        return one_by_one(parts, value)
+    longest = max(held, key=len)
+    if len(longest) >= DIGITS:
+        if _decimals(longest) is None:  # one number with all its digits is enough
+            return Numbers(values, rows, coarse=False)
+        return one_by_one(parts, value)
+    decimals = 0
+    if "e" in text or "E" in text:
+        odd = [part for part in held if "e" in part or "E" in part]
+        decimals = max(_decimals(part) or 0 for part in odd)
+        text = "\n".join(part for part in held if "e" not in part and "E" not in part)
+    while re.search(rf"\.\d{{{decimals + 1}}}", text, re.ASCII):
+        decimals += 1
+    return Numbers(values, rows, decimals, coarse=True)
+
+
+def _decimals(part: str) -> int | None:
+    found = printed(part)
+    return None if found is None else found[1]
 
 
 def value(part: str) -> Value:
@@ -101,17 +154,18 @@ def _records(path: Path, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
     start = head(path, 65_536)
     first = start.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
     delimiter = max(",;\t", key=lambda sign: first.count(sign.encode()))
-    current = [0]
 
     def lines() -> Iterator[str]:
-        for line, raw in raw_lines(path):
-            current[0] = line
-            if not raw.endswith(b"\n"):
-                notes.append(f"{path} line {line} has no end: its last number may be cut off")
+        for first, block in raw_blocks(path):
             try:
-                yield raw.decode("utf-8-sig" if line == 1 else "utf-8")
-            except UnicodeDecodeError:
+                text = block.decode("utf-8-sig" if first == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                line = first + block.count(b"\n", 0, error.start)
                 raise DataError(f"{path} line {line} is not UTF-8 text") from None
+            yield from StringIO(text, newline="\n")
+            if not text.endswith("\n"):
+                last = first + block.count(b"\n")
+                notes.append(f"{path} line {last} has no end: its last number may be cut off")
 
     csv.field_size_limit(LINE)
     reader = csv.reader(lines(), delimiter=delimiter)
@@ -119,6 +173,9 @@ def _records(path: Path, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
     try:
         for parts in reader:
             yield begun, parts
-            begun = current[0] + 1
+            begun = reader.line_num + 1
     except csv.Error as error:
         raise DataError(f"{path} line {begun}: {error}") from None
+
+
+FORM = Form("csv", value, numbers)

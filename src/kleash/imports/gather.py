@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakValueDictionary
@@ -23,11 +24,13 @@ from numpy.typing import NDArray
 
 from kleash.errors import DataError
 from kleash.imports import Imported, Series, Setting, Where
+from kleash.imports.stretches import Numbers
 
 Axis = Literal["step", "epoch", "time"]
 
 WHOLE = 256 * 2**20  # bytes of a file that must be read at once
 LINE = 32 * 2**20  # bytes of one line
+BLOCK = 2**20  # bytes that are read at a time, fewer than a line may have
 METRICS = 50_000  # names in one run: more is not a log but noise
 DEPTH = 64  # of settings within settings
 NOT_FINITE = {"NaN", "Infinity", "-Infinity", "nan", "inf", "-inf"}
@@ -122,13 +125,7 @@ class Points:
         decimals: int | None = None,
     ) -> None:
         """One point. `time` is in seconds since 1970, `decimals` what was printed."""
-        column = self.columns.get(metric)
-        if column is None:
-            if len(self.columns) >= METRICS:
-                raise DataError(f"{self.file}: more than {METRICS:,} names of metrics in one run")
-            column = self.columns[metric] = Column()
-        if not column.parts or column.parts[-1][1] != self.file:
-            column.parts.append((len(column.steps), self.file))
+        column = self._column(metric)
         column.steps.append(step)
         column.values.append(value)
         column.lines.append(line)
@@ -139,6 +136,35 @@ class Points:
             column.coarse = column.coarse is not False
         elif math.isfinite(value):
             column.coarse = False
+
+    def extend(
+        self,
+        metric: str,
+        steps: NDArray[np.float64],
+        found: Numbers,
+        lines: NDArray[np.int64],
+        times: NDArray[np.float64],
+    ) -> None:
+        """Many points at once, as `add` would take them one by one."""
+        column = self._column(metric)
+        column.steps.frombytes(steps.tobytes())
+        column.values.frombytes(found.values.tobytes())
+        column.lines.frombytes(lines.tobytes())
+        column.times.frombytes(times.tobytes())
+        column.decimals = max(column.decimals, found.decimals)
+        if found.coarse is not None:
+            column.coarse = found.coarse and column.coarse is not False
+
+    def _column(self, metric: str) -> Column:
+        """Where the next points of a metric belong."""
+        column = self.columns.get(metric)
+        if column is None:
+            if len(self.columns) >= METRICS:
+                raise DataError(f"{self.file}: more than {METRICS:,} names of metrics in one run")
+            column = self.columns[metric] = Column()
+        if not column.parts or column.parts[-1][1] != self.file:
+            column.parts.append((len(column.steps), self.file))
+        return column
 
     def series(
         self, axis: Axis = "step", *, float32: bool | Iterable[str] = False, spot: str = ""
@@ -180,9 +206,33 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def parsed(content: bytes | str) -> Any:
     """The JSON value in a text; NaN and infinity are kept, a key twice is a `ValueError`."""
     try:
+        text = content if isinstance(content, str) else content.decode()
+        value, end = _DECODER.raw_decode(text)
+        # Every key and every word that was kept has two quotation marks. Where the text has no
+        # others none was lost to a second key; else it is read again, with a look at each object.
+        if (end == len(text) or text[end:].isspace()) and text.count('"') == 2 * _words(value):
+            return value
+    except (ValueError, RecursionError):
+        pass  # it may have a mark of its encoding or spaces before it, else it is said below
+    try:
         return json.loads(content, object_pairs_hook=_once)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+_DECODER = json.JSONDecoder()
+NUMBERS = {float, int, bool, type(None)}
+
+
+def _words(value: Any) -> int:
+    """The keys and the words in a value."""
+    if isinstance(value, str):
+        return 1
+    if isinstance(value, dict):
+        if NUMBERS.issuperset(map(type, value.values())):
+            return len(value)
+        return len(value) + sum(map(_words, value.values()))
+    return sum(map(_words, value)) if isinstance(value, list) else 0
 
 
 def content(path: Path) -> bytes:
@@ -212,19 +262,32 @@ def whole_object(path: Path) -> dict[str, Any]:
     return value
 
 
-def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file with their numbers, each with its newline where it has one."""
+def raw_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Whole lines of a file, about a mebibyte at a time, with the number of the first."""
     try:
         handle = path.open("rb")
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     with handle:
-        line_number = 0
-        while line := handle.readline(LINE + 1):
-            line_number += 1
-            if len(line) > LINE:
+        line_number, rest = 1, b""
+        while chunk := handle.read(BLOCK):
+            if len(rest) + (chunk.find(b"\n") + 1 or len(chunk)) > LINE:
                 raise DataError(f"{path} line {line_number} is longer than {LINE // 2**20} MiB")
-            yield line_number, line
+            end = chunk.rfind(b"\n") + 1
+            if not end:
+                rest += chunk
+                continue
+            block, rest = rest + chunk[:end], chunk[end:]
+            yield line_number, block
+            line_number += block.count(b"\n")
+        if rest:
+            yield line_number, rest
+
+
+def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file with their numbers, each with its newline where it has one."""
+    for first, block in raw_blocks(path):
+        yield from enumerate(BytesIO(block), first)
 
 
 def json_lines(path: Path, notes: list[str]) -> Iterator[tuple[int, Any]]:

@@ -6,10 +6,13 @@ values are lists of numbers holds series without steps, counted from 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from kleash.errors import DataError
 from kleash.imports import Imported, Source, Where
@@ -21,11 +24,18 @@ from kleash.imports.gather import (
     json_lines,
     label,
     number,
+    score,
     whole_json,
 )
-from kleash.imports.rows import Row, Value, layout, read_rows
+from kleash.imports.rows import Layout, Row, layout, read_tables
+from kleash.imports.stretches import Form, Numbers, Stretch, Value, one_by_one
 
 LOOKED_AT = 100  # rows, before it is said what the rows are
+ROWS = 1024  # taken at a time
+SPARSE = 3  # columns of a stretch by those of its rows, on average, from which it has none
+NUMBERS = {float, int, bool}
+PLAIN = {*NUMBERS, str, type(None)}
+Flat = tuple[int, dict[str, Any]]
 
 
 def fits(path: Path) -> bool:
@@ -56,42 +66,81 @@ def read(path: Path) -> Source:
         raise DataError(f"{path} holds no rows")
     plan = layout(list(dict.fromkeys(name for _, row in first for name in row)))
     plan.single = path.suffix == ".json" and isinstance(value, dict)
-    read_rows(path, "jsonl", chain(first, rows), plan, source)
+    read_tables(path, "jsonl", _stretches(chain(first, rows), plan), plan, source)
     if not any(run.series or run.scores or run.cells for run in source.runs):
         raise DataError(f"{path} holds no numbers")
     return source
 
 
-def _lines(path: Path, notes: list[str]) -> Iterator[Row]:
+def _lines(path: Path, notes: list[str]) -> Iterator[Flat]:
     for line, value in json_lines(path, notes):
         if not isinstance(value, dict):
             raise DataError(f"{path} line {line} is not an object")
         yield line, _flat(value, "")
 
 
-def _list(path: Path, value: Any) -> Iterator[Row]:
+def _list(path: Path, value: Any) -> Iterator[Flat]:
     for place, row in enumerate(value if isinstance(value, list) else [value], 1):
         if not isinstance(row, dict):
             raise DataError(f"{path}: entry {place} is not an object")
         yield place, _flat(row, "")
 
 
-def _flat(value: dict[str, Any], prefix: str) -> dict[str, Value]:
-    """The numbers and words of an object; right and wrong are 1 and 0; lists are passed over."""
+def _flat(value: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """The numbers and words of an object; lists are passed over."""
+    if PLAIN.issuperset(map(type, value.values())) and not prefix:
+        return value
     if prefix.count(".") > DEPTH:
         raise DataError(f"objects are nested more than {DEPTH} deep")
-    made: dict[str, Value] = {}
+    made: dict[str, Any] = {}
     for name, held in value.items():
-        taken = float(held) if isinstance(held, bool) else number(held)
-        if taken is not None:
-            made[prefix + name] = (taken, None)
-        elif isinstance(held, str):
+        if type(held) in PLAIN:
             made[prefix + name] = held
-        elif held is None:
-            made[prefix + name] = None
         elif isinstance(held, dict):
             made |= _flat(held, f"{prefix}{name}.")
     return made
+
+
+def _stretches(rows: Iterator[Flat], plan: Layout) -> Iterator[Stretch | Sequence[Row]]:
+    """Rows by the stretch; one by one where each is its own, or most columns would be empty."""
+    while some := list(islice(rows, ROWS)):
+        lines, flat = [line for line, _ in some], [row for _, row in some]
+        names: dict[str, Any] = {}
+        for row in flat:
+            names.update(row)
+        entries = sum(map(len, flat))
+        if not plan.by_column or len(names) * len(flat) > SPARSE * entries:
+            yield [(line, {name: _value(held) for name, held in row.items()}) for line, row in some]
+            continue
+        full = entries == len(names) * len(flat)
+        columns = {
+            name: list(map(itemgetter(name), flat)) if full else [row.get(name) for row in flat]
+            for name in names
+        }
+        yield Stretch(np.array(lines, dtype=np.int64), columns, FORM)
+
+
+def _value(held: Any) -> Value:
+    """A number, right and wrong as 1 and 0, words, or nothing."""
+    taken = score(held)
+    if taken is not None:
+        return taken, None
+    return held if isinstance(held, str) else None
+
+
+def _numbers(column: Sequence[Any]) -> Numbers:
+    """The numbers of a column: at once where there is nothing else."""
+    if not NUMBERS.issuperset(map(type, column)):
+        return one_by_one(column, _value)
+    try:
+        values = np.array(column, dtype=np.float64)
+    except OverflowError:
+        return one_by_one(column, _value)  # which says what is too large
+    coarse = False if np.isfinite(values).any() else None
+    return Numbers(values, np.arange(len(values)), coarse=coarse)
+
+
+FORM = Form("jsonl", _value, _numbers)
 
 
 def _is_series(value: Any) -> bool:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from kleash.imports import Cell, Imported, Number, Scores, Setting, Source, Where
 from kleash.imports.gather import Axis, Points, label, repeats
+from kleash.imports.stretches import Stretch, Value
 
-Value = tuple[float, int | None] | str | None
 Row = tuple[int, Mapping[str, Value]]
 
 STEPS: dict[str, Axis] = {
@@ -37,6 +38,7 @@ SCORES = (
 )  # fmt: skip
 METRICS = ("metric", "tag", "metric_name", "指标")
 VALUES = ("value", "值")
+NAMED = 100_000  # items whose names are remembered, as they are written
 TIMES = ("wall time", "wall_time", "_timestamp", "timestamp", "_runtime")
 
 
@@ -65,6 +67,11 @@ class Layout:
     def axis(self) -> Axis:
         """What the steps count."""
         return STEPS[self.step.strip().lower()] if self.step else "step"
+
+    @property
+    def by_column(self) -> bool:
+        """Whether rows are alike, so that they can be taken by the stretch."""
+        return self.kind in ("series", "counted", "items")
 
     def countable(self, row: Mapping[str, Value]) -> bool:
         """Whether nothing in a row says what it is about."""
@@ -107,12 +114,29 @@ def layout(columns: list[str]) -> Layout:
 
 def read_rows(path: Path, form: str, rows: Iterator[Row], plan: Layout, source: Source) -> None:
     """Put the runs that the rows are about into the source."""
+    read_tables(path, form, ([row] for row in rows), plan, source)
+
+
+def read_tables(
+    path: Path,
+    form: str,
+    parts: Iterator[Stretch | Sequence[Row]],
+    plan: Layout,
+    source: Source,
+) -> None:
+    """The same, of rows by the stretch, or one by one where they have little in common."""
     runs = _Runs(path, form, plan)
-    for line, row in rows:
-        # Numbers alone, without a word to tell rows apart, are a series that was not numbered.
-        if plan.kind == "cells" and not runs.runs and plan.countable(row):
-            plan.kind = "counted"
-        runs.take(line, row)
+    for part in parts:
+        if not runs.runs and len(part):
+            first = part.row(0) if isinstance(part, Stretch) else part[0][1]
+            # Numbers alone, without a word to tell rows apart, are a series that was not numbered.
+            if plan.kind == "cells" and plan.countable(first):
+                plan.kind = "counted"
+        if isinstance(part, Stretch) and plan.by_column:
+            runs.take_stretch(part)
+            continue
+        for line, row in part.rows() if isinstance(part, Stretch) else part:
+            runs.take(line, row)
     source.runs += runs.finish()
     shown = {
         "long": "one value per row",
@@ -143,6 +167,7 @@ class _Runs:
         self.runs: dict[str, Imported] = {}
         self.points: dict[str, Points] = {}
         self.tables: dict[tuple[str, float | None], _Table] = {}
+        self.names: dict[Any, str] = {}
         self.empty = 0
         self.count = 0
 
@@ -155,6 +180,39 @@ class _Runs:
             self.cells(key, line, row)
         else:
             self.point(key, line, row)
+
+    def take_stretch(self, stretch: Stretch) -> None:
+        """Many rows, each of a step or an item."""
+        plan = self.plan
+        columns = [plan.run, plan.seed, plan.step if plan.kind == "items" else None]
+        about = [name for name in columns if name and name in stretch.columns]
+        for part in stretch.alike(about):
+            told = {name: part.form.value(part.columns[name][0]) for name in about}
+            key = self.owner(int(part.lines[0]), told)
+            if plan.kind == "items":
+                self.items(key, told.get(plan.step or ""), part)
+            else:
+                self.stretch(key, part)
+
+    def stretch(self, key: str, part: Stretch) -> None:
+        """Rows of the series of one run."""
+        if self.plan.kind == "counted":
+            steps = np.arange(self.count, self.count + len(part), dtype=np.float64)
+            self.count += len(part)
+        else:
+            steps, known = part.dense(self.plan.step)
+            self.empty += int((~known).sum())
+            if not known.all():
+                part, steps = part.take(np.flatnonzero(known)), steps[known]
+        times, timed = part.dense(self.plan.time)
+        for name, entries in part.columns.items():
+            if self.plan.is_part(name):
+                continue
+            found = part.form.numbers(entries)
+            if len(found.rows):
+                clock = times[found.rows][timed[found.rows]]
+                lines = part.lines[found.rows]
+                self.points[key].extend(name, steps[found.rows], found, lines, clock)
 
     def owner(self, line: int, row: Mapping[str, Value]) -> str:
         """The name of the run a row is about."""
@@ -204,6 +262,23 @@ class _Runs:
             value = row.get(name)
             column = table.columns.setdefault(name, array("d"))
             column.append(value[0] if isinstance(value, tuple) else np.nan)
+
+    def items(self, key: str, place: Value, part: Stretch) -> None:
+        """The scores of items of one run at one step."""
+        step = place[0] if isinstance(place, tuple) else None
+        table = self.tables.setdefault((key, step), _Table())
+        named = self.names
+        for entry in part.columns.get(self.plan.item or "", [None] * len(part)):
+            name = named.get(entry)
+            if name is None:
+                if len(named) >= NAMED:
+                    named.clear()
+                name = named[entry] = sys.intern(shown(part.form.value(entry)))
+            table.items.append(name)
+        table.lines.frombytes(part.lines.tobytes())
+        for name in self.plan.scores:
+            column = table.columns.setdefault(name, array("d"))
+            column.frombytes(part.dense(name)[0].tobytes())
 
     def cells(self, key: str, line: int, row: Mapping[str, Value]) -> None:
         """A row that is one measurement: numbers are cells, words are settings."""
