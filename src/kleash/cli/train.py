@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 RUNS = Path("runs")
 
 
-def train(  # the verb; the work is in `kleash.train`
+def train(  # noqa: PLR0913  every flag of a verb is an argument
     config: Annotated[
         str, typer.Argument(help="A TOML file, `default`, or the folder of a run to go on with.")
     ],
@@ -37,6 +37,12 @@ def train(  # the verb; the work is in `kleash.train`
     ] = False,
     help_keys: Annotated[bool, typer.Option("--keys", help="List every key and stop.")] = False,
     device: Device = "cpu",
+    log_to: Annotated[
+        str,
+        typer.Option(
+            help="Sinks, with commas: wandb, wandb-offline, mlflow, tensorboard, trackio."
+        ),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Train one run: supervised, then RCE, then GRPO on a leash.
@@ -56,8 +62,10 @@ def train(  # the verb; the work is in `kleash.train`
     from kleash.control import describe
     from kleash.ledger import Ledger
     from kleash.rollout import World
+    from kleash.sinks import sink_names
     from kleash.train import train as train_run
 
+    sinks = sink_names(log_to)
     folder.parent.mkdir(parents=True, exist_ok=True)
     console = stderr()
     console.print(f"{folder}: {recipe.selector}, {describe(recipe.leash)}", highlight=False)
@@ -66,7 +74,7 @@ def train(  # the verb; the work is in `kleash.train`
         progress(None, "answers") as advance,
     ):
         world = World(recipe, ledger, device=device, progress=advance)
-        run = train_run(folder, recipe, given, world, listen=Teller(console))
+        run = train_run(folder, recipe, given, world, listen=Teller(console), sinks=sinks)
         usage = ledger.usage()
     saved = {"asked": usage.asked, "bought": usage.bought, "saved": usage.saved}
     console.print(

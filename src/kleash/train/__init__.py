@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from kleash.recipe import Recipe
 from kleash.rollout import World, fresh_selector, load_checkpoint
 from kleash.runs import Run, identity, machine_facts, revision_facts
 from kleash.selector import Selector
+from kleash.sinks import open_sinks
 from kleash.train.loop import Trainer
 from kleash.types import Heard, Listener
 
@@ -37,15 +38,20 @@ def train(
     world: World,
     *,
     listen: Listener = lambda heard: None,
+    sinks: Sequence[str] = (),
 ) -> Run:
-    """The run of a recipe: begun, gone on with, or extended, until it is finished."""
+    """The run of a recipe: begun, gone on with, or extended, until it is finished.
+
+    Sinks are opened under the run's lock, so that two processes never log one run.
+    """
     run = prepare(folder, recipe, given, world)
     with run.lock():
         if run.finished and run.config["epochs"] >= recipe.epochs:
             return run
         run.reopen(recipe.resolved(), given, facts(recipe, world))
-        Trainer(run, recipe, world, base_weights(recipe), listen).run_phases()
-        run.finish()
+        with open_sinks(sinks, run, listen) as told:
+            Trainer(run, recipe, world, base_weights(recipe), told).run_phases()
+            run.finish()
     return run
 
 
