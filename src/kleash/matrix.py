@@ -7,19 +7,21 @@ metrics are in the matrix only where a source laid them out in a table.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from kleash.imports import Cell, Imported, Number, Source, State, Where, names
+from kleash.imports import Cell, Imported, Number, Series, Source, State, Where, names
 
 RANK = {"known": 2, "estimated": 1, "missing": 0}
 LONGEST = 1000  # points of a series that are cells; a longer one is a log
 OUTCOMES = ("accuracy", "eval_reward", "reward", "performance", "val_loss")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MatrixCell:
     """One measurement: whose, of what, where in training, on what, and its state."""
 
@@ -53,20 +55,22 @@ def matrix(sources: Sequence[Source]) -> Matrix:
     best: dict[tuple[object, ...], MatrixCell] = {}
     for source in sources:
         for run in source.runs:
+            whose = (names.spelling(run.arm), run.seed)
             for cell in _cells(run, written=bool(source.tables)):
-                place = _place(cell)
+                where = (cell.epoch, cell.step, cell.shots, cell.items, cell.split, cell.statistic)
+                place = (*whose, _quantity(cell.metric), *where)
                 other = best.get(place)
                 best[place] = cell if other is None else _better(other, cell)
     cells = tuple(best.values())
-    counts = {state: sum(cell.state == state for cell in cells) for state in RANK}
+    counts = Counter(cell.state for cell in cells)
     return Matrix(counts["known"], counts["missing"], counts["estimated"], cells)
 
 
-def _place(cell: MatrixCell) -> tuple[object, ...]:
-    metric = names.metric(cell.metric)
-    name = names.spelling(cell.metric) if metric is None else metric.name
-    where = (cell.epoch, cell.step, cell.shots, cell.items, cell.split, cell.statistic)
-    return (names.spelling(cell.arm), cell.seed, name, *where)
+@lru_cache(maxsize=4096)
+def _quantity(metric: str) -> str:
+    """The name of a quantity, however it is written."""
+    known = names.metric(metric)
+    return names.spelling(metric) if known is None else known.name
 
 
 def _better(ours: MatrixCell, theirs: MatrixCell) -> MatrixCell:
@@ -88,13 +92,7 @@ def _cells(run: Imported, *, written: bool) -> Iterator[MatrixCell]:
         outcome = known is not None and known.name in OUTCOMES
         if not (outcome or written) or len(series.steps) > LONGEST:
             continue
-        for at, (step, value) in enumerate(zip(series.steps, series.values, strict=True)):
-            guessed = series.estimated is not None and bool(series.estimated[at])
-            state: State = "estimated" if guessed else "known"
-            number = Number(float(value), state, series.place(at), series.decimals)
-            epoch = float(step) if series.axis == "epoch" else None
-            cell = Cell(series.metric, number, epoch, None if epoch is not None else float(step))
-            yield _of_cell(run, cell)
+        yield from _of_series(run, series)
     for scores in run.scores:
         tried = scores.values[np.isfinite(scores.values)]
         mean = Number(None, "missing", scores.where)
@@ -104,6 +102,20 @@ def _cells(run: Imported, *, written: bool) -> Iterator[MatrixCell]:
         items = len(scores.items) - again
         cell = Cell(scores.metric, mean, None, scores.step, scores.shots, items, scores.split)
         yield _of_cell(run, cell)
+
+
+def _of_series(run: Imported, series: Series) -> Iterator[MatrixCell]:
+    """Every point of a series; by position, because there are many."""
+    by_epoch = series.axis == "epoch"
+    guessed = [False] * len(series.steps) if series.estimated is None else series.estimated.tolist()
+    points = zip(series.steps.tolist(), series.values.tolist(), guessed, strict=True)
+    for at, (step, value, guess) in enumerate(points):
+        epoch, step_ = (step, None) if by_epoch else (None, step)
+        state: State = "estimated" if guess else "known"
+        yield MatrixCell(
+            run.arm, series.metric, epoch, step_, None, None,
+            state, value, series.place(at), "", run.seed,
+        )  # fmt: skip
 
 
 def _of_cell(run: Imported, cell: Cell) -> MatrixCell:
