@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from kleash.catalogue.found import FOUND
+from kleash.catalogue.report_sentences import REPORT
 from kleash.catalogue.sentences import SENTENCES
 from kleash.catalogue.terms import KEYS, METRICS, PLACES
 from kleash.compare import Amount
@@ -35,7 +36,7 @@ AXES = {"step": ("step", "步"), "epoch": ("epoch", "轮")}
 TOLD_AS_KEYS = ("key", "keys", "factor")
 TOLD_AS_QUOTED = ("low", "high", "limit", "spread", "nearest")
 TOLD_AS_METRICS = ("metric", "metrics")
-CODES: dict[str, tuple[str, str]] = {**FOUND, **SENTENCES}
+CODES: dict[str, tuple[str, str]] = {**FOUND, **SENTENCES, **REPORT}
 
 
 def say(code: str, facts: Mapping[str, Any], language: Language) -> str:

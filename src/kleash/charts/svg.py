@@ -1,0 +1,233 @@
+"""Drawing: numbers to positions, marks to SVG, every text escaped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+import numpy as np
+
+WIDTH = 720
+SERIES = 8  # colours, dashes and shapes before they come again
+DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 2", "6 2 1 2 1 2")
+# After Okabe and Ito: told apart by people who do not see red or green. First light, then dark.
+COLOURS = (
+    ("#0a5c9e", "#6cb6f5"),
+    ("#b84a00", "#f59b52"),
+    ("#00785a", "#3fcf9f"),
+    ("#8f3b76", "#e29bcb"),
+    ("#4d4d4d", "#c4c4c4"),
+    ("#8a6d00", "#e6cf4f"),
+    ("#1f7fb8", "#9ad7fa"),
+    ("#111111", "#ffffff"),
+)
+
+
+def _style() -> str:
+    def rules(at: int) -> str:
+        colours = "".join(f"--k{n}:{pair[at]};" for n, pair in enumerate(COLOURS))
+        plain = "--ink:#1a1a1a;--quiet:#595959;--grid:#dcdcdc;--paper:#ffffff;--heat:10,92,158;"
+        night = "--ink:#ececec;--quiet:#b0b0b0;--grid:#3d4148;--paper:#16181c;--heat:108,182,245;"
+        return colours + (night if at else plain)
+
+    series = "".join(f".k{n}{{stroke:var(--k{n});color:var(--k{n})}}" for n in range(len(COLOURS)))
+    return (
+        f":root{{{rules(0)}}}"
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{rules(1)}}}}}"
+        "svg.chart{font:12px system-ui,'Noto Sans','Noto Sans CJK SC',sans-serif;fill:var(--ink)}"
+        ".axis{stroke:var(--quiet);fill:none}.grid{stroke:var(--grid);fill:none}"
+        ".line{fill:none;stroke-width:1.8}.band{stroke:none;fill:currentColor;fill-opacity:.16}"
+        ".mark{fill:currentColor;stroke:var(--paper);stroke-width:.8}"
+        ".whisker{fill:none;stroke-width:1.6}.quiet{fill:var(--quiet)}"
+        ".heat{stroke:var(--paper)}.zero{stroke:var(--ink);stroke-dasharray:3 3;fill:none}" + series
+    )
+
+
+STYLE = _style()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture and the same as a table: what it shows, its drawing, its rows under their head."""
+
+    title: str
+    drawing: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def file(self) -> str:
+        """The picture as a file of its own."""
+        start = '<svg xmlns="http://www.w3.org/2000/svg" '
+        body = self.drawing.replace("<svg ", start, 1)
+        return body.replace(">", f"><style>{STYLE}</style>", 1) + "\n"
+
+
+@dataclass
+class Scale:
+    """Numbers to positions: the lowest value at `start`, the highest at `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        span = self.high - self.low or 1.0
+        return self.start + (value - self.low) / span * (self.end - self.start)
+
+    def ticks(self, count: int = 5) -> list[float]:
+        """Round numbers within the range."""
+        span = self.high - self.low
+        if not span > 0 or not math.isfinite(span):
+            return [self.low]
+        size = 10 ** math.floor(math.log10(span / count))
+        step = next(size * by for by in (1, 2, 5, 10) if span / (size * by) <= count)
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        return [float(f"{n * step:.12g}") for n in range(first, last + 1)]
+
+
+def spread(values: Sequence[float], *, room: float = 0.06) -> tuple[float, float]:
+    """The range of values with some room at both ends; never empty."""
+    known = [value for value in values if math.isfinite(value)]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    more = (high - low) * room or abs(high) * 0.1 or 1.0
+    return low - more, high + more
+
+
+def number(value: float) -> str:
+    """A tick's label, short and without a sign on zero."""
+    return f"{value + 0.0:.6g}".replace("-", "\u2212")
+
+
+def at(value: float) -> str:
+    """A position with two decimals at most."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def cut(text: str, longest: int = 28) -> str:
+    """A label that fits; Chinese characters count twice."""
+    size, kept = 0, ""
+    for each in text:
+        size += 2 if ord(each) > 0x2E80 else 1
+        if size > longest:
+            return kept + "…"
+        kept += each
+    return kept
+
+
+@dataclass
+class Drawing:
+    """Marks in the order they are drawn."""
+
+    height: float
+    width: float = WIDTH
+    marks: list[str] = field(default_factory=list)
+
+    def add(self, mark: str) -> None:
+        """One mark, already escaped."""
+        self.marks.append(mark)
+
+    def text(
+        self, x: float, y: float, said: str, *, anchor: str = "start", kind: str = "", turn: int = 0
+    ) -> None:
+        """Words at a place."""
+        look = f' class="{kind}"' if kind else ""
+        turned = f' transform="rotate({turn} {at(x)} {at(y)})"' if turn else ""
+        self.add(
+            f'<text x="{at(x)}" y="{at(y)}" text-anchor="{anchor}"{look}{turned}>'
+            f"{escape(said)}</text>"
+        )
+
+    def line(self, points: Sequence[tuple[float, float]], kind: str, dash: str = "") -> None:
+        """A line through points."""
+        path = " ".join(f"{at(x)},{at(y)}" for x, y in points)
+        dashed = f' stroke-dasharray="{dash}"' if dash else ""
+        self.add(f'<polyline class="{kind}" points="{path}"{dashed}/>')
+
+    def area(self, points: Sequence[tuple[float, float]], kind: str) -> None:
+        """A filled shape."""
+        path = " ".join(f"{at(x)},{at(y)}" for x, y in points)
+        self.add(f'<polygon class="{kind}" points="{path}"/>')
+
+    def box(self, x: float, y: float, wide: float, high: float, look: str) -> None:
+        """A rectangle with attributes as given."""
+        self.add(f'<rect x="{at(x)}" y="{at(y)}" width="{at(wide)}" height="{at(high)}" {look}/>')
+
+    def mark(self, x: float, y: float, series: int, size: float = 4.5) -> None:
+        """The shape of a series: told apart without colour."""
+        n = series % SERIES
+        if n == 0:
+            self.add(f'<circle class="mark k{n}" cx="{at(x)}" cy="{at(y)}" r="{at(size)}"/>')
+            return
+        corners = _shape(n)
+        self.area([(x + size * dx, y + size * dy) for dx, dy in corners], f"mark k{n}")
+
+    def tip(self, x: float, y: float, said: str, size: float = 8) -> None:
+        """Words that are shown when a pointer rests here."""
+        self.add(
+            f'<circle cx="{at(x)}" cy="{at(y)}" r="{at(size)}" fill-opacity="0">'
+            f"<title>{escape(said)}</title></circle>"
+        )
+
+    def done(self, title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Chart:
+        """The chart; its title is what a screen reader says."""
+        start = (
+            f'<svg class="chart" viewBox="0 0 {at(self.width)} {at(self.height)}" role="img"'
+            f' aria-label="{escape(title)}">'
+        )
+        return Chart(title, start + "".join(self.marks) + "</svg>", head, rows)
+
+
+def _shape(n: int) -> list[tuple[float, float]]:
+    """Corners of a mark, about a unit in size."""
+    if n == 1:
+        return [(-1, -1), (1, -1), (1, 1), (-1, 1)]
+    if n == 2:
+        return [(0, -1.3), (1.2, 1), (-1.2, 1)]
+    if n == 3:
+        return [(0, -1.4), (1.4, 0), (0, 1.4), (-1.4, 0)]
+    if n == 4:
+        return [(0, 1.3), (1.2, -1), (-1.2, -1)]
+    if n == 5:
+        w = 0.45
+        return [
+            *((-w, -1.3), (w, -1.3), (w, -w), (1.3, -w), (1.3, w), (w, w)),
+            *((w, 1.3), (-w, 1.3), (-w, w), (-1.3, w), (-1.3, -w), (-w, -w)),
+        ]
+    points = 5 if n == 6 else 6
+    turns = np.arange(2 * points) * np.pi / points - np.pi / 2
+    sizes = np.where(np.arange(2 * points) % 2 == 0, 1.5, 0.7)
+    return [(float(r * np.cos(a)), float(r * np.sin(a))) for r, a in zip(sizes, turns, strict=True)]
+
+
+def axes(drawing: Drawing, across: Scale, up: Scale, names: tuple[str, str]) -> None:
+    """Grid, ticks and the names of both axes with their units."""
+    for tick in up.ticks():
+        drawing.line([(across.start, up(tick)), (across.end, up(tick))], "grid")
+        drawing.text(across.start - 6, up(tick) + 4, number(tick), anchor="end", kind="quiet")
+    for tick in across.ticks(8):
+        drawing.line([(across(tick), up.start), (across(tick), up.start + 4)], "axis")
+        drawing.text(across(tick), up.start + 17, number(tick), anchor="middle", kind="quiet")
+    drawing.line([(across.start, up.start), (across.end, up.start)], "axis")
+    middle = (across.start + across.end) / 2
+    drawing.text(middle, up.start + 34, names[0], anchor="middle")
+    drawing.text(across.start - 48, up.end - 10, names[1])
+
+
+def legend(drawing: Drawing, names: Sequence[str], x: float, y: float) -> float:
+    """Names with their line and mark, in rows; how far down they go."""
+    left = place = x
+    for n, name in enumerate(names):
+        said = cut(name)
+        wide = 44 + sum(12 if ord(each) > 0x2E80 else 7 for each in said)
+        if place + wide > drawing.width and place > left:
+            place, y = left, y + 18
+        look = f"line k{n % SERIES}"
+        drawing.line([(place, y - 4), (place + 26, y - 4)], look, DASHES[n % SERIES])
+        drawing.mark(place + 13, y - 4, n, 3.5)
+        drawing.text(place + 31, y, said)
+        place += wide
+    return y

@@ -1,0 +1,123 @@
+"""A report as Markdown: tables that line up, numbers as links to the line they came from."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from kleash.catalogue import pad, width
+from kleash.report.links import Links
+from kleash.report.parts import (
+    Cell,
+    Code,
+    Document,
+    Figure,
+    Gallery,
+    Line,
+    Lines,
+    Paragraph,
+    Part,
+    Quoted,
+    Table,
+    cells,
+)
+
+
+def markdown(document: Document, links: Links) -> str:
+    """The whole report; places of numbers stand at its end."""
+    book = _References(links)
+    lines = [f"# {escaped(document.title)}"]
+    for section in document.sections:
+        lines += ["", f"## {escaped(section.heading)}"]
+        for part in section.parts:
+            lines += ["", *_part(part, book)]
+    return "\n".join([*lines, "", *book.lines()]) + "\n"
+
+
+class _References:
+    """Places of numbers, each with a number of its own."""
+
+    def __init__(self, links: Links) -> None:
+        self.links = links
+        self.numbers: dict[str, int] = {}
+
+    def of(self, cell: Cell) -> str:
+        if isinstance(cell, str):
+            return escaped(cell)
+        text = f"**{escaped(cell.text)}**" if cell.strong else escaped(cell.text)
+        address = self.links.address(cell.where)
+        if not address:
+            return text
+        number = self.numbers.setdefault(address, len(self.numbers) + 1)
+        return f"[{text}][{number}]"
+
+    def line(self, line: Line) -> str:
+        return "".join(self.of(cell) for cell in cells(line))
+
+    def lines(self) -> list[str]:
+        return [f"[{number}]: {address}" for address, number in self.numbers.items()]
+
+
+def _part(part: Part, book: _References) -> list[str]:
+    match part:
+        case Paragraph(line):
+            return [book.line(line)]
+        case Lines(lines, numbered):
+            marks = [f"{n}." if numbered else "-" for n in range(1, len(lines) + 1)]
+            return [f"{mark} {book.line(line)}" for mark, line in zip(marks, lines, strict=True)]
+        case Table():
+            return _told(part, book)
+        case Figure(_, chart):
+            return _told(Table(chart.title, chart.head, chart.rows, folded=True), book)
+        case Code(text):
+            fence = "`" * max(3, 1 + _longest_ticks(text))
+            return [fence, *text.splitlines(), fence]
+        case Quoted(text):
+            return [f"> {line}".rstrip() for line in escaped_lines(text)]
+        case Gallery(entries):
+            return [
+                f"- **{escaped(each.label)}**: " + "; ".join(escaped(said) for said in each.lines)
+                for each in entries
+            ]
+
+
+def _told(table: Table, book: _References) -> list[str]:
+    rows = [list(map(escaped, table.head)), *([book.of(c) for c in row] for row in table.rows)]
+    lines = _table(rows, table.left)
+    if not table.folded:
+        return [f"*{escaped(table.caption)}*", "", *lines]
+    start = f"<details><summary>{escaped(table.caption)}</summary>"
+    return [start, "", *lines, "", "</details>"]
+
+
+def _table(rows: list[list[str]], left: int) -> list[str]:
+    columns = [max(3, *(width(row[at]) for row in rows)) for at in range(len(rows[0]))]
+    dashes = ["-" * n if at < left else "-" * (n - 1) + ":" for at, n in enumerate(columns)]
+    texts = [[pad(cell, columns[n], right=n >= left) for n, cell in enumerate(row)] for row in rows]
+    return ["| " + " | ".join(row) + " |" for row in (texts[0], dashes, *texts[1:])]
+
+
+def escaped(text: str) -> str:
+    """On one line, and nothing in it taken for markup or HTML."""
+    text = " ".join(clean(text).split())
+    for mark in ("\\", "`", "*", "|", "<"):
+        text = text.replace(mark, "&lt;" if mark == "<" else f"\\{mark}")
+    return text.replace("](", "]\\(").replace("][", "]\\[")
+
+
+def escaped_lines(text: str) -> list[str]:
+    """A text of several lines, HTML in it made harmless; its own Markdown is kept."""
+    return [clean(line).replace("<", "&lt;") for line in text.splitlines()]
+
+
+def clean(text: str) -> str:
+    """Without control characters, which a name in a file may hold."""
+    kept = (each if each != "\t" else " " for each in text)
+    return "".join(e for e in kept if e == "\n" or unicodedata.category(e) not in ("Cc", "Cf"))
+
+
+def _longest_ticks(text: str) -> int:
+    longest = run = 0
+    for each in text:
+        run = run + 1 if each == "`" else 0
+        longest = max(longest, run)
+    return longest

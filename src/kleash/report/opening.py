@@ -1,0 +1,124 @@
+"""The verdict in one paragraph, and what limits it."""
+
+from __future__ import annotations
+
+from kleash.catalogue import gap_text
+from kleash.catalogue.screen import SEVERITIES, finding, verdict_lines, word
+from kleash.compare import Comparison, Judged
+from kleash.report.material import Material, short
+from kleash.report.parts import Line, Lines, Linked, Paragraph, Part
+
+FEW = 3  # arms whose verdicts are told one by one in the paragraph
+FOLDED = 3  # findings of one kind before they are counted
+# Of a study nothing was typed by hand: equal rows are shared draws, and are no slip of the pen.
+OF_DOCUMENTS = ("copied-row",)
+
+
+def verdict(made: Material) -> list[Part]:
+    """One paragraph for each baseline arm."""
+    parts: list[Part] = [Paragraph(paragraph(made, found)) for found in made.comparisons.values()]
+    return [*parts, Paragraph(made.say("levels"))] if parts else []
+
+
+def paragraph(made: Material, found: Comparison) -> str:
+    """Which value, why, how sure, and what is not said."""
+    levels = [each for each in found.verdicts if each.question == "level"]
+    said = [which(made, found, levels)]
+    if len(levels) <= FEW:
+        said += verdict_lines(levels, found.factor, made.language)
+    else:
+        said += folded(made, levels)
+    sure = "L1"
+    if levels:
+        sure = min(each.level for each in levels)
+    seeds = min((each.n or 0 for each in levels), default=0)
+    said.append(made.say(f"sure.{sure}", n=seeds))
+    said.append(made.say("unsaid" if sure == "L3" else "unsaid_setting"))
+    return ("" if made.language == "zh" else " ").join(said)
+
+
+def which(made: Material, found: Comparison, levels: list[Judged]) -> str:
+    """The arm to use, or that none is shown to be better."""
+    metric = levels[0].metric if levels else ""
+    use = next((each for each in found.verdicts if each.question == "recommend"), None)
+    if use is not None and use.verdict == "better":
+        best = next(each for each in levels if each.arms[0] == use.arms[0])
+        facts = {"arm": best.arms[0], "gap": gap_of(made, best), "n": best.n, "level": best.level}
+        return made.say("use", baseline=found.baseline, metric=metric, **facts)
+    return made.say("use_none", baseline=found.baseline, metric=metric)
+
+
+def gap_of(made: Material, judged: Judged) -> str:
+    """A gap with its interval."""
+    if judged.estimate is None:
+        return "—"
+    return gap_text(judged.estimate, judged.low, judged.high, judged.unit, made.language)
+
+
+def folded(made: Material, levels: list[Judged]) -> list[str]:
+    """A sentence for each verdict with the arms that have it."""
+    words: dict[str, list[Judged]] = {}
+    for each in levels:
+        words.setdefault(word(each, made.language), []).append(each)
+    said = []
+    for text, group in words.items():
+        arms = made.listed([each.arms[0] for each in group])
+        known = [each.estimate for each in group if each.estimate is not None]
+        if known:
+            low, high = (
+                gap_text(end, None, None, group[0].unit, made.language)
+                for end in (min(known), max(known))
+            )
+            said.append(made.say("word_of", word=text, arms=arms, low=low, high=high))
+        else:
+            said.append(made.say("word_only", word=text, arms=arms))
+    return said
+
+
+# --- what limits it
+
+
+def limits(made: Material) -> list[Part]:
+    """Findings, the worst first, a few of each kind; and what a study does not share."""
+    lines: list[Line] = [*_of_study(made), *_of_findings(made)]
+    return [Lines(lines)] if lines else [Paragraph(made.say("no_limits"))]
+
+
+def _of_findings(made: Material) -> list[Line]:
+    kinds: dict[tuple[str, str], dict[str, Line]] = {}
+    for found in made.comparisons.values():
+        for each in found.findings:
+            if made.study is not None and each.code in OF_DOCUMENTS:
+                continue
+            text = f"{SEVERITIES[each.severity]} {finding(each, made.language)}"
+            where = each.where[0] if each.where else None
+            kinds.setdefault((each.severity, each.code), {})[text] = Linked(text, where)
+    lines: list[Line] = []
+    for severity in SEVERITIES:
+        for (mark, _), same in kinds.items():
+            if mark == severity:
+                lines += list(same.values())[:FOLDED]
+                if len(same) > FOLDED:
+                    lines.append(made.say("more_findings", count=len(same) - FOLDED))
+    return lines
+
+
+def _of_study(made: Material) -> list[Line]:
+    study = made.study
+    if study is None:
+        return []
+    lines: list[Line] = []
+    for each in study.mixed:
+        facts = {key: short(each[key]) for key in ("run", "what", "have", "want")}
+        lines.append(f"{SEVERITIES['error']} {made.say('mixed', **facts)}")
+    for run, why in study.failures.items():
+        told = made.say("failed", run=run, why=(why.splitlines() or [""])[0])
+        lines.append(f"{SEVERITIES['error']} {told}")
+    if study.late:
+        late, count = made.listed(study.late), len(study.late)
+        told = made.say("late", arms=late, count=count, of=len(study.arms))
+        lines.append(f"{SEVERITIES['warning']} {told}")
+    broken = sum(each.broken for each in study.measured)
+    if broken:
+        lines.append(f"{SEVERITIES['warning']} {made.say('broken', count=broken)}")
+    return lines

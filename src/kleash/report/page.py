@@ -1,0 +1,119 @@
+"""A report as one HTML file: no JavaScript, nothing fetched, light and dark, good on paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kleash.charts import STYLE
+from kleash.report.links import Links
+from kleash.report.markdown import clean
+from kleash.report.parts import Cell, Document, Line, Part, cells, text_of
+
+CSS = """
+*{box-sizing:border-box}html{color-scheme:light dark}
+body{font:16px/1.6 system-ui,'Noto Sans','Noto Sans CJK SC','PingFang SC','Microsoft YaHei',
+sans-serif;color:var(--ink);background:var(--paper);max-width:76rem;margin:0 auto;
+padding:1rem clamp(.8rem,3vw,2.5rem) 4rem;overflow-wrap:anywhere}
+h1{font-size:1.7rem;line-height:1.25;margin:.6em 0 .4em}
+h2{font-size:1.25rem;margin:2.2em 0 .5em;padding-top:.5em;border-top:1px solid var(--grid)}
+p,li{max-width:52rem}a{color:inherit;text-decoration:underline;
+text-decoration-color:var(--quiet);text-decoration-style:dotted;text-underline-offset:.2em}
+a:hover,a:focus-visible{text-decoration-style:solid}
+nav ul{list-style:none;padding:0;margin:.5em 0 1em;display:flex;flex-wrap:wrap;gap:.1rem 1rem;
+font-size:.875rem}nav li{max-width:none}
+#verdict p:first-of-type{font-size:1.08rem;border-left:4px solid var(--k0);padding:.2em 0 .2em 1em}
+.wide{overflow-x:auto;margin:1em 0}.wide:focus-visible{outline:2px solid var(--k0)}
+table{border-collapse:collapse;font-size:.875rem;line-height:1.4}
+caption{text-align:left;color:var(--quiet);padding-bottom:.4em;caption-side:top}
+th,td{padding:.28em .7em;border-bottom:1px solid var(--grid);text-align:right;
+font-variant-numeric:tabular-nums;overflow-wrap:normal;white-space:nowrap}
+th{font-weight:600;border-bottom:2px solid var(--quiet);vertical-align:bottom}
+.w{text-align:left;white-space:normal;min-width:5em;max-width:24em;overflow-wrap:anywhere}
+tbody tr:hover{background:color-mix(in srgb,var(--quiet) 9%,transparent)}
+figure{margin:1.4em 0;max-width:46rem}figcaption{font-weight:600;margin-bottom:.3em}
+.plot{overflow-x:auto}.plot svg{width:100%;min-width:32rem;height:auto;display:block}
+details{margin:.6em 0}summary{cursor:pointer;color:var(--quiet);font-size:.9rem}
+pre,blockquote{background:color-mix(in srgb,var(--quiet) 9%,transparent);margin:1em 0;
+padding:.7em 1em;overflow-x:auto;border-radius:4px;white-space:pre-wrap;overflow-wrap:anywhere}
+pre{font:.875rem/1.5 ui-monospace,monospace}blockquote{border-left:4px solid var(--grid)}
+.gallery{display:grid;grid-template-columns:repeat(auto-fill,minmax(17rem,1fr));gap:1rem;padding:0}
+.gallery li{list-style:none;border:1px solid var(--grid);border-radius:6px;padding:.7em;
+font-size:.875rem}.gallery img{width:72px;height:72px;float:right;margin-left:.7em;
+image-rendering:pixelated;border:1px solid var(--grid)}.gallery p{margin:.15em 0}
+@media print{body{max-width:none;padding:0;font-size:10.5pt}nav,.plot+details{display:none}
+h2{break-after:avoid}figure,tr,.gallery li{break-inside:avoid}.wide,.plot{overflow:visible}
+table{font-size:8pt}th,td{padding:.2em .4em;white-space:normal}.plot svg{min-width:0}}
+"""
+
+TEMPLATE = """
+{%- macro cell(each) -%}
+{%- set link = address(each) -%}
+{%- if link %}<a href="{{ link }}" title="{{ link }}">{{ words(each) }}</a>
+{%- else %}{{ words(each) }}{% endif -%}
+{%- endmacro -%}
+{%- macro line(each) -%}{%- for one in parts_of(each) %}{{ cell(one) }}{% endfor -%}{%- endmacro -%}
+{%- macro table(caption, head, rows, left) -%}
+<div class="wide" tabindex="0" role="region" aria-label="{{ caption }}"><table>
+<caption>{{ caption }}</caption><thead><tr>
+{%- for name in head %}<th scope="col"{% if loop.index <= left %} class="w"{% endif %}>
+{{- name }}</th>{% endfor %}</tr></thead><tbody>
+{% for row in rows %}<tr>{% for each in row %}<td{% if loop.index <= left %} class="w"{% endif %}>
+{{- cell(each) }}</td>{% endfor %}</tr>
+{% endfor %}</tbody></table></div>
+{%- endmacro -%}
+<!doctype html>
+<html lang="{{ document.language }}"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{{ document.title }}</title><style>{{ style | safe }}</style></head>
+<body><main><h1>{{ document.title }}</h1>
+<nav aria-label="{{ contents }}"><ul>
+{%- for section in document.sections %}<li><a href="#{{ section.key }}">{{ section.heading }}</a>
+</li>{% endfor %}</ul></nav>
+{% for section in document.sections -%}
+<section id="{{ section.key }}"><h2>{{ section.heading }}</h2>
+{% for part in section.parts %}{% set kind = kind_of(part) -%}
+{% if kind == "Paragraph" %}<p>{{ line(part.line) }}</p>
+{% elif kind == "Lines" %}{% set tag = "ol" if part.numbered else "ul" -%}
+<{{ tag }}>{% for each in part.lines %}<li>{{ line(each) }}</li>{% endfor %}</{{ tag }}>
+{% elif kind == "Table" %}{% if part.folded -%}
+<details><summary>{{ part.caption }}</summary>
+{{- table(part.caption, part.head, part.rows, part.left) }}</details>
+{% else %}{{ table(part.caption, part.head, part.rows, part.left) }}
+{% endif %}{% elif kind == "Figure" -%}
+<figure><figcaption>{{ part.chart.title }}</figcaption>
+<div class="plot">{{ part.chart.drawing | safe }}</div>
+<details><summary>{{ as_table }}</summary>
+{{- table(part.chart.title, part.chart.head, part.chart.rows, 1) }}</details></figure>
+{% elif kind == "Code" %}<pre>{{ part.text }}</pre>
+{% elif kind == "Quoted" %}<blockquote>{{ part.text }}</blockquote>
+{% elif kind == "Gallery" %}<ul class="gallery">{% for each in part.entries %}<li>
+{%- if each.picture %}<img src="{{ each.picture }}" alt="">{% endif %}<strong>{{ each.label }}
+{{- "" }}</strong>{% for said in each.lines %}<p>{{ said }}</p>{% endfor %}</li>
+{% endfor %}</ul>
+{% endif %}{% endfor %}</section>
+{% endfor %}</main></body></html>
+"""
+
+
+def page(document: Document, links: Links, words: tuple[str, str]) -> str:
+    """The whole report; `words` name the table of contents and the table below a figure."""
+    from jinja2 import Environment
+
+    def address(cell: Cell) -> str:
+        return "" if isinstance(cell, str) else links.address(cell.where)
+
+    def kind_of(part: Part) -> str:
+        return type(part).__name__
+
+    def parts_of(line: Line) -> tuple[Cell, ...]:
+        return cells(line)
+
+    def said(cell: Cell) -> str:
+        return clean(text_of(cell))
+
+    tools: dict[str, Any] = {"address": address, "kind_of": kind_of, "parts_of": parts_of}
+    made = Environment(autoescape=True, keep_trailing_newline=False).from_string(TEMPLATE.strip())
+    style = STYLE + CSS.replace("\n", "")
+    return made.render(
+        document=document, style=style, contents=words[0], as_table=words[1], words=said, **tools
+    )

@@ -1,0 +1,263 @@
+"""Tables that only a study has: arms, cells with states, baselines, expectations, likeness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kleash.catalogue import key_name
+from kleash.catalogue.screen import word
+from kleash.imports import Where
+from kleash.plan import BASELINE, arm_recipe, dotted
+from kleash.report.material import Material, percent, percents, plain, short
+from kleash.report.opening import gap_of
+from kleash.report.parts import Cell, Code, Linked, Paragraph, Part, Table
+from kleash.results import Measured
+from kleash.results.summary import baselines as baseline_means
+from kleash.stats import Interval, mean_interval
+
+MOST_ROWS = 5000  # of a table of cells; plan.json has them all
+
+
+def summary(made: Material) -> list[Part]:
+    """An arm a line: what it differs in, how far it went, its score, its gap, the verdict."""
+    study = made.study
+    if study is None:
+        return []
+    rows: list[list[Cell]] = []
+    for row in study.rows:
+        keys = made.listed(
+            [f"{key_name(k, made.language)} = {short(v)}" for k, v in row.keys.items()]
+        )
+        gap = row.gap
+        rows.append(
+            [
+                row.name,
+                keys,
+                plain(row.kl),
+                Linked(percents(row.score), first_place(made, row.name)),
+                row.against,
+                "" if gap is None else gap_of(made, gap),
+                "" if gap is None else f"{word(gap, made.language)} [{gap.level}]",
+            ]
+        )
+    measure = study.file.measure
+    shots = made.listed([str(each) for each in measure.shots])
+    facts = {"shots": shots, "items": measure.items[-1], "seeds": len(study.file.seeds)}
+    head = made.head("arm", "differs", "kl", "score", "against", "gap", "verdict")
+    return [Table(made.say("summary_of", **facts), head, rows, left=2)]
+
+
+def first_place(made: Material, arm: str) -> Where | None:
+    """Where an arm's first tested column begins."""
+    assert made.study is not None
+    for (name, _), seen in made.study.overview.seen.items():
+        for shots in made.study.file.measure.shots:
+            where = made.places.get((seen.name, seen.chosen, "test", shots))
+            if name == arm and where is not None:
+                return where
+    return None
+
+
+def place_of(made: Material, each: Measured) -> Where | None:
+    """Where the scores of a cell begin."""
+    assert made.study is not None
+    seen = made.study.overview.seen[each.cell.arm, each.cell.seed]
+    return made.places.get((seen.name, each.checkpoint, each.cell.split, each.cell.shots))
+
+
+# --- the matrix
+
+
+def matrix(made: Material) -> list[Part]:
+    """Means over seeds by arm and shots at every size, then what is not done, then every cell."""
+    study = made.study
+    if study is None:
+        return []
+    states = [f"{n} {made.state(name)}" for name, n in study.overview.counts().items()]
+    parts: list[Part] = [
+        Paragraph(made.say("matrix_counts", cells=len(study.measured), counts=made.listed(states)))
+    ]
+    own = [each for each in study.measured if not each.cell.arm.startswith(BASELINE)]
+    sizes = sorted(
+        {(e.cell.split, e.cell.items) for e in own}, key=lambda s: (s[0] != "test", -s[1])
+    )
+    parts += [_by_shots(made, own, split, items) for split, items in sizes]
+    parts += _not_done(made)
+    return [*parts, _every_cell(made)]
+
+
+def _by_shots(made: Material, own: Sequence[Measured], split: str, items: int) -> Table:
+    fit = [each for each in own if (each.cell.split, each.cell.items) == (split, items)]
+    shots = sorted({each.cell.shots for each in fit})
+    groups: dict[tuple[str, str], list[Measured]] = {}
+    for each in fit:
+        groups.setdefault((each.cell.arm, each.cell.checkpoint), []).append(each)
+    rows: list[list[Cell]] = []
+    for (arm, checkpoint), cells in groups.items():
+        row: list[Cell] = [arm, checkpoint]
+        for n in shots:
+            row.append(_mean_cell(made, [each for each in cells if each.cell.shots == n]))
+        rows.append(row)
+    said = made.say("matrix_of", split=split, items=items)
+    head = made.head("arm", "checkpoint", *(f"shots:{n}" for n in shots))
+    return Table(said, head, rows, left=2)
+
+
+def _mean_cell(made: Material, cells: Sequence[Measured]) -> Cell:
+    """The mean over seeds; where some are not done, their state and how many are."""
+    done = [each for each in cells if each.state == "done" and each.mean is not None]
+    if len(done) < len(cells) or not done:
+        states = [each.state for each in cells if each.state != "done"]
+        told = made.listed([made.state(each) for each in dict.fromkeys(states)])
+        return f"{told} ({len(done)}/{len(cells)})" if cells else "—"
+    return Linked(percents(over(done)), place_of(made, done[0]))
+
+
+def over(done: Sequence[Measured]) -> Interval | None:
+    """Over seeds, or over items where there is one seed."""
+    if len(done) == 1:
+        return done[0].interval
+    return mean_interval([each.mean or 0.0 for each in done])
+
+
+def _not_done(made: Material) -> list[Part]:
+    assert made.study is not None
+    rest = [each for each in made.study.measured if each.state != "done"]
+    if not rest:
+        return []
+    groups: dict[tuple[str, int, str], list[Measured]] = {}
+    for each in rest:
+        groups.setdefault((each.cell.arm, each.cell.seed, each.state), []).append(each)
+    rows: list[list[Cell]] = [
+        [arm, str(seed), made.state(state), str(len(cells)), (cells[0].why.splitlines() or [""])[0]]
+        for (arm, seed, state), cells in list(groups.items())[:MOST_ROWS]
+    ]
+    head = made.head("arm", "seed", "state", "count", "why")
+    commands = dict.fromkeys(study_command(made) for each in rest if each.command)
+    parts: list[Part] = [Table(made.say("not_done"), head, rows, left=3)]
+    if commands:
+        parts += [Paragraph(made.say("fill")), Code("\n".join(commands))]
+    return parts
+
+
+def study_command(made: Material) -> str:
+    """What goes on with the study, run from the folder that holds its folder."""
+    assert made.study is not None
+    return f"kleash study {made.study.folder.name}"
+
+
+def _every_cell(made: Material) -> Table:
+    assert made.study is not None
+    rows: list[list[Cell]] = []
+    for each in made.study.measured[:MOST_ROWS]:
+        cell = each.cell
+        value = Linked(percents(each.interval), place_of(made, each))
+        counts = [str(cell.shots), str(cell.items)]
+        row: list[Cell] = [cell.arm, str(cell.seed), each.checkpoint or cell.checkpoint, cell.split]
+        rows.append([*row, made.state(each.state), *counts, value])
+    head = made.head("arm", "seed", "checkpoint", "split", "state")
+    head += [made.column("n_shots"), made.column("items"), made.column("score")]
+    return Table(made.say("every_cell"), head, rows, left=5, folded=True)
+
+
+# --- baselines, expectations
+
+
+def baselines(made: Material) -> list[Part]:
+    """What needs no training, at each number of shots, at the largest n."""
+    study = made.study
+    if study is None:
+        return []
+    shots = study.file.measure.shots
+    rows: list[list[Cell]] = []
+    for name, by_shots in baseline_means(study).items():
+        values = [by_shots.get(n) for n in shots]
+        where = [
+            place_of(made, each)
+            for each in study.measured
+            if each.cell.arm.removeprefix(BASELINE).startswith(name) and each.mean is not None
+        ]
+        first = where[0] if where else None
+        rows.append([name, *(Linked(percents(value), first) for value in values)])
+    if not rows:
+        return []
+    said = made.say("baselines_of", items=study.file.measure.items[-1])
+    return [Table(said, made.head("baseline", *(f"shots:{n}" for n in shots)), rows)]
+
+
+def expectations(made: Material) -> list[Part]:
+    """What the author expected and what came out."""
+    if made.study is None or not made.study.expectations:
+        return []
+    rows: list[list[Cell]] = []
+    for each in made.study.expectations:
+        facts = {"arm": each.arm, "baseline": each.against, "metric": each.metric}
+        said = made.say("expected_of", direction=made.answer(each.direction), **facts)
+        rows.append([said, each.why, made.answer(each.answer), each.verdict.replace("_", " ")])
+    head = made.head("expected", "why", "answer", "verdict")
+    return [Table(made.say("expectations_of"), head, rows, left=4)]
+
+
+# --- alike, different
+
+
+def agreement_table(made: Material) -> list[Part]:
+    """How alike every two arms are."""
+    if made.study is None or not made.study.agreements:
+        return []
+    found = made.study.agreements
+    places = max(len(each.equal_choices) for each in found)
+    rows: list[list[Cell]] = []
+    for each in found:
+        by_place = [percent(share) for share in each.equal_choices]
+        same = f"{each.identical_outputs}/{each.seeds}"
+        between = "—" if each.kl is None else f"{each.kl:.3g}"
+        size = "—"
+        if each.differ is not None and each.parameters:
+            size = f"{each.differ:,}/{each.parameters:,}"
+        by_place += ["—"] * (places - len(by_place))
+        arms = " / ".join(each.arms)
+        rows.append([arms, percent(each.equal_pointers), *by_place, between, same, size])
+    head = made.head("arms", "equal_pointers", *(f"place:{n + 1}" for n in range(places)))
+    head += made.head("kl_between", "identical", "parameters")
+    return [Table(made.say("agreement_of"), head, rows)]
+
+
+def settings(made: Material) -> list[Part]:
+    """The keys in which the arms' recipes differ."""
+    study = made.study
+    if study is None:
+        return []
+    recipes: dict[str, dict[str, Any]] = {
+        arm.name: dict(dotted(arm_recipe(study.file, arm, study.file.seeds[0], "BASE").resolved()))
+        for arm in study.arms
+    }
+    keys = list(dict.fromkeys(key for recipe in recipes.values() for key in recipe))
+    apart = [key for key in keys if len({str(each.get(key)) for each in recipes.values()}) > 1]
+    if not apart:
+        return []
+    rows: list[list[Cell]] = [
+        [name, *(short(recipe.get(key, "—")) for key in apart)] for name, recipe in recipes.items()
+    ]
+    head = [made.column("arm"), *(key_name(key, made.language) for key in apart)]
+    return [Table(made.say("settings_of"), head, rows)]
+
+
+def used(made: Material) -> list[Part]:
+    """What was asked of the test split and of the answerer."""
+    study = made.study
+    if study is None:
+        return []
+    uses = {name: n for name, n in study.test_uses.items() if not name.startswith(BASELINE)}
+    spent = study.spent
+    saved = spent["asked"] - spent["bought"]
+    facts: dict[str, Any] = {key: int(spent[key]) for key in ("asked", "bought", "jobs")}
+    share = saved / spent["asked"] if spent["asked"] else 0.0
+    rows: list[list[Cell]] = [[name, str(n)] for name, n in uses.items()]
+    arms = sum(n for name, n in uses.items() if name != "base")
+    return [
+        Paragraph(made.say("tests", count=arms)),
+        Table(made.say("uses_of"), made.head("arm", "uses"), rows),
+        Paragraph(made.say("answers", saved=int(saved), share=share, **facts)),
+    ]
