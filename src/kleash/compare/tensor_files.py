@@ -6,13 +6,16 @@ What is around the weights (optimizers, counters, wrappers' names) is left out.
 from __future__ import annotations
 
 import pickle
+import pickletools
 import struct
+import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from kleash.errors import CheckpointError, DataError, KleashError
 
@@ -26,6 +29,8 @@ NOT_WEIGHTS = ("trainer.", "optimizer.", "scheduler.", "rng_state", "scaler.", "
 WEIGHTS_UNDER = ("model_state_dict", "state_dict", "model", "module", "policy", "weights")
 WRAPPERS = ("module.", "_orig_mod.")  # of DistributedDataParallel and torch.compile
 DEEPEST = 32  # containers within containers
+LONGEST_NAME = 1_000
+LEGACY_PARTS = 5  # pickles one after the other, before the numbers
 # What torch.load raises on bytes that are no checkpoint, besides refusing to run code.
 TORN = (RuntimeError, OSError, EOFError, ValueError, LookupError, TypeError, AttributeError)
 ODD = (AssertionError, ArithmeticError, MemoryError, struct.error, zipfile.BadZipFile)
@@ -86,10 +91,13 @@ def _torch_file(file: Path) -> Tensors:
     import torch
 
     try:
-        held = torch.load(
-            file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(file)
-        )
-    except pickle.UnpicklingError:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about how a file was made: nothing a user can change
+            _bound_names(file)
+            held = torch.load(
+                file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(file)
+            )
+    except (pickle.UnpicklingError, UnicodeDecodeError):
         raise CheckpointError(
             f"{file} is no checkpoint, or holds more than tensors, and opening it could run code:"
             " save its state_dict alone"
@@ -100,6 +108,28 @@ def _torch_file(file: Path) -> Tensors:
         inner = [held[key] for key in WEIGHTS_UNDER if isinstance(held.get(key), Mapping)]
         held = inner[0] if inner else held
     return {name: partial(itself, tensor) for name, tensor in _named(held, "", set(), file)}
+
+
+def _bound_names(file: Path) -> None:
+    """Refuse a class with an endless name: torch's search in its own message would not end."""
+    with file.open("rb") as handle, suppress(zipfile.BadZipFile):  # torch may leave checksums out
+        if not zipfile.is_zipfile(file):
+            return _bound_pickles([handle] * LEGACY_PARTS)
+        with zipfile.ZipFile(file) as archive:
+            held = [name for name in archive.namelist() if name.endswith("data.pkl")]
+            _bound_pickles([archive.open(name) for name in held])
+
+
+def _bound_pickles(parts: Sequence[IO[bytes]]) -> None:
+    try:
+        for part in parts:
+            for code, name, _ in pickletools.genops(part):
+                if code.name == "GLOBAL" and len(str(name)) > LONGEST_NAME:
+                    raise pickle.UnpicklingError
+    except UnicodeDecodeError:
+        raise
+    except ValueError:
+        return  # no pickle: torch says so
 
 
 def itself(tensor: Tensor) -> Tensor:
