@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from kleash.errors import DataError
-from kleash.imports import read
+from kleash.imports import READERS, read
 from test_imports import FIXTURES, HANDMADE, own_run
 
 # What is pointed at, within the folder that is damaged.
@@ -32,12 +32,13 @@ UNITS = {
     "optuna": FIXTURES / "optuna/optuna.db.gz",
     "trl": FIXTURES / "trl",
     "lm_eval": FIXTURES / "lm_eval",
-    "inspect": FIXTURES / "inspect/leash.json",
+    "inspect": FIXTURES / "inspect",
     "verifiers": HANDMADE / "verifiers",
     "dvclive": FIXTURES / "dvclive",
     "selector": HANDMADE / "selector",
     "verl": HANDMADE / "verl",
     "markdown": HANDMADE / "markdown",
+    "reports": FIXTURES.parent / "markdown",
     "tables": HANDMADE / "csv",
     "own": None,
 }
@@ -138,12 +139,12 @@ def sound(source):
             assert cell.number.value is None or cell.number.state != "missing"
 
 
-def attempt(folder, path, content):
-    """Read a folder with one file changed: the source, or None where it was refused."""
+def attempt(place, path, content):
+    """Read a file, or a folder, with one file changed: the source, or None where it was refused."""
     path.write_bytes(content)
     try:
         with within(SECONDS):
-            source = read(folder)
+            source = read(place)
     except DataError as error:
         message = str(error)
         assert message and "\n" not in message and len(message) < 2000
@@ -162,7 +163,8 @@ def fuzz(folders, seed, count):
         folder, files = folders[name]
         path = rng.choice(sorted(files))
         try:
-            source = attempt(folder, path, mutate(files[path], rng))
+            # A folder leaves a bad file out with a note; the file alone has to be refused.
+            source = attempt(rng.choice([folder, path]), path, mutate(files[path], rng))
         finally:
             path.write_bytes(files[path])
         if source is not None:
@@ -170,6 +172,11 @@ def fuzz(folders, seed, count):
             if name in CHECKSUMMED:
                 assert points(source) <= whole[name], f"{path}: a number that was never logged"
     return imported
+
+
+def test_every_format_is_damaged(folders):
+    formats = {run.format for folder, _ in folders.values() for run in read(folder).runs}
+    assert formats >= READERS.keys()
 
 
 def test_600_damaged_files_are_imported_or_refused_in_one_line(folders):
