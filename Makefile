@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
+PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
+WITH_TOOLS := $(addprefix tests/test_,imports.py sinks.py trl_parity.py stats*.py)
 
-.PHONY: study test test-all check install core-env fixtures clean
+.PHONY: study test test-all check install core-env tools-env fixtures clean
 
 # One training and its measuring; a whole study takes this place when `kleash study` exists.
 study: install
@@ -14,8 +16,10 @@ study: install
 test: install core-env check
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-all: install core-env check
+# Then, where the tools and oracles are: the tests that skip what they cannot import.
+test-all: install core-env tools-env check
 	$(BIN)/python -m pytest -n 2
+	PYTHONPATH=src $(VENV)/tools/bin/python -m pytest -n 2 -m "not slow" $(WITH_TOOLS)
 
 check: install
 	$(BIN)/ruff format --check .
@@ -24,6 +28,7 @@ check: install
 
 install: $(VENV)/.installed
 core-env: $(VENV)/core/.installed
+tools-env: $(VENV)/tools/.installed
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -36,9 +41,17 @@ $(VENV)/core/.installed: pyproject.toml constraints.txt $(VENV)/.installed
 	$(VENV)/core/bin/python -m pip install -q -c constraints.txt -e .
 	touch $@
 
-# Small runs made by other tools, each in an environment of its own (minutes, a few GiB).
-fixtures: install
-	$(BIN)/python scripts/make_fixtures.py
+# Trackers and oracles for `make test-all`; torch and all else that agrees is the main environment's.
+$(VENV)/tools/.installed: constraints-tools.txt $(VENV)/.installed
+	$(PYTHON) -m venv $(VENV)/tools
+	$(BIN)/python -c '$(PACKAGES)' > "$$($(VENV)/tools/bin/python -c '$(PACKAGES)')/main.pth"
+	$(VENV)/tools/bin/python -m pip install -q --no-deps -r constraints-tools.txt
+	$(VENV)/tools/bin/python -m pip check
+	touch $@
+
+# Small runs made by other tools, kept for `make test`.
+fixtures: tools-env
+	$(VENV)/tools/bin/python scripts/make_fixtures.py
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,9 +1,8 @@
 """Makes tests/fixtures/imports with the tools themselves: small real runs with known numbers.
 
-`make fixtures` calls it without arguments: each tool gets an environment of its own (they do not
-agree on what they need), is installed there, and this file runs again inside it with the tool's
-name. What was logged is written to `expected/<tool>.json` from the numbers that went in, never from
-what an import gave back. Names, times and paths of the machine are kept out.
+`make fixtures` calls it in the environment that has the tools (`make tools-env`). What was logged
+is written to `expected/<tool>.json` from the numbers that went in, never from what an import gave
+back. Names, times and paths of the machine are kept out.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import gzip
 import json
 import math
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -371,18 +369,18 @@ def make_lm_eval(place: Path) -> list[dict[str, Any]]:
     return [{"path": place.name, "runs": [made]}]
 
 
-# Name → what makes it, and what must be installed for it.
-TOOLS: dict[str, tuple[Callable[[Path], list[dict[str, Any]]], tuple[str, ...]]] = {
-    "wandb": (make_wandb, ("wandb==0.31.0",)),
-    "tensorboardx": (make_tensorboardx, ("tensorboardX==2.6.5",)),
-    "tensorboard": (make_tensorboard, ("tensorboard==2.21.0", "torch==2.13.0")),
-    "mlflow": (make_mlflow, ("mlflow==3.17.2",)),
-    "trackio": (make_trackio, ("trackio==0.43.0",)),
-    "trl": (make_trl, ("trl==1.16.0", "torch==2.13.0", "pandas", "pyarrow")),
-    "optuna": (make_optuna, ("optuna==5.0.0",)),
-    "dvclive": (make_dvclive, ("dvclive==3.49.1",)),
-    "inspect": (make_inspect, ("inspect_ai==0.3.285",)),
-    "lm_eval": (make_lm_eval, ("lm-eval==0.4.13", "torch==2.13.0")),
+# Versions are in constraints-tools.txt.
+TOOLS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
+    "wandb": make_wandb,
+    "tensorboardx": make_tensorboardx,
+    "tensorboard": make_tensorboard,
+    "mlflow": make_mlflow,
+    "trackio": make_trackio,
+    "trl": make_trl,
+    "optuna": make_optuna,
+    "dvclive": make_dvclive,
+    "inspect": make_inspect,
+    "lm_eval": make_lm_eval,
 }
 
 
@@ -390,34 +388,22 @@ def make(tool: str, target: Path = FIXTURES) -> None:
     """Make one tool's files anew, with what is installed here."""
     place = target / tool
     shutil.rmtree(place, ignore_errors=True)
-    sources = TOOLS[tool][0](place)
+    sources = TOOLS[tool](place)
     expected = target / "expected" / f"{tool}.json"
     expected.parent.mkdir(parents=True, exist_ok=True)
     expected.write_text(json.dumps(sources, indent=1, ensure_ascii=False) + "\n")
 
 
-def environment(tool: str) -> Path:
-    """A Python with the tool, made where there is none yet."""
-    folder = Path(sys.prefix) / "tools" / tool
-    python = folder / "bin/python"
-    if not (folder / "installed").exists():
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        names = TOOLS[tool][1]
-        subprocess.run([python, "-m", "pip", "install", "-q", *names], check=True)
-        (folder / "installed").touch()
-    return python
-
-
 def main() -> None:
-    """All tools, or those named, in environments of their own; or one, here, into a folder."""
-    if sys.argv[1:2] == ["--here"]:
-        make(sys.argv[2], Path(sys.argv[3]).resolve())
+    """One tool, into a folder; or those named, or all, over the fixtures."""
+    if sys.argv[1:2] == ["--into"]:
+        make(sys.argv[3], Path(sys.argv[2]).resolve())
         return
     for tool in sys.argv[1:] or TOOLS:
-        if not re.fullmatch("|".join(TOOLS), tool):
+        if tool not in TOOLS:
             sys.exit(f"no such tool: {tool}; there are {', '.join(TOOLS)}")
-        python = environment(tool)
-        subprocess.run([python, __file__, "--here", tool, FIXTURES], check=True)
+        # Each in a process of its own: they change the environment and the folder they are in.
+        subprocess.run([sys.executable, __file__, "--into", FIXTURES, tool], check=True)
 
 
 if __name__ == "__main__":
