@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from kleash.stats.curves import line
 from kleash.stats.intervals import Floats, checked, checked_table
+from kleash.stats.resampling import HELD, resample
 
 
 @cache
@@ -48,13 +49,12 @@ def out_of_bag_best(scores_NK: ArrayLike, rng: np.random.Generator, *, draws: in
     n = len(scores)
     means = scores.mean(axis=0)
     best = int(means.argmax())
-    drawn_BN = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float64)
-    left_out_BN = (drawn_BN == 0).astype(np.float64)
-    # With few items a draw may hold them all; it has nothing to be read on.
-    usable = left_out_BN.any(axis=1)
-    chosen_B = (drawn_BN @ scores).argmax(axis=1)[usable]
-    sums_BK = (left_out_BN @ scores)[usable]
-    read_B = sums_BK[np.arange(len(chosen_B)), chosen_B] / left_out_BN.sum(axis=1)[usable]
+    some = max(1, HELD // n)
+    parts = [
+        _chosen_and_read(scores, min(some, draws - first), rng)
+        for first in range(0, max(1, draws), some)
+    ]
+    chosen_B, read_B = map(np.concatenate, zip(*parts, strict=True))
     if not len(read_B):
         raise ValueError(f"{draws} draws of {n} items left none out: draw more often")
     return Best(
@@ -65,6 +65,21 @@ def out_of_bag_best(scores_NK: ArrayLike, rng: np.random.Generator, *, draws: in
         ties=tied_by_items(scores),
         n=n,
     )
+
+
+def _chosen_and_read(
+    scores_NK: Floats, draws: int, rng: np.random.Generator
+) -> tuple[NDArray[np.intp], Floats]:
+    """For each draw the step that it chooses, and that step's mean on the items left out."""
+    # Whole counts, so that steps that tie do so to the bit, and the earliest is chosen.
+    drawn_BN = np.rint(len(scores_NK) * resample(len(scores_NK), draws, rng))
+    left_out_BN = (drawn_BN == 0).astype(np.float64)
+    # With few items a draw may hold them all; it has nothing to be read on.
+    usable = left_out_BN.any(axis=1)
+    chosen_B = (drawn_BN @ scores_NK).argmax(axis=1)[usable]
+    sums_BK = (left_out_BN @ scores_NK)[usable]
+    read_B = sums_BK[np.arange(len(chosen_B)), chosen_B] / left_out_BN.sum(axis=1)[usable]
+    return chosen_B, read_B
 
 
 def tie_distance(k: int, *, level: float = 0.95) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kleash.stats.intervals import Floats, Interval, checked, checked_table, t_interval
-from kleash.stats.resampling import resample
+from kleash.stats.resampling import drawn_means
 
 AT_ONCE = 2_000_000  # flipped statistics held in memory
 
@@ -148,7 +148,7 @@ def contenders(
     scores = checked_table(scores_MN, columns=2)
     m, n = scores.shape
     means_M = scores.mean(axis=1)
-    drawn_BM = resample(n, draws, rng) @ scores.T - means_M
+    drawn_BM = drawn_means(scores.T, draws, rng) - means_M
     left = list(range(m))
     p_values, reached = [1.0] * m, 0.0
     while len(left) > 1:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from kleash.stats.curves import curve
 from kleash.stats.intervals import Floats, Interval, checked, checked_table
-from kleash.stats.resampling import block_interval, moving_blocks, percentile_interval, resample
+from kleash.stats.resampling import block_interval, drawn_means, moving_blocks, percentile_interval
 
 FEWEST_TIMINGS = 20
 DRAWN_FROM = 2_000  # steps of a run
@@ -77,10 +77,11 @@ def speed_by_items(
     if len(left) != len(right):
         raise ValueError(f"need the same items on both sides: {left.shape} {right.shape}")
     seen = speed(at[0], left.mean(axis=0), at[1], right.mean(axis=0), threshold)
-    weights = resample(len(left), draws, rng)
+    curves = drawn_means(np.hstack([left, right]), draws, rng)
+    both = np.split(curves, [left.shape[1]], axis=1)
     times = [
-        restricted(checked(position), weights @ scores, threshold, seen.horizon)
-        for position, scores in zip(at, (left, right), strict=True)
+        restricted(checked(position), drawn_BK, threshold, seen.horizon)
+        for position, drawn_BK in zip(at, both, strict=True)
     ]
     drawn = times[0] - times[1]
     gap = percentile_interval(float(drawn.mean()), drawn, level=level, n=len(left))

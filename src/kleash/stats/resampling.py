@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kleash.stats.intervals import Floats, Interval
 
 CACHED = 2**17  # indices counted at a time
+HELD = 2**22  # weights held at a time
 
 
 def resample(n: int, draws: int, rng: np.random.Generator) -> Floats:
@@ -26,6 +27,19 @@ def resample(n: int, draws: int, rng: np.random.Generator) -> Floats:
         drawn = rng.integers(0, n, size=part.shape) + n * np.arange(len(part))[:, None]
         np.divide(np.bincount(drawn.ravel(), minlength=part.size).reshape(part.shape), n, out=part)
     return weights
+
+
+def drawn_means(values_NK: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """The means of each column over draws of n rows with replacement, [draws, K].
+
+    The weights of all draws at once would take draws × n numbers; these take a few mebibytes.
+    """
+    n = len(values_NK)
+    some = max(1, HELD // n)
+    parts = [
+        resample(n, min(some, draws - first), rng) @ values_NK for first in range(0, draws, some)
+    ]
+    return np.concatenate(parts)
 
 
 def block_length(n: int) -> int:
