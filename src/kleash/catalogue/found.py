@@ -32,6 +32,10 @@ FOUND: dict[str, tuple[str, str]] = {
         "{text} is printed elsewhere as {low} to {high} ({metric}; {arms})",
         "{text} 在别处印作 {low} 至 {high}（{metric}；{arms}）",
     ),
+    "spread-identity": (
+        "{arm}: a spread of {spread} ({metric}) is not that of the {seeds} seeds shown, {expected}",
+        "{arm}：{metric}的离散度 {spread} 不是所列 {seeds} 个种子的离散度 {expected}",
+    ),
     # guesses
     "estimated-values": (
         "{arm}: {estimated} of {of} values of {metric} are estimates; they are used in nothing",
@@ -223,6 +227,21 @@ FOUND: dict[str, tuple[str, str]] = {
         "{arm}：{steps} 步需 {hours_low} 至 {hours_high} 小时，"
         "而从 {started} 到 {until} 只有 {hours} 小时",
     ),
+    "started-after-report": (
+        "{arm} began at {started}, after the report of {until}",
+        "{arm} 开始于 {started}，晚于报告日期 {until}",
+    ),
+    "runs-overlap": (
+        "{arms} overlap: the first takes at least {hours} h, and the second began {between} h"
+        " later; did they share the machine?",
+        "{arms} 在时间上重叠：前者至少需要 {hours} 小时，而后者在 {between} 小时后就开始了；"
+        "它们是否共用了机器？",
+    ),
+    "gpu-hours": (
+        "{arm}: {hours} GPU-hours do not fit {steps} steps × {seconds} s × {gpus} GPUs ="
+        " {expected}",
+        "{arm}：{hours} GPU 小时与 {steps} 步 × {seconds} 秒 × {gpus} 块 GPU = {expected} 不符",
+    ),
     "planned-below-done": (
         "“{text}” plans {planned}, but {done} are done",
         "“{text}”计划 {planned}，而已完成 {done}",
@@ -231,7 +250,75 @@ FOUND: dict[str, tuple[str, str]] = {
         "{arm}: {metric} {value} is beyond the limit of {limit} ({key})",
         "{arm}：{metric} {value} 超过上限 {limit}（{key}）",
     ),
+    # at which step
+    "value-elsewhere": (
+        "“{text}”: {value} does not stand at step {said}, but at {at}",
+        "“{text}”：{value} 不在第 {said} 步，而在 {at}",
+    ),
+    "best-step-false": (
+        "{arm}: the best {metric} is said to be {said} at step {step}, but it is {value} at step"
+        " {at}",
+        "{arm}：所称最佳{metric}为 {said}（第 {step} 步），而曲线上是 {value}（第 {at} 步）",
+    ),
+    "stray-step": (
+        "{arm}: {metric} {value} stands at step {at}, between the steps of all other values, and"
+        " also at step {other}: is one of the two a slip?",
+        "{arm}：{metric} {value} 写在第 {at} 步，不在其余各值的步上，又写在第 {other} 步："
+        "其中是否有笔误？",
+    ),
+    "course-false": (
+        "“{text}”: {number} is not on the curve of {metric} ({arm}) that has the other numbers",
+        "“{text}”：其余数字都在 {arm} 的{metric}曲线上，{number} 却不在",
+    ),
+    "steps-ahead-false": (
+        "“{text}” says {said} steps, but the bests are {steps} steps apart",
+        "“{text}”说相差 {said} 步，而两个最佳值相差 {steps} 步",
+    ),
+    "steps-denied": (
+        "“{text}” says {said} steps, but the configuration says {configured}",
+        "“{text}”说 {said} 步，而配置为 {configured} 步",
+    ),
+    "not-steady": (
+        "“{text}”: from {first} to {last} is a change of {change}, not a steady value",
+        "“{text}”：从 {first} 到 {last} 变化了 {change}，并非稳定",
+    ),
     # what is said
+    "extreme-false": (
+        "“{text}” is not so: {metric} is {value} in {arm} and {other_value} in {other}",
+        "“{text}”不成立：{metric}在 {arm} 为 {value}，在 {other} 为 {other_value}",
+    ),
+    "comparison-false": (
+        "“{text}” is not so: {metric} is {value} in {arm} and {other_value} in {other}",
+        "“{text}”不成立：{metric}在 {arm} 为 {value}，在 {other} 为 {other_value}",
+    ),
+    "same-false": (
+        "“{text}” is not so: {metric} differs at {at} ({values})",
+        "“{text}”不成立：{metric}在 {at} 并不相同（{values}）",
+    ),
+    "range-false": (
+        "“{text}” is not so: {metric} of {arm} is {value}, outside {low} to {high}",
+        "“{text}”不成立：{arm} 的{metric}为 {value}，在 {low} 至 {high} 之外",
+    ),
+    "range-gap-false": (
+        "“{text}”: the ends of the two ranges of {metric} are {low} to {high} apart",
+        "“{text}”：两个{metric}区间的两端相差 {low} 至 {high}",
+    ),
+    "difference-false": (
+        "“{text}” is not so: nothing in the table differs by about {said}, but by {shares}",
+        "“{text}”不成立：表中没有约 {said} 的差异，而是 {shares}",
+    ),
+    "count-false": (
+        "“{text}” is not so: {arm} is ahead in {wins} of {of} ({metric})",
+        "“{text}”不成立：{of} 个中 {arm} 只在 {wins} 个上领先（{metric}）",
+    ),
+    "percent-reversed": (
+        "“{text}”: {number} has the wrong base; seen from this side it is {low} to {high}",
+        "“{text}”：{number} 的基数弄反了，从这一侧算应为 {low} 至 {high}",
+    ),
+    "other-arms-number": (
+        "“{text}”: {number} is no number of {arm}, but of {owners}",
+        "“{text}”：{number} 不是 {arm} 的数字，而是 {owners} 的",
+    ),
     "stable-contradicted": (
         "{arm} is called steadier than {other}, but swings {swing} against {other_swing}"
         " ({metric}): {texts}",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 from kleash.findings import (
+    comparisons,
     copies,
     guesses,
     histories,
@@ -18,6 +19,7 @@ from kleash.findings import (
     lattices,
     learning,
     leash,
+    moments,
     peaks,
     plans,
     quotes,
@@ -41,6 +43,8 @@ RULES: tuple[Rule, ...] = (
     *learning.RULES,
     *peaks.RULES,
     *plans.RULES,
+    *moments.RULES,
+    *comparisons.RULES,
     *quotes.RULES,
     *sayings.RULES,
 )

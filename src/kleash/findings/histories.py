@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from kleash.findings.kinship import kin, placed
-from kleash.findings.record import Found, Point, apart, bounds, points, runs, settings
+from kleash.findings.record import Found, Point, points, runs, setting_place, settings
+from kleash.findings.record import differ as unlike
 from kleash.imports import Imported, Series, Setting, Source, Where, names
 
 MOST = 6  # differences that are named
@@ -51,14 +52,6 @@ def _matching(run: Imported) -> dict[str, Any]:
     return {key: value for key, value in found.items() if kinds.get(key) == "must match"}
 
 
-def _place(run: Imported, key: str) -> Where:
-    for written, setting in run.config.items():
-        known = names.key(written)
-        if known is not None and known.name == key:
-            return setting.where
-    return run.where
-
-
 def two_histories(sources: Sequence[Source]) -> Iterator[Found]:
     """One name that stands for two runs: another start, other data, other numbers."""
     by_name: dict[tuple[str, int | None], list[Imported]] = defaultdict(list)
@@ -82,7 +75,7 @@ def _settings_apart(run: Imported, other: Imported) -> Iterator[Difference]:
     ours, theirs = _matching(run), _matching(other)
     for key in sorted(ours.keys() & theirs.keys()):
         if differ(key, ours[key], theirs[key]):
-            yield key, ours[key], theirs[key], (_place(run, key), _place(other, key))
+            yield key, ours[key], theirs[key], (setting_place(run, key), setting_place(other, key))
 
 
 def _numbers_apart(run: Imported, other: Imported) -> Iterator[Difference]:
@@ -92,7 +85,7 @@ def _numbers_apart(run: Imported, other: Imported) -> Iterator[Difference]:
         twin = theirs.get((metric, at))
         if twin is None or not (point.known and twin.known and at):
             continue
-        if apart(bounds(point.number), bounds(twin.number)):
+        if unlike(point.number, twin.number):
             label = f"{point.written}, {point.at}"
             yield label, point.value, twin.value, (point.number.where, twin.number.where)
 
@@ -122,7 +115,7 @@ def _told(meant: Sequence[Imported]) -> dict[str, list[tuple[str, Any, Where]]]:
     told: dict[str, list[tuple[str, Any, Where]]] = defaultdict(list)
     for run in meant:
         for key, value in _matching(run).items():
-            told[key].append((run.arm, value, _place(run, key)))
+            told[key].append((run.arm, value, setting_place(run, key)))
     return told
 
 
@@ -210,7 +203,7 @@ def _told_apart(run: Imported) -> Iterator[Found]:
     first: dict[tuple[str, str], Point] = {}
     for point in points(run) if run.format == "markdown" else ():
         other = first.setdefault(point.place, point)
-        if point.known and other.known and apart(bounds(point.number), bounds(other.number)):
+        if point.known and other.known and unlike(point.number, other.number):
             facts = {
                 "arm": run.arm,
                 "metric": point.written,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from statistics import pstdev, stdev
 
 from kleash.findings.record import (
     Found,
@@ -16,6 +17,7 @@ from kleash.findings.record import (
     Range,
     apart,
     bounds,
+    canonical,
     coefficient,
     number_of,
     points,
@@ -170,6 +172,40 @@ def derived_numbers(sources: Sequence[Source]) -> Iterator[Found]:
                     yield Found("derived-number", "error", where, facts)
 
 
+def spread_identity(sources: Sequence[Source]) -> Iterator[Found]:
+    """A spread over seeds is that of the seeds shown: deviation, of sample or whole, or error."""
+    for source in sources:
+        seeds: dict[tuple[str, str, str], list[Point]] = defaultdict(list)
+        for run in source.runs:
+            for point in points(run) if run.seed is not None else ():
+                seeds[run.arm, point.metric, point.at].append(point)
+        for run in source.runs:
+            for cell in run.cells if run.seed is None else ():
+                told = seeds.get((run.arm, canonical(cell.metric), ""), [])
+                if cell.statistic == "spread" and cell.number.value is not None and len(told) > 2:
+                    found = _spread(run, cell.number, told)
+                    if found is not None:
+                        yield found
+
+
+def _spread(run: Imported, printed: Number, told: Sequence[Point]) -> Found | None:
+    values = [point.value for point in told]
+    whole, sample = pstdev(values), stdev(values)
+    half = max(0.5 * 10.0 ** -(point.number.decimals or 9) for point in told)
+    near = bounds(printed)[0] - half, bounds(printed)[1] + half
+    meant = (whole, sample, sample / len(values) ** 0.5, 1.96 * sample / len(values) ** 0.5)
+    if not all(apart((each, each), near) for each in meant):
+        return None
+    facts = {
+        "arm": run.arm,
+        "metric": told[0].written,
+        "spread": printed.value,
+        "expected": shown(sample),
+        "seeds": len(values),
+    }
+    return Found("spread-identity", "error", (printed.where, told[0].number.where), facts)
+
+
 def _facts(derived: Derived) -> dict[str, object]:
     range_ = allowed(derived)
     low, high = (None, None) if range_ is None else map(shown, range_)
@@ -247,4 +283,4 @@ def _plain(numbers: Sequence[Number]) -> tuple[Number, ...]:
     return tuple(Number(one.value, one.state, one.where) for one in numbers)
 
 
-RULES = (loss_identity, kl_loss_identity, derived_numbers, derived_from_rounded)
+RULES = (loss_identity, kl_loss_identity, derived_numbers, spread_identity, derived_from_rounded)

@@ -29,7 +29,12 @@ def off_lattice(sources: Sequence[Source]) -> Iterator[Found]:
     by_metric: dict[str, list[tuple[Imported, Point]]] = defaultdict(list)
     for run in runs(sources):
         for point in points(run):
-            if point.known and point.items and point.number.decimals is not None:
+            if (
+                point.known
+                and point.items
+                and point.number.decimals is not None
+                and point.value <= 1
+            ):
                 by_metric[point.metric].append((run, point))
     for found in by_metric.values():
         parts = _parts([point for _, point in found])

@@ -16,6 +16,7 @@ from kleash.findings.record import (
     number_of,
     points,
     runs,
+    setting_place,
     settings,
     shown,
 )
@@ -177,6 +178,7 @@ def inside_warmup(sources: Sequence[Source]) -> Iterator[Found]:
             if (warmup is not None and step <= warmup) or (warmup is None and meant):
                 facts = {"arm": run.arm, "metric": metric, "last": step, "warmup": warmup}
                 places = (where, *(claim.where for claim in meant))
+                places += (setting_place(run, "warmup"),) if number_of(run, "warmup") else ()
                 yield Found("inside-warmup", "warning", places, facts)
 
 

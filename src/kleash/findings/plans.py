@@ -5,21 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import numpy as np
 
 from kleash.findings.record import (
     Found,
+    Severity,
     canonical,
     number_of,
     points,
     runs,
+    setting_place,
     settings,
     shown,
 )
 from kleash.imports import Imported, Series, Source, Where
 
 SHORTFALL = 0.9
+OVERHEAD = 2.0  # evaluations and start-up may double a run, hardly more
 OUTCOMES = ("accuracy", "eval_reward", "performance", "val_loss")
 _DATE = re.compile(r"(\d{4})\D(\d{1,2})\D(\d{1,2})")
 _UNTIL = re.compile(
@@ -33,13 +37,32 @@ def planned_and_done(sources: Sequence[Source]) -> Iterator[Found]:
         for axis, key in (("epoch", "epochs"), ("step", "steps")):
             planned = number_of(run, key)
             last = _last(run, axis)
-            if planned is None or last is None or last[0] == planned:
+            if planned is None:
+                continue
+            last = max(filter(None, (last, _best_at(run, axis, planned))), default=None, key=_end)
+            if last is None or last[0] == planned:
                 continue
             facts = {"arm": run.arm, "axis": axis, "last": last[0], "planned": planned}
+            where = (last[1], setting_place(run, key))
             if last[0] > planned:
-                yield Found("beyond-plan", "warning", (last[1],), facts)
+                yield Found("beyond-plan", "warning", where, facts)
             elif axis == "epoch" or (last[0] < SHORTFALL * planned and not _spaced(run)):
-                yield Found("fewer-than-planned", "warning", (last[1],), facts)
+                yield Found("fewer-than-planned", "warning", where, facts)
+
+
+def _end(end: tuple[float, Where]) -> float:
+    return end[0]
+
+
+def _best_at(run: Imported, axis: str, planned: float) -> tuple[float, Where] | None:
+    """A best that is said to stand beyond what was planned."""
+    places = [(cell.epoch if axis == "epoch" else cell.step, cell) for cell in run.cells]
+    beyond = [
+        (float(at), cell.number.where)
+        for at, cell in places
+        if at is not None and cell.statistic and cell.number.state == "known" and at > planned
+    ]
+    return max(beyond, key=_end, default=None)
 
 
 def _last(run: Imported, axis: str) -> tuple[float, Where] | None:
@@ -88,7 +111,7 @@ def evaluations_missing(sources: Sequence[Source]) -> Iterator[Found]:
             "every": every,
             "steps": steps,
         }
-        where = (series.place(len(series.steps) - 1),)
+        where = (series.place(len(series.steps) - 1), setting_place(run, "steps"))
         yield Found("evaluations-missing", "warning", where, facts)
 
 
@@ -123,6 +146,82 @@ def too_long_for_dates(sources: Sequence[Source]) -> Iterator[Found]:
                 yield Found("too-long-for-dates", "error", (place, where), facts)
 
 
+def started_after_report(sources: Sequence[Source]) -> Iterator[Found]:
+    """A run that began after the day of the report on it."""
+    for source in sources:
+        days = [
+            (day, fact.where)
+            for fact in source.facts
+            if fact.kind == "date" and (day := _day(fact.text)) is not None
+        ]
+        for run in source.runs:
+            started = _moment(run.started)
+            if started is None or not days:
+                continue
+            day, where = max(days, key=lambda one: one[0])
+            # A day more: clocks of machines and people stand in different zones.
+            if started >= day + timedelta(days=2):
+                facts = {
+                    "arm": run.arm,
+                    "started": started.isoformat(timespec="minutes").removesuffix("+00:00"),
+                    "until": day.date().isoformat(),
+                }
+                yield Found(
+                    "started-after-report", "error", (_started_at(source, run), where), facts
+                )
+
+
+def _started_at(source: Source, run: Imported) -> Where:
+    """Where a source says when a run began."""
+    told = [fact.where for fact in source.facts if fact.kind == "wandb" and fact.arm == run.arm]
+    return told[0] if told else run.where
+
+
+def runs_overlap(sources: Sequence[Source]) -> Iterator[Found]:
+    """A run that began before the one before it can have ended: did they share the machine?"""
+    for source in sources:
+        begun = []
+        for run in source.runs:
+            started, pace, steps = _moment(run.started), _pace(run), number_of(run, "steps")
+            if started is not None and pace is not None and steps is not None:
+                begun.append((started, steps * pace[0] / 3600, run, _started_at(source, run)))
+        begun.sort(key=lambda one: one[0])
+        for (first, hours, run, place), (second, _, other, beside) in pairwise(begun):
+            between = (second - first).total_seconds() / 3600
+            if between < hours:
+                facts = {
+                    "arms": [run.arm, other.arm],
+                    "hours": round(hours, 1),
+                    "between": round(between, 1),
+                }
+                yield Found("runs-overlap", "note", (place, beside), facts)
+
+
+def gpu_hours(sources: Sequence[Source]) -> Iterator[Found]:
+    """GPU-hours are at least steps × seconds × GPUs."""
+    for run in runs(sources):
+        pace, steps, gpus = _pace(run), number_of(run, "steps"), number_of(run, "hardware")
+        nodes = number_of(run, "nodes") or 1.0
+        if pace is None or steps is None or gpus is None:
+            continue
+        least = steps * pace[0] * gpus * nodes / 3600
+        most = steps * pace[1] * gpus * nodes / 3600
+        for point in points(run):
+            if point.metric != "gpu_hours" or not point.known:
+                continue
+            if point.value < SHORTFALL * least or point.value > OVERHEAD * most:
+                facts = {
+                    "arm": run.arm,
+                    "hours": point.value,
+                    "expected": shown((least + most) / 2),
+                    "steps": steps,
+                    "seconds": pace[0],
+                    "gpus": gpus * nodes,
+                }
+                severity: Severity = "error" if point.value < least else "warning"
+                yield Found("gpu-hours", severity, (point.number.where, pace[2]), facts)
+
+
 def _day(text: str) -> datetime | None:
     match = _DATE.search(text)
     try:
@@ -149,8 +248,9 @@ def _pace(run: Imported) -> tuple[float, float, Where] | None:
             if low is not None and high is not None:
                 return low, high, number.where
     for series in run.series:
-        if canonical(series.metric) == "step_time" and len(series.values):
-            median = float(np.nanmedian(series.values))
+        known = series.values[np.isfinite(series.values)]
+        if canonical(series.metric) == "step_time" and len(known):
+            median = float(np.median(known))
             return median, median, series.where
     return None
 
@@ -202,13 +302,19 @@ def _limits(run: Imported) -> Iterator[tuple[str, float, str]]:
         if isinstance(prompt, int | float):
             yield "sequence_length", float(length + prompt), "prompt_length + length"
     for metric in ("accuracy", "clip_fraction", "mfu"):
-        yield metric, 1.0, "1"
+        values = [point.value for point in points(run) if point.metric == metric]
+        # "71.2" without a percent sign, like all beside it, is one of 100.
+        hundred = len(values) > 0 and sum(value > 1 for value in values) * 2 > len(values)
+        yield metric, 100.0 if hundred and metric == "accuracy" else 1.0, "1"
 
 
 RULES = (
     planned_and_done,
     evaluations_missing,
     too_long_for_dates,
+    started_after_report,
+    runs_overlap,
+    gpu_hours,
     planned_below_done,
     beyond_limits,
 )

@@ -87,6 +87,15 @@ def number_of(run: Imported, key: str) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
+def setting_place(run: Imported, key: str) -> Where:
+    """Where a setting of a run stands."""
+    for written, setting in run.config.items():
+        known = names.key(written)
+        if known is not None and known.name == key:
+            return setting.where
+    return run.where
+
+
 @contextmanager
 def made_once() -> Iterator[None]:
     """Within it the points of a run are made once, for all rules that ask; then they are let go."""
@@ -178,6 +187,14 @@ def apart(ours: Range, theirs: Range) -> bool:
     """Whether two ranges have nothing in common."""
     slack = SLACK * max(1e-6, *map(abs, (*ours, *theirs)))
     return ours[0] > theirs[1] + slack or theirs[0] > ours[1] + slack
+
+
+def differ(ours: Number, theirs: Number) -> bool:
+    """Whether two printed numbers cannot be one; of equal decimals, if they are not equal."""
+    if ours.decimals is not None and ours.decimals == theirs.decimals:
+        unit = 10.0**-ours.decimals
+        return abs((ours.value or 0.0) - (theirs.value or 0.0)) > 0.5 * unit
+    return apart(bounds(ours), bounds(theirs))
 
 
 def digits(number: Number) -> int:

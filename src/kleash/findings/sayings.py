@@ -6,12 +6,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from kleash.findings.comparisons import table_of
 from kleash.findings.peaks import judged, measured, noise
 from kleash.findings.record import Found, canonical, points, shown
-from kleash.imports import Claim, Imported, Series, Source, Table, names
+from kleash.imports import Claim, Imported, Series, Source, names
 
 QUOTED = 3
-NEAR = 12  # lines between a table and a sentence on it
 # Words that need a computed statistic beside them.
 WORDS = ("significant", "stable", "converged", "faster", "conservative", "overfitting", "similar")
 _STATISTIC = re.compile(
@@ -185,7 +185,7 @@ def spread_false(sources: Sequence[Source]) -> Iterator[Found]:
         for claim in source.claims:
             limit = _WITHIN.search(claim.text)
             metric = canonical(names.mention(claim.text))
-            table = _above(source, claim)
+            table = table_of(source, claim)
             if limit is None or table is None or not metric:
                 continue
             lines = set(table.lines)
@@ -209,14 +209,6 @@ def spread_false(sources: Sequence[Source]) -> Iterator[Found]:
                 }
                 where = (claim.where, *(point.number.where for point in found))
                 yield Found("spread-false", "error", where, facts)
-
-
-def _above(source: Source, claim: Claim) -> Table | None:
-    """The table that a sentence comments on: the last one before it, if it is near."""
-    line = claim.where.line
-    before = [table for table in source.tables if line and table.lines and table.lines[-1] < line]
-    nearest = max(before, key=lambda table: table.lines[-1], default=None)
-    return nearest if nearest and line and line - nearest.lines[-1] <= NEAR else None
 
 
 def same_outputs_from_other_weights(sources: Sequence[Source]) -> Iterator[Found]:

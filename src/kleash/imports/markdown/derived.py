@@ -13,6 +13,7 @@ from typing import TypeVar
 from kleash.imports import Derived, Number
 
 T = TypeVar("T")
+STEPS = ("step", "steps", "步", "epoch", "epochs", "轮")  # are counted, not rounded
 SLACK = 1e-9  # relative: what floating-point sums may be off by
 
 
@@ -20,7 +21,8 @@ def bounds(number: Number) -> tuple[float, float] | None:
     """The least and the greatest number that would be printed so; None if there is no value."""
     if number.value is None:
         return None
-    half = 0.0 if number.decimals is None else 0.5 * 10.0**-number.decimals
+    counted = number.unit in STEPS and not number.decimals
+    half = 0.0 if number.decimals is None or counted else 0.5 * 10.0**-number.decimals
     return number.value - half, number.value + half
 
 
@@ -48,6 +50,8 @@ def follows(derived: Derived) -> bool | None:
     if printed is None or range_ is None:
         return None
     slack = SLACK * max(1e-6, *map(abs, (*printed, *range_)))
+    if derived.kind == "same" and printed[0] < printed[1] and range_[0] < range_[1]:
+        slack = -slack  # printed to the same decimals, ranges that only touch are two numbers
     signs = (1, -1) if derived.unsigned else (1,)
     return any(
         min(sign * end for end in printed) <= range_[1] + slack

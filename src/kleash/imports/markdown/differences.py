@@ -13,11 +13,13 @@ from typing import Any
 
 from kleash.imports import Derived, Number, Where, names
 from kleash.imports.markdown import labels
-from kleash.imports.markdown.derived import best
+from kleash.imports.markdown.derived import allowed, best
 from kleash.imports.markdown.draft import Course, Draft
 from kleash.imports.markdown.numbers import VALUE, Place, Reading, number, percent
 from kleash.imports.markdown.senses import Sense, Shape
 from kleash.imports.markdown.text import Grid, bare
+
+WIDE = 0.2
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,10 @@ def _made(
     unsigned = "+" not in one.text and "-" not in one.text and spot.read.number is None
     arms = tuple(filter(None, (spot.sense.arm,)))
     if kind == "relative":
-        return Derived("relative", one, ours, theirs, metric, arms, unsigned)
+        made = Derived("relative", one, ours, theirs, metric, arms, unsigned)
+        range_ = allowed(made)
+        # Of numbers near 0 any share follows: that speaks for no reading.
+        return None if range_ is not None and range_[1] - range_[0] > WIDE else made
     return Derived("difference", one, ours, theirs, metric, arms, unsigned)
 
 

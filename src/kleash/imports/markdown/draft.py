@@ -35,7 +35,9 @@ def agree(ours: Number, theirs: Number) -> bool:
     one, other = bounds(ours), bounds(theirs)
     if one is None or other is None:
         return False
-    slack = 1e-9 * max(map(abs, (*one, *other)))
+    # Printed to the same decimals, ranges that only touch are two numbers.
+    slack = 1e-9 * max(map(abs, (*one, *other))) if one[0] == one[1] or other[0] == other[1] else 0
+    slack = slack or -1e-9 * max(map(abs, (*one, *other)))
     return one[0] <= other[1] + slack and other[0] <= one[1] + slack
 
 
@@ -43,6 +45,11 @@ def identity(metric: str) -> str:
     """What a metric is counted as: its known name, or its spelling."""
     known = names.metric(metric)
     return known.name if known else names.spelling(metric)
+
+
+def _is_outcome(metric: str) -> bool:
+    known = names.metric(metric)
+    return known is not None and known.direction == 1 and known.unit in ("fraction", "reward", "")
 
 
 @dataclass(frozen=True)
@@ -180,12 +187,14 @@ class Draft:
 
     def course(self, arm: str) -> list[Number]:
         """The numbers of an arm's outcome over steps, in their order, if one metric has them."""
-        found = [
-            each
+        mine = [
+            (what, each)
             for (whose, what, _), told in self.histories.items()
             for each in told
-            if whose == arm and what == identity(self.outcome)
+            if whose == arm
         ]
+        found = [each for what, each in mine if what == identity(self.outcome)]
+        found = found or [each for what, each in mine if _is_outcome(what)]
         return [found[0].points[at] for at in sorted(found[0].points)] if len(found) == 1 else []
 
     def settle(self) -> None:

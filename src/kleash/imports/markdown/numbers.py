@@ -185,15 +185,17 @@ def numbers_in(text: str, where: Where) -> list[tuple[Number, int, int]]:
     for match in _LOOSE.finditer(text):
         if match.start() < after:
             continue
-        ranged = _LOOSE_RANGE.match(text, match.start())
+        start = match.start(1) if match[1] else match.start(2)
+        ranged = _LOOSE_RANGE.match(text, start)
         one = _range(VALUE.match(ranged[1]), VALUE.match(ranged[2]), where) if ranged else None
+        one = replace(one, text=ranged.group().strip()) if one and ranged else one
         after = ranged.end() if ranged and one else match.end()
         if one is None and not re.match(
             r"\.[A-Za-z0-9]|[-/:]\d", text[match.end() : match.end() + 2]
         ):
             one = number(match, where)
         if one is not None:
-            found.append((one, match.start(), after))
+            found.append((one, start, after))
     return found
 
 

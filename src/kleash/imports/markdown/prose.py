@@ -201,6 +201,8 @@ def _gap(one: Number, ours: Number, theirs: Number, *, steps: bool) -> Iterator[
     signed = one.text[:1] in "+-"
     if steps != (one.unit in ("步", "step", "steps")):
         return
+    if steps:
+        ours, theirs = replace(ours, unit="step"), replace(theirs, unit="step")
     shares = "%" in (ours.unit, theirs.unit)
     kinds = ("difference", "relative") if shares or one.unit != "%" else ("relative",)
     if not steps and one.unit != "%":

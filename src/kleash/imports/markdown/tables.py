@@ -6,10 +6,12 @@ the numbers that it should follow from.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kleash.imports import Derived, Number, Table, names
 from kleash.imports.markdown import labels
+from kleash.imports.markdown.derived import follows
 from kleash.imports.markdown.differences import (
     Lookup,
     Reader,
@@ -131,12 +133,36 @@ def _siblings(reader: Reader, spot: Spot) -> list[Number]:
     if columns[spot.column].statistic == "mean":
         row = reader.spots[spot.row]
         near = [each for each in row if columns[each.column].place and each.column != spot.column]
+        near = near or _all_beside(reader, spot)
     elif rows[spot.row].statistic == "mean":
         near = [line[spot.column] for line in reader.spots if rows[line[0].row].place]
         near += [each[spot.column] for each in reader.spots if _is_run(rows[each[0].row])]
     else:
         near = []
     return [each.value for each in near if each.value is not None]
+
+
+def _all_beside(reader: Reader, spot: Spot) -> list[Spot]:
+    """All measurements of a row, if in most rows the column of means is the mean of them."""
+    columns = reader.form.columns
+
+    def near(row: Sequence[Spot]) -> list[Spot]:
+        return [
+            each
+            for each in row
+            if columns[each.column].role == "value"
+            and not (columns[each.column].statistic or columns[each.column].setting)
+            and each.read.number is not None
+        ]
+
+    fits = 0
+    for row in reader.spots:
+        whole, parts = row[spot.column].read.number, [each.value for each in near(row)]
+        known = [one for one in parts if one is not None and one.value is not None]
+        if whole is not None and whole.value is not None and len(known) > 1:
+            fits += follows(Derived("mean", whole, tuple(known))) is True
+    rows = len(reader.spots)
+    return near(reader.spots[spot.row]) if rows > 2 and 3 * fits >= 2 * rows else []
 
 
 def _is_run(sense: Sense) -> bool:

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 LONGEST = 2_000  # characters of a line or cell that are looked at
 WIDEST = 200  # columns of a table
@@ -110,6 +111,7 @@ def undecorated(text: str) -> str:
     return re.sub(r"\s+", " ", "".join(kept)).strip()
 
 
+@lru_cache(maxsize=8192)
 def bare(text: str) -> str:
     """Folded text without decorations."""
     return undecorated(fold(text))
