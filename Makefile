@@ -6,7 +6,7 @@ export OMP_NUM_THREADS := 1
 PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
 WITH_TOOLS := $(addprefix tests/test_,imports.py sinks.py trl_parity.py stats*.py)
 
-.PHONY: study test test-all check install core-env tools-env fixtures clean
+.PHONY: study test test-all check install core-env tools-env ray-env fixtures clean
 
 # One training and its measuring; a whole study takes this place when `kleash study` exists.
 study: install
@@ -17,9 +17,10 @@ test: install core-env check
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 # Then, where the tools and oracles are: the tests that skip what they cannot import.
-test-all: install core-env tools-env check
+test-all: install core-env tools-env ray-env check
 	$(BIN)/python -m pytest -n 2
 	PYTHONPATH=src $(VENV)/tools/bin/python -m pytest -n 2 -m "not slow" $(WITH_TOOLS)
+	PYTHONPATH=src $(VENV)/ray/bin/python -m pytest $(wildcard tests/test_*_ray.py)
 
 check: install
 	$(BIN)/ruff format --check .
@@ -29,6 +30,7 @@ check: install
 install: $(VENV)/.installed
 core-env: $(VENV)/core/.installed
 tools-env: $(VENV)/tools/.installed
+ray-env: $(VENV)/ray/.installed
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +49,13 @@ $(VENV)/tools/.installed: constraints-tools.txt $(VENV)/.installed
 	$(BIN)/python -c '$(PACKAGES)' > "$$($(VENV)/tools/bin/python -c '$(PACKAGES)')/main.pth"
 	$(VENV)/tools/bin/python -m pip install -q --no-deps -r constraints-tools.txt
 	$(VENV)/tools/bin/python -m pip check
+	touch $@
+
+# Ray, beside the main environment in the same way.
+$(VENV)/ray/.installed: constraints.txt $(VENV)/.installed
+	$(PYTHON) -m venv $(VENV)/ray
+	$(BIN)/python -c '$(PACKAGES)' > "$$($(VENV)/ray/bin/python -c '$(PACKAGES)')/main.pth"
+	$(VENV)/ray/bin/python -m pip install -q -c constraints.txt "ray[client,train]"
 	touch $@
 
 # Small runs made by other tools, kept for `make test`.
