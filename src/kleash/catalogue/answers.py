@@ -135,7 +135,7 @@ ANSWERS: dict[str, tuple[str, str]] = {
     ),
     # does the gap depend on something
     "shots_interaction": (
-        "the gap with {first} demonstrations less the gap with {other}",
+        "the gap at a shot count of {first} less the gap at {other}",
         "{first} 个范例时的差距减去 {other} 个范例时的差距",
     ),
     "epochs_interaction": (

@@ -121,6 +121,13 @@ def loud(judged: Judged) -> bool:
     return judged.question not in QUIET or judged.verdict.startswith(LOUD)
 
 
+def _rank(judged: Judged) -> int:
+    """What comes first on the screen: which to use, the main question, then what is decided."""
+    if judged.question in ("recommend", "level"):
+        return ("recommend", "level").index(judged.question)
+    return 2 if judged.verdict.startswith(LOUD) else 3
+
+
 def verdict_lines(
     verdicts: Sequence[Judged], factor: Sequence[str], language: Language
 ) -> list[str]:
@@ -232,7 +239,7 @@ def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]
         heading = HEADINGS[kind][LANGUAGES.index(language)]
         return Block(kind, heading, list(dict.fromkeys(lines)), numbered)
 
-    verdicts = [each for each in found.verdicts if whole or loud(each)]
+    verdicts = found.verdicts if whole else sorted(filter(loud, found.verdicts), key=_rank)
     why = _why(verdicts, language, whole=whole)
     why += [confound(each, language) for each in found.confounds]
     made = [block("verdict", verdict_lines(verdicts, found.factor, language)), block("why", why)]

@@ -75,6 +75,8 @@ class Replicate:
     scores: list[Scores] = field(default_factory=list)
     measured: dict[str, Curve] = field(default_factory=dict)
     """Curves that nobody logged, made of the scores of single items."""
+    means: dict[str, float | None] = field(default_factory=dict)
+    """The mean of a metric that stands for the training, once it was worked out."""
 
     def curve(self, metric: str) -> Curve | None:
         """The metric's longest curve, over steps or epochs."""

@@ -122,7 +122,7 @@ def plateau(ending: Ending) -> Judged:
         high=change.high,
         n=found.n,
         margin=found.margin,
-        because=(Because("plateau_over", facts | margin), Because("steps_are_not_replicates")),
+        because=(Because("plateau_over", facts | margin),),
     )
 
 

@@ -191,22 +191,30 @@ def of_seeds(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
 
 
 def run_means(arm: Arm, metric: str) -> list[tuple[Replicate, float]]:
-    """Each training's mean: over its items at the end, else over its last cells or its curve."""
+    """The mean of each training that has one."""
     found = []
     for replicate in arm.replicates:
-        scores = [each for each in replicate.scores if known_name(each.metric) == metric]
-        curve = replicate.curve(metric)
-        if scores:
-            last = max(-1.0 if each.step is None else each.step for each in scores)
-            at_end = [e for e in scores if (-1.0 if e.step is None else e.step) == last]
-            means, _ = by_item(at_end)
-            if means:
-                found.append((replicate, float(np.mean(list(means.values())))))
-        elif (cells := means_of(replicate, metric)) and (value := _last_cell(cells)) is not None:
-            found.append((replicate, value))
-        elif curve is not None and len(curve):
-            found.append((replicate, float(curve.values.mean())))
+        if metric not in replicate.means:
+            replicate.means[metric] = _run_mean(replicate, metric)
+        mean = replicate.means[metric]
+        if mean is not None:
+            found.append((replicate, mean))
     return found
+
+
+def _run_mean(replicate: Replicate, metric: str) -> float | None:
+    """Over a training's items at the end, else over its last cells or its curve."""
+    scores = [each for each in replicate.scores if known_name(each.metric) == metric]
+    if scores:
+        last = max(-1.0 if each.step is None else each.step for each in scores)
+        means, _ = by_item([e for e in scores if (-1.0 if e.step is None else e.step) == last])
+        return float(np.mean(list(means.values()))) if means else None
+    if cells := means_of(replicate, metric):
+        value = _last_cell(cells)
+        if value is not None:
+            return value
+    curve = replicate.curve(metric)
+    return float(curve.values.mean()) if curve is not None and len(curve) else None
 
 
 def _last_cell(cells: dict[Place, dict[int | None, Number]]) -> float | None:

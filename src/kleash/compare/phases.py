@@ -45,7 +45,9 @@ def phases(pair: Pair) -> list[Judged]:
         judged = judge(pair, gap, QUESTIONS[phase.name])
         because = _told(phase, pair, curves[0].axis)
         if few:
+            # An interval of three steps would be read as one.
             because.append(Because("too_few_steps"))
+            judged = replace(judged, low=None, high=None)
         found.append(replace(judged, because=tuple(because)))
     return found
 

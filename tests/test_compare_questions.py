@@ -1,0 +1,468 @@
+"""The other questions of comparing: trends, phases, interactions, endings, many arms, speed, noise.
+
+Sources are made up here; the numbers expected are worked out by hand or by a plain formula.
+"""
+
+import numpy as np
+import pytest
+
+from kleash import stats
+from kleash.catalogue import screen
+from kleash.compare import Wish, compare
+from kleash.compare.arms import gather
+from kleash.compare.noise import floor_of
+from kleash.imports import Cell, Number, Scores, Where
+from test_compare import asked, codes, run, seeded, sources, with_curve, with_scores
+
+HERE = Where("made up")
+SOME_ARM_IS_BETTER = ("level", "trend", "trend_zero", "pairs", "contenders", "recommend")
+
+
+def every(found, question):
+    return [each for each in found.verdicts if each.question == question]
+
+
+def fact(judged, code, name):
+    return next(each for each in judged.because if each.code == code).facts[name]
+
+
+def leashed(name, beta, **more):
+    return run(name, config={"beta": beta, "lr": 1e-6} | more)
+
+
+def scored(made, values, *, step=10.0, shots=1, repeats=1, where=HERE, split="test"):
+    """Scores of items q0, q1, …; `values` is [item], or [item, try] with `repeats`."""
+    table = np.asarray(values, dtype=float).reshape(-1, repeats)
+    items = [f"q{at}" for at in range(len(table)) for _ in range(repeats)]
+    made.scores.append(Scores("accuracy", items, table.ravel(), where, step, shots, split))
+    return made
+
+
+def printed(made, value, *, shots, epoch, items=200):
+    number = Number(value, "known", HERE, 4)
+    made.cells.append(Cell("accuracy", number, epoch=epoch, shots=shots, items=items))
+    return made
+
+
+# --- what the coefficient did
+
+
+def test_a_trend_over_seeds_is_the_slope_per_doubling():
+    """Each doubling adds 0.1 to every seed, and no leash is 0.5 below."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, 0.01, 5)
+    runs = [
+        with_curve(
+            run(f"kl{beta}-s{seed}", config={"beta": beta, "lr": 1e-6}, seed=seed),
+            np.full(4, height + noise[seed] + rng.normal(0, 0.002)),
+        )
+        for beta, height in ((0.0, 0.6), (0.1, 1.0), (0.2, 1.1), (0.4, 1.2))
+        for seed in range(5)
+    ]
+    found = compare(sources(*runs))
+    slope, zero = asked(found, "trend"), asked(found, "trend_zero")
+    assert slope.arms == ("kl0.0", "kl0.1", "kl0.2", "kl0.4")
+    assert (slope.verdict, slope.level, slope.n) == ("better", "L3", 5)
+    assert slope.estimate == pytest.approx(0.1, abs=0.003)
+    assert slope.adjusted_p >= slope.p
+    assert (zero.verdict, zero.estimate) == ("worse", pytest.approx(-0.5, abs=0.01))
+    assert "per doubling" in screen.sentence(slope, "en", factor=())
+
+
+def test_a_trend_of_three_seeds_or_of_means_alone_is_only_told():
+    rng = np.random.default_rng(0)
+    few = [r for beta, up in ((0.1, 0), (0.2, 1), (0.4, 2)) for r in seeded(up, 3, rng, beta)]
+    judged = asked(compare(sources(*few)), "trend")
+    assert (judged.verdict, judged.level) == ("undecided", "L1")
+    alone = [
+        with_curve(leashed(f"r{b}", b), [1 + 3 * np.log2(b / 0.1)] * 9) for b in (0.1, 0.2, 0.4)
+    ]
+    judged = asked(compare(sources(*alone)), "trend")
+    assert judged.estimate == pytest.approx(3.0)
+    assert (judged.verdict, judged.level, judged.low, judged.p) == ("undecided", "L1", None, None)
+    assert "no_replicates" in codes(judged)
+
+
+def test_arms_that_differ_in_more_than_the_coefficient_are_in_no_trend():
+    values = np.linspace(1, 2, 9)
+    here = {"train_files": "here.json"}
+    alike = [with_curve(leashed(f"r{b}", b, **here), values + b) for b in (0.1, 0.2, 0.4)]
+    other = with_curve(leashed("other", 0.8, train_files="elsewhere.json"), values + 9)
+    told = asked(compare(sources(*alike, other)), "trend")
+    assert told.arms == ("r0.1", "r0.2", "r0.4")
+    twice = with_curve(leashed("twice", 0.2, frozen="some"), values)
+    assert not every(compare(sources(*alike[:2], twice)), "trend")
+
+
+def test_a_lower_loss_with_more_leash_is_a_better_trend():
+    rng = np.random.default_rng(1)
+    runs = [
+        with_curve(
+            run(f"kl{beta}-s{seed}", config={"beta": beta, "lr": 1e-6}, seed=seed),
+            np.full(4, 3 - np.log2(beta / 0.1) + rng.normal(0, 0.01)),
+            "val_loss",
+        )
+        for beta in (0.1, 0.2, 0.4)
+        for seed in range(4)
+    ]
+    judged = asked(compare(sources(*runs)), "trend")
+    assert (judged.verdict, judged.estimate) == ("better", pytest.approx(-1, abs=0.03))
+
+
+# --- early, middle, late
+
+
+def two(ours, theirs, metric="val_reward"):
+    return sources(
+        with_curve(leashed("without", 0.0), theirs, metric),
+        with_curve(leashed("with", 0.1), ours, metric),
+    )
+
+
+def test_phases_show_a_gap_that_is_only_there_at_first():
+    rng = np.random.default_rng(2)
+    steps = np.arange(30)
+    base = 1 + 0.01 * steps + rng.normal(0, 0.01, 30)
+    ours = 1 + 0.01 * steps + rng.normal(0, 0.01, 30) + np.where(steps < 10, 0.5, 0.0)
+    found = compare(two(ours, base))
+    early, middle, late = (asked(found, f"phase_{name}") for name in ("early", "middle", "late"))
+    assert (early.verdict, early.n) == ("better", 10)
+    assert early.estimate == pytest.approx((ours - base)[:10].mean())
+    assert middle.verdict in ("undecided", "equivalent")
+    assert late.estimate == pytest.approx((ours - base)[20:].mean())
+    line = np.polyfit(steps[:10], ours[:10], 1)
+    assert fact(early, "phase_slope", "ours").value == pytest.approx(line[0])
+    rest = ours[:10] - np.polyval(line, steps[:10])
+    assert fact(early, "phase_spread", "ours").value == pytest.approx(np.sqrt(rest @ rest / 8))
+
+
+def test_phases_of_a_few_points_are_numbers_without_a_verdict():
+    found = compare(two(np.arange(9.0) + 5, np.arange(9.0) + np.tile([0.1, 0, -0.1], 3)))
+    early = asked(found, "phase_early")
+    assert (early.n, early.verdict, early.low, early.p) == (3, "undecided", None, None)
+    assert early.estimate == pytest.approx(5)
+    assert not every(compare(two(np.arange(8.0), np.arange(8.0) + 1)), "phase_early")
+
+
+# --- does the gap depend on something
+
+
+def test_the_gap_at_one_shot_less_the_gap_at_three_over_items():
+    """Ours gains on 60 of 200 items with one demonstration and on none with three."""
+    rng = np.random.default_rng(3)
+    base = (rng.random((3, 200)) < 0.5).astype(float)
+    base[0, :60] = 0
+    runs = [leashed("a", 0.0), leashed("b", 0.1)]
+    for shots in (1, 2, 3):
+        ours = base[shots - 1].copy()
+        ours[:60] = 1 if shots == 1 else ours[:60]
+        scored(runs[0], base[shots - 1], shots=shots)
+        scored(runs[1], ours, shots=shots)
+    found = compare(sources(*runs))
+    contrasts = {
+        fact(e, "shots_interaction", "other"): e for e in every(found, "shots_interaction")
+    }
+    assert set(contrasts) == {2, 3}
+    judged = contrasts[3]
+    assert (judged.verdict, judged.level, judged.n) == ("better", "L2", 200)
+    assert judged.estimate == pytest.approx(0.3)
+    assert judged.low < 0.3 < judged.high
+    assert judged.p < 0.001
+
+
+def test_interactions_of_printed_means_are_numbers_alone():
+    a, b = leashed("a", 0.0), leashed("b", 0.1)
+    gaps = {(1, 1): 0.05, (1, 3): 0.01, (3, 1): 0.02, (3, 3): 0.00}
+    for (epoch, shots), gap in gaps.items():
+        printed(a, 0.5, shots=shots, epoch=epoch)
+        printed(b, 0.5 + gap, shots=shots, epoch=epoch)
+    found = compare(sources(a, b))
+    shots, epochs = asked(found, "shots_interaction"), asked(found, "epochs_interaction")
+    assert shots.estimate == pytest.approx(0.02 - 0.00)  # at the last epoch
+    assert epochs.estimate == pytest.approx((0.05 + 0.01) / 2 - (0.02 + 0.00) / 2)
+    for each in (shots, epochs):
+        assert (each.verdict, each.level, each.low, each.p) == ("undecided", "L1", None, None)
+
+
+def test_an_interaction_over_four_seeds_is_about_the_setting():
+    rng = np.random.default_rng(4)
+    runs = []
+    for beta in (0.0, 0.1):
+        for seed in range(4):
+            made = run(f"kl{beta}-s{seed}", config={"beta": beta, "lr": 1e-6}, seed=seed)
+            for shots in (1, 3):
+                gain = 0.3 if beta and shots == 1 else 0.0
+                scored(made, rng.random(400) < 0.4 + gain, shots=shots)
+            runs.append(made)
+    judged = asked(compare(sources(*runs)), "shots_interaction")
+    assert (judged.level, judged.n, judged.verdict) == ("L3", 4, "better")
+    assert judged.estimate == pytest.approx(0.3, abs=0.08)
+
+
+# --- how a curve ends
+
+
+def test_too_few_evaluations_for_a_stopping_decision():
+    found = compare(two(np.arange(9.0), np.arange(9.0) + np.tile([0.1, 0, -0.1], 3)))
+    judged = next(each for each in every(found, "stopping") if each.arms == ("without",))
+    assert (judged.verdict, judged.estimate) == ("undecided", None)
+    assert codes(judged) == ["too_few_evaluations"]
+
+
+def test_a_curve_that_stands_still_could_have_stopped_and_its_value_is_not_the_highest_point():
+    rng = np.random.default_rng(5)
+    values = 2 - np.exp(-np.arange(93) / 4) + rng.normal(0, 0.1, 93)
+    found = compare(two(values, values[::-1]), Wish(margin=0.1))
+    judged = next(each for each in every(found, "stopping") if each.arms == ("with",))
+    assert judged.verdict == "equivalent"
+    assert 25 <= fact(judged, "would_have_stopped", "stop") < 92
+    assert judged.estimate < values.max() - 0.05
+    assert judged.estimate == pytest.approx(2.0, abs=0.12)
+    assert 0 <= fact(judged, "premature", "p") <= 0.5
+    flat = compare(two(values, values[::-1]), Wish(margin=0.3))
+    assert next(e for e in every(flat, "plateau") if e.arms == ("with",)).verdict == "equivalent"
+
+
+def test_a_curve_that_falls_and_stays_down_has_collapsed():
+    rng = np.random.default_rng(6)
+    up = 1 + np.linspace(0, 1, 40) + rng.normal(0, 0.02, 40)
+    down = up.copy()
+    down[30:] -= 1.0
+    found = compare(two(down, up))
+    ends = {each.arms[0]: each for each in every(found, "collapse")}
+    assert ends["with"].verdict == "worse"
+    assert fact(ends["with"], "collapsed", "step") == 31
+    assert ends["without"].verdict == "undecided"
+    ends = {each.arms[0]: each for each in every(found, "plateau")}
+    assert (ends["without"].verdict, ends["without"].estimate > 0) == ("better", True)
+    out = screen.terminal(found, "en")
+    assert "Did it collapse? with: yes" in out
+    assert "Did it collapse? without" not in out
+
+
+def test_a_loss_that_rises_again_has_collapsed():
+    rng = np.random.default_rng(6)
+    loss = 3 - np.linspace(0, 1, 40) + rng.normal(0, 0.02, 40)
+    worse = loss + np.where(np.arange(40) >= 30, 1.0, 0.0)
+    found = compare(two(worse, loss, "val_loss"))
+    judged = next(each for each in every(found, "collapse") if each.arms == ("with",))
+    assert judged.verdict == "worse"
+    assert judged.estimate == pytest.approx(0.9, abs=0.3)
+
+
+# --- many arms
+
+
+def six(rng, shift=0.0, items=300):
+    """Six arms on the same items; the last is better by `shift`, the others are equal."""
+    easy = rng.normal(0.5, 0.2, items)
+    return [
+        scored(leashed(f"kl{arm}", arm / 10), rng.random(items) < easy + shift * (arm == 5))
+        for arm in range(6)
+    ]
+
+
+def test_arms_on_the_same_items_are_adjusted_together():
+    """Max-T is at least the plain p and below what Holm would make of dependent arms."""
+    found = compare(sources(*six(np.random.default_rng(7), 0.3)))
+    levels = {each.arms[0]: each for each in every(found, "level")}
+    assert levels["kl5"].verdict == "better"
+    assert all(each.adjusted_p >= each.p - 0.02 for each in levels.values())
+    pairs = {each.arms: each for each in every(found, "pairs")}
+    assert len(pairs) == 10  # of five arms beside the baseline
+    assert pairs["kl1", "kl5"].verdict == "worse"
+    assert "all_pairs" in codes(pairs["kl1", "kl5"])
+    assert pairs["kl1", "kl2"].verdict == "undecided"
+    assert pairs["kl1", "kl2"].low < 0 < pairs["kl1", "kl2"].high
+    best = asked(found, "contenders")
+    assert (best.arms, best.verdict, best.level) == (("kl5",), "better", "L2")
+
+
+def test_without_an_arm_that_differs_from_the_baseline_no_pair_is_decided():
+    """Two arms on either side of the baseline differ from each other, and neither from it."""
+    rng = np.random.default_rng(8)
+    base = (rng.random(400) < 0.5).astype(float)
+    up, down = base.copy(), base.copy()
+    up[np.flatnonzero(base == 0)[:11]] = 1
+    up[np.flatnonzero(base == 1)[:3]] = 0
+    down[np.flatnonzero(base == 1)[20:31]] = 0
+    down[np.flatnonzero(base == 0)[30:33]] = 1
+    arms = [("a", 0.0, base), ("b", 0.1, up), ("c", 0.2, down)]
+    found = compare(sources(*(scored(leashed(n, b), v) for n, b, v in arms)))
+    assert not any(each.verdict.startswith(("better", "worse")) for each in every(found, "level"))
+    pair = asked(found, "pairs")
+    assert pair.p < 0.01
+    assert pair.verdict == "undecided"
+    assert asked(found, "contenders").verdict == "undecided"
+
+
+def test_clusters_and_other_items_go_back_to_holm():
+    runs = six(np.random.default_rng(9), 0.3)
+    runs[2].scores[0] = Scores(
+        "accuracy",
+        runs[2].scores[0].items[:200],
+        runs[2].scores[0].values[:200],
+        HERE,
+        10,
+        1,
+        "test",
+    )
+    found = compare(sources(*runs))
+    assert not every(found, "contenders")
+    family = [e for e in found.verdicts if e.question in ("level", "trend", "trend_zero")]
+    adjusted = stats.holm([each.p for each in family])
+    assert [each.adjusted_p for each in family] == pytest.approx(adjusted)
+
+
+def test_pairs_over_seeds_are_adjusted_by_holm():
+    rng = np.random.default_rng(10)
+    runs = [
+        each for arm, up in ((0.0, 0), (0.1, 0.3), (0.2, 0.6)) for each in seeded(up, 5, rng, arm)
+    ]
+    found = compare(sources(*runs))
+    pair = asked(found, "pairs")
+    assert (pair.arms, pair.verdict, pair.level) == (("kl0.1", "kl0.2"), "worse", "L3")
+    assert pair.adjusted_p >= pair.p
+
+
+# --- six equal arms
+
+
+def study(rng, seeds, run_sd, items=100):
+    """Six arms of one truth: their runs differ by chance, and so do the scores of their items."""
+    easy = rng.normal(0.6, 0.15, items)
+    runs = []
+    for arm in range(6):
+        for seed in range(seeds):
+            chance = np.clip(easy + rng.normal(0, run_sd), 0.02, 0.98)
+            made = run(f"kl{arm / 10}-s{seed}", config={"beta": arm / 10, "lr": 1e-6}, seed=seed)
+            runs.append(with_scores(made, rng.random(items) < chance))
+    return compare(sources(*runs))
+
+
+def called_better(seeds, run_sd, studies):
+    """In how many studies anything says that some arm is better or worse."""
+    wrong = 0
+    for number in range(studies):
+        found = study(np.random.default_rng([number, seeds]), seeds, run_sd)
+        wrong += any(
+            each.verdict.startswith(("better", "worse"))
+            for each in found.verdicts
+            if each.question in SOME_ARM_IS_BETTER
+        )
+    return wrong
+
+
+# The noise of a mean over 100 items is 0.05: runs differ by twice that, and by a fifth.
+@pytest.mark.parametrize("run_sd", [0.1, 0.01])
+@pytest.mark.parametrize(("seeds", "studies"), [(3, 20), (5, 60), (10, 20)])
+def test_six_equal_arms_are_rarely_told_apart_by_the_whole_of_compare(seeds, studies, run_sd):
+    # At exactly 5 %, more than 4 of 20 or 8 of 60 come less than once in a hundred times.
+    assert called_better(seeds, run_sd, studies) <= {20: 4, 60: 8}[studies]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run_sd", [0.1, 0.01])
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+def test_six_equal_arms_are_told_apart_in_at_most_five_percent_of_studies(seeds, run_sd):
+    assert called_better(seeds, run_sd, 1_000) <= 50
+
+
+# --- faster, by items
+
+
+def climbing(rng, name, beta, soon, items=200):
+    made = leashed(name, beta)
+    for step in range(0, 100, 10):
+        rate = 0.2 + 0.6 * (1 - np.exp(-step / soon))
+        scored(made, rng.random(items) < rate, step=float(step))
+    return made
+
+
+def test_speed_by_items_has_an_interval_and_a_verdict():
+    rng = np.random.default_rng(11)
+    found = compare(sources(climbing(rng, "slow", 0.0, 60), climbing(rng, "fast", 0.1, 10)))
+    judged = asked(found, "faster")
+    assert (judged.verdict, judged.level, judged.n) == ("better", "L2", 200)
+    assert judged.low <= judged.estimate <= judged.high < 0
+    assert "threshold_half_way" in codes(judged)
+    best = asked(found, "best_step")
+    assert "out_of_bag" in codes(best)
+
+
+def test_equal_speeds_are_rarely_told_apart():
+    wrong = 0
+    for number in range(20):
+        rng = np.random.default_rng([number, 12])
+        pair = sources(climbing(rng, "a", 0.0, 30, 60), climbing(rng, "b", 0.1, 30, 60))
+        wrong += asked(compare(pair), "faster").verdict in ("better", "worse")
+    assert wrong <= 4  # of 20 at exactly 5 %: more comes less than once in a hundred times
+
+
+# --- the noise of evaluating
+
+
+def replicate(made):
+    return gather(sources(made, leashed("other", 0.9)))[0].replicates[0]
+
+
+CURVE = np.array([1.0, 1.2, 0.9, 1.3, 1.0])
+
+
+def test_noise_floors_are_taken_in_their_order():
+    values = np.tile([0.0, 1.0], 50)
+    by_items = scored(leashed("a", 0.0), values)
+    floor = floor_of(replicate(by_items), "accuracy", CURVE, 0.5)
+    assert (floor.way, floor.sd) == ("items", pytest.approx(0.05))
+    tried = scored(leashed("a", 0.0), np.tile([[0.0, 1.0]], (50, 1)), repeats=2)
+    floor = floor_of(replicate(tried), "accuracy", CURVE, 0.5)
+    assert (floor.way, floor.sd) == ("generations", pytest.approx(np.sqrt(50 * 0.5) / 50))
+    again = leashed("a", 0.0)
+    means = [0.50, 0.52, 0.48, 0.54, 0.46]
+    for at, mean in enumerate(means):
+        scored(again, np.arange(100) < 100 * mean, where=Where(f"again-{at}.jsonl"))
+    floor = floor_of(replicate(again), "accuracy", CURVE, 0.5)
+    assert (floor.way, floor.sd) == ("repeats", pytest.approx(np.std(means, ddof=1)))
+
+
+def test_without_items_the_curve_tells_and_a_declared_floor_comes_last():
+    bare = replicate(with_curve(leashed("a", 0.0), CURVE, "accuracy"))
+    bends = np.diff(CURVE, 2)
+    floor = floor_of(bare, "accuracy", CURVE, 0.5)
+    assert floor.way == "second_differences"
+    assert floor.sd == pytest.approx(np.sqrt(bends @ bends / 18))
+    assert floor_of(bare, "accuracy", np.ones(5), 0.5).way == "declared"
+    assert floor_of(bare, "accuracy", np.ones(5)) is None
+
+
+# --- one screen
+
+
+def test_the_screen_is_one_screen_and_says_what_is_left_out():
+    rng = np.random.default_rng(13)
+    runs = [
+        with_curve(leashed(f"arm{a}", a / 10, foo=a, ent_coef=a), rng.normal(1, 0.1, 30))
+        for a in range(12)
+    ]
+    found = compare(sources(*runs))
+    for language in ("en", "zh"):
+        lines = screen.terminal(found, language).splitlines()
+        assert len(lines) <= screen.SCREEN
+        assert any("--json" in line for line in lines)
+        whole = screen.markdown(found, language)
+        assert all(each.arms[0] in whole for each in found.verdicts)
+
+
+def test_findings_of_one_kind_share_a_line_on_the_screen():
+    from kleash.findings import Found
+
+    found = compare(two(np.arange(9.0), np.arange(9.0) + 1))
+    kind = {"severity": "error", "where": (Where("a.md", 3),)}
+    found.findings = [
+        Found(code="lr-below-print", facts={"arm": f"r{at}", "printed": "0"}, **kind)
+        for at in range(7)
+    ]
+    out = screen.terminal(found, "en")
+    assert out.count("r0") == 1
+    assert "and 6 more of this kind" in " ".join(out.split())
+    assert screen.markdown(found, "en").count("✗") == 7
