@@ -244,6 +244,7 @@ READERS: dict[str, str] = {
 }
 # What needs no reader to be told: formats that are folders, and how the files of others begin.
 FOLDERS = {"kleash", "dvclive"}
+LINE = 1_000  # characters of an error that are shown
 BEGINNINGS = {
     "wandb": b":W&B\xe1\xbe",
     "mlflow": b"SQLite format 3\0",
@@ -266,11 +267,17 @@ def read(path: Path) -> Source:
     except OSError as error:
         raise DataError(f"cannot read {error.filename or path}: {error.strerror}") from None
     except DataError as error:
-        raise DataError(" ".join(str(error).split())) from None
+        raise DataError(_line(error)) from None
     if source is None:
         raise DataError(f"{path}: none of the known formats ({', '.join(READERS)})")
     source.notes += [note for run in source.runs for note in _odd(run)]
     return source
+
+
+def _line(error: DataError) -> str:
+    """One line that can be read, whatever a damaged file had it quote."""
+    line = " ".join(str(error).split())
+    return line if len(line) <= LINE else f"{line[:LINE]} …"
 
 
 def _odd(run: Imported) -> Iterator[str]:
@@ -347,7 +354,7 @@ def _inside(folder: Path) -> Source | None:
             raise refused[0]
         return None
     whole.format = " + ".join(sorted(seen))
-    whole.notes += [f"left out: {error}" for error in refused]
+    whole.notes += [f"left out: {_line(error)}" for error in refused]
     return whole
 
 
