@@ -42,16 +42,14 @@ def next_steps(
     lone = [each for each in level if each.counted != "seeds" or (each.n or 0) < FEWEST_SEEDS]
     if any(each.level == "L1" for each in lone):
         steps.append(_revalidate(level))
-    elif open_questions and (more := [each.more for each in open_questions if each.more]):
+    elif more := [e.more for e in open_questions if e.counted == "items" and e.more]:
         steps.append(Step("more_items", {"more": max(more)}))
     for each in level:
         if each.also_changed:
             steps.append(_unconfound(by_name[each.arms[0]], baseline, each))
     if lone:
         steps.append(_seeds(arms, baseline))
-    elif open_questions and (
-        more := [e.more for e in open_questions if e.level == "L3" and e.more]
-    ):
+    elif more := [e.more for e in open_questions if e.level == "L3" and e.more]:
         steps.append(Step("more_seeds", {"more": max(more)}, *_cost(arms, 2 * max(more))))
     if not level:
         steps.append(Step("measure_outcome"))

@@ -1,0 +1,53 @@
+"""Many questions at once: what is decided alone and not among all is undone. By hand."""
+
+import pytest
+
+from kleash.compare.many import adjust
+from kleash.compare.records import Judged
+
+
+def reason(judged, code):
+    [found] = [each for each in judged.because if each.code == code]
+    return found.facts
+
+
+def answer(p, word="better", question="level"):
+    arms = ("b", "a")
+    return Judged(question, "eval_reward", "", arms, word, "L1", p=p, beyond_margin=True)
+
+
+def test_holm_by_hand():
+    """0.01 of three is 0.03, 0.02 of two is 0.04, and nothing falls below the one before."""
+    found = adjust([answer(0.02), answer(0.01), answer(0.03)])
+    assert [each.adjusted_p for each in found] == pytest.approx([0.04, 0.03, 0.04])
+    assert {each.verdict for each in found} == {"better"}
+
+
+@pytest.mark.parametrize("word", ["better", "worse"])
+def test_what_does_not_hold_among_many_is_undone(word):
+    found = adjust([answer(0.03, word), answer(0.04, word)])
+    for each in found:
+        assert (each.verdict, each.beyond_margin) == ("undecided", False)
+        assert reason(each, "undone_by_many") == {"count": 2, "p": pytest.approx(0.06)}
+    [alone] = adjust([answer(0.04, word)])
+    assert (alone.verdict, alone.adjusted_p, alone.beyond_margin) == (word, 0.04, True)
+
+
+def test_only_a_claim_of_a_difference_is_undone():
+    found = adjust([answer(0.5, "equivalent"), answer(0.5, "identical")])
+    assert [each.verdict for each in found] == ["equivalent", "identical"]
+
+
+def test_the_main_question_is_its_own_family():
+    """Other questions cost the main one nothing, and answers without a p are in no family."""
+    others = [answer(0.04, question="steadier") for _ in range(5)]
+    without = [answer(None, question="faster"), answer(None)]
+    found = adjust([*others, answer(0.03), *without])
+    assert [each.adjusted_p for each in found[:5]] == pytest.approx([0.2] * 5)
+    assert found[5].adjusted_p == 0.03
+    assert [(each.adjusted_p, each.verdict) for each in found[6:]] == [(None, "better")] * 2
+
+
+def test_a_p_of_zero_is_the_smallest():
+    found = adjust([answer(0.0), answer(0.04)])
+    assert [each.adjusted_p for each in found] == [0.0, 0.04]
