@@ -7,13 +7,12 @@ imported here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
+from kleash.data import imported
 from kleash.demos.embeddings import Embeddings
-from kleash.errors import ConfigError
 from kleash.types import Answer, Item, Prompt
 
 Images = Callable[[str], NDArray[Any]]
@@ -40,8 +39,5 @@ ANSWERERS = {
 
 def answerer(name: str, images: Images) -> Answerer:
     """The answerer of that name, looking at the given images."""
-    if name not in ANSWERERS:
-        raise ConfigError(f"no answerer {name!r}: there is {', '.join(ANSWERERS)}")
-    module, _, kind = ANSWERERS[name].partition(":")
-    make: Callable[[Images], Answerer] = getattr(import_module(module), kind)
+    make: Callable[[Images], Answerer] = imported(ANSWERERS, name, "answerer")
     return make(images)

@@ -11,6 +11,7 @@ import typer
 
 from kleash.cli.compare import compare
 from kleash.cli.look import answerer, bench, doctor, runs
+from kleash.cli.study import stop, study
 from kleash.cli.train import evaluate_run, train
 from kleash.errors import KleashError
 
@@ -23,6 +24,8 @@ app = typer.Typer(
 )
 app.command()(train)
 app.command("eval")(evaluate_run)
+app.command()(study)
+app.command()(stop)
 app.command()(compare)
 app.command()(runs)
 app.command()(doctor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -49,9 +49,19 @@ DATASETS = {
 
 
 def dataset(name: str, seed: int = 0) -> Dataset:
-    """The data set of that name."""
-    if name not in DATASETS:
-        raise ConfigError(f"no data set {name!r}: there is {', '.join(DATASETS)}")
-    module, _, kind = DATASETS[name].partition(":")
-    make: Callable[..., Dataset] = getattr(import_module(module), kind)
+    """The data set of that name; one of your own is named package.module:Class."""
+    make: Callable[..., Dataset] = imported(DATASETS, name, "data set")
     return make(seed=seed)
+
+
+def imported(table: Mapping[str, str], name: str, what: str) -> Any:
+    """What a name in a table stands for, or what `package.module:Name` holds."""
+    module, colon, kind = table.get(name, name).partition(":")
+    if not colon:
+        raise ConfigError(
+            f"no {what} {name!r}: there is {', '.join(table)}, or package.module:Class of your own"
+        )
+    try:
+        return getattr(import_module(module), kind)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"cannot load the {what} {name!r}: {error}") from None

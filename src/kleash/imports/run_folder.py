@@ -37,13 +37,14 @@ def read(path: Path) -> Source:
     source = Source(str(path), "kleash")
     try:
         runs = [Run.open(path)] if _is_run(path) else list_runs(path)
-        source.runs = [_read(run) for run in runs]
+        source.runs = [read_run(run) for run in runs]
     except RecursionError:
         raise DataError(f"{path}: JSON that is nested too deeply") from None
     return source
 
 
-def _read(run: Run) -> Imported:
+def read_run(run: Run) -> Imported:
+    """One run as it was opened."""
     if not isinstance(run.config, dict):
         raise DataError(f"{run.path / 'config.json'} holds no object")
     made = Imported(

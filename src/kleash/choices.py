@@ -1,0 +1,69 @@
+"""What a policy would choose on a fixed probe set, kept for every checkpoint of a run.
+
+The histories are the base's own greedy choices, so that all arms of a seed are asked the same:
+after these choices, how likely is each candidate? Two such files give the KL between two arms.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from kleash import guard
+from kleash.policy import fingerprint
+from kleash.rollout import World, fresh_selector
+from kleash.runs import Run
+from kleash.selector import Pointers, Selector
+
+PROBE_QUERIES = 64
+
+
+def choices_file(run: Path, checkpoint: str) -> Path:
+    """Where the distributions of a checkpoint lie."""
+    return run / "choices" / f"{checkpoint}.npy"
+
+
+@torch.no_grad()
+def keep_choices(run: Run, world: World, names: Sequence[str], base: Selector) -> None:
+    """Write the log-probabilities [query, step, candidate] of checkpoints that have none yet."""
+    missing = [name for name in names if not choices_file(run.path, name).is_file()]
+    if not missing:
+        return
+    whole = world.queries("validation")
+    queries = whole.take(range(min(PROBE_QUERIES, len(whole))))
+    along, _ = base.choose(queries, world.recipe.shots)
+    for name in missing:
+        policy = load_policy(run, world, name)
+        _write(choices_file(run.path, name), distributions(policy, along))
+
+
+def load_policy(run: Run, world: World, name: str) -> Selector:
+    """The policy of a checkpoint, strictly."""
+    kept = run.load(name, trainer=False)
+    policy = fresh_selector(world.recipe, world.width)
+    guard.load_strictly(policy, kept.weights, source=f"{run.path}/checkpoints/{name}")
+    guard.same_weights(kept.state["weights_hash"], fingerprint(policy.state_dict()))
+    return policy.to(world.device)
+
+
+def distributions(policy: Selector, along: Pointers) -> NDArray[np.float32]:
+    """Log-probabilities of every candidate at every step; −inf where it cannot be chosen."""
+    logp_NA = policy.logits(along).log_softmax(-1)
+    made_PT = along.made_PT
+    whole = logp_NA.new_full((*made_PT.shape, logp_NA.shape[-1]), -torch.inf)
+    whole[made_PT] = logp_NA
+    found: NDArray[np.float32] = whole.float().cpu().numpy()
+    return found
+
+
+def _write(path: Path, values: NDArray[np.float32]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    passing = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with passing.open("wb") as handle:
+        np.save(handle, values)
+    passing.replace(path)

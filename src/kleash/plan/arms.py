@@ -1,0 +1,122 @@
+"""The arms of a study as recipes: what each names, what it starts from, whom it is compared with.
+
+An arm's recipe is the base, what every arm has on top, and the keys the arm names. Its start is the
+base's last checkpoint of the same seed, so that arms of a seed share weights, tasks and draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from kleash.config import merge
+from kleash.errors import ConfigError
+from kleash.plan.file import StudyFile, dotted, nested
+from kleash.recipe import Recipe, recipe_from
+
+# What only the GRPO phase reads: a base is the same base whatever these are.
+GRPO_KEYS = (
+    *("epochs", "source", "group", "updates", "lr", "schedule", "warmup", "advantage", "weight"),
+    *("clip.low", "clip.high", "entropy_bonus", "leash", "early_stop", "freeze", "like"),
+)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A setting under study: its name and the dotted keys in which it differs from the base."""
+
+    name: str
+    keys: Mapping[str, Any] = field(default_factory=dict)
+
+
+def arms_of(file: StudyFile, placed: Sequence[float] = ()) -> list[Arm]:
+    """Every arm: the named ones, the grid's, and those at coefficients that a calibration found."""
+    arms = [Arm(name, dict(dotted(keys))) for name, keys in file.arms.items()]
+    if file.grid:
+        names = list(file.grid)
+        for values in product(*file.grid.values()):
+            keys = dict(zip(names, values, strict=True))
+            arms.append(Arm(",".join(f"{_short(k)}={_shown(v)}" for k, v in keys.items()), keys))
+    arms += [Arm(f"kl-{value:.3g}", {"leash.coefficient": value}) for value in placed]
+    check_arms(file, arms)
+    return arms
+
+
+def check_arms(file: StudyFile, arms: Sequence[Arm]) -> None:
+    """Refuse arms that cannot be told apart or would not be comparable."""
+    names = [arm.name for arm in arms]
+    told = ", ".join(names)
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"two arms are called {name!r}: each needs a name of its own")
+    for arm in arms:
+        if own := sorted({"seed", "data_seed", "phase"} & arm.keys.keys()):
+            raise ConfigError(
+                f"arm {arm.name!r} sets its own {own[0]}: every arm has every seed of the study"
+                " and starts from the base of its seed"
+            )
+    for name in file.compare.baselines:
+        if name not in names:
+            raise ConfigError(f"compare.baselines names no arm {name!r}: the arms are {told}")
+    for each in file.expect:
+        if each.arm not in names:
+            raise ConfigError(f"expect names no arm {each.arm!r}: the arms are {told}")
+
+
+def _short(key: str) -> str:
+    return key.rsplit(".", 1)[-1]
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value).replace("/", "-")
+
+
+def base_given(file: StudyFile, seed: int) -> dict[str, Any]:
+    """What the shared start of a seed is asked to do: no more of the file than it reads."""
+    keys = {
+        key: value
+        for key, value in dotted(file.base)
+        if not any(key == ours or key.startswith(ours + ".") for ours in GRPO_KEYS)
+    }
+    start = keys.get("from")
+    phase = {"phase": "grpo"} if start else {"phase": "all"}
+    return merge(nested(keys), phase, {"epochs": 0, "seed": seed})
+
+
+def base_recipe(file: StudyFile, seed: int) -> Recipe:
+    """The recipe of the shared start of a seed."""
+    return recipe_from(base_given(file, seed))
+
+
+def arm_given(file: StudyFile, arm: Arm, seed: int, start: Path | str) -> dict[str, Any]:
+    """What one run of an arm is asked to do, from a checkpoint."""
+    given = merge(file.base, file.grpo, nested(arm.keys))
+    own = nested(arm.keys).get("from")
+    return merge(given, {"seed": seed, "phase": "grpo", "from": own or str(start)})
+
+
+def arm_recipe(file: StudyFile, arm: Arm, seed: int, start: Path | str) -> Recipe:
+    """The recipe of one run of an arm."""
+    return recipe_from(arm_given(file, arm, seed, start))
+
+
+def differing(file: StudyFile, ours: Arm, theirs: Arm) -> list[str]:
+    """The keys in which the recipes of two arms differ."""
+    one, other = (
+        dict(dotted(arm_recipe(file, arm, 0, "BASE").resolved())) for arm in (ours, theirs)
+    )
+    return sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+
+
+def against(file: StudyFile, arms: Sequence[Arm]) -> dict[str, str]:
+    """By arm, the baseline arm it is compared with: the one it shares most settings with."""
+    by_name = {arm.name: arm for arm in arms}
+    baselines = [by_name[name] for name in file.compare.baselines] or list(arms[:1])
+    return {
+        arm.name: min(baselines, key=lambda base: len(differing(file, arm, base))).name
+        for arm in arms
+        if arm not in baselines
+    }

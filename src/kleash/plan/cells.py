@@ -1,0 +1,232 @@
+"""Every cell a study needs, and its state as the run folders tell it.
+
+A cell is one measurement: arm, seed, checkpoint, split, shots, items. Its state is read from the
+scores that are there, never from a note that somebody made about them; only `running` and `failed`
+come from whoever runs the study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from kleash.plan.arms import Arm, arm_recipe, base_recipe
+from kleash.plan.file import StudyFile, dotted
+from kleash.recipe import Recipe
+from kleash.runs import Run
+
+State = Literal["done", "missing", "running", "failed", "void"]
+STATES: tuple[State, ...] = ("done", "missing", "running", "failed", "void")
+BROKEN_SHARE = 0.02  # of the answers of a cell; more voids it
+CHOSEN = "chosen"
+BASELINE = "baseline:"
+FAMILIES = {
+    "random": tuple(f"random-{draw}" for draw in range(5)),
+    "similar": ("similar-image", "similar-text", "similar-both"),
+}
+
+
+class Cell(NamedTuple):
+    """One measurement. Of a baseline the arm is its name; `chosen` is the best on validation."""
+
+    arm: str
+    seed: int
+    checkpoint: str
+    split: str
+    shots: int
+    items: int
+
+
+@dataclass
+class Column:
+    """The scores of one checkpoint at one number of shots, in the order they were measured."""
+
+    items: list[str] = field(default_factory=list)
+    scores: list[float | None] = field(default_factory=list)
+    pointers: list[tuple[str, ...]] = field(default_factory=list)
+
+    def mean(self, items: int) -> float | None:
+        """Of the first so many; None where fewer were measured or all broke."""
+        known = [score for score in self.scores[:items] if score is not None]
+        return sum(known) / len(known) if known and len(self.scores) >= items else None
+
+    def broken(self, items: int) -> int:
+        """How many of the first so many answers broke."""
+        return sum(score is None for score in self.scores[:items])
+
+
+Columns = dict[tuple[str, str, int], Column]
+"""By checkpoint, split and shots."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run of the study lies: its name, its folder, and whether it is the one asked for."""
+
+    arm: str
+    seed: int
+    path: Path
+    recipe: Recipe
+
+
+def base_checkpoint(file: StudyFile, seed: int) -> str:
+    """The name of the base's last checkpoint."""
+    recipe = base_recipe(file, seed)
+    if recipe.start:
+        return "start"
+    length = {"rce": recipe.rce.epochs, "supervised": recipe.supervised.epochs}
+    return next((f"{phase}-{epochs}" for phase, epochs in length.items() if epochs), "start")
+
+
+def base_folder(folder: Path, file: StudyFile, seed: int) -> Path:
+    """Where the shared start of a seed lies, or would."""
+    return current(folder / f"base-s{seed}", base_recipe(file, seed))
+
+
+def start_of(folder: Path, file: StudyFile, seed: int) -> Path:
+    """The checkpoint that all arms of a seed start from."""
+    name = base_checkpoint(file, seed)
+    return (base_folder(folder, file, seed) / "checkpoints" / name).resolve()
+
+
+def run_place(folder: Path, file: StudyFile, arm: Arm, seed: int) -> Place:
+    """Where the run of an arm and a seed lies, or would."""
+    recipe = arm_recipe(file, arm, seed, start_of(folder, file, seed))
+    return Place(arm.name, seed, current(folder / "runs" / f"{arm.name}-s{seed}", recipe), recipe)
+
+
+def current(path: Path, recipe: Recipe) -> Path:
+    """The folder of this recipe: the plain name, or the one with digits that a change made.
+
+    Where only other recipes have the name, it is a folder that nobody has made yet.
+    """
+    for found in (path, *sorted(path.parent.glob(f"{path.name}-" + "[0-9a-f]" * 8))):
+        if (found / "config.json").is_file() and same_recipe(Run.open(found), recipe):
+            return found
+    return path.with_name(f"{path.name}-not-yet") if path.exists() else path
+
+
+def same_recipe(run: Run, recipe: Recipe) -> bool:
+    """Whether a run was asked for the same, however long and wherever its start lies."""
+    ours, theirs = dict(dotted(recipe.resolved())), dict(dotted(run.config))
+    apart = {"from", *recipe.length_keys()}
+    return all(ours.get(key) == theirs.get(key) for key in (ours.keys() | theirs.keys()) - apart)
+
+
+# --- cells
+
+
+def baseline_names(file: StudyFile) -> list[str]:
+    """Every baseline that is measured by choosing without learning."""
+    wanted = [name for name in file.measure.baselines if name != "base"]
+    return [each for name in wanted for each in FAMILIES.get(name, (name,))]
+
+
+def cells_of(file: StudyFile, arms: Iterable[Arm]) -> Iterator[Cell]:
+    """Every cell, one at a time: a plan of any size needs no room."""
+    measure = file.measure
+    first = file.seeds[0]
+    for name in baseline_names(file):
+        sizes: tuple[int, ...] = measure.items
+        if name == "best-greedy":
+            sizes = (min(measure.greedy_items, measure.items[-1]),)
+        for shots in measure.shots:
+            yield from (Cell(BASELINE + name, first, "", "test", shots, n) for n in sizes)
+    if "base" in measure.baselines:
+        name = base_checkpoint(file, first)
+        for seed in file.seeds:
+            for shots in measure.shots:
+                yield from (Cell("base", seed, name, "test", shots, n) for n in measure.items)
+    for arm in arms:
+        recipe = arm_recipe(file, arm, first, "BASE")
+        for seed in file.seeds:
+            yield from run_cells(file, arm, seed, recipe)
+
+
+def checkpoint_names(recipe: Recipe) -> list[str]:
+    """The checkpoints of the phase that is compared."""
+    return [f"epoch-{epoch}" for epoch in range(1, recipe.epochs + 1)]
+
+
+def run_cells(file: StudyFile, arm: Arm, seed: int, recipe: Recipe) -> Iterator[Cell]:
+    """The cells of one run: its checkpoints on validation, and the test."""
+    measure, names = file.measure, checkpoint_names(recipe)
+    for name in names:
+        yield Cell(arm.name, seed, name, "validation", recipe.shots, measure.validation)
+    tested = names if measure.test == "all" else [CHOSEN]
+    for name in tested:
+        for shots in measure.shots:
+            for items in measure.items:
+                yield Cell(arm.name, seed, name, "test", shots, items)
+
+
+def columns(run: Run) -> Columns:
+    """All scores of a run, read once."""
+    found: Columns = {}
+    for line in run.scores():
+        column = found.setdefault((line["checkpoint"], line["split"], line["shots"]), Column())
+        column.items.append(line["item"])
+        column.scores.append(line.get("score"))
+        column.pointers.append(tuple(line["pointer"]))
+    return found
+
+
+def state_of(cell: Cell, scored: Columns, chosen: str) -> State:
+    """The state of a cell by the scores of its run."""
+    column = scored.get(column_key(cell, chosen))
+    if column is None or len(column.scores) < cell.items:
+        return "missing"
+    return "void" if column.broken(cell.items) > BROKEN_SHARE * cell.items else "done"
+
+
+def column_key(cell: Cell, chosen: str) -> tuple[str, str, int]:
+    """Under what a cell's scores are kept."""
+    if cell.arm.startswith(BASELINE):
+        return cell.arm, cell.split, cell.shots
+    return (chosen if cell.checkpoint == CHOSEN else cell.checkpoint), cell.split, cell.shots
+
+
+def chosen_of(scored: Columns, shots: int, items: int, names: Iterable[str]) -> str:
+    """The checkpoint with the highest mean on validation, the earliest of equals.
+
+    '' while one of them has not been measured.
+    """
+    means: dict[str, float] = {}
+    for name in names:
+        column = scored.get((name, "validation", shots))
+        mean = None if column is None else column.mean(items)
+        if mean is None:
+            return ""
+        means[name] = mean
+    return max(means, key=lambda name: means[name], default="")
+
+
+def mixed(
+    runs: Mapping[str, Run], bases: Mapping[int, Run], start: str, data: str | None
+) -> list[dict[str, Any]]:
+    """What the runs of a study do not share though they should, by content; nothing if all is well.
+
+    Each entry names what differs, the run, what it has and what it should have. `start` is the
+    checkpoint of the bases that arms go on from.
+    """
+    found: list[dict[str, Any]] = []
+    firsts: dict[str, Any] = {} if data is None else {"data": data}
+    everyone = {run.name: run for run in bases.values()} | dict(runs)
+    for name, run in everyone.items():
+        for key in ("data", "pool", "answerer", "revision", "diff"):
+            have = run.meta.get(key)
+            want = firsts.setdefault(key, have)
+            if have != want:
+                found.append({"what": key, "run": name, "have": have, "want": want})
+    tied = {
+        seed: run.state(start)["weights_hash"]
+        for seed, run in bases.items()
+        if start in run.checkpoints()
+    }
+    for name, run in runs.items():
+        have, want = run.meta.get("base"), tied.get(run.meta["seeds"]["run"])
+        if run.name not in {base.name for base in bases.values()} and have != want:
+            found.append({"what": "base", "run": name, "have": have, "want": want})
+    return found

@@ -1,0 +1,266 @@
+"""A study's folder: what was asked, every cell with its state, what was spent. Safe to kill.
+
+`study.toml` is what is asked now, `asked.jsonl` every version of it, `plan.json` all cells,
+`spent.jsonl` a line for every finished job. What a cell measured is in the run folders alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kleash.errors import KleashError
+from kleash.plan.arms import Arm
+from kleash.plan.cells import (
+    BASELINE,
+    Cell,
+    Columns,
+    State,
+    base_checkpoint,
+    base_folder,
+    cells_of,
+    checkpoint_names,
+    chosen_of,
+    columns,
+    mixed,
+    run_place,
+    state_of,
+)
+from kleash.plan.file import StudyFile
+from kleash.runs import Run, append_line, read_json, read_lines, trim, write_json
+
+
+@dataclass
+class Seen:
+    """One run of a study as its folder has it now; `run` is None before it has begun."""
+
+    name: str
+    run: Run | None
+    scored: Columns
+    chosen: str = ""
+
+
+@dataclass
+class Overview:
+    """Every cell with its state, and the runs that hold them."""
+
+    cells: list[tuple[Cell, State]] = field(default_factory=list)
+    seen: dict[tuple[str, int], Seen] = field(default_factory=dict)
+
+    def counts(self) -> dict[str, int]:
+        """How many cells are in each state."""
+        found: dict[str, int] = {}
+        for _, state in self.cells:
+            found[state] = found.get(state, 0) + 1
+        return found
+
+
+def job_of(cell: Cell) -> str:
+    """The job that fills a cell."""
+    if cell.arm.startswith(BASELINE):
+        return "baselines"
+    return f"{cell.arm}-s{cell.seed}"
+
+
+def overview(
+    folder: Path,
+    file: StudyFile,
+    arms: Sequence[Arm],
+    marks: Mapping[str, State] | None = None,
+) -> Overview:
+    """The state of every cell; `marks` are jobs known to be running or to have failed."""
+    found, marks = Overview(), marks or {}
+    by_name = {arm.name: arm for arm in arms}
+    for cell in cells_of(file, arms):
+        key = (cell.arm, cell.seed)
+        if key not in found.seen:
+            found.seen[key] = look(folder, file, by_name.get(cell.arm), cell)
+        seen = found.seen[key]
+        state = state_of(cell, seen.scored, seen.chosen)
+        if state == "missing":
+            state = marks.get(job_of(cell), state)
+        found.cells.append((cell, state))
+    return found
+
+
+def look(folder: Path, file: StudyFile, arm: Arm | None, cell: Cell) -> Seen:
+    """The run that holds a cell: an arm's, or the base's (of the baselines too)."""
+    if arm is None:
+        path = base_folder(folder, file, cell.seed)
+        run = Run.open(path) if (path / "meta.json").is_file() else None
+        return Seen(path.name, run, {} if run is None else columns(run))
+    place = run_place(folder, file, arm, cell.seed)
+    if not (place.path / "meta.json").is_file():
+        return Seen(place.path.name, None, {})
+    run = Run.open(place.path)
+    scored = columns(run)
+    shots, items = place.recipe.shots, file.measure.validation
+    chosen = chosen_of(scored, shots, items, kept_names(run, checkpoint_names(place.recipe)))
+    return Seen(place.path.name, run, scored, chosen)
+
+
+def kept_names(run: Run, names: Sequence[str]) -> list[str]:
+    """Checkpoints to choose among: all, or those that a finished run kept when it stopped early."""
+    return [name for name in names if name in run.checkpoints()] if run.finished else list(names)
+
+
+# --- what was asked
+
+
+def write_asked(folder: Path, file: StudyFile, arms: Sequence[Arm], *, seen: bool) -> None:
+    """Keep the study as it is asked now; a change after results were `seen` is marked for good."""
+    import tomli_w
+
+    plain = without_none(file.model_dump(mode="json"))
+    text = tomli_w.dumps(plain)
+    path = folder / "study.toml"
+    versions = list(asked(folder))
+    names = [arm.name for arm in arms]
+    if not versions or versions[-1]["study"] != plain or versions[-1]["arms"] != names:
+        if (folder / "asked.jsonl").exists():
+            trim(folder / "asked.jsonl")
+        append_line(folder / "asked.jsonl", {"study": plain, "arms": names, "results_seen": seen})
+    passing = path.with_name(f".study.{os.getpid()}.tmp")
+    passing.write_text(text, encoding="utf-8")
+    passing.replace(path)
+
+
+def without_none(value: Any) -> Any:
+    """TOML has no null: a key that is not given is left out."""
+    if isinstance(value, dict):
+        return {key: without_none(each) for key, each in value.items() if each is not None}
+    return value
+
+
+def asked(folder: Path) -> Iterator[dict[str, Any]]:
+    """Every version of the study that was asked for, oldest first."""
+    path = folder / "asked.jsonl"
+    return read_lines(path) if path.is_file() else iter(())
+
+
+def late_arms(folder: Path) -> list[str]:
+    """Arms that were added after results had been seen."""
+    known: set[str] = set()
+    late: list[str] = []
+    for version in asked(folder):
+        if version["results_seen"]:
+            late += [name for name in version["arms"] if name not in known | set(late)]
+        known |= set(version["arms"])
+    return late
+
+
+def placed(folder: Path) -> list[float]:
+    """The coefficients that a calibration found; none without one."""
+    path = folder / "calibration.json"
+    return list(read_json(path)["coefficients"]) if path.is_file() else []
+
+
+# --- the plan
+
+
+def write_plan(folder: Path, found: Overview, *, failures: Mapping[str, str]) -> None:
+    """Every cell with its state, and why what failed did."""
+    rows = [[*cell, state] for cell, state in found.cells]
+    write_json(
+        folder / "plan.json",
+        {
+            "columns": [*Cell._fields, "state"],
+            "cells": rows,
+            "counts": found.counts(),
+            "chosen": {s.name: s.chosen for s in found.seen.values() if s.chosen},
+            "failures": dict(failures),
+            "late_arms": late_arms(folder),
+        },
+    )
+
+
+def read_plan(folder: Path) -> dict[str, Any]:
+    """The plan as it was written last."""
+    plan: dict[str, Any] = read_json(folder / "plan.json")
+    return plan
+
+
+def mixtures(
+    folder: Path, file: StudyFile, found: Overview, data: str | None = None
+) -> list[dict[str, Any]]:
+    """What the runs of a study do not share though they should, by content."""
+    bases: dict[int, Run] = {}
+    for seed in file.seeds:
+        path = base_folder(folder, file, seed)
+        if (path / "meta.json").is_file():
+            bases[seed] = Run.open(path)
+    runs = {seen.name: seen.run for seen in found.seen.values() if seen.run is not None}
+    return mixed(runs, bases, base_checkpoint(file, file.seeds[0]), data)
+
+
+def test_uses(found: Overview) -> dict[str, int]:
+    """How many checkpoints of each arm have seen the test split, over all seeds."""
+    uses: dict[str, int] = {}
+    for (arm, _), seen in found.seen.items():
+        names = {name for name, split, _ in seen.scored if split == "test"}
+        own = {name for name in names if not name.startswith(BASELINE)}
+        uses[arm] = uses.get(arm, 0) + (1 if arm.startswith(BASELINE) else len(own))
+    return uses
+
+
+# --- what was spent
+
+
+def spend(folder: Path, job: str, result: Mapping[str, Any]) -> None:
+    """Keep what a job cost."""
+    append_line(folder / "spent.jsonl", {"job": job} | dict(result))
+
+
+def spent(folder: Path) -> dict[str, float]:
+    """All that the study has cost: seconds of workers, answers asked for and bought."""
+    total = {"seconds": 0.0, "asked": 0.0, "bought": 0.0, "jobs": 0.0}
+    path = folder / "spent.jsonl"
+    for line in read_lines(path) if path.is_file() else ():
+        total["jobs"] += 1
+        for key in ("seconds", "asked", "bought"):
+            total[key] += line.get(key, 0)
+    return total
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep a second driver away until the block ends or this one is killed."""
+    with (folder / "lock").open("a+", encoding="utf-8") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            handle.seek(0)
+            holder = handle.read().strip() or "unknown"
+            raise KleashError(
+                f"{folder} is being run by process {holder}: wait for it, or kleash stop {folder}"
+            ) from None
+        handle.truncate(0)
+        handle.write(f"{os.getpid()} on {platform.node()}\n")
+        handle.flush()
+        (folder / "stop").unlink(missing_ok=True)
+        for name in ("spent.jsonl", "asked.jsonl"):
+            if (folder / name).exists():
+                trim(folder / name)
+        try:
+            yield
+        finally:
+            handle.truncate(0)
+
+
+def holder(folder: Path) -> str:
+    """Who runs a study now, as process and machine; '' if nobody does."""
+    path = folder / "lock"
+    if not path.is_file():
+        return ""
+    with path.open("r+", encoding="utf-8") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return handle.read().strip() or "unknown"
+    return ""

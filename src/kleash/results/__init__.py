@@ -1,0 +1,284 @@
+"""What a study found: a pure function of its folder.
+
+Cells with their means and intervals, the verdicts of `compare` for each baseline arm, what the
+author expected, how far arms agree, and everything that limits what may be said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from kleash import stats
+from kleash.compare import Comparison, Judged, Wish, compare
+from kleash.imports import Setting, Source, Where
+from kleash.imports.run_folder import read_run
+from kleash.plan import (
+    Arm,
+    Cell,
+    State,
+    StudyFile,
+    against,
+    arm_recipe,
+    arms_of,
+    column_key,
+    read_study,
+)
+from kleash.plan.folder import (
+    Overview,
+    Seen,
+    job_of,
+    late_arms,
+    mixtures,
+    overview,
+    placed,
+    read_plan,
+    spent,
+    test_uses,
+)
+from kleash.results.agreement import Agreement, agreements
+from kleash.stats import Interval
+
+Answer = Literal["borne out", "refuted", "undecided"]
+KL = "probe/kl/ref/exact/episode/mean"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One cell with what was measured: over items of one run, and why it is not there if so."""
+
+    cell: Cell
+    state: State
+    checkpoint: str
+    mean: float | None = None
+    interval: Interval | None = None
+    broken: int = 0
+    command: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class ArmRow:
+    """An arm at a glance, over its seeds: what it differs in, how far it went, what it scored."""
+
+    name: str
+    keys: Mapping[str, Any]
+    against: str
+    late: bool
+    score: Interval | None
+    """Of the chosen checkpoint, averaged over shots, at the largest n; over seeds."""
+    scores: tuple[float, ...]
+    kl: Interval | None
+    """Nats per episode from the base at the last epoch, on the probe set."""
+    chosen: tuple[str, ...]
+    gap: Judged | None
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What the author expected, and what came out."""
+
+    arm: str
+    against: str
+    metric: str
+    direction: str
+    why: str
+    answer: Answer
+    verdict: str
+
+
+@dataclass
+class Results:
+    """Everything a report needs."""
+
+    folder: Path
+    file: StudyFile
+    arms: list[Arm]
+    overview: Overview
+    measured: list[Measured]
+    rows: list[ArmRow]
+    comparisons: dict[str, Comparison]
+    agreements: list[Agreement]
+    expectations: list[Expectation]
+    mixed: list[dict[str, Any]]
+    test_uses: dict[str, int]
+    spent: dict[str, float]
+    late: list[str]
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+def results(folder: Path, *, file: StudyFile | None = None) -> Results:
+    """Everything that follows from a study's folder."""
+    file = file or read_study(str(folder))
+    arms = arms_of(file, placed(folder))
+    found = overview(folder, file, arms)
+    compared = against(file, arms)
+    late = late_arms(folder)
+    failures = read_plan(folder)["failures"] if (folder / "plan.json").is_file() else {}
+    mixed = mixtures(folder, file, found)
+    strangers = [str(entry["run"]) for entry in mixed if entry["what"] == "base"]
+    comparisons: dict[str, Comparison] = {}
+    for base in dict.fromkeys(compared.values()):
+        names = [base, *(arm for arm, theirs in compared.items() if theirs == base)]
+        wish = Wish(file.compare.metric, base, file.compare.margin)
+        comparisons[base] = compare([source_of(found, names, file, strangers)], wish)
+    return Results(
+        folder=folder,
+        file=file,
+        arms=arms,
+        overview=found,
+        measured=list(measured(found, folder, failures)),
+        rows=[arm_row(file, arm, found, compared, comparisons, late) for arm in arms],
+        comparisons=comparisons,
+        agreements=list(agreements(found, file, arms, compared)),
+        expectations=expectations(file, compared, comparisons),
+        mixed=mixed,
+        test_uses=test_uses(found),
+        spent=spent(folder),
+        late=late,
+        failures=failures,
+    )
+
+
+# --- cells
+
+
+def measured(found: Overview, folder: Path, failures: Mapping[str, str]) -> Iterator[Measured]:
+    """Every cell with its mean and interval over items, or the command that fills it."""
+    for cell, state in found.cells:
+        seen = found.seen[cell.arm, cell.seed]
+        name, split, shots = column_key(cell, seen.chosen)
+        if state in ("done", "void"):
+            column = seen.scored[name, split, shots]
+            known = [score for score in column.scores[: cell.items] if score is not None]
+            interval = stats.mean_interval(known, bounds=(0.0, 1.0)) if len(known) > 1 else None
+            mean, broken = column.mean(cell.items), column.broken(cell.items)
+            yield Measured(cell, state, name, mean, interval, broken)
+        else:
+            why = failures.get(job_of(cell), "")
+            yield Measured(cell, state, name, command=f"kleash study {folder}", why=why)
+
+
+def seed_means(found: Overview, file: StudyFile, arm: str) -> dict[int, float]:
+    """By seed, the score of the chosen checkpoint averaged over shots at the largest n."""
+    means: dict[int, float] = {}
+    for (name, seed), seen in found.seen.items():
+        if name != arm:
+            continue
+        columns = [seen.scored.get((seen.chosen, "test", shots)) for shots in file.measure.shots]
+        each = [c.mean(file.measure.items[-1]) for c in columns if c is not None]
+        known = [mean for mean in each if mean is not None]
+        if len(known) == len(file.measure.shots):
+            means[seed] = float(np.mean(known))
+    return means
+
+
+def realised_kl(seen: Seen) -> float | None:
+    """Nats per episode at the run's last epoch, on the probe set that all arms share."""
+    if seen.run is None:
+        return None
+    last = None
+    for line in seen.run.metrics():
+        if line["kind"] == "epoch" and line["phase"] == "grpo":
+            last = line
+    return None if last is None else last.get(KL)
+
+
+def arm_row(
+    file: StudyFile,
+    arm: Arm,
+    found: Overview,
+    compared: Mapping[str, str],
+    comparisons: Mapping[str, Comparison],
+    late: Sequence[str],
+) -> ArmRow:
+    """An arm over its seeds."""
+    runs = [seen for (name, _), seen in found.seen.items() if name == arm.name]
+    means = seed_means(found, file, arm.name)
+    kls = [kl for seen in runs if (kl := realised_kl(seen)) is not None]
+    base = compared.get(arm.name, "")
+    gap = level_verdict(comparisons[base], arm.name) if base else None
+    return ArmRow(
+        name=arm.name,
+        keys=arm.keys,
+        against=base,
+        late=arm.name in late,
+        score=over_seeds(list(means.values())),
+        scores=tuple(means.values()),
+        kl=over_seeds(kls),
+        chosen=tuple(seen.chosen for seen in runs),
+        gap=gap,
+    )
+
+
+def over_seeds(values: Sequence[float]) -> Interval | None:
+    """The mean over seeds with its t interval; None below two."""
+    return stats.mean_interval(values) if len(values) > 1 else None
+
+
+def level_verdict(found: Comparison, arm: str) -> Judged | None:
+    """The verdict on an arm's level against its baseline."""
+    fit = [e for e in found.verdicts if e.question == "level" and e.arms[0] == arm]
+    return fit[0] if fit else None
+
+
+def source_of(
+    found: Overview, names: Sequence[str], file: StudyFile, strangers: Sequence[str]
+) -> Source:
+    """Runs of some arms as `compare` takes them: the chosen checkpoint on the test, by item.
+
+    All start from the base of their seed, which is one start though it lies in several folders;
+    only `strangers` do not.
+    """
+    source = Source("study", "kleash")
+    for (arm, seed), seen in found.seen.items():
+        if arm not in names or seen.run is None:
+            continue
+        run = read_run(seen.run)
+        run.arm, run.seed = arm, seed
+        start = str(seen.run.meta["base"]) if seen.name in strangers else "the base of its seed"
+        run.config["from"] = Setting(start, Where(str(seen.run.path / "meta.json")))
+        run.scores = [
+            replace(scores, metric=file.compare.metric)
+            for scores in run.scores
+            if scores.checkpoint == seen.chosen
+            and scores.split == "test"
+            and scores.shots in file.measure.shots
+            and scores.metric == "score"
+        ]
+        source.runs.append(run)
+    source.runs.sort(key=lambda run: names.index(run.arm))
+    return source
+
+
+# --- what was expected
+
+
+def expectations(
+    file: StudyFile, compared: Mapping[str, str], comparisons: Mapping[str, Comparison]
+) -> list[Expectation]:
+    """An answer to each thing the author expected."""
+    made = []
+    for each in file.expect:
+        base = compared.get(each.arm, "")
+        found = level_verdict(comparisons[base], each.arm) if base else None
+        answer = answered(each.direction, found)
+        word = "" if found is None else found.verdict
+        made.append(
+            Expectation(each.arm, base, each.metric, each.direction, each.why, answer, word)
+        )
+    return made
+
+
+def answered(direction: str, found: Judged | None) -> Answer:
+    """Borne out or refuted only by a verdict about the setting; anything less is undecided."""
+    if found is None or found.level != "L3" or found.verdict in ("undecided", "invalid"):
+        return "undecided"
+    kind = "same" if found.verdict in ("identical", "equivalent") else found.verdict.split("_")[0]
+    if found.verdict.endswith("within_margin") and direction == "same":
+        return "borne out"
+    return "borne out" if kind == direction else "refuted"

@@ -1,0 +1,145 @@
+"""A study's results in short: tables for the terminal, and plain values for `--json`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from kleash.compare import Judged
+from kleash.plan import BASELINE, CHOSEN
+from kleash.results import ArmRow, Results
+from kleash.stats import Interval, mean_interval
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def summary_table(found: Results) -> list[Table]:
+    """An arm a line: how far it went, what it scored, its gap to its baseline; then baselines."""
+    from rich.table import Table
+
+    measure = found.file.measure
+    shots = ", ".join(map(str, measure.shots))
+    table = Table(
+        title=f"{found.file.name}: test accuracy of the checkpoint chosen on validation, mean over"
+        f" {shots} shots, {measure.items[-1]} items, {len(found.file.seeds)} seeds (95 % intervals)"
+    )
+    for name in ("arm", "KL, nats/episode", "accuracy", "against", "gap", "verdict"):
+        table.add_column(name, justify="left" if name in ("arm", "against") else "right")
+    for row in found.rows:
+        name = row.name + (" (added after results were seen)" if row.late else "")
+        gap, verdict = gap_text(row.gap)
+        table.add_row(name, shown(row.kl), shown(row.score), row.against, gap, verdict)
+    return [table, baseline_table(found)]
+
+
+def baseline_table(found: Results) -> Table:
+    """What needs no training, at each number of shots, at the largest n."""
+    from rich.table import Table
+
+    table = Table(title="baselines on the same items")
+    table.add_column("baseline")
+    for shots in found.file.measure.shots:
+        table.add_column(f"{shots} shot{'s' if shots > 1 else ''}", justify="right")
+    for name, by_shots in baselines(found).items():
+        cells = [by_shots.get(shots) for shots in found.file.measure.shots]
+        table.add_row(name, *(shown(cell) for cell in cells))
+    return table
+
+
+def baselines(found: Results) -> dict[str, dict[int, Interval]]:
+    """By name and shots: over items, of `base` over seeds, of random draws over draws."""
+    largest: dict[tuple[str, int], list[Any]] = {}
+    for each in found.measured:
+        cell = each.cell
+        if each.mean is None or not (cell.arm == "base" or cell.arm.startswith(BASELINE)):
+            continue
+        name = cell.arm.removeprefix(BASELINE)
+        family = "random" if name.startswith("random-") else name
+        fit = largest.setdefault((family, cell.shots), [])
+        fit[:] = [one for one in fit if one.cell.items >= cell.items]
+        if not fit or fit[0].cell.items == cell.items:
+            fit.append(each)
+    made: dict[str, dict[int, Interval]] = {}
+    for (family, shots), cells in largest.items():
+        several = len(cells) > 1
+        interval = mean_interval([c.mean for c in cells]) if several else cells[0].interval
+        if interval is not None:
+            made.setdefault(family, {})[shots] = interval
+    return made
+
+
+def shown(interval: Interval | None) -> str:
+    """`0.412 [0.398, 0.426]`."""
+    if interval is None:
+        return "–"
+    return f"{interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+
+
+def gap_text(gap: Judged | None) -> tuple[str, str]:
+    """The gap with its interval, and the verdict with its level."""
+    if gap is None or gap.estimate is None:
+        return "", ""
+    text = f"{gap.estimate:+.3f}"
+    if gap.low is not None and gap.high is not None:
+        text += f" [{gap.low:+.3f}, {gap.high:+.3f}]"
+    return text, f"{gap.verdict.replace('_', ' ')} ({gap.level})"
+
+
+def plain(found: Results) -> dict[str, Any]:
+    """The results as JSON."""
+    return {
+        "study": found.file.name,
+        "folder": str(found.folder),
+        "counts": found.overview.counts(),
+        "arms": [plain_row(row) for row in found.rows],
+        "baselines": {
+            name: {str(shots): asdict(each) for shots, each in by_shots.items()}
+            for name, by_shots in baselines(found).items()
+        },
+        "expectations": [asdict(each) for each in found.expectations],
+        "agreements": [asdict(each) for each in found.agreements],
+        "mixed": found.mixed,
+        "late_arms": found.late,
+        "test_uses": found.test_uses,
+        "spent": found.spent,
+        "failures": found.failures,
+        "cells": [
+            {
+                **each.cell._asdict(),
+                "checkpoint": each.checkpoint or CHOSEN,
+                "state": each.state,
+                "mean": each.mean,
+                "command": each.command,
+                "why": each.why,
+            }
+            for each in found.measured
+        ],
+    }
+
+
+def plain_row(row: ArmRow) -> dict[str, Any]:
+    """One arm."""
+    gap = row.gap
+    return {
+        "arm": row.name,
+        "keys": dict(row.keys),
+        "against": row.against,
+        "late": row.late,
+        "kl": None if row.kl is None else asdict(row.kl),
+        "score": None if row.score is None else asdict(row.score),
+        "scores": list(row.scores),
+        "chosen": list(row.chosen),
+        "gap": None
+        if gap is None
+        else {
+            "verdict": gap.verdict,
+            "level": gap.level,
+            "estimate": gap.estimate,
+            "low": gap.low,
+            "high": gap.high,
+            "p": gap.p,
+            "adjusted_p": gap.adjusted_p,
+            "also_changed": list(gap.also_changed),
+        },
+    }

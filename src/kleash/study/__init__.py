@@ -1,0 +1,238 @@
+"""Whole studies: plans all cells, has them filled, compares, reports. One file, one command.
+
+`work` is what a worker does, `looks` adds seeds until something is decided, `estimate` says what it
+will cost. Its file and its folder are `plan`'s, what came out is in `results`.
+Killed at any moment and started again, a study goes on and ends with the same scores; what is
+there is never made again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kleash.data import dataset
+from kleash.errors import ConfigError, DataError
+from kleash.jobs import Job, Outcome, Told, run_jobs
+from kleash.plan import (
+    Arm,
+    State,
+    StudyFile,
+    against,
+    arms_of,
+    base_recipe,
+    start_of,
+)
+from kleash.plan.folder import (
+    Overview,
+    held,
+    job_of,
+    mixtures,
+    overview,
+    placed,
+    spend,
+    spent,
+    write_asked,
+    write_plan,
+)
+
+__all__ = ["Asked", "Ran", "check_data", "jobs_for", "run_study"]
+WRITE_EVERY = 2.0  # seconds between two plans on the disk while it runs
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A study to run, and how."""
+
+    file: StudyFile
+    folder: Path
+    jobs: int = 1
+    on: str = "local"
+    device: str = "cpu"
+
+
+@dataclass
+class Ran:
+    """How running ended: the cells now, and what failed and why."""
+
+    overview: Overview
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    stopped: bool = False
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """By job, why it failed."""
+        return {
+            name: each.error or each.state
+            for name, each in self.outcomes.items()
+            if each.state in ("failed", "skipped")
+        }
+
+
+def check_data(file: StudyFile) -> str:
+    """The hash of the data the study is about; it and its pools are large enough to measure."""
+    recipe = base_recipe(file, file.seeds[0])
+    data = dataset(recipe.data, recipe.data_seed)
+    if recipe.pool.size <= max(file.measure.shots):
+        raise ConfigError(
+            f"a pool of {recipe.pool.size} leaves nothing to choose at"
+            f" {max(file.measure.shots)} shots: every arm would show the same demonstrations;"
+            " enlarge base.pool.size or lower measure.shots"
+        )
+    sizes = {"validation": file.measure.validation, "test": file.measure.items[-1]}
+    for split, wanted in sizes.items():
+        have = len(data.queries(split))
+        if wanted > have:
+            raise ConfigError(
+                f"{wanted} items of {split!r} were asked for and {recipe.data} has {have}:"
+                f" lower measure.{'items' if split == 'test' else 'validation'}"
+            )
+    return data.content
+
+
+def jobs_for(asked: Asked, arms: Sequence[Arm], found: Overview) -> list[Job]:
+    """The jobs whose cells are not all there, bases first; none is made twice."""
+    file, folder = asked.file, asked.folder
+    todo = {job_of(cell) for cell, state in found.cells if state not in ("done", "void")}
+    shared = {
+        "folder": str(folder.resolve()),
+        "file": file.model_dump(mode="json"),
+        "device": asked.device,
+    }
+    by_name = {arm.name: arm for arm in arms}
+    needed = [
+        seed
+        for seed in file.seeds
+        if f"base-s{seed}" in todo
+        or (
+            not base_finished(file, folder, seed)
+            and any(f"{name}-s{seed}" in todo for name in by_name)
+        )
+    ]
+    work = "kleash.study.work"
+    jobs = [Job(f"base-s{seed}", f"{work}:make_base", shared | {"seed": seed}) for seed in needed]
+    made = {job.name for job in jobs}
+
+    def after(seed: int) -> tuple[str, ...]:
+        return (f"base-s{seed}",) if f"base-s{seed}" in made else ()
+
+    if "baselines" in todo:
+        jobs.append(Job("baselines", f"{work}:make_baselines", shared, after(file.seeds[0])))
+    for seed in file.seeds:
+        for arm in arms:
+            name = f"{arm.name}-s{seed}"
+            if name in todo:
+                given = shared | {"seed": seed, "arm": arm.name, "keys": dict(arm.keys)}
+                jobs.append(Job(name, f"{work}:make_run", given, after(seed)))
+    return jobs
+
+
+def base_finished(file: StudyFile, folder: Path, seed: int) -> bool:
+    """Whether the shared start of a seed is there."""
+    return (start_of(folder, file, seed) / "state.json").is_file()
+
+
+def run_study(
+    asked: Asked,
+    hear: Callable[[Told, Overview], None] = lambda told, found: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Ran:
+    """Fill every cell that is missing; the folder then holds all that a report needs."""
+    folder, file = asked.folder, asked.file
+    folder.mkdir(parents=True, exist_ok=True)
+    arms = arms_of(file, placed(folder))
+    against(file, arms)
+    data = check_data(file)
+    with held(folder):
+        found = overview(folder, file, arms)
+        refuse_mixed(mixtures(folder, file, found, data))
+        tested = any(s == "done" and c.split == "test" for c, s in found.cells)
+        write_asked(folder, file, arms, seen=tested)
+        write_plan(folder, found, failures={})
+        jobs = jobs_for(asked, arms, found)
+        if not jobs:
+            return Ran(found)
+        keeper = Keeper(asked, arms, found, hear)
+        outcomes = run_jobs(
+            jobs,
+            workers=asked.jobs,
+            hear=keeper,
+            on=asked.on,
+            stop=lambda: stop() or (folder / "stop").exists() or keeper.over_budget(),
+        )
+        ran = Ran(overview(folder, file, arms, keeper.failed(outcomes)), outcomes)
+        ran.stopped = any(each.state == "stopped" for each in outcomes.values())
+        write_plan(folder, ran.overview, failures=ran.failures)
+    return ran
+
+
+class Keeper:
+    """Hears the jobs: keeps what they cost and the plan on the disk, and passes on what is told."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        arms: Sequence[Arm],
+        found: Overview,
+        hear: Callable[[Told, Overview], None],
+    ) -> None:
+        self.asked, self.arms, self.found, self.hear = asked, arms, found, hear
+        self.marks: dict[str, State] = {}
+        self.failures: dict[str, str] = {}
+        self.began, self.wrote = time.monotonic(), 0.0
+        self.before = spent(asked.folder)
+        self.bought = 0
+
+    def __call__(self, told: Told) -> None:
+        """One thing heard."""
+        if told.kind == "started":
+            self.marks[told.job] = "running"
+        elif told.kind == "done":
+            self.marks.pop(told.job, None)
+            spend(self.asked.folder, told.job, told.record)
+            self.bought += int(told.record.get("bought", 0))
+        elif told.kind in ("failed", "skipped"):
+            self.marks[told.job] = "failed"
+            self.failures[told.job] = told.error or told.kind
+        if told.kind != "told":
+            self.write()
+        self.hear(told, self.found)
+
+    def write(self) -> None:
+        """The plan, not too often: reading all scores again takes a moment."""
+        if time.monotonic() - self.wrote > WRITE_EVERY:
+            folder = self.asked.folder
+            self.found = overview(folder, self.asked.file, self.arms, self.marks)
+            write_plan(folder, self.found, failures=self.failures)
+            self.wrote = time.monotonic()
+
+    def failed(self, outcomes: dict[str, Outcome]) -> dict[str, State]:
+        """The jobs whose cells will not come."""
+        return {n: "failed" for n, each in outcomes.items() if each.state in ("failed", "skipped")}
+
+    def over_budget(self) -> bool:
+        """Whether the study has cost what it may."""
+        budget = self.asked.file.budget
+        seconds = self.before["seconds"] + (time.monotonic() - self.began) * self.asked.jobs
+        answers = self.before["bought"] + self.bought
+        return bool(
+            (budget.hours and seconds > 3600 * budget.hours)
+            or (budget.answers and answers > budget.answers)
+        )
+
+
+def refuse_mixed(entries: Sequence[Mapping[str, Any]]) -> None:
+    """Stop where runs under this study's names were made from other data, pools or answers.
+
+    Another revision of Kleash, or an arm that names its own start, is told of in the results.
+    """
+    for entry in entries:
+        if entry["what"] in ("data", "pool", "answerer"):
+            raise DataError(
+                f"{entry['run']} was made with another {entry['what']}"
+                f" ({str(entry['have'])[:12]}, the study has {str(entry['want'])[:12]}):"
+                " give the study a new folder, or move that run away"
+            )

@@ -1,0 +1,118 @@
+"""What a study will cost before it runs: cells by state, answers at most, time by what it took."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe
+from kleash.plan.folder import Overview, job_of, overview, placed
+from kleash.recipe import Recipe
+from kleash.runs import read_lines
+
+
+def estimate(folder: Path, file: StudyFile) -> dict[str, Any]:
+    """The plan with its states, and what is still to be paid."""
+    arms = arms_of(file, placed(folder))
+    found = overview(folder, file, arms)
+    todo = {job_of(cell) for cell, state in found.cells if state not in ("done", "void")}
+    answers = answers_at_most(file, arms, todo, found)
+    seconds = seconds_left(folder, todo)
+    known = facts_known(folder)
+    counts = found.counts()
+    lines = [
+        ", ".join(f"{count:,} {state}" for state, count in counts.items()),
+        f"jobs to run: {len(todo):,}; answers to be asked for: at most {answers:,}"
+        f" (the ledger knows {known:,} and pays for none twice)",
+        "time: not known before a job of each kind has run"
+        if seconds is None
+        else f"time: about {seconds / 60:,.1f} minutes of one core",
+    ]
+    return {
+        "cells": [[*cell, state] for cell, state in found.cells],
+        "rows": rows(found),
+        "counts": counts,
+        "jobs": sorted(todo),
+        "answers": answers,
+        "ledger": known,
+        "seconds": seconds,
+        "lines": lines,
+    }
+
+
+def rows(found: Overview) -> list[tuple[str, ...]]:
+    """Cells that differ in seed, checkpoint, shots and items only, as one row."""
+    groups: dict[tuple[str, str, str], list[Any]] = defaultdict(list)
+    for cell, state in found.cells:
+        groups[cell.arm, cell.split, state].append(cell)
+    made: list[tuple[str, ...]] = []
+    for (arm, split, where), cells in groups.items():
+        seen = [
+            ",".join(str(value) for value in dict.fromkeys(getattr(cell, name) for cell in cells))
+            for name in ("seed", "checkpoint", "shots", "items")
+        ]
+        made.append((arm, seen[0], seen[1], split, seen[2], seen[3], f"{len(cells)} {where}"))
+    return made
+
+
+def answers_at_most(file: StudyFile, arms: list[Arm], todo: set[str], found: Overview) -> int:
+    """How many answers the jobs will ask for if no two are the same."""
+    measure = file.measure
+    total = 0
+    for cell, state in found.cells:
+        largest = measure.items[-1] if cell.split == "test" else measure.validation
+        if state not in ("done", "void") and cell.items in (largest, measure.greedy_items):
+            total += cell.items
+    for seed in file.seeds:
+        if f"base-s{seed}" in todo:
+            total += proposals(base_recipe(file, seed))
+        for arm in arms:
+            if f"{arm.name}-s{seed}" in todo:
+                total += training(arm_recipe(file, arm, seed, "BASE"))
+    return total
+
+
+def proposals(recipe: Recipe) -> int:
+    """Answers to proposals of the training queries: those found by beam search cost more."""
+    propose = recipe.propose
+    tried = propose.beams * propose.width * recipe.shots
+    return recipe.queries * (propose.random + propose.retrieval + propose.beams + tried)
+
+
+def training(recipe: Recipe) -> int:
+    """Answers that GRPO asks for."""
+    if recipe.source == "offline":
+        return proposals(recipe)
+    return recipe.queries * recipe.group * recipe.epochs
+
+
+def seconds_left(folder: Path, todo: set[str]) -> float | None:
+    """By the mean of finished jobs of the same kind; None where there is none of a kind."""
+    path = folder / "spent.jsonl"
+    times: dict[str, list[float]] = defaultdict(list)
+    for line in read_lines(path) if path.is_file() else ():
+        times[kind_of(line["job"])].append(line["seconds"])
+    total = 0.0
+    for job in todo:
+        known = times.get(kind_of(job))
+        if not known:
+            return None
+        total += sum(known) / len(known)
+    return total
+
+
+def kind_of(job: str) -> str:
+    """A base, the baselines, or a run of an arm."""
+    return job.rpartition("-s")[0] or job
+
+
+def facts_known(folder: Path) -> int:
+    """How many answers the study's ledger holds."""
+    path = folder / "ledger.sqlite"
+    if not path.is_file():
+        return 0
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        return int(db.execute("SELECT count(*) FROM facts").fetchone()[0])

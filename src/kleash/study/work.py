@@ -1,0 +1,161 @@
+"""What a worker does: the shared start of a seed, or one run with all its measurements.
+
+Each is a job: it gets plain values, tells how far it is, and returns plain values. Everything that
+lasts is in the run's folder and the ledger, so a job that was killed is simply done again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kleash.config import build
+from kleash.ledger import Ledger
+from kleash.plan import (
+    BASELINE,
+    Arm,
+    StudyFile,
+    arm_given,
+    base_checkpoint,
+    base_given,
+    baseline_names,
+    checkpoint_names,
+    chosen_of,
+    columns,
+    start_of,
+)
+from kleash.recipe import Recipe, recipe_from
+
+if TYPE_CHECKING:
+    from kleash.rollout import World
+    from kleash.runs import Run
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+def make_base(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+    """The shared start of a seed: trained, then measured as a baseline."""
+    folder, file, seed = Path(given["folder"]), build(StudyFile, given["file"]), given["seed"]
+    asked = base_given(file, seed)
+    recipe = recipe_from(asked)
+    with Working(folder, recipe, given, tell) as at_work:
+        run = at_work.train(folder / f"base-s{seed}", asked)
+        keep_start(run, recipe, at_work.world)
+        measure = file.measure
+        if "base" in measure.baselines:
+            at_work.measure(run, [base_checkpoint(file, seed)], measure.shots, measure.items[-1])
+    return at_work.result(run)
+
+
+def make_baselines(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+    """What needs no training, beside the base of the first seed: pools do not depend on seeds."""
+    from kleash.runs import Run
+
+    folder, file = Path(given["folder"]), build(StudyFile, given["file"])
+    recipe = recipe_from(base_given(file, file.seeds[0]))
+    measure = file.measure
+    with Working(folder, recipe, given, tell) as at_work:
+        run = Run.open(start_of(folder, file, file.seeds[0]).parent.parent)
+        for name in baseline_names(file):
+            greedy = name == "best-greedy"
+            items = min(measure.greedy_items, measure.items[-1]) if greedy else measure.items[-1]
+            at_work.measure(run, [BASELINE + name], measure.shots, items)
+    return at_work.result(run)
+
+
+def make_run(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+    """One run of an arm: trained, every checkpoint validated, the chosen one tested."""
+    from kleash.choices import keep_choices, load_policy
+    from kleash.runs import Run
+
+    folder, file, seed = Path(given["folder"]), build(StudyFile, given["file"]), given["seed"]
+    arm = Arm(given["arm"], given["keys"])
+    start = start_of(folder, file, seed)
+    asked = arm_given(file, arm, seed, start)
+    recipe, measure = recipe_from(asked), file.measure
+    with Working(folder, recipe, given, tell) as at_work:
+        run = at_work.train(folder / "runs" / f"{arm.name}-s{seed}", asked)
+        names = [name for name in checkpoint_names(recipe) if name in run.checkpoints()]
+        at_work.measure(run, names, (recipe.shots,), measure.validation, "validation")
+        chosen = chosen_of(columns(run), recipe.shots, measure.validation, names)
+        tested = names if measure.test == "all" else [chosen]
+        at_work.measure(run, tested, measure.shots, measure.items[-1])
+        base = Run.open(start.parent.parent)
+        with run.lock():
+            keep_choices(run, at_work.world, names, load_policy(base, at_work.world, start.name))
+    return at_work.result(run) | {"chosen": chosen}
+
+
+def keep_start(run: Run, recipe: Recipe, world: World) -> None:
+    """Where no phase had anything to do, the start itself is the checkpoint to go on from."""
+    from kleash.rollout import fresh_selector
+    from kleash.train import base_weights
+
+    if run.checkpoints():
+        return
+    weights = base_weights(recipe) or fresh_selector(recipe, world.width).state_dict()
+    state = {"phase": "start", "epoch": 0, "step": 0}
+    with run.lock():
+        run.save("start", weights, {}, state | {"shots": recipe.shots, "pool": recipe.pool.maker})
+
+
+class Working:
+    """An open ledger and a world while a job is done; tells how far it is."""
+
+    def __init__(self, folder: Path, recipe: Recipe, given: Mapping[str, Any], tell: Tell) -> None:
+        self.folder, self.recipe, self.tell = folder, recipe, tell
+        self.device = str(given.get("device", "cpu"))
+        self.began, self.said = time.monotonic(), 0.0
+
+    def __enter__(self) -> Working:
+        from kleash.rollout import World
+
+        self.ledger = Ledger(self.folder / "ledger.sqlite")
+        self.world = World(self.recipe, self.ledger, device=self.device, progress=self.answered)
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.ledger.close()
+
+    def train(self, path: Path, asked: Mapping[str, Any]) -> Run:
+        """The run of the recipe, to its end."""
+        from kleash.train import Heard, train
+
+        def hear(heard: Heard) -> None:
+            record = heard.record
+            if heard.phase == "finding":
+                self.tell({"finding": dict(record)})
+                return
+            if record["kind"] == "epoch":
+                told = {"at": f"{heard.phase} {heard.epoch}/{heard.epochs}"}
+                self.tell(told | {"accuracy": record["validation/accuracy"]} | self.usage())
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return train(path, self.recipe, asked, self.world, listen=hear)
+
+    def measure(
+        self, run: Run, names: list[str], shots: tuple[int, ...], items: int, split: str = "test"
+    ) -> None:
+        """Scores of some checkpoints or baselines."""
+        from kleash.evaluate import Wanted, evaluate
+
+        self.tell({"at": f"{split}: {', '.join(names)}"} | self.usage())
+        evaluate(run, self.world, Wanted(names, shots, split, items))
+
+    def answered(self, count: int) -> None:
+        """Say from time to time how many answers there are."""
+        if time.monotonic() - self.said > 1:
+            self.said = time.monotonic()
+            self.tell(self.usage())
+
+    def usage(self) -> dict[str, Any]:
+        """What this job asked and paid for so far."""
+        usage = self.ledger.usage()
+        return {"asked": usage.asked, "bought": usage.bought}
+
+    def result(self, run: Run) -> dict[str, Any]:
+        """What the driver keeps about a finished job."""
+        spent = {"seconds": round(time.monotonic() - self.began, 3)}
+        return {"run": str(run.path)} | self.usage() | spent

@@ -1,0 +1,119 @@
+"""A study small enough for tests: real training and measuring in real workers, on tiny data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kleash.config import build, merge
+from kleash.errors import KleashError
+from kleash.jobs import Job, Outcome, Told
+from kleash.plan import StudyFile
+from kleash.study import Asked, Ran, run_study
+
+HERE = Path(__file__).parent
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "seeds": 2,
+    "base": {
+        "data": "tiny:Topics",
+        "answerer": "tiny:Reader",
+        "selector": "v3",
+        "queries": 24,
+        "batch": 8,
+        "pool": {"size": 8, "kind": "random"},
+        "propose": {"random": 3, "retrieval": 1, "beams": 1, "width": 3},
+        "supervised": {"epochs": 1},
+        "rce": {"epochs": 1},
+    },
+    "grpo": {"group": 4, "epochs": 2, "lr": 1e-3},
+    "arms": {
+        "none": {"leash": {"coefficient": 0.0}},
+        "tight": {"leash": {"coefficient": 1.0}},
+    },
+    "measure": {"shots": [1, 2], "items": [20, 60], "validation": 40, "greedy_items": 4},
+}
+
+
+def small(**changes: Any) -> StudyFile:
+    """The small study with some of it changed."""
+    return build(StudyFile, merge(SMALL, changes))
+
+
+@contextmanager
+def tests_importable() -> Iterator[None]:
+    """Let workers find the tiny world."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = str(HERE) if before is None else f"{HERE}:{before}"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
+def run_small(folder: Path, jobs: int = 1, **changes: Any) -> tuple[Ran, list[str]]:
+    """Run it; and the names of the jobs that were started."""
+    started: list[str] = []
+    with tests_importable():
+        ran = run_study(
+            Asked(small(**changes), folder, jobs),
+            lambda told, found: started.append(told.job) if told.kind == "started" else None,
+        )
+    return ran, started
+
+
+def lasting(folder: Path) -> dict[str, bytes]:
+    """What two equal studies share byte by byte: scores, metrics, choices, checkpoints."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        and (
+            path.name in ("scores.jsonl", "metrics.jsonl", "weights.safetensors", "plan.json")
+            or path.suffix == ".npy"
+        )
+    }
+
+
+@pytest.fixture(scope="session")
+def small_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished study. Copy it to change it."""
+    folder = tmp_path_factory.mktemp("studies") / "small"
+    ran, _ = run_small(folder, jobs=2)
+    assert not ran.failures
+    return folder
+
+
+@pytest.fixture
+def inline(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> None:
+    """Jobs one after the other in this process: starting workers is what takes time."""
+    monkeypatch.setattr("kleash.study.run_jobs", run_inline)
+
+
+def run_inline(jobs: list[Job], *, hear: Any, stop: Any, **_: Any) -> dict[str, Outcome]:
+    """What `run_jobs` does, without processes."""
+    outcomes: dict[str, Outcome] = {}
+    for job in jobs:
+        if stop():
+            outcomes[job.name] = Outcome("stopped")
+            continue
+        hear(Told("started", job.name))
+        module, _, name = job.call.partition(":")
+        try:
+            result = getattr(import_module(module), name)(job.given, lambda record: None)
+        except KleashError as error:
+            outcomes[job.name] = Outcome("failed", error=str(error))
+            hear(Told("failed", job.name, error=str(error)))
+        else:
+            outcomes[job.name] = Outcome("done", result)
+            hear(Told("done", job.name, result))
+    return outcomes
