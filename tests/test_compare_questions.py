@@ -238,6 +238,8 @@ def test_a_curve_that_falls_and_stays_down_has_collapsed():
     out = screen.terminal(found, "en")
     assert "Did it collapse? with: yes" in out
     assert "Did it collapse? without" not in out
+    assert "Has it flattened? without" not in out
+    assert "Has it flattened? without" in screen.markdown(found, "en")
 
 
 def test_a_loss_that_rises_again_has_collapsed():

@@ -23,7 +23,15 @@ from kleash.catalogue import (
     show,
     width,
 )
-from kleash.catalogue.terms import COLUMNS, COUNTED, HEADINGS, QUESTIONS, WORDS
+from kleash.catalogue.terms import (
+    ABOUT_ARMS,
+    COLUMNS,
+    COUNTED,
+    HEADINGS,
+    QUESTIONS,
+    QUIET,
+    WORDS,
+)
 from kleash.compare import Amount, Comparison, Confound, Judged, Step, Summary
 
 SCREEN = 45  # rows
@@ -31,23 +39,6 @@ SCREEN = 45  # rows
 ROWS = {"verdict": 12, "findings": 6, "next": 12}
 FEWEST_REASONS = 6
 SEVERITIES = {"error": "✗", "warning": "!", "note": "·"}
-# Not about a pair of arms, so there is no "against" in them.
-ABOUT_ARMS = ("trend", "trend_zero", "stopping", "plateau", "collapse", "contenders")
-# On the screen only where they decide something; --md and --json have them all.
-QUIET = (
-    "trend_zero",
-    "phase_early",
-    "phase_middle",
-    "phase_late",
-    "shots_interaction",
-    "epochs_interaction",
-    "stopping",
-    "plateau",
-    "collapse",
-    "efficiency",
-    "pairs",
-    "contenders",
-)
 LOUD = ("better", "worse")
 LONG = ("noise_repeats", "noise_generations", "noise_items", "noise_second_differences")
 
@@ -118,6 +109,8 @@ def _measured(judged: Judged, language: Language) -> str:
 
 def loud(judged: Judged) -> bool:
     """Whether a verdict belongs on the screen: the quiet questions only where they decide."""
+    if judged.question == "plateau":
+        return judged.verdict == "worse"  # a curve that still rises is no news
     return judged.question not in QUIET or judged.verdict.startswith(LOUD)
 
 

@@ -115,6 +115,23 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "same_policy": ("The same policy?", "策略相同吗？"),
     "recommend": ("Which to use?", "该用哪个？"),
 }
+# Not about a pair of arms, so there is no "against" in them.
+ABOUT_ARMS = ("trend", "trend_zero", "stopping", "plateau", "collapse", "contenders")
+# On the screen only where they decide something; --md and --json have them all.
+QUIET = (
+    "trend_zero",
+    "phase_early",
+    "phase_middle",
+    "phase_late",
+    "shots_interaction",
+    "epochs_interaction",
+    "stopping",
+    "plateau",
+    "collapse",
+    "efficiency",
+    "pairs",
+    "contenders",
+)
 # (question or "", verdict) → words; the question's own come first.
 WORDS: dict[tuple[str, str], tuple[str, str]] = {
     ("", "invalid"): ("invalid", "无效"),
