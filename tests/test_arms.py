@@ -1,0 +1,143 @@
+"""Which runs are one arm, what is kept of each, and what else differs between two. By hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kleash.compare.arms import Curve, gather
+from kleash.compare.confounds import MOST_ARMS, confounds, contradictions, factor, identified
+from kleash.compare.summaries import summaries
+from kleash.imports import Cell, Number, Setting
+from test_compare import HERE, run, sources, with_curve
+
+BASE = {"beta": 0.0, "lr": 1e-6, "batch_size": 16}
+
+
+# --- arms
+
+
+def test_seeds_are_replicates_and_each_keeps_its_run():
+    runs = [run(f"kl0.1-s{seed}", config=BASE | {"seed": seed}) for seed in (3, 4)]
+    [arm] = gather(sources(*runs))
+    assert (arm.name, [each.seed for each in arm.replicates]) == ("kl0.1", [3, 4])
+    assert [each.runs for each in arm.replicates] == [[runs[0]], [runs[1]]]
+
+
+def test_a_seed_told_twice_is_one_training():
+    twice = [run("kl0.1-s3", config=BASE, seed=3), run("kl0.1-s3", config=BASE, seed=3)]
+    [arm] = gather([*sources(twice[0]), *sources(twice[1])])
+    assert [each.runs for each in arm.replicates] == [twice]
+
+
+def test_a_name_without_kl_is_a_coefficient_of_zero():
+    [arm] = gather(sources(run("no-kl")))
+    assert arm.coefficient == 0.0
+    [arm] = gather(sources(run("plain")))
+    assert arm.coefficient is None
+
+
+@pytest.mark.parametrize(("other", "histories"), [(1.84, 0), (1.85, 1)])
+def test_tellings_agree_within_what_the_coarser_prints(other, histories):
+    """1.8305 and 1.84 may be one number in two decimals, 1.8305 and 1.85 may not."""
+    fine = with_curve(run("a-s3", config=BASE, seed=3), [1.8305, 2.0])
+    coarse = with_curve(run("a-s3", config=BASE, seed=3), [other, 2.0, 2.5])
+    coarse.series[0] = replace(coarse.series[0], decimals=2)
+    [arm] = gather([*sources(fine), *sources(coarse)])
+    curve = arm.replicates[0].curve("eval_reward")
+    assert len(curve.others) == histories
+    assert curve.values.tolist() == ([1.8305, 2.0] if histories else [1.8305, 2.0, 2.5])
+
+
+def test_a_resumed_run_keeps_the_later_telling():
+    again = with_curve(run("a"), [1.0, 2.0, 3.0, 9.0, 8.0], steps=[0, 1, 2, 1, 3])
+    [arm] = gather(sources(again))
+    curve = arm.replicates[0].curve("eval_reward")
+    assert (curve.steps.tolist(), curve.values.tolist()) == ([0, 1, 2, 3], [1, 9, 3, 8])
+
+
+def test_points_of_another_telling_fill_gaps_and_replace_nothing():
+    curve = Curve("reward", "step", np.array([1.0, 3.0]), np.array([10.0, 30.0]))
+    curve.take(np.array([1.0, 2.0, 4.0]), np.array([11.0, 20.0, 40.0]))
+    assert curve.steps.tolist() == [1, 2, 3, 4]
+    assert curve.values.tolist() == [10, 20, 30, 40]
+
+
+# --- what else differs
+
+
+def pair(ours, theirs):
+    return gather(sources(run("b", config=ours), run("a", config=theirs)))
+
+
+def test_what_follows_from_the_coefficient_is_no_second_factor():
+    found = pair(BASE | {"beta": 0.1, "use_kl_loss": True}, BASE | {"use_kl_loss": False})
+    assert factor(*found) == ("leash.coefficient",)
+    assert confounds(*found) == []
+
+
+def told(*values):
+    made = run("b", config=BASE | {"beta": 0.1})
+    made.config["base_checkpoint"] = Setting(
+        values[0], HERE, others=tuple(Setting(value, HERE) for value in values[1:])
+    )
+    [arm] = gather(sources(made))
+    [key] = [k for _, c, _ in arm.configs[:1] for k in c.values if "base" in k or "start" in k]
+    return contradictions(arm, key)
+
+
+def test_two_wordings_may_mean_one_thing_and_two_numbers_may_not():
+    assert told("rce epoch 5") == []
+    assert told("rce epoch 5", "kl012/rce_epoch5.pt") == []
+    [found] = told("rce epoch 5", "rce epoch 4")
+    assert (found.kind, found.arms) == ("contradicted", ("b",))
+    assert set(found.values) == {"rce epoch 5", "rce epoch 4"}
+    assert told(5, 15) and told("5", 15)
+
+
+def test_more_arms_than_a_design_has_rows_keep_those_of_the_same_treatment():
+    """Beyond the most rows only the pair's own treatments are looked at, and that can suffice."""
+    crossed = [
+        run(f"x{beta}{lr}", config=BASE | {"beta": beta, "lr": lr}, arm=f"x{beta}{lr}")
+        for beta in (0.0, 0.5)
+        for lr in (1e-6, 2e-6)
+    ]
+    others = [
+        run(f"o{at}", config=BASE | {"beta": 1.0 + at, "lr": 3e-6}, arm=f"o{at}")
+        for at in range(MOST_ARMS)
+    ]
+    many = gather(sources(*crossed, *others))
+    assert len(many) > MOST_ARMS
+    by_name = {arm.name: arm for arm in many}
+    ours, theirs = by_name["x0.52e-06"], by_name["x0.01e-06"]
+    assert identified(many, ours, theirs, ["lr"])
+    lonely = [arm for arm in many if arm.name not in ("x0.51e-06", "x0.02e-06")]
+    assert not identified(lonely, ours, theirs, ["lr"])
+
+
+# --- summaries
+
+
+def test_a_curve_is_summed_up_by_its_known_points():
+    made = with_curve(run("a"), [2.0, 5.0, 1.0, 4.0], steps=[0, 10, 20, 30])
+    [row] = summaries(gather(sources(made)))
+    assert (row.n, row.mean, row.first, row.last) == (4, 3.0, 2.0, 4.0)
+    assert (row.low, row.low_at, row.high, row.high_at) == (1.0, 20.0, 5.0, 10.0)
+    assert row.change == 1.0
+
+
+def test_statistics_that_a_document_prints_are_a_row_without_points():
+    made = run("a")
+    for statistic, value, step in (("mean", 0.5, None), ("max", 0.9, 40.0), ("min", 0.1, 5.0)):
+        number = Number(value, "known", HERE)
+        made.cells.append(Cell("accuracy", number, step=step, statistic=statistic))
+    made.cells.append(Cell("accuracy", Number(0.7, "known", HERE), items=200))
+    [row] = summaries(gather(sources(made)))
+    assert (row.metric, row.n, row.mean, row.first, row.last) == ("accuracy", 0, 0.5, None, None)
+    assert (row.low, row.low_at, row.high, row.high_at) == (0.1, 5.0, 0.9, 40.0)
+
+
+def test_a_plain_measurement_is_no_statistic_of_a_run():
+    made = run("a")
+    made.cells.append(Cell("accuracy", Number(0.7, "known", HERE), items=200))
+    assert summaries(gather(sources(made))) == []
