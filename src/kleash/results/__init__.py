@@ -23,7 +23,6 @@ from kleash.plan import (
     State,
     StudyFile,
     against,
-    arm_recipe,
     arms_of,
     column_key,
     read_study,
