@@ -5,7 +5,6 @@ import os
 import resource
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from kleash.imports import Imported, Series, Source, Where, csv_rows, gather, re
 from kleash.imports.stretches import one_by_one
 from kleash.stats.resampling import drawn_means, resample
 
-FIXTURES = Path(__file__).parent / "fixtures/imports"
 LOADED = """
 import sys
 from kleash.cli import main
