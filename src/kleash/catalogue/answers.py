@@ -82,6 +82,10 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "达到 {threshold}（起点与双方都能达到的最高值的中点）："
         "第 {ours} {axis}对第 {theirs} {axis}",
     ),
+    "first_runs_only": (
+        "about one run of each arm on items like these, not about the setting",
+        "只针对每个配置的一次运行及同类题目，与设置的作用无关",
+    ),
     "out_of_bag": (
         "the value is read on items that had no say in choosing (of {n})",
         "该值取自未参与挑选的题目（共 {n} 道）",

@@ -64,7 +64,7 @@ def _by_items(pair: Pair) -> Judged | None:
         counted="items",
         margin=_spacing(table),
         also_changed=pair.also_changed(),
-        because=(Because("threshold_half_way", facts), Because("one_run_per_arm")),
+        because=(Because("threshold_half_way", facts), Because("first_runs_only")),
     )
 
 
