@@ -37,7 +37,7 @@ def planned_and_done(sources: Sequence[Source]) -> Iterator[Found]:
         for axis, key in (("epoch", "epochs"), ("step", "steps")):
             planned = number_of(run, key)
             last = _last(run, axis)
-            if planned is None:
+            if planned is None or planned <= 0:  # 0 and -1 stand for no limit
                 continue
             last = max(filter(None, (last, _best_at(run, axis, planned))), default=None, key=_end)
             if last is None or last[0] == planned:
