@@ -1,5 +1,6 @@
 """Every code has a made-up source that trips its rule and a near one that does not."""
 
+import os
 import re
 from pathlib import Path
 
@@ -684,3 +685,22 @@ def test_a_series_without_points_is_passed_over():
         for arm in ("a", "b")
     ]
     assert not [f for f in find([Source("a.md", "markdown", runs)]) if f.code == "unequal-steps"]
+
+
+def test_weights_that_are_newer_than_their_scores_were_not_what_was_evaluated(tmp_path):
+    weights = tmp_path / "checkpoints" / "epoch-2" / "model.safetensors"
+    weights.parent.mkdir(parents=True)
+    weights.write_bytes(b"weights")
+    told = tmp_path / "scores.jsonl"
+    told.write_text("", encoding="utf-8")
+    scores = Scores("accuracy", ["q"], np.array([1.0]), Where(str(told)), 2, checkpoint="epoch-2")
+    os.utime(weights, (1_000_000, 1_000_000))
+    assert not found(source(run("a", scores)), "stale-weights")
+    os.utime(told, (900_000, 900_000))
+    (one,) = found(source(run("a", scores)), "stale-weights")
+    assert one.facts["checkpoint"] == "epoch-2"
+
+
+def test_step_times_that_are_all_missing_say_nothing():
+    times = series("每步时间", [float("nan"), float("nan")])
+    assert find([source(run("a", times, config={"训练步数": 2}))]) == []

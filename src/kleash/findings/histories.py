@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from kleash.findings.record import differ as unlike
 from kleash.imports import Imported, Series, Setting, Source, Where, names
 
 MOST = 6  # differences that are named
+CLOCK = 60.0  # seconds that the times of files may be off by
 _CONFIG = re.compile(
     r"配置|设置|起点|参数设定|config|setup|setting|hyper-?param|checkpoint|data(?:set)?\b|数据",
     re.I,
@@ -155,8 +157,9 @@ def settings_of(written: str, setting: Setting, key: str) -> Any:
 
 
 def stale_weights(sources: Sequence[Source]) -> Iterator[Found]:
-    """The same weights, evaluated as if they were of different steps."""
+    """The same weights evaluated as of different steps, or weights written after they were."""
     for run in runs(sources):
+        yield from _written_later(run)
         steps: dict[str, dict[float, Where]] = defaultdict(dict)
         for scores in run.scores:
             if scores.checkpoint and scores.step is not None:
@@ -165,6 +168,36 @@ def stale_weights(sources: Sequence[Source]) -> Iterator[Found]:
             if len(found) > 1:
                 facts = {"arm": run.arm, "checkpoint": checkpoint, "steps": sorted(found)}
                 yield Found("stale-weights", "error", tuple(found.values()), facts)
+
+
+def _written_later(run: Imported) -> Iterator[Found]:
+    """Scores that are older than the weights they are said to be of, by the times of the files."""
+    seen = set()
+    for scores in run.scores:
+        file = Path(scores.where.file)
+        weights = _weights(file, scores.checkpoint) if scores.checkpoint else None
+        if weights is None or (file, weights) in seen or not file.is_file():
+            continue
+        seen.add((file, weights))
+        if weights.stat().st_mtime > file.stat().st_mtime + CLOCK:
+            steps = [] if scores.step is None else [scores.step]
+            facts = {"arm": run.arm, "checkpoint": scores.checkpoint, "steps": steps}
+            where = (scores.where, Where(str(weights)))
+            yield Found("stale-weights", "error", where, facts)
+
+
+def _weights(scores: Path, checkpoint: str) -> Path | None:
+    """The file of the weights that scores name, beside them or under `checkpoints`."""
+    if len(checkpoint) > 200 or "\0" in checkpoint:
+        return None
+    for folder in (scores.parent, scores.parent / "checkpoints", scores.parent.parent):
+        named = folder / checkpoint
+        if named.is_file():
+            return named
+        inside = sorted(named.glob("*.safetensors")) if named.is_dir() and checkpoint else []
+        if inside:
+            return inside[0]
+    return None
 
 
 # --- steps that are told twice

@@ -48,6 +48,9 @@ _DONE = re.compile(
 )
 
 
+_LATER = re.compile(r"will|would|next|plan|should|将|计划|下一|准备", re.I)
+
+
 def _curves(source: Source) -> list[tuple[Imported, Series]]:
     return [
         (run, series)
@@ -213,7 +216,14 @@ def _off_course(
                 kept = sum(digits(one) >= DIGITS for one in numbers if one not in lacking)
                 if kept and (best is None or len(lacking) < best[0]):
                     best = (len(lacking), run, metric, lacking)
-        if best is not None and 0 < best[0] < len(numbers) and best[0] == 1:
+        # "2.31 → 1.61" may go from one arm to another.
+        elsewhere = best is not None and any(
+            _holds(one, values)
+            for one in best[3]
+            for tellings in held.values()
+            for _, values in tellings
+        )
+        if best is not None and best[0] == 1 and not elsewhere:
             facts = {
                 "text": claim.text,
                 "number": best[3][0].text,
@@ -259,7 +269,7 @@ def steps_denied(sources: Sequence[Source]) -> Iterator[Found]:
         last = {float(s.steps.max()) for _, s in _curves(source)}
         for claim in source.claims if planned else ():
             match = _DONE.search(claim.text)
-            if match is None:
+            if match is None or _LATER.search(claim.text):
                 continue
             said = float(match[1] or match[2])
             if said not in planned | last:

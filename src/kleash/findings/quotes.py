@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from kleash.findings.comparisons import (
+from kleash.findings.record import SLACK, Found, apart, bounds, canonical, digits, points, shown
+from kleash.findings.spoken import (
     MANY,
     facts_said,
     metric_in,
@@ -23,7 +24,6 @@ from kleash.findings.comparisons import (
     table_of,
     told,
 )
-from kleash.findings.record import SLACK, Found, apart, bounds, canonical, digits, points, shown
 from kleash.imports import Claim, Derived, Number, Source, names
 from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.numbers import numbers_in, places
@@ -62,6 +62,7 @@ class Gap:
     at: str
     sizes: set[float]
     only: bool
+    points: float | None = None  # of percentages
 
 
 def number_without_source(sources: Sequence[Source]) -> Iterator[Found]:
@@ -76,7 +77,9 @@ def number_without_source(sources: Sequence[Source]) -> Iterator[Found]:
                 if not _is_quoted(number, claim):
                     continue
                 fit = printed | shares if number.unit == "%" else printed
-                if _supported(number, fit | _meant_gaps(source, gaps, claim)):
+                meant = _meant_gaps(source, gaps, claim)
+                near = set().union(*(gap.sizes for gap in meant)) | _beside(claim, number)
+                if _supported(number, fit | near) or _in_points(number, claim, meant):
                     continue
                 value = abs(number.value or 0.0)
                 facts = {
@@ -135,8 +138,19 @@ def _gaps(source: Source) -> list[Gap]:
     for metric in sorted(metrics_told(source)):
         for at, numbers in told(source, metric).items():
             for one, other in combinations(numbers, 2):
-                sizes = _apart(numbers[one].value or 0.0, numbers[other].value or 0.0)
-                gaps.append(Gap((one, other), metric, at, sizes, len(arms) == 2))
+                ours, theirs = numbers[one].value or 0.0, numbers[other].value or 0.0
+                share = 100 * abs(ours - theirs) if numbers[one].unit == "%" else None
+                pair = (one, other)
+                gaps.append(Gap(pair, metric, at, _apart(ours, theirs), len(arms) == 2, share))
+    tops = [
+        (run.arm, canonical(series.metric), float(series.values.max()))
+        for run in source.runs
+        for series in run.series
+        if len(series.values)
+    ]
+    for (arm, metric, top), (other, same, theirs) in combinations(tops, 2):
+        if metric == same and arm != other:
+            gaps.append(Gap((arm, other), metric, "", _apart(top, theirs), len(arms) == 2))
     for run in source.runs:
         for series in run.series:
             if 1 < len(series.values) <= MANY:
@@ -151,22 +165,43 @@ def _apart(ours: float, theirs: float) -> set[float]:
     return {gap, *(gap / abs(each) for each in (ours, theirs) if each)}
 
 
-def _meant_gaps(source: Source, gaps: Sequence[Gap], claim: Claim) -> set[float]:
+def _meant_gaps(source: Source, gaps: Sequence[Gap], claim: Claim) -> list[Gap]:
     """The differences that a sentence may speak of, by the arms, metric and place it names."""
     written, place = metric_said(source, claim.text), places(claim.text)[0]
-    found: set[float] = set()
+    found: list[Gap] = []
     for gap in gaps:
-        if written and written not in (gap.metric, "performance"):
+        if written and written != "performance" and written not in gap.metric:
             continue
-        if not set(gap.arms) <= set(claim.arms) and not gap.only:
+        # Arms by a single letter are not found in sentences: any of several may be meant.
+        unnamed = not claim.arms and not gap.only and len(gap.arms) == 2
+        if not set(gap.arms) <= set(claim.arms) and not gap.only and not unnamed:
             continue
         if len(gap.arms) == 1 and not _CHANGES.search(claim.text):
             continue
         at = [(name, getattr(place, name)) for name in ("step", "epoch", "shots")]
         named = [f"{name} {value}" for name, value in at if value is not None]
         placed = bool(re.search(r"step|epoch", gap.at))
-        if any(each in gap.at for each in named) or (not placed and not named) or not gap.at:
-            found |= gap.sizes
+        if any(each in gap.at for each in named) or (not placed and not named) or unnamed:
+            found.append(gap)
+    return found
+
+
+def _in_points(number: Number, claim: Claim, gaps: Sequence[Gap]) -> bool:
+    """Whether a number is a difference of percentages: "3.6 points"."""
+    said = re.search(rf"{re.escape(number.text)}\s?(?:points?|个?点|分)", claim.text, re.I)
+    points_ = {gap.points for gap in gaps if gap.points is not None}
+    return bool(said and not number.unit) and _supported(number, points_)
+
+
+def _beside(claim: Claim, number: Number) -> set[float]:
+    """What a share or a factor may be of: any two other numbers of its sentence."""
+    if number.unit not in ("%", "x", "倍"):
+        return set()
+    others = [one.value for one in claim.numbers if one is not number and one.value]
+    found: set[float] = set()
+    for ours, theirs in combinations(others, 2):
+        ratios = {abs(ours / theirs), abs(theirs / ours)}
+        found |= _apart(ours, theirs) if number.unit == "%" else ratios
     return found
 
 

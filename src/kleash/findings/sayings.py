@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from kleash.findings.comparisons import table_of
 from kleash.findings.peaks import judged, measured, noise
 from kleash.findings.record import Found, canonical, points, shown
+from kleash.findings.spoken import table_of
 from kleash.imports import Claim, Imported, Series, Source, names
 
 QUOTED = 3

@@ -30,7 +30,8 @@ _AXES: dict[Axis, str] = {
     "seed": "seed|seeds|随机种子|种子|randomseed",
     "metric": (
         "指标|维度|度量|统计|统计量|项目|对比项|metric|metrics|measure|quantity|statistic|dimension|"
-        "aspect|评估维度|评价维度|对比维度|对比指标|measurement"
+        "aspect|评估维度|评价维度|对比维度|对比指标|measurement|任务|task|tasks|benchmark|benchmarks|"
+        "评测集|dataset|datasets|资源|resource"
     ),
     "setting": (
         "配置项|参数|超参数|设置项|参数名|参数项|parameter|parameters|param|hyperparameter|"
@@ -320,7 +321,7 @@ def _mentioned(arms: Arms, text: str) -> Iterable[str]:
         if name:
             yield name
     if arms.pairs:
-        for value in re.findall(r"(?<![\w.])\d{1,9}\.\d{1,9}(?![\w.%])", folded):
+        for value in re.findall(r"(?<![\w.])\d{1,9}\.\d{1,9}(?![\w%]|\.\d)", folded):
             name = arms._by_value(value)
             if name:
                 yield name

@@ -127,8 +127,14 @@ def axis_of(grid: Grid, arms: Arms) -> Axis | None:
             return name
     if _mostly(rows, _is_metric):
         return "metric"
+    if _mostly(rows, lambda label: labels.pair_label(label) is not None or _leashed(label)):
+        return "arm"
     headed = any(names.metric(header) or places(header)[0] for header in grid.header[1:])
     return "arm" if headed or _mostly(rows, lambda label: arms.find(label) is not None) else None
+
+
+def _leashed(label: str) -> bool:
+    return names.leash_in_name(label) is not None
 
 
 def _is_only(label: str, name: str) -> bool:
@@ -274,7 +280,8 @@ def _arm_row(label: str, first: str, arms: Arms) -> Sense:
     if kind and not rest:
         return Sense(statistic=kind, arm="", label=text)
     place, name = places(text)
-    pair = labels.beside(first, name) if _is_coefficient(first) else None
+    coefficient = _is_coefficient(first) and labels.axis_of(first) != "arm"
+    pair = labels.beside(first, name) if coefficient else None
     if not name:
         return Sense(place=place, label=text)
     return Sense(arm=arms.add(name if place else label, pair), place=place, label=text)

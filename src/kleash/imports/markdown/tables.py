@@ -137,6 +137,7 @@ def _siblings(reader: Reader, spot: Spot) -> list[Number]:
     elif rows[spot.row].statistic == "mean":
         near = [line[spot.column] for line in reader.spots if rows[line[0].row].place]
         near += [each[spot.column] for each in reader.spots if _is_run(rows[each[0].row])]
+        near = near or _all_above(reader, spot)
     else:
         near = []
     return [each.value for each in near if each.value is not None]
@@ -163,6 +164,24 @@ def _all_beside(reader: Reader, spot: Spot) -> list[Spot]:
             fits += follows(Derived("mean", whole, tuple(known))) is True
     rows = len(reader.spots)
     return near(reader.spots[spot.row]) if rows > 2 and 3 * fits >= 2 * rows else []
+
+
+def _all_above(reader: Reader, spot: Spot) -> list[Spot]:
+    """All measurements of a column, if for most columns the row of means is the mean of them."""
+    rows, columns = reader.form.rows, reader.form.columns
+
+    def near(column: int) -> list[Spot]:
+        plain = [line for line in reader.spots if not rows[line[0].row].statistic]
+        return [line[column] for line in plain if line[column].read.number is not None]
+
+    fits = misses = 0
+    for each in reader.spots[spot.row]:
+        known = [s.value for s in near(each.column) if s.value is not None and s.value.value]
+        whole = each.read.number
+        if columns[each.column].role == "value" and whole is not None and len(known) > 1:
+            holds = follows(Derived("mean", whole, tuple(known))) is True
+            fits, misses = fits + holds, misses + (not holds)
+    return near(spot.column) if fits and misses <= 1 and len(near(spot.column)) > 2 else []
 
 
 def _is_run(sense: Sense) -> bool:
