@@ -124,3 +124,20 @@ def sum_of_ranks(given, tell):
     if "fails" in given:
         distributed.barrier()  # the others would wait here for ever
     return {"rank": rank, "total": float(total), "size": distributed.get_world_size()}
+
+
+def once_slow_together(given, tell):
+    """As `once_slow`, in several processes: the first waits to be killed, the others for it."""
+    import torch.distributed as distributed
+
+    marker = Path(given["marker"])
+    again = marker.exists()
+    distributed.barrier()
+    if again:
+        return "together"
+    if distributed.get_rank() == 0:
+        marker.write_text("seen")
+        tell({"pid": os.getpid()})
+        time.sleep(60)
+    distributed.barrier()
+    return "alone"

@@ -7,8 +7,10 @@ counted; and Ray writes nothing of ours: what jobs tell and return comes back to
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +18,9 @@ from kleash.errors import ConfigError
 from kleash.jobs.job import Job, Told
 from kleash.jobs.worker import ONE_THREAD, perform, started, use_paths
 
+# A lost worker is told by us; Ray would print a paragraph about it to stdout, among the results.
+# It reads this when it is imported.
+os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
 try:
     import ray
 except ModuleNotFoundError:
@@ -54,7 +59,6 @@ class RayCrew:
         self.alone: Any = None
         self.together: Any = None
         self.tasks: dict[Any, str] = {}
-        self.failures: dict[str, Told] = {}  # of jobs in several processes: the first to fail
 
     def check(self, job: Job) -> None:
         """Refuse a job larger than the cluster that is started for it: it would wait for ever."""
@@ -66,12 +70,16 @@ class RayCrew:
     def join(self) -> None:
         """Connect, or start a cluster here."""
         self.joined = True
-        if not ray.is_initialized():
+        if self.on.startswith("ray://") or not ray.is_initialized():
             quiet = {"log_to_driver": False, "logging_level": "ERROR"}
             if self.on == "ray":
-                ray.init(num_cpus=self.workers, include_dashboard=False, **quiet)
+                ray.init("local", num_cpus=self.workers, include_dashboard=False, **quiet)
             else:
-                ray.init(address=self.on, **quiet)
+                try:
+                    ray.init(address=self.on, **quiet)
+                except ConnectionError as error:
+                    line = str(error).strip().split("\n")[0]
+                    raise ConfigError(f"no Ray cluster answers at {self.on!r}: {line}") from error
             self.ours = True
         lasting = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
         self.mailbox = ray.remote(**lasting)(Mailbox).remote()
@@ -100,11 +108,7 @@ class RayCrew:
         if not ended:
             ended, _ = ray.wait(list(self.tasks), timeout=seconds)
         for job, text in ray.get(self.mailbox.take.remote()):
-            told = as_told(job, text)
-            if told.kind == "failed":
-                self.failures.setdefault(job, told)
-            else:
-                yield told
+            yield as_told(job, text)
         for task in ended:
             yield self.end_of(task, self.tasks.pop(task))
 
@@ -113,8 +117,7 @@ class RayCrew:
         try:
             return as_told(job, ray.get(task))
         except ray.exceptions.RayError as error:
-            lost = Told("lost", job, error=f"({type(error).__name__})\n{error}")
-            return self.failures.pop(job, lost)
+            return Told("lost", job, error=f"({type(error).__name__})\n{error}")
 
     def interrupt(self) -> None:
         """Raise KeyboardInterrupt in every job that runs."""
@@ -156,7 +159,7 @@ def run_alone(job: Job, mailbox: Any, paths: list[str]) -> str:
 
 def run_together(job: Job, mailbox: Any, paths: list[str]) -> str:
     """A job's call in several processes at once, which find each other by `torch.distributed`."""
-    from ray.train import RunConfig, ScalingConfig
+    from ray.train import RunConfig, ScalingConfig, WorkerGroupError
     from ray.train.torch import TorchConfig, TorchTrainer
 
     ranks = job.processes
@@ -172,11 +175,31 @@ def run_together(job: Job, mailbox: Any, paths: list[str]) -> str:
             # Ray Train wants a place for checkpoints; jobs keep their own.
             run_config=RunConfig(storage_path=folder),
         )
-        return str(trainer.fit().return_value)
+        try:
+            return str(trainer.fit().return_value)
+        except WorkerGroupError as error:
+            return first_failure(list(error.worker_failures.values()), error)
+
+
+def first_failure(failures: list[Exception], error: Exception) -> str:
+    """What the job itself raised first; where a process died, others fail for want of it."""
+    own = [failure for failure in failures if isinstance(failure, RankError)]
+    if len(own) < len(failures):
+        raise error
+    return min(own, key=lambda failure: failure.when).said
 
 
 class RankError(Exception):
     """One process of a job has failed, and the others must not wait for it."""
+
+    def __init__(self, said: str, when: float) -> None:
+        super().__init__(said, when)
+        self.said = said
+        self.when = when
+
+
+def silent(text: str) -> None:
+    """For all processes of a job but the first."""
 
 
 def one_rank(config: dict[str, Any]) -> str:
@@ -186,10 +209,10 @@ def one_rank(config: dict[str, Any]) -> str:
     job: Job = config["job"]
     use_paths(config["paths"])
     send = sender(job, config["mailbox"])
-    heard = send if get_context().get_world_rank() == 0 else lambda text: None
-    heard(started())
-    said = perform(job.call, job.given, heard)
+    if get_context().get_world_rank():
+        send = silent
+    send(started())
+    said = perform(job.call, job.given, send)
     if json.loads(said)[0] == "failed":
-        send(said)
-        raise RankError(job.name)
+        raise RankError(said, time.time())
     return said
