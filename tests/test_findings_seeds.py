@@ -200,6 +200,41 @@ def test_words_that_need_a_statistic(leash):
     assert words >= {"significant", "stable", "faster", "converged", "similar", "overfitting"}
 
 
+# --- sentences
+
+
+def test_a_percentage_was_turned_round_without_its_base(leash):
+    found = [one for one in leash if one.code == "percent-reversed"]
+    assert [one.where[0].line for one in found] == [148, 168]
+    assert found[0].facts["low"] == pytest.approx(0.0367, abs=1e-4)
+
+
+def test_a_step_is_said_to_be_15_to_20_s_longer_and_is_12_to_15(leash):
+    facts = only(leash, "range-gap-false")
+    assert (facts["low"], facts["high"]) == (12, 15)
+
+
+def test_an_entropy_that_rises_by_a_third_is_called_stable(leash):
+    assert only(leash, "not-steady")["change"] == pytest.approx(0.301, abs=1e-3)
+
+
+def test_the_second_run_began_before_the_first_can_have_ended(leash):
+    facts = only(leash, "runs-overlap")
+    assert (facts["hours"], facts["between"]) == (26.0, 21.3)
+
+
+def test_accuracies_that_one_report_calls_identical_differ_in_another(reports):
+    facts = only(find([reports["000"], reports["001"]]), "same-false")
+    assert facts["values"] == ["KL_BETA=0.12: 0.57", "KL_BETA=0.15: 0.588"]
+
+
+def test_what_the_sentences_of_the_reports_say_is_otherwise_so(reports):
+    ranked = {"extreme-false", "comparison-false", "range-false", "other-arms-number"}
+    placed = {"value-elsewhere", "best-step-false", "stray-step", "course-false", "steps-denied"}
+    for report in reports.values():
+        assert not (ranked | placed) & {one.code for one in find([report])}
+
+
 # --- the matrix
 
 

@@ -85,7 +85,9 @@ def number_without_source(sources: Sequence[Source]) -> Iterator[Found]:
                 facts = {
                     "text": claim.text,
                     "number": number.text,
-                    "nearest": min(sorted(fit), key=lambda one: abs(one - value), default=None),
+                    "nearest": min(
+                        sorted(fit | near), key=lambda one: abs(one - value), default=None
+                    ),
                 }
                 yield Found("number-without-source", "warning", (claim.where,), facts)
 
