@@ -44,6 +44,9 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print every cell, its state and cost; run nothing.")
     ] = False,
+    log_to: Annotated[
+        str, typer.Option(help="Live logging of every run, with commas: see docs/sinks.md.")
+    ] = "",
     device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
@@ -74,7 +77,10 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
     from kleash.results import results
     from kleash.study import Asked
 
-    asked = Asked(file, folder, jobs or os.cpu_count() or 1, on, device)
+    from kleash.sinks import sink_names
+
+    sinks = sink_names(log_to)
+    asked = Asked(file, folder, jobs or os.cpu_count() or 1, on, device, sinks)
     ran, file = run_asked(asked, decided=until == "decided")
     found = results(folder, file=file)
     written = write_report(found)

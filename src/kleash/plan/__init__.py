@@ -6,7 +6,16 @@ measurement and reads from the run folders which of them are there.
 
 from __future__ import annotations
 
-from kleash.plan.arms import Arm, against, arm_given, arm_recipe, arms_of, base_given, base_recipe
+from kleash.plan.arms import (
+    FOUND,
+    Arm,
+    against,
+    arm_given,
+    arm_recipe,
+    arms_of,
+    base_given,
+    base_recipe,
+)
 from kleash.plan.cells import (
     BASELINE,
     CHOSEN,
@@ -35,6 +44,7 @@ __all__ = [
     "BASELINE",
     "CHOSEN",
     "DEFAULT",
+    "FOUND",
     "Arm",
     "Cell",
     "Column",

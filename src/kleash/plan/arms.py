@@ -32,15 +32,24 @@ class Arm:
     keys: Mapping[str, Any] = field(default_factory=dict)
 
 
-def arms_of(file: StudyFile, placed: Sequence[float] = ()) -> list[Arm]:
-    """Every arm: the named ones, the grid's, and those at coefficients that a calibration found."""
+FOUND = Arm("found")
+"""The best setting of a search, before it is known."""
+
+
+def arms_of(file: StudyFile, placed: Sequence[Arm] = ()) -> list[Arm]:
+    """Every arm: the named ones, the grid's, and those that tuning found.
+
+    Where coefficients are placed by a calibration there is always one without a leash.
+    """
     arms = [Arm(name, dict(dotted(keys))) for name, keys in file.arms.items()]
     if file.grid:
         names = list(file.grid)
         for values in product(*file.grid.values()):
             keys = dict(zip(names, values, strict=True))
             arms.append(Arm(",".join(f"{_short(k)}={_shown(v)}" for k, v in keys.items()), keys))
-    arms += [Arm(f"kl-{value:.3g}", {"leash.coefficient": value}) for value in placed]
+    if file.calibrate.arms and all(arm.name != "none" for arm in arms):
+        arms.insert(0, Arm("none", {"leash.coefficient": 0.0}))
+    arms += placed
     check_arms(file, arms)
     return arms
 
@@ -61,8 +70,9 @@ def check_arms(file: StudyFile, arms: Sequence[Arm]) -> None:
     for name in file.compare.baselines:
         if name not in names:
             raise ConfigError(f"compare.baselines names no arm {name!r}: the arms are {told}")
+    later = [FOUND.name] if file.search.trials else []
     for each in file.expect:
-        if each.arm not in names:
+        if each.arm not in names + later:
             raise ConfigError(f"expect names no arm {each.arm!r}: the arms are {told}")
 
 

@@ -155,7 +155,7 @@ def run_cells(file: StudyFile, arm: Arm, seed: int, recipe: Recipe) -> Iterator[
     measure, names = file.measure, checkpoint_names(recipe)
     for name in names:
         yield Cell(arm.name, seed, name, "validation", recipe.shots, measure.validation)
-    tested = names if measure.test == "all" else [CHOSEN]
+    tested = {"all": names, "chosen": [CHOSEN], "none": []}[measure.test]
     for name in tested:
         for shots in measure.shots:
             for items in measure.items:
@@ -188,8 +188,10 @@ def column_key(cell: Cell, chosen: str) -> tuple[str, str, int]:
     return (chosen if cell.checkpoint == CHOSEN else cell.checkpoint), cell.split, cell.shots
 
 
-def chosen_of(scored: Columns, shots: int, items: int, names: Iterable[str]) -> str:
-    """The checkpoint with the highest mean on validation, the earliest of equals.
+def chosen_of(
+    scored: Columns, shots: int, items: int, names: Iterable[str], choose: str = "validation"
+) -> str:
+    """The checkpoint with the highest mean on validation, the earliest of equals; or the last.
 
     '' while one of them has not been measured.
     """
@@ -200,6 +202,8 @@ def chosen_of(scored: Columns, shots: int, items: int, names: Iterable[str]) -> 
         if mean is None:
             return ""
         means[name] = mean
+    if choose == "last":
+        return list(means)[-1] if means else ""
     return max(means, key=lambda name: means[name], default="")
 
 

@@ -27,9 +27,11 @@ class Measure(Config):
     items: tuple[int, ...] = (100, 200, 400, 800)
     """Sizes of the test sets; each holds the smaller ones, and all are measured once."""
     validation: int = Field(200, ge=2)
-    """Validation items for every checkpoint; the best one there is the run's chosen one."""
-    test: Literal["chosen", "all"] = "chosen"
-    """Which checkpoints see the test split."""
+    """Validation items for every checkpoint."""
+    choose: Literal["validation", "last"] = "validation"
+    """Which checkpoint is a run's chosen one; the last where training could not have seen gold."""
+    test: Literal["chosen", "all", "none"] = "chosen"
+    """Which checkpoints see the test split; none of those that only tune."""
     baselines: tuple[str, ...] = BASELINES
     """What a selector must beat; `base` is the checkpoint all arms start from."""
     greedy_items: int = Field(25, ge=1)
@@ -92,6 +94,8 @@ class Searching(Config):
     """Tuning seeds: never among those that confirm."""
     coefficient: tuple[float, float] = (0.001, 10.0)
     """The range of leash.coefficient, searched in its logarithm."""
+    together: int = Field(4, ge=1)
+    """Trials that are asked for at once; more are faster and learn less from each other."""
     forms: tuple[str, ...] = ()
     """Forms of the leash to choose from; the arms' own if empty."""
     controllers: tuple[str, ...] = ()

@@ -11,12 +11,12 @@ import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from kleash.errors import KleashError
-from kleash.plan.arms import Arm
+from kleash.plan.arms import FOUND, Arm
 from kleash.plan.cells import (
     BASELINE,
     Cell,
@@ -101,7 +101,8 @@ def look(folder: Path, file: StudyFile, arm: Arm | None, cell: Cell) -> Seen:
     run = Run.open(place.path)
     scored = columns(run)
     shots, items = place.recipe.shots, file.measure.validation
-    chosen = chosen_of(scored, shots, items, kept_names(run, checkpoint_names(place.recipe)))
+    names = kept_names(run, checkpoint_names(place.recipe))
+    chosen = chosen_of(scored, shots, items, names, file.measure.choose)
     return Seen(place.path.name, run, scored, chosen)
 
 
@@ -155,10 +156,15 @@ def late_arms(folder: Path) -> list[str]:
     return late
 
 
-def placed(folder: Path) -> list[float]:
-    """The coefficients that a calibration found; none without one."""
-    path = folder / "calibration.json"
-    return list(read_json(path)["coefficients"]) if path.is_file() else []
+def placed(folder: Path) -> list[Arm]:
+    """The arms that tuning found: at the coefficients of a calibration, and a search's best."""
+    arms: list[Arm] = []
+    if (path := folder / "calibration.json").is_file():
+        values = read_json(path)["coefficients"]
+        arms += [Arm(f"kl-{value:.3g}", {"leash.coefficient": value}) for value in values]
+    if (path := folder / "search.json").is_file() and (keys := read_json(path)["keys"]):
+        arms.append(replace(FOUND, keys=keys))
+    return arms
 
 
 # --- the plan
@@ -218,13 +224,13 @@ def spend(folder: Path, job: str, result: Mapping[str, Any]) -> None:
 
 
 def spent(folder: Path) -> dict[str, float]:
-    """All that the study has cost: seconds of workers, answers asked for and bought."""
+    """All that the study has cost, its tuning too: seconds of workers, answers asked and bought."""
     total = {"seconds": 0.0, "asked": 0.0, "bought": 0.0, "jobs": 0.0}
-    path = folder / "spent.jsonl"
-    for line in read_lines(path) if path.is_file() else ():
-        total["jobs"] += 1
-        for key in ("seconds", "asked", "bought"):
-            total[key] += line.get(key, 0)
+    for path in (folder / "spent.jsonl", *folder.glob("*/spent.jsonl")):
+        for line in read_lines(path) if path.is_file() else ():
+            total["jobs"] += 1
+            for key in ("seconds", "asked", "bought"):
+                total[key] += line.get(key, 0)
     return total
 
 

@@ -123,8 +123,11 @@ def results(folder: Path, *, file: StudyFile | None = None) -> Results:
     comparisons: dict[str, Comparison] = {}
     for base in dict.fromkeys(compared.values()):
         names = [base, *(arm for arm, theirs in compared.items() if theirs == base)]
-        wish = Wish(file.compare.metric, base, file.compare.margin)
-        comparisons[base] = compare([source_of(found, names, file, strangers)], wish)
+        source = source_of(found, names, file, strangers)
+        begun = {run.arm for run in source.runs}
+        if base in begun and len(begun) > 1:
+            wish = Wish(file.compare.metric, base, file.compare.margin)
+            comparisons[base] = compare([source], wish)
     return Results(
         folder=folder,
         file=file,
@@ -200,7 +203,7 @@ def arm_row(
     means = seed_means(found, file, arm.name)
     kls = [kl for seen in runs if (kl := realised_kl(seen)) is not None]
     base = compared.get(arm.name, "")
-    gap = level_verdict(comparisons[base], arm.name) if base else None
+    gap = level_verdict(comparisons[base], arm.name) if base in comparisons else None
     return ArmRow(
         name=arm.name,
         keys=arm.keys,
@@ -264,7 +267,7 @@ def expectations(
     made = []
     for each in file.expect:
         base = compared.get(each.arm, "")
-        found = level_verdict(comparisons[base], each.arm) if base else None
+        found = level_verdict(comparisons[base], each.arm) if base in comparisons else None
         answer = answered(each.direction, found)
         word = "" if found is None else found.verdict
         made.append(

@@ -52,6 +52,8 @@ class Asked:
     jobs: int = 1
     on: str = "local"
     device: str = "cpu"
+    sinks: tuple[str, ...] = ()
+    """Where runs are logged live besides their folders."""
 
 
 @dataclass
@@ -101,6 +103,7 @@ def jobs_for(asked: Asked, arms: Sequence[Arm], found: Overview) -> list[Job]:
         "folder": str(folder.resolve()),
         "file": file.model_dump(mode="json"),
         "device": asked.device,
+        "sinks": list(asked.sinks),
     }
     by_name = {arm.name: arm for arm in arms}
     needed = [

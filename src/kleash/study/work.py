@@ -79,9 +79,11 @@ def make_run(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
         run = at_work.train(folder / "runs" / f"{arm.name}-s{seed}", asked)
         names = [name for name in checkpoint_names(recipe) if name in run.checkpoints()]
         at_work.measure(run, names, (recipe.shots,), measure.validation, "validation")
-        chosen = chosen_of(columns(run), recipe.shots, measure.validation, names)
-        tested = names if measure.test == "all" else [chosen]
-        at_work.measure(run, tested, measure.shots, measure.items[-1])
+        scored = columns(run)
+        chosen = chosen_of(scored, recipe.shots, measure.validation, names, measure.choose)
+        tested = {"all": names, "chosen": [chosen], "none": []}[measure.test]
+        if tested:
+            at_work.measure(run, tested, measure.shots, measure.items[-1])
         base = Run.open(start.parent.parent)
         with run.lock():
             keep_choices(run, at_work.world, names, load_policy(base, at_work.world, start.name))
@@ -107,12 +109,14 @@ class Working:
     def __init__(self, folder: Path, recipe: Recipe, given: Mapping[str, Any], tell: Tell) -> None:
         self.folder, self.recipe, self.tell = folder, recipe, tell
         self.device = str(given.get("device", "cpu"))
+        self.sinks = tuple(given.get("sinks", ()))
+        self.shared = Path(given.get("ledger") or folder / "ledger.sqlite")
         self.began, self.said = time.monotonic(), 0.0
 
     def __enter__(self) -> Working:
         from kleash.rollout import World
 
-        self.ledger = Ledger(self.folder / "ledger.sqlite")
+        self.ledger = Ledger(self.shared)
         self.world = World(self.recipe, self.ledger, device=self.device, progress=self.answered)
         return self
 
@@ -133,7 +137,7 @@ class Working:
                 self.tell(told | {"accuracy": record["validation/accuracy"]} | self.usage())
 
         path.parent.mkdir(parents=True, exist_ok=True)
-        return train(path, self.recipe, asked, self.world, listen=hear)
+        return train(path, self.recipe, asked, self.world, listen=hear, sinks=self.sinks)
 
     def measure(
         self, run: Run, names: list[str], shots: tuple[int, ...], items: int, split: str = "test"

@@ -1,0 +1,135 @@
+"""`kleash study` and `kleash stop`, as a user calls them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tomli_w
+from typer.testing import CliRunner
+
+from kleash.cli import app
+from kleash.cli.study import Display
+from kleash.jobs import Told
+from kleash.plan.folder import Overview, holder, read_plan
+from study_tools import HERE, SMALL, inline, small_study
+
+__all__ = ["inline", "small_study"]
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """The small study as a user's file."""
+    path = tmp_path / "mine.toml"
+    written = {key: value for key, value in SMALL.items() if key != "name"}
+    path.write_text(tomli_w.dumps(written), encoding="utf-8")
+    return path
+
+
+def kleash(*words: str | Path) -> str:
+    """What a verb prints."""
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_dry_run_lists_every_cell_and_runs_nothing(mine: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    text = kleash("study", mine, "--out", out, "--dry-run")
+    assert "mine: 78 cells" in text
+    assert "78 missing" in text
+    assert "the ledger knows 0" in text
+    plan = json.loads(kleash("study", mine, "--out", out, "--dry-run", "--json"))
+    assert len(plan["cells"]) == 78
+    assert plan["jobs"][0] == "base-s0"
+    assert not out.exists()
+
+
+def test_dry_run_of_a_finished_study_says_what_is_there(small_study: Path) -> None:
+    text = kleash("study", small_study, "--dry-run", "measure.shots=[1,2,3]")
+    assert "78 done" in text
+    assert "missing" in text
+    assert "minutes of one core" in text
+
+
+def test_finished_study_is_shown_again_without_work(
+    small_study: Path, tmp_path: Path, inline: None
+) -> None:
+    folder = Path(shutil.copytree(small_study, tmp_path / "small"))
+    text = kleash("study", folder)
+    assert "tight" in text
+    assert "answers:" in text
+    assert (folder / "report.md").is_file()
+    assert (folder / "report.html").is_file()
+    found = json.loads(kleash("study", folder, "--json"))
+    assert found["counts"] == {"done": 78}
+    assert [row["arm"] for row in found["arms"]] == ["none", "tight"]
+    assert found["arms"][1]["gap"]["level"] == "L1"
+
+
+def test_stop_of_an_idle_study_says_so(small_study: Path) -> None:
+    assert "nobody is running" in kleash("stop", small_study)
+
+
+@pytest.mark.parametrize("by", ["stop", "interrupt"])
+def test_running_study_is_stopped_cleanly_and_goes_on(mine: Path, tmp_path: Path, by: str) -> None:
+    out = tmp_path / "out"
+    env = os.environ | {"PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
+    verb = [sys.executable, "-c", "from kleash.cli import main; main()", "study"]
+    with subprocess.Popen(
+        [*verb, str(mine), "--out", str(out), "--jobs", "1"],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as driver:
+        try:
+            while not (out / "base-s0").exists() and driver.poll() is None:
+                time.sleep(0.05)
+            if by == "stop":
+                assert "is stopped" in kleash("stop", out)
+            else:
+                driver.send_signal(signal.SIGINT)
+            printed, errors = driver.communicate(timeout=60)
+        finally:
+            driver.kill()
+    assert driver.returncode == 0, errors
+    assert b"the same command goes on" in printed
+    assert holder(out) == ""
+    states = {row[-1] for row in read_plan(out)["cells"]}
+    assert "running" not in states
+    assert "missing" in states
+
+
+def test_progress_tells_of_jobs_that_end(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.console import Console
+
+    file = io.StringIO()
+    with Display(Console(file=file, width=100, force_terminal=True)) as display:
+        found = Overview()
+        display(Told("started", "a-s0"), found)
+        display(Told("told", "a-s0", {"at": "grpo 1/3", "accuracy": 0.5, "asked": 9}), found)
+        assert "grpo 1/3" in drawn(display)
+        display(Told("done", "a-s0", {"seconds": 1.5, "asked": 10, "bought": 4}), found)
+        display(Told("failed", "b-s0", error="it broke\nthere"), found)
+        assert "10 asked, 4 bought, 6 saved" in drawn(display)
+    assert "a-s0: done in 1.5 s" in file.getvalue()
+    assert "b-s0: failed, it broke" in file.getvalue()
+
+
+def drawn(display: Display) -> str:
+    """The live picture as text."""
+    from rich.console import Console
+
+    file = io.StringIO()
+    Console(file=file, width=160).print(display.picture())
+    return file.getvalue()
