@@ -163,7 +163,7 @@ def test_proposals_are_bought_with_their_rewards(world: World) -> None:
     known = [reward for rewards in bought.rewards for reward in rewards if reward is not None]
     assert bought.positive_share() == sum(reward > 0 for reward in known) / len(known)
     assert 0 < bought.positive_share() < 1
-    groups = proposal_groups(world, bought, "train", [2, 0])
+    groups = proposal_groups(world.queries("train"), bought, [2, 0])
     assert members(groups) == [
         (world.queries("train").tasks[place], pointer)
         for place in (2, 0)
@@ -197,3 +197,33 @@ def test_a_query_whose_answers_all_broke_is_imitated_by_nobody(world: World) -> 
 def test_a_checkpoint_is_named_by_its_place_in_a_run(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="give RUN/checkpoints/NAME"):
         load_checkpoint(tmp_path / "weights.safetensors")
+
+
+def test_worlds_of_one_data_set_share_what_they_have_in_common(world: World) -> None:
+    other = world.with_recipe(tiny_recipe("lr=0.5", "queries=12"))
+    assert other.queries("test") is world.queries("test")
+    assert len(other.queries("train")) == 12
+    assert other.queries("train").tasks == world.queries("train").tasks[:12]
+    assert world.with_recipe(tiny_recipe("pool.size=5")).queries("test").mask_BK.shape[1] == 5
+    assert world.with_recipe(tiny_recipe("data_seed=1")).data.content != world.data.content
+
+
+def test_proposals_asked_for_again_are_counted_and_not_bought(world: World) -> None:
+    ledger = world.ask.ledger
+    start = ledger.usage()
+    first = buy_proposals(world, "train", 6)
+    once = ledger.usage()
+    again = buy_proposals(world.with_recipe(tiny_recipe("lr=0.5")), "train", 6)
+    assert again == first
+    assert ledger.usage().since(once).asked == once.since(start).asked > 6
+    assert ledger.usage().since(once).bought == 0
+    other = buy_proposals(world.with_recipe(tiny_recipe("seed=1")), "train", 6)
+    assert other.pointers != first.pointers
+    rewarded = buy_proposals(world.with_recipe(tiny_recipe("reward=hard")), "train", 6)
+    assert rewarded.pointers == first.pointers and rewarded.rewards != first.rewards
+
+
+def test_validation_has_the_same_proposals_whatever_the_seed(world: World) -> None:
+    other = world.with_recipe(tiny_recipe("seed=1"))
+    assert other.proposals("validation", 5) == world.proposals("validation", 5)
+    assert other.proposals("train", 5) != world.proposals("train", 5)

@@ -407,7 +407,7 @@ def test_beams_are_the_best_pointers_in_order():
 
 def test_equally_likely_beams_come_in_the_order_of_their_positions():
     queries = Queries.stack(observations((5,)))
-    alike = Queries(queries.tasks, queries.query_BD, queries.pool_BKD * 0 + 1, queries.mask_BK)
+    alike = Queries.of(queries.tasks, queries.query_BD, queries.pool_BKD * 0 + 1, queries.mask_BK)
     pointers, _ = small("v3").beams(alike, 2, width=6)
     assert pointers.lists() == [(0, 1), (0, 2), (0, 3), (0, 4), (1, 0), (1, 2)]
 
@@ -532,3 +532,59 @@ def test_grpo_raises_the_reward_of_each_preset(name):
         loss.total.backward()
         adam.step()
     assert means[-1] > means[0] + 0.4, means
+
+
+# --- pools that share rows, and projections that stand still
+
+
+def sharing(count: int = 5, size: int = 6, rows: int = 9) -> tuple[Queries, Queries]:
+    """The same queries twice: with pools out of one table, and each with its own."""
+    rng = torch_generator("sharing")
+    table_RD = torch.randn(rows, WIDTH, generator=rng, dtype=torch.float64)
+    query_BD = torch.randn(count, WIDTH, generator=rng, dtype=torch.float64)
+    row_BK = torch.stack([torch.randperm(rows, generator=rng)[:size] for _ in range(count)])
+    mask_BK = torch.ones(count, size, dtype=torch.bool)
+    tasks = tuple(f"task-{i}" for i in range(count))
+    shared = Queries(tasks, query_BD, table_RD, row_BK, mask_BK)
+    return shared, Queries.of(tasks, query_BD, table_RD[row_BK], mask_BK)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_pools_out_of_one_table_are_judged_like_pools_of_their_own(variant):
+    selector, chosen = small(variant), [[(2, 0), (1, 5)]] * 5
+    shared, own = sharing()
+    assert len(shared.rows_RD) < shared.row_BK.numel(), "the table is used"
+    grads = []
+    for queries in (own, shared, selector.settle(own), selector.settle(shared)):
+        logits = selector.logits(Pointers.of(queries, chosen))
+        torch.testing.assert_close(logits, selector.logits(Pointers.of(own, chosen)))
+        if queries.laid is None:
+            selector.zero_grad()
+            logits.log_softmax(-1)[:, :2].sum().backward()
+            grads.append([p.grad.clone() for p in selector.parameters() if p.grad is not None])
+    torch.testing.assert_close(*grads)
+    few = selector.settle(shared).take([3, 1])
+    torch.testing.assert_close(
+        selector.logits(Pointers.of(few, chosen[:2])),
+        selector.logits(Pointers.of(own.take([3, 1]), chosen[:2])),
+    )
+
+
+def test_what_one_selector_settled_means_nothing_to_another():
+    shared, own = sharing()
+    ours, other = small("v3"), small("v3", 1)
+    chosen = [[(2, 0)]] * 5
+    settled = Pointers.of(ours.settle(shared), chosen)
+    torch.testing.assert_close(other.logits(settled), other.logits(Pointers.of(own, chosen)))
+    judged = ours.judge(settled, other)
+    known = ours.judge(settled, other.logits(settled).detach())
+    torch.testing.assert_close(judged.exact_kl, known.exact_kl)
+    torch.testing.assert_close(judged.logp_ref, known.logp_ref)
+
+
+def test_few_choices_begin_many():
+    shared, _ = sharing()
+    for variant in VARIANTS:
+        selector = small(variant)
+        many = selector.choose(shared, 4)[0].lists()
+        assert selector.choose(shared, 2)[0].lists() == [pointer[:2] for pointer in many]

@@ -81,7 +81,7 @@ def made_up(queries: int, policy: Selector) -> Work:
     pointers = queries * GROUP
     query_P = torch.arange(queries).repeat_interleave(GROUP)
     order_PK = torch.rand(pointers, POOL, generator=rng).argsort(1)
-    made = Queries(
+    made = Queries.of(
         tuple(str(i) for i in range(queries)),
         torch.randn(queries, WIDTH, generator=rng),
         torch.randn(queries, POOL, WIDTH, generator=rng),

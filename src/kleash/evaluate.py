@@ -19,11 +19,12 @@ from kleash.demos.propose import Pointer
 from kleash.demos.score import vqa_accuracy
 from kleash.errors import ConfigError
 from kleash.policy import fingerprint
-from kleash.rollout import World, fresh_selector
+from kleash.rollout import World, empty_selector
 from kleash.runs import Run, ScoreKey
 from kleash.seeds import generator
 from kleash.selector import STOP, Selector
 from kleash.stats import mean_interval, paired_difference, sign_flip
+from kleash.types import Item
 
 AT_ONCE = 256  # items measured between two writes
 GREEDY_ITEMS = 100
@@ -72,20 +73,27 @@ def evaluate(
         raise ConfigError(
             f"{wanted.items} items of {wanted.split!r} were asked for: ask for 1 to {len(items)}"
         )
+    place = {item.id: at for at, item in enumerate(items)}
     with run.lock():
         scored_as_trained(run, wanted.checkpoints)
-        for checkpoint in wanted.checkpoints:
-            for shots in wanted.shots:
-                count = wanted.items
-                if checkpoint == BASELINE + "best-greedy":
-                    count = min(count, GREEDY_ITEMS)
-                keys = [ScoreKey(checkpoint, shots, wanted.split, i.id) for i in items[:count]]
-                missing = set(run.missing_scores(keys))
-                todo = [place for place, key in enumerate(keys) if key in missing]
-                if todo:
-                    for lines in cell(run, world, keys[0], todo):
-                        run.add_scores(lines)
-                        progress(len(lines))
+        todo: dict[str, dict[int, list[int]]] = {}
+        for key in run.missing_scores(wanted_keys(items, wanted)):
+            cells = todo.setdefault(key.checkpoint, {})
+            cells.setdefault(key.shots, []).append(place[key.item])
+        for name, cells in todo.items():
+            for made in measured(run, world, name, wanted.split, cells):
+                run.add_scores(made)
+                progress(len(made))
+
+
+def wanted_keys(items: Sequence[Item], wanted: Wanted) -> Iterator[ScoreKey]:
+    """Every score that is wanted, in the order they are measured."""
+    for name in wanted.checkpoints:
+        few = name == BASELINE + "best-greedy"
+        count = min(wanted.items, GREEDY_ITEMS) if few else wanted.items
+        for shots in wanted.shots:
+            for item in items[:count]:
+                yield ScoreKey(name, shots, wanted.split, item.id)
 
 
 def scored_as_trained(run: Run, names: Sequence[str]) -> None:
@@ -98,27 +106,33 @@ def scored_as_trained(run: Run, names: Sequence[str]) -> None:
             guard.same_weights(trained[line["checkpoint"]], line["weights"])
 
 
-def cell(
-    run: Run, world: World, key: ScoreKey, places: Sequence[int]
+def measured(
+    run: Run, world: World, name: str, split: str, cells: Mapping[int, Sequence[int]]
 ) -> Iterator[list[dict[str, Any]]]:
-    """The lines of one checkpoint at one number of shots, some at a time."""
-    pooled = world.pooled(key.split)
-    name = key.checkpoint
-    if name.startswith(BASELINE):
-        weights = ""
-        some = pooled.take(max(places) + 1)
-        choose = BASELINES.get(name.removeprefix(BASELINE), best_greedy)
-        chosen = choose(some, world.data, key.shots, world.ask)
-        if chosen is None:
-            return
-        pointers = {place: chosen[place] for place in places}
-    else:
-        policy, weights = loaded(run, world, name, key.shots)
-        pointers = greedy(policy, world, key.split, places, key.shots)
-    for start in range(0, len(places), AT_ONCE):
-        some_places = places[start : start + AT_ONCE]
-        asked = [(place, pointers[place]) for place in some_places]
-        yield lines(world, key, asked, weights)
+    """The lines of one checkpoint or baseline, some at a time: places by number of shots.
+
+    A policy chooses one after the other, so its choices for few shots begin those for many.
+    """
+    weights, longest = "", {}
+    if not name.startswith(BASELINE):
+        most = max(cells)
+        policy, weights = loaded(run, world, name, most)
+        every = sorted({place for places in cells.values() for place in places})
+        longest = greedy(policy, world, split, every, most)
+    for shots, places in cells.items():
+        if weights:
+            pointers = {place: longest[place][:shots] for place in places}
+        else:
+            some = world.pooled(split).take(max(places) + 1)
+            choose = BASELINES.get(name.removeprefix(BASELINE), best_greedy)
+            chosen = choose(some, world.data, shots, world.ask)
+            if chosen is None:
+                return
+            pointers = dict(enumerate(chosen))
+        key = ScoreKey(name, shots, split, "")
+        for start in range(0, len(places), AT_ONCE):
+            asked = [(place, pointers[place]) for place in places[start : start + AT_ONCE]]
+            yield lines(world, key, asked, weights)
 
 
 def lines(
@@ -130,14 +144,14 @@ def lines(
         pooled.prompt(place, [at for at in pointer if at != STOP]) for place, pointer in asked
     ]
     made = []
-    for prompt, fact in zip(prompts, world.ask.facts(prompts), strict=True):
+    for prompt, (asked_as, fact) in zip(prompts, world.ask.keyed_facts(prompts), strict=True):
         line: dict[str, Any] = {
             "checkpoint": key.checkpoint,
             "shots": key.shots,
             "split": key.split,
             "item": prompt.query.id,
             "pointer": [item.id for item in prompt.demonstrations],
-            "prompt": world.ask.key(prompt),
+            "prompt": asked_as,
             "weights": weights,
         }
         if fact.text is None:
@@ -157,7 +171,7 @@ def loaded(run: Run, world: World, name: str, shots: int) -> tuple[Selector, str
         made_by=world.recipe.pool.maker,
         trained_with=kept.state["pool"],
     )
-    policy = fresh_selector(world.recipe, world.width)
+    policy = empty_selector(world.recipe, world.width)
     guard.load_strictly(policy, kept.weights, source=f"{run.path}/checkpoints/{name}")
     weights = fingerprint(policy.state_dict())
     guard.same_weights(kept.state["weights_hash"], weights)
@@ -172,14 +186,17 @@ def loaded(run: Run, world: World, name: str, shots: int) -> tuple[Selector, str
 def greedy(
     policy: Selector, world: World, split: str, places: Sequence[int], shots: int
 ) -> dict[int, Pointer]:
-    """The likeliest choice at every step, for each place."""
+    """The likeliest choice at every step, for each place.
+
+    Always the same queries together: a choice does not depend on what else is measured.
+    """
     chosen: dict[int, Pointer] = {}
-    queries = world.queries(split)
-    for start in range(0, len(places), AT_ONCE):
-        some = list(places[start : start + AT_ONCE])
+    queries = policy.settle(world.queries(split))
+    for block in sorted({place // AT_ONCE for place in places}):
+        some = range(block * AT_ONCE, min((block + 1) * AT_ONCE, len(queries)))
         pointers, _ = policy.choose(queries.take(some), shots)
         chosen |= dict(zip(some, pointers.lists(), strict=True))
-    return chosen
+    return {place: chosen[place] for place in places}
 
 
 Scores = dict[tuple[str, int], dict[str, float | None]]

@@ -84,6 +84,12 @@ class Usage:
         """Answers that cost nothing."""
         return self.asked - self.bought
 
+    def since(self, before: Usage) -> Usage:
+        """What came after an earlier reading."""
+        return Usage(
+            self.asked - before.asked, self.bought - before.bought, self.broken - before.broken
+        )
+
 
 def prompt_key(*parts: str | bytes) -> str:
     """SHA-256 of all that went into a prompt, each part with its kind and length before it."""
@@ -128,6 +134,14 @@ class Ledger:
     def usage(self) -> Usage:
         """What has been asked since this ledger was opened."""
         return self._usage
+
+    def recall(self, usage: Usage) -> None:
+        """Count answers that were asked for again and came from somebody's memory."""
+        self._usage = Usage(
+            self._usage.asked + usage.asked,
+            self._usage.bought,
+            self._usage.broken + usage.broken,
+        )
 
     def lookup(self, model: str, keys: Sequence[str]) -> dict[str, Fact]:
         """What is known of these prompts: the answer if there is one, else its error."""

@@ -183,6 +183,11 @@ class Reference:
         """What to hand to `Policy.judge`."""
         return AdapterOff(self.module) if self.kind == "adapter_off" else self.module
 
+    @property
+    def stands(self) -> bool:
+        """Whether it never moves."""
+        return self.kind in ("start", "path")
+
     def tensors(self) -> dict[str, Tensor]:
         """The tensors that make the reference; without the adapter, those that do not train."""
         if self.kind != "adapter_off":

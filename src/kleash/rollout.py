@@ -6,10 +6,11 @@ and evaluation. Groups come online (sample, answer, reward) or offline (the prop
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -24,13 +25,15 @@ from kleash.demos.pool import make_pools
 from kleash.demos.propose import Pointer, Pooled, Proposal, propose
 from kleash.demos.reward import REWARDS, facts, query_health
 from kleash.errors import CheckpointError, DataError
-from kleash.ledger import Ledger
+from kleash.ledger import Ledger, Usage
 from kleash.policy import keyed_noise
 from kleash.recipe import Recipe
 from kleash.runs import Checkpoint, Run
 from kleash.seeds import generator, torch_generator
 from kleash.selector import STOP, Pointers, Queries, Selector
 from kleash.types import Answer, Item
+
+Kept = TypeVar("Kept")
 
 BROKEN = "ask for more proposals, or look at the answerer"
 
@@ -62,52 +65,79 @@ class World:
         self.data: Dataset = dataset(recipe.data, recipe.data_seed)
         self.answerer: Answerer = answerer(recipe.answerer, self.data.image)
         self.ask = Asker(self.answerer, ledger, self.data.image, progress)
-        self._pooled: dict[str, Pooled] = {}
-        self._queries: dict[str, Queries] = {}
+        self._kept: dict[tuple[object, ...], Any] = {}
 
-    @cached_property
+    def with_recipe(self, recipe: Recipe) -> World:
+        """The world of another recipe; what both have in common is made once and shared."""
+        if (recipe.data, recipe.data_seed, recipe.answerer) != (
+            self.recipe.data,
+            self.recipe.data_seed,
+            self.recipe.answerer,
+        ):
+            return World(recipe, self.ask.ledger, device=self.device, progress=self.ask.progress)
+        other = copy.copy(self)
+        other.recipe = recipe
+        return other
+
+    def keep(self, make: Callable[[], Kept], *name: object) -> Kept:
+        """What was made before under this name; the name holds all that it depends on."""
+        if name not in self._kept:
+            self._kept[name] = make()
+        found: Kept = self._kept[name]
+        return found
+
+    def split_name(self, split: str) -> tuple[object, ...]:
+        """What the queries of a split and their pools depend on."""
+        return (split, self.recipe.pool, self.recipe.queries if split == "train" else None)
+
+    @property
     def demonstration_rows(self) -> Embeddings:
         """The demonstrations as vectors."""
-        return self.answerer.embed(self.data.demonstrations)
+        return self.keep(
+            lambda: self.answerer.embed(self.data.demonstrations), "demonstration rows"
+        )
 
     def pooled(self, split: str) -> Pooled:
         """The queries of a split in a seeded order, with their pools."""
-        if split not in self._pooled:
-            items = drawn_order(self.data.queries(split), split, self.data.name)
-            if split == "train":
-                items = items[: self.recipe.queries]
-            rows = self.answerer.embed(items)
-            demonstrations = self.data.demonstrations
-            pools = make_pools(
-                self.recipe.pool,
-                self.recipe.data_seed,
-                items,
-                rows,
-                demonstrations,
-                self.demonstration_rows,
-            )
-            self._pooled[split] = Pooled(
-                items, rows, demonstrations, self.demonstration_rows, pools
-            )
-        return self._pooled[split]
+        return self.keep(lambda: self.make_pooled(split), "pooled", *self.split_name(split))
+
+    def make_pooled(self, split: str) -> Pooled:
+        """The queries of a split with their pools, made anew."""
+        items = drawn_order(self.data.queries(split), split, self.data.name)
+        if split == "train":
+            items = items[: self.recipe.queries]
+        rows = self.answerer.embed(items)
+        demonstrations = self.data.demonstrations
+        pools = make_pools(
+            self.recipe.pool,
+            self.recipe.data_seed,
+            items,
+            rows,
+            demonstrations,
+            self.demonstration_rows,
+        )
+        return Pooled(items, rows, demonstrations, self.demonstration_rows, pools)
 
     def queries(self, split: str) -> Queries:
         """The same queries and pools as a selector sees them."""
-        if split not in self._queries:
-            pooled = self.pooled(split)
-            candidates = torch.from_numpy(self.demonstration_rows.part("both"))
-            self._queries[split] = Queries(
-                tasks=tuple(item.id for item in pooled.queries),
-                query_BD=torch.from_numpy(pooled.query_rows.part("both")).to(self.device),
-                pool_BKD=candidates[torch.from_numpy(pooled.pools)].to(self.device),
-                mask_BK=torch.ones(pooled.pools.shape, dtype=torch.bool, device=self.device),
-            )
-        return self._queries[split]
+        return self.keep(lambda: self.make_queries(split), "queries", *self.split_name(split))
+
+    def make_queries(self, split: str) -> Queries:
+        """The queries of a split and their pools as tensors."""
+        pooled = self.pooled(split)
+        rows = torch.from_numpy(self.demonstration_rows.part("both"))
+        return Queries(
+            tasks=tuple(item.id for item in pooled.queries),
+            query_BD=torch.from_numpy(pooled.query_rows.part("both")).to(self.device),
+            rows_RD=self.keep(lambda: rows.to(self.device), "demonstrations on the device"),
+            row_BK=torch.from_numpy(pooled.pools).to(self.device),
+            mask_BK=torch.ones(pooled.pools.shape, dtype=torch.bool, device=self.device),
+        )
 
     @property
     def width(self) -> int:
         """How wide an embedding of image and question is."""
-        return int(self.demonstration_rows.part("both").shape[1])
+        return self.keep(lambda: int(self.demonstration_rows.part("both").shape[1]), "width")
 
     def rewards(
         self, split: str, asked: Sequence[tuple[int, Pointer]]
@@ -128,7 +158,13 @@ class World:
     def proposals(self, split: str, count: int) -> list[list[Proposal]]:
         """Proposed pointers for the first so many queries of a split."""
         pooled = self.pooled(split).take(count)
-        return propose(self.recipe.propose, pooled, self.recipe.shots, self.recipe.seed, self.ask)
+        return propose(
+            self.recipe.propose, pooled, self.recipe.shots, self.proposal_seed(split), self.ask
+        )
+
+    def proposal_seed(self, split: str) -> int:
+        """What names the proposals: a run's seed in training; validation is one for all runs."""
+        return self.recipe.seed if split == "train" else self.recipe.data_seed
 
 
 def load_checkpoint(path: Path) -> tuple[Checkpoint, Recipe]:
@@ -137,6 +173,11 @@ def load_checkpoint(path: Path) -> tuple[Checkpoint, Recipe]:
         raise CheckpointError(f"{path} is not a checkpoint: give RUN/checkpoints/NAME")
     run = Run.open(path.parent.parent)
     return run.load(path.name, trainer=False), build(Recipe, run.config)
+
+
+def empty_selector(recipe: Recipe, width: int) -> Selector:
+    """A selector to load weights into, strictly: its own mean nothing."""
+    return Selector(recipe.blocks(), width, None)
 
 
 def fresh_selector(recipe: Recipe, width: int) -> Selector:
@@ -163,6 +204,8 @@ class Groups:
     logp: Tensor | None
     broken: int
     dropped: int
+    worked_out: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What follows from the rewards alone, for groups that are met again."""
 
     @property
     def size(self) -> int:
@@ -253,6 +296,26 @@ class Bought:
 
 
 def buy_proposals(world: World, split: str, count: int) -> Bought:
+    """Propose pointers and have every one of them answered.
+
+    Worlds that share what they hold work it out once; the ledger counts the asking every time.
+    """
+    recipe, ledger = world.recipe, world.ask.ledger
+    before = ledger.usage()
+
+    def ask() -> tuple[Bought, Usage]:
+        bought = ask_for_proposals(world, split, count)
+        return bought, ledger.usage().since(before)
+
+    seed = world.proposal_seed(split)
+    on = (recipe.propose, recipe.shots, seed, recipe.reward, *world.split_name(split))
+    bought, usage = world.keep(ask, "proposals", count, *on)
+    if ledger.usage() == before:
+        ledger.recall(usage)
+    return bought
+
+
+def ask_for_proposals(world: World, split: str, count: int) -> Bought:
     """Propose pointers and have every one of them answered."""
     proposals = world.proposals(split, count)
     asked = [
@@ -277,10 +340,10 @@ def best_pointers(queries: Queries, bought: Bought, places: Sequence[int]) -> Po
     return Pointers.of(queries.take([place for place, _ in found]), [[best] for _, best in found])
 
 
-def proposal_groups(world: World, bought: Bought, split: str, places: Sequence[int]) -> Groups:
-    """The proposals of some queries as groups."""
+def proposal_groups(queries: Queries, bought: Bought, places: Sequence[int]) -> Groups:
+    """The proposals of some of the queries as groups."""
     return grouped(
-        world.queries(split).take(places),
+        queries.take(places),
         [
             [
                 (pointer, reward, None)

@@ -5,9 +5,9 @@ How it is trained is not here (`grpo`, `train`), nor where pools and embeddings 
 
 Longer than most files because every block stands here, a few lines each.
 
-Shapes: B queries, K candidates, A alternatives (K, and stop where there is one), P pointers, T
-choices of a pointer, S choices made before, G places for a query's pointers, N choices of all
-pointers, D and H widths.
+Shapes: B queries, K candidates, R rows that pools are made of, A alternatives (K, and stop where
+there is one), P pointers, T choices of a pointer, S choices made before, G places for a query's
+pointers, N choices of all pointers, D and H widths.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -46,12 +46,26 @@ class Observation:
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Many observations, pools padded to the largest; the mask is true where a candidate is."""
+    """Many observations, pools padded to the largest; the mask is true where a candidate is.
+
+    Pools are rows of one table, which they may share.
+    """
 
     tasks: tuple[str, ...]
     query_BD: Tensor
-    pool_BKD: Tensor
+    rows_RD: Tensor
+    row_BK: Tensor
     mask_BK: Tensor
+    laid: Laid | None = None
+    """What a selector's projections make of them, where that was worked out before."""
+
+    @classmethod
+    def of(
+        cls, tasks: Sequence[str], query_BD: Tensor, pool_BKD: Tensor, mask_BK: Tensor
+    ) -> Queries:
+        """Queries whose pools share nothing."""
+        row_BK = torch.arange(mask_BK.numel(), device=mask_BK.device).view_as(mask_BK)
+        return cls(tuple(tasks), query_BD, pool_BKD.flatten(0, 1), row_BK, mask_BK)
 
     @classmethod
     def stack(cls, observations: Sequence[Observation]) -> Queries:
@@ -60,12 +74,17 @@ class Queries:
             raise DataError("no queries to choose demonstrations for")
         pools = [seen.pool_KD for seen in observations]
         sizes = torch.tensor([len(pool) for pool in pools])
-        return cls(
-            tasks=tuple(seen.task for seen in observations),
+        return cls.of(
+            tasks=[seen.task for seen in observations],
             query_BD=torch.stack([seen.query_D for seen in observations]),
             pool_BKD=nn.utils.rnn.pad_sequence(pools, batch_first=True),
             mask_BK=(torch.arange(int(sizes.max())) < sizes[:, None]).to(pools[0].device),
         )
+
+    @property
+    def pool_BKD(self) -> Tensor:
+        """The candidates of each query side by side."""
+        return self.rows_RD[self.row_BK]
 
     def take(self, index: Sequence[int]) -> Queries:
         """Some of the queries, in the order asked for."""
@@ -73,8 +92,10 @@ class Queries:
         return Queries(
             tuple(self.tasks[i] for i in index),
             self.query_BD[rows],
-            self.pool_BKD[rows],
+            self.rows_RD,
+            self.row_BK[rows],
             self.mask_BK[rows],
+            None if self.laid is None else self.laid.take(rows),
         )
 
     def __len__(self) -> int:
@@ -113,6 +134,11 @@ class Pointers:
         return self.chosen_PT != END
 
     @cached_property
+    def chosen(self) -> Tensor:
+        """The choices end to end."""
+        return self.chosen_PT[self.made_PT]
+
+    @cached_property
     def episode(self) -> Tensor:
         """Which pointer each choice belongs to, choices end to end."""
         return self.made_PT.nonzero()[:, 0]
@@ -126,6 +152,47 @@ class Pointers:
     def lists(self) -> list[tuple[int, ...]]:
         """Each pointer as pool positions, with `STOP` at the end of one that stopped."""
         return [tuple(c for c in row if c != END) for row in self.chosen_PT.tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class Laid:
+    """What a selector's projections make of queries; right for as long as they do not change.
+
+    Without `row_BK` the candidates [B,K,H] themselves, otherwise the table [R,H] that it points to.
+    """
+
+    by: Projections
+    query_BH: Tensor
+    reduced: Tensor
+    row_BK: Tensor | None
+
+    @cached_property
+    def projected(self) -> Tensor:
+        """The second projection of the same, at length one."""
+        return unit(self.by.candidate(self.reduced))
+
+    @cached_property
+    def pool_BKH(self) -> Tensor:
+        """Pools after the first projection."""
+        return self.in_pools(self.reduced)
+
+    @cached_property
+    def candidates_BKH(self) -> Tensor:
+        """Pools after the second projection too."""
+        return self.in_pools(self.projected)
+
+    def in_pools(self, values: Tensor) -> Tensor:
+        """The values of each pool's candidates."""
+        return values if self.row_BK is None else F.embedding(self.row_BK, values)
+
+    def take(self, index: Tensor) -> Laid:
+        """Those of some queries; the table stays whole."""
+        if self.row_BK is None:
+            return Laid(self.by, self.query_BH[index], self.reduced[index], None)
+        made = Laid(self.by, self.query_BH[index], self.reduced, self.row_BK[index])
+        if "projected" in self.__dict__:
+            made.__dict__["projected"] = self.projected
+        return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,10 +259,14 @@ class Projections(Block):
             else:
                 near_identity(weight, rng)
 
-    def reduce(self, queries: Queries) -> tuple[Tensor, Tensor]:
-        """Query [B,H] and pool [B,K,H] after the first projection."""
-        first = getattr(self, "input_query", self.input)
-        return first(queries.query_BD), self.input(queries.pool_BKD)
+    def lay(self, queries: Queries) -> Laid:
+        """Queries and pools after the first projection; what pools share is projected once."""
+        if queries.laid is not None and queries.laid.by is self:
+            return queries.laid
+        query_BH = getattr(self, "input_query", self.input)(queries.query_BD)
+        if len(queries.rows_RD) < queries.row_BK.numel():
+            return Laid(self, query_BH, self.input(queries.rows_RD), queries.row_BK)
+        return Laid(self, query_BH, self.input(queries.pool_BKD), None)
 
 
 class SetEncoder(Block):
@@ -459,9 +530,12 @@ STOPS: dict[str, Callable[[Blocks], Stop | None]] = {"off": nothing, "on": Stop}
 
 
 class Selector(nn.Module):
-    """The blocks put together. Its parameters come from the generator it is given, and no other."""
+    """The blocks put together. Its parameters come from the generator it is given, and no other.
 
-    def __init__(self, blocks: Blocks, width: int, rng: Generator) -> None:
+    Without a generator they are whatever lay in memory: load weights strictly before use.
+    """
+
+    def __init__(self, blocks: Blocks, width: int, rng: Generator | None) -> None:
         super().__init__()
         self.blocks, self.width = blocks, width
         with torch.device("meta"):  # the modules' own starting values would use torch's generator
@@ -473,10 +547,15 @@ class Selector(nn.Module):
             self.bonus = BONUSES[blocks.bonus](blocks)
             self.stop = STOPS[blocks.stop](blocks)
         self.to_empty(device="cpu")
-        with torch.no_grad():
-            for part in self.children():
-                assert isinstance(part, Block)
-                part.reset(rng)
+        if rng is not None:
+            self.reset(rng)
+
+    @torch.no_grad()
+    def reset(self, rng: Generator) -> None:
+        """Draw all parameters."""
+        for part in self.children():
+            assert isinstance(part, Block)
+            part.reset(rng)
 
     def freeze(self, names: Sequence[str]) -> None:
         """Stop training the blocks of these names."""
@@ -486,20 +565,31 @@ class Selector(nn.Module):
                 raise ConfigError(f"cannot freeze {name!r}: the blocks are {', '.join(known)}")
             self.get_submodule(name).requires_grad_(False)
 
+    @torch.no_grad()
+    def settle(self, queries: Queries) -> Queries:
+        """The same queries with what the projections make of them, for while these stand still."""
+        laid = self.projections.lay(replace(queries, laid=None))
+        if self.set_encoder is None:
+            laid.projected  # noqa: B018 - worked out here, for all that is taken from it later
+        return replace(queries, laid=laid)
+
     def encode(self, queries: Queries, dropout: Generator | None = None) -> Encoded:
         """Everything that does not depend on what is chosen: once per query.
 
         Dropout is drawn from the generator given. Judging gives none, so that policy and reference
         are always in the same mode.
         """
-        query_BH, pool_BKH = self.projections.reduce(queries)
-        mask_BA = queries.mask_BK
+        laid, mask_BA = self.projections.lay(queries), queries.mask_BK
+        query_BH, pool_BKH = laid.query_BH, laid.pool_BKH
         if self.set_encoder is not None:
             pool_BKH = self.set_encoder(pool_BKH, mask_BA)
         query_BH = self.query_encoder(query_BH, pool_BKH, mask_BA)
         if dropout is not None:
             query_BH, pool_BKH = (self.drop(part, dropout) for part in (query_BH, pool_BKH))
-        candidates_BAH = unit(self.projections.candidate(pool_BKH))
+        if dropout is None and self.set_encoder is None:
+            candidates_BAH = laid.candidates_BKH
+        else:
+            candidates_BAH = unit(self.projections.candidate(pool_BKH))
         if self.stop is not None:
             stop = unit(self.stop.vector).expand(len(queries), 1, -1)
             candidates_BAH = torch.cat([candidates_BAH, stop], dim=1)
@@ -572,17 +662,21 @@ class Selector(nn.Module):
 
     def chosen(self, pointers: Pointers) -> Tensor:
         """The column of each choice in `logits`."""
-        choices = pointers.queries.mask_BK.shape[1] + (self.stop is not None)
-        chosen = pointers.chosen_PT[pointers.made_PT]
-        return torch.where(chosen == STOP, choices - 1, chosen)
+        if self.stop is None:
+            return pointers.chosen
+        return torch.where(
+            pointers.chosen == STOP, pointers.queries.mask_BK.shape[1], pointers.chosen
+        )
 
-    def judge(self, batch: Pointers, reference: Selector | None = None) -> Judged:
-        """How likely every choice is, and how far the policy is from the reference there."""
-        logits_ref_NA = None
-        if reference is not None:
+    def judge(self, batch: Pointers, reference: Selector | Tensor | None = None) -> Judged:
+        """How likely every choice is, and how far the policy is from the reference there.
+
+        The reference may be its logits on this very batch.
+        """
+        if reference is not None and not isinstance(reference, Tensor):
             with torch.no_grad():
-                logits_ref_NA = reference.logits(batch)
-        return judge_logits(self.logits(batch), self.chosen(batch), logits_ref_NA)
+                reference = reference.logits(batch)
+        return judge_logits(self.logits(batch), self.chosen(batch), reference)
 
     def act(self, observations: Sequence[Observation], noise: Noise) -> list[Turn]:
         """One pointer for each observation, of as many shots as in training."""
@@ -734,9 +828,10 @@ def exact_sequence_kl(
     two shots cost K states and not K(K−1). Once stopped there is only one way on, and no KL.
     """
     total = torch.zeros(len(queries), dtype=torch.float64, device=queries.mask_BK.device)
+    settled = policy.settle(queries), reference.settle(queries)
     for first in range(0, len(queries), 16):  # some queries at a time: states take memory
-        some = queries.take(range(first, min(first + 16, len(queries))))
-        ours, theirs = policy.encode(some), reference.encode(some)
+        some, same = (part.take(range(first, min(first + 16, len(queries)))) for part in settled)
+        ours, theirs = policy.encode(some), reference.encode(same)
         sizes = some.mask_BK.sum(1).tolist()
         for made in range(shots):
             states = [all_pointers(size, made) for size in sizes]

@@ -35,18 +35,23 @@ class Asker:
 
     def facts(self, prompts: Sequence[Prompt]) -> list[Fact]:
         """What the ledger holds of the prompts after asking for what it lacked."""
-        found: list[Fact] = []
+        return [fact for _, fact in self.keyed_facts(prompts)]
+
+    def keyed_facts(self, prompts: Sequence[Prompt]) -> list[tuple[str, Fact]]:
+        """The facts and the keys under which the ledger has them."""
+        found: list[tuple[str, Fact]] = []
         for start in range(0, len(prompts), AT_ONCE):
             some = prompts[start : start + AT_ONCE]
-            found += self.facts_at_once(some)
+            keys = [self.key(prompt) for prompt in some]
+            found += zip(keys, self.facts_at_once(some, keys), strict=True)
             self.progress(len(some))
         return found
 
-    def facts_at_once(self, prompts: Sequence[Prompt]) -> list[Fact]:
+    def facts_at_once(self, prompts: Sequence[Prompt], keys: Sequence[str]) -> list[Fact]:
         """What the ledger holds of a few prompts; what it lacked is recorded when all is there."""
         return self.ledger.answers(
             self.answerer.identity,
-            [self.key(prompt) for prompt in prompts],
+            keys,
             lambda places: self.buy([prompts[place] for place in places]),
         )
 

@@ -16,7 +16,7 @@ from kleash import guard
 from kleash.config import merge
 from kleash.policy import fingerprint
 from kleash.recipe import Recipe
-from kleash.rollout import World, fresh_selector, load_checkpoint
+from kleash.rollout import World, empty_selector, load_checkpoint
 from kleash.runs import Run, identity, machine_facts, revision_facts
 from kleash.selector import Selector
 from kleash.sinks import open_sinks
@@ -57,7 +57,7 @@ def train(
 
 def facts(recipe: Recipe, world: World) -> dict[str, Any]:
     """What a run is made from, by content. What does not fit is refused before a folder is made."""
-    policy = fresh_selector(recipe, world.width)
+    policy = empty_selector(recipe, world.width)
     base = fitting(policy, recipe.start)
     tied = recipe.leash.reference_path if recipe.leash.reference == "path" else ""
     reference = fitting(policy, tied)

@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from kleash import guard
 from kleash.grpo import group_mean
 from kleash.kl import episode_sum
-from kleash.policy import Reference, frozen
+from kleash.policy import Reference
 from kleash.recipe import Phase, Recipe
 from kleash.rollout import (
     Bought,
     World,
     best_pointers,
     buy_proposals,
+    empty_selector,
     fresh_selector,
     load_checkpoint,
     proposal_groups,
@@ -35,8 +35,9 @@ from kleash.rollout import (
 )
 from kleash.runs import Run
 from kleash.seeds import generator
-from kleash.selector import Pointers, Selector
+from kleash.selector import Pointers
 from kleash.stats import StopDecision, early_stop
+from kleash.train.offline import Offline, joined
 from kleash.train.totals import KlSeen, Totals
 from kleash.train.update import Descent, Leashed
 from kleash.train.watch import probe, validation
@@ -63,14 +64,18 @@ class Trainer:
         listen: Listener,
     ) -> None:
         self.run, self.recipe, self.world, self.listen = run, recipe, world, listen
-        self.policy = fresh_selector(recipe, world.width)
-        if base is not None:
+        if base is None:
+            self.policy = fresh_selector(recipe, world.width)
+        else:
+            self.policy = empty_selector(recipe, world.width)
             guard.load_strictly(self.policy, base, source=recipe.start)
         self.policy.to(world.device)
         self.bought: dict[str, Bought] = {}
         self.descent: Descent
         self.before = 0  # steps of the phases that are done
         self.leashed: Leashed | None = None
+        self.offline: Offline | None = None
+        self.tied: dict[str, Tensor] = {}
 
     def run_phases(self) -> None:
         """Every epoch that is not done yet."""
@@ -113,12 +118,14 @@ class Trainer:
                 self.descent,
                 total=batches * epochs * self.recipe.updates,
             )
+            if self.recipe.source == "offline":
+                self.offline = Offline(self.world, self.proposed("train"), self.policy)
 
     def reference(self) -> Reference:
         """What the leash is tied to from here on."""
         leash, tied = self.recipe.leash, self.policy
         if leash.reference == "path":
-            tied = fresh_selector(self.recipe, self.world.width).to(self.world.device)
+            tied = empty_selector(self.recipe, self.world.width).to(self.world.device)
             weights = load_checkpoint(Path(leash.reference_path))[0].weights
             guard.load_strictly(tied, weights, source=leash.reference_path)
         return Reference(
@@ -184,9 +191,10 @@ class Trainer:
     def rce_epoch(self, epoch: int, epochs: int) -> dict[str, Any]:
         """Σ softmax(R/τ) × cross-entropy over the proposals of a query; τ falls linearly."""
         bought, rce, totals = self.proposed("train"), self.recipe.rce, Totals()
+        queries = self.world.queries("train")
         tau = rce.hot + (rce.cold - rce.hot) * (epoch - 1) / max(epochs - 1, 1)
         for places in self.batches("rce", epoch):
-            groups = proposal_groups(self.world, bought, "train", places)
+            groups = proposal_groups(queries, bought, places)
             judged = self.policy.judge(groups.pointers)
             cost = -episode_sum(judged.logp, groups.pointers.episode)
             heat = (groups.reward.double() / tau).exp()
@@ -200,27 +208,24 @@ class Trainer:
 
     def grpo_epoch(self, leashed: Leashed, epoch: int) -> dict[str, Any]:
         """Groups, advantages, the leash, clipped updates."""
-        offline = self.recipe.source == "offline"
-        past = frozen(self.policy) if offline else None
+        offline = self.offline
+        past = {} if offline is None else offline.logp(self.policy)
+        tied = self.tied_logits(leashed)
         totals, seen = Totals(), KlSeen()
         for places in self.batches("grpo", epoch):
-            if past is not None:
-                assert isinstance(past, Selector)
-                groups = proposal_groups(self.world, self.proposed("train"), "train", places)
-                with torch.no_grad():
-                    old = past.judge(groups.pointers).logp
-                record, _ = leashed.learn(groups, old)
+            if offline is not None:
+                groups = offline.groups(places)
+                record, _ = leashed.learn(groups, joined(past, groups), joined(tied, groups))
             else:
                 groups = sample_groups(self.policy, self.world, "train", places, ("grpo", epoch))
-                record, judged = leashed.learn(groups, None)
+                record, judged = leashed.learn(groups)
                 seen.add(judged, groups)
-            share = guard.share_with_signal(groups.reward, groups.group)
-            totals.add(groups.size, groups_with_signal=share, **record)
+            totals.add(groups.size, **record)
             line = {"kind": "step", "epoch": epoch, "step": self.descent.step} | record
             self.run.log(line)
             self.tell("grpo", epoch, self.recipe.epochs, line)
         record = totals.means() | {"leash/coefficient": leashed.controller.coefficient}
-        if offline:
+        if offline is not None:
             record["positive_share"] = self.proposed("train").positive_share()
         self.note(guard.enough_signal(record["groups_with_signal"], totals.weight))
         if epoch == 1:
@@ -231,6 +236,12 @@ class Trainer:
         reference = leashed.reference
         guard.reference_held(reference.declared, reference.fingerprint())
         return {"leash/form": self.recipe.leash.form, **record, **seen.measured()}
+
+    def tied_logits(self, leashed: Leashed) -> dict[str, Tensor]:
+        """The reference's logits on offline groups, worked out once if it never moves."""
+        if self.offline is not None and not self.tied and leashed.reference.stands:
+            self.tied = self.offline.logits(leashed.reference.policy)
+        return self.tied
 
     # --- what is kept
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -28,6 +28,9 @@ from kleash.policy import Judged, Reference
 from kleash.recipe import Recipe
 from kleash.rollout import Groups
 from kleash.selector import Pointers, Selector
+
+IN_ADVANTAGE = ("return_to_go", "exact")
+"""The forms that take something off the advantages."""
 
 
 class Descent:
@@ -79,6 +82,36 @@ class Descent:
         self.step = step
 
 
+@dataclass(frozen=True)
+class Worth:
+    """What a batch's rewards are worth before any leash: the same whenever the batch is met."""
+
+    advantage: Tensor
+    weight: Tensor
+    unit: Tensor | None
+    pull: float | None
+    """The effective coefficient of a coefficient of 1; none where it has no meaning."""
+    signal: float
+    """The share of groups that teach anything."""
+    reward: float
+
+
+def worth(groups: Groups, recipe: Recipe) -> Worth:
+    """Advantages, weights and units of a batch, from its rewards alone."""
+    leash, name, episode = recipe.leash, recipe.advantage, groups.pointers.episode
+    reward, group = groups.reward, groups.group
+    unit = reward_unit(name, reward, group) if leash.scaled else None
+    scaled = leash.scaled or leash.form == "reward_k1"
+    return Worth(
+        advantage=ADVANTAGES[name](reward, group)[episode],
+        weight=WEIGHTS[recipe.weight](episode, group),
+        unit=None if unit is None else unit[episode],
+        pull=effective_coefficient(1.0, name, reward, group, scaled=scaled),
+        signal=guard.share_with_signal(reward, group),
+        reward=reward.mean().item(),
+    )
+
+
 class Leashed:
     """A policy, its descent, and the leash: reference and controller."""
 
@@ -89,12 +122,16 @@ class Leashed:
         self.reference, self.descent, self.total = reference, descent, total
         self.controller = Controller(recipe.leash)
 
-    def learn(self, groups: Groups, logp_old: Tensor | None) -> tuple[dict[str, float], Judged]:
+    def learn(
+        self, groups: Groups, logp_old: Tensor | None = None, tied: Tensor | None = None
+    ) -> tuple[dict[str, float], Judged]:
         """All updates on a batch; its numbers, and how it was judged before the first of them.
 
-        Without `logp_old` the batch is fresh: the first judging is its own past.
+        Without `logp_old` the batch is fresh: the first judging is its own past. `tied` are the
+        reference's logits, where they are known.
         """
-        judged = before = self.policy.judge(groups.pointers, self.reference.policy)
+        reference = self.reference.policy if tied is None else tied
+        judged = before = self.policy.judge(groups.pointers, reference)
         guard.finite(
             [("the rewards", groups.reward), ("the log-probabilities", judged.logp)],
             lambda: self.descent.keep(groups.pointers),
@@ -106,10 +143,9 @@ class Leashed:
         record: dict[str, float] = {}
         for update in range(self.recipe.updates):
             if update:
-                judged = self.policy.judge(groups.pointers, self.reference.policy)
-            now = replace(
-                choices, logp=judged.logp, entropy=judged.entropy, exact_kl=judged.exact_kl
-            )
+                judged = self.policy.judge(groups.pointers, reference)
+            entropy = judged.entropy if self.recipe.entropy_bonus else judged.entropy.detach()
+            now = replace(choices, logp=judged.logp, entropy=entropy, exact_kl=judged.exact_kl)
             record = self.one_update(now, groups.pointers, coefficient)
         value = self.leash_value(choices, record["leash/value"])
         leash = {"leash/value": value, "leash/penalty": coefficient * value}
@@ -121,10 +157,12 @@ class Leashed:
         In units of advantage where the leash is scaled. For offline pointers this is no KL: they
         are not draws from the policy.
         """
-        weight = choices.weight.double()
         if self.recipe.leash.form == "reward_k1":
             kl = k1(choices.logp_old, choices.logp_ref)
             return episode_sum(kl, choices.episode).mean().item()
+        if self.recipe.leash.form not in IN_ADVANTAGE:
+            return in_loss
+        weight = choices.weight.double()
         return in_loss + (weight @ leash_value(choices, self.recipe.leash.form).double()).item()
 
     def one_update(
@@ -152,28 +190,31 @@ class Leashed:
 
     def leash(self, groups: Groups, judged: Judged, old: Tensor, coefficient: float) -> Choices:
         """The batch with advantages, weights, and what the leash does before the loss."""
-        leash, episode = self.recipe.leash, groups.pointers.episode
+        leash, episode, worth = self.recipe.leash, groups.pointers.episode, self.worth(groups)
         assert judged.logp_ref is not None
-        reward = leash_reward(
-            groups.reward,
-            old,
-            judged.logp_ref,
-            episode,
-            form=leash.form,
-            coefficient=coefficient,
-        )
-        name = self.recipe.advantage
-        unit = reward_unit(name, groups.reward, groups.group) if leash.scaled else None
+        advantage = worth.advantage
+        if leash.form == "reward_k1":
+            reward = leash_reward(
+                groups.reward,
+                old,
+                judged.logp_ref,
+                episode,
+                form=leash.form,
+                coefficient=coefficient,
+            )
+            advantage = ADVANTAGES[self.recipe.advantage](reward, groups.group)[episode]
         bare = Choices(
             logp=judged.logp.detach(),
             logp_old=old,
             logp_ref=judged.logp_ref,
-            advantage=ADVANTAGES[name](reward, groups.group)[episode],
-            weight=WEIGHTS[self.recipe.weight](episode, groups.group),
+            advantage=advantage,
+            weight=worth.weight,
             episode=episode,
             exact_kl=None if judged.exact_kl is None else judged.exact_kl.detach(),
-            unit=None if unit is None else unit[episode],
+            unit=worth.unit,
         )
+        if leash.form not in IN_ADVANTAGE:
+            return bare
         held = leash_advantage(bare, form=leash.form, coefficient=coefficient)
         guard.leash_as_asked(
             (bare.advantage - held.advantage).double().mean().item(),
@@ -192,25 +233,27 @@ class Leashed:
     def after(self, groups: Groups, judged: Judged, choices: Choices) -> dict[str, float]:
         """Move the controller by the KL measured before the updates; the batch's own numbers."""
         assert judged.exact_kl is not None
-        leash = self.recipe.leash
-        used = effective_coefficient(
-            self.controller.coefficient,
-            self.recipe.advantage,
-            groups.reward,
-            groups.group,
-            scaled=leash.scaled or leash.form == "reward_k1",
-        )
+        worth, advantage = self.worth(groups), choices.advantage
+        used = worth.pull and {"effective_coefficient": self.controller.coefficient * worth.pull}
         kl = episode_sum(judged.exact_kl.detach(), groups.pointers.episode)
         self.controller.update(kl.mean().item())
+        numbers = torch.stack([advantage.mean(), advantage.std(), advantage.max()]).tolist()
+        names = ("mean_advantage", "std_advantage", "max_advantage")
         return {
-            "reward": groups.reward.mean().item(),
-            "mean_advantage": choices.advantage.mean().item(),
-            "std_advantage": choices.advantage.std().item(),
-            "max_advantage": choices.advantage.max().item(),
+            "reward": worth.reward,
+            **dict(zip(names, numbers, strict=True)),
+            "groups_with_signal": worth.signal,
             "broken": float(groups.broken),
             "dropped_groups": float(groups.dropped),
-            **({} if used is None else {"effective_coefficient": used}),
+            **(used or {}),
         }
+
+    def worth(self, groups: Groups) -> Worth:
+        """What the batch's rewards are worth, worked out when it is first met."""
+        if "worth" not in groups.worked_out:
+            groups.worked_out["worth"] = worth(groups, self.recipe)
+        found: Worth = groups.worked_out["worth"]
+        return found
 
     # --- guards
 

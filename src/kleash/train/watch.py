@@ -21,7 +21,7 @@ PROBE_QUERIES, PROBE_ROLLOUTS = 64, 4
 @torch.no_grad()
 def validation(policy: Selector, world: World, bought: Bought) -> dict[str, float]:
     """The loss of the best proposals beside a blind choice's; the accuracy of greedy choices."""
-    recipe, queries = world.recipe, world.queries("validation")
+    recipe, queries = world.recipe, policy.settle(world.queries("validation"))
     batch = best_pointers(queries, bought, range(len(bought.pointers)))
     loss = -episode_sum(policy.judge(batch).logp, batch.episode).mean().item()
     chosen, _ = policy.choose(queries, recipe.shots)
@@ -48,7 +48,7 @@ def validation(policy: Selector, world: World, bought: Bought) -> dict[str, floa
 def probe(policy: Selector, reference: Selector, world: World) -> dict[str, float]:
     """KL, entropy and diversity of fresh samples on queries and noise that every arm shares."""
     recipe, whole = world.recipe, world.queries("validation")
-    queries = whole.take(range(min(PROBE_QUERIES, len(whole))))
+    queries = policy.settle(whole.take(range(min(PROBE_QUERIES, len(whole)))))
     query_P = torch.arange(len(queries), device=queries.mask_BK.device)
     keys = [
         (recipe.seed, "probe", task, rollout)
