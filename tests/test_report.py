@@ -23,7 +23,7 @@ def test_a_report_made_twice_has_the_same_bytes(study):
 
 
 def test_the_first_paragraph_says_which_why_how_sure_and_what_is_not_said(study):
-    page, _ = (path.read_text() for path in report.write(study, language="en"))
+    page = report.write(study, language="en")[0].read_text()
     paragraph = page.split("## Verdict\n\n")[1].split("\n")[0]
     assert paragraph.startswith("Use kl0.15: as a setting it is better than none on accuracy")
     assert "kl1.5 against none" in paragraph

@@ -20,6 +20,7 @@ REPORT: dict[str, tuple[str, str]] = {
         "{word}: {arms} (gaps from {low} to {high}).",
         "{word}：{arms}（差距从 {low} 到 {high}）。",
     ),
+    "report.word_one": ("{word}: {arms} (gap {gap}).", "{word}：{arms}（差距 {gap}）。"),
     "report.word_only": ("{word}: {arms}.", "{word}：{arms}。"),
     "report.sure.L1": (
         "How sure [L1]: it is about these runs as they were measured, and nothing beyond them.",
@@ -90,8 +91,8 @@ REPORT: dict[str, tuple[str, str]] = {
         "{split}，{items} 题，种子间平均及 95% 区间（只有一个种子时按题目计算）",
     ),
     "report.matrix_told": (
-        "{metric} as the sources tell it",
-        "各来源给出的{metric}",
+        "{metric} as the sources tell it, {items} items",
+        "各来源给出的{metric}（{items} 题）",
     ),
     "report.not_done": (
         "Cells that are not done, with what fills them",
@@ -134,5 +135,175 @@ REPORT: dict[str, tuple[str, str]] = {
     "report.levels": (
         "L1: these measurements. L2: these checkpoints on items like these. L3: the settings.",
         "L1：只是这些测量。L2：这些检查点在同类题目上。L3：设置本身。",
+    ),
+    # gaps
+    "report.forest": (
+        "{apart} of {of} gaps to {baseline} on {metric} are told apart from 0; whiskers are 95 %"
+        " intervals, the band is the margin",
+        "与 {baseline} 的 {of} 个{metric}差距中，有 {apart} 个可与 0 区分；横线为 95% 区间，"
+        "灰带为容差",
+    ),
+    "report.forest_axis_points": (
+        "gap to {baseline} on {metric}, percentage points",
+        "与 {baseline} 的{metric}差距（百分点）",
+    ),
+    "report.forest_axis": (
+        "gap to {baseline} on {metric}",
+        "与 {baseline} 的{metric}差距",
+    ),
+    "report.wins_of": (
+        "Gap on validation by checkpoint, paired by seed, with 95 % intervals; last, the cells in"
+        " which every gap to another arm has an interval above 0 (not adjusted for their number)",
+        "各检查点在验证集上的差距（按种子配对，95% 区间）；最后一列为对其他各配置的差距区间都在 0 "
+        "以上的单元数（未按个数校正）",
+    ),
+    "report.scoreboard_of": (
+        "Dimension by dimension against {baseline}: who is ahead, or that it is open",
+        "逐项与 {baseline} 对比：谁领先，或尚未定论",
+    ),
+    "report.recommendation_of": (
+        "An arm is named only where a verdict is for it",
+        "只有结论支持时才给出配置",
+    ),
+    "report.recommended_file": (
+        "The same for machines (recommended.toml):",
+        "同样内容的机器可读形式（recommended.toml）：",
+    ),
+    "report.none": ("none can be recommended", "不能推荐任何配置"),
+    "report.nobody": (
+        "no arm is told apart from {baseline} here",
+        "在这一项上没有配置能与 {baseline} 区分开",
+    ),
+    "report.goal.peak": ("highest score", "得分最高"),
+    "report.goal.stability": ("steadiest training", "训练最平稳"),
+    "report.goal.steps": ("fewest steps", "步数最少"),
+    "report.goal.compute": ("least compute", "计算量最小"),
+    # curves
+    "report.curve": (
+        "{name} at {axis} {place}: highest in {high} ({most}), lowest in {low} ({least}); one run"
+        " each",
+        "{name}：第 {place} {axis}以 {high} 最高（{most}），{low} 最低（{least}）；"
+        "每个配置一次运行",
+    ),
+    "report.curve_band": (
+        "{name} at {axis} {place}: highest in {high} ({most}), lowest in {low} ({least}); means"
+        " of {runs} runs, bands: 95 % intervals over seeds",
+        "{name}：第 {place} {axis}以 {high} 最高（{most}），{low} 最低（{least}）；"
+        "{runs} 次运行的平均，色带为种子间 95% 区间",
+    ),
+    "report.curve_apart": (
+        "{name}: the arms were measured at different places",
+        "{name}：各配置的测量位置不同",
+    ),
+    "report.curve_one": ("{name}: {high} ends at {most}", "{name}：{high} 最后为 {most}"),
+    "report.curve_one_band": (
+        "{name}: {high} ends at {most}; mean of {runs} runs, band: 95 % interval over seeds",
+        "{name}：{high} 最后为 {most}；{runs} 次运行的平均，色带为种子间 95% 区间",
+    ),
+    "report.summary_metric": (
+        "{name}: summary (extrema with their place)",
+        "{name}：汇总（极值附位置）",
+    ),
+    "report.summary_constant": (
+        "{name}: summary; constant by construction, it says nothing about an arm",
+        "{name}：汇总；按定义恒定，不能说明任何配置",
+    ),
+    "report.epoch_of": (
+        "Epoch {place}: mean over runs; ↑ greatest, ↓ least",
+        "第 {place} 轮：各运行的平均；↑ 最大，↓ 最小",
+    ),
+    "report.labelled": ("{name} ({label})", "{name}（{label}）"),
+    "report.all_equal": ("equal in all arms", "各配置相同"),
+    "report.steps_of": (
+        "{name} step by step, with the change from the point before; extrema in bold",
+        "{name}逐步对比，括号内为相对前一点的变化；极值加粗",
+    ),
+    "report.less": ("{ours} less {theirs}", "{ours} 减 {theirs}"),
+    "report.dynamics_of": (
+        "{name} at steps that all arms have",
+        "{name}：各配置共有的步",
+    ),
+    "report.metrics_of": (
+        "Every metric of every run: known values only",
+        "各运行的各项指标：只用已知的数值",
+    ),
+    # what was chosen
+    "report.frontier": (
+        "{far} went furthest from the reference; {high} scored highest; lines are 95 % intervals"
+        " over seeds",
+        "{far} 离参考策略最远；{high} 得分最高；线段为种子间 95% 区间",
+    ),
+    "report.percent_axis": ("{name}, %", "{name}（%）"),
+    "report.kl_of": (
+        "√KL from the base at the last epoch, on the probe set that all arms share",
+        "最后一轮相对起始策略的 √KL，在各配置共用的探测集上",
+    ),
+    "report.agreement_title": (
+        "Two arms choose the same pointer on {low} to {high} of test items",
+        "任意两个配置在 {low} 到 {high} 的测试题目上选出相同的范例序列",
+    ),
+    "report.demonstrations": (
+        "The ten most chosen of {count} demonstrations make up {share} of all choices",
+        "在被选中过的 {count} 个范例中，最常选的十个占全部选择的 {share}",
+    ),
+    "report.ranked_axis": (
+        "demonstrations, the {most} most chosen of {count}",
+        "范例（{count} 个中最常选的 {most} 个）",
+    ),
+    "report.chosen_of": (
+        "Choices of the chosen checkpoints on the test, all seeds",
+        "选中的检查点在测试集上的选择，全部随机种子",
+    ),
+    "report.items_of": (
+        "On {count} of {of} test items the arms' mean scores differ; the {shown} furthest apart,"
+        " with the answers and demonstrations of the first seed:",
+        "在 {of} 道测试题目中，各配置的平均得分有 {count} 道不同；下面是相差最大的 {shown} 道，"
+        "附第一个随机种子的应答与范例：",
+    ),
+    "report.asked": ("{question} ({answer})", "{question}（{answer}）"),
+    "report.arm_said": (
+        "{arm}: {score}, said {answer}; shown {pointer}",
+        "{arm}：{score}，答 {answer}；范例：{pointer}",
+    ),
+    "report.settings_told": (
+        "Settings that are not the same in all arms, as the sources tell them; two values in one"
+        " field contradict each other",
+        "各来源给出的、并非所有配置都相同的设置；同一格中的两个值互相矛盾",
+    ),
+    # the end
+    "report.swings_of": (
+        "{name}: the largest change between neighbouring points, and the SD over points",
+        "{name}：相邻两点的最大变化，以及各点的标准差",
+    ),
+    "report.efficiency_of": (
+        "What the clocks say, as logged",
+        "日志记录的时间与吞吐",
+    ),
+    "report.unmatched": (
+        "nothing measured rounds to it",
+        "没有任何测量值四舍五入到它",
+    ),
+    "report.notes_of": (
+        "Numbers in the notes beside what was measured",
+        "笔记中的数字与测量值对照",
+    ),
+    "report.changed.verdicts": ("verdict, {name}", "结论，{name}"),
+    "report.changed.scores": ("score of {name}", "{name} 的得分"),
+    "report.changed.cells": ("cells {name}", "单元：{name}"),
+    "report.unchanged": (
+        "Nothing has changed since the last report.",
+        "自上次报告以来没有变化。",
+    ),
+    "report.changes_of": (
+        "What is not as the last report said",
+        "与上次报告不同之处",
+    ),
+    "report.sources_of": (
+        "Files that were read (SHA-256)",
+        "读取的文件（SHA-256）",
+    ),
+    "report.runs_of": (
+        "Every run with the hashes of what went in",
+        "各次运行及其输入的哈希",
     ),
 }

@@ -77,6 +77,24 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "winner": ("winner", "胜者"),
     "dimension": ("dimension", "维度"),
     "interval": ("gap with 95 % interval", "差距及 95% 区间"),
+    "ours": ("this arm", "该配置"),
+    "difference": ("difference", "差异"),
+    "course": ("course", "走势"),
+    "most_chosen": ("chosen most often", "最常选中"),
+    "distinct": ("different ones", "不同的范例数"),
+    "top_ten": ("share of the ten most chosen", "前十个所占比例"),
+    "spread": ("SD over points", "各点的标准差"),
+    "pairs": ("neighbouring points", "相邻点对数"),
+    "timed_seconds": ("seconds per epoch", "每轮秒数"),
+    "timed_queries_per_second": ("queries per second", "每秒查询数"),
+    "line": ("line", "行"),
+    "matches": ("what was measured", "对应的测量值"),
+    "run": ("run", "运行"),
+    "runs": ("runs", "运行数"),
+    "data": ("data", "数据"),
+    "start": ("base checkpoint", "起始检查点"),
+    "answerer": ("answerer", "应答模型"),
+    "format": ("format", "格式"),
     "value": ("value", "数值"),
     "constant": ("constant by construction", "按定义恒定"),
     "file": ("file", "文件"),
@@ -98,6 +116,12 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "revision": ("revision", "版本"),
     "hash": ("hash", "哈希"),
 }
+PLACES: dict[str, tuple[str, str]] = {
+    "test": ("test", "测试集"),
+    "validation": ("validation", "验证集"),
+    "train": ("train", "训练集"),
+    "chosen": ("chosen", "选中的"),
+}
 STATES: dict[str, tuple[str, str]] = {
     "done": ("done", "完成"),
     "missing": ("missing", "缺失"),
@@ -106,6 +130,21 @@ STATES: dict[str, tuple[str, str]] = {
     "void": ("void", "作废"),
     "known": ("known", "已知"),
     "estimated": ("estimated", "估计"),
+}
+OWN: dict[str, tuple[str, str]] = {
+    "validation/accuracy": ("validation accuracy", "验证准确率"),
+    "validation/loss": ("validation loss", "验证损失"),
+    "probe/kl/ref/exact/episode/mean": (
+        "KL to the reference on the probe set, nats per episode",
+        "探测集上到参考策略的 KL（每回合纳特）",
+    ),
+    "leash/value": ("KL that the leash sees", "KL 约束所见的 KL"),
+    "leash/penalty": ("what the leash took off", "KL 约束的扣减"),
+    "leash/coefficient": ("coefficient applied", "实际 KL 系数"),
+    "effective_coefficient": ("coefficient applied, units of reward", "实际系数（奖励单位）"),
+    "groups_with_signal": ("share of groups with signal", "有信号的组占比"),
+    "probe/entropy": ("entropy on the probe set", "探测集上的熵"),
+    "probe/distinct": ("share of distinct choices on the probe set", "探测集上不同选择的占比"),
 }
 ANSWERS: dict[str, tuple[str, str]] = {
     "borne out": ("borne out", "得到证实"),

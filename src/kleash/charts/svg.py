@@ -77,13 +77,14 @@ class Scale:
         span = self.high - self.low or 1.0
         return self.start + (value - self.low) / span * (self.end - self.start)
 
-    def ticks(self, count: int = 5) -> list[float]:
-        """Round numbers within the range."""
+    def ticks(self, count: int = 5, *, whole: bool = False) -> list[float]:
+        """Round numbers within the range, whole ones if asked for."""
         span = self.high - self.low
         if not span > 0 or not math.isfinite(span):
             return [self.low]
         size = 10 ** math.floor(math.log10(span / count))
         step = next(size * by for by in (1, 2, 5, 10) if span / (size * by) <= count)
+        step = max(step, 1) if whole else step
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
         return [float(f"{n * step:.12g}") for n in range(first, last + 1)]
@@ -208,7 +209,8 @@ def axes(drawing: Drawing, across: Scale, up: Scale, names: tuple[str, str]) -> 
     for tick in up.ticks():
         drawing.line([(across.start, up(tick)), (across.end, up(tick))], "grid")
         drawing.text(across.start - 6, up(tick) + 4, number(tick), anchor="end", kind="quiet")
-    for tick in across.ticks(8):
+    whole = across.low == int(across.low) and across.high == int(across.high)
+    for tick in across.ticks(8, whole=whole):
         drawing.line([(across(tick), up.start), (across(tick), up.start + 4)], "axis")
         drawing.text(across(tick), up.start + 17, number(tick), anchor="middle", kind="quiet")
     drawing.line([(across.start, up.start), (across.end, up.start)], "axis")

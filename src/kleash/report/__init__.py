@@ -6,30 +6,64 @@ is left out. Nothing here reads a clock: the same records make the same bytes.
 
 from __future__ import annotations
 
+import csv
+import io
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from kleash.catalogue import Language
-from kleash.report import opening, study_tables
+from kleash.errors import DataError
+from kleash.report import choices, curves, ending, gaps, opening, study_tables, told
 from kleash.report.links import Links
 from kleash.report.markdown import markdown
 from kleash.report.material import Material, of_sources, of_study
 from kleash.report.page import page
-from kleash.report.parts import Document, Part, Section
+from kleash.report.parts import Document, Figure, Part, Section
 from kleash.results import Results
+from kleash.runs import read_json, write_json
 
-__all__ = ["Document", "Material", "document", "html_of", "markdown_of", "of_sources", "write"]
+__all__ = [
+    "Document",
+    "Material",
+    "document",
+    "html_of",
+    "markdown_of",
+    "of_sources",
+    "put",
+    "study_material",
+    "write",
+    "write_figures",
+]
 
 SECTIONS: dict[str, Callable[[Material], list[Part]]] = {
     "verdict": opening.verdict,
     "limits": opening.limits,
-    "summary": study_tables.summary,
-    "matrix": study_tables.matrix,
+    "matrix": told.matrix,
     "baselines": study_tables.baselines,
+    "gaps": gaps.gaps,
+    "summary": study_tables.summary,
+    "wins": gaps.wins,
+    "scoreboard": gaps.scoreboard,
+    "frontier": choices.score_against_kl,
+    "curves": curves.curves,
+    "epochs": curves.epochs,
+    "steps": curves.steps,
+    "dynamics": curves.dynamics,
+    "stability": ending.stability,
+    "speed": gaps.speed,
+    "efficiency": ending.efficiency,
+    "agreement": choices.agreement,
+    "demonstrations": choices.demonstrations,
+    "settings": told.settings,
     "expectations": study_tables.expectations,
-    "agreement": study_tables.agreement_table,
-    "settings": study_tables.settings,
-    "provenance": study_tables.used,
+    "recommendation": gaps.recommendation,
+    "notes": ending.notes,
+    "items": choices.items,
+    "changes": ending.changes,
+    "next": ending.next_steps,
+    "metrics": curves.metrics,
+    "provenance": ending.provenance,
 }
 
 
@@ -52,21 +86,60 @@ def html_of(made: Material, folder: Path) -> str:
 
 
 def write(found: Results, *, language: Language | str = "") -> list[Path]:
-    """`report.md` and `report.html` in the study's folder."""
+    """`report.md`, `report.html` and `recommended.toml` in the study's folder.
+
+    `notes.md` there is the author's own and only read. `report.json` keeps what this report says
+    and what the one before said; making a report twice changes neither.
+    """
+    made = study_material(found, language)
+    folder = found.folder
+    texts = {
+        "report.md": markdown_of(made, folder),
+        "report.html": html_of(made, folder),
+        "recommended.toml": gaps.recommended_toml(made) + "\n",
+    }
+    for name, text in texts.items():
+        put(folder / name, text)
+    write_json(folder / "report.json", {"now": ending.snapshot(made), "before": made.before})
+    return [folder / name for name in texts]
+
+
+def study_material(found: Results, language: Language | str = "") -> Material:
+    """A study with its author's notes and what its last report said."""
     made = of_study(found, chosen_language(found, language))
+    notes, kept = found.folder / "notes.md", found.folder / "report.json"
+    if notes.is_file():
+        made.notes = notes.read_text(encoding="utf-8", errors="replace")
+    if kept.is_file():
+        last = read_json(kept)
+        same = last["now"] == ending.snapshot(made)
+        made.before = last["before"] if same else last["now"]
+    return made
+
+
+def write_figures(made: Material, folder: Path) -> list[Path]:
+    """Every chart as SVG, and its data as CSV beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, text in (("report.md", markdown_of), ("report.html", html_of)):
-        path = found.folder / name
-        put(path, text(made, found.folder))
-        written.append(path)
+    for section in document(made).sections:
+        for part in section.parts:
+            if isinstance(part, Figure):
+                rows = io.StringIO()
+                csv.writer(rows, lineterminator="\n").writerows([part.chart.head, *part.chart.rows])
+                for name, text in (("svg", part.chart.file()), ("csv", rows.getvalue())):
+                    put(folder / f"{part.name}.{name}", text)
+                    written.append(folder / f"{part.name}.{name}")
     return written
 
 
 def put(path: Path, text: str) -> None:
     """Write at once: a reader sees the old file or the new one."""
-    passing = path.with_name(f".{path.name}.tmp")
-    passing.write_text(text, encoding="utf-8")
-    passing.replace(path)
+    passing = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        passing.write_text(text, encoding="utf-8")
+        passing.replace(path)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}") from None
 
 
 def chosen_language(found: Results, asked: str) -> Language:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kleash.catalogue import LANGUAGES, Language, say
-from kleash.catalogue.report_words import ANSWERS, COLUMNS, SECTIONS, STATES
+from kleash.catalogue import LANGUAGES, Language, metric_name, say
+from kleash.catalogue.report_words import ANSWERS, COLUMNS, OWN, PLACES, SECTIONS, STATES
 from kleash.compare import Comparison
 from kleash.compare.arms import Arm, gather
 from kleash.imports import Imported, Source, Where
@@ -56,6 +56,10 @@ class Material:
         name, _, counted = key.partition(":")
         return self.word(COLUMNS, name).replace("{n}", counted)
 
+    def metric(self, name: str) -> str:
+        """A quantity as people call it."""
+        return self.word(OWN, name) if name in OWN else metric_name(name, self.language)
+
     def heading(self, key: str) -> str:
         """A section's heading."""
         return self.word(SECTIONS, key)
@@ -63,6 +67,10 @@ class Material:
     def state(self, key: str) -> str:
         """The state of a cell."""
         return self.word(STATES, key)
+
+    def place(self, key: str) -> str:
+        """A split, or that a checkpoint is the chosen one."""
+        return self.word(PLACES, key)
 
     def answer(self, key: str) -> str:
         """An answer to an expectation, or what was expected."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kleash.catalogue import gap_text
 from kleash.catalogue.screen import SEVERITIES, finding, verdict_lines, word
 from kleash.compare import Comparison, Judged
+from kleash.findings.record import Found
 from kleash.report.material import Material, short
 from kleash.report.parts import Line, Lines, Linked, Paragraph, Part
 
@@ -23,11 +26,13 @@ def verdict(made: Material) -> list[Part]:
 def paragraph(made: Material, found: Comparison) -> str:
     """Which value, why, how sure, and what is not said."""
     levels = [each for each in found.verdicts if each.question == "level"]
-    said = [which(made, found, levels)]
-    if len(levels) <= FEW:
-        said += verdict_lines(levels, found.factor, made.language)
+    best = recommended_level(found, levels)
+    said = [which(made, found, levels, best)]
+    others = [each for each in levels if each is not best]
+    if len(others) <= FEW:
+        said += verdict_lines(others, found.factor, made.language)
     else:
-        said += folded(made, levels)
+        said += folded(made, others)
     sure = "L1"
     if levels:
         sure = min(each.level for each in levels)
@@ -37,12 +42,18 @@ def paragraph(made: Material, found: Comparison) -> str:
     return ("" if made.language == "zh" else " ").join(said)
 
 
-def which(made: Material, found: Comparison, levels: list[Judged]) -> str:
+def recommended_level(found: Comparison, levels: list[Judged]) -> Judged | None:
+    """The verdict on the arm that is recommended, if one is."""
+    use = next((each for each in found.verdicts if each.question == "recommend"), None)
+    if use is None or use.verdict != "better":
+        return None
+    return next((each for each in levels if each.arms[0] == use.arms[0]), None)
+
+
+def which(made: Material, found: Comparison, levels: list[Judged], best: Judged | None) -> str:
     """The arm to use, or that none is shown to be better."""
     metric = levels[0].metric if levels else ""
-    use = next((each for each in found.verdicts if each.question == "recommend"), None)
-    if use is not None and use.verdict == "better":
-        best = next(each for each in levels if each.arms[0] == use.arms[0])
+    if best is not None:
         facts = {"arm": best.arms[0], "gap": gap_of(made, best), "n": best.n, "level": best.level}
         return made.say("use", baseline=found.baseline, metric=metric, **facts)
     return made.say("use_none", baseline=found.baseline, metric=metric)
@@ -64,7 +75,10 @@ def folded(made: Material, levels: list[Judged]) -> list[str]:
     for text, group in words.items():
         arms = made.listed([each.arms[0] for each in group])
         known = [each.estimate for each in group if each.estimate is not None]
-        if known:
+        if known and min(known) == max(known):
+            gap = gap_text(known[0], None, None, group[0].unit, made.language)
+            said.append(made.say("word_one", word=text, arms=arms, gap=gap))
+        elif known:
             low, high = (
                 gap_text(end, None, None, group[0].unit, made.language)
                 for end in (min(known), max(known))
@@ -90,7 +104,7 @@ def _of_findings(made: Material) -> list[Line]:
         for each in found.findings:
             if made.study is not None and each.code in OF_DOCUMENTS:
                 continue
-            text = f"{SEVERITIES[each.severity]} {finding(each, made.language)}"
+            text = f"{SEVERITIES[each.severity]} {finding(_once(each), made.language)}"
             where = each.where[0] if each.where else None
             kinds.setdefault((each.severity, each.code), {})[text] = Linked(text, where)
     lines: list[Line] = []
@@ -101,6 +115,14 @@ def _of_findings(made: Material) -> list[Line]:
                 if len(same) > FOLDED:
                     lines.append(made.say("more_findings", count=len(same) - FOLDED))
     return lines
+
+
+def _once(found: Found) -> Found:
+    """A finding that names each arm once, however many of its runs it is about."""
+    arms = found.facts.get("arms")
+    if not isinstance(arms, list | tuple):
+        return found
+    return replace(found, facts=found.facts | {"arms": list(dict.fromkeys(arms))})
 
 
 def _of_study(made: Material) -> list[Line]:

@@ -22,9 +22,10 @@ a:hover,a:focus-visible{text-decoration-style:solid}
 nav ul{list-style:none;padding:0;margin:.5em 0 1em;display:flex;flex-wrap:wrap;gap:.1rem 1rem;
 font-size:.875rem}nav li{max-width:none}
 #verdict p:first-of-type{font-size:1.08rem;border-left:4px solid var(--k0);padding:.2em 0 .2em 1em}
-.wide{overflow-x:auto;margin:1em 0}.wide:focus-visible{outline:2px solid var(--k0)}
+.wide{overflow-x:auto;margin:0 0 1.2em}.wide:focus-visible{outline:2px solid var(--k0)}
 table{border-collapse:collapse;font-size:.875rem;line-height:1.4}
-caption{text-align:left;color:var(--quiet);padding-bottom:.4em;caption-side:top}
+.cap{color:var(--quiet);font-size:.875rem;margin:1.2em 0 .2em;break-after:avoid}
+details .cap{display:none}
 th,td{padding:.28em .7em;border-bottom:1px solid var(--grid);text-align:right;
 font-variant-numeric:tabular-nums;overflow-wrap:normal;white-space:nowrap}
 th{font-weight:600;border-bottom:2px solid var(--quiet);vertical-align:bottom}
@@ -46,15 +47,19 @@ table{font-size:8pt}th,td{padding:.2em .4em;white-space:normal}.plot svg{min-wid
 """
 
 TEMPLATE = """
+{%- macro said(each) -%}
+{%- if each.strong %}<strong>{{ words(each) }}</strong>{% else %}{{ words(each) }}{% endif -%}
+{%- endmacro -%}
 {%- macro cell(each) -%}
 {%- set link = address(each) -%}
-{%- if link %}<a href="{{ link }}" title="{{ link }}">{{ words(each) }}</a>
-{%- else %}{{ words(each) }}{% endif -%}
+{%- if each.drawing %}{{ each.drawing | safe }}
+{%- elif link %}<a href="{{ link }}" title="{{ link }}">{{ said(each) }}</a>
+{%- else %}{{ said(each) }}{% endif -%}
 {%- endmacro -%}
 {%- macro line(each) -%}{%- for one in parts_of(each) %}{{ cell(one) }}{% endfor -%}{%- endmacro -%}
 {%- macro table(caption, head, rows, left) -%}
-<div class="wide" tabindex="0" role="region" aria-label="{{ caption }}"><table>
-<caption>{{ caption }}</caption><thead><tr>
+<p class="cap">{{ caption }}</p>
+<div class="wide" tabindex="0" role="region" aria-label="{{ caption }}"><table><thead><tr>
 {%- for name in head %}<th scope="col"{% if loop.index <= left %} class="w"{% endif %}>
 {{- name }}</th>{% endfor %}</tr></thead><tbody>
 {% for row in rows %}<tr>{% for each in row %}<td{% if loop.index <= left %} class="w"{% endif %}>

@@ -19,6 +19,8 @@ class Linked:
     text: str
     where: Where | None = None
     strong: bool = False
+    drawing: str = ""
+    """A small picture of our own that stands for the text where pictures can be shown."""
 
 
 Cell = str | Linked

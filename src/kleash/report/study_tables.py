@@ -95,11 +95,11 @@ def _by_shots(made: Material, own: Sequence[Measured], split: str, items: int) -
         groups.setdefault((each.cell.arm, each.cell.checkpoint), []).append(each)
     rows: list[list[Cell]] = []
     for (arm, checkpoint), cells in groups.items():
-        row: list[Cell] = [arm, checkpoint]
+        row: list[Cell] = [arm, made.place(checkpoint)]
         for n in shots:
             row.append(_mean_cell(made, [each for each in cells if each.cell.shots == n]))
         rows.append(row)
-    said = made.say("matrix_of", split=split, items=items)
+    said = made.say("matrix_of", split=made.place(split), items=items)
     head = made.head("arm", "checkpoint", *(f"shots:{n}" for n in shots))
     return Table(said, head, rows, left=2)
 
@@ -142,9 +142,11 @@ def _not_done(made: Material) -> list[Part]:
 
 
 def study_command(made: Material) -> str:
-    """What goes on with the study, run from the folder that holds its folder."""
+    """What goes on with the study, run from where studies are made."""
     assert made.study is not None
-    return f"kleash study {made.study.folder.name}"
+    folder = made.study.folder.resolve()
+    inside = folder.parent.name == "studies"
+    return f"kleash study {'studies/' if inside else ''}{folder.name}"
 
 
 def _every_cell(made: Material) -> Table:
@@ -154,8 +156,8 @@ def _every_cell(made: Material) -> Table:
         cell = each.cell
         value = Linked(percents(each.interval), place_of(made, each))
         counts = [str(cell.shots), str(cell.items)]
-        row: list[Cell] = [cell.arm, str(cell.seed), each.checkpoint or cell.checkpoint, cell.split]
-        rows.append([*row, made.state(each.state), *counts, value])
+        row: list[Cell] = [cell.arm, str(cell.seed), each.checkpoint or cell.checkpoint]
+        rows.append([*row, made.place(cell.split), made.state(each.state), *counts, value])
     head = made.head("arm", "seed", "checkpoint", "split", "state")
     head += [made.column("n_shots"), made.column("items"), made.column("score")]
     return Table(made.say("every_cell"), head, rows, left=5, folded=True)

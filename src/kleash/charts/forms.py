@@ -1,0 +1,247 @@
+"""The charts: lines with bands, dots with whiskers, frontier, heat matrix, bars, sparkline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kleash.charts.svg import (
+    DASHES,
+    SERIES,
+    WIDTH,
+    Chart,
+    Drawing,
+    Scale,
+    at,
+    axes,
+    cut,
+    legend,
+    number,
+    spread,
+)
+
+MOST_POINTS = 400  # of a line; more are thinned, and the table says every value that is drawn
+BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One series: positions, values, and the ends of its band where it has one."""
+
+    name: str
+    across: Sequence[float]
+    values: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One estimate with its interval; without one it is a dot alone."""
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One arm on two axes, each with its interval."""
+
+    name: str
+    across: Dot
+    up: Dot
+
+
+def lines(title: str, names: tuple[str, str], series: Sequence[Line], head: Sequence[str]) -> Chart:
+    """Lines over steps, each with the band of its seeds; `head` names series, x, y, low, high."""
+    drawn = [_thinned(each) for each in series]
+    every = [v for each in drawn for v in (*each.values, *each.low, *each.high)]
+    places = [x for each in drawn for x in each.across]
+    drawing = Drawing(0)
+    top = legend(drawing, [each.name for each in drawn], 8, 16) + 34
+    drawing.height = top + 230 + 42
+    across = Scale(min(places, default=0), max(places, default=1), 64, WIDTH - 14)
+    up = Scale(*spread(every), top + 230, top)
+    axes(drawing, across, up, names)
+    rows: list[list[str]] = []
+    for n, each in enumerate(drawn):
+        points = [(across(x), up(y)) for x, y in zip(each.across, each.values, strict=True)]
+        if each.low:
+            back = list(zip(each.across, each.low, strict=True))[::-1]
+            edge = [*zip(each.across, each.high, strict=True), *back]
+            drawing.area([(across(x), up(y)) for x, y in edge], f"band k{n % SERIES}")
+        drawing.line(points, f"line k{n % SERIES}", DASHES[n % SERIES])
+        for x, y in points[:: max(1, math.ceil(len(points) / 12))]:
+            drawing.mark(x, y, n, 3.5)
+        ends = zip(each.low, each.high, strict=True) if each.low else [("", "")] * len(points)
+        for x, y, (low, high) in zip(each.across, each.values, ends, strict=True):
+            rows.append([each.name, *map(_said, (x, y, low, high))])
+    return drawing.done(title, head, rows)
+
+
+def _thinned(line: Line) -> Line:
+    every = math.ceil(len(line.values) / MOST_POINTS)
+    if every <= 1:
+        return line
+    kept = (line.across[::every], line.values[::every], line.low[::every], line.high[::every])
+    return Line(line.name, *kept)
+
+
+def _said(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float | int) else str(value)
+
+
+def whiskers(
+    title: str,
+    axis: str,
+    dots: Sequence[Dot],
+    head: Sequence[str],
+    *,
+    margin: float | None = None,
+) -> Chart:
+    """A line for each estimate, its interval as a whisker; 0 and the margin are drawn."""
+    known = [v for d in dots for v in (d.value, d.low, d.high) if v is not None]
+    low, high = spread([*known, 0.0, *((margin, -margin) if margin else ())])
+    drawing = Drawing(26 * len(dots) + 56)
+    across = Scale(low, high, 190, WIDTH - 170)
+    bottom = 26 * len(dots) + 14
+    if margin:
+        look = 'class="band k4"'
+        drawing.box(across(-margin), 6, across(margin) - across(-margin), bottom - 6, look)
+    for tick in across.ticks(6):
+        drawing.line([(across(tick), 6), (across(tick), bottom)], "grid")
+        drawing.text(across(tick), bottom + 16, number(tick), anchor="middle", kind="quiet")
+    drawing.line([(across(0), 6), (across(0), bottom)], "zero")
+    drawing.text((across.start + across.end) / 2, bottom + 34, axis, anchor="middle")
+    rows = []
+    for n, dot in enumerate(dots):
+        y = 26 * n + 22
+        drawing.text(180, y + 4, cut(dot.name, 24), anchor="end")
+        if dot.low is not None and dot.high is not None:
+            drawing.line([(across(dot.low), y), (across(dot.high), y)], "whisker k0")
+            for end in (dot.low, dot.high):
+                drawing.line([(across(end), y - 4), (across(end), y + 4)], "whisker k0")
+        drawing.mark(across(dot.value), y, 0)
+        drawing.text(WIDTH - 160, y + 4, cut(dot.note, 24), kind="quiet")
+        drawing.tip(across(dot.value), y, f"{dot.name}: {dot.value:.4g}")
+        ends = ["" if end is None else f"{end:.6g}" for end in (dot.low, dot.high)]
+        rows.append([dot.name, f"{dot.value:.6g}", *ends, dot.note])
+    return drawing.done(title, head, rows)
+
+
+def frontier(
+    title: str, names: tuple[str, str], spots: Sequence[Spot], head: Sequence[str]
+) -> Chart:
+    """Every arm on two axes, with intervals on both; labels stand beside their marks."""
+    sides = ([s.across for s in spots], [s.up for s in spots])
+    ranges = []
+    for dots in sides:
+        ends = [v for d in dots for v in (d.value, d.low, d.high) if v is not None]
+        ranges.append(spread(ends, room=0.1))
+    drawing = Drawing(0)
+    top = legend(drawing, [spot.name for spot in spots], 8, 16) + 34
+    drawing.height = top + 260 + 42
+    across = Scale(max(0.0, ranges[0][0]), ranges[0][1], 64, WIDTH - 14)
+    up = Scale(*ranges[1], top + 260, top)
+    axes(drawing, across, up, names)
+    rows = []
+    for n, spot in enumerate(spots):
+        x, y = across(spot.across.value), up(spot.up.value)
+        look = f"whisker k{n % SERIES}"
+        if spot.across.low is not None and spot.across.high is not None:
+            left = max(spot.across.low, across.low)
+            drawing.line([(across(left), y), (across(spot.across.high), y)], look)
+        if spot.up.low is not None and spot.up.high is not None:
+            drawing.line([(x, up(spot.up.low)), (x, up(spot.up.high))], look)
+        drawing.mark(x, y, n, 6)
+        drawing.tip(x, y, spot.name)
+        rows.append([spot.name, *_ends(spot.across), *_ends(spot.up)])
+    return drawing.done(title, head, rows)
+
+
+def _ends(dot: Dot) -> list[str]:
+    return [f"{dot.value:.6g}", *("" if v is None else f"{v:.6g}" for v in (dot.low, dot.high))]
+
+
+def heat(
+    title: str,
+    names: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    head: Sequence[str],
+    *,
+    form: str = ".0%",
+) -> Chart:
+    """A square of shares between 0 and 1: the darker the more, and the number in every field."""
+    count = len(names)
+    left, side = 150, min(64.0, (WIDTH - 170) / max(count, 1))
+    high = min(side, 34.0)
+    drawing = Drawing(high * count + 60, left + side * count + 20)
+    rows = []
+    for r, name in enumerate(names):
+        y = 44 + high * r
+        drawing.text(left - 8, y + high / 2 + 4, cut(name, 20), anchor="end")
+        x = left + side * r + side / 2
+        drawing.text(x, 36, cut(name, max(4, int(side / 7.5))), anchor="middle")
+        for c, value in enumerate(values[r]):
+            x = left + side * c
+            shade = 0.0 if value is None else max(0.0, min(1.0, value))
+            look = f'class="heat" style="fill:rgba(var(--heat),{0.55 * shade:.3f})"'
+            drawing.box(x, y, side, high, look)
+            said = "–" if value is None else format(value, form)
+            drawing.text(x + side / 2, y + high / 2 + 4, said, anchor="middle")
+            if c > r:
+                rows.append([name, names[c], "" if value is None else f"{value:.6g}"])
+    return drawing.done(title, head, rows)
+
+
+def bars(title: str, axis: str, counts: Sequence[tuple[str, float]], head: Sequence[str]) -> Chart:
+    """Bars side by side in the order given: a histogram of what was counted."""
+    drawing = Drawing(250)
+    most = max((count for _, count in counts), default=1.0)
+    up = Scale(0, most * 1.05 or 1.0, 200, 22)
+    wide = (WIDTH - 80) / max(len(counts), 1)
+    for tick in up.ticks():
+        drawing.line([(64, up(tick)), (WIDTH - 14, up(tick))], "grid")
+        drawing.text(58, up(tick) + 4, number(tick), anchor="end", kind="quiet")
+    every = max(1, math.ceil(len(counts) * 34 / (WIDTH - 80)))
+    for n, (label, count) in enumerate(counts):
+        x = 66 + wide * n
+        look = 'class="mark k0"'
+        drawing.box(x, up(count), max(wide - 1, 0.5), up.start - up(count), look)
+        drawing.tip(x + wide / 2, up(count), f"{label}: {count:g}", 5)
+        if n % every == 0:
+            drawing.text(x + wide / 2, 217, cut(label, 6), anchor="middle", kind="quiet")
+    drawing.line([(64, up.start), (WIDTH - 14, up.start)], "axis")
+    drawing.text((64 + WIDTH) / 2, 240, axis, anchor="middle")
+    return drawing.done(title, head, [[label, f"{count:g}"] for label, count in counts])
+
+
+def spark(values: Sequence[float]) -> str:
+    """A line as small as a word; its words stand beside it."""
+    known = [value for value in values if math.isfinite(value)]
+    if len(known) < 2:
+        return ""
+    known = known[:: max(1, math.ceil(len(known) / 60))]
+    across, up = Scale(0, len(known) - 1, 2, 78), Scale(min(known), max(known), 16, 3)
+    if min(known) == max(known):
+        up = Scale(known[0] - 1, known[0] + 1, 16, 3)
+    path = " ".join(f"{at(across(n))},{at(up(value))}" for n, value in enumerate(known))
+    return (
+        '<svg class="chart" width="80" height="18" viewBox="0 0 80 18" aria-hidden="true">'
+        f'<polyline class="line k0" points="{path}"/></svg>'
+    )
+
+
+def blocks(values: Sequence[float]) -> str:
+    """The same as characters, for text."""
+    known = [value for value in values if math.isfinite(value)]
+    if len(known) < 2:
+        return ""
+    known = known[:: max(1, math.ceil(len(known) / 16))]
+    low, high = min(known), max(known)
+    span = high - low or 1.0
+    return "".join(BLOCKS[min(7, int(8 * (value - low) / span))] for value in known)

@@ -1,0 +1,76 @@
+"""The verb `report`: a study or sources in; Markdown, a page, figures out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kleash.cli.compare import _language as language_of
+from kleash.cli.compare import _start_lean as start_lean
+from kleash.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kleash.report import Material
+
+
+def report(
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="STUDY|SOURCES…", help="A study's folder, or logs.")
+    ],
+    lang: Annotated[str, typer.Option(help="zh or en; else the study's, the locale's.")] = "",
+    page: Annotated[Path | None, typer.Option("--html", help="Write a page.")] = None,
+    md: Annotated[Path | None, typer.Option(help="Write Markdown.")] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Write every chart as SVG with its data as CSV.")
+    ] = None,
+) -> None:
+    """Say everything that a study or any sources show: one page, every number with its place.
+
+    \b
+    kleash report studies/demos-kl             (report.md and report.html in its folder)
+    kleash report old-report.md --lang zh      (Markdown on the screen)
+    kleash report wandb/ logs/ --html out.html --figures figures
+    """
+    start_lean()
+    from kleash import report as reports
+
+    if lang not in ("", "zh", "en"):
+        raise ConfigError(f"no language {lang!r}: there is zh and en")
+    a_study = len(sources) == 1 and (sources[0] / "study.toml").is_file()
+    if a_study and not (page or md or figures):
+        from kleash.results import results
+
+        for path in reports.write(results(sources[0]), language=lang):
+            print(path)
+        return
+    made = study(sources[0], lang) if a_study else told(sources, lang)
+    for file, text in ((md, reports.markdown_of), (page, reports.html_of)):
+        if file is not None:
+            reports.put(file, text(made, file.parent))
+            print(file)
+    for path in reports.write_figures(made, figures) if figures else ():
+        print(path)
+    if not (page or md or figures):
+        print(reports.markdown_of(made, Path()), end="")
+
+
+def study(folder: Path, lang: str) -> Material:
+    """A study, to be written somewhere else."""
+    from kleash.report import study_material
+    from kleash.results import results
+
+    return study_material(results(folder), lang)
+
+
+def told(paths: list[Path], lang: str) -> Material:
+    """Sources and what follows from them."""
+    from kleash.compare import compare
+    from kleash.imports import read
+    from kleash.report import of_sources
+
+    sources = [read(path) for path in paths]
+    names = [path.name for path in paths]
+    language = language_of(lang, sources)
+    return of_sources(sources, compare(sources), ", ".join(names), language)

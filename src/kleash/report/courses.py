@@ -1,0 +1,129 @@
+"""One quantity of one arm over its steps: the mean over its runs, its band, where points stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from kleash.compare.arms import OUTCOMES, Arm, Curve, Replicate, known_name
+from kleash.imports import Number, Where
+from kleash.report.material import Material
+from kleash.stats import Floats
+
+OWN_OUTCOMES = ("validation/accuracy", "validation/loss")
+
+
+@dataclass(frozen=True)
+class Course:
+    """Values at the steps that all runs of the arm have; the band is a 95 % t interval."""
+
+    arm: str
+    metric: str
+    axis: str
+    runs: int
+    steps: Floats
+    values: Floats
+    low: Floats | None
+    high: Floats | None
+    first: Replicate
+    estimated: frozenset[float] = frozenset()
+
+    def where(self, step: float) -> Where | None:
+        """Where the value of the first run at a step stands."""
+        for run in self.first.runs:
+            for series in run.series:
+                if known_name(series.metric) == self.metric and series.axis == self.axis:
+                    places = np.flatnonzero(series.steps == step)
+                    if len(places):
+                        return series.place(int(places[-1]))
+        return None
+
+
+def course(arm: Arm, metric: str, axis: str = "") -> Course | None:
+    """The quantity of an arm; None where no run has it."""
+    found: list[tuple[Replicate, Curve]] = []
+    for each in arm.replicates:
+        curve = each.curves.get((metric, axis)) if axis else each.curve(metric)
+        if curve is not None and len(curve):
+            found.append((each, curve))
+    if not found:
+        return None
+    axis = found[0][1].axis
+    curves = [curve for _, curve in found if curve.axis == axis]
+    steps = curves[0].steps
+    for curve in curves[1:]:
+        steps = np.intersect1d(steps, curve.steps)
+    table = np.array([c.values[np.searchsorted(c.steps, steps)] for c in curves])
+    low = high = None
+    if len(curves) > 1:
+        half = stdtrit(len(curves) - 1, 0.975) * table.std(axis=0, ddof=1) / np.sqrt(len(curves))
+        low, high = table.mean(axis=0) - half, table.mean(axis=0) + half
+    guessed = frozenset(np.setdiff1d(curves[0].guessed, steps).tolist())
+    middle = table.mean(axis=0)
+    made = (steps, middle, low, high, found[0][0], guessed)
+    return Course(arm.name, metric, axis, len(curves), *made) if len(steps) else None
+
+
+def courses(made: Material, metric: str, axis: str = "") -> list[Course]:
+    """The quantity of every arm that has it, all over the same axis."""
+    found = [each for arm in made.arms if (each := course(arm, metric, axis)) is not None]
+    return [each for each in found if each.axis == found[0].axis]
+
+
+def metrics_of(made: Material, axis: str = "") -> list[str]:
+    """Every quantity that some run has a curve of, in the order told."""
+    return list(
+        dict.fromkeys(
+            metric
+            for arm in made.arms
+            for replicate in arm.replicates
+            for (metric, over), curve in replicate.curves.items()
+            if len(curve) and axis in ("", over)
+        )
+    )
+
+
+def outcome(made: Material) -> str:
+    """What arms are judged by, or the first outcome that has a curve; '' if there is none."""
+    have = metrics_of(made)
+    for found in made.comparisons.values():
+        judged = found.verdicts[0].metric if found.verdicts else ""
+        for name in (judged, f"validation/{judged}"):
+            if name in have:
+                return name
+    return next((name for name in (*OUTCOMES, *OWN_OUTCOMES) if name in have), "")
+
+
+def told_numbers(arm: Arm, metric: str) -> dict[str, tuple[float | None, Number]]:
+    """Statistics of a whole run that a document gives, by name: at which step, and the number."""
+    found: dict[str, tuple[float | None, Number]] = {}
+    for replicate in arm.replicates:
+        for (name, place), cells in replicate.cells.items():
+            epoch, step, _, _, statistic = place
+            if name == metric and statistic:
+                at = epoch if epoch is not None else step
+                found.setdefault(statistic, (at, next(iter(cells.values()))))
+    return found
+
+
+def common(found: Sequence[Course], most: int) -> list[float]:
+    """Steps that all have, at most so many of them, the first and the last among them."""
+    if not found:
+        return []
+    steps = found[0].steps
+    for each in found[1:]:
+        steps = np.intersect1d(steps, each.steps)
+    if len(steps) > most:
+        steps = steps[np.unique(np.linspace(0, len(steps) - 1, most).round().astype(int))]
+    return [float(step) for step in steps]
+
+
+def at_step(each: Course, step: float) -> float | None:
+    """The value at a step, if it is there."""
+    place = int(np.searchsorted(each.steps, step))
+    if place < len(each.steps) and each.steps[place] == step:
+        return float(each.values[place])
+    return None

@@ -1,0 +1,308 @@
+"""Curves as pictures and tables: summaries, epochs, steps, dynamics, every metric of every run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kleash.catalogue import AXES, LANGUAGES
+from kleash.charts import Line, blocks, lines, spark
+from kleash.compare.arms import Arm
+from kleash.imports import names
+from kleash.report.courses import (
+    Course,
+    at_step,
+    common,
+    course,
+    courses,
+    metrics_of,
+    outcome,
+    told_numbers,
+)
+from kleash.report.material import Material
+from kleash.report.parts import Cell, Figure, Linked, Part, Table
+
+CHARTED = (
+    *("accuracy", "validation/accuracy", "eval_reward", "performance", "reward"),
+    *("val_loss", "validation/loss", "kl", "probe/kl/ref/exact/episode/mean", "kl_loss"),
+    *("policy_loss", "loss", "mean_ratio", "mean_advantage", "entropy", "grad_norm"),
+    *("response_length", "sequence_length", "std_advantage", "clip_fraction"),
+)
+DYNAMICS = (
+    *("policy_loss", "kl", "leash/value", "kl_loss", "entropy", "grad_norm"),
+    *("response_length", "sequence_length"),
+)
+STATISTICS = ("mean", "first", "last", "change", "least", "greatest")
+TOLD = {"least": "min", "greatest": "max"}
+SAME_POINTS = 8  # of the dynamics
+MOST_STEPS = 60  # of a step-by-step table
+MOST_ROWS = 5000
+
+
+def figure(value: float) -> str:
+    """A value with six figures, which is what documents print."""
+    return f"{value + 0.0:.6g}"
+
+
+def axis_name(made: Material, axis: str) -> str:
+    """Step or epoch."""
+    return AXES.get(axis, (axis, axis))[LANGUAGES.index(made.language)]
+
+
+# --- training curves
+
+
+def curves(made: Material) -> list[Part]:
+    """For each quantity a chart with seed bands where there are points, and its summary table."""
+    parts: list[Part] = []
+    for metric in CHARTED:
+        found = courses(made, metric)
+        if any(len(each.steps) > 1 for each in found):
+            name = "curve-" + "".join(e if e.isalnum() else "-" for e in metric)
+            parts.append(Figure(name, _chart(made, metric, found)))
+        table = summary_of(made, metric)
+        if table is not None:
+            parts.append(table)
+    return parts
+
+
+def _chart(made: Material, metric: str, found: Sequence[Course]) -> Any:
+    series = [
+        Line(
+            each.arm,
+            each.steps.tolist(),
+            each.values.tolist(),
+            [] if each.low is None else each.low.tolist(),
+            [] if each.high is None else each.high.tolist(),
+        )
+        for each in found
+    ]
+    title = _seen(made, metric, found)
+    unit = names.metric(metric)
+    label = made.metric(metric) + (f" ({unit.unit})" if unit and unit.unit else "")
+    head = [made.column("arm"), axis_name(made, found[0].axis), made.metric(metric)]
+    return lines(title, (axis_name(made, found[0].axis), label), series, [*head, *_ends(made)])
+
+
+def _seen(made: Material, metric: str, found: Sequence[Course]) -> str:
+    """What a chart shows at the last point that all arms have."""
+    places = common(found, 10_000)
+    if not places:
+        return made.say("curve_apart", name=made.metric(metric))
+    last = sorted((at_step(each, places[-1]) or 0.0, each.arm) for each in found)
+    runs = min(each.runs for each in found)
+    facts: dict[str, Any] = {
+        "name": made.metric(metric),
+        "place": f"{places[-1]:g}",
+        "runs": runs,
+    }
+    facts |= {"high": last[-1][1], "most": figure(last[-1][0]), "axis": found[0].axis}
+    facts |= {"low": last[0][1], "least": figure(last[0][0])}
+    one = "curve_one" if len(found) == 1 else "curve"
+    return made.say(f"{one}_band" if runs > 1 else one, **facts)
+
+
+def _ends(made: Material) -> list[str]:
+    return made.head("low", "high")
+
+
+def summary_of(made: Material, metric: str) -> Table | None:
+    """Mean, first, last, change and extrema of one quantity, an arm a column."""
+    told = [(arm, statistics(arm, metric)) for arm in made.arms]
+    told = [(arm, each) for arm, each in told if each]
+    if not told:
+        return None
+    rows: list[list[Cell]] = []
+    for name in STATISTICS:
+        row: list[Cell] = [made.column(name)]
+        if not any(name in each for _, each in told):
+            continue
+        row += [each[name][0] if name in each else "—" for _, each in told]
+        if len(told) == 2 and name != "change":
+            ends = [each[name][1] for _, each in told if name in each]
+            row.append(f"{ends[0] - ends[1]:+.6g}" if len(ends) == 2 else "—")
+        elif len(told) == 2:
+            row.append("—")
+        rows.append(row)
+    known = names.metric(metric)
+    constant = known is not None and known.constant is not None
+    said = made.say("summary_constant" if constant else "summary_metric", name=made.metric(metric))
+    head = [made.column("metric"), *(arm.name for arm, _ in told)]
+    return Table(said, [*head, *(made.head("difference") if len(told) == 2 else [])], rows)
+
+
+def statistics(arm: Arm, metric: str) -> dict[str, tuple[Cell, float]]:
+    """By name the text with its place, and the value: from the curve, else as a document tells."""
+    each = course(arm, metric)
+    found: dict[str, tuple[Cell, float]] = {}
+    if each is not None and len(each.steps) > 1:
+        low, high = int(each.values.argmin()), int(each.values.argmax())
+        places = {"first": 0, "last": len(each.steps) - 1, "least": low, "greatest": high}
+        mean = float(each.values.mean())
+        found["mean"] = (Linked(figure(mean), each.where(float(each.steps[0]))), mean)
+        for name, place in places.items():
+            step, value = float(each.steps[place]), float(each.values[place])
+            text = figure(value) + (f" ({step:g})" if name in TOLD else "")
+            found[name] = (Linked(text, each.where(step)), value)
+    for name in STATISTICS:
+        step_told = told_numbers(arm, metric).get(TOLD.get(name, name))
+        if name not in found and step_told is not None and step_told[1].value is not None:
+            step_at, number = step_told
+            text = number.text or figure(number.value or 0.0)
+            text += f" ({step_at:g})" if step_at is not None and "(" not in text else ""
+            found[name] = (Linked(text, number.where), number.value or 0.0)
+    if "first" in found and "last" in found and found["first"][1]:
+        change = (found["last"][1] - found["first"][1]) / abs(found["first"][1])
+        found["change"] = (f"{change:+.2%}", change)
+    return found if len(found) > 1 else {}
+
+
+# --- by epoch, all that was logged
+
+
+def epochs(made: Material) -> list[Part]:
+    """For each epoch every quantity of every arm; the least and the greatest are marked."""
+    metrics = metrics_of(made, "epoch")
+    found = {metric: courses(made, metric, "epoch") for metric in metrics}
+    found = {metric: each for metric, each in found.items() if each}
+    places = sorted({float(s) for each in found.values() for c in each for s in c.steps})
+    arms = [
+        arm.name for arm in made.arms if any(c.arm == arm.name for e in found.values() for c in e)
+    ]
+    parts: list[Part] = []
+    for place in places[:MOST_STEPS]:
+        rows: list[list[Cell]] = []
+        for metric, each in found.items():
+            values = {c.arm: value for c in each if (value := at_step(c, place)) is not None}
+            if values:
+                by_arm = {c.arm: c for c in each}
+                cells = [_marked(by_arm.get(arm), values, arm, place) for arm in arms]
+                rows.append([_labelled(made, metric, values), *cells])
+        said = made.say("epoch_of", place=f"{place:g}")
+        parts.append(Table(said, [made.column("metric"), *arms], rows, folded=len(rows) > 12))
+    return parts
+
+
+def _labelled(made: Material, metric: str, values: dict[str, float]) -> str:
+    """A quantity's name, and that it is constant by construction or the same everywhere."""
+    known, name = names.metric(metric), made.metric(metric)
+    if known is not None and known.constant is not None:
+        return made.say("labelled", name=name, label=made.column("constant"))
+    if len(values) > 1 and len(set(values.values())) == 1:
+        return made.say("labelled", name=name, label=made.say("all_equal"))
+    return name
+
+
+def _marked(each: Course | None, values: dict[str, float], arm: str, place: float) -> Cell:
+    if each is None or arm not in values:
+        return "—"
+    text, value = figure(values[arm]), values[arm]
+    apart = len(set(values.values())) > 1
+    if apart and value in (min(values.values()), max(values.values())):
+        text += " ↑" if value == max(values.values()) else " ↓"
+    return Linked(text, each.where(place), strong=" " in text)
+
+
+# --- step by step
+
+
+def steps(made: Material) -> list[Part]:
+    """The outcome at every step with the change from the one before, and the gap of two arms."""
+    metric = outcome(made)
+    found = courses(made, metric) if metric else []
+    places = sorted({float(s) for each in found for s in each.steps} | _guessed(found))
+    if len(places) < 2:
+        return []
+    thinned = places if len(places) <= MOST_STEPS else common(found, MOST_STEPS)
+    rows: list[list[Cell]] = []
+    for place in thinned:
+        row: list[Cell] = [f"{place:g}", *(_stepped(made, each, place) for each in found)]
+        if len(found) == 2:
+            ours, theirs = at_step(found[1], place), at_step(found[0], place)
+            row.append("—" if ours is None or theirs is None else f"{ours - theirs:+.4g}")
+        rows.append(row)
+    head = [axis_name(made, found[0].axis), *(each.arm for each in found)]
+    if len(found) == 2:
+        head.append(made.say("less", ours=found[1].arm, theirs=found[0].arm))
+    return [Table(made.say("steps_of", name=made.metric(metric)), head, rows)]
+
+
+def _guessed(found: Sequence[Course]) -> set[float]:
+    return {step for each in found for step in each.estimated}
+
+
+def _stepped(made: Material, each: Course, place: float) -> Cell:
+    value = at_step(each, place)
+    if value is None:
+        return made.state("estimated") if place in each.estimated else "—"
+    before = each.values[each.steps < place]
+    text = figure(value)
+    if len(before) and before[-1]:
+        text += f" ({(value - before[-1]) / abs(before[-1]):+.1%})"
+    ends = (float(each.values.min()), float(each.values.max()))
+    return Linked(text, each.where(place), strong=value in ends)
+
+
+# --- dynamics
+
+
+def dynamics(made: Material) -> list[Part]:
+    """Quantities of training at steps that all arms have."""
+    parts: list[Part] = []
+    for metric in DYNAMICS:
+        found = courses(made, metric)
+        places = common(found, SAME_POINTS) if len(found) > 1 else []
+        if not places:
+            continue
+        rows: list[list[Cell]] = [
+            [
+                f"{place:g}",
+                *(Linked(figure(at_step(c, place) or 0.0), c.where(place)) for c in found),
+            ]
+            for place in places
+        ]
+        head = [axis_name(made, found[0].axis), *(each.arm for each in found)]
+        parts.append(Table(made.say("dynamics_of", name=made.metric(metric)), head, rows))
+    return parts
+
+
+# --- everything
+
+
+def metrics(made: Material) -> list[Part]:
+    """A row for every metric of every run, with its course as a line."""
+    rows: list[list[Cell]] = []
+    for arm in made.arms:
+        for replicate in arm.replicates:
+            for (metric, axis), curve in replicate.curves.items():
+                if len(curve) > 1 and len(rows) < MOST_ROWS:
+                    one = Arm(arm.name, arm.names, [replicate])
+                    row = _every(made, one, metric, axis)
+                    rows.append([replicate.name, made.metric(metric), *row])
+    if not rows:
+        return []
+    keys = ("arm", "metric", "course", "n", "mean", "first", "last", "change", "least", "greatest")
+    return [Table(made.say("metrics_of"), made.head(*keys), rows, left=3, folded=True)]
+
+
+def _every(made: Material, one: Arm, metric: str, axis: str) -> list[Cell]:
+    each = course(one, metric, axis)
+    assert each is not None  # it has more than one point
+    values = each.values
+    low, high = int(values.argmin()), int(values.argmax())
+    first = float(values[0])
+    change = f"{(float(values[-1]) - first) / abs(first):+.1%}" if first else "—"
+    shown = values.tolist() if np.isfinite(values).all() else []
+    last = float(each.steps[-1])
+    return [
+        Linked(blocks(shown), drawing=spark(shown)),
+        f"{len(values)}",
+        figure(float(values.mean())),
+        Linked(figure(first), each.where(float(each.steps[0]))),
+        Linked(figure(float(values[-1])), each.where(last)),
+        change,
+        f"{figure(float(values[low]))} ({each.steps[low]:g})",
+        f"{figure(float(values[high]))} ({each.steps[high]:g})",
+    ]

@@ -1,0 +1,253 @@
+"""The end of a report: stability, efficiency, the author's notes, changes, next steps, sources."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kleash.catalogue import say
+from kleash.catalogue.screen import cost
+from kleash.imports import Where
+from kleash.report.courses import at_step, courses, outcome
+from kleash.report.gaps import told
+from kleash.report.material import Material, percents, short
+from kleash.report.parts import Cell, Code, Line, Lines, Linked, Paragraph, Part, Quoted, Table
+from kleash.report.study_tables import first_place, place_of, study_command, used
+from kleash.results import ArmRow
+
+COSTS = ("step_time", "throughput", "mfu")
+LARGEST_HASHED = 16 * 1024 * 1024
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d+(?:\s*%)?")
+
+
+def stability(made: Material) -> list[Part]:
+    """The largest change between neighbouring points, and the verdicts with their statistics."""
+    metric = outcome(made)
+    rows: list[list[Cell]] = []
+    for each in courses(made, metric) if metric else []:
+        pairs = list(zip(each.steps[:-1], each.steps[1:], strict=True))
+        changes = [(abs(_change(each, *pair)), pair) for pair in pairs if at_step(each, pair[0])]
+        if changes:
+            _, (first, last) = max(changes, key=lambda change: change[0])
+            text = f"{_change(each, first, last):+.1%} ({first:g} → {last:g})"
+            spread = f"{float(each.values.std(ddof=1)):.4g}"
+            rows.append([each.arm, Linked(text, each.where(float(last))), spread, f"{len(pairs)}"])
+    parts: list[Part] = []
+    if rows:
+        said = made.say("swings_of", name=made.metric(metric))
+        parts.append(Table(said, made.head("arm", "swing", "spread", "pairs"), rows))
+    return [*parts, *told(made, "steadier", "plateau", "collapse")]
+
+
+def _change(each: Any, first: float, last: float) -> float:
+    before, after = at_step(each, float(first)), at_step(each, float(last))
+    return 0.0 if not before or after is None else (after - before) / abs(before)
+
+
+def efficiency(made: Material) -> list[Part]:
+    """Seconds, throughput and use of the machine as logged; what the leash cost."""
+    rows: list[list[Cell]] = []
+    for arm in made.arms:
+        for metric in COSTS:
+            for replicate in arm.replicates:
+                for (name, _), cells in replicate.cells.items():
+                    number = next(iter(cells.values()))
+                    if name == metric and number.value is not None:
+                        text = number.text or f"{number.value:.6g}"
+                        rows.append(
+                            [arm.name, made.metric(metric), Linked(text, number.where), "1"]
+                        )
+            for each in courses(made, metric):
+                if each.arm == arm.name:
+                    value = Linked(f"{each.values.mean():.6g}", each.where(float(each.steps[0])))
+                    rows.append([arm.name, made.metric(metric), value, str(len(each.steps))])
+    rows += _timed(made)
+    parts: list[Part] = []
+    if rows:
+        head = made.head("arm", "metric", "mean", "n")
+        parts.append(Table(made.say("efficiency_of"), head, rows, left=2))
+    return [*parts, *told(made, "efficiency")]
+
+
+def _timed(made: Material) -> list[list[Cell]]:
+    """Of a study: what its clocks say, over all epochs of all seeds of an arm."""
+    rows: list[list[Cell]] = []
+    if made.study is None:
+        return rows
+    for arm in made.study.arms:
+        times: dict[str, list[float]] = {"seconds": [], "queries_per_second": []}
+        place: Where | None = None
+        for (name, _), seen in made.study.overview.seen.items():
+            if name != arm.name or seen.run is None:
+                continue
+            file = seen.run.path / "timings.jsonl"
+            for number, line in enumerate(seen.run.timings() if file.is_file() else (), 1):
+                if line.get("phase") == "grpo":
+                    place = place or Where(str(file), number)
+                    for key, held in times.items():
+                        held += [line[key]] if key in line else []
+        for key, held in times.items():
+            if held:
+                value = Linked(f"{sum(held) / len(held):.3g}", place)
+                rows.append([arm.name, made.column(f"timed_{key}"), value, str(len(held))])
+    return rows
+
+
+# --- the author's notes
+
+
+def notes(made: Material) -> list[Part]:
+    """The author's own words as they are, and whether anything measured rounds to each number."""
+    if not made.notes.strip():
+        return []
+    known = list(_known(made))
+    rows: list[list[Cell]] = []
+    for line, text in enumerate(made.notes.splitlines(), 1):
+        for found in NUMBER.finditer(text):
+            label, where = _matching(found[0], known)
+            rows.append([str(line), found[0], Linked(label or made.say("unmatched"), where)])
+    parts: list[Part] = [Quoted(made.notes.rstrip())]
+    if rows:
+        head = made.head("line", "value", "matches")
+        parts.append(Table(made.say("notes_of"), head, rows, left=3))
+    return parts
+
+
+def _known(made: Material) -> Iterator[tuple[float, str, Where | None]]:
+    """Every value that a note may quote: value, what it is, where it stands."""
+    study = made.study
+    for row in () if study is None else study.rows:
+        yield from _known_of(made, row)
+    for each in () if study is None else study.measured:
+        if each.mean is not None:
+            cell = each.cell
+            place = f"{each.checkpoint}, {cell.split}, {cell.shots}, n {cell.items}"
+            yield each.mean, f"{cell.arm}-s{cell.seed}, {place}", place_of(made, each)
+
+
+def _known_of(made: Material, row: ArmRow) -> Iterator[tuple[float, str, Where | None]]:
+    start = first_place(made, row.name)
+    for key, value in row.keys.items():
+        if isinstance(value, float):
+            yield value, f"{row.name}: {key}", None
+    for name, interval in (("score", row.score), ("kl", row.kl), ("gap", row.gap)):
+        if interval is not None:
+            whose = f"{row.name} − {row.against}" if name == "gap" else row.name
+            for end in (interval.estimate, interval.low, interval.high):
+                if end is not None:
+                    yield end, f"{whose}: {made.column(name)}", start
+
+
+def _matching(text: str, known: list[tuple[float, str, Where | None]]) -> tuple[str, Where | None]:
+    plain = text.replace("%", "").strip()
+    decimals, times = len(plain.partition(".")[2]), 100.0 if "%" in text else 1.0
+    # A difference of percentages is often written without its sign.
+    for value, label, where in known:
+        for scaled in {times * value, 100.0 * value}:
+            if f"{abs(scaled):.{decimals}f}" == plain.lstrip("+-"):
+                return label, where
+    return "", None
+
+
+# --- what changed
+
+
+def snapshot(made: Material) -> dict[str, Any]:
+    """What a later report compares itself with."""
+    verdicts = {
+        f"{each.question}: {' / '.join(each.arms)}": f"{each.verdict} [{each.level}]"
+        for found in made.comparisons.values()
+        for each in found.verdicts
+    }
+    scores = {}
+    cells = {}
+    if made.study is not None:
+        scores = {row.name: percents(row.score) for row in made.study.rows}
+        cells = {name: str(n) for name, n in sorted(made.study.overview.counts().items())}
+    return {"verdicts": verdicts, "scores": scores, "cells": cells}
+
+
+def changes(made: Material) -> list[Part]:
+    """Verdicts, scores and states that are not what the last report said."""
+    if made.before is None:
+        return []
+    now = snapshot(made)
+    rows: list[list[Cell]] = []
+    for kind, after in now.items():
+        before = made.before.get(kind, {})
+        for key in dict.fromkeys([*before, *after]):
+            ends = [str(side.get(key, "—")) for side in (before, after)]
+            if ends[0] != ends[1]:
+                what = made.say(f"changed.{kind}", name=key)
+                rows.append([what, *ends])
+    if not rows:
+        return [Paragraph(made.say("unchanged"))]
+    return [Table(made.say("changes_of"), made.head("what", "before", "now"), rows, left=3)]
+
+
+# --- next
+
+
+def next_steps(made: Material) -> list[Part]:
+    """What to run, cheapest first, with what it costs; of a study also the command."""
+    lines: dict[str, None] = {}
+    commands: dict[str, None] = {}
+    for found in made.comparisons.values():
+        for step in found.next:
+            why = say(f"{step.code}.why", {}, made.language)
+            what = f"{say(step.code, step.facts, made.language)} — {why}"
+            price = cost(step, made.language)
+            lines[what + (f"（{price}）" if made.language == "zh" else f" ({price})")] = None
+            if made.study is not None and step.code in ("seeds", "more_seeds"):
+                more = step.facts.get("more")
+                seeds = len(made.study.file.seeds) + (more if isinstance(more, int) else 2)
+                commands[f"{study_command(made)} seeds={seeds}"] = None
+    if made.study is not None and any(e.state != "done" for e in made.study.measured):
+        commands = {study_command(made): None} | commands
+    told_lines: list[Line] = list(lines)
+    parts: list[Part] = [Lines(told_lines, numbered=True)] if told_lines else []
+    return [*parts, Code("\n".join(commands))] if commands else parts
+
+
+# --- provenance
+
+
+def provenance(made: Material) -> list[Part]:
+    """Uses of the test split, answers bought, and what every number was read from."""
+    parts: list[Part] = [*used(made)]
+    if made.study is not None:
+        return [*parts, _runs(made)]
+    rows: list[list[Cell]] = []
+    for source in made.sources:
+        file = Linked(Path(source.path).name, Where(source.path))
+        rows.append([file, source.format, str(len(source.runs)), _hash(Path(source.path))])
+    head = made.head("file", "format", "runs", "hash")
+    parts.append(Table(made.say("sources_of"), head, rows, left=2))
+    said = [note for found in made.comparisons.values() for note in found.notes]
+    return [*parts, Lines(list(dict.fromkeys(said)))] if said else parts
+
+
+def _hash(path: Path) -> str:
+    if not path.is_file() or path.stat().st_size > LARGEST_HASHED:
+        return "—"
+    return short(hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def _runs(made: Material) -> Table:
+    """Every run with the hashes of what went in."""
+    assert made.study is not None
+    rows: list[list[Cell]] = []
+    seen_paths: set[Path] = set()
+    for seen in made.study.overview.seen.values():
+        if seen.run is None or seen.run.path in seen_paths:
+            continue
+        seen_paths.add(seen.run.path)
+        meta = seen.run.meta
+        facts = [short(meta.get(key) or "—") for key in ("data", "base", "answerer", "revision")]
+        place = Where(str(seen.run.path / "meta.json"))
+        rows.append([Linked(seen.run.name, place), *facts])
+    head = made.head("run", "data", "start", "answerer", "revision")
+    return Table(made.say("runs_of"), head, rows, left=5, folded=True)

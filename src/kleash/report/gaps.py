@@ -1,0 +1,257 @@
+"""Gaps: a forest of them, by epoch, as a scoreboard, and what may be recommended for which goal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kleash.catalogue import AXES, LANGUAGES, gap_text, show
+from kleash.catalogue.screen import reasons, sentence, word
+from kleash.catalogue.terms import QUESTIONS
+from kleash.charts import Dot, whiskers
+from kleash.compare import Comparison, Judged
+from kleash.report.material import Material
+from kleash.report.opening import gap_of
+from kleash.report.parts import Cell, Code, Figure, Line, Lines, Paragraph, Part, Table
+from kleash.stats import Interval, mean_interval
+
+BOARD = (
+    *("level", "best_step", "faster", "steadier"),
+    *("phase_early", "phase_middle", "phase_late", "efficiency"),
+)
+GOALS = {"peak": "level", "stability": "steadier", "steps": "faster", "compute": "efficiency"}
+
+
+def of_question(found: Comparison, *questions: str) -> Iterator[Judged]:
+    """The verdicts on some questions, in the order of the comparison."""
+    return (each for each in found.verdicts if each.question in questions)
+
+
+# --- forest
+
+
+def gaps(made: Material) -> list[Part]:
+    """A forest of gaps for each baseline arm."""
+    parts: list[Part] = []
+    for number, found in enumerate(made.comparisons.values()):
+        levels = [e for e in of_question(found, "level") if e.estimate is not None]
+        if levels:
+            parts.append(Figure(f"gaps-{number + 1}", _forest(made, found, levels)))
+    return parts
+
+
+def _forest(made: Material, found: Comparison, levels: Sequence[Judged]) -> Any:
+    unit = levels[0].unit
+    times = 100.0 if unit == "fraction" else 1.0
+    dots = [
+        Dot(
+            name=each.arms[0],
+            value=times * (each.estimate or 0.0),
+            low=None if each.low is None else times * each.low,
+            high=None if each.high is None else times * each.high,
+            note=f"{word(each, made.language)} [{each.level}]",
+        )
+        for each in levels
+    ]
+    apart = sum(e.verdict.startswith(("better", "worse")) for e in levels)
+    facts = {"baseline": found.baseline, "metric": levels[0].metric}
+    title = made.say("forest", apart=apart, of=len(levels), **facts)
+    axis = made.say("forest_axis_points" if unit == "fraction" else "forest_axis", **facts)
+    margin = levels[0].margin
+    shown = times * margin if margin else None
+    head = made.head("arm", "gap", "low", "high", "verdict")
+    return whiskers(title, axis, dots, head, margin=shown)
+
+
+# --- by epoch, and cells won
+
+
+def wins(made: Material) -> list[Part]:
+    """Of a study: the gap of every checkpoint on validation, and cells in which an arm is best."""
+    study = made.study
+    if study is None:
+        return []
+    cells: dict[tuple[Any, ...], dict[str, dict[int, float]]] = {}
+    for each in study.measured:
+        if each.mean is not None and each.state == "done":
+            place = (each.cell.split, each.cell.checkpoint, each.cell.shots, each.cell.items)
+            by_arm = cells.setdefault(place, {})
+            by_arm.setdefault(each.cell.arm, {})[each.cell.seed] = each.mean
+    names = [arm.name for arm in study.arms]
+    own = {p: {a: by[a] for a in names if a in by} for p, by in cells.items()}
+    won = [winner for by_arm in own.values() if (winner := separably_best(by_arm))]
+    epochs = list(dict.fromkeys(place[1] for place in own if place[0] == "validation"))
+    rows: list[list[Cell]] = []
+    for row in study.rows:
+        told: list[Cell] = [row.name, row.against]
+        for epoch in epochs:
+            place = next(p for p in own if p[0] == "validation" and p[1] == epoch)
+            gap = paired(own[place].get(row.name, {}), own[place].get(row.against, {}))
+            told.append(_points(made, gap))
+        rows.append([*told, f"{won.count(row.name)}/{len(own)}"])
+    head = [*made.head("arm", "against"), *epochs, made.column("wins")]
+    return [Table(made.say("wins_of"), head, rows, left=2)] if rows and epochs else []
+
+
+def paired(ours: dict[int, float], theirs: dict[int, float]) -> Interval | None:
+    """The mean gap over the seeds that both have; None below two."""
+    both = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
+    return mean_interval(both) if len(both) > 1 else None
+
+
+def separably_best(by_arm: dict[str, dict[int, float]]) -> str:
+    """The arm whose gap to each other has an interval above 0; '' if there is none."""
+    for ours, scores in by_arm.items():
+        others = [paired(scores, theirs) for name, theirs in by_arm.items() if name != ours]
+        if others and all(gap is not None and gap.low > 0 for gap in others):
+            return ours
+    return ""
+
+
+def _points(made: Material, gap: Interval | None) -> str:
+    if gap is None:
+        return "—"
+    return gap_text(gap.estimate, gap.low, gap.high, "fraction", made.language)
+
+
+# --- scoreboard
+
+
+def scoreboard(made: Material) -> list[Part]:
+    """One table for each baseline: dimension by dimension, who is ahead or that it is open."""
+    parts: list[Part] = []
+    for found in made.comparisons.values():
+        several = len({e.arms[0] for e in of_question(found, *BOARD)}) > 1
+        rows: list[list[Cell]] = []
+        for question in BOARD:
+            for each in of_question(found, question):
+                ours, theirs = values_of(made, each)
+                dimension = QUESTIONS[question][LANGUAGES.index(made.language)]
+                who: list[Cell] = [each.arms[0]] if several else []
+                told: list[Cell] = [gap_of(made, each), ahead(made, each), each.level]
+                rows.append([dimension, *who, theirs, ours, *told])
+        if rows:
+            others = list(dict.fromkeys(e.arms[0] for e in of_question(found, *BOARD)))
+            head = made.head("dimension", *(["arm"] if several else []))
+            head += [found.baseline, made.column("ours") if several else others[0]]
+            head += made.head("interval", "winner", "level")
+            said = made.say("scoreboard_of", baseline=found.baseline)
+            parts.append(Table(said, head, rows, left=2 if several else 1))
+    return parts
+
+
+def values_of(made: Material, judged: Judged) -> tuple[str, str]:
+    """What each side measured, as its reasons tell it."""
+    sides = dict.fromkeys(judged.arms, "—")
+    for reason in judged.because:
+        facts = reason.facts
+        axis = AXES.get(str(facts.get("axis")), ("", ""))[LANGUAGES.index(made.language)]
+        if "ours" in facts and "theirs" in facts:
+            unit = f" {axis}" if axis and isinstance(facts["ours"], float) else ""
+            ours, theirs = (show(facts[side], made.language) for side in ("ours", "theirs"))
+            return ours + unit, theirs + unit
+        if reason.code == "best_of_arm" and facts.get("arm") in sides:
+            raw, step = show(facts["raw"], made.language), show(facts["step"], made.language)
+            sides[facts["arm"]] = f"{raw} ({axis} {step})"
+    return sides[judged.arms[0]], sides[judged.arms[-1]]
+
+
+def ahead(made: Material, judged: Judged) -> str:
+    """The arm that is ahead; or the verdict in words."""
+    if judged.verdict.startswith(("better", "worse")):
+        arm = judged.arms[0] if judged.verdict.startswith("better") else judged.arms[-1]
+        return f"{arm} ({word(judged, made.language)})" if "within" in judged.verdict else arm
+    return word(judged, made.language)
+
+
+# --- questions told with their reasons
+
+
+def told(made: Material, *questions: str) -> list[Part]:
+    """Each verdict as a sentence, with what it rests on."""
+    lines: list[Line] = []
+    for found in made.comparisons.values():
+        for each in of_question(found, *questions):
+            said = sentence(each, made.language, factor=found.factor)
+            why = ("；" if made.language == "zh" else "; ").join(reasons(each, made.language))
+            brackets = ("（", "）") if made.language == "zh" else (" (", ")")
+            lines.append(said + (f"{brackets[0]}{why}{brackets[1]}" if why else ""))
+    return [Lines(list(dict.fromkeys(lines)))] if lines else []
+
+
+def speed(made: Material) -> list[Part]:
+    """Steps to thresholds that both reach, and whether a run could have ended earlier."""
+    return told(made, "faster", "stopping")
+
+
+# --- recommendation
+
+
+def recommended(made: Material) -> dict[str, dict[str, Any]]:
+    """By priority and baseline: the arm that a verdict is for, its level, and what it rests on."""
+    found: dict[str, dict[str, Any]] = {}
+    for goal, question in GOALS.items():
+        for baseline, comparison in made.comparisons.items():
+            judged = list(of_question(comparison, question))
+            if not judged:
+                continue
+            best = _best(judged)
+            name = goal if len(made.comparisons) == 1 else f"{goal}-{baseline}"
+            entry: dict[str, Any] = {"priority": goal, "baseline": baseline, "judged": best}
+            entry["arm"] = "" if best is None else _winner(best)
+            entry["level"] = (best or min(judged, key=lambda each: each.level)).level
+            found[name] = entry
+    return found
+
+
+def _best(judged: Sequence[Judged]) -> Judged | None:
+    """The strongest verdict for an arm; one against all arms is for the baseline."""
+    better = [each for each in judged if each.verdict.startswith("better")]
+    if better:
+        return max(better, key=lambda each: (each.level, abs(each.estimate or 0.0)))
+    worse = [each for each in judged if each.verdict.startswith("worse")]
+    return max(worse, key=lambda each: each.level) if len(worse) == len(judged) else None
+
+
+def _winner(judged: Judged) -> str:
+    return judged.arms[0] if judged.verdict.startswith("better") else judged.arms[-1]
+
+
+def recommendation(made: Material) -> list[Part]:
+    """A line for each priority, and the same as TOML."""
+    rows: list[list[Cell]] = []
+    for entry in recommended(made).values():
+        judged = entry["judged"]
+        goal = made.say(f"goal.{entry['priority']}")
+        if judged is None:
+            condition = made.say("nobody", baseline=entry["baseline"])
+            rows.append([goal, made.say("none"), entry["level"], condition])
+        else:
+            factor = made.comparisons[entry["baseline"]].factor
+            condition = sentence(judged, made.language, factor=factor)
+            rows.append([goal, entry["arm"], entry["level"], condition])
+    if not rows:
+        return []
+    head = made.head("goal", "arm", "level", "condition")
+    # Conditions are sentences, so every column holds words.
+    table = Table(made.say("recommendation_of"), head, rows, left=4)
+    return [table, Paragraph(made.say("recommended_file")), Code(recommended_toml(made))]
+
+
+def recommended_toml(made: Material) -> str:
+    """What may be recommended, for machines: an arm only where a verdict is for it."""
+    import tomli_w
+
+    tables: dict[str, Any] = {}
+    keys = {} if made.study is None else {arm.name: dict(arm.keys) for arm in made.study.arms}
+    for name, entry in recommended(made).items():
+        judged = entry["judged"]
+        table = {"baseline": entry["baseline"], "arm": entry["arm"], "level": entry["level"]}
+        if judged is not None:
+            ends = {"estimate": judged.estimate, "low": judged.low, "high": judged.high}
+            table |= {"verdict": judged.verdict} | {k: v for k, v in ends.items() if v is not None}
+            table |= {"also_changed": list(judged.also_changed)} if judged.also_changed else {}
+        if entry["arm"] in keys:
+            table["keys"] = {k: v for k, v in keys[entry["arm"]].items() if v is not None}
+        tables[name] = table
+    return tomli_w.dumps(tables).rstrip()
