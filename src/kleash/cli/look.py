@@ -78,7 +78,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def bench(
-    what: Annotated[str, typer.Argument(help="selector, answerer or compare.")],
+    what: Annotated[str, typer.Argument(help="selector, answerer, compare or study.")],
     as_json: AsJson = False,
 ) -> None:
     """Measure against plain implementations in the same run, and print ratios.
@@ -87,6 +87,7 @@ def bench(
     kleash bench selector  (queries trained per second against one query at a time)
     kleash bench answerer  (milliseconds of one core per answer)
     kleash bench compare   (pairs, imports and the verb; needs no torch)
+    kleash bench study     (answers measured per second against one prompt at a time)
     """
     from kleash.bench import BENCHES
 

@@ -474,8 +474,17 @@ def compare_bench(
     return found
 
 
+def study_bench() -> dict[str, Any]:
+    """Answers per second of a study's measuring against one prompt at a time."""
+    from kleash.bench.studies import study_bench as measured
+
+    with one_thread():
+        return measured()
+
+
 BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "selector": selector_bench,
     "answerer": answerer_bench,
     "compare": compare_bench,
+    "study": study_bench,
 }
