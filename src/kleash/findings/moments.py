@@ -51,6 +51,11 @@ _DONE = re.compile(
 _LATER = re.compile(r"will|would|next|plan|should|将|计划|下一|准备", re.I)
 
 
+def _whole(step: float) -> float:
+    """A step as it is written: 40, not 40.0."""
+    return int(step) if float(step).is_integer() else step
+
+
 def _curves(source: Source) -> list[tuple[Imported, Series]]:
     return [
         (run, series)
@@ -86,8 +91,8 @@ def value_elsewhere(sources: Sequence[Source]) -> Iterator[Found]:
                     facts = {
                         "text": claim.text,
                         "value": value,
-                        "said": step,
-                        "at": sorted({each for _, each in own}),
+                        "said": _whole(step),
+                        "at": [_whole(each) for each in sorted({each for _, each in own})],
                     }
                     yield Found("value-elsewhere", "error", (claim.where,), facts)
 
@@ -144,9 +149,9 @@ def _not_best(
         "arm": run.arm,
         "metric": metric,
         "said": best.value,
-        "step": step,
+        "step": None if step is None else _whole(step),
         "value": float(values[np.argmax(sign * values)]),
-        "at": top if beyond else float(at[0]),
+        "at": _whole(top if beyond else float(at[0])),
     }
     return Found("best-step-false", "error", (best.where, series.where), facts)
 
@@ -167,9 +172,9 @@ def stray_steps(sources: Sequence[Source]) -> Iterator[Found]:
                     facts = {
                         "arm": run.arm,
                         "metric": series.metric,
-                        "at": float(steps[at]),
+                        "at": _whole(float(steps[at])),
                         "value": float(values[at]),
-                        "other": float(steps[twins[0]]),
+                        "other": _whole(float(steps[twins[0]])),
                     }
                     where = (_place(series, steps[at]), _place(series, steps[twins[0]]))
                     yield Found("stray-step", "error", where, facts)
@@ -258,7 +263,11 @@ def steps_ahead_false(sources: Sequence[Source]) -> Iterator[Found]:
                 continue
             said = float(match[1] or match[2])
             if said not in gaps:
-                facts = {"text": claim.text, "said": said, "steps": sorted(gaps)}
+                facts = {
+                    "text": claim.text,
+                    "said": _whole(said),
+                    "steps": [*map(_whole, sorted(gaps))],
+                }
                 yield Found("steps-ahead-false", "error", (claim.where,), facts)
 
 
@@ -273,7 +282,11 @@ def steps_denied(sources: Sequence[Source]) -> Iterator[Found]:
                 continue
             said = float(match[1] or match[2])
             if said not in planned | last:
-                facts = {"text": claim.text, "said": said, "configured": sorted(planned)}
+                facts = {
+                    "text": claim.text,
+                    "said": _whole(said),
+                    "configured": [*map(_whole, sorted(planned))],
+                }
                 yield Found("steps-denied", "error", (claim.where,), facts)
 
 
