@@ -10,6 +10,7 @@ import pytest
 from kleash.config import build, merge
 from kleash.errors import ConfigError
 from kleash.plan import (
+    Arm,
     Cell,
     Column,
     StudyFile,
@@ -48,7 +49,7 @@ def test_embedded_study_is_nine_arms_and_five_seeds() -> None:
 @pytest.mark.parametrize("name", bundled())
 def test_bundled_studies_can_be_planned_and_say_what_they_are_for(name: str) -> None:
     file = read_study(name)
-    arms = arms_of(file, [0.1] if file.calibrate.arms else ())
+    arms = arms_of(file, [Arm("kl-0.1", {"leash.coefficient": 0.1})] * bool(file.calibrate.arms))
     assert len(file.about) > 40
     assert sum(1 for _ in cells_of(file, arms)) > 50
     for arm in arms:

@@ -1,9 +1,9 @@
 """Whole studies: plans all cells, has them filled, compares, reports. One file, one command.
 
-`work` is what a worker does, `looks` adds seeds until something is decided, `estimate` says what it
-will cost. Its file and its folder are `plan`'s, what came out is in `results`.
-Killed at any moment and started again, a study goes on and ends with the same scores; what is
-there is never made again.
+`work` is what a worker does, `looks` adds seeds until something is decided, `calibrate` places arms
+by how far they go, `estimate` says what it will cost. Its file and its folder are `plan`'s, what
+came out is in `results`. Killed at any moment and started again, a study goes on and ends with the
+same scores; what is there is never made again.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from kleash.plan.folder import (
     write_asked,
     write_plan,
 )
+from kleash.study.calibrate import calibrated, keep_calibration, trials_file, tuning_asked
 
 __all__ = ["Asked", "Ran", "check_data", "jobs_for", "run_study"]
 WRITE_EVERY = 2.0  # seconds between two plans on the disk while it runs
@@ -54,6 +55,8 @@ class Asked:
     device: str = "cpu"
     sinks: tuple[str, ...] = ()
     """Where runs are logged live besides their folders."""
+    ledger: Path | None = None
+    """Where answers are kept; in the study's folder if not given."""
 
 
 @dataclass
@@ -104,6 +107,7 @@ def jobs_for(asked: Asked, arms: Sequence[Arm], found: Overview) -> list[Job]:
         "file": file.model_dump(mode="json"),
         "device": asked.device,
         "sinks": list(asked.sinks),
+        "ledger": str((asked.ledger or folder / "ledger.sqlite").resolve()),
     }
     by_name = {arm.name: arm for arm in arms}
     needed = [
@@ -146,10 +150,13 @@ def run_study(
     """Fill every cell that is missing; the folder then holds all that a report needs."""
     folder, file = asked.folder, asked.file
     folder.mkdir(parents=True, exist_ok=True)
-    arms = arms_of(file, placed(folder))
-    against(file, arms)
     data = check_data(file)
     with held(folder):
+        tried = calibrate(asked, hear, stop) if file.calibrate.arms else None
+        if tried is not None and (tried.stopped or tried.failures):
+            return tried
+        arms = arms_of(file, placed(folder))
+        against(file, arms)
         found = overview(folder, file, arms)
         refuse_mixed(mixtures(folder, file, found, data))
         tested = any(s == "done" and c.split == "test" for c, s in found.cells)
@@ -169,6 +176,25 @@ def run_study(
         ran = Ran(overview(folder, file, arms, keeper.failed(outcomes)), outcomes)
         ran.stopped = any(each.state == "stopped" for each in outcomes.values())
         write_plan(folder, ran.overview, failures=ran.failures)
+    return ran
+
+
+def calibrate(
+    asked: Asked, hear: Callable[[Told, Overview], None], stop: Callable[[], bool]
+) -> Ran | None:
+    """Place arms by short runs on tuning seeds; None if that was done before."""
+    trials = trials_file(asked.file)
+    if calibrated(asked, trials):
+        return None
+    if not (asked.folder / "study.toml").is_file():  # so that it can be stopped and gone on with
+        write_asked(asked.folder, asked.file, arms_of(asked.file), seen=False)
+    ran = run_study(
+        tuning_asked(asked, trials, "calibration"),
+        hear,
+        lambda: stop() or (asked.folder / "stop").exists(),
+    )
+    if not (ran.stopped or ran.failures):
+        keep_calibration(asked, trials, ran.overview)
     return ran
 
 

@@ -31,6 +31,7 @@ def estimate(folder: Path, file: StudyFile) -> dict[str, Any]:
         if seconds is None
         else f"time: about {seconds / 60:,.1f} minutes of one core",
     ]
+    lines += tuning_first(folder, file)
     return {
         "cells": [[*cell, state] for cell, state in found.cells],
         "rows": rows(found),
@@ -41,6 +42,18 @@ def estimate(folder: Path, file: StudyFile) -> dict[str, Any]:
         "seconds": seconds,
         "lines": lines,
     }
+
+
+def tuning_first(folder: Path, file: StudyFile) -> list[str]:
+    """What is run before all arms are known, and is in no count above."""
+    lines, calibrate, search = [], file.calibrate, file.search
+    if calibrate.arms and not (folder / "calibration.json").is_file():
+        runs = len(calibrate.trials) * len(calibrate.seeds)
+        lines.append(f"first: {runs} short runs to place {calibrate.arms} arms by realised KL")
+    if search.trials and not (folder / "search.json").is_file():
+        runs = search.trials * len(search.seeds)
+        lines.append(f"first: a search, at most {runs} runs of {search.trials} settings")
+    return lines
 
 
 def rows(found: Overview) -> list[tuple[str, ...]]:
