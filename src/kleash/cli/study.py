@@ -90,11 +90,17 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
 
 
 def run_asked(asked: Any, *, decided: bool) -> tuple[Any, StudyFile]:
-    """Run the study, or grow it by looks until its verdict is there."""
+    """Search if it asks for that; run the study, or grow it by looks until its verdict is there."""
     from kleash.study import run_study
     from kleash.study.looks import run_until_decided
 
     with Display(stderr()) as display:
+        if asked.file.search.trials:
+            from kleash.search import run_search
+
+            searched = run_search(asked, display)
+            if searched is not None and (searched.stopped or searched.failures):
+                return searched, asked.file
         if decided:
             return run_until_decided(asked, display)
         return run_study(asked, display), asked.file
@@ -273,6 +279,10 @@ def show_results(found: Results, ran: Any, written: list[Path], *, as_json: bool
         f" ({1 - spent['bought'] / max(spent['asked'], 1):.0%})",
         highlight=False,
     )
+    from kleash.results.tuning import searched
+
+    if (search := searched(found.folder, found.file, found.overview)) is not None:
+        console.print(search.line(), highlight=False)
     if ran.stopped:
         console.print(f"stopped: the same command goes on, or kleash study {found.folder}")
     for name, error in ran.failures.items():
