@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kleash.compare import Judged
 from kleash.plan import BASELINE, CHOSEN
 from kleash.results import ArmRow, Results
+from kleash.results.tuning import searched
 from kleash.stats import Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def gap_text(gap: Judged | None) -> tuple[str, str]:
 
 def plain(found: Results) -> dict[str, Any]:
     """The results as JSON."""
+    search = searched(found.folder, found.file, found.overview)
     return {
         "study": found.file.name,
         "folder": str(found.folder),
@@ -103,6 +105,7 @@ def plain(found: Results) -> dict[str, Any]:
         "late_arms": found.late,
         "test_uses": found.test_uses,
         "spent": found.spent,
+        "search": None if search is None else asdict(search) | {"optimism": search.optimism},
         "failures": found.failures,
         "cells": [
             {

@@ -1,0 +1,101 @@
+"""What a search found, with the winner's optimism taken out.
+
+The best of many trials was also the luckiest, on its seeds and on the items it was judged by. So
+its gain is measured again on seeds and items that chose nothing, and the difference is named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kleash import stats
+from kleash.plan import FOUND, StudyFile, arm_recipe, arms_of
+from kleash.plan.folder import Overview, placed
+from kleash.runs import read_json
+from kleash.stats import Interval
+
+
+@dataclass(frozen=True)
+class Searched:
+    """Gains of the found setting over the baseline arm, at the number of shots it was tuned at."""
+
+    baseline: str
+    trials: int
+    pruned: int
+    pruning: str
+    won: bool
+    """Whether any trial beat the baseline on the tuning seeds; if not there is no arm `found`."""
+    tuned: float
+    """On the tuning seeds, validation: what the search saw."""
+    again: Interval | None
+    """The same measure on the study's own seeds: without the luck of the tuning seeds."""
+    confirmed: Interval | None
+    """On the study's own seeds and the test: without the luck of the validation items either."""
+
+    @property
+    def optimism(self) -> float | None:
+        """How much of the gain was the winner's luck."""
+        return None if self.confirmed is None else self.tuned - self.confirmed.estimate
+
+    def line(self) -> str:
+        """The search in a sentence."""
+        tried = f"search: {self.trials} settings, {self.pruned} of them ended early"
+        if not self.won:
+            return f"{tried}; none beat {self.baseline} on the tuning seeds ({self.tuned:+.3f})"
+        text = f"{tried}; the best gained {self.tuned:+.3f} over {self.baseline} where it was tuned"
+        if self.again is not None:
+            text += f", {signed(self.again)} on fresh seeds"
+        if self.confirmed is None or self.optimism is None:
+            return f"{text}; not confirmed yet: that takes two of the study's seeds"
+        text += f", {signed(self.confirmed)} on fresh seeds and the test"
+        return f"{text}: the winner's optimism is {self.optimism:+.3f}"
+
+
+def signed(gap: Interval) -> str:
+    """`+0.012 [-0.004, +0.028]`."""
+    return f"{gap.estimate:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
+
+
+def searched(folder: Path, file: StudyFile, found: Overview) -> Searched | None:
+    """What a search found and what is left of it; None without a search."""
+    path = folder / "search.json"
+    if not path.is_file():
+        return None
+    kept = read_json(path)
+    base, tuned = kept["baseline"], kept["tuned"]
+    won = bool(kept["keys"])
+    return Searched(
+        baseline=base,
+        trials=len(kept["trials"]),
+        pruned=kept["pruned"],
+        pruning=kept["pruning"],
+        won=won,
+        tuned=float(np.mean(tuned["found"]) - np.mean(tuned["baseline"])),
+        again=gain(folder, file, found, base, "validation") if won else None,
+        confirmed=gain(folder, file, found, base, "test") if won else None,
+    )
+
+
+def gain(folder: Path, file: StudyFile, found: Overview, base: str, split: str) -> Interval | None:
+    """The gap of `found` over its baseline, paired by the study's seeds; None below two."""
+    arms = {arm.name: arm for arm in arms_of(file, placed(folder))}
+    trained = arm_recipe(file, arms[FOUND.name], 0, "BASE").shots
+    shots = [trained] if split == "validation" or trained in file.measure.shots else []
+    items = file.measure.validation if split == "validation" else file.measure.items[-1]
+    gaps = []
+    for seed in file.seeds:
+        pair = []
+        for name in (FOUND.name, base):
+            seen = found.seen.get((name, seed))
+            keys = [(seen.chosen, split, n) for n in shots or file.measure.shots] if seen else []
+            columns = [seen.scored.get(key) for key in keys] if seen else []
+            means = [None if column is None else column.mean(items) for column in columns]
+            known = [mean for mean in means if mean is not None]
+            if known and len(known) == len(keys):
+                pair.append(float(np.mean(known)))
+        if len(pair) == 2:
+            gaps.append(pair[0] - pair[1])
+    return stats.mean_interval(gaps) if len(gaps) > 1 else None
