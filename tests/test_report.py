@@ -1,6 +1,8 @@
 """A report says what the records say, in both languages, with every number's place."""
 
 import re
+import shutil
+import tomllib
 
 import pytest
 
@@ -66,3 +68,107 @@ def test_both_languages_have_the_same_sections_and_numbers(study):
 def test_what_a_file_says_is_text(study):
     assert escaped("<script>a|b</script>\n`x`") == "&lt;script>a\\|b&lt;/script> \\`x\\`"
     assert escaped("[x](javascript:y)") == "[x]\\(javascript:y)"
+
+
+# --- what else stands in it
+
+
+def page_of(study, language="en"):
+    return report.html_of(report.study_material(study, language), study.folder)
+
+
+def test_sections_stand_in_their_order(study):
+    keys = re.findall(r'<section id="([a-z]+)">', page_of(study))
+    wanted = [key for key in report.SECTIONS if key in keys]
+    assert keys == wanted
+    assert {"verdict", "matrix", "gaps", "summary", "frontier", "curves", "items"} <= set(keys)
+
+
+def test_a_page_needs_nothing_else(study):
+    page = page_of(study)
+    assert "<script" not in page
+    assert not re.search(r'(?:src|href)="(?:https?:)?//', page)
+    assert not re.search(r"@import|url\(", page)
+    assert "prefers-color-scheme:dark" in page
+    assert "@media print" in page
+
+
+def test_every_link_goes_to_a_line_that_is_there(study):
+    links = set(re.findall(r'href="([^"#]+)(?:#L(\d+))?"', page_of(study)))
+    assert len(links) > 50
+    for path, line in links:
+        file = study.folder / path
+        assert file.is_file(), path
+        if line:
+            assert int(line) <= len(file.read_text().splitlines())
+
+
+def test_notes_are_kept_as_they_are_and_their_numbers_checked(tmp_path):
+    made_study(tmp_path / "noted")
+    notes = "kl0.15 scored 81.3% and <script>x</script>\n我猜是 77.7%\n"
+    (tmp_path / "noted/notes.md").write_text(notes, encoding="utf-8")
+    found = results(tmp_path / "noted")
+    for _ in range(2):
+        written = report.write(found, language="en")
+    assert (tmp_path / "noted/notes.md").read_text(encoding="utf-8") == notes
+    page, html = (path.read_text() for path in written[:2])
+    assert re.search(r"\| 1 +\| 81\.3% +\| .*kl0\.15: accuracy", page)
+    assert re.search(r"\| 2 +\| 77\.7% +\| nothing measured rounds to it", page)
+    assert "<script" not in html
+    assert "&lt;script&gt;x" in html
+
+
+def test_a_report_says_what_changed_since_the_last_and_then_stays(tmp_path):
+    folder = tmp_path / "grown"
+    made_study(folder, leave_out=("kl1.5-s7",))
+    before = report.write(results(folder), language="en")[0].read_text()
+    assert "What changed since" not in before
+    made_study(tmp_path / "whole/grown")
+    shutil.copytree(tmp_path / "whole/grown/runs/kl1.5-s7", folder / "runs/kl1.5-s7")
+    first = report.write(results(folder), language="en")[0].read_text()
+    assert re.search(r"\| cells missing +\| \d+ +\| —", first)
+    assert report.write(results(folder), language="en")[0].read_text() == first
+
+
+def test_what_is_recommended_is_there_for_machines(study):
+    path = report.write(study)[2]
+    told = tomllib.loads(path.read_text())
+    assert told["peak"]["arm"] == "kl0.15"
+    assert told["peak"]["level"] == "L3"
+    assert told["peak"]["keys"] == {"leash.coefficient": 0.15}
+
+
+def test_items_on_which_arms_disagree_have_their_picture_and_what_was_said(study):
+    page = page_of(study)
+    gallery = page.split('<ul class="gallery">')[1].split("</ul>")[0]
+    assert 0 < gallery.count("<li>") <= 20
+    assert gallery.count('src="data:image/png;base64,') == gallery.count("<li>")
+    assert "kl0.15: 100.0%, said red" in gallery
+
+
+def test_figures_are_written_with_their_data(study, tmp_path):
+    made = report.study_material(study, "en")
+    written = report.write_figures(made, tmp_path / "figures")
+    names = {path.name for path in written}
+    assert {"frontier.svg", "frontier.csv", "gaps-1.svg", "agreement.csv"} <= names
+    rows = (tmp_path / "figures/gaps-1.csv").read_text().splitlines()
+    assert rows[0] == "arm,gap,low,high,verdict"
+    assert rows[1].startswith("kl0.15,40,")
+
+
+def test_a_chart_says_what_is_seen_at_a_point_that_all_arms_have(study):
+    assert "validation accuracy at epoch 3: highest in kl0.15 (0.8), lowest in none (0.4)" in (
+        page_of(study)
+    )
+
+
+def test_what_is_constant_by_construction_is_labelled(study):
+    page = report.markdown_of(report.study_material(study, "en"), study.folder)
+    assert "mean advantage (constant by construction)" in page
+
+
+def test_without_a_pair_to_compare_nothing_is_claimed(tmp_path):
+    every = [f"{arm}-s{seed}" for arm in ("kl0.15", "kl1.5") for seed in range(8)]
+    made_study(tmp_path / "begun", leave_out=tuple(every))
+    page = report.write(results(tmp_path / "begun"), language="en")[0].read_text()
+    assert "Nothing can be compared yet" in page

@@ -16,6 +16,10 @@ REPORT: dict[str, tuple[str, str]] = {
         "No setting is shown to be better than {baseline} on {metric}.",
         "没有任何设置被证明在{metric}上好于 {baseline}。",
     ),
+    "report.nothing_yet": (
+        "Nothing can be compared yet: no baseline arm and another arm have both begun.",
+        "目前无法比较：基线配置与其他配置还没有都开始运行。",
+    ),
     "report.word_of": (
         "{word}: {arms} (gaps from {low} to {high}).",
         "{word}：{arms}（差距从 {low} 到 {high}）。",
@@ -190,6 +194,10 @@ REPORT: dict[str, tuple[str, str]] = {
         " of {runs} runs, bands: 95 % intervals over seeds",
         "{name}：第 {place} {axis}以 {high} 最高（{most}），{low} 最低（{least}）；"
         "{runs} 次运行的平均，色带为种子间 95% 区间",
+    ),
+    "report.curve_equal": (
+        "{name} at {axis} {place}: {most} in all arms",
+        "{name}：第 {place} {axis}各配置都是 {most}",
     ),
     "report.curve_apart": (
         "{name}: the arms were measured at different places",

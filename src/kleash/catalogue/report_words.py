@@ -45,6 +45,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "chosen": ("checkpoints chosen", "选中的检查点"),
     "differs": ("differs in", "不同之处"),
     "shots": ("{n} shots", "{n} 个范例"),
+    "shots.one": ("1 shot", "1 个范例"),
     "n_shots": ("shots", "范例数"),
     "mean": ("mean", "平均"),
     "seed": ("seed", "随机种子"),

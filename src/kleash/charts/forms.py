@@ -22,6 +22,7 @@ from kleash.charts.svg import (
 )
 
 MOST_POINTS = 400  # of a line; more are thinned, and the table says every value that is drawn
+BRIEF = 20  # points of a line in the table of a page
 BLOCKS = "▁▂▃▄▅▆▇█"
 
 
@@ -68,6 +69,7 @@ def lines(title: str, names: tuple[str, str], series: Sequence[Line], head: Sequ
     up = Scale(*spread(every), top + 230, top)
     axes(drawing, across, up, names)
     rows: list[list[str]] = []
+    brief: list[list[str]] = []
     for n, each in enumerate(drawn):
         points = [(across(x), up(y)) for x, y in zip(each.across, each.values, strict=True)]
         if each.low:
@@ -78,9 +80,14 @@ def lines(title: str, names: tuple[str, str], series: Sequence[Line], head: Sequ
         for x, y in points[:: max(1, math.ceil(len(points) / 12))]:
             drawing.mark(x, y, n, 3.5)
         ends = zip(each.low, each.high, strict=True) if each.low else [("", "")] * len(points)
-        for x, y, (low, high) in zip(each.across, each.values, ends, strict=True):
-            rows.append([each.name, *map(_said, (x, y, low, high))])
-    return drawing.done(title, head, rows)
+        told = [
+            [each.name, *map(_said, (x, y, low, high))]
+            for x, y, (low, high) in zip(each.across, each.values, ends, strict=True)
+        ]
+        rows += told
+        stride = max(1, math.ceil(len(told) / BRIEF))
+        brief += [*told[:-1:stride], *told[-1:]]
+    return drawing.done(title, head, rows, brief)
 
 
 def _thinned(line: Line) -> Line:
@@ -179,7 +186,7 @@ def heat(
     count = len(names)
     left, side = 150, min(64.0, (WIDTH - 170) / max(count, 1))
     high = min(side, 34.0)
-    drawing = Drawing(high * count + 60, left + side * count + 20)
+    drawing = Drawing(high * count + 60)
     rows = []
     for r, name in enumerate(names):
         y = 44 + high * r
@@ -207,6 +214,7 @@ def bars(title: str, axis: str, counts: Sequence[tuple[str, float]], head: Seque
     for tick in up.ticks():
         drawing.line([(64, up(tick)), (WIDTH - 14, up(tick))], "grid")
         drawing.text(58, up(tick) + 4, number(tick), anchor="end", kind="quiet")
+    shared = _shared([label for label, _ in counts])
     every = max(1, math.ceil(len(counts) * 34 / (WIDTH - 80)))
     for n, (label, count) in enumerate(counts):
         x = 66 + wide * n
@@ -214,10 +222,20 @@ def bars(title: str, axis: str, counts: Sequence[tuple[str, float]], head: Seque
         drawing.box(x, up(count), max(wide - 1, 0.5), up.start - up(count), look)
         drawing.tip(x + wide / 2, up(count), f"{label}: {count:g}", 5)
         if n % every == 0:
-            drawing.text(x + wide / 2, 217, cut(label, 6), anchor="middle", kind="quiet")
+            short = label[len(shared) :]
+            drawing.text(x + wide / 2, 217, cut(short, 6), anchor="middle", kind="quiet")
     drawing.line([(64, up.start), (WIDTH - 14, up.start)], "axis")
     drawing.text((64 + WIDTH) / 2, 240, axis, anchor="middle")
     return drawing.done(title, head, [[label, f"{count:g}"] for label, count in counts])
+
+
+def _shared(labels: Sequence[str]) -> str:
+    """What all labels begin with, if there are several."""
+    first, last = min(labels, default=""), max(labels, default="")
+    same = 0
+    while len(labels) > 1 and same < min(len(first), len(last)) and first[same] == last[same]:
+        same += 1
+    return first[:same]
 
 
 def spark(values: Sequence[float]) -> str:

@@ -36,12 +36,13 @@ def _style() -> str:
     return (
         f":root{{{rules(0)}}}"
         f"@media screen and (prefers-color-scheme:dark){{:root{{{rules(1)}}}}}"
+        f"{series}"
         "svg.chart{font:12px system-ui,'Noto Sans','Noto Sans CJK SC',sans-serif;fill:var(--ink)}"
         ".axis{stroke:var(--quiet);fill:none}.grid{stroke:var(--grid);fill:none}"
         ".line{fill:none;stroke-width:1.8}.band{stroke:none;fill:currentColor;fill-opacity:.16}"
         ".mark{fill:currentColor;stroke:var(--paper);stroke-width:.8}"
         ".whisker{fill:none;stroke-width:1.6}.quiet{fill:var(--quiet)}"
-        ".heat{stroke:var(--paper)}.zero{stroke:var(--ink);stroke-dasharray:3 3;fill:none}" + series
+        ".heat{stroke:var(--paper)}.zero{stroke:var(--ink);stroke-dasharray:3 3;fill:none}"
     )
 
 
@@ -56,6 +57,13 @@ class Chart:
     drawing: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
+    brief: Sequence[Sequence[str]] = ()
+    """Of long rows those that a page shows; a file has them all."""
+
+    @property
+    def shown(self) -> Sequence[Sequence[str]]:
+        """The rows for a page."""
+        return self.brief or self.rows
 
     def file(self) -> str:
         """The picture as a file of its own."""
@@ -173,13 +181,19 @@ class Drawing:
             f"<title>{escape(said)}</title></circle>"
         )
 
-    def done(self, title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Chart:
+    def done(
+        self,
+        title: str,
+        head: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        brief: Sequence[Sequence[str]] = (),
+    ) -> Chart:
         """The chart; its title is what a screen reader says."""
         start = (
             f'<svg class="chart" viewBox="0 0 {at(self.width)} {at(self.height)}" role="img"'
             f' aria-label="{escape(title)}">'
         )
-        return Chart(title, start + "".join(self.marks) + "</svg>", head, rows)
+        return Chart(title, start + "".join(self.marks) + "</svg>", head, rows, brief)
 
 
 def _shape(n: int) -> list[tuple[float, float]]:

@@ -74,15 +74,15 @@ def document(made: Material) -> Document:
     return Document(title, made.language, [each for each in sections if each.parts])
 
 
-def markdown_of(made: Material, folder: Path) -> str:
+def markdown_of(made: Material, folder: Path, whole: Document | None = None) -> str:
     """The report as Markdown, to stand in a folder."""
-    return markdown(document(made), Links(folder))
+    return markdown(whole or document(made), Links(folder))
 
 
-def html_of(made: Material, folder: Path) -> str:
+def html_of(made: Material, folder: Path, whole: Document | None = None) -> str:
     """The report as a page, to stand in a folder."""
     words = (made.say("contents"), made.say("as_table"))
-    return page(document(made), Links(folder), words)
+    return page(whole or document(made), Links(folder), words)
 
 
 def write(found: Results, *, language: Language | str = "") -> list[Path]:
@@ -92,10 +92,10 @@ def write(found: Results, *, language: Language | str = "") -> list[Path]:
     and what the one before said; making a report twice changes neither.
     """
     made = study_material(found, language)
-    folder = found.folder
+    folder, whole = found.folder, document(made)
     texts = {
-        "report.md": markdown_of(made, folder),
-        "report.html": html_of(made, folder),
+        "report.md": markdown_of(made, folder, whole),
+        "report.html": html_of(made, folder, whole),
         "recommended.toml": gaps.recommended_toml(made) + "\n",
     }
     for name, text in texts.items():

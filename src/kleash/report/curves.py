@@ -38,7 +38,8 @@ STATISTICS = ("mean", "first", "last", "change", "least", "greatest")
 TOLD = {"least": "min", "greatest": "max"}
 SAME_POINTS = 8  # of the dynamics
 MOST_STEPS = 60  # of a step-by-step table
-MOST_ROWS = 5000
+MOST_ROWS = 1000
+MOST_LINES = 10  # of a chart; of more arms, some from the highest to the lowest
 
 
 def figure(value: float) -> str:
@@ -59,13 +60,24 @@ def curves(made: Material) -> list[Part]:
     parts: list[Part] = []
     for metric in CHARTED:
         found = courses(made, metric)
-        if any(len(each.steps) > 1 for each in found):
+        if any(len(each.steps) > 1 for each in found) and not constant(metric):
+            found = some_of(found)
             name = "curve-" + "".join(e if e.isalnum() else "-" for e in metric)
             parts.append(Figure(name, _chart(made, metric, found)))
         table = summary_of(made, metric)
         if table is not None:
             parts.append(table)
     return parts
+
+
+def some_of(found: Sequence[Course]) -> list[Course]:
+    """As many as a chart can hold: in the order of their last values, evenly from end to end."""
+    if len(found) <= MOST_LINES:
+        return list(found)
+    ranked = sorted(found, key=lambda each: float(each.values[-1]))
+    places = np.linspace(0, len(ranked) - 1, MOST_LINES).round().astype(int).tolist()
+    kept = {ranked[place].arm for place in places}
+    return [each for each in found if each.arm in kept]
 
 
 def _chart(made: Material, metric: str, found: Sequence[Course]) -> Any:
@@ -100,12 +112,20 @@ def _seen(made: Material, metric: str, found: Sequence[Course]) -> str:
     }
     facts |= {"high": last[-1][1], "most": figure(last[-1][0]), "axis": found[0].axis}
     facts |= {"low": last[0][1], "least": figure(last[0][0])}
+    if len(found) > 1 and facts["most"] == facts["least"]:
+        return made.say("curve_equal", **facts)
     one = "curve_one" if len(found) == 1 else "curve"
     return made.say(f"{one}_band" if runs > 1 else one, **facts)
 
 
 def _ends(made: Material) -> list[str]:
     return made.head("low", "high")
+
+
+def constant(metric: str) -> bool:
+    """Whether a quantity has one value by construction, whatever the training did."""
+    known = names.metric(metric)
+    return known is not None and known.constant is not None
 
 
 def summary_of(made: Material, metric: str) -> Table | None:
@@ -126,9 +146,8 @@ def summary_of(made: Material, metric: str) -> Table | None:
         elif len(told) == 2:
             row.append("—")
         rows.append(row)
-    known = names.metric(metric)
-    constant = known is not None and known.constant is not None
-    said = made.say("summary_constant" if constant else "summary_metric", name=made.metric(metric))
+    code = "summary_constant" if constant(metric) else "summary_metric"
+    said = made.say(code, name=made.metric(metric))
     head = [made.column("metric"), *(arm.name for arm, _ in told)]
     return Table(said, [*head, *(made.head("difference") if len(told) == 2 else [])], rows)
 
@@ -187,8 +206,8 @@ def epochs(made: Material) -> list[Part]:
 
 def _labelled(made: Material, metric: str, values: dict[str, float]) -> str:
     """A quantity's name, and that it is constant by construction or the same everywhere."""
-    known, name = names.metric(metric), made.metric(metric)
-    if known is not None and known.constant is not None:
+    name = made.metric(metric)
+    if constant(metric):
         return made.say("labelled", name=name, label=made.column("constant"))
     if len(values) > 1 and len(set(values.values())) == 1:
         return made.say("labelled", name=name, label=made.say("all_equal"))

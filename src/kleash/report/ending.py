@@ -144,10 +144,11 @@ def _known_of(made: Material, row: ArmRow) -> Iterator[tuple[float, str, Where |
 def _matching(text: str, known: list[tuple[float, str, Where | None]]) -> tuple[str, Where | None]:
     plain = text.replace("%", "").strip()
     decimals, times = len(plain.partition(".")[2]), 100.0 if "%" in text else 1.0
+    written = float(plain.lstrip("+-"))
     # A difference of percentages is often written without its sign.
     for value, label, where in known:
         for scaled in {times * value, 100.0 * value}:
-            if f"{abs(scaled):.{decimals}f}" == plain.lstrip("+-"):
+            if abs(abs(scaled) - written) <= 0.5000001 * 10.0**-decimals:
                 return label, where
     return "", None
 

@@ -67,7 +67,7 @@ def _part(part: Part, book: _References) -> list[str]:
         case Table():
             return _told(part, book)
         case Figure(_, chart):
-            return _told(Table(chart.title, chart.head, chart.rows, folded=True), book)
+            return _told(Table(chart.title, chart.head, chart.shown, folded=True), book)
         case Code(text):
             fence = "`" * max(3, 1 + _longest_ticks(text))
             return [fence, *text.splitlines(), fence]
@@ -90,10 +90,20 @@ def _told(table: Table, book: _References) -> list[str]:
 
 
 def _table(rows: list[list[str]], left: int) -> list[str]:
-    columns = [max(3, *(width(row[at]) for row in rows)) for at in range(len(rows[0]))]
+    columns = [max(3, *map(_width, column)) for column in zip(*rows, strict=True)]
     dashes = ["-" * n if at < left else "-" * (n - 1) + ":" for at, n in enumerate(columns)]
-    texts = [[pad(cell, columns[n], right=n >= left) for n, cell in enumerate(row)] for row in rows]
+    texts = [[_padded(cell, columns[n], n >= left) for n, cell in enumerate(row)] for row in rows]
     return ["| " + " | ".join(row) + " |" for row in (texts[0], dashes, *texts[1:])]
+
+
+def _width(text: str) -> int:
+    return len(text) if text.isascii() else width(text)
+
+
+def _padded(text: str, columns: int, right: object) -> str:
+    if text.isascii():
+        return text.rjust(columns) if right else text.ljust(columns)
+    return pad(text, columns, right=bool(right))
 
 
 def escaped(text: str) -> str:
@@ -111,6 +121,8 @@ def escaped_lines(text: str) -> list[str]:
 
 def clean(text: str) -> str:
     """Without control characters, which a name in a file may hold."""
+    if text.isprintable():
+        return text
     kept = (each if each != "\t" else " " for each in text)
     return "".join(e for e in kept if e == "\n" or unicodedata.category(e) not in ("Cc", "Cf"))
 

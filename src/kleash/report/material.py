@@ -54,6 +54,7 @@ class Material:
     def column(self, key: str) -> str:
         """One column's name."""
         name, _, counted = key.partition(":")
+        name = f"{name}.one" if counted == "1" and f"{name}.one" in COLUMNS else name
         return self.word(COLUMNS, name).replace("{n}", counted)
 
     def metric(self, name: str) -> str:

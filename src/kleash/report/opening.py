@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from typing import Any
 
-from kleash.catalogue import gap_text
-from kleash.catalogue.screen import SEVERITIES, finding, verdict_lines, word
+from kleash.catalogue import gap_text, say
+from kleash.catalogue.screen import SEVERITIES, place, verdict_lines, word
 from kleash.compare import Comparison, Judged
-from kleash.findings.record import Found
 from kleash.report.material import Material, short
 from kleash.report.parts import Line, Lines, Linked, Paragraph, Part
 
@@ -20,7 +20,9 @@ OF_DOCUMENTS = ("copied-row",)
 def verdict(made: Material) -> list[Part]:
     """One paragraph for each baseline arm."""
     parts: list[Part] = [Paragraph(paragraph(made, found)) for found in made.comparisons.values()]
-    return [*parts, Paragraph(made.say("levels"))] if parts else []
+    return (
+        [*parts, Paragraph(made.say("levels"))] if parts else [Paragraph(made.say("nothing_yet"))]
+    )
 
 
 def paragraph(made: Material, found: Comparison) -> str:
@@ -104,9 +106,13 @@ def _of_findings(made: Material) -> list[Line]:
         for each in found.findings:
             if made.study is not None and each.code in OF_DOCUMENTS:
                 continue
-            text = f"{SEVERITIES[each.severity]} {finding(_once(each), made.language)}"
-            where = each.where[0] if each.where else None
-            kinds.setdefault((each.severity, each.code), {})[text] = Linked(text, where)
+            facts = _once(each.facts)
+            text = f"{SEVERITIES[each.severity]} {say(each.code, facts, made.language)}"
+            line: Line = text
+            if each.where:
+                shown = Linked(f"[{place(each.where[0], made.language)}]", each.where[0])
+                line = (f"{text} ", shown)
+            kinds.setdefault((each.severity, each.code), {})[text] = line
     lines: list[Line] = []
     for severity in SEVERITIES:
         for (mark, _), same in kinds.items():
@@ -117,12 +123,13 @@ def _of_findings(made: Material) -> list[Line]:
     return lines
 
 
-def _once(found: Found) -> Found:
-    """A finding that names each arm once, however many of its runs it is about."""
-    arms = found.facts.get("arms")
-    if not isinstance(arms, list | tuple):
-        return found
-    return replace(found, facts=found.facts | {"arms": list(dict.fromkeys(arms))})
+def _once(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts that name each arm once, however many of its runs they are about."""
+    arms = facts.get("arms")
+    told = dict(facts)
+    if isinstance(arms, list | tuple):
+        told["arms"] = list(dict.fromkeys(arms))
+    return told
 
 
 def _of_study(made: Material) -> list[Line]:

@@ -29,7 +29,8 @@ details .cap{display:none}
 th,td{padding:.28em .7em;border-bottom:1px solid var(--grid);text-align:right;
 font-variant-numeric:tabular-nums;overflow-wrap:normal;white-space:nowrap}
 th{font-weight:600;border-bottom:2px solid var(--quiet);vertical-align:bottom}
-.w{text-align:left;white-space:normal;min-width:5em;max-width:24em;overflow-wrap:anywhere}
+.w{text-align:left;white-space:normal;min-width:6.5em;max-width:24em}td.w{overflow-wrap:anywhere}
+#limits ul{list-style:none;padding-left:0}#limits li{padding:.15em 0 .15em 1.2em;text-indent:-1.2em}
 tbody tr:hover{background:color-mix(in srgb,var(--quiet) 9%,transparent)}
 figure{margin:1.4em 0;max-width:46rem}figcaption{font-weight:600;margin-bottom:.3em}
 .plot{overflow-x:auto}.plot svg{width:100%;min-width:32rem;height:auto;display:block}
@@ -88,12 +89,12 @@ TEMPLATE = """
 <figure><figcaption>{{ part.chart.title }}</figcaption>
 <div class="plot">{{ part.chart.drawing | safe }}</div>
 <details><summary>{{ as_table }}</summary>
-{{- table(part.chart.title, part.chart.head, part.chart.rows, 1) }}</details></figure>
+{{- table(part.chart.title, part.chart.head, part.chart.shown, 1) }}</details></figure>
 {% elif kind == "Code" %}<pre>{{ part.text }}</pre>
 {% elif kind == "Quoted" %}<blockquote>{{ part.text }}</blockquote>
 {% elif kind == "Gallery" %}<ul class="gallery">{% for each in part.entries %}<li>
-{%- if each.picture %}<img src="{{ each.picture }}" alt="">{% endif %}<strong>{{ each.label }}
-{{- "" }}</strong>{% for said in each.lines %}<p>{{ said }}</p>{% endfor %}</li>
+{%- if each.picture %}<img src="{{ each.picture }}" alt="{{ each.label }}">{% endif -%}
+<strong>{{ each.label }}</strong>{% for said in each.lines %}<p>{{ said }}</p>{% endfor %}</li>
 {% endfor %}</ul>
 {% endif %}{% endfor %}</section>
 {% endfor %}</main></body></html>

@@ -7,6 +7,7 @@ from typing import Any
 
 from kleash.catalogue import key_name
 from kleash.catalogue.screen import word
+from kleash.catalogue.terms import WORDS
 from kleash.imports import Where
 from kleash.plan import BASELINE, arm_recipe, dotted
 from kleash.report.material import Material, percent, percents, plain, short
@@ -16,7 +17,7 @@ from kleash.results import Measured
 from kleash.results.summary import baselines as baseline_means
 from kleash.stats import Interval, mean_interval
 
-MOST_ROWS = 5000  # of a table of cells; plan.json has them all
+MOST_ROWS = 2000  # of a table of cells; plan.json has them all
 
 
 def summary(made: Material) -> list[Part]:
@@ -196,7 +197,9 @@ def expectations(made: Material) -> list[Part]:
     for each in made.study.expectations:
         facts = {"arm": each.arm, "baseline": each.against, "metric": each.metric}
         said = made.say("expected_of", direction=made.answer(each.direction), **facts)
-        rows.append([said, each.why, made.answer(each.answer), each.verdict.replace("_", " ")])
+        rows.append(
+            [said, each.why, made.answer(each.answer), made.word(WORDS, ("", each.verdict))]
+        )
     head = made.head("expected", "why", "answer", "verdict")
     return [Table(made.say("expectations_of"), head, rows, left=4)]
 
