@@ -43,8 +43,8 @@ def read(path: Path) -> Source:
     return source
 
 
-def read_run(run: Run) -> Imported:
-    """One run as it was opened."""
+def read_run(run: Run, *, scores: bool = True) -> Imported:
+    """One run as it was opened, with its scores or for those who have them already."""
     if not isinstance(run.config, dict):
         raise DataError(f"{run.path / 'config.json'} holds no object")
     made = Imported(
@@ -57,7 +57,7 @@ def read_run(run: Run) -> Imported:
     )
     made.config = settings(run.config, Where(str(run.path / "config.json")))
     made.series = _series(run)
-    made.scores = _scores(run)
+    made.scores = _scores(run) if scores else []
     made.seconds = _seconds(run)
     return label(made)
 

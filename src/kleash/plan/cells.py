@@ -46,6 +46,8 @@ class Column:
     items: list[str] = field(default_factory=list)
     scores: list[float | None] = field(default_factory=list)
     pointers: list[tuple[str, ...]] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    """Where in `scores.jsonl` each stands."""
 
     def mean(self, items: int) -> float | None:
         """Of the first so many; None where fewer were measured or all broke."""
@@ -165,9 +167,10 @@ def run_cells(file: StudyFile, arm: Arm, seed: int, recipe: Recipe) -> Iterator[
 def columns(run: Run) -> Columns:
     """All scores of a run, read once."""
     found: Columns = {}
-    for line in run.scores():
+    for number, line in enumerate(run.scores(), 1):
         column = found.setdefault((line["checkpoint"], line["split"], line["shots"]), Column())
         column.items.append(line["item"])
+        column.lines.append(number)
         column.scores.append(line.get("score"))
         column.pointers.append(tuple(line["pointer"]))
     return found

@@ -35,6 +35,9 @@ from kleash.plan.cells import (
 from kleash.plan.file import StudyFile
 from kleash.runs import Run, append_line, read_json, read_lines, trim, write_json
 
+Size = tuple[Path, int]
+"""A file of scores, and how many bytes it had when it was read."""
+
 
 @dataclass
 class Seen:
@@ -44,6 +47,7 @@ class Seen:
     run: Run | None
     scored: Columns
     chosen: str = ""
+    size: Size | None = None
 
 
 @dataclass
@@ -73,14 +77,21 @@ def overview(
     file: StudyFile,
     arms: Sequence[Arm],
     marks: Mapping[str, State] | None = None,
+    before: Overview | None = None,
 ) -> Overview:
-    """The state of every cell; `marks` are jobs known to be running or to have failed."""
+    """The state of every cell; `marks` are jobs known to be running or to have failed.
+
+    Scores that have not grown since an overview `before` are not read again.
+    """
     found, marks = Overview(), marks or {}
+    known: dict[Size | None, Seen]
+    known = {} if before is None else {seen.size: seen for seen in before.seen.values()}
     by_name = {arm.name: arm for arm in arms}
     for cell in cells_of(file, arms):
         key = (cell.arm, cell.seed)
         if key not in found.seen:
-            found.seen[key] = look(folder, file, by_name.get(cell.arm), cell)
+            found.seen[key] = look(folder, file, by_name.get(cell.arm), cell, known)
+            known[found.seen[key].size] = found.seen[key]  # baselines lie in one file
         seen = found.seen[key]
         state = state_of(cell, seen.scored, seen.chosen)
         if state == "missing":
@@ -89,21 +100,23 @@ def overview(
     return found
 
 
-def look(folder: Path, file: StudyFile, arm: Arm | None, cell: Cell) -> Seen:
+def look(
+    folder: Path, file: StudyFile, arm: Arm | None, cell: Cell, known: Mapping[Size | None, Seen]
+) -> Seen:
     """The run that holds a cell: an arm's, or the base's (of the baselines too)."""
-    if arm is None:
-        path = base_folder(folder, file, cell.seed)
-        run = Run.open(path) if (path / "meta.json").is_file() else None
-        return Seen(path.name, run, {} if run is None else columns(run))
-    place = run_place(folder, file, arm, cell.seed)
-    if not (place.path / "meta.json").is_file():
-        return Seen(place.path.name, None, {})
-    run = Run.open(place.path)
-    scored = columns(run)
+    place = None if arm is None else run_place(folder, file, arm, cell.seed)
+    path = base_folder(folder, file, cell.seed) if place is None else place.path
+    if not (path / "meta.json").is_file():
+        return Seen(path.name, None, {})
+    run, scores = Run.open(path), path / "scores.jsonl"
+    size = (scores, scores.stat().st_size) if scores.is_file() else None
+    scored = known[size].scored if size in known else columns(run)
+    if place is None:
+        return Seen(path.name, run, scored, size=size)
     shots, items = place.recipe.shots, file.measure.validation
     names = kept_names(run, checkpoint_names(place.recipe))
     chosen = chosen_of(scored, shots, items, names, file.measure.choose)
-    return Seen(place.path.name, run, scored, chosen)
+    return Seen(path.name, run, scored, chosen, size)
 
 
 def kept_names(run: Run, names: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ author expected, how far arms agree, and everything that limits what may be said
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from kleash import stats
 from kleash.compare import Comparison, Judged, Wish, compare
-from kleash.imports import Setting, Source, Where
+from kleash.imports import Scores, Setting, Source, Where
 from kleash.imports.run_folder import read_run
 from kleash.plan import (
     Arm,
@@ -240,21 +240,33 @@ def source_of(
     for (arm, seed), seen in found.seen.items():
         if arm not in names or seen.run is None:
             continue
-        run = read_run(seen.run)
+        run = read_run(seen.run, scores=False)
         run.arm, run.seed = arm, seed
         start = str(seen.run.meta["base"]) if seen.name in strangers else "the base of its seed"
         run.config["from"] = Setting(start, Where(str(seen.run.path / "meta.json")))
-        run.scores = [
-            replace(scores, metric=file.compare.metric)
-            for scores in run.scores
-            if scores.checkpoint == seen.chosen
-            and scores.split == "test"
-            and scores.shots in file.measure.shots
-            and scores.metric == "score"
-        ]
+        run.scores = list(tested(seen, file))
         source.runs.append(run)
     source.runs.sort(key=lambda run: names.index(run.arm))
     return source
+
+
+def tested(seen: Seen, file: StudyFile) -> Iterator[Scores]:
+    """The scores of a run's chosen checkpoint on the test, by number of shots."""
+    assert seen.run is not None
+    for shots in file.measure.shots:
+        column = seen.scored.get((seen.chosen, "test", shots))
+        if column is not None:
+            yield Scores(
+                metric=file.compare.metric,
+                items=column.items,
+                values=np.array(column.scores, dtype=np.float64),  # None becomes NaN
+                where=Where(str(seen.run.path / "scores.jsonl"), column.lines[0]),
+                shots=shots,
+                split="test",
+                checkpoint=seen.chosen,
+                repeats=np.zeros(len(column.items), dtype=np.int64),
+                lines=np.array(column.lines),
+            )
 
 
 # --- what was expected

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from kleash.compare import Judged
 from kleash.plan import BASELINE, CHOSEN
 from kleash.results import ArmRow, Results
-from kleash.results.tuning import searched
+from kleash.results.matched import at_equal_kl, at_equal_updates
+from kleash.results.proxy import proxy_rows
+from kleash.results.tuning import searched, signed
 from kleash.stats import Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -31,7 +33,34 @@ def summary_table(found: Results) -> list[Table]:
         name = row.name + (" (added after results were seen)" if row.late else "")
         gap, verdict = gap_text(row.gap)
         table.add_row(name, shown(row.kl), shown(row.score), row.against, gap, verdict)
-    return [table, baseline_table(found)]
+    return [table, *proxy_table(found), *matched_table(found), baseline_table(found)]
+
+
+def proxy_table(found: Results) -> list[Table]:
+    """What training paid for beside what is measured, where these are not the same."""
+    from rich.table import Table
+
+    rows = proxy_rows(found)
+    table = Table(title="proxy, gold and retention on the test, over seeds (95 % intervals)")
+    for name in ("arm", "proxy", "gold", "retained of what the base had right"):
+        table.add_column(name, justify="left" if name == "arm" else "right")
+    for row in rows:
+        table.add_row(row.arm, shown(row.proxy), shown(row.gold), shown(row.retained))
+    return [table] if rows else []
+
+
+def matched_table(found: Results) -> list[Table]:
+    """Settings at equal realised KL and after equally many updates, where there are several."""
+    from rich.table import Table
+
+    rows = [*at_equal_kl(found), *at_equal_updates(found)]
+    table = Table(title="settings matched: test at equal KL, validation at equal updates")
+    for name in ("setting", "against", "matched at", "gap"):
+        table.add_column(name, justify="left" if name != "gap" else "right")
+    for row in rows:
+        at = f"KL {row.at:.3g} nats" if row.on == "kl" else f"{row.at:,.0f} updates"
+        table.add_row(row.ours, row.theirs, at, signed(row.gap))
+    return [table] if rows else []
 
 
 def baseline_table(found: Results) -> Table:
@@ -104,6 +133,8 @@ def plain(found: Results) -> dict[str, Any]:
         "mixed": found.mixed,
         "late_arms": found.late,
         "test_uses": found.test_uses,
+        "proxy": [asdict(row) for row in proxy_rows(found)],
+        "matched": [asdict(row) for row in (*at_equal_kl(found), *at_equal_updates(found))],
         "spent": found.spent,
         "search": None if search is None else asdict(search) | {"optimism": search.optimism},
         "failures": found.failures,

@@ -1,9 +1,9 @@
 """Whole studies: plans all cells, has them filled, compares, reports. One file, one command.
 
 `work` is what a worker does, `looks` adds seeds until something is decided, `calibrate` places arms
-by how far they go, `estimate` says what it will cost. Its file and its folder are `plan`'s, what
-came out is in `results`. Killed at any moment and started again, a study goes on and ends with the
-same scores; what is there is never made again.
+by how far they go, `estimate` says what it will cost, `servers` hold one model per GPU. Its file
+and its folder are `plan`'s, what came out is in `results`. Killed at any moment and started again,
+a study goes on and ends with the same scores; what is there is never made again.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kleash.answer.serving import Model
 from kleash.data import dataset
 from kleash.errors import ConfigError, DataError
 from kleash.jobs import Job, Outcome, Told, run_jobs
@@ -39,9 +40,10 @@ from kleash.plan.folder import (
     write_plan,
 )
 from kleash.study.calibrate import calibrated, keep_calibration, trials_file, tuning_asked
+from kleash.study.servers import at_servers
 
 __all__ = ["Asked", "Ran", "check_data", "jobs_for", "run_study"]
-WRITE_EVERY = 2.0  # seconds between two plans on the disk while it runs
+WRITE_EVERY = 3.0  # seconds between two plans on the disk while it runs
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Asked:
     """Where runs are logged live besides their folders."""
     ledger: Path | None = None
     """Where answers are kept; in the study's folder if not given."""
+    gpus: tuple[str, ...] = ()
+    """Devices with one answerer each, which serve all jobs; if none, every worker has its own."""
 
 
 @dataclass
@@ -137,6 +141,12 @@ def jobs_for(asked: Asked, arms: Sequence[Arm], found: Overview) -> list[Job]:
     return jobs
 
 
+def model_of(file: StudyFile) -> Model:
+    """Who answers in this study."""
+    recipe = base_recipe(file, file.seeds[0])
+    return Model(recipe.answerer, recipe.data, recipe.data_seed)
+
+
 def base_finished(file: StudyFile, folder: Path, seed: int) -> bool:
     """Whether the shared start of a seed is there."""
     return (start_of(folder, file, seed) / "state.json").is_file()
@@ -166,13 +176,14 @@ def run_study(
         if not jobs:
             return Ran(found)
         keeper = Keeper(asked, arms, found, hear)
-        outcomes = run_jobs(
-            jobs,
-            workers=asked.jobs,
-            hear=keeper,
-            on=asked.on,
-            stop=lambda: stop() or (folder / "stop").exists() or keeper.over_budget(),
-        )
+        with at_servers(jobs, model_of(file), asked.gpus, asked.on) as jobs:
+            outcomes = run_jobs(
+                jobs,
+                workers=asked.jobs,
+                hear=keeper,
+                on=asked.on,
+                stop=lambda: stop() or (folder / "stop").exists() or keeper.over_budget(),
+            )
         ran = Ran(overview(folder, file, arms, keeper.failed(outcomes)), outcomes)
         ran.stopped = any(each.state == "stopped" for each in outcomes.values())
         write_plan(folder, ran.overview, failures=ran.failures)
@@ -234,7 +245,7 @@ class Keeper:
         """The plan, not too often: reading all scores again takes a moment."""
         if time.monotonic() - self.wrote > WRITE_EVERY:
             folder = self.asked.folder
-            self.found = overview(folder, self.asked.file, self.arms, self.marks)
+            self.found = overview(folder, self.asked.file, self.arms, self.marks, self.found)
             write_plan(folder, self.found, failures=self.failures)
             self.wrote = time.monotonic()
 

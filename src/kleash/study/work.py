@@ -103,25 +103,45 @@ def keep_start(run: Run, recipe: Recipe, world: World) -> None:
         run.save("start", weights, {}, state | {"shots": recipe.shots, "pool": recipe.pool.maker})
 
 
+_world: dict[tuple[str, str, str], World] = {}
+
+
+def world_for(ledger: Path, recipe: Recipe, device: str, served: str) -> World:
+    """The world of a recipe. A worker takes many jobs: what they share is made once and kept.
+
+    Of one ledger only, the last: answers at hand are not to be mixed, and memory is not for ever.
+    """
+    from kleash.rollout import World
+
+    key = (str(ledger), device, served)
+    if key not in _world or not ledger.exists():
+        for old in _world.values():
+            old.ask.ledger.close()
+        _world.clear()
+        _world[key] = World(recipe, Ledger(ledger), device=device, served=served)
+    _world[key] = found = _world[key].with_recipe(recipe)
+    return found
+
+
 class Working:
-    """An open ledger and a world while a job is done; tells how far it is."""
+    """A world while a job is done; tells how far it is."""
 
     def __init__(self, folder: Path, recipe: Recipe, given: Mapping[str, Any], tell: Tell) -> None:
         self.folder, self.recipe, self.tell = folder, recipe, tell
         self.device = str(given.get("device", "cpu"))
+        self.served = str(given.get("served", ""))
         self.sinks = tuple(given.get("sinks", ()))
         self.shared = Path(given.get("ledger") or folder / "ledger.sqlite")
-        self.began, self.said = time.monotonic(), 0.0
+        self.began, self.said, self.cpu = time.monotonic(), 0.0, time.process_time()
 
     def __enter__(self) -> Working:
-        from kleash.rollout import World
-
-        self.ledger = Ledger(self.shared)
-        self.world = World(self.recipe, self.ledger, device=self.device, progress=self.answered)
+        self.world = world_for(self.shared, self.recipe, self.device, self.served)
+        self.world.ask.progress = self.answered
+        self.before = self.world.ask.ledger.usage()
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self.ledger.close()
+        self.world.ask.progress = lambda count: None
 
     def train(self, path: Path, asked: Mapping[str, Any]) -> Run:
         """The run of the recipe, to its end."""
@@ -156,10 +176,13 @@ class Working:
 
     def usage(self) -> dict[str, Any]:
         """What this job asked and paid for so far."""
-        usage = self.ledger.usage()
+        usage = self.world.ask.ledger.usage().since(self.before)
         return {"asked": usage.asked, "bought": usage.bought}
 
     def result(self, run: Run) -> dict[str, Any]:
         """What the driver keeps about a finished job."""
-        spent = {"seconds": round(time.monotonic() - self.began, 3)}
+        spent = {
+            "seconds": round(time.monotonic() - self.began, 3),
+            "cpu": round(time.process_time() - self.cpu, 3),
+        }
         return {"run": str(run.path)} | self.usage() | spent
