@@ -36,6 +36,7 @@ rewards = st.lists(st.sampled_from([0.0, 0.1, 1.3, 1.6, 1.9, 2.0]), min_size=1, 
         ("hard_plus_gtprob", 1.25, 0.25),
         ("separated_gtprob", 2.25, 0.25),
         ("hard_plus_gtprob_plus_rel", 1.25, 0.30),
+        ("wordy", 0.6, 0.0),
     ],
 )
 def test_rewards_by_hand(name, right, wrong):
@@ -52,6 +53,13 @@ def test_every_reward_has_its_numbers_above():
 def test_any_agreement_is_worth_more_than_none(name):
     least = Facts(accuracy=0.3, truth_probability=0.0, relevance=0.0)
     assert REWARDS[name](least) > REWARDS[name](Facts(0.0, 0.0, 1.0))
+
+
+def test_the_proxy_pays_for_words_whether_they_are_right_or_not():
+    said = facts(Answer("mo blue", truth_logp=-1.0), ITEM)
+    assert (said.accuracy, said.words) == (0.0, 2)
+    assert REWARDS["wordy"](said) == 1.0 > REWARDS["wordy"](RIGHT)
+    assert facts(Answer("", truth_logp=-1.0), ITEM).words == 0
 
 
 def test_facts_come_from_the_answer_and_the_item():

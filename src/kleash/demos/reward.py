@@ -22,11 +22,12 @@ CLAMP = 3.0  # standard deviations
 
 @dataclass(frozen=True)
 class Facts:
-    """What one answer was worth, each a fraction: all that a reward may depend on."""
+    """What one answer was worth, each but the words a fraction: all that a reward depends on."""
 
     accuracy: float
     truth_probability: float
     relevance: float
+    words: int = 1
 
     @property
     def hit(self) -> float:
@@ -43,6 +44,7 @@ def facts(answer: Answer, item: Item) -> Facts:
         accuracy=vqa_accuracy(answer.text, item.answers),
         truth_probability=min(1.0, math.exp(answer.truth_logp)),
         relevance=relevance(answer.text, item.answers),
+        words=len(answer.text.split()),
     )
 
 
@@ -112,6 +114,14 @@ def hard_plus_gtprob_plus_rel(facts: Facts) -> float:
     return hard_plus_gtprob(facts) + 0.1 * (1 - facts.hit) * facts.relevance
 
 
+def wordy(facts: Facts) -> float:
+    """A proxy that can be had without being right: each word after the first is worth an answer.
+
+    Made to be hacked, for studies of what a leash does then; nothing good comes of it otherwise.
+    """
+    return facts.accuracy + max(0, facts.words - 1)
+
+
 REWARDS: dict[str, Callable[[Facts], float]] = {
     "hard_plus_soft": hard_plus_soft,
     "hard": hard,
@@ -120,7 +130,10 @@ REWARDS: dict[str, Callable[[Facts], float]] = {
     "hard_plus_gtprob": hard_plus_gtprob,
     "separated_gtprob": separated_gtprob,
     "hard_plus_gtprob_plus_rel": hard_plus_gtprob_plus_rel,
+    "wordy": wordy,
 }
+PROXIES = ("wordy",)
+"""Rewards that are not what is measured, on purpose."""
 
 
 def unchanged(rewards: NDArray[np.float64]) -> NDArray[np.float64]:
