@@ -99,14 +99,14 @@ def score_at(curve: Curve, kl: float) -> float:
 def at_equal_updates(found: Results) -> list[Matched]:
     """Arms with the same coefficient after the same number of updates, by validation accuracy.
 
-    Against the first arm with that coefficient, at the most updates that both have an epoch's end
-    for; an arm with three updates per batch is there after a third of the epochs.
+    Against the first arm with that coefficient, where an epoch is another number of updates to it,
+    at the most that both have an epoch's end for: with three per batch, after a third of the epochs.
     """
     first: dict[Any, Arm] = {}
     rows = []
     for arm in found.arms:
         other = first.setdefault(arm.keys.get(COEFFICIENT), arm)
-        if other is arm:
+        if pace(found.file, other) == pace(found.file, arm):
             continue
         ours, theirs = (by_updates(found.overview, found.file, each) for each in (arm, other))
         seeds = sorted(ours.keys() & theirs.keys())
@@ -119,6 +119,12 @@ def at_equal_updates(found: Results) -> list[Matched]:
             gap = stats.mean_interval(gaps)
             rows.append(Matched(arm.name, other.name, "updates", at, gap))
     return rows
+
+
+def pace(file: StudyFile, arm: Arm) -> tuple[int, int, int]:
+    """What the number of updates in an epoch depends on."""
+    recipe = arm_recipe(file, arm, file.seeds[0], "BASE")
+    return recipe.queries, recipe.batch, recipe.updates
 
 
 def by_updates(found: Overview, file: StudyFile, arm: Arm) -> dict[int, Mapping[int, float]]:
