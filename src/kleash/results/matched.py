@@ -99,8 +99,8 @@ def score_at(curve: Curve, kl: float) -> float:
 def at_equal_updates(found: Results) -> list[Matched]:
     """Arms with the same coefficient after the same number of updates, by validation accuracy.
 
-    Against the first arm with that coefficient, where an epoch is another number of updates to it,
-    at the most that both have an epoch's end for: with three per batch, after a third of the epochs.
+    Against the first arm with that coefficient, if an epoch is another number of updates to it, at
+    the most that both have an epoch's end for: with three per batch, after a third of the epochs.
     """
     first: dict[Any, Arm] = {}
     rows = []
