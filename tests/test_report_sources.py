@@ -58,8 +58,8 @@ def test_the_second_document_has_its_summaries_digit_by_digit():
 def test_the_last_document_has_its_steps_with_changes_and_no_winner():
     page = report.markdown_of(made(SEEDS[4:]), SEEDS[4].parent)
     row = next(line for line in page.splitlines() if re.match(r"\| 25 ", line))
-    assert "1.75 (-4.4%)" in row
-    assert "1.97 (+2.9%)" in row
+    assert "1.750 (-4.4%)" in row
+    assert "1.970 (+2.9%)" in row
     assert "+0.22" in row
     board = page.split("## 综合对比")[1].split("\n## ")[0]
     assert board.count("未定") >= 6

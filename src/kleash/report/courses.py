@@ -30,6 +30,14 @@ class Course:
     high: Floats | None
     first: Replicate
     estimated: frozenset[float] = frozenset()
+    decimals: int | None = None
+    """As printed, of a single run that a document tells of."""
+
+    def text(self, value: float) -> str:
+        """A value with six figures, and no fewer decimals than its document prints."""
+        short = f"{value + 0.0:.6g}"
+        places = 0 if "e" in short else len(short.partition(".")[2])
+        return short if places >= (self.decimals or 0) else f"{value:.{self.decimals}f}"
 
     def where(self, step: float) -> Where | None:
         """Where the value of the first run at a step stands."""
@@ -39,6 +47,15 @@ class Course:
                     places = np.flatnonzero(series.steps == step)
                     if len(places):
                         return series.place(int(places[-1]))
+        return None
+
+    def guess(self, step: float) -> tuple[float, Where] | None:
+        """What a source only estimates at a step; it is used in nothing."""
+        for run in self.first.runs if step in self.estimated else ():
+            for series in run.series:
+                places = np.flatnonzero(series.steps == step)
+                if known_name(series.metric) == self.metric and len(places):
+                    return float(series.values[places[-1]]), series.place(int(places[-1]))
         return None
 
 
@@ -63,7 +80,8 @@ def course(arm: Arm, metric: str, axis: str = "") -> Course | None:
         low, high = table.mean(axis=0) - half, table.mean(axis=0) + half
     guessed = frozenset(np.setdiff1d(curves[0].guessed, steps).tolist())
     middle = table.mean(axis=0)
-    made = (steps, middle, low, high, found[0][0], guessed)
+    printed = curves[0].decimals if len(curves) == 1 else None
+    made = (steps, middle, low, high, found[0][0], guessed, printed)
     return Course(arm.name, metric, axis, len(curves), *made) if len(steps) else None
 
 

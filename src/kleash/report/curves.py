@@ -140,11 +140,10 @@ def summary_of(made: Material, metric: str) -> Table | None:
         if not any(name in each for _, each in told):
             continue
         row += [each[name][0] if name in each else "—" for _, each in told]
-        if len(told) == 2 and name != "change":
+        if len(told) == 2:
             ends = [each[name][1] for _, each in told if name in each]
-            row.append(f"{ends[0] - ends[1]:+.6g}" if len(ends) == 2 else "—")
-        elif len(told) == 2:
-            row.append("—")
+            form = "+.2%" if name == "change" else "+.6g"
+            row.append(format(ends[0] - ends[1], form) if len(ends) == 2 else "—")
         rows.append(row)
     code = "summary_constant" if constant(metric) else "summary_metric"
     said = made.say(code, name=made.metric(metric))
@@ -163,7 +162,7 @@ def statistics(arm: Arm, metric: str) -> dict[str, tuple[Cell, float]]:
         found["mean"] = (Linked(figure(mean), each.where(float(each.steps[0]))), mean)
         for name, place in places.items():
             step, value = float(each.steps[place]), float(each.values[place])
-            text = figure(value) + (f" ({step:g})" if name in TOLD else "")
+            text = each.text(value) + (f" ({step:g})" if name in TOLD else "")
             found[name] = (Linked(text, each.where(step)), value)
     for name in STATISTICS:
         step_told = told_numbers(arm, metric).get(TOLD.get(name, name))
@@ -187,9 +186,7 @@ def epochs(made: Material) -> list[Part]:
     found = {metric: courses(made, metric, "epoch") for metric in metrics}
     found = {metric: each for metric, each in found.items() if each}
     places = sorted({float(s) for each in found.values() for c in each for s in c.steps})
-    arms = [
-        arm.name for arm in made.arms if any(c.arm == arm.name for e in found.values() for c in e)
-    ]
+    arms = [arm.name for arm in made.arms]
     parts: list[Part] = []
     for place in places[:MOST_STEPS]:
         rows: list[list[Cell]] = []
@@ -217,7 +214,7 @@ def _labelled(made: Material, metric: str, values: dict[str, float]) -> str:
 def _marked(each: Course | None, values: dict[str, float], arm: str, place: float) -> Cell:
     if each is None or arm not in values:
         return "—"
-    text, value = figure(values[arm]), values[arm]
+    text, value = each.text(values[arm]), values[arm]
     apart = len(set(values.values())) > 1
     if apart and value in (min(values.values()), max(values.values())):
         text += " ↑" if value == max(values.values()) else " ↓"
@@ -255,9 +252,14 @@ def _guessed(found: Sequence[Course]) -> set[float]:
 def _stepped(made: Material, each: Course, place: float) -> Cell:
     value = at_step(each, place)
     if value is None:
-        return made.state("estimated") if place in each.estimated else "—"
+        guess = each.guess(place)
+        return (
+            "—"
+            if guess is None
+            else Linked(f"{made.state('estimated')} {each.text(guess[0])}", guess[1])
+        )
     before = each.values[each.steps < place]
-    text = figure(value)
+    text = each.text(value)
     if len(before) and before[-1]:
         text += f" ({(value - before[-1]) / abs(before[-1]):+.1%})"
     ends = (float(each.values.min()), float(each.values.max()))
@@ -278,7 +280,7 @@ def dynamics(made: Material) -> list[Part]:
         rows: list[list[Cell]] = [
             [
                 f"{place:g}",
-                *(Linked(figure(at_step(c, place) or 0.0), c.where(place)) for c in found),
+                *(Linked(c.text(at_step(c, place) or 0.0), c.where(place)) for c in found),
             ]
             for place in places
         ]

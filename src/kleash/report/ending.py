@@ -55,7 +55,7 @@ def efficiency(made: Material) -> list[Part]:
             for replicate in arm.replicates:
                 for (name, _), cells in replicate.cells.items():
                     number = next(iter(cells.values()))
-                    if name == metric and number.value is not None:
+                    if name == metric and (number.text or number.value is not None):
                         text = number.text or f"{number.value:.6g}"
                         rows.append(
                             [arm.name, made.metric(metric), Linked(text, number.where), "1"]

@@ -11,7 +11,7 @@ from kleash.imports import names
 from kleash.matrix import MatrixCell
 from kleash.report import study_tables
 from kleash.report.curves import axis_name
-from kleash.report.material import Material, percent, short
+from kleash.report.material import Material, short
 from kleash.report.parts import Cell, Code, Line, Lines, Linked, Paragraph, Part, Table
 
 MOST_COMMANDS = 40
@@ -69,10 +69,16 @@ def _cell(made: Material, cell: MatrixCell | None, *, fraction: bool) -> Cell:
         return "—"
     if cell.state == "missing" or cell.number is None:
         return Linked(made.state("missing"), cell.where)
-    text = percent(cell.number) if fraction else f"{cell.number:.6g}"
+    text = _as_printed(cell.number) if fraction else f"{cell.number:.6g}"
     return Linked(
         text if cell.state == "known" else f"{made.state('estimated')} {text}", cell.where
     )
+
+
+def _as_printed(value: float) -> str:
+    """A percentage with one decimal, or two where it was printed so."""
+    text = f"{100 * value:.2f}"
+    return f"{text.removesuffix('0')}%"
 
 
 def _percent(mean: float | None) -> str:
