@@ -18,6 +18,7 @@ from torch import Tensor
 
 from kleash.answer import Answerer, answerer
 from kleash.answer.asking import Asker
+from kleash.answer.serving import Model, Served
 from kleash.config import build
 from kleash.data import Dataset, dataset
 from kleash.demos.embeddings import Embeddings
@@ -57,13 +58,18 @@ class World:
         ledger: Ledger,
         *,
         device: str = "cpu",
+        served: str = "",
         progress: Callable[[int], None] = lambda count: None,
     ) -> None:
         compute_one_way()
         self.recipe = recipe
         self.device = device
+        self.served = served  # the folder of those who hold the model, if others do
         self.data: Dataset = dataset(recipe.data, recipe.data_seed)
-        self.answerer: Answerer = answerer(recipe.answerer, self.data.image)
+        model = Model(recipe.answerer, recipe.data, recipe.data_seed)
+        self.answerer: Answerer = (
+            Served(Path(served), model) if served else answerer(recipe.answerer, self.data.image)
+        )
         self.ask = Asker(self.answerer, ledger, self.data.image, progress)
         self._kept: dict[tuple[object, ...], Any] = {}
 
@@ -74,7 +80,13 @@ class World:
             self.recipe.data_seed,
             self.recipe.answerer,
         ):
-            return World(recipe, self.ask.ledger, device=self.device, progress=self.ask.progress)
+            return World(
+                recipe,
+                self.ask.ledger,
+                device=self.device,
+                served=self.served,
+                progress=self.ask.progress,
+            )
         other = copy.copy(self)
         other.recipe = recipe
         return other

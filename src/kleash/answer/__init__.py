@@ -6,6 +6,7 @@ imported here.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from kleash.data import imported
 from kleash.demos.embeddings import Embeddings
+from kleash.errors import ConfigError
 from kleash.types import Answer, Item, Prompt
 
 Images = Callable[[str], NDArray[Any]]
@@ -37,7 +39,11 @@ ANSWERERS = {
 }
 
 
-def answerer(name: str, images: Images) -> Answerer:
-    """The answerer of that name, looking at the given images."""
-    make: Callable[[Images], Answerer] = imported(ANSWERERS, name, "answerer")
-    return make(images)
+def answerer(name: str, images: Images, device: str = "cpu") -> Answerer:
+    """The answerer of that name, looking at the given images, on a device it can compute on."""
+    make: Callable[..., Answerer] = imported(ANSWERERS, name, "answerer")
+    if device == "cpu":
+        return make(images)
+    if "device" not in inspect.signature(make).parameters:
+        raise ConfigError(f"the answerer {name!r} takes no `device`: it computes on the CPU only")
+    return make(images, device=device)

@@ -81,19 +81,27 @@ class Table:
 
 
 class Embedded:
-    """Answers prompts about scenes on one thread, in less than a millisecond each."""
+    """Answers prompts about scenes on one thread, in less than a millisecond each.
 
-    def __init__(self, images: Images, weights: Path = WEIGHTS) -> None:
-        self.network = load(weights)
+    Elsewhere than on a CPU the last bits are others, so there it goes by another identity.
+    """
+
+    def __init__(self, images: Images, weights: Path = WEIGHTS, device: str = "cpu") -> None:
+        network = load(weights)
+        self.device = torch.device(device)
         self.images = images
-        self.identity = f"{fingerprint(self.network.state_dict())} {DECODING}"
+        self.identity = f"{fingerprint(network.state_dict())} {DECODING}"
+        if self.device.type != "cpu":
+            self.identity += f", on {self.device.type}"
+        self.network = network.to(self.device)
         self.blocks = Table(self.make_blocks)
         self.memories = Table(self.make_memories)
 
     def make_blocks(self, items: Sequence[Item]) -> Tensor:
         """The blocks [N, 7, D] of items: picture, question and answer, not yet placed."""
-        words = torch.tensor([known_words(item) for item in items])
-        pictures = torch.from_numpy(np.stack([self.images(item.image) for item in items]))
+        words = torch.tensor([known_words(item) for item in items], device=self.device)
+        shown = torch.from_numpy(np.stack([self.images(item.image) for item in items]))
+        pictures = shown.to(self.device)
         seen = [self.network.see(part)[:wanted] for wanted, (part,) in batches(pictures)]
         return torch.cat([torch.cat(seen), self.network.word(words)], dim=1)
 
@@ -111,7 +119,7 @@ class Embedded:
     def embed(self, items: Sequence[Item]) -> Embeddings:
         """Picture vectors side by side; the words of the question added up."""
         places = self.blocks.places(items)
-        blocks = self.blocks.rows[places]
+        blocks = self.blocks.rows[places].cpu()
         pictures, words = blocks[:, :PICTURE_VECTORS], blocks[:, PICTURE_VECTORS:ASKED]
         return Embeddings(unit_rows(pictures.flatten(1).numpy()), unit_rows(words.sum(1).numpy()))
 
@@ -137,11 +145,12 @@ class Embedded:
         """Answers to prompts of one length."""
         blocks = self.blocks.places([i for p in prompts for i in (*p.demonstrations, p.query)])
         firsts = self.memories.places([i for p in prompts for i in p.demonstrations[:1]])
-        tables = [
+        on_cpu = (
             blocks.unflatten(0, (len(prompts), -1)),
             firsts.long().unflatten(0, (len(prompts), -1)),
             torch.tensor([answer_tokens(prompt.query.answer) for prompt in prompts]),
-        ]
+        )
+        tables = [table.to(self.device) for table in on_cpu]
         for wanted, parts in batches(*tables):
             words, truth_logp = self.read(*parts)
             for said, logp in zip(words[:wanted].tolist(), truth_logp.tolist(), strict=False):

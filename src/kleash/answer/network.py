@@ -113,15 +113,15 @@ def longer(memory: Tensor | None, new: Tensor) -> Tensor:
     return new if memory is None else torch.cat([memory, new], dim=3)
 
 
-def look_back(new: int, before: int) -> Tensor:
+def look_back(new: int, before: int, device: torch.device) -> Tensor:
     """The mask [new, before + new] of positions that see all before them and themselves."""
-    return torch.full((new, before + new), -math.inf).triu(before + 1)
+    return torch.full((new, before + new), -math.inf, device=device).triu(before + 1)
 
 
-def look_past_each_other(new: int, before: int) -> Tensor:
+def look_past_each_other(new: int, before: int, device: torch.device) -> Tensor:
     """The mask of positions that stand for one another: each sees all before, and itself."""
-    apart = torch.full((new, new), -math.inf).fill_diagonal_(0.0)
-    return torch.cat([torch.zeros(new, before), apart], dim=1)
+    apart = torch.full((new, new), -math.inf, device=device).fill_diagonal_(0.0)
+    return torch.cat([torch.zeros(new, before, device=device), apart], dim=1)
 
 
 class Network(nn.Module):
@@ -213,7 +213,8 @@ class Network(nn.Module):
         """
         *layers, last = self.reading_layers
         earlier: Sequence[Tensor | None] = memory or [None] * len(self.layers)
-        visible = look_back(x_BSD.shape[1], memory[0].shape[3]) if memory else None
+        before_it = memory[0].shape[3] if memory else 0
+        visible = look_back(x_BSD.shape[1], before_it, x_BSD.device) if memory else None
         grown = []
         for layer, before in zip(layers, earlier[:-1], strict=True):
             x_BSD, after = layer(x_BSD, before, visible=visible, causal=not memory)
@@ -224,7 +225,7 @@ class Network(nn.Module):
     def go_on(self, words_BW: Tensor, where: Tensor, memory: Sequence[Tensor]) -> Tensor:
         """The logits [B, W, words] after one more word, for W ways to go on."""
         x = self.word(words_BW) + where
-        visible = look_past_each_other(x.shape[1], memory[0].shape[3])
+        visible = look_past_each_other(x.shape[1], memory[0].shape[3], x.device)
         for layer, before in zip(self.reading_layers, memory, strict=True):
             x, _ = layer(x, before, visible=visible)
         logits: Tensor = self.head(self.last_norm(x))

@@ -38,6 +38,9 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
     on: Annotated[
         str, typer.Option(help="Where: local, ray (started here), auto or ray://HOST:PORT.")
     ] = "local",
+    gpus: Annotated[
+        str, typer.Option(help="GPUs with one answerer each for all jobs, as 0,1; or cpu,cpu.")
+    ] = "",
     until: Annotated[
         str, typer.Option(help="`decided`: add seeds at the declared looks until it is.")
     ] = "",
@@ -75,12 +78,13 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
     if until not in ("", "decided"):
         raise KleashError(f"--until {until!r}: there is only `decided`")
     from kleash.results import results
-    from kleash.study import Asked
-
     from kleash.sinks import sink_names
+    from kleash.study import Asked
+    from kleash.study.servers import device_names
 
     sinks = sink_names(log_to)
-    asked = Asked(file, folder, jobs or os.cpu_count() or 1, on, device, sinks)
+    workers = jobs or os.cpu_count() or 1
+    asked = Asked(file, folder, workers, on, device, sinks, gpus=device_names(gpus))
     ran, file = run_asked(asked, decided=until == "decided")
     found = results(folder, file=file)
     written = write_report(found)
