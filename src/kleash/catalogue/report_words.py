@@ -6,7 +6,7 @@ SECTIONS: dict[str, tuple[str, str]] = {
     "verdict": ("Verdict", "结论"),
     "limits": ("What limits it", "结论的限制"),
     "summary": ("Arms at a glance", "各配置一览"),
-    "matrix": ("Accuracy matrix", "准确率矩阵"),
+    "matrix": ("Matrix: every cell and its state", "矩阵：各单元及其状态"),
     "baselines": ("Without training", "无需训练的基线"),
     "gaps": ("Gaps to the baseline arm", "与基线配置的差距"),
     "wins": ("Gap by epoch and cells won", "各轮差距与胜出单元"),

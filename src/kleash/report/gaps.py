@@ -9,7 +9,8 @@ from kleash.catalogue import AXES, LANGUAGES, gap_text, show
 from kleash.catalogue.screen import reasons, sentence, word
 from kleash.catalogue.terms import QUESTIONS
 from kleash.charts import Dot, whiskers
-from kleash.compare import Comparison, Judged
+from kleash.compare import Amount, Comparison, Judged
+from kleash.report.courses import course
 from kleash.report.material import Material
 from kleash.report.opening import gap_of
 from kleash.report.parts import Cell, Code, Figure, Line, Lines, Paragraph, Part, Table
@@ -142,6 +143,8 @@ def scoreboard(made: Material) -> list[Part]:
 
 def values_of(made: Material, judged: Judged) -> tuple[str, str]:
     """What each side measured, as its reasons tell it."""
+    if judged.question.startswith("phase_"):
+        return phase_means(made, judged)
     sides = dict.fromkeys(judged.arms, "—")
     for reason in judged.because:
         facts = reason.facts
@@ -154,6 +157,22 @@ def values_of(made: Material, judged: Judged) -> tuple[str, str]:
             raw, step = show(facts["raw"], made.language), show(facts["step"], made.language)
             sides[facts["arm"]] = f"{raw} ({axis} {step})"
     return sides[judged.arms[0]], sides[judged.arms[-1]]
+
+
+def phase_means(made: Material, judged: Judged) -> tuple[str, str]:
+    """The mean of each side over the steps of a phase."""
+    span = next((each.facts for each in judged.because if each.code == "phase_steps"), None)
+    told: list[str] = []
+    for name in (judged.arms[0], judged.arms[-1]):
+        arm = next((arm for arm in made.arms if arm.name == name), None)
+        each = None if arm is None else course(arm, judged.metric)
+        if each is None or span is None or each.axis != span["axis"]:
+            told.append("—")
+            continue
+        inside = (each.steps >= span["first"]) & (each.steps <= span["last"])
+        value = Amount(float(each.values[inside].mean()), judged.unit) if inside.any() else None
+        told.append(show(value, made.language))
+    return told[0], told[1]
 
 
 def ahead(made: Material, judged: Judged) -> str:
