@@ -15,6 +15,7 @@ from kleash.plan.arms import (
     arms_of,
     base_given,
     base_recipe,
+    own_selector,
 )
 from kleash.plan.cells import (
     BASELINE,
@@ -26,6 +27,7 @@ from kleash.plan.cells import (
     State,
     base_checkpoint,
     base_folder,
+    base_name,
     baseline_names,
     cells_of,
     checkpoint_names,
@@ -59,6 +61,7 @@ __all__ = [
     "base_checkpoint",
     "base_folder",
     "base_given",
+    "base_name",
     "base_recipe",
     "baseline_names",
     "bundled",
@@ -70,6 +73,7 @@ __all__ = [
     "dotted",
     "mixed",
     "nested",
+    "own_selector",
     "read_study",
     "run_cells",
     "run_place",

@@ -84,7 +84,16 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value).replace("/", "-")
 
 
-def base_given(file: StudyFile, seed: int) -> dict[str, Any]:
+def own_selector(file: StudyFile, arm: Arm) -> str:
+    """An arm's preset, if it is not the base's: its weights fit no other, so it has its own base.
+
+    '' for all others, which share one base per seed.
+    """
+    preset = str(arm.keys.get("selector", ""))
+    return "" if preset == base_recipe(file, file.seeds[0]).selector else preset
+
+
+def base_given(file: StudyFile, seed: int, selector: str = "") -> dict[str, Any]:
     """What the shared start of a seed is asked to do: no more of the file than it reads."""
     keys = {
         key: value
@@ -93,12 +102,13 @@ def base_given(file: StudyFile, seed: int) -> dict[str, Any]:
     }
     start = keys.get("from")
     phase = {"phase": "grpo"} if start else {"phase": "all"}
-    return merge(nested(keys), phase, {"epochs": 0, "seed": seed})
+    own = {"selector": selector} if selector else {}
+    return merge(nested(keys), own, phase, {"epochs": 0, "seed": seed})
 
 
-def base_recipe(file: StudyFile, seed: int) -> Recipe:
-    """The recipe of the shared start of a seed."""
-    return recipe_from(base_given(file, seed))
+def base_recipe(file: StudyFile, seed: int, selector: str = "") -> Recipe:
+    """The recipe of the shared start of a seed; of another preset, if one is named."""
+    return recipe_from(base_given(file, seed, selector))
 
 
 def arm_given(file: StudyFile, arm: Arm, seed: int, start: Path | str) -> dict[str, Any]:

@@ -7,12 +7,12 @@ come from whoever runs the study.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from kleash.plan.arms import Arm, arm_recipe, base_recipe
+from kleash.plan.arms import Arm, arm_recipe, base_recipe, own_selector
 from kleash.plan.file import StudyFile, dotted
 from kleash.recipe import Recipe
 from kleash.runs import Run
@@ -82,20 +82,26 @@ def base_checkpoint(file: StudyFile, seed: int) -> str:
     return next((f"{phase}-{epochs}" for phase, epochs in length.items() if epochs), "start")
 
 
-def base_folder(folder: Path, file: StudyFile, seed: int) -> Path:
+def base_name(seed: int, selector: str = "") -> str:
+    """What the shared start of a seed is called; that of an arm's own preset has its name in it."""
+    return f"base-{selector}-s{seed}" if selector else f"base-s{seed}"
+
+
+def base_folder(folder: Path, file: StudyFile, seed: int, selector: str = "") -> Path:
     """Where the shared start of a seed lies, or would."""
-    return current(folder / f"base-s{seed}", base_recipe(file, seed))
+    return current(folder / base_name(seed, selector), base_recipe(file, seed, selector))
 
 
-def start_of(folder: Path, file: StudyFile, seed: int) -> Path:
-    """The checkpoint that all arms of a seed start from."""
+def start_of(folder: Path, file: StudyFile, seed: int, selector: str = "") -> Path:
+    """The checkpoint that all arms of a seed start from, those of one preset together."""
     name = base_checkpoint(file, seed)
-    return (base_folder(folder, file, seed) / "checkpoints" / name).resolve()
+    return (base_folder(folder, file, seed, selector) / "checkpoints" / name).resolve()
 
 
 def run_place(folder: Path, file: StudyFile, arm: Arm, seed: int) -> Place:
     """Where the run of an arm and a seed lies, or would."""
-    recipe = arm_recipe(file, arm, seed, start_of(folder, file, seed))
+    start = start_of(folder, file, seed, own_selector(file, arm))
+    recipe = arm_recipe(file, arm, seed, start)
     return Place(arm.name, seed, current(folder / "runs" / f"{arm.name}-s{seed}", recipe), recipe)
 
 
@@ -211,7 +217,7 @@ def chosen_of(
 
 
 def mixed(
-    runs: Mapping[str, Run], bases: Mapping[int, Run], start: str, data: str | None
+    runs: Mapping[str, Run], bases: Sequence[Run], start: str, data: str | None
 ) -> list[dict[str, Any]]:
     """What the runs of a study do not share though they should, by content; nothing if all is well.
 
@@ -220,7 +226,7 @@ def mixed(
     """
     found: list[dict[str, Any]] = []
     firsts: dict[str, Any] = {} if data is None else {"data": data}
-    everyone = {run.name: run for run in bases.values()} | dict(runs)
+    everyone = {run.name: run for run in bases} | dict(runs)
     for name, run in everyone.items():
         for key in ("data", "pool", "answerer", "revision", "diff"):
             have = run.meta.get(key)
@@ -228,12 +234,13 @@ def mixed(
             if have != want:
                 found.append({"what": key, "run": name, "have": have, "want": want})
     tied = {
-        seed: run.state(start)["weights_hash"]
-        for seed, run in bases.items()
+        (run.config["selector"], run.meta["seeds"]["run"]): run.state(start)["weights_hash"]
+        for run in bases
         if start in run.checkpoints()
     }
     for name, run in runs.items():
-        have, want = run.meta.get("base"), tied.get(run.meta["seeds"]["run"])
-        if run.name not in {base.name for base in bases.values()} and have != want:
+        have = run.meta.get("base")
+        want = tied.get((run.config["selector"], run.meta["seeds"]["run"]))
+        if run.name not in {base.name for base in bases} and have != want:
             found.append({"what": "base", "run": name, "have": have, "want": want})
     return found

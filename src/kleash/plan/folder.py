@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kleash.errors import KleashError
-from kleash.plan.arms import FOUND, Arm
+from kleash.plan.arms import FOUND, Arm, arms_of, own_selector
 from kleash.plan.cells import (
     BASELINE,
     Cell,
@@ -209,11 +209,13 @@ def mixtures(
     folder: Path, file: StudyFile, found: Overview, data: str | None = None
 ) -> list[dict[str, Any]]:
     """What the runs of a study do not share though they should, by content."""
-    bases: dict[int, Run] = {}
-    for seed in file.seeds:
-        path = base_folder(folder, file, seed)
-        if (path / "meta.json").is_file():
-            bases[seed] = Run.open(path)
+    own = {own_selector(file, arm) for arm in arms_of(file, placed(folder))}
+    paths = [
+        base_folder(folder, file, seed, selector)
+        for seed in file.seeds
+        for selector in sorted(own | {""})
+    ]
+    bases = [Run.open(path) for path in paths if (path / "meta.json").is_file()]
     runs = {seen.name: seen.run for seen in found.seen.values() if seen.run is not None}
     return mixed(runs, bases, base_checkpoint(file, file.seeds[0]), data)
 

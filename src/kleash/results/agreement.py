@@ -63,7 +63,8 @@ def agreement(
         pairs = list(zip(left.pointers, right.pointers, strict=True))
         whole.append(float(np.mean([a == b for a, b in pairs])))
         equal.append([_same_at(pairs, place) for place in range(shots)])
-        kl = kl_of(ours, theirs)
+        alike = ours.run.meta["base"] == theirs.run.meta["base"]  # else along other choices
+        kl = kl_of(ours, theirs) if alike else None
         if kl is not None:
             kls.append(kl)
         if weights and sizes is None:

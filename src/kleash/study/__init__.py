@@ -24,7 +24,9 @@ from kleash.plan import (
     StudyFile,
     against,
     arms_of,
+    base_name,
     base_recipe,
+    own_selector,
     start_of,
 )
 from kleash.plan.folder import (
@@ -113,22 +115,27 @@ def jobs_for(asked: Asked, arms: Sequence[Arm], found: Overview) -> list[Job]:
         "sinks": list(asked.sinks),
         "ledger": str((asked.ledger or folder / "ledger.sqlite").resolve()),
     }
-    by_name = {arm.name: arm for arm in arms}
+    selectors = {arm.name: own_selector(file, arm) for arm in arms}
     needed = [
-        seed
+        (seed, selector)
         for seed in file.seeds
-        if f"base-s{seed}" in todo
+        for selector in dict.fromkeys(["", *selectors.values()])
+        if base_name(seed, selector) in todo
         or (
-            not base_finished(file, folder, seed)
-            and any(f"{name}-s{seed}" in todo for name in by_name)
+            not base_finished(file, folder, seed, selector)
+            and any(f"{n}-s{seed}" in todo for n, theirs in selectors.items() if theirs == selector)
         )
     ]
     work = "kleash.study.work"
-    jobs = [Job(f"base-s{seed}", f"{work}:make_base", shared | {"seed": seed}) for seed in needed]
+    jobs = [
+        Job(base_name(*each), f"{work}:make_base", shared | {"seed": each[0], "selector": each[1]})
+        for each in needed
+    ]
     made = {job.name for job in jobs}
 
-    def after(seed: int) -> tuple[str, ...]:
-        return (f"base-s{seed}",) if f"base-s{seed}" in made else ()
+    def after(seed: int, selector: str = "") -> tuple[str, ...]:
+        name = base_name(seed, selector)
+        return (name,) if name in made else ()
 
     if "baselines" in todo:
         jobs.append(Job("baselines", f"{work}:make_baselines", shared, after(file.seeds[0])))
@@ -137,7 +144,8 @@ def jobs_for(asked: Asked, arms: Sequence[Arm], found: Overview) -> list[Job]:
             name = f"{arm.name}-s{seed}"
             if name in todo:
                 given = shared | {"seed": seed, "arm": arm.name, "keys": dict(arm.keys)}
-                jobs.append(Job(name, f"{work}:make_run", given, after(seed)))
+                start = after(seed, selectors[arm.name])
+                jobs.append(Job(name, f"{work}:make_run", given, start))
     return jobs
 
 
@@ -147,9 +155,9 @@ def model_of(file: StudyFile) -> Model:
     return Model(recipe.answerer, recipe.data, recipe.data_seed)
 
 
-def base_finished(file: StudyFile, folder: Path, seed: int) -> bool:
+def base_finished(file: StudyFile, folder: Path, seed: int, selector: str) -> bool:
     """Whether the shared start of a seed is there."""
-    return (start_of(folder, file, seed) / "state.json").is_file()
+    return (start_of(folder, file, seed, selector) / "state.json").is_file()
 
 
 def run_study(

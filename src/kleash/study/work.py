@@ -20,10 +20,12 @@ from kleash.plan import (
     arm_given,
     base_checkpoint,
     base_given,
+    base_name,
     baseline_names,
     checkpoint_names,
     chosen_of,
     columns,
+    own_selector,
     start_of,
 )
 from kleash.recipe import Recipe, recipe_from
@@ -38,13 +40,13 @@ Tell = Callable[[dict[str, Any]], None]
 def make_base(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
     """The shared start of a seed: trained, then measured as a baseline."""
     folder, file, seed = Path(given["folder"]), build(StudyFile, given["file"]), given["seed"]
-    asked = base_given(file, seed)
+    asked = base_given(file, seed, given["selector"])
     recipe = recipe_from(asked)
     with Working(folder, recipe, given, tell) as at_work:
-        run = at_work.train(folder / f"base-s{seed}", asked)
+        run = at_work.train(folder / base_name(seed, given["selector"]), asked)
         keep_start(run, recipe, at_work.world)
         measure = file.measure
-        if "base" in measure.baselines:
+        if "base" in measure.baselines and not given["selector"]:
             at_work.measure(run, [base_checkpoint(file, seed)], measure.shots, measure.items[-1])
     return at_work.result(run)
 
@@ -72,7 +74,7 @@ def make_run(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
 
     folder, file, seed = Path(given["folder"]), build(StudyFile, given["file"]), given["seed"]
     arm = Arm(given["arm"], given["keys"])
-    start = start_of(folder, file, seed)
+    start = start_of(folder, file, seed, own_selector(file, arm))
     asked = arm_given(file, arm, seed, start)
     recipe, measure = recipe_from(asked), file.measure
     with Working(folder, recipe, given, tell) as at_work:
