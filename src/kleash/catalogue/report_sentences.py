@@ -57,9 +57,10 @@ REPORT: dict[str, tuple[str, str]] = {
         "除结论中所说的以外，没有发现其他限制。",
     ),
     "report.mixed": (
-        "{run} differs from the rest in its {what}: {have}, not {want}; nothing about it can be"
-        " ascribed to its setting.",
-        "{run} 的{what}与其他运行不同：是 {have}，不是 {want}；不能把它的结果归因于设置。",
+        "the {what} is not the same in all runs: {count} ({runs}) differ from {want}; what differs"
+        " with it cannot be ascribed to a setting",
+        "并非所有运行的{what}都相同：有 {count} 个（{runs}）不是 {want}；"
+        "随之而来的差别不能归因于设置",
     ),
     "report.late": (
         "{arms}: added after results were seen ({count} of {of} arms).",

@@ -123,6 +123,14 @@ PLACES: dict[str, tuple[str, str]] = {
     "train": ("train", "训练集"),
     "chosen": ("chosen", "选中的"),
 }
+SHARED: dict[str, tuple[str, str]] = {
+    "data": ("data", "数据"),
+    "pool": ("pool", "候选池"),
+    "answerer": ("answerer", "应答模型"),
+    "revision": ("code revision", "代码版本"),
+    "diff": ("uncommitted change of the code", "未提交的代码改动"),
+    "base": ("base checkpoint", "起始检查点"),
+}
 STATES: dict[str, tuple[str, str]] = {
     "done": ("done", "完成"),
     "missing": ("missing", "缺失"),

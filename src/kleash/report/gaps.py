@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -50,7 +51,7 @@ def _forest(made: Material, found: Comparison, levels: Sequence[Judged]) -> Any:
             value=times * (each.estimate or 0.0),
             low=None if each.low is None else times * each.low,
             high=None if each.high is None else times * each.high,
-            note=f"{word(each, made.language)} [{each.level}]",
+            note=f"{_brief(word(each, made.language))} [{each.level}]",
         )
         for each in levels
     ]
@@ -62,6 +63,11 @@ def _forest(made: Material, found: Comparison, levels: Sequence[Judged]) -> Any:
     shown = times * margin if margin else None
     head = made.head("arm", "gap", "low", "high", "verdict")
     return whiskers(title, axis, dots, head, margin=shown)
+
+
+def _brief(text: str) -> str:
+    """Words without what stands in brackets after them."""
+    return re.split(r" ?[（(]", text)[0]
 
 
 # --- by epoch, and cells won

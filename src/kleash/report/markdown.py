@@ -51,7 +51,7 @@ class _References:
         return f"[{text}][{number}]"
 
     def line(self, line: Line) -> str:
-        return "".join(self.of(cell) for cell in cells(line))
+        return " ".join(self.of(cell) for cell in cells(line))
 
     def lines(self) -> list[str]:
         return [f"[{number}]: {address}" for address, number in self.numbers.items()]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kleash.catalogue import gap_text, say
+from kleash.catalogue.report_words import SHARED
 from kleash.catalogue.screen import SEVERITIES, place, verdict_lines, word
 from kleash.compare import Comparison, Judged
 from kleash.report.material import Material, short
@@ -13,8 +14,9 @@ from kleash.report.parts import Line, Lines, Linked, Paragraph, Part
 
 FEW = 3  # arms whose verdicts are told one by one in the paragraph
 FOLDED = 3  # findings of one kind before they are counted
-# Of a study nothing was typed by hand: equal rows are shared draws, and are no slip of the pen.
-OF_DOCUMENTS = ("copied-row",)
+# Of a study nothing was typed by hand: equal rows are shared draws, and are no slip of the pen; and
+# which scores an item can have is for the scorer to know, not to be guessed from them.
+OF_DOCUMENTS = ("copied-row", "scores-off-lattice")
 
 
 def verdict(made: Material) -> list[Part]:
@@ -111,7 +113,7 @@ def _of_findings(made: Material) -> list[Line]:
             line: Line = text
             if each.where:
                 shown = Linked(f"[{place(each.where[0], made.language)}]", each.where[0])
-                line = (f"{text} ", shown)
+                line = (text, shown)
             kinds.setdefault((each.severity, each.code), {})[text] = line
     lines: list[Line] = []
     for severity in SEVERITIES:
@@ -137,8 +139,14 @@ def _of_study(made: Material) -> list[Line]:
     if study is None:
         return []
     lines: list[Line] = []
+    mixed: dict[str, list[Mapping[str, Any]]] = {}
     for each in study.mixed:
-        facts = {key: short(each[key]) for key in ("run", "what", "have", "want")}
+        mixed.setdefault(str(each["what"]), []).append(each)
+    for what, entries in mixed.items():
+        runs = [str(each["run"]) for each in entries]
+        told = made.listed(runs[:FOLDED]) + (" …" if len(runs) > FOLDED else "")
+        wanted = short(entries[0]["want"])
+        facts = {"what": made.word(SHARED, what), "runs": told, "count": len(runs), "want": wanted}
         lines.append(f"{SEVERITIES['error']} {made.say('mixed', **facts)}")
     for run, why in study.failures.items():
         told = made.say("failed", run=run, why=(why.splitlines() or [""])[0])

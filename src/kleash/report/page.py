@@ -57,7 +57,8 @@ TEMPLATE = """
 {%- elif link %}<a href="{{ link }}" title="{{ link }}">{{ said(each) }}</a>
 {%- else %}{{ said(each) }}{% endif -%}
 {%- endmacro -%}
-{%- macro line(each) -%}{%- for one in parts_of(each) %}{{ cell(one) }}{% endfor -%}{%- endmacro -%}
+{%- macro line(each) -%}{%- for one in parts_of(each) %}{{ "" if loop.first else " " }}
+{{- cell(one) }}{% endfor -%}{%- endmacro -%}
 {%- macro table(caption, head, rows, left) -%}
 <p class="cap">{{ caption }}</p>
 <div class="wide" tabindex="0" role="region" aria-label="{{ caption }}"><table><thead><tr>

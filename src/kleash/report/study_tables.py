@@ -127,13 +127,14 @@ def _not_done(made: Material) -> list[Part]:
     rest = [each for each in made.study.measured if each.state != "done"]
     if not rest:
         return []
-    groups: dict[tuple[str, int, str], list[Measured]] = {}
+    groups: dict[tuple[str, str, str], list[Measured]] = {}
     for each in rest:
-        groups.setdefault((each.cell.arm, each.cell.seed, each.state), []).append(each)
-    rows: list[list[Cell]] = [
-        [arm, str(seed), made.state(state), str(len(cells)), (cells[0].why.splitlines() or [""])[0]]
-        for (arm, seed, state), cells in list(groups.items())[:MOST_ROWS]
-    ]
+        why = (each.why.splitlines() or [""])[0]
+        groups.setdefault((each.cell.arm, each.state, why), []).append(each)
+    rows: list[list[Cell]] = []
+    for (arm, state, why), cells in groups.items():
+        seeds = made.listed([str(n) for n in dict.fromkeys(each.cell.seed for each in cells)])
+        rows.append([arm, seeds, made.state(state), str(len(cells)), why])
     head = made.head("arm", "seed", "state", "count", "why")
     commands = dict.fromkeys(study_command(made) for each in rest if each.command)
     parts: list[Part] = [Table(made.say("not_done"), head, rows, left=3)]
