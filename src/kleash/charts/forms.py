@@ -77,7 +77,9 @@ def lines(title: str, names: tuple[str, str], series: Sequence[Line], head: Sequ
             edge = [*zip(each.across, each.high, strict=True), *back]
             drawing.area([(across(x), up(y)) for x, y in edge], f"band k{n % SERIES}")
         drawing.line(points, f"line k{n % SERIES}", DASHES[n % SERIES])
-        for x, y in points[:: max(1, math.ceil(len(points) / 12))]:
+        # Lines that lie on each other show their marks side by side.
+        apart = max(1, math.ceil(len(points) / 12))
+        for x, y in points[n * apart // len(drawn) :: apart]:
             drawing.mark(x, y, n, 3.5)
         ends = zip(each.low, each.high, strict=True) if each.low else [("", "")] * len(points)
         told = [

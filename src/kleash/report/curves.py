@@ -36,6 +36,7 @@ DYNAMICS = (
 )
 STATISTICS = ("mean", "first", "last", "change", "least", "greatest")
 TOLD = {"least": "min", "greatest": "max"}
+NEAR_ZERO = 0.001  # of the largest value: a change relative to less says nothing
 SAME_POINTS = 8  # of the dynamics
 MOST_STEPS = 60  # of a step-by-step table
 MOST_ROWS = 1000
@@ -60,7 +61,7 @@ def curves(made: Material) -> list[Part]:
     parts: list[Part] = []
     for metric in CHARTED:
         found = courses(made, metric)
-        if any(len(each.steps) > 1 for each in found) and not constant(metric):
+        if worth_drawing(found) and not constant(metric):
             found = some_of(found)
             name = "curve-" + "".join(e if e.isalnum() else "-" for e in metric)
             parts.append(Figure(name, _chart(made, metric, found)))
@@ -68,6 +69,12 @@ def curves(made: Material) -> list[Part]:
         if table is not None:
             parts.append(table)
     return parts
+
+
+def worth_drawing(found: Sequence[Course]) -> bool:
+    """Whether there is a line to be seen: more than one point, and not one value everywhere."""
+    values = {float(value) for each in found for value in each.values}
+    return any(len(each.steps) > 1 for each in found) and len(values) > 1
 
 
 def some_of(found: Sequence[Course]) -> list[Course]:
@@ -171,9 +178,11 @@ def statistics(arm: Arm, metric: str) -> dict[str, tuple[Cell, float]]:
             text = number.text or figure(number.value or 0.0)
             text += f" ({step_at:g})" if step_at is not None and "(" not in text else ""
             found[name] = (Linked(text, number.where), number.value or 0.0)
-    if "first" in found and "last" in found and found["first"][1]:
-        change = (found["last"][1] - found["first"][1]) / abs(found["first"][1])
-        found["change"] = (f"{change:+.2%}", change)
+    if "first" in found and "last" in found:
+        first, last = found["first"][1], found["last"][1]
+        if abs(first) > NEAR_ZERO * max(abs(value) for _, value in found.values()):
+            change = round((last - first) / abs(first), 8) + 0.0
+            found["change"] = (f"{change:+.2%}", change)
     return found if len(found) > 1 else {}
 
 
@@ -314,7 +323,8 @@ def _every(made: Material, one: Arm, metric: str, axis: str) -> list[Cell]:
     values = each.values
     low, high = int(values.argmin()), int(values.argmax())
     first = float(values[0])
-    change = f"{(float(values[-1]) - first) / abs(first):+.1%}" if first else "—"
+    sized = abs(first) > NEAR_ZERO * float(np.abs(values).max())
+    change = f"{(float(values[-1]) - first) / abs(first):+.1%}" if sized else "—"
     shown = values.tolist() if np.isfinite(values).all() else []
     last = float(each.steps[-1])
     return [

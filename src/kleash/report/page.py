@@ -29,7 +29,7 @@ details .cap{display:none}
 th,td{padding:.28em .7em;border-bottom:1px solid var(--grid);text-align:right;
 font-variant-numeric:tabular-nums;overflow-wrap:normal;white-space:nowrap}
 th{font-weight:600;border-bottom:2px solid var(--quiet);vertical-align:bottom}
-.w{text-align:left;white-space:normal;min-width:6.5em;max-width:24em}td.w{overflow-wrap:anywhere}
+.w{text-align:left;white-space:normal;min-width:8em;max-width:24em}td.w{overflow-wrap:anywhere}
 #limits ul{list-style:none;padding-left:0}#limits li{padding:.15em 0 .15em 1.2em;text-indent:-1.2em}
 tbody tr:hover{background:color-mix(in srgb,var(--quiet) 9%,transparent)}
 figure{margin:1.4em 0;max-width:46rem}figcaption{font-weight:600;margin-bottom:.3em}

@@ -13,7 +13,7 @@ from kleash.plan import BASELINE, arm_recipe, dotted
 from kleash.report.material import Material, percent, percents, plain, short
 from kleash.report.opening import gap_of
 from kleash.report.parts import Cell, Code, Linked, Paragraph, Part, Table
-from kleash.results import Measured
+from kleash.results import ArmRow, Measured
 from kleash.results.summary import baselines as baseline_means
 from kleash.stats import Interval, mean_interval
 
@@ -36,7 +36,7 @@ def summary(made: Material) -> list[Part]:
                 row.name,
                 keys,
                 plain(row.kl),
-                Linked(percents(row.score), first_place(made, row.name)),
+                Linked(score_of(row), first_place(made, row.name)),
                 row.against,
                 "" if gap is None else gap_of(made, gap),
                 "" if gap is None else f"{word(gap, made.language)} [{gap.level}]",
@@ -47,6 +47,13 @@ def summary(made: Material) -> list[Part]:
     facts = {"shots": shots, "items": measure.items[-1], "seeds": len(study.file.seeds)}
     head = made.head("arm", "differs", "kl", "score", "against", "gap", "verdict")
     return [Table(made.say("summary_of", **facts), head, rows, left=2)]
+
+
+def score_of(row: ArmRow) -> str:
+    """An arm's score over its seeds; of one seed the score alone."""
+    if row.score is None and row.scores:
+        return percent(row.scores[0])
+    return percents(row.score)
 
 
 def first_place(made: Material, arm: str) -> Where | None:
