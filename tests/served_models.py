@@ -6,9 +6,12 @@ import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from kleash.answer import Images
+from kleash.answer.asking import Asker
 from kleash.errors import DataError
+from kleash.ledger import Ledger
 from kleash.types import Answer, Prompt
 from tiny import Reader
 
@@ -20,11 +23,12 @@ class Traced(Reader):
 
     def __init__(self, images: Images) -> None:
         super().__init__(images)
+        self.key = Asker(self, cast(Ledger, None), images).key  # as in the ledger
         self.trace("loaded")
 
     def answer(self, prompts: Sequence[Prompt]) -> list[Answer]:
         """As the reader does; some queries are refused, and one is deadly."""
-        self.trace(f"answered {len(prompts)}")
+        self.trace(f"answered {len(prompts)} {' '.join(map(self.key, prompts))}")
         for prompt in prompts:
             if prompt.query.question == "refuse me":
                 raise DataError(f"{prompt.query.id} is refused")
