@@ -8,10 +8,9 @@ WITH_TOOLS := $(addprefix tests/test_,imports.py imports_fuzz.py sinks.py trl_pa
 
 .PHONY: study test test-all check install core-env tools-env ray-env fixtures clean
 
-# One training and its measuring; a whole study takes this place when `kleash study` exists.
+# The embedded study: nine arms, five seeds, a report at the end.
 study: install
-	$(BIN)/kleash train configs/scenes.toml
-	$(BIN)/kleash eval runs/scenes-s0 --checkpoint rce-5,epoch-3 --baselines
+	$(BIN)/kleash study
 
 test: install core-env check
 	$(BIN)/python -m pytest -n 2 -m "not slow"
