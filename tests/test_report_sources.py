@@ -11,6 +11,7 @@ from kleash.cli import app
 from kleash.compare import compare
 from kleash.imports import read
 from kleash.report.parts import Figure
+from made_study import made_study
 
 SEEDS = sorted((Path(__file__).parent.parent.parent / "shared/seeds").glob("00*.txt"))
 DOCUMENTS = pytest.mark.skipif(len(SEEDS) != 5, reason="the five documents are not here")
@@ -114,3 +115,15 @@ def test_a_language_that_is_not_there_is_refused(tmp_path):
     told = CliRunner().invoke(app, ["report", str(tmp_path), "--lang", "fr"])
     assert told.exit_code != 0
     assert "there is zh and en" in str(told.exception)
+
+
+def test_a_study_beside_other_sources_is_its_runs(tmp_path):
+    made_study(tmp_path / "made")
+    for name in ("kl0.7-s0.csv", "kl0.7-s1.csv"):
+        (tmp_path / name).write_text(ROWS, encoding="utf-8")
+    asked = ["report", str(tmp_path / "made"), str(tmp_path / "kl0.7-s0.csv"), "--lang", "en"]
+    told = CliRunner().invoke(app, asked)
+    assert told.exit_code == 0, told.output
+    assert "kl0.15" in told.output
+    assert "kl0.7" in told.output
+    assert "base-s0" not in told.output

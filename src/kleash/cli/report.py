@@ -70,7 +70,9 @@ def told(paths: list[Path], lang: str) -> Material:
     from kleash.imports import read
     from kleash.report import of_sources
 
-    sources = [read(path) for path in paths]
+    # Of a study among other sources the arms' runs count, not the bases they share.
+    folders = [path / "runs" if (path / "study.toml").is_file() else path for path in paths]
+    sources = [read(path) for path in folders]
     names = [path.name for path in paths]
     language = language_of(lang, sources)
     return of_sources(sources, compare(sources), ", ".join(names), language)

@@ -72,13 +72,19 @@ def course(arm: Arm, metric: str, axis: str = "") -> Course | None:
     curves = [curve for _, curve in found if curve.axis == axis]
     steps = curves[0].steps
     for curve in curves[1:]:
-        steps = np.intersect1d(steps, curve.steps)
-    table = np.array([c.values[np.searchsorted(c.steps, steps)] for c in curves])
+        if not np.array_equal(steps, curve.steps):
+            steps = np.intersect1d(steps, curve.steps)
+    table = np.array(
+        [
+            c.values if len(c) == len(steps) else c.values[np.searchsorted(c.steps, steps)]
+            for c in curves
+        ]
+    )
     low = high = None
     if len(curves) > 1:
         half = stdtrit(len(curves) - 1, 0.975) * table.std(axis=0, ddof=1) / np.sqrt(len(curves))
         low, high = table.mean(axis=0) - half, table.mean(axis=0) + half
-    guessed = frozenset(np.setdiff1d(curves[0].guessed, steps).tolist())
+    guessed = frozenset(set(curves[0].guessed.tolist()) - set(steps.tolist()))
     middle = table.mean(axis=0)
     printed = curves[0].decimals if len(curves) == 1 else None
     made = (steps, middle, low, high, found[0][0], guessed, printed)
