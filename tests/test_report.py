@@ -172,3 +172,11 @@ def test_without_a_pair_to_compare_nothing_is_claimed(tmp_path):
     made_study(tmp_path / "begun", leave_out=tuple(every))
     page = report.write(results(tmp_path / "begun"), language="en")[0].read_text()
     assert "Nothing can be compared yet" in page
+
+
+def test_the_scoreboard_has_both_sides(study):
+    page = report.markdown_of(report.study_material(study, "en"), study.folder)
+    board = page.split("## Scoreboard")[1].split("\n## ")[0]
+    row = next(line for line in board.splitlines() if "| kl0.15" in line)
+    assert re.findall(r"\d+\.\d%", row) == ["41.2%", "81.2%"]
+    assert re.search(r"points \| +kl0\.15 \| +L3 \|", row)

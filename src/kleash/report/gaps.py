@@ -15,6 +15,7 @@ from kleash.report.courses import course
 from kleash.report.material import Material
 from kleash.report.opening import gap_of
 from kleash.report.parts import Cell, Code, Figure, Line, Lines, Paragraph, Part, Table
+from kleash.report.study_tables import score_of
 from kleash.stats import Interval, mean_interval
 
 BOARD = (
@@ -152,6 +153,8 @@ def values_of(made: Material, judged: Judged) -> tuple[str, str]:
     if judged.question.startswith("phase_"):
         return phase_means(made, judged)
     sides = dict.fromkeys(judged.arms, "—")
+    if judged.question == "level" and made.study is not None:
+        sides |= {row.name: score_of(row) for row in made.study.rows if row.name in sides}
     for reason in judged.because:
         facts = reason.facts
         axis = AXES.get(str(facts.get("axis")), ("", ""))[LANGUAGES.index(made.language)]
