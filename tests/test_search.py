@@ -179,8 +179,13 @@ def test_found_setting_is_confirmed_on_fresh_seeds(whole: Path, inline: None) ->
     assert told.confirmed.estimate == pytest.approx(np.mean(gaps))
     tuned = found["tuned"]["found"][0] - found["tuned"]["baseline"][0]
     assert told.tuned == pytest.approx(tuned)
-    assert told.optimism == pytest.approx(tuned - np.mean(gaps))
-    assert f"the winner's optimism is {told.optimism:+.3f}" in told.line()
+    assert told.optimism is not None
+    assert told.optimism.estimate == pytest.approx(tuned - np.mean(gaps))
+    assert told.optimism.high - told.optimism.low == pytest.approx(
+        told.confirmed.high - told.confirmed.low
+    )
+    assert told.confirmed.high > told.confirmed.low  # two seeds that agree are not certainty
+    assert f"the winner's optimism is {told.optimism.estimate:+.3f}" in told.line()
 
 
 def test_search_that_beats_nothing_says_so(tmp_path: Path) -> None:

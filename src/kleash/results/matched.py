@@ -60,8 +60,9 @@ def at_equal_kl(found: Results) -> list[Matched]:
         seeds = sorted(curves[names[0]].keys() & curves[other].keys())
         pairs = [(curves[other][seed], curves[names[0]][seed]) for seed in seeds]
         for at in shared_kls(pairs):
-            gaps = [score_at(ours, at) - score_at(theirs, at) for ours, theirs in pairs]
-            rows.append(Matched(other, names[0], "kl", at, stats.mean_interval(gaps)))
+            scores = [[score_at(curve, at) for curve in side] for side in zip(*pairs, strict=True)]
+            gap = stats.paired_seeds(*scores).interval
+            rows.append(Matched(other, names[0], "kl", at, gap))
     return rows
 
 
@@ -115,8 +116,8 @@ def at_equal_updates(found: Results) -> list[Matched]:
         both = set.intersection(*(set(ours[s]) & set(theirs[s]) for s in seeds))
         if both:
             at = max(both)
-            gaps = [ours[seed][at] - theirs[seed][at] for seed in seeds]
-            gap = stats.mean_interval(gaps)
+            ends = [[side[seed][at] for seed in seeds] for side in (ours, theirs)]
+            gap = stats.paired_seeds(*ends).interval
             rows.append(Matched(arm.name, other.name, "updates", at, gap))
     return rows
 

@@ -113,7 +113,8 @@ def gap_text(gap: Judged | None) -> tuple[str, str]:
     text = f"{gap.estimate:+.3f}"
     if gap.low is not None and gap.high is not None:
         text += f" [{gap.low:+.3f}, {gap.high:+.3f}]"
-    return text, f"{gap.verdict.replace('_', ' ')} ({gap.level})"
+    adjusted = "" if gap.adjusted_p is None else f", adjusted p {gap.adjusted_p:.2g}"
+    return text, f"{gap.verdict.replace('_', ' ')} ({gap.level}{adjusted})"
 
 
 def plain(found: Results) -> dict[str, Any]:
@@ -136,7 +137,9 @@ def plain(found: Results) -> dict[str, Any]:
         "proxy": [asdict(row) for row in proxy_rows(found)],
         "matched": [asdict(row) for row in (*at_equal_kl(found), *at_equal_updates(found))],
         "spent": found.spent,
-        "search": None if search is None else asdict(search) | {"optimism": search.optimism},
+        "search": None
+        if search is None
+        else asdict(search) | {"optimism": plain_interval(search.optimism)},
         "failures": found.failures,
         "cells": [
             {
@@ -150,6 +153,11 @@ def plain(found: Results) -> dict[str, Any]:
             for each in found.measured
         ],
     }
+
+
+def plain_interval(interval: Interval | None) -> dict[str, Any] | None:
+    """An interval as JSON."""
+    return None if interval is None else asdict(interval)
 
 
 def plain_row(row: ArmRow) -> dict[str, Any]:

@@ -36,9 +36,12 @@ class Searched:
     """On the study's own seeds and the test: without the luck of the validation items either."""
 
     @property
-    def optimism(self) -> float | None:
-        """How much of the gain was the winner's luck."""
-        return None if self.confirmed is None else self.tuned - self.confirmed.estimate
+    def optimism(self) -> Interval | None:
+        """How much of the gain was the winner's luck; as unsure as what was confirmed is."""
+        if (gap := self.confirmed) is None:
+            return None
+        ends = self.tuned - gap.estimate, self.tuned - gap.high, self.tuned - gap.low
+        return Interval(*ends, gap.level, gap.n)
 
     def line(self) -> str:
         """The search in a sentence."""
@@ -51,7 +54,7 @@ class Searched:
         if self.confirmed is None or self.optimism is None:
             return f"{text}; not confirmed yet: that takes two of the study's seeds"
         text += f", {signed(self.confirmed)} on fresh seeds and the test"
-        return f"{text}: the winner's optimism is {self.optimism:+.3f}"
+        return f"{text}: the winner's optimism is {signed(self.optimism)}"
 
 
 def signed(gap: Interval) -> str:
@@ -85,7 +88,7 @@ def gain(folder: Path, file: StudyFile, found: Overview, base: str, split: str) 
     trained = arm_recipe(file, arms[FOUND.name], 0, "BASE").shots
     shots = [trained] if split == "validation" or trained in file.measure.shots else []
     items = file.measure.validation if split == "validation" else file.measure.items[-1]
-    gaps = []
+    pairs = []
     for seed in file.seeds:
         pair = []
         for name in (FOUND.name, base):
@@ -97,5 +100,5 @@ def gain(folder: Path, file: StudyFile, found: Overview, base: str, split: str) 
             if known and len(known) == len(keys):
                 pair.append(float(np.mean(known)))
         if len(pair) == 2:
-            gaps.append(pair[0] - pair[1])
-    return stats.mean_interval(gaps) if len(gaps) > 1 else None
+            pairs.append(pair)
+    return stats.paired_seeds(*zip(*pairs, strict=True)).interval if len(pairs) > 1 else None
