@@ -51,3 +51,34 @@ def test_the_main_question_is_its_own_family():
 def test_a_p_of_zero_is_the_smallest():
     found = adjust([answer(0.0), answer(0.04)])
     assert [each.adjusted_p for each in found] == [0.0, 0.04]
+
+
+def test_the_interval_over_seeds_leaves_out_0_exactly_when_the_adjusted_p_is_small():
+    from scipy import stats as oracle
+
+    def gap(t):  # of 5 seeds, with a standard error of 1
+        reach = oracle.t.ppf(0.975, 4)
+        p = float(2 * oracle.t.sf(t, 4))
+        return Judged(
+            "level",
+            "accuracy",
+            "fraction",
+            ("a", "b"),
+            "better" if p < 0.05 else "undecided",
+            "L3",
+            estimate=t,
+            low=t - reach,
+            high=t + reach,
+            n=5,
+            counted="seeds",
+            p=p,
+        )
+
+    found = adjust([gap(9.0), gap(3.3), gap(2.9), gap(0.5)])
+    for each in found:
+        assert (each.low > 0) == (each.adjusted_p < 0.05) == (each.verdict == "better")
+    assert [each.verdict for each in found] == ["better"] + ["undecided"] * 3
+    # Holm's first step has a quarter of alpha, the first that does not reject a third.
+    assert found[0].low == pytest.approx(9.0 - oracle.t.ppf(1 - 0.05 / 8, 4))
+    assert found[1].low == pytest.approx(3.3 - oracle.t.ppf(1 - 0.05 / 6, 4))
+    assert found[3].low == pytest.approx(0.5 - oracle.t.ppf(1 - 0.05 / 6, 4))

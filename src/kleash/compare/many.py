@@ -78,9 +78,43 @@ def adjust(verdicts: Sequence[Judged], joint: Together | None = None) -> list[Ju
         adjusted = stats.holm([verdicts[at].p or 0.0 for at in family]).tolist()
         if joint and number == 0:
             adjusted = [joint.to_baseline[verdicts[at].arms[0]].adjusted_p for at in family]
-        for at, p in zip(family, adjusted, strict=True):
-            found[at] = _held(verdicts[at], p, len(family))
+        shares = holm_shares([verdicts[at].p or 0.0 for at in family], adjusted)
+        for at, p, share in zip(family, adjusted, shares, strict=True):
+            found[at] = _held(_widened(verdicts[at], share), p, len(family))
     return found
+
+
+def holm_shares(p_values: Sequence[float], adjusted: Sequence[float]) -> list[float]:
+    """The part of alpha that Holm's step leaves for each interval.
+
+    Those after the first that does not reject are as wide as that one.
+    """
+    order = sorted(range(len(p_values)), key=lambda at: p_values[at])
+    rejected = sum(p < ALPHA for p in adjusted)
+    shares = [0.0] * len(p_values)
+    for rank, at in enumerate(order):
+        shares[at] = ALPHA / (len(p_values) - min(rank, rejected))
+    return shares
+
+
+def _widened(judged: Judged, share: float) -> Judged:
+    """A gap over seeds with the interval its share of alpha allows, so that it says what p says.
+
+    Of runs without common seeds the fewer give the degrees of freedom, which is on the safe side.
+    """
+    if judged.counted != "seeds" or judged.n is None or judged.estimate is None:
+        return judged
+    if judged.low is None or judged.high is None or share >= ALPHA:
+        return judged
+    from scipy.special import stdtrit
+
+    free = judged.n - 1
+    wider = float(stdtrit(free, 1 - share / 2) / stdtrit(free, 1 - ALPHA / 2))
+    return replace(
+        judged,
+        low=judged.estimate - wider * (judged.estimate - judged.low),
+        high=judged.estimate + wider * (judged.high - judged.estimate),
+    )
 
 
 def _held(judged: Judged, p: float, count: int) -> Judged:
