@@ -62,31 +62,40 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
     kleash study studies/demos-kl             (goes on with a study that was stopped)
     kleash study mine.toml --until decided    (seeds at looks 3, 5, 8, 12, alpha split over them)
     """
-    from kleash.plan import DEFAULT, bundled, read_study
-
-    names = bundled()
-    keys = keys or []
-    if "=" in what:
-        what, keys = "", [what, *keys]
-    file = read_study(what or DEFAULT, keys)
-    given = Path(what) if what and what not in names else None
-    folder = out or (given if given is not None and given.is_dir() else STUDIES / file.name)
+    file, folder = resolve_study(what, keys or [], out)
     if dry_run:
         show_plan(folder, file, as_json=as_json)
         return
     need_torch()
     if until not in ("", "decided"):
         raise KleashError(f"--until {until!r}: there is only `decided`")
-    from kleash.results import results
     from kleash.sinks import sink_names
     from kleash.study import Asked
     from kleash.study.servers import device_names
 
-    sinks = sink_names(log_to)
     workers = jobs or os.cpu_count() or 1
-    asked = Asked(file, folder, workers, on, device, sinks, gpus=device_names(gpus))
-    ran, file = run_asked(asked, decided=until == "decided")
-    found = results(folder, file=file)
+    asked = Asked(file, folder, workers, on, device, sink_names(log_to), gpus=device_names(gpus))
+    run_and_report(asked, decided=until == "decided", as_json=as_json)
+
+
+def resolve_study(what: str, keys: list[str], out: Path | None) -> tuple[StudyFile, Path]:
+    """The study that is asked for, and its folder."""
+    from kleash.plan import DEFAULT, bundled, read_study
+
+    if "=" in what:
+        what, keys = "", [what, *keys]
+    file = read_study(what or DEFAULT, keys)
+    given = Path(what) if what and what not in bundled() else None
+    ours = given if given is not None and given.is_dir() else STUDIES / file.name
+    return file, out or ours
+
+
+def run_and_report(asked: Any, *, decided: bool, as_json: bool) -> None:
+    """Run it, write the report, show the summary; exit 1 where something failed."""
+    from kleash.results import results
+
+    ran, file = run_asked(asked, decided=decided)
+    found = results(asked.folder, file=file)
     written = write_report(found)
     show_results(found, ran, written, as_json=as_json)
     if ran.failures:
