@@ -15,6 +15,7 @@ from kleash.results.matched import (
     at_equal_kl,
     at_equal_updates,
     families,
+    pair_at_equal_kl,
     score_at,
     shared_kls,
 )
@@ -37,6 +38,20 @@ def test_only_what_every_seed_of_both_reached_is_compared() -> None:
     assert shared_kls([(slow, fast), (slow, other)]) == pytest.approx([0.1, math.sqrt(0.1), 1.0])
     assert shared_kls([(slow, [(2.0, 0.1), (3.0, 0.1)]), (slow, slow)]) == []
     assert shared_kls([(slow, fast)]) == []  # one seed tells nothing about settings
+
+
+def test_pair_is_compared_by_seed_at_the_same_kl() -> None:
+    slow = {0: [(0.01, 0.2), (1.0, 0.6)], 1: [(0.01, 0.3), (1.0, 0.5)]}
+    fast = {0: [(0.1, 0.5), (10.0, 0.5)], 1: [(0.1, 0.6), (10.0, 0.6)], 7: [(0.1, 0.0), (1.0, 0.0)]}
+    far = {0: [(3.0, 0.5), (9.0, 0.5)], 1: [(3.0, 0.5), (9.0, 0.5)]}
+    curves = {"slow": slow, "fast": fast, "far": far}
+    first, _, last = pair_at_equal_kl(curves, "fast", "slow")
+    assert (first.at, last.at) == pytest.approx((0.1, 1.0))
+    # Half way in the logarithm the slow ones have 0.4 and 0.4; at the end 0.6 and 0.5.
+    assert first.gap.estimate == pytest.approx((0.1 + 0.2) / 2)
+    assert last.gap.estimate == pytest.approx((-0.1 + 0.1) / 2)
+    assert first.gap.n == 2
+    assert pair_at_equal_kl(curves, "far", "slow") == []
 
 
 def test_families_differ_in_the_coefficient_alone() -> None:

@@ -22,6 +22,8 @@ from kleash.stats import Interval
 
 COEFFICIENT = "leash.coefficient"
 POINTS = 3  # KLs at which two families are compared
+Curve = list[tuple[float, float]]
+"""Realised KL and score of each coefficient, nearest first."""
 
 
 @dataclass(frozen=True)
@@ -55,19 +57,24 @@ def at_equal_kl(found: Results) -> list[Matched]:
     several = {name: arms for name, arms in families(found.arms).items() if len(arms) > 1}
     curves = {name: traced(found, arms) for name, arms in several.items()}
     names = list(curves)
-    rows = []
-    for other in names[1:]:
-        seeds = sorted(curves[names[0]].keys() & curves[other].keys())
-        pairs = [(curves[other][seed], curves[names[0]][seed]) for seed in seeds]
-        for at in shared_kls(pairs):
-            scores = [[score_at(curve, at) for curve in side] for side in zip(*pairs, strict=True)]
-            gap = stats.paired_seeds(*scores).interval
-            rows.append(Matched(other, names[0], "kl", at, gap))
+    rows: list[Matched] = []
+    for place, name in enumerate(names):
+        tried = (pair_at_equal_kl(curves, name, other) for other in names[:place])
+        rows += next((found for found in tried if found), [])
     return rows
 
 
-Curve = list[tuple[float, float]]
-"""Realised KL and score of each coefficient, nearest first."""
+def pair_at_equal_kl(
+    curves: Mapping[str, Mapping[int, Curve]], ours: str, theirs: str
+) -> list[Matched]:
+    """One family against another, over the seeds of both; nothing if they share no range of KL."""
+    seeds = sorted(curves[ours].keys() & curves[theirs].keys())
+    pairs = [(curves[ours][seed], curves[theirs][seed]) for seed in seeds]
+    rows = []
+    for at in shared_kls(pairs):
+        scores = [[score_at(curve, at) for curve in side] for side in zip(*pairs, strict=True)]
+        rows.append(Matched(ours, theirs, "kl", at, stats.paired_seeds(*scores).interval))
+    return rows
 
 
 def traced(found: Results, arms: Sequence[Arm]) -> dict[int, Curve]:
