@@ -13,8 +13,16 @@ from typing import Literal
 import numpy as np
 
 from kleash import stats
-from kleash.compare.arms import Arm, Curve, Place, Replicate, known_name
-from kleash.compare.items import by_item, clusters_of, curve_of, latest, span_of
+from kleash.compare.arms import Arm, Curve, Place, Replicate
+from kleash.compare.items import (
+    by_item,
+    by_spot,
+    clusters_of,
+    curve_of,
+    latest,
+    span_of,
+    what_counts,
+)
 from kleash.compare.records import Amount, Because
 from kleash.imports import Number
 from kleash.seeds import generator
@@ -204,10 +212,9 @@ def run_means(arm: Arm, metric: str) -> list[tuple[Replicate, float]]:
 
 def _run_mean(replicate: Replicate, metric: str) -> float | None:
     """Over a training's items at the end, else over its last cells or its curve."""
-    scores = [each for each in replicate.scores if known_name(each.metric) == metric]
-    if scores:
-        last = max(-1.0 if each.step is None else each.step for each in scores)
-        means, _ = by_item([e for e in scores if (-1.0 if e.step is None else e.step) == last])
+    spots = by_spot(replicate, metric)
+    if spots:
+        means, _ = by_item(spots[max(spots, key=what_counts)])
         return float(np.mean(list(means.values()))) if means else None
     if cells := means_of(replicate, metric):
         value = _last_cell(cells)

@@ -14,7 +14,7 @@ import numpy as np
 from kleash import stats
 from kleash.compare.arms import Arm, Place, Replicate
 from kleash.compare.evidence import MOST_FLIPS, means_of
-from kleash.compare.items import aligned, by_item, by_spot, same_shots, span_of
+from kleash.compare.items import aligned, by_item, by_spot, same_shots, span_of, what_counts
 from kleash.compare.judging import Pair
 from kleash.compare.records import Because, Judged, Question
 from kleash.imports import Scores
@@ -122,11 +122,11 @@ def _conditions(replicate: Replicate, metric: str, along: str) -> Conditions:
     if not spots:
         return found
     if along == "shots":
-        for each in spots[max(spots)]:
+        for each in spots[max(spots, key=what_counts)]:
             if each.shots is not None:
                 found.setdefault(each.shots, []).append(each)
         return found
-    split = max(spots)[1]
+    split = max(spots, key=what_counts)[1]
     return {step: scores for (step, other), scores in spots.items() if other == split and step >= 0}
 
 

@@ -18,6 +18,7 @@ from kleash.stats import Floats
 
 MOST_SCORES = 2_000_000  # of one table over items and steps, so that it fits in memory
 
+TEST = "test"
 Spot = tuple[float, str]
 """A step (-1 where none is told) and a split."""
 
@@ -47,12 +48,24 @@ def by_item(scores: Sequence[Scores]) -> tuple[dict[str, float], int]:
 
 
 def latest(arms: Sequence[Arm], metric: str) -> list[list[Scores]] | None:
-    """Scores of all arms at the last step that they share, with the shots that they share."""
+    """Scores of all arms at the last step that they share, with the shots that they share.
+
+    Where each arm tested one checkpoint only, it is that one, chosen by whoever tested it.
+    """
     spots = [by_spot(arm.replicates[0], metric) for arm in arms]
+    tested = [[spot for spot in each if spot[1] == TEST] for each in spots]
+    if all(len(each) == 1 for each in tested):
+        return same_shots([each[at] for each, (at,) in zip(spots, tested, strict=True)])
     shared = set(spots[0]).intersection(*spots[1:])
     if not shared:
         return None
-    return same_shots([each[max(shared)] for each in spots])
+    return same_shots([each[max(shared, key=what_counts)] for each in spots])
+
+
+def what_counts(spot: Spot) -> tuple[int, float]:
+    """Orders spots: the test before validation, training last; then the later step."""
+    step, split = spot
+    return {TEST: 2, "train": 0}.get(split, 1), step
 
 
 def same_shots(groups: Sequence[Sequence[Scores]]) -> list[list[Scores]] | None:

@@ -7,7 +7,7 @@ The step of the scores is learnt from the means themselves, so that a few wrong 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -22,6 +22,8 @@ SHARE = 0.8  # of them that must lie on it
 CHANCE = 1e-3
 FINEST = 20
 RANDOM = 0.05
+MOST_STRAY = 2  # scores of one value off the lattice; more of them, and it is on it
+COARSE = 200  # values that the scores of a lattice take, at most
 
 
 def off_lattice(sources: Sequence[Source]) -> Iterator[Found]:
@@ -86,14 +88,21 @@ def _parts(found: Sequence[Point]) -> int | None:
 
 def scores_off_lattice(sources: Sequence[Source]) -> Iterator[Found]:
     """Single scores that are no multiples of what nearly all others are multiples of."""
+    seen: dict[str, Counter[float]] = defaultdict(Counter)
     for run in runs(sources):
         for scores in run.scores:
-            found = _stray(run, scores)
+            support, counts = np.unique(scores.values.round(9), return_counts=True)
+            if len(support) <= COARSE:
+                counted = dict(zip(support.tolist(), counts.tolist(), strict=True))
+                seen[scores.metric].update(counted)
+    for run in runs(sources):
+        for scores in run.scores:
+            found = _stray(run, scores, seen[scores.metric])
             if found is not None:
                 yield found
 
 
-def _stray(run: Imported, scores: Scores) -> Found | None:
+def _stray(run: Imported, scores: Scores, seen: Counter[float]) -> Found | None:
     values = np.asarray(scores.values, dtype=np.float64)
     values = values[np.isfinite(values)]
     if len(values) < FEWEST:
@@ -104,6 +113,8 @@ def _stray(run: Imported, scores: Scores) -> Found | None:
         share = counts[off].sum() / counts.sum()
         if share == 0:
             return None
+        if any(seen[value] > MOST_STRAY for value in support[off].tolist()):
+            continue  # seen again and again: part of the lattice
         if share <= 0.05 and len(support[~off]) > 1:
             first = int(np.flatnonzero(np.isin(values.round(9), support[off]))[0])
             facts = {

@@ -20,6 +20,7 @@ from kleash.imports import Imported, Scores, Source, Where
 from kleash.imports.gather import Axis, Points, label, number, repeats, settings, whole_object
 from kleash.runs import FACTS, Run, list_runs
 
+OUTCOME = "accuracy"  # what a selector's items are scored by
 FIXED = {"kind", "phase", "epoch", "step"}
 
 
@@ -121,7 +122,7 @@ def _scores(run: Run) -> list[Scores]:
                 continue
             made.append(
                 Scores(
-                    metric=name,
+                    metric=OUTCOME if name == "score" and "selector" in run.config else name,
                     items=cell.items,
                     values=values,
                     where=Where(str(run.path / "scores.jsonl"), cell.lines[0]),
