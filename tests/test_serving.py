@@ -94,13 +94,19 @@ class Recorder(Reader):
         return super().answer(prompts)
 
 
+def request(desk: Desk, some: list[Prompt]) -> Request:
+    """Prompts as they reach the desk."""
+    rows = [(*prompt.demonstrations, prompt.query) for prompt in some]
+    return Request("answer", [tuple(map(desk.number, row)) for row in rows])
+
+
 def at_desk(model: Reader, *asked: list[Prompt], clients: int = 0, **keys: float) -> list[Request]:
     """What becomes of requests that wait together."""
     desk = Desk(model, **keys)
     desk.present = clients or len(asked)
-    requests = [Request("answer", some) for some in asked]
-    for request in requests:
-        desk.requests.put(request)
+    requests = [request(desk, some) for some in asked]
+    for each in requests:
+        desk.requests.put(each)
     while not desk.requests.empty():
         desk.work()
     return requests
@@ -112,7 +118,7 @@ def test_what_waits_from_all_clients_is_one_batch_and_each_prompt_is_in_it_once(
     requests = at_desk(model, *asked)
     assert len(model.batches) == 1
     assert len(model.batches[0]) == 5 + 3 + 1
-    assert [request.said.result() for request in requests] == [reader.answer(a) for a in asked]
+    assert [each.said.result() for each in requests] == [reader.answer(a) for a in asked]
 
 
 def test_a_batch_has_a_largest_size_and_waits_for_others_only_a_moment():
@@ -132,7 +138,7 @@ def test_what_was_answered_lately_is_not_put_to_the_model_again(monkeypatch):
     model = Recorder()
     desk = Desk(model)
     for some in (prompts(4), prompts(4), prompts(2, first=4), prompts(1)):
-        desk.requests.put(Request("answer", some))
+        desk.requests.put(request(desk, some))
         desk.work()
     assert [len(batch) for batch in model.batches] == [4, 2, 1]
     assert desk.counts == {"asked": 11, "paid": 7, "batches": 3}
@@ -144,7 +150,7 @@ def test_a_broken_answer_is_asked_for_again():
     model.break_on(lambda prompt: True)
     desk = Desk(model)
     for _ in range(2):
-        desk.requests.put(Request("answer", prompts(1)))
+        desk.requests.put(request(desk, prompts(1)))
         desk.work()
     assert len(model.batches) == 2
 

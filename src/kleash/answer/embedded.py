@@ -37,7 +37,7 @@ from kleash.policy import fingerprint
 from kleash.types import Answer, Item, Prompt
 
 WEIGHTS = Path(__file__).with_name("scenes.safetensors")
-BATCH = 64
+BATCH, LARGE_BATCH = 64, 512
 DECODING = "greedy, at most two words"
 
 
@@ -89,6 +89,7 @@ class Embedded:
     def __init__(self, images: Images, weights: Path = WEIGHTS, device: str = "cpu") -> None:
         network = load(weights)
         self.device = torch.device(device)
+        self.batch = BATCH if self.device.type == "cpu" else LARGE_BATCH
         self.images = images
         self.identity = f"{fingerprint(network.state_dict())} {DECODING}"
         if self.device.type != "cpu":
@@ -102,14 +103,16 @@ class Embedded:
         words = torch.tensor([known_words(item) for item in items], device=self.device)
         shown = torch.from_numpy(np.stack([self.images(item.image) for item in items]))
         pictures = shown.to(self.device)
-        seen = [self.network.see(part)[:wanted] for wanted, (part,) in batches(pictures)]
+        seen = [
+            self.network.see(part)[:wanted] for wanted, (part,) in batches(self.batch, pictures)
+        ]
         return torch.cat([torch.cat(seen), self.network.word(words)], dim=1)
 
     def make_memories(self, items: Sequence[Item]) -> Tensor:
         """What items leave in the memory of all layers as the first of a prompt, [N, L, …]."""
         places = self.blocks.places(items)
         made = []
-        for wanted, (part,) in batches(self.blocks.rows[places]):
+        for wanted, (part,) in batches(self.batch, self.blocks.rows[places]):
             memory = torch.stack(self.network.remember(self.network.place(part[:, None])))
             made.append(memory.movedim(2, 0)[:wanted])
         return torch.cat(made)
@@ -151,7 +154,7 @@ class Embedded:
             torch.tensor([answer_tokens(prompt.query.answer) for prompt in prompts]),
         )
         tables = [table.to(self.device) for table in on_cpu]
-        for wanted, parts in batches(*tables):
+        for wanted, parts in batches(self.batch, *tables):
             words, truth_logp = self.read(*parts)
             for said, logp in zip(words[:wanted].tolist(), truth_logp.tolist(), strict=False):
                 kept = said[: said.index(TOKEN[END])] if TOKEN[END] in said else said
@@ -173,11 +176,11 @@ class Embedded:
         return torch.stack([said, after[:, 0].argmax(-1)], dim=1), logp[:, 0].double()
 
 
-def batches(*tables: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
-    """Rows of the tables, always 64 at a time, and how many of them are wanted."""
-    for parts in zip(*(table.split(BATCH) for table in tables), strict=True):
+def batches(size: int, *tables: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
+    """Rows of the tables, always so many at a time, and how many of them are wanted."""
+    for parts in zip(*(table.split(size) for table in tables), strict=True):
         wanted = len(parts[0])
-        filling = [part[-1:].expand(BATCH - wanted, *part.shape[1:]) for part in parts]
+        filling = [part[-1:].expand(size - wanted, *part.shape[1:]) for part in parts]
         yield wanted, [torch.cat(both) for both in zip(parts, filling, strict=True)]
 
 

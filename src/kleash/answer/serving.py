@@ -24,6 +24,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
@@ -57,9 +58,13 @@ class Model:
 # --- the server
 
 
+Key = tuple[int, ...]
+"""A prompt by the numbers of its items, the query's last: much faster to look up than items are."""
+
+
 @dataclass(frozen=True)
 class Request:
-    """What one client waits for."""
+    """What one client waits for: answers to prompts, or items as vectors."""
 
     kind: Literal["answer", "embed"]
     what: Sequence[Any]
@@ -74,8 +79,9 @@ class Desk:
         self.requests: SimpleQueue[Request] = SimpleQueue()
         self.present = 0
         self.turn = threading.Lock()
-        self.items: dict[Item, Item] = {}
-        self.lately: dict[Prompt, Answer] = {}
+        self.numbers: dict[Item, int] = {}
+        self.items: list[Item] = []
+        self.lately: dict[Key, Answer] = {}
         self.counts: Counter[str] = Counter()
 
     @contextmanager
@@ -118,55 +124,66 @@ class Desk:
 
     def answer(self, requests: Sequence[Request]) -> None:
         """Answer requests; one that holds a prompt which the model refuses fails alone."""
-        asked = [[self.one_copy(prompt) for prompt in request.what] for request in requests]
-        wanted = dict.fromkeys(prompt for prompts in asked for prompt in prompts)
-        new = [prompt for prompt in wanted if prompt not in self.lately]
-        said: dict[Prompt, Answer | Exception] = {
-            prompt: self.lately[prompt] for prompt in wanted if prompt in self.lately
+        wanted: dict[Key, None] = dict.fromkeys(key for request in requests for key in request.what)
+        new = [key for key in wanted if key not in self.lately]
+        said: dict[Key, Answer | Exception] = {
+            key: self.lately[key] for key in wanted if key in self.lately
         }
         for start in range(0, len(new), self.largest):
             said |= self.put(new[start : start + self.largest])
-        self.counts["asked"] += sum(map(len, asked))
-        self.remember([prompt for prompt in new if isinstance(said[prompt], Answer)], said)
-        for request, prompts in zip(requests, asked, strict=True):
-            answers = [said[prompt] for prompt in prompts]
+        self.counts["asked"] += sum(len(request.what) for request in requests)
+        self.remember({key: said[key] for key in new})
+        for request in requests:
+            answers = [said[key] for key in request.what]
             wrong = next((each for each in answers if isinstance(each, Exception)), None)
             if wrong is None:
                 request.said.set_result(answers)
             else:
                 request.said.set_exception(wrong)
 
-    def put(self, prompts: Sequence[Prompt]) -> dict[Prompt, Answer | Exception]:
+    def put(self, keys: Sequence[Key]) -> dict[Key, Answer | Exception]:
         """Answers of the model; where it raises, halves are tried until the cause stands alone."""
+        items = self.items
+        prompts = [Prompt(tuple(items[n] for n in key[:-1]), items[key[-1]]) for key in keys]
         try:
             answers = self.model.answer(prompts)
         except Exception as error:  # noqa: BLE001  # whoever asked hears of it; others go on
-            if len(prompts) == 1:
-                return {prompts[0]: error}
-            half = len(prompts) // 2
-            return self.put(prompts[:half]) | self.put(prompts[half:])
-        self.counts["paid"] += len(prompts)
+            if len(keys) == 1:
+                return {keys[0]: error}
+            half = len(keys) // 2
+            return self.put(keys[:half]) | self.put(keys[half:])
+        self.counts["paid"] += len(keys)
         self.counts["batches"] += 1
-        return dict(zip(prompts, answers, strict=True))
+        return dict(zip(keys, answers, strict=True))
 
-    def one_copy(self, prompt: Prompt) -> Prompt:
-        """The prompt made of items that were met before: each message brings its own copies."""
-        items = [self.items.setdefault(i, i) for i in (*prompt.demonstrations, prompt.query)]
-        return Prompt(tuple(items[:-1]), items[-1])
+    def number(self, item: Item) -> int:
+        """The number of an item, the same for all clients."""
+        with self.turn:
+            if item not in self.numbers:
+                self.items.append(item)
+                self.numbers[item] = len(self.items) - 1
+            return self.numbers[item]
 
-    def remember(self, prompts: Sequence[Prompt], said: dict[Prompt, Any]) -> None:
+    def remember(self, said: dict[Key, Answer | Exception]) -> None:
         """Keep answers for a while; one that broke may be asked for again."""
-        self.lately |= {p: said[p] for p in prompts if not math.isnan(said[p].truth_logp)}
-        for prompt in list(self.lately)[: max(0, len(self.lately) - KEPT)]:
-            del self.lately[prompt]
+        for key, answer in said.items():
+            if isinstance(answer, Answer) and not math.isnan(answer.truth_logp):
+                self.lately[key] = answer
+        for key in list(islice(self.lately, max(0, len(self.lately) - KEPT))):
+            del self.lately[key]
 
 
 def attend(desk: Desk, client: Connection, hello: dict[str, Any]) -> None:
-    """Listen to one client until it leaves."""
+    """Listen to one client until it leaves. It sends an item once, then says which one it was."""
+    numbers: list[int] = []
     with desk.visitor(), client, suppress(EOFError, OSError):
         client.send(hello)
         while True:
             kind, what = client.recv()
+            if kind == "answer":
+                items, places = what
+                numbers += map(desk.number, items)
+                what = [tuple(numbers[place] for place in some) for some in places]
             try:
                 said = dict(desk.counts) if kind == "counts" else desk.ask(kind, what)
             except Exception as error:  # noqa: BLE001  # it travels to whoever asked
@@ -241,6 +258,7 @@ class Line:
                 connection = Client(str(path), "AF_UNIX", authkey=secret)
                 self.greet(connection.recv())
                 self.connection = connection
+                self.sent: dict[Item, int] = {}
                 return
             if not self.folder.is_dir() or time.monotonic() > end:
                 raise KleashError(f"nobody serves answers at {path}: start the study again")
@@ -261,8 +279,20 @@ class Line:
             self.connection.close()
             self.connect()
         self.question, self.waiting = (kind, what), True
+        self.put()
+
+    def put(self) -> None:
+        """Send the question; of its items those that this server has not seen."""
+        kind, what = self.question
+        if kind == "answer":
+            before = len(self.sent)
+            rows = [(*prompt.demonstrations, prompt.query) for prompt in what]
+            places = [
+                tuple(self.sent.setdefault(item, len(self.sent)) for item in row) for row in rows
+            ]
+            what = (list(islice(self.sent, before, None)), places)
         with suppress(OSError):
-            self.connection.send(self.question)
+            self.connection.send((kind, what))
 
     def receive(self) -> Any:
         """What the server says. Answers do not depend on who asks when: asking again is safe."""
@@ -272,8 +302,7 @@ class Line:
                 break
             except (EOFError, OSError):
                 self.connect()
-                with suppress(OSError):
-                    self.connection.send(self.question)
+                self.put()
         else:
             raise KleashError(f"the answerer hung up {TRIES} times: see {self.folder}")
         self.waiting = False
