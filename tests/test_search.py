@@ -248,3 +248,19 @@ def test_without_optuna_one_line_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(KleashError, match=r"pip install 'kleash\[search\]'"):
         go(tmp_path / "x")
+
+
+@pytest.mark.slow
+def test_long_trials_are_scored_by_what_early_stopping_kept(tmp_path: Path, inline: None) -> None:
+    search = QUICK["search"] | {"trials": 2, "together": 1, "lr": [3e-3, 1e-2]}
+    _, found = go(tmp_path / "long", search=search, grpo={"epochs": 40}, base={"queries": 8})
+    assert found is not None
+    assert found["pruning"] == "early stopping"
+    for row in found["trials"]:
+        run = Run.open(tmp_path / f"long/search/runs/{row['trial']}-s1000")
+        assert run.finished
+        assert 25 <= len(row["curve"]) <= 40
+        kept_ones = [name for name in run.checkpoints() if name.startswith("epoch-")]
+        assert len(kept_ones) <= 2
+        assert {line["checkpoint"] for line in run.scores()} <= set(kept_ones)
+        assert row["score"] is not None
