@@ -282,8 +282,8 @@ import sys, time
 sys.path.insert(0, sys.argv[1])
 from kleash.study.servers import served
 from test_serving import TRACED
-with served(TRACED, ["cpu", "cpu"]):
-    print("ready", flush=True)
+with served(TRACED, ["cpu", "cpu"]) as folder:
+    print(folder, flush=True)
     time.sleep(60)
 """
 
@@ -295,12 +295,14 @@ def test_servers_leave_with_their_driver(traces: Path, number: int):
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as driver:
         assert driver.stdout is not None
-        assert driver.stdout.readline() == "ready\n"
+        folder = Path(driver.stdout.readline().strip())
+        assert (folder / "1.socket").exists()
         pids = loaded(traces)
         assert len(pids) == 2
         assert all(map(there, pids))
         driver.send_signal(number)
     wait_until(lambda: not any(map(there, pids)))
+    assert not folder.exists()
 
 
 def test_devices_are_numbers_or_names():

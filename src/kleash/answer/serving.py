@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import sys
 import threading
 import time
@@ -196,7 +197,7 @@ def attend(desk: Desk, client: Connection, hello: dict[str, Any]) -> None:
 
 def serve(folder: Path, number: int, device: str, model: Model) -> None:
     """The life of a server: load the model, open the socket, answer until the driver is gone."""
-    threading.Thread(target=leave_with_the_driver, daemon=True).start()
+    threading.Thread(target=leave_with_the_driver, args=(folder,), daemon=True).start()
     asked = answerer(model.answerer, dataset(model.data, model.data_seed).image, device)
     desk = Desk(asked)
     hello = {"identity": asked.identity, "model": asdict(model), "device": device}
@@ -217,9 +218,10 @@ def serve(folder: Path, number: int, device: str, model: Model) -> None:
             desk.work()
 
 
-def leave_with_the_driver() -> None:
+def leave_with_the_driver(folder: Path) -> None:
     """Its end of our standard input closes when it lets us go, and also when it is killed."""
     sys.stdin.buffer.read()
+    shutil.rmtree(folder, ignore_errors=True)  # a driver that was killed cannot
     os._exit(0)
 
 
