@@ -1,0 +1,162 @@
+"""How a policy's text is read, and how it is told to write: as text, or as few fixed tokens.
+
+The text surface takes `[action] …` and the same as a tool call; the token surface is for tiny
+models with a vocabulary of words. Nothing here knows a task.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+TOOL = "interact_with_env"
+
+
+@dataclass(frozen=True)
+class Action:
+    """What a policy chose to do: one of the surface's choices, and what goes with it."""
+
+    choice: str
+    content: str = ""
+
+
+class Surface(Protocol):
+    """A way of speaking."""
+
+    @property
+    def instructions(self) -> str:
+        """What a policy is told before the first observation."""
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The same as a tool, for chat templates that take one; empty if there is none."""
+
+    @property
+    def unreadable(self) -> str:
+        """The observation after a text that cannot be read."""
+
+    def read(self, text: str) -> Action | None:
+        """The action in a text, or none if there is none."""
+
+
+@dataclass(frozen=True)
+class TextSurface:
+    """`[action] <question>`, `[finish]`; or a tool call with a choice and a content."""
+
+    goal: str
+    choices: tuple[str, ...] = ("action", "finish")
+    bare: frozenset[str] = field(default=frozenset({"finish"}))  # those that need no content
+    meaning: str = "ask the user one question"
+
+    @property
+    def instructions(self) -> str:
+        """What a policy is told before the first observation."""
+        ways = [f"`[{c}]`" if c in self.bare else f"`[{c}] …`" for c in self.choices]
+        return (
+            f"{self.goal} In each turn write exactly one line: {' or '.join(ways)}."
+            f" `[action] …` means: {self.meaning}."
+        )
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The choices as one function, in the form that chat templates take."""
+        parameters = {
+            "type": "object",
+            "properties": {
+                "choice": {"type": "string", "enum": list(self.choices)},
+                "content": {"type": "string", "description": self.meaning},
+            },
+            "required": ["choice", "content"],
+        }
+        described = {"name": TOOL, "description": self.goal, "parameters": parameters}
+        return [{"type": "function", "function": described}]
+
+    @property
+    def unreadable(self) -> str:
+        """What the user says to a text without an action."""
+        return "I could not read that. Write one line that begins with " + " or ".join(
+            f"[{choice}]" for choice in self.choices
+        )
+
+    def read(self, text: str) -> Action | None:
+        """The one action in the text; two different ones are none."""
+        text = without_thoughts(text)
+        call = _tool_call(text)
+        if call is not None:
+            choice, content = call
+            # Some models repeat the tag inside the content of the call.
+            content = re.sub(rf"^\[{re.escape(choice)}\]\s*", "", content.strip(), flags=re.I)
+            return self._checked(choice, content)
+        found = re.match(r"\s*\[(\w+)\]([^\n]*(?:\n(?!\s*\[\w+\])[^\n]*)*)\s*$", text)
+        return self._checked(found[1], found[2]) if found else None
+
+    def _checked(self, choice: str, content: str) -> Action | None:
+        choice, content = choice.lower(), " ".join(content.split())
+        if choice not in self.choices or not (content or choice in self.bare):
+            return None
+        return Action(choice, content)
+
+
+@dataclass(frozen=True)
+class TokenSurface:
+    """`ASK slot {slot} ;` and `STOP ;`: every action is a few words of a small vocabulary."""
+
+    slots: tuple[str, ...]
+    instructions: str = ""
+    unreadable: str = "USER HUH ;"
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """None: a tiny model calls nothing."""
+        return []
+
+    def read(self, text: str) -> Action | None:
+        """An action whose content is the slots asked for."""
+        words = text.split()
+        if words == ["STOP", ";"]:
+            return Action("finish")
+        if len(words) < 3 or words[0] != "ASK" or words[-1] != ";":
+            return None
+        asked = words[1:-1]
+        return Action("action", " ".join(asked)) if set(asked) <= set(self.slots) else None
+
+
+def without_thoughts(text: str) -> str:
+    """The text without think blocks: closed, never closed, or opened by the prompt."""
+    text = re.sub(r"<think>.*?</think>", "", text, flags=re.S | re.I)
+    text = re.split(r"<think>", text, maxsplit=1, flags=re.I)[0]
+    return re.split(r"</think>", text, flags=re.I)[-1].strip()
+
+
+def _tool_call(text: str) -> tuple[str, str] | None:
+    """Choice and content of the one call of our tool, wherever in the text it stands."""
+    calls = [call for call in json_values(text) if isinstance(call, dict) and "name" in call]
+    if len(calls) != 1 or calls[0]["name"] != TOOL:
+        return None
+    arguments = calls[0].get("arguments", calls[0].get("parameters"))
+    if isinstance(arguments, str):  # OpenAI's servers give the arguments as a text of JSON
+        arguments = next(iter(json_values(arguments)), None)
+    if not isinstance(arguments, dict):
+        return None
+    choice, content = arguments.get("choice"), arguments.get("content", "")
+    return (choice, content) if isinstance(choice, str) and isinstance(content, str) else None
+
+
+def json_values(text: str) -> list[Any]:
+    """Every JSON object or list in a text, outermost ones, in order."""
+    decoder, found, at = json.JSONDecoder(), [], 0
+    while (start := _first(text, "{[", at)) >= 0:
+        try:
+            value, at = decoder.raw_decode(text, start)
+            found.append(value)
+        except (ValueError, RecursionError):
+            at = start + 1
+    return found
+
+
+def _first(text: str, characters: Sequence[str], start: int) -> int:
+    places = [place for c in characters if (place := text.find(c, start)) >= 0]
+    return min(places, default=-1)
