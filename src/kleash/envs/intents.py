@@ -41,7 +41,9 @@ class Detail(Config):
     @field_validator("importance", mode="before")
     @classmethod
     def _number(cls, given: object) -> object:
-        """UserRL writes "3"."""
+        """UserRL writes "3"; `true` is 1 to Python and no importance."""
+        if isinstance(given, bool):
+            raise ValueError("an importance is 1, 2 or 3")
         return int(given) if isinstance(given, str) and given.strip() in {"1", "2", "3"} else given
 
 
