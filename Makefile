@@ -6,17 +6,17 @@ export OMP_NUM_THREADS := 1
 PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
 WITH_TOOLS := $(addprefix tests/test_,imports.py imports_fuzz.py sinks.py trl_parity.py stats*.py)
 
-.PHONY: study test test-all check install core-env tools-env ray-env fixtures clean
+.PHONY: study test test-all check install browser core-env tools-env ray-env fixtures clean
 
 # The embedded study: nine arms, five seeds, a report at the end.
 study: install
 	$(BIN)/kleash study
 
-test: install core-env check
+test: install core-env browser check
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 # Then, where the tools and oracles are: the tests that skip what they cannot import.
-test-all: install core-env tools-env ray-env check
+test-all: install core-env tools-env ray-env browser check
 	$(BIN)/python -m pytest -n 2
 	PYTHONPATH=src $(VENV)/tools/bin/python -m pytest -n 2 -m "not slow" $(WITH_TOOLS)
 	PYTHONPATH=src $(VENV)/ray/bin/python -m pytest $(wildcard tests/test_*_ray.py)
@@ -25,6 +25,12 @@ check: install
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# Chromium for the tests of pages: as root on Debian it is installed, elsewhere they are skipped.
+browser:
+	@command -v chromium > /dev/null \
+		|| { [ "$$(id -u)" = 0 ] && apt-get install -qqy chromium > /dev/null 2>&1; } \
+		|| echo "no chromium: browser tests are skipped; to run them: apt-get install chromium"
 
 install: $(VENV)/.installed
 core-env: $(VENV)/core/.installed

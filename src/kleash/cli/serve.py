@@ -1,0 +1,65 @@
+"""The verb `serve`: the studies and runs of a folder as pages in a browser."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kleash.errors import ConfigError, DataError
+
+
+def serve(
+    folder: Annotated[Path, typer.Argument(help="Studies and runs, or one study.")] = Path(
+        "studies"
+    ),
+    port: Annotated[int, typer.Option(help="0 takes any that is free.")] = 8321,
+    public: Annotated[
+        bool, typer.Option("--public", help="Let other machines in, with a token.")
+    ] = False,
+    host: Annotated[
+        list[str] | None, typer.Option(help="With --public: a name that this machine has.")
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="A data set or answerer of your own, module:Class, that may be run."),
+    ] = None,
+) -> None:
+    """Show studies as pages: verdicts, matrices, curves, items; live while one runs.
+
+    \b
+    kleash serve                   (everything in studies/)
+    kleash serve studies/demos-kl  (one study)
+    kleash serve --public --host box.lan
+    """
+    if not folder.is_dir():
+        raise DataError(f"no folder {folder}: kleash study makes studies/")
+    if host and not public:
+        raise ConfigError("--host needs --public: without it only this machine is answered")
+    import secrets
+    import socket
+
+    import uvicorn
+
+    from kleash.dashboard import Rules, dashboard
+    from kleash.dashboard.door import LOCAL
+
+    rules = Rules((*LOCAL, *(host or ())), secrets.token_urlsafe(24) if public else "")
+    with socket.socket() as bound:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind(("0.0.0.0" if public else "127.0.0.1", port))
+        except (OSError, OverflowError) as error:
+            raise DataError(f"port {port} cannot be had: {error}; try --port 0") from None
+        shown = (host or [socket.gethostname()])[0] if public else "127.0.0.1"
+        query = f"?token={rules.token}" if public else ""
+        app = dashboard(folder, rules, data or ())
+        bound.listen(128)  # whoever reads the address may come at once
+        print(f"http://{shown}:{bound.getsockname()[1]}/{query}", flush=True)
+        sys.stderr.write("Ctrl-C ends it\n")
+        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run([bound])

@@ -1,0 +1,104 @@
+"""One request: its language, its addresses, its templates. Everything shown is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from kleash.catalogue import Language, say
+from kleash.charts import Chart
+
+LONGEST = 2_000  # characters of a text from a file that a page shows
+
+
+def drawing(chart: Chart) -> Markup:
+    """The one thing that is not escaped: our own drawing, in which every text is already."""
+    return Markup(chart.drawing)  # made by kleash.charts
+
+
+ENVIRONMENT = Environment(
+    loader=PackageLoader("kleash.dashboard"), autoescape=True, trim_blocks=True
+)
+ENVIRONMENT.globals["drawing"] = drawing
+
+
+class Asking:
+    """What a page is asked for, and how it answers."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        given = request.query_params.get("lang", "")
+        self.explicit = given in ("zh", "en")
+        accepted = request.headers.get("accept-language", "").lower()
+        self.language: Language = "zh" if (given or accepted).startswith("zh") else "en"
+        if given == "en":
+            self.language = "en"
+
+    def t(self, code: str, **facts: Any) -> str:
+        """A sentence in the reader's language."""
+        # A sentence quotes a text in short; an error or a command must be whole.
+        whole = {f"\ue000{name}\ue001": cut(v) for name, v in facts.items() if type(v) is str}
+        marked = {n: f"\ue000{n}\ue001" if type(v) is str else v for n, v in facts.items()}
+        said = say(f"dash.{code}", marked, self.language)
+        for mark, text in whole.items():
+            said = said.replace(mark, text)
+        return said
+
+    def to(self, path: str, /, **query: Any) -> str:
+        """An address that keeps the language that was asked for."""
+        if self.explicit:
+            query["lang"] = self.language
+        return f"{path}?{urlencode(query)}" if query else path
+
+    def study(self, name: str, below: str = "", /, **query: Any) -> str:
+        """The address of a study or of something in it."""
+        return self.to(f"/study/{quote(name, safe='')}{below}", **query)
+
+    def text(self, name: str, default: str = "") -> str:
+        """A parameter."""
+        return self.request.query_params.get(name, default)
+
+    def number(self, name: str, default: int = 0) -> int:
+        """A parameter that is a whole number; the default where it is none."""
+        text = self.text(name)
+        plain = len(text) < 10 and text.removeprefix("-").isdecimal() and text.isascii()
+        return int(text) if plain else default
+
+    def facts(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """What every template reads, and what this one does."""
+        query = dict(self.request.query_params.multi_items())
+        query["lang"] = "en" if self.language == "zh" else "zh"
+        repeated = [(k, v) for k, v in self.request.query_params.multi_items() if k != "lang"]
+        turned = urlencode([*repeated, ("lang", query["lang"])])
+        return {
+            "t": self.t,
+            "to": self.to,
+            "language": self.language,
+            "explicit": self.explicit,
+            "turned": f"{quote(self.request.url.path)}?{turned}",
+            "trail": [],
+            **facts,
+        }
+
+    def part(self, template: str, **facts: Any) -> str:
+        """A piece of a page."""
+        return ENVIRONMENT.get_template(template).render(self.facts(facts))
+
+    def page(
+        self, template: str, *, status: int = 200, again: bool = False, **facts: Any
+    ) -> HTMLResponse:
+        """A page; `again` has the browser look once more in a second."""
+        headers = {"refresh": "1"} if again else {}
+        return HTMLResponse(self.part(template, **facts), status, headers)
+
+
+def cut(text: Any) -> str:
+    """Something from a file, as text of a length that a page can hold."""
+    whole = str(text)
+    return whole if len(whole) <= LONGEST else whole[:LONGEST] + f"… ({len(whole):,})"

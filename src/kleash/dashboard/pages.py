@@ -1,0 +1,262 @@
+"""The pages of a folder and of a study: index, study, arm, comparison. Items are in `items`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kleash.control import Leash, describe
+from kleash.dashboard.asking import Asking, cut
+from kleash.dashboard.curves import MOST_ARMS, Points, drawn, epochs
+from kleash.dashboard.shelf import TORN, Nowhere, Plan, Shelf
+from kleash.dashboard.worker import Unread, Worker, tell_comparison, tell_study
+from kleash.plan.cells import BASELINE, Cell
+from kleash.study.estimate import seconds_left
+
+MOST_RUNS = 64
+MARKS = {"done": "✓", "missing": "·", "running": "▶", "failed": "✗", "void": "∅"}
+
+
+class Pages:
+    """Pages of one folder."""
+
+    def __init__(self, shelf: Shelf, worker: Worker) -> None:
+        self.shelf, self.worker = shelf, worker
+
+    # --- the index
+
+    def index(self, request: Request) -> Response:
+        """All studies, and runs that are in none."""
+        ask = Asking(request)
+        studies = [self.study_row(ask, n, p) for n, p in self.shelf.studies().items()]
+        loose = self.shelf.runs(self.shelf.folder)
+        runs = [self.run_row(ask, path) for path in loose]
+        ticks = [{"value": path.name, "name": path.name} for path in loose]
+        facts: dict[str, Any] = {"runs": runs, "ticks": ticks, "most_runs": MOST_RUNS}
+        return ask.page("index.html", studies=studies, **facts)
+
+    def study_row(self, ask: Asking, name: str, path: Path) -> dict[str, Any]:
+        """A study in one line, or why it cannot be read."""
+        row: dict[str, Any] = {"name": name, "address": ask.study(name)}
+        try:
+            file, _ = self.shelf.file(path)
+            plan = self.shelf.plan(path)
+        except TORN as error:
+            return row | {"why": one_line(error)}
+        state = "running" if plan.who else "missing" if plan.todo or not plan.cells else "done"
+        done, total = plan.counts.get("done", 0), len(plan.cells)
+        about = file.about if len(file.about) < 300 else file.about[:300] + "…"
+        return row | {"about": about, "done": done, "total": total, "state": ask.t(state)}
+
+    def run_row(self, ask: Asking, path: Path) -> list[str]:
+        """A run in one line."""
+        try:
+            leash = describe(Leash.model_validate(self.shelf.run_facts(path)["leash"]))
+        except TORN as error:
+            leash = ask.t("unread", why=one_line(error))
+        return [path.name, cut(leash), ask.t("yes" if (path / "done").exists() else "no")]
+
+    # --- a study
+
+    def study(self, request: Request) -> Response:
+        """Verdict, matrix, curves; live while it runs."""
+        ask, name = Asking(request), request.path_params["study"]
+        path = self.shelf.study(name)
+        file, arms = self.shelf.file(path)
+        plan = self.shelf.plan(path)
+        seeds = sorted({cell.seed for cell, _ in plan.cells})
+        base, folder = path.relative_to(self.shelf.folder), path / "runs"
+        runs = [each.relative_to(self.shelf.folder) for each in self.shelf.runs(folder)]
+        return ask.page(
+            "study.html",
+            name=name,
+            about=cut(file.about),
+            live=ask.study(name, "/events", seen=plan.stamp, page="study"),
+            seeds=seeds,
+            matrix=self.matrix(ask, name, plan, seeds),
+            ticks=[{"value": str(r), "name": str(r.relative_to(base / "runs"))} for r in runs],
+            most_runs=MOST_RUNS,
+            items_address=f"{request.url.path}/items",
+            choices=item_choices(ask, [a.name for a in arms], file.seeds, file.measure.shots),
+            **self.progress(path, plan),
+            **self.told(ask, name, path, plan),
+            **self.curves(ask, path, [arm.name for arm in arms], file.seeds),
+        )
+
+    def progress(self, path: Path, plan: Plan) -> dict[str, Any]:
+        """How far it is, and how long it will take by what jobs of a kind took."""
+        left = None
+        if plan.who and plan.todo:
+            self.shelf.inside(path / "spent.jsonl")
+            try:
+                seconds = seconds_left(path, plan.todo)
+            except TORN:
+                seconds = None
+            left = None if seconds is None else f"{seconds / 60 / max(1, plan.at_work):.1f}"
+        return {"plan": plan, "left": left, "folder": str(path)}
+
+    def told(self, ask: Asking, name: str, path: Path, plan: Plan) -> dict[str, Any]:
+        """The verdict and a row for each arm, as far as they have been worked out."""
+        try:
+            stamp = self.result_stamp(path, plan)
+            found = self.worker.ask(("study", path, stamp), tell_study, path, self.shelf.folder)
+        except TORN as error:
+            found = Unread(one_line(error))
+        whole = found if found is None or isinstance(found, Unread) else found[ask.language]
+        known = {} if whole is None or isinstance(whole, Unread) else whole["rows"]
+        rows = []
+        for arm in self.shelf.file(path)[1]:
+            row = known.get(arm.name, {})
+            link = {"address": ask.study(name, "/arm", arm=arm.name), "text": arm.name}
+            keys = ("kl", "score", "against", "gap", "word")
+            rows.append([link, *(row.get(key, "…") for key in keys)])
+        return {"told": whole, "rows": rows}
+
+    def result_stamp(self, path: Path, plan: Plan) -> tuple[Any, ...]:
+        """What the verdict depends on. While a study runs its plan says when cells were filled."""
+        asked = self.shelf.stamp(path / "study.toml")
+        done = plan.counts.get("done", 0), plan.counts.get("void", 0), len(plan.cells)
+        if plan.who:
+            return (asked, done)
+        runs = self.shelf.runs(path / "runs") + self.shelf.runs(path)
+        scores = [run / "scores.jsonl" for run in runs]
+        return (asked, done, tuple(s.stat().st_size for s in scores if s.is_file()))
+
+    def matrix(self, ask: Asking, name: str, plan: Plan, seeds: Sequence[int]) -> list[Any]:
+        """A row for each arm: how many cells of each seed are done."""
+        ids = {key: at for at, key in enumerate(plan.jobs)}
+        rows = []
+        for arm in dict.fromkeys(cell.arm for cell, _ in plan.cells):
+            address = ask.study(name, "/arm", arm=arm)
+            runs = [
+                self.run_mark(ask, plan, (arm, seed), ids[arm, seed], address)
+                if (arm, seed) in ids
+                else None
+                for seed in seeds
+            ]
+            rows.append({"name": arm.removeprefix(BASELINE), "address": address, "runs": runs})
+        return rows
+
+    def run_mark(
+        self, ask: Asking, plan: Plan, key: tuple[str, int], at: int, address: str
+    ) -> dict[str, Any]:
+        """A run in the matrix."""
+        places = plan.jobs[key]
+        state, done = plan.job_state(places)
+        text = f"{MARKS[state]} {done}/{len(places)}"
+        return mark(f"r{at}", state, text, ask.t(state), address)
+
+    def curves(
+        self, ask: Asking, path: Path, names: Sequence[str], seeds: Sequence[int]
+    ) -> dict[str, Any]:
+        """Charts of the first arms, and that there are more."""
+        named = [(name, self.points(path, name, seeds)) for name in names[:MOST_ARMS]]
+        fewer = ""
+        if len(names) > MOST_ARMS:
+            fewer = ask.t("first_arms", count=MOST_ARMS, total=len(names))
+        return {"charts": drawn(named, ask.language), "fewer": fewer}
+
+    def points(self, path: Path, arm: str, seeds: Sequence[int]) -> list[Points]:
+        """What the runs of an arm have logged; a run that cannot be read has no curve."""
+        found = []
+        for seed in seeds:
+            try:
+                found.append(epochs(self.shelf, self.shelf.place(path, arm, seed)))
+            except TORN:
+                continue
+        return found
+
+    # --- an arm
+
+    def arm(self, request: Request) -> Response:
+        """An arm: what it differs in, every cell, a curve for each seed."""
+        ask, name = Asking(request), request.path_params["study"]
+        path, arm = self.shelf.study(name), ask.text("arm")
+        _, arms = self.shelf.file(path)
+        plan = self.shelf.plan(path)
+        cells = [(at, *plan.cells[at]) for at, (c, _) in enumerate(plan.cells) if c.arm == arm]
+        known = next((each for each in arms if each.name == arm), None)
+        if not cells and known is None:
+            raise Nowhere
+        head, rows = self.cell_rows(ask, name, cells)
+        seeds = sorted({cell.seed for _, cell, _ in cells})
+        named = []
+        if known is not None:
+            by_seed = [(seed, self.points(path, arm, [seed])) for seed in seeds[:MOST_ARMS]]
+            named = [(ask.t("seed_n", n=seed), each) for seed, each in by_seed]
+        return ask.page(
+            "arm.html",
+            name=name,
+            arm=arm.removeprefix(BASELINE),
+            trail=[(name, ask.study(name))],
+            live=ask.study(name, "/events", seen=plan.stamp, page="arm", arm=arm),
+            keys=[] if known is None else [(k, cut(v)) for k, v in known.keys.items()],
+            head=head,
+            rows=rows,
+            charts=drawn(named, ask.language),
+            fewer="",
+            **self.progress(path, plan),
+        )
+
+    def cell_rows(
+        self, ask: Asking, name: str, cells: Sequence[tuple[int, Cell, str]]
+    ) -> tuple[list[str], list[list[Any]]]:
+        """Cells as a table: a row for each measurement, a column for each seed."""
+        seeds = sorted({cell.seed for _, cell, _ in cells})
+        table: dict[tuple[Any, ...], dict[int, Any]] = {}
+        for at, cell, state in cells:
+            spot = table.setdefault((cell.checkpoint, cell.split, cell.shots, cell.items), {})
+            address = ask.study(name, "/cell", **cell._asdict())
+            text = f"{MARKS[state]} {ask.t(state)}"
+            spot[cell.seed] = mark(f"c{at}", state, text, ask.t(state), address)
+        head = [ask.t(each) for each in ("checkpoint", "split", "shots", "items")]
+        head += [ask.t("seed_n", n=seed) for seed in seeds]
+        return head, [[*key, *(by.get(s, "") for s in seeds)] for key, by in table.items()]
+
+    # --- comparing
+
+    def compare(self, request: Request) -> Response:
+        """What `kleash compare` says of the runs that are ticked."""
+        ask = Asking(request)
+        names = list(dict.fromkeys(request.query_params.getlist("run")))
+        ticks = [{"value": n, "name": n, "ticked": True} for n in names[:MOST_RUNS]]
+        facts: dict[str, Any] = {"ticks": ticks, "most_runs": MOST_RUNS}
+        if not 2 <= len(names) <= MOST_RUNS:
+            told: Any = Unread(ask.t("tick_two", most=MOST_RUNS))
+            return ask.page("compare.html", status=400, told=told, **facts)
+        paths = [self.shelf.named_run(name) for name in names]
+        stamp = [self.shelf.stamp(f) for p in paths for f in sorted(p.glob("*.json*"))]
+        key = ("compare", tuple(paths), ask.language, tuple(stamp))
+        told = self.worker.ask(key, tell_comparison, paths, self.shelf.folder, ask.language)
+        return ask.page("compare.html", again=told is None, told=told, **facts)
+
+
+def mark(at: str, state: str, text: str, label: str, address: str = "") -> dict[str, Any]:
+    """A state that can change while the page is open."""
+    return {"id": at, "state": state, "text": text, "label": label, "address": address}
+
+
+def item_choices(
+    ask: Asking, arms: Sequence[str], seeds: Sequence[int], shots: Sequence[int]
+) -> list[tuple[str, str, list[tuple[Any, Any]], Any]]:
+    """What the filter of items can be set to, and what it is set to."""
+    first, second = [*arms[:2], "", ""][:2]
+    named = [(name, name) for name in arms]
+    kinds = [(kind, ask.t(f"in.{kind}")) for kind in ("score", "pointer")]
+    return [
+        ("ours", ask.t("ours"), named, ask.text("ours", first)),
+        ("theirs", ask.t("theirs"), named, ask.text("theirs", second)),
+        ("seed", ask.t("seed"), [(s, s) for s in seeds], ask.number("seed", seeds[0])),
+        ("shots", ask.t("shots"), [(s, s) for s in shots], ask.number("shots", shots[-1])),
+        ("in", ask.t("in"), kinds, ask.text("in", "score")),
+    ]
+
+
+def one_line(error: BaseException) -> str:
+    """An error as one line."""
+    text = (str(error).splitlines() or [""])[0]
+    return cut(text if text else type(error).__name__)

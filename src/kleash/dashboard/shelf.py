@@ -1,0 +1,269 @@
+"""What lies in the served folder: studies, runs, plans. Nothing outside it is ever opened.
+
+What was read is kept until the file has another size or time; whoever asks first pays for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from threading import RLock
+from typing import Any, TypeVar
+
+from kleash.errors import DataError, KleashError
+from kleash.plan import Arm, Columns, StudyFile, arms_of, columns, read_study, run_place
+from kleash.plan.cells import STATES, Cell
+from kleash.plan.folder import holder, job_of, placed
+from kleash.runs import FACTS, Run, read_json
+
+Value = TypeVar("Value")
+Stamp = tuple[int, int, int]
+LARGEST = 64 << 20  # bytes of a plan; one of a million cells has as many
+# What a file that is not what it should be makes readers raise.
+TORN = (
+    *(KleashError, OSError, ValueError, TypeError, KeyError, IndexError, AttributeError),
+    *(RecursionError, AssertionError),
+)
+WORST = ("failed", "void", "running", "missing", "done")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Whatever a torn or foreign file makes readers raise becomes one line about it."""
+    try:
+        yield
+    except KleashError:
+        raise
+    except TORN as error:
+        raise DataError(f"{path.name} cannot be read: {type(error).__name__}: {error}") from None
+
+
+class Nowhere(Exception):
+    """An address of nothing that is here."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells of a study with their states, as its folder has them."""
+
+    cells: list[tuple[Cell, str]]
+    chosen: dict[str, str]
+    failures: dict[str, str]
+    who: str
+    """The process that runs the study, '' if none does."""
+    stamp: str
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many cells are in each state."""
+        found: dict[str, int] = {}
+        for _, state in self.cells:
+            found[state] = found.get(state, 0) + 1
+        return found
+
+    @cached_property
+    def jobs(self) -> dict[tuple[str, int], list[int]]:
+        """The places of the cells of each arm and seed."""
+        found: dict[tuple[str, int], list[int]] = {}
+        for place, (cell, _) in enumerate(self.cells):
+            found.setdefault((cell.arm, cell.seed), []).append(place)
+        return found
+
+    @cached_property
+    def todo(self) -> set[str]:
+        """The jobs whose cells are not all there."""
+        return {job_of(cell) for cell, state in self.cells if state not in ("done", "void")}
+
+    @cached_property
+    def at_work(self) -> int:
+        """How many jobs are running."""
+        return len({job_of(cell) for cell, state in self.cells if state == "running"})
+
+    def job_state(self, places: list[int]) -> tuple[str, int]:
+        """The state of a run as a whole, and how many of its cells are done."""
+        states = [self.cells[place][1] for place in places]
+        return min(states, key=WORST.index), states.count("done")
+
+
+class Kept:
+    """Values by name and stamp; the oldest go when there are too many."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.values: OrderedDict[Hashable, tuple[Any, Any]] = OrderedDict()
+        self.lock = RLock()  # pages are made in threads
+
+    def get(self, name: Hashable, stamp: Any, make: Callable[[], Value]) -> Value:
+        """What was made under this name at this stamp, or is made now."""
+        with self.lock:
+            found = self.values.get(name)
+            if found is None or found[0] != stamp:
+                found = (stamp, make())
+                self.values[name] = found
+            self.values.move_to_end(name)
+            while len(self.values) > self.most:
+                self.values.popitem(last=False)
+        value: Value = found[1]
+        return value
+
+
+@dataclass
+class Shelf:
+    """A folder of studies and runs, or one study."""
+
+    folder: Path
+    plans: Kept = field(default_factory=lambda: Kept(64))
+    files: Kept = field(default_factory=lambda: Kept(64))
+    facts: Kept = field(default_factory=lambda: Kept(4096))
+    scored: Kept = field(default_factory=lambda: Kept(48))
+
+    def __post_init__(self) -> None:
+        self.folder = self.folder.resolve()
+
+    def inside(self, path: Path) -> Path:
+        """The path, if it and all it leads through lie in the folder."""
+        if not path.resolve().is_relative_to(self.folder):
+            raise DataError(f"{path.name} leads out of the folder that is served")
+        return path
+
+    def stamp(self, path: Path) -> Stamp:
+        """What changes when a file does."""
+        seen = self.inside(path).stat()
+        return seen.st_size, seen.st_mtime_ns, seen.st_ino
+
+    # studies and runs
+
+    def studies(self) -> dict[str, Path]:
+        """Every study by the name of its folder."""
+        if (self.folder / "study.toml").exists():
+            return {self.folder.name: self.folder}
+        return {path.name: path for path in self._folders() if (path / "study.toml").exists()}
+
+    def study(self, name: str) -> Path:
+        """The folder of a study."""
+        found = self.folder if name == self.folder.name else self.folder / name
+        if Path(name).name != name or name.startswith("."):
+            raise Nowhere
+        if not (found / "study.toml").exists():
+            found = self.folder / name
+        if not (found / "study.toml").exists():
+            raise Nowhere
+        return self.inside(found)
+
+    def runs(self, under: Path) -> list[Path]:
+        """The folders of runs in a folder."""
+        if not under.is_dir():
+            return []
+        self.inside(under)
+        return [path for path in self._folders(under) if (path / "meta.json").is_file()]
+
+    def _folders(self, under: Path | None = None) -> list[Path]:
+        with os.scandir(under or self.folder) as entries:
+            names = [
+                entry.name
+                for entry in entries
+                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
+            ]
+        return [(under or self.folder) / name for name in sorted(names)]
+
+    def named_run(self, name: str) -> Path:
+        """A run by its path below the folder."""
+        path = self.folder / name
+        parts = Path(name).parts
+        if not parts or ".." in parts or Path(name).is_absolute() or not path.is_dir():
+            raise Nowhere
+        for fact in FACTS:
+            self.inside(path / fact)
+        return path
+
+    def run_facts(self, path: Path) -> dict[str, Any]:
+        """The config of a run, for a list of many."""
+        config = path / "config.json"
+        with reading(config):
+            value = self.facts.get(config, self.stamp(config), lambda: read_json(config))
+        if not isinstance(value, dict):
+            raise DataError(f"{config} holds no config")
+        return value
+
+    # what a study holds
+
+    def file(self, study: Path) -> tuple[StudyFile, list[Arm]]:
+        """The study as asked, and its arms."""
+        path = self.inside(study / "study.toml")
+        tuned = [self.inside(study / f"{name}.json") for name in ("calibration", "search")]
+        stamps = [self.stamp(each) for each in (path, *tuned) if each.exists()]
+
+        def read() -> tuple[StudyFile, list[Arm]]:
+            file = read_study(str(path.parent))
+            return file, arms_of(file, placed(study))
+
+        with reading(path):
+            return self.files.get(study, stamps, read)
+
+    def plan(self, study: Path) -> Plan:
+        """Every cell with its state; nobody's `running` is missing."""
+        path = self.inside(study / "plan.json")
+        if not path.is_file():
+            return Plan([], {}, {}, "", "none")
+        stamp = self.stamp(path)
+        if stamp[0] > LARGEST:
+            raise DataError(f"{path} has {stamp[0]:,} bytes, which no plan has")
+        who = self.who(study)
+        return self.plans.get(study, (stamp, who), lambda: read_plan(path, who, stamp))
+
+    def who(self, study: Path) -> str:
+        """The process that runs a study, '' if none does."""
+        self.inside(study / "lock")
+        try:
+            return holder(study)[:100]
+        except (OSError, ValueError):
+            return ""
+
+    def place(self, study: Path, arm: str, seed: int) -> Path:
+        """Where the run of an arm and a seed lies; of a base or a baseline the base's."""
+        file, arms = self.file(study)
+        found = next((each for each in arms if each.name == arm), None)
+        if found is None:
+            return self.inside(study / f"base-s{seed}")
+        above = study / "runs"
+        stamp = (self.stamp(study / "study.toml"), self.stamp(above) if above.is_dir() else None)
+        with reading(above):
+            path = self.facts.get(
+                (study, arm, seed), stamp, lambda: run_place(study, file, found, seed).path
+            )
+        return self.inside(path)
+
+    def columns(self, path: Path) -> Columns:
+        """All scores of a run."""
+        scores = path / "scores.jsonl"
+        if not scores.is_file():
+            return {}
+        for fact in FACTS:
+            self.inside(path / fact)
+        with reading(scores):
+            return self.scored.get(scores, self.stamp(scores), lambda: columns(Run.open(path)))
+
+
+def read_plan(path: Path, who: str, stamp: Stamp) -> Plan:
+    """A plan, every row of it checked: it may come from anywhere."""
+    try:
+        plan = read_json(path)
+        cells = []
+        for arm, seed, checkpoint, split, shots, items, state in plan["cells"]:
+            texts, counts = (arm, checkpoint, split, state), (seed, shots, items)
+            if not all(type(t) is str for t in texts) or not all(type(n) is int for n in counts):
+                raise DataError(f"{path} is no plan: it has a cell {(*texts, *counts)!s:.80}")
+            if state not in STATES:
+                raise DataError(f"{path} is no plan: a cell is {state[:40]!r}")
+            state = "missing" if state == "running" and not who else state
+            cells.append((Cell(arm, seed, checkpoint, split, shots, items), state))
+        chosen = {str(name): str(each) for name, each in plan["chosen"].items()}
+        failures = {str(name): str(why) for name, why in plan["failures"].items()}
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise DataError(f"{path} is no plan: {type(error).__name__}") from None
+    return Plan(cells, chosen, failures, who, f"{'-'.join(map(str, stamp))}-{bool(who)}")

@@ -1,0 +1,206 @@
+"""What takes longer than a page may: made in another process, one thing after the other, and kept.
+
+A page asks, and gets the answer or None; it is then shown without, and looks again.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from threading import RLock, Thread
+from typing import Any
+
+from kleash.catalogue import LANGUAGES, Language
+from kleash.errors import DataError
+
+MOST = 64
+MOST_FILES = 200_000
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Why there is no answer, in one line."""
+
+    why: str
+
+
+class Worker:
+    """One process for all that is long; it starts when it is first needed."""
+
+    def __init__(self) -> None:
+        self.pool: ProcessPoolExecutor | None = None
+        self.process: Future[int] | None = None
+        self.asked: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        self.lock = RLock()  # pages are made in threads
+
+    def ask(self, name: Hashable, make: Callable[..., Any], *given: Any) -> Any:
+        """What `make` says, None while it works; the name holds all that it depends on."""
+        with self.lock:
+            if name not in self.asked:
+                if self.pool is None:
+                    spawn = get_context("spawn")  # a fork of threads is no safe place to work in
+                    self.pool = ProcessPoolExecutor(1, spawn, initializer=settle)
+                    self.process = self.pool.submit(os.getpid)
+                self.asked[name] = self.pool.submit(told, make, *given)
+            self.asked.move_to_end(name)
+            self.forget()
+            future = self.asked[name]
+        if not future.done():
+            return None
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            self.close()
+            return Unread("the process that worked it out has died: is there enough memory?")
+
+    def forget(self) -> None:
+        """Let the oldest go; what nobody waits for any more is not begun."""
+        while len(self.asked) > MOST:
+            self.asked.popitem(last=False)[1].cancel()
+
+    def close(self) -> None:
+        """End the process."""
+        if self.pool is not None and self.process is not None:
+            if self.process.done() and self.process.exception() is None:
+                with suppress(ProcessLookupError):
+                    os.kill(self.process.result(), signal.SIGTERM)
+            self.pool.shutdown(cancel_futures=True)
+        self.pool = None
+        self.asked.clear()
+
+
+def settle() -> None:
+    """Pages come first; and when the server is gone, by whatever signal, so are we."""
+    os.nice(5)
+    server = parent_process()
+    assert server is not None  # it started us
+
+    def follow() -> None:
+        server.join()
+        os._exit(1)
+
+    Thread(target=follow, daemon=True).start()
+
+
+def told(make: Callable[..., Any], *given: Any) -> Any:
+    """The answer, or one line for whatever a torn or foreign file makes readers raise."""
+    from kleash.dashboard.shelf import TORN
+
+    try:
+        return make(*given)
+    except TORN as error:
+        text = str(error).splitlines()[0][:300] if str(error) else ""
+        return Unread(text if isinstance(error, DataError) else f"{type(error).__name__}: {text}")
+
+
+def check_links(folder: Path, root: Path) -> None:
+    """Refuse a folder with a link that leads out of what is served."""
+    count = 0
+    for above, folders, files in os.walk(folder):
+        count += len(files)
+        if count > MOST_FILES:
+            raise DataError(f"{folder.name} holds more than {MOST_FILES:,} files")
+        for name in (*folders, *files):
+            path = Path(above) / name
+            if path.is_symlink() and not path.resolve().is_relative_to(root):
+                raise DataError(f"{path.relative_to(root)} leads out of the folder that is served")
+
+
+# --- what is made there
+
+
+def tell_study(folder: Path, root: Path) -> dict[Language, dict[str, Any]]:
+    """The verdict, what limits it, and a row for each arm, in both languages."""
+    from kleash.catalogue.screen import word
+    from kleash.report.material import Material, percents, plain
+    from kleash.report.opening import gap_of, limits, verdict
+    from kleash.results import results
+
+    check_links(folder, root)
+    found = results(folder)
+    made: dict[Language, dict[str, Any]] = {}
+    for language in LANGUAGES:
+        material = Material(found.file.name, language, found.comparisons, [], [], found)
+        rows = {
+            row.name: {
+                "kl": plain(row.kl),
+                "score": percents(row.score),
+                "against": row.against,
+                "gap": "" if row.gap is None else gap_of(material, row.gap),
+                "word": "" if row.gap is None else f"{word(row.gap, language)} [{row.gap.level}]",
+                "late": row.late,
+            }
+            for row in found.rows
+        }
+        made[language] = {
+            "verdict": texts(verdict(material)),
+            "limits": texts(limits(material)),
+            "rows": rows,
+        }
+    return made
+
+
+def texts(parts: Sequence[Any]) -> list[str]:
+    """Paragraphs and lists as lines."""
+    from kleash.report.parts import Lines, Paragraph, cells, text_of
+
+    lines: list[Any] = []
+    for part in parts:
+        if isinstance(part, Paragraph):
+            lines.append(part.line)
+        elif isinstance(part, Lines):
+            lines += part.lines
+    return [" ".join(text_of(cell) for cell in cells(line)) for line in lines]
+
+
+def tell_comparison(paths: Sequence[Path], root: Path, language: Language) -> dict[str, Any]:
+    """What `kleash compare` says of runs, as blocks."""
+    from kleash.catalogue import screen
+    from kleash.compare import compare
+    from kleash.imports import read
+
+    for path in paths:
+        check_links(path, root)
+    found = compare([read(path) for path in paths])
+    blocks = screen.blocks(found, language, whole=True)
+    return {
+        "title": screen.title(found, language),
+        "blocks": [(b.heading, b.lines, b.numbered, b.table) for b in blocks],
+    }
+
+
+def tell_pools(
+    data_name: str, data_seed: int, answerer_name: str, pool: dict[str, Any], split: str
+) -> dict[str, list[str]]:
+    """By query the ids of its pool, made by the function that made them for training."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        raise DataError("it needs torch: pip install 'kleash[train]'")
+    from kleash.answer import answerer
+    from kleash.data import dataset
+    from kleash.demos.pool import Pooling, make_pools
+
+    data = dataset(data_name, data_seed)
+    model = answerer(answerer_name, data.image)
+    items, demonstrations = data.queries(split), data.demonstrations
+    rows = make_pools(
+        Pooling.model_validate(pool),
+        data_seed,
+        items,
+        model.embed(items),
+        demonstrations,
+        model.embed(demonstrations),
+    )
+    return {
+        item.id: [demonstrations[place].id for place in row.tolist()]
+        for item, row in zip(items, rows, strict=True)
+    }
