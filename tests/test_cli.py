@@ -15,7 +15,10 @@ from kleash import bench, cli
 from kleash.runs import Run
 from tiny import KEYS, contents
 
-VERBS = ("train", "eval", "compare", "runs", "doctor", "bench", "answerer")
+VERBS = [
+    command.name or getattr(command.callback, "__name__", "")
+    for command in cli.app.registered_commands
+]
 ENV = os.environ | {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -142,12 +145,10 @@ def test_the_help_of_every_verb_shows_an_example(kleash: Called, verb: str) -> N
     assert f"kleash {verb}" in out.split("Usage", 1)[1].split("\n", 1)[1]
 
 
-def test_every_verb_is_tested_here(kleash: Called) -> None:
+def test_the_help_lists_every_verb(kleash: Called) -> None:
     code, out, _ = kleash("--help")
     assert code == 0
-    assert {
-        command.name or command.callback.__name__ for command in cli.app.registered_commands
-    } == set(VERBS)
+    assert {"train", "eval", "study", "stop", "compare", "report"} <= set(VERBS)
     assert all(verb in out for verb in VERBS)
 
 
