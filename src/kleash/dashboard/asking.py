@@ -54,7 +54,7 @@ class Asking:
         """An address that keeps the language that was asked for."""
         if self.explicit:
             query["lang"] = self.language
-        return f"{path}?{urlencode(query)}" if query else path
+        return f"{path}?{urlencode(query, errors='replace')}" if query else path
 
     def study(self, name: str, below: str = "", /, **query: Any) -> str:
         """The address of a study or of something in it."""
@@ -72,23 +72,23 @@ class Asking:
 
     def facts(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """What every template reads, and what this one does."""
-        query = dict(self.request.query_params.multi_items())
-        query["lang"] = "en" if self.language == "zh" else "zh"
-        repeated = [(k, v) for k, v in self.request.query_params.multi_items() if k != "lang"]
-        turned = urlencode([*repeated, ("lang", query["lang"])])
+        other = "en" if self.language == "zh" else "zh"
+        query = [(k, v) for k, v in self.request.query_params.multi_items() if k != "lang"]
+        turned = urlencode([*query, ("lang", other)], errors="replace")
         return {
             "t": self.t,
             "to": self.to,
             "language": self.language,
             "explicit": self.explicit,
-            "turned": f"{quote(self.request.url.path)}?{turned}",
+            "turned": f"{self.request.url.path}?{turned}",
             "trail": [],
             **facts,
         }
 
     def part(self, template: str, **facts: Any) -> str:
         """A piece of a page."""
-        return ENVIRONMENT.get_template(template).render(self.facts(facts))
+        text = ENVIRONMENT.get_template(template).render(self.facts(facts))
+        return text.encode("utf-8", "replace").decode()  # half a character can be in any file
 
     def page(
         self, template: str, *, status: int = 200, again: bool = False, **facts: Any

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from threading import RLock
 from typing import Any, TypeVar
 
@@ -132,8 +133,10 @@ class Shelf:
         return path
 
     def stamp(self, path: Path) -> Stamp:
-        """What changes when a file does."""
+        """What changes when a file or folder does; a pipe or a device is never opened."""
         seen = self.inside(path).stat()
+        if not (S_ISREG(seen.st_mode) or S_ISDIR(seen.st_mode)):
+            raise DataError(f"{path.name} is no file")
         return seen.st_size, seen.st_mtime_ns, seen.st_ino
 
     # studies and runs
@@ -169,7 +172,8 @@ class Shelf:
                 for entry in entries
                 if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
             ]
-        return [(under or self.folder) / name for name in sorted(names)]
+        told = [name for name in names if name.isprintable()]  # others have no address
+        return [(under or self.folder) / name for name in sorted(told)]
 
     def named_run(self, name: str) -> Path:
         """A run by its path below the folder."""
@@ -246,7 +250,18 @@ class Shelf:
         for fact in FACTS:
             self.inside(path / fact)
         with reading(scores):
-            return self.scored.get(scores, self.stamp(scores), lambda: columns(Run.open(path)))
+            return self.scored.get(scores, self.stamp(scores), lambda: read_columns(path))
+
+
+def read_columns(path: Path) -> Columns:
+    """The scores of a run, every one of them a number or nothing."""
+    found = columns(Run.open(path))
+    for column in found.values():
+        if not all(type(item) is str for item in column.items):
+            raise DataError(f"{path.name} has scores of an item that is no text")
+        if not all(score is None or type(score) in (int, float) for score in column.scores):
+            raise DataError(f"{path.name} has a score that is no number")
+    return found
 
 
 def read_plan(path: Path, who: str, stamp: Stamp) -> Plan:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from pathlib import Path
+from stat import S_ISDIR, S_ISLNK, S_ISREG
 from threading import RLock, Thread
 from typing import Any
 
@@ -110,8 +111,11 @@ def check_links(folder: Path, root: Path) -> None:
             raise DataError(f"{folder.name} holds more than {MOST_FILES:,} files")
         for name in (*folders, *files):
             path = Path(above) / name
-            if path.is_symlink() and not path.resolve().is_relative_to(root):
+            mode = path.lstat().st_mode
+            if S_ISLNK(mode) and not path.resolve().is_relative_to(root):
                 raise DataError(f"{path.relative_to(root)} leads out of the folder that is served")
+            if not (S_ISREG(mode) or S_ISDIR(mode) or S_ISLNK(mode)):
+                raise DataError(f"{path.relative_to(root)} is no file")
 
 
 # --- what is made there

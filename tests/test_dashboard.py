@@ -1,0 +1,534 @@
+"""Pages of the dashboard: what they show, whom they answer, and what hostile folders cannot do."""
+
+import asyncio
+import html
+import json
+import os
+import re
+import shutil
+import sys
+from urllib.parse import unquote
+
+import pytest
+from starlette.testclient import TestClient
+
+from kleash.dashboard import Rules, dashboard
+from kleash.dashboard.worker import Worker, tell_pools, told
+from kleash.plan.folder import held, read_plan
+from kleash.runs import write_json
+from made_study import made_study
+
+HERE = "http://127.0.0.1:8321"
+SCRIPT = "<script>alert(1)</script>"
+PICTURE = "<img src=x onerror=alert(1)>"
+
+
+class Inline(Worker):
+    """Works at once, in this process."""
+
+    def ask(self, name, make, *given):
+        return told(make, *given)
+
+
+@pytest.fixture(autouse=True)
+def inline(monkeypatch):
+    """No process is started, and no pool is made where none is looked at."""
+    monkeypatch.setattr("kleash.dashboard.Worker", Inline)
+    monkeypatch.setattr("kleash.dashboard.items.tell_pools", lambda *given: {})
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """A folder with one study. Copy it to change it."""
+    folder = tmp_path_factory.mktemp("finished")
+    made_study(folder / "made")
+    return folder
+
+
+@pytest.fixture
+def folder(finished, tmp_path):
+    """The same, for one test to spoil."""
+    shutil.copytree(finished, tmp_path / "served")
+    return tmp_path / "served"
+
+
+def client(folder, rules=None, **more):
+    app = dashboard(folder, rules)
+    return TestClient(app, base_url=HERE, follow_redirects=False, **more)
+
+
+def status(folder, address, rules=None, **headers):
+    """The answer to an address exactly as written: a client would tidy it up first."""
+    path, _, query = address.partition("?")
+    named = {"host": "127.0.0.1"} | headers
+    scope = {
+        "type": "http", "method": "GET", "scheme": "http", "http_version": "1.1",
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in named.items()],
+    }
+    told = []
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        told.append(message)
+
+    asyncio.run(dashboard(folder, rules)(scope, receive, send))
+    return told[0]["status"], dict(told[0]["headers"])
+
+
+def links(answer, start):
+    """The addresses on a page that begin so."""
+    found = [html.unescape(each) for each in re.findall(r'href="([^"]+)"', answer.text)]
+    return [each for each in found if each.startswith(start)]
+
+
+# --- what is shown
+
+
+def test_the_index_lists_studies_and_runs_that_are_in_none(folder):
+    shutil.copytree(folder / "made/runs/none-s0", folder / "alone")
+    page = client(folder).get("/")
+    assert page.status_code == 200
+    assert links(page, "/study/") == ["/study/made"]
+    plan = read_plan(folder / "made")
+    assert f"{plan['counts']['done']} / {len(plan['cells'])}" in page.text
+    assert 'value="alone"' in page.text
+    assert "return_to_go" in page.text
+
+
+def test_a_study_by_itself_can_be_served(folder):
+    asked = client(folder / "made")
+    assert links(asked.get("/"), "/study/") == ["/study/made"]
+    assert asked.get("/study/made").status_code == 200
+
+
+def test_a_study_shows_verdict_matrix_and_curves(finished):
+    page = client(finished).get("/study/made").text
+    assert "Use kl0.15: as a setting it is better than none" in page
+    assert "[L3]" in page
+    assert len(re.findall(r'id="r\d+" class="mark-done"', page)) == len(
+        {(cell[0], cell[1]) for cell in read_plan(finished / "made")["cells"]}
+    )
+    assert page.count("<figure>") == 2
+    assert page.count('type="checkbox"') == 24
+
+
+def test_a_study_is_told_in_chinese_by_address_or_by_browser(finished):
+    asked = client(finished)
+    by_browser = asked.get("/study/made", headers={"accept-language": "zh-CN,zh;q=0.9"}).text
+    by_address = asked.get("/study/made?lang=zh")
+    assert "结论" in by_browser
+    assert "用 kl0.15" in by_browser
+    assert all("lang=zh" in each for each in links(by_address, "/study/made/arm"))
+    assert "Verdict" in asked.get("/study/made?lang=en", headers={"accept-language": "zh"}).text
+
+
+def test_an_arm_shows_every_cell_and_a_cell_its_items(finished):
+    asked = client(finished)
+    arm = asked.get("/study/made/arm?arm=kl0.15")
+    cells = links(arm, "/study/made/cell")
+    own = [c for c in read_plan(finished / "made")["cells"] if c[0] == "kl0.15"]
+    assert len(cells) == len(own)
+    assert "leash.coefficient = 0.15" in arm.text
+    chosen = next(each for each in cells if "chosen" in each and "items=40" in each)
+    cell = asked.get(chosen)
+    assert "epoch-3" in cell.text
+    assert len(links(cell, "/study/made/item?")) == 40
+    assert "made/runs/kl0.15-s0/scores.jsonl" in cell.text
+    scores = [
+        line["score"]
+        for line in map(json.loads, open_lines(finished / "made/runs/kl0.15-s0/scores.jsonl"))
+        if (line["checkpoint"], line["split"], line["shots"]) == ("epoch-3", "test", 1)
+    ]
+    assert f"{100 * sum(scores) / len(scores):.1f}%" in cell.text
+
+
+def open_lines(path):
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_items_on_which_two_arms_disagree(finished):
+    asked = client(finished)
+    query = "ours=none&theirs=kl0.15&seed=0&shots=2"
+    page = asked.get(f"/study/made/items?{query}")
+    # 0.4 and 0.8 of 40 items are right, and the better arm has all that the other has.
+    assert "16 of 40 items differ" in page.text
+    items = links(page, "/study/made/item?")
+    assert len(items) == 16
+    same = asked.get("/study/made/items?ours=none&theirs=none&seed=0&shots=2")
+    assert "0 of 40 items differ" in same.text
+    chosen = asked.get(f"/study/made/items?{query}&in=pointer")
+    assert "40 of 40 items differ" in chosen.text
+    item = asked.get(items[0]).text
+    assert re.search(r">none</a></th>.*?>blue</td><td>0</td>", item, re.S)
+    assert re.search(r">kl0.15</a></th>.*?>red</td><td>1</td>", item, re.S)
+
+
+def test_an_item_shows_pictures_and_pool(finished, monkeypatch):
+    """The embedded data set and answerer: pools are those that training had."""
+    pool = [f"demonstrations-{n}" for n in range(64)]
+
+    def pools(data, seed, answerer, made, split):
+        assert (data, seed, answerer, split) == ("scenes", 0, "embedded", "test")
+        assert made == {"kind": "mixed", "size": 64}
+        return {"test-3": pool}
+
+    monkeypatch.setattr("kleash.dashboard.items.tell_pools", pools)
+    asked = client(finished)
+    page = asked.get("/study/made/item?item=test-3&shots=2")
+    assert page.status_code == 200
+    assert "The pool: 64 candidates" in page.text
+    assert page.text.count('class="taken"') == 4  # d0, d1, d2 of the arms and the d9 of all
+    pictures = re.findall(r'src="([^"]+)"', page.text.split("<main")[1])
+    assert len(pictures) == 1 + 3 * 2 + 64
+    picture = asked.get(html.unescape(pictures[0]))
+    assert picture.headers["content-type"] == "image/png"
+    assert picture.content.startswith(b"\x89PNG")
+
+
+def test_pools_are_those_that_training_had(ledger, one_thread):
+    from kleash.recipe import recipe_from
+    from kleash.rollout import World
+
+    recipe = recipe_from(
+        {"data": "tiny:Topics", "answerer": "tiny:Reader", "pool": {"size": 8, "kind": "mixed"}}
+    )
+    pooled = World(recipe, ledger).pooled("test")
+    made = tell_pools("tiny:Topics", 0, "tiny:Reader", {"size": 8, "kind": "mixed"}, "test")
+    for query, row in zip(pooled.queries, pooled.pools, strict=True):
+        assert made[query.id] == [pooled.demonstrations[place].id for place in row]
+
+
+def test_ticked_runs_are_compared(finished):
+    asked = client(finished)
+    names = ["made/runs/none-s0", "made/runs/kl0.15-s0"]
+    page = asked.get("/compare", params={"run": names})
+    assert page.status_code == 200
+    assert "<h2>Verdict</h2>" in page.text
+    assert page.text.count("checked") == 2
+    assert asked.get("/compare", params={"run": names[:1]}).status_code == 400
+
+
+def test_what_takes_long_is_made_elsewhere_and_looked_for_again(finished, monkeypatch):
+    monkeypatch.setattr("kleash.dashboard.Worker", Worker)
+    with client(finished) as asked:
+        page = asked.get("/study/made")
+        assert "Being worked out" in page.text
+        address = "/study/made/events?page=study"
+        with asked.stream("GET", address) as told:
+            for line in told.iter_lines():
+                if line.startswith("data: ") and "as a setting it is better" in line:
+                    break
+        assert "as a setting it is better" in asked.get("/study/made").text
+
+
+def test_events_tell_what_changed(folder):
+    study = folder / "made"
+    plan = read_plan(study)
+    asked = client(folder)
+    with held(study):
+        mine = [cell for cell in plan["cells"] if (cell[0], cell[1]) == ("none", 0)]
+        for cell in mine:
+            cell[-1] = "running"
+        write_json(study / "plan.json", plan)
+        page = asked.get("/study/made").text
+        assert re.search(r'id="r\d+" class="mark-running"', page)
+        assert "Running: process" in page
+        live = html.unescape(re.search(r'data-live="([^"]+)"', page)[1])
+        events = Events(folder, live)
+        assert "marks" not in events.news()
+        assert events.news() == {}
+        for cell in mine:
+            cell[-1] = "done"
+        write_json(study / "plan.json", plan)
+        told = events.news()
+    assert list(told["marks"].values()) == [["done", f"✓ {len(mine)}/{len(mine)}", "done"]]
+    gone = events.news()  # and the driver is gone
+    assert "Nobody is running it now." in gone["parts"]["progress"]
+
+
+class Events:
+    """What an open page hears, without waiting for the clock."""
+
+    def __init__(self, folder, address):
+        from starlette.requests import Request
+
+        from kleash.dashboard.asking import Asking
+        from kleash.dashboard.live import Live
+        from kleash.dashboard.pages import Pages
+        from kleash.dashboard.shelf import Shelf
+
+        query = address.partition("?")[2].encode()
+        scope = {"type": "http", "query_string": query, "headers": [], "path": "/"}
+        pages = Pages(Shelf(folder), Inline())
+        self.live = Live(pages, Asking(Request(scope)), "made")
+
+    def news(self):
+        self.live.pages.shelf.facts.values.clear()
+        return self.live.news()
+
+
+def test_running_cells_of_a_study_that_nobody_runs_are_missing(folder):
+    plan = read_plan(folder / "made")
+    plan["cells"][0][-1] = "running"
+    write_json(folder / "made/plan.json", plan)
+    page = client(folder).get("/study/made").text
+    assert "mark-running" not in page
+    assert "mark-missing" in page
+    assert "To go on: kleash study" in page
+
+
+# --- whom it answers
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8321", "127.0.0.1.evil.example", "", "[::1", "0.0.0.0"]
+)
+def test_another_name_is_not_answered(finished, host):
+    assert client(finished).get("/", headers={"host": host}).status_code == 421
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:1", "localhost:8321", "[::1]:8321"])
+def test_names_of_this_machine_are_answered(finished, host):
+    assert client(finished).get("/", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "[::1"])
+def test_another_site_is_not_answered(finished, origin):
+    assert client(finished).get("/", headers={"origin": origin}).status_code == 403
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
+def test_only_get_is_answered(finished, method):
+    assert client(finished).request(method, "/study/made").status_code == 405
+
+
+@pytest.mark.parametrize("path", ["/", "/study/made", "/nowhere", "/study/none", "/page.css"])
+def test_every_answer_says_what_a_page_may_do(finished, path):
+    headers = client(finished).get(path).headers
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cache-control"] == "no-store"
+    assert "access-control-allow-origin" not in headers
+
+
+def test_in_public_a_token_is_needed_once(finished):
+    rules = Rules(hosts=("box.lan",), token="t0ken")
+    asked = client(finished, rules)
+    headers = {"host": "box.lan"}
+    assert asked.get("/", headers=headers).status_code == 401
+    assert asked.get("/?token=other", headers=headers).status_code == 401
+    assert asked.get("/?token=t0ken", headers={"host": "evil.example"}).status_code == 421
+    shown = asked.get("/study/made?lang=zh&token=t0ken", headers=headers)
+    assert (shown.status_code, shown.headers["location"]) == (303, "/study/made?lang=zh")
+    cookie = shown.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    assert asked.get("/", headers=headers | {"cookie": "kleash=t0ken"}).status_code == 200
+    for address in ("//evil.example/?token=t0ken", "/\\evil.example/?token=t0ken"):
+        _, away = status(finished, address, rules, host="box.lan")
+        assert away[b"location"] == b"/evil.example/"
+    assert "t0ken" not in repr(rules)
+
+
+# --- hostile folders
+
+
+ADDRESSES = ("/", "/study/made", "/study/made/arm?arm=none", "/study/made/items")
+ADDRESSES = (*ADDRESSES, "/study/made/item?item=test-3&shots=2")
+
+
+def pages(folder):
+    """Every kind of page, whatever its status; never a bug of ours."""
+    asked = client(folder)
+    first = [asked.get(address) for address in ADDRESSES]
+    more = links(first[2], "/study/made/cell")[:1] + links(first[3], "/study/made/item")[:1]
+    found = first + [asked.get(each) for each in more]
+    assert {each.status_code for each in found} <= {200, 404, 422}
+    return found
+
+
+def test_contents_are_shown_as_text(folder):
+    study = folder / "made"
+    about = (study / "study.toml").read_text(encoding="utf-8")
+    text = about.replace('"a study made by hand"', json.dumps(SCRIPT))
+    (study / "study.toml").write_text(text, encoding="utf-8")
+    for path in study.glob("runs/*/scores.jsonl"):
+        lines = [json.loads(line) for line in open_lines(path)]
+        for line in lines:
+            line["answer"], line["pointer"] = SCRIPT, [PICTURE, "\ud800"]
+            if line["item"] == "test-0":
+                line["item"] = '"><script>alert(2)</script>'
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        path.write_text(text, encoding="utf-8")
+    plan = read_plan(study)
+    plan["cells"].append([PICTURE, 0, SCRIPT, SCRIPT, 1, 1, "missing"])
+    plan["failures"] = {f"{PICTURE}-s0": SCRIPT}
+    write_json(study / "plan.json", plan)
+    found = pages(folder)
+    asked = client(folder)
+    query = {"arm": PICTURE, "seed": 0, "checkpoint": SCRIPT, "split": SCRIPT, "shots": 1}
+    found.append(asked.get("/study/made/cell", params=query | {"items": 1}))
+    found.append(asked.get("/study/made/arm", params={"arm": PICTURE}))
+    found.append(asked.get("/compare", params={"run": [SCRIPT, PICTURE]}))
+    found.append(asked.get("/study/made/item", params={"item": '"><script>alert(2)</script>'}))
+    for page in found:
+        assert "<script>alert" not in page.text
+        assert "<img src=x" not in page.text
+    assert "&lt;script&gt;alert(1)" in found[1].text
+    assert "&lt;script&gt;alert(1)" in found[4].text
+
+
+def test_names_are_shown_as_text(folder):
+    shutil.copytree(folder / "made", folder / PICTURE)
+    shutil.copytree(folder / "made/runs/none-s0", folder / f"{PICTURE}-s0")
+    asked = client(folder)
+    index = asked.get("/")
+    assert "<img src=x" not in index.text
+    address = links(index, "/study/%3C")[0]
+    page = asked.get(address)
+    assert page.status_code == 200
+    assert "<img src=x" not in page.text
+
+
+@pytest.mark.parametrize("name", ["study.toml", "plan.json", "asked.jsonl", "spent.jsonl"])
+@pytest.mark.parametrize("content", [b"", b"{", b'{"cells": [[1]]}', b"\xff\xfe\x00", b"[" * 9999])
+def test_a_torn_file_of_a_study_is_one_clear_error(folder, name, content):
+    (folder / "made" / name).write_bytes(content)
+    for page in pages(folder):
+        assert "Traceback" not in page.text
+    assert client(folder).get("/").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["config.json", "meta.json", "metrics.jsonl", "scores.jsonl"])
+@pytest.mark.parametrize(
+    "content", [b"", b'{"score"', b'{"item": []}\n', b"\xff\n", b"7\n", b"[" * 9999 + b"\n"]
+)
+def test_a_torn_file_of_a_run_is_one_clear_error(folder, name, content):
+    for path in (folder / "made/runs").iterdir():
+        (path / name).write_bytes(content)
+    shutil.copytree(folder / "made/runs/none-s0", folder / "alone")
+    for page in pages(folder):
+        assert "Traceback" not in page.text
+
+
+def test_scores_that_are_no_numbers_are_one_clear_error(folder):
+    path = folder / "made/runs/none-s0/scores.jsonl"
+    path.write_text(path.read_text().replace('"score": 1.0', '"score": "1.0"'))
+    page = client(folder).get("/study/made/items?ours=none&theirs=kl0.15&seed=0&shots=2")
+    assert page.status_code == 422
+    assert "a score that is no number" in page.text
+
+
+def test_lines_of_ten_megabytes_are_survived(folder):
+    long = "x" * 10_000_000
+    run = folder / "made/runs/none-s0"
+    line = json.loads(open_lines(run / "scores.jsonl")[-1]) | {"answer": long, "item": "test-3"}
+    for name, record in (("scores.jsonl", line), ("metrics.jsonl", {"kind": "epoch", "x": long})):
+        with (run / name).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+    plan = read_plan(folder / "made")
+    plan["failures"] = {"none-s1": long}
+    write_json(folder / "made/plan.json", plan)
+    for page in pages(folder):
+        assert len(page.content) < 1_000_000
+
+
+# --- nothing outside the folder
+
+
+SECRET = "root:x:0:0:secret"
+
+
+@pytest.fixture
+def outside(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text(SECRET, encoding="utf-8")
+    return secret
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "made/study.toml",
+        "made/plan.json",
+        "made/spent.jsonl",
+        "made/lock",
+        "made/calibration.json",
+        "made/notes.md",
+        "made/runs/none-s0/scores.jsonl",
+        "made/runs/none-s0/metrics.jsonl",
+        "made/runs/none-s0/config.json",
+        "made/base-s0/scores.jsonl",
+    ],
+)
+def test_a_link_out_of_the_folder_is_not_followed(folder, outside, name):
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(outside)
+    found = pages(folder)
+    runs = {"run": ["made/runs/none-s0", "made/runs/kl0.15-s0"]}
+    found.append(client(folder).get("/compare", params=runs))
+    for page in found:
+        assert "secret" not in page.text.replace(str(outside), "")
+    assert outside.read_text() == SECRET
+
+
+def test_folders_that_are_links_out_are_not_there(folder, finished):
+    (folder / "linked").symlink_to(finished / "made")
+    shutil.rmtree(folder / "made/runs")
+    (folder / "made/runs").symlink_to(finished / "made/runs")
+    asked = client(folder)
+    assert links(asked.get("/"), "/study/") == ["/study/made"]
+    assert asked.get("/study/linked").status_code in (404, 422)
+    assert asked.get("/study/made").status_code in (200, 422)
+    assert "as a setting it is better" not in asked.get("/study/made").text
+    runs = {"run": ["linked/runs/none-s0", "linked/runs/kl0.15-s0"]}
+    assert asked.get("/compare", params=runs).status_code in (404, 422)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/study/..",
+        "/study/%2e%2e",
+        "/study/..%2f..%2fetc",
+        "/study/%2fetc",
+        "/study/.hidden",
+        "/../../etc/passwd",
+        "/study/made/../../../etc/passwd",
+        "/compare?run=../x&run=made/../../x",
+        "/compare?run=/etc&run=/tmp",
+        "/compare?run=made/runs/none-s0&run=made/runs/none-s0/../../../../finished",
+        "/study/made/image?name=../../../etc/passwd",
+        "/study/made/cell?arm=../../..&seed=0&checkpoint=&split=&shots=1&items=1",
+        "/study/made/arm?arm=../..",
+    ],
+)
+def test_paths_that_lead_out_lead_nowhere(folder, path):
+    assert status(folder, path)[0] in (404, 422)
+
+
+def test_pipes_are_not_waited_for(folder):
+    for name in ("spent.jsonl", "runs/none-s0/scores.jsonl", "runs/none-s0/config.json"):
+        (folder / "made" / name).unlink()
+        os.mkfifo(folder / "made" / name)
+    shutil.copytree(folder / "made/runs/kl0.15-s0", folder / "alone")
+    (folder / "alone/config.json").unlink()
+    os.mkfifo(folder / "alone/config.json")
+    pages(folder)
+
+
+def test_a_folder_cannot_name_code_to_run(folder, tmp_path, monkeypatch):
+    (tmp_path / "hostile_code.py").write_text("raise SystemExit('ran')", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    path = folder / "made/study.toml"
+    base = '[base]\ndata = "hostile_code:Set"\nanswerer = "hostile_code:Set"\n'
+    path.write_text(path.read_text().replace("[base]\n", base), encoding="utf-8")
+    found = pages(folder)
+    assert "hostile_code" not in sys.modules
+    assert "kleash serve --data hostile_code:Set" in found[4].text or found[4].status_code == 404
