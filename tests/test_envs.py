@@ -474,7 +474,7 @@ def test_what_is_not_covered_is_never_said(questions, costly):
 
 def test_records_of_userrl_load_unchanged_and_always_the_same():
     tasks = load_tasks(FIXTURES / "records.jsonl")
-    assert len(tasks) == 32
+    assert len(tasks) == 50
     first = tasks[0]
     assert first.task == "Plan a weekend getaway for me."
     assert [d.importance for d in first.missing_details] == [3, 2, 2, 1]

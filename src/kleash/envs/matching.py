@@ -20,12 +20,12 @@ THRESHOLD = 0.30  # a score below it is no match
 RATIO = 0.85  # of the best score: whatever comes so near is meant too
 OPTION = 0.6
 SYNONYM = 0.8
-VAGUE = 0.7  # for a generic synonym, such as "time" for "duration"
+VAGUE = 0.85  # for a generic synonym, such as "time" for "duration"
 SAID = 0.35  # words that the task's text holds tell little about what it leaves out
 GENERIC = 0.4  # words such as "preferred" and "type", which fit every detail
 STRANGE = 0.1  # how much words about something else count against a question
 STUFFED = 6  # so many content words with hardly a stop word between them are a list, no question
-GRAMMAR = 0.2  # the least share of stop words in a question of that size
+GRAMMAR = 0.25  # the least share of stop words in a question of that size
 
 PHRASES = [
     (re.compile(rf"\bhow\s+{word}\b"), f" how{word} ") for word in ("long", "many", "much", "often")
@@ -33,10 +33,10 @@ PHRASES = [
 PHRASES.append((re.compile(r"\btakes? place\b|\bin the mood\b|\bin mind\b"), " "))
 # Endings, longest first, each with the letters that must be left: "care" is no form of "car".
 SUFFIXES = (
-    ("ations", 3), ("ation", 3), ("ities", 3), ("ments", 4), ("ences", 4), ("ances", 4),
-    ("ment", 4), ("ence", 4), ("ance", 4), ("ings", 3), ("ness", 4), ("ives", 4), ("ing", 3),
-    ("ies", 3), ("ied", 3), ("ity", 3), ("ers", 5), ("ive", 4), ("als", 4), ("ed", 3),
-    ("er", 5), ("ly", 4), ("al", 4), ("ie", 3), ("s", 3), ("e", 4), ("y", 4),
+    ("ities", 3), ("ments", 4), ("ences", 4), ("ances", 4), ("ment", 4), ("ence", 4), ("ance", 4),
+    ("ings", 3), ("ions", 4), ("ness", 4), ("ives", 4), ("ing", 3), ("ion", 4), ("ies", 3),
+    ("ied", 3), ("ity", 3), ("ers", 4), ("ive", 4), ("als", 4), ("ed", 3), ("er", 4), ("ly", 4),
+    ("al", 4), ("ie", 3), ("s", 3), ("e", 4), ("y", 4),
 )  # fmt: skip
 
 
@@ -52,15 +52,20 @@ def _lexicon() -> tuple[frozenset[str], frozenset[str], dict[str, tuple[int, ...
 
 
 def stem(word: str) -> str:
-    """The word without its endings; at least three letters stay."""
-    for _ in range(2):
-        for suffix, left in SUFFIXES:
-            if word.endswith(suffix) and len(word) - len(suffix) >= left:
-                word = word.removesuffix(suffix)
-                break
-        if len(word) > 3 and word[-1] == word[-2]:
-            word = word[:-1]
-    return word
+    """The word without its endings, one after the other; at least three letters stay."""
+    while True:
+        shorter = next(
+            (word.removesuffix(end) for end, left in SUFFIXES if _ends(word, end, left)), word
+        )
+        if len(shorter) > 3 and shorter[-1] == shorter[-2]:
+            shorter = shorter[:-1]
+        if shorter == word:
+            return word
+        word = shorter
+
+
+def _ends(word: str, suffix: str, left: int) -> bool:
+    return word.endswith(suffix) and len(word) - len(suffix) >= left
 
 
 def tokens(text: str) -> list[str]:
