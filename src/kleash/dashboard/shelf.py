@@ -11,13 +11,24 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from glob import escape
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from threading import RLock
 from typing import Any, TypeVar
 
 from kleash.errors import DataError, KleashError
-from kleash.plan import Arm, Columns, StudyFile, arms_of, columns, read_study, run_place
+from kleash.plan import (
+    Arm,
+    Columns,
+    StudyFile,
+    arms_of,
+    base_name,
+    columns,
+    own_selector,
+    read_study,
+    run_place,
+)
 from kleash.plan.cells import STATES, Cell
 from kleash.plan.folder import holder, job_of, placed
 from kleash.runs import FACTS, Run, read_json
@@ -236,11 +247,19 @@ class Shelf:
             return self.inside(study / f"base-s{seed}")
         above = study / "runs"
         stamp = (self.stamp(study / "study.toml"), self.stamp(above) if above.is_dir() else None)
+
+        def find() -> Path:
+            # Finding a run opens the configs of all that could be it, and of its base.
+            bases = {base_name(seed), base_name(seed, own_selector(file, found))}
+            for each in (above / f"{arm}-s{seed}", *(study / name for name in bases)):
+                for path in (each, *each.parent.glob(f"{escape(each.name)}-*")):
+                    self.inside(path / "config.json")
+                    self.inside(path / "meta.json")
+                    self.inside(path / "given.json")
+            return run_place(study, file, found, seed).path
+
         with reading(above):
-            path = self.facts.get(
-                (study, arm, seed), stamp, lambda: run_place(study, file, found, seed).path
-            )
-        return self.inside(path)
+            return self.inside(self.facts.get((study, arm, seed), stamp, find))
 
     def columns(self, path: Path) -> Columns:
         """All scores of a run."""
