@@ -13,6 +13,7 @@ from kleash.cli.compare import compare
 from kleash.cli.look import answerer, bench, doctor, runs
 from kleash.cli.report import report
 from kleash.cli.serve import serve
+from kleash.cli.show import show
 from kleash.cli.study import stop, study
 from kleash.cli.train import evaluate_run, train
 from kleash.errors import KleashError
@@ -30,6 +31,7 @@ app.command()(study)
 app.command()(stop)
 app.command()(compare)
 app.command()(report)
+app.command()(show)
 app.command()(serve)
 app.command()(runs)
 app.command()(doctor)
