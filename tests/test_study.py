@@ -10,7 +10,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from kleash.errors import KleashError
@@ -144,7 +146,7 @@ def test_killed_ten_times_it_ends_with_the_same_bytes(small_study: Path, tmp_pat
 
 
 def kill_and_go_on(whole: Path, folder: Path, kills: int) -> None:
-    """Kill the driver's whole group at moments spread over the study, then let it finish."""
+    """Kill the driver and its workers at random moments, then let it finish."""
     code = (
         "import sys; from pathlib import Path; from study_tools import run_small\n"
         "if __name__ == '__main__': run_small(Path(sys.argv[1]), jobs=2)"
@@ -152,30 +154,34 @@ def kill_and_go_on(whole: Path, folder: Path, kills: int) -> None:
     script = folder.with_name("driver.py")
     script.write_text(code, encoding="utf-8")
     env = os.environ | {"PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
-    done = set()
-    for number in range(kills):
+    moments = np.random.default_rng().uniform(0, 5, size=kills)  # any moment must do
+    for moment in moments:
         driver = subprocess.Popen(
             [sys.executable, str(script), str(folder)],
             env=env,
             start_new_session=True,
             stdout=subprocess.DEVNULL,
         )
-        wait_for(driver, folder, after=len(done) + 1 + number % 3)
-        os.killpg(driver.pid, signal.SIGKILL)
+        wait_for_work(driver, folder)
+        time.sleep(moment)
+        if driver.poll() is None:
+            os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()
-        done = {path for path in folder.rglob("scores.jsonl") if path.stat().st_size}
     ran, _ = run_small(folder, jobs=2)
     assert not ran.failures
     ours, theirs = lasting(folder), lasting(whole)
-    assert ours.keys() == theirs.keys()
-    assert [name for name in ours if ours[name] != theirs[name]] == []
+    assert ours.keys() == theirs.keys(), f"killed after {moments}"
+    changed = [name for name in ours if ours[name] != theirs[name]]
+    assert changed == [], f"killed after {moments}"
 
 
-def wait_for(driver: subprocess.Popen[bytes], folder: Path, after: int) -> None:
-    """Until so many files of scores have begun, or the driver is through."""
-    deadline = time.monotonic() + 120
-    while driver.poll() is None and time.monotonic() < deadline:
-        if sum(1 for _ in folder.rglob("scores.jsonl")) >= after:
+def wait_for_work(driver: subprocess.Popen[bytes], folder: Path) -> None:
+    """Until a worker has begun to write: starting is not what is to be interrupted."""
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.jsonl")}
+    while driver.poll() is None:
+        written = [*folder.glob("base-s*/*.jsonl"), *folder.glob("runs/*/*.jsonl")]
+        now = {path: path.stat().st_mtime_ns for path in written}
+        if any(before.get(path) != at for path, at in now.items()):
             return
         time.sleep(0.02)
 
@@ -254,6 +260,32 @@ def test_stale_scores_are_not_taken_for_the_new_weights(copied: Path, inline: No
 def test_pool_of_two_leaves_no_choice_and_is_refused(tmp_path: Path) -> None:
     with pytest.raises(KleashError, match="a pool of 2 leaves nothing to choose at 2 shots"):
         run_small(tmp_path / "two", base={"pool": {"size": 2}})
+
+
+def test_dropout_left_on_in_the_policy_only_stops_the_run(
+    copied: Path, inline: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    from kleash.seeds import torch_generator
+    from kleash.selector import Selector
+
+    plain = Selector.logits
+
+    def careless(self: Selector, pointers: Any, dropout: Any = None) -> Any:
+        training = torch.is_grad_enabled()  # the reference is judged without gradients
+        return plain(self, pointers, torch_generator("careless") if training else dropout)
+
+    def dropped(self: Selector, values: Any, rng: Any) -> Any:
+        return values * (torch.rand(values.shape, generator=rng) < 0.9) / 0.9
+
+    monkeypatch.setattr(Selector, "logits", careless)
+    monkeypatch.setattr(Selector, "drop", dropped)
+    shutil.rmtree(copied / "runs/tight-s0")
+    ran, _ = run_small(copied)
+    assert set(ran.failures) == {"tight-s0"}
+    assert "between sampling and training" in ran.failures["tight-s0"]
+    assert "tight-s0" not in {seen.name for seen in ran.overview.seen.values() if seen.chosen}
 
 
 def test_identical_outputs_of_two_arms_are_called_identical(copied: Path) -> None:
