@@ -171,7 +171,7 @@ def test_questions_in_the_manner_of_userrl_are_understood():
     found, alone, foreign = rates(RECORDS, reference_questions(RECORDS))
     assert found >= 0.90
     assert alone >= 0.86
-    # About half of these are rightly credited: a question for the budget fits every budget.
+    # Six in ten of these ask for what is described alike: a budget fits every budget.
     assert foreign <= 0.085
 
 
