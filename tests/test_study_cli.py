@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 from kleash.cli import app
 from kleash.cli.study import Display
 from kleash.jobs import Told
-from kleash.plan.folder import Overview, holder, read_plan
+from kleash.plan.folder import Overview, read_plan
+from kleash.runs import holder
 from study_tools import HERE, SMALL, inline, small_study
 
 __all__ = ["inline", "small_study"]

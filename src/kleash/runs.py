@@ -17,7 +17,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -140,6 +140,42 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(passing, ignore_errors=True)
     folder.rename(passing)
     shutil.rmtree(passing)
+
+
+@contextmanager
+def holding(folder: Path, busy: Callable[[str], str]) -> Iterator[None]:
+    """Hold a folder's lock until the block ends or we are killed; else say `busy` of its holder."""
+    import fcntl
+
+    with (folder / "lock").open("a+", encoding="utf-8") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            handle.seek(0)
+            who = handle.read().strip() or "unknown"
+            raise KleashError(busy(who)) from None
+        handle.truncate(0)
+        handle.write(f"{os.getpid()} on {platform.node()}\n")
+        handle.flush()
+        try:
+            yield
+        finally:
+            handle.truncate(0)
+
+
+def holder(folder: Path) -> str:
+    """Who holds a folder's lock now, as process and machine; '' if nobody does."""
+    import fcntl
+
+    path = folder / "lock"
+    if not path.is_file():
+        return ""
+    with path.open("r+", encoding="utf-8") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return handle.read().strip() or "unknown"
+    return ""
 
 
 # --- identity ----------------------------------------------------------------------------------
@@ -296,30 +332,15 @@ class Run:
 
         Taking it clears away what a kill has left: torn last lines and files under passing names.
         """
-        import fcntl
-
-        with (self.path / "lock").open("a+", encoding="utf-8") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                handle.seek(0)
-                holder = handle.read().strip() or "unknown"
-                raise KleashError(
-                    f"{self.path} is in use by process {holder}: wait for it, or stop it"
-                ) from None
-            handle.truncate(0)
-            handle.write(f"{os.getpid()} on {platform.node()}\n")
-            handle.flush()
+        busy = f"{self.path} is in use by process"
+        with holding(self.path, lambda who: f"{busy} {who}: wait for it, or stop it"):
             for lines in self.path.glob("*.jsonl"):
                 trim(lines)
             for left in self.path.glob(".*.tmp"):
                 left.unlink()
             for left in self.path.glob("checkpoints/.*.tmp"):
                 shutil.rmtree(left)
-            try:
-                yield
-            finally:
-                handle.truncate(0)
+            yield
 
     def reopen(
         self, config: Mapping[str, Any], given: Mapping[str, Any], meta: Mapping[str, Any]

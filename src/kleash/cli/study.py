@@ -134,7 +134,7 @@ def stop(
     \b
     kleash stop studies/demos-kl
     """
-    from kleash.plan.folder import holder
+    from kleash.runs import holder
 
     if not (folder / "study.toml").is_file():
         raise KleashError(f"{folder} is no study's folder")

@@ -30,8 +30,8 @@ from kleash.plan import (
     run_place,
 )
 from kleash.plan.cells import STATES, Cell
-from kleash.plan.folder import holder, job_of, placed
-from kleash.runs import FACTS, Run, read_json
+from kleash.plan.folder import job_of, placed
+from kleash.runs import FACTS, Run, holder, read_json
 
 Value = TypeVar("Value")
 Stamp = tuple[int, int, int]

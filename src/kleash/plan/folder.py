@@ -6,16 +6,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kleash.errors import KleashError
 from kleash.plan.arms import FOUND, Arm, arms_of, own_selector
 from kleash.plan.cells import (
     BASELINE,
@@ -33,7 +30,7 @@ from kleash.plan.cells import (
     state_of,
 )
 from kleash.plan.file import StudyFile
-from kleash.runs import Run, append_line, read_json, read_lines, trim, write_json
+from kleash.runs import Run, append_line, holding, read_json, read_lines, trim, write_json
 
 Size = tuple[Path, int]
 """A file of scores, and how many bytes it had when it was read."""
@@ -252,36 +249,10 @@ def spent(folder: Path) -> dict[str, float]:
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Keep a second driver away until the block ends or this one is killed."""
-    with (folder / "lock").open("a+", encoding="utf-8") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            handle.seek(0)
-            holder = handle.read().strip() or "unknown"
-            raise KleashError(
-                f"{folder} is being run by process {holder}: wait for it, or kleash stop {folder}"
-            ) from None
-        handle.truncate(0)
-        handle.write(f"{os.getpid()} on {platform.node()}\n")
-        handle.flush()
+    busy = f"{folder} is being run by process"
+    with holding(folder, lambda who: f"{busy} {who}: wait for it, or kleash stop {folder}"):
         (folder / "stop").unlink(missing_ok=True)
         for name in ("spent.jsonl", "asked.jsonl"):
             if (folder / name).exists():
                 trim(folder / name)
-        try:
-            yield
-        finally:
-            handle.truncate(0)
-
-
-def holder(folder: Path) -> str:
-    """Who runs a study now, as process and machine; '' if nobody does."""
-    path = folder / "lock"
-    if not path.is_file():
-        return ""
-    with path.open("r+", encoding="utf-8") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return handle.read().strip() or "unknown"
-    return ""
+        yield
