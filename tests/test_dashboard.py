@@ -6,15 +6,19 @@ import json
 import os
 import re
 import shutil
+import socket
 import sys
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from starlette.testclient import TestClient
+from typer.testing import CliRunner
 
+from kleash.cli import app as kleash
 from kleash.dashboard import Rules, dashboard
 from kleash.dashboard.worker import Worker, tell_pools, told
+from kleash.errors import ConfigError, DataError
 from kleash.plan.folder import held, read_plan
 from kleash.runs import write_json
 from made_study import made_study
@@ -554,3 +558,52 @@ def test_a_folder_cannot_name_code_to_run(folder, tmp_path, monkeypatch):
     found = pages(folder)
     assert "hostile_code" not in sys.modules
     assert "kleash serve --data hostile_code:Set" in found[4].text or found[4].status_code == 404
+
+
+# --- the verb
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """What `kleash serve` would listen at, without listening for long."""
+    found = []
+    monkeypatch.setattr(
+        "uvicorn.Server.run", lambda self, sockets: found.append(sockets[0].getsockname())
+    )
+    return found
+
+
+def serve(*words):
+    done = CliRunner().invoke(kleash, ["serve", *map(str, words)])
+    if done.exception:
+        raise done.exception
+    return done.stdout.strip()
+
+
+def test_only_this_machine_can_reach_it(folder, served):
+    address = serve(folder, "--port", 0)
+    assert served[0][0] == "127.0.0.1"
+    assert address == f"http://127.0.0.1:{served[0][1]}/"
+
+
+def test_in_public_a_token_is_in_the_address(folder, served):
+    first = serve(folder, "--port", 0, "--public", "--host", "box.lan")
+    second = serve(folder, "--port", 0, "--public", "--host", "box.lan")
+    assert served[0][0] == "0.0.0.0"
+    tokens = [
+        re.fullmatch(r"http://box\.lan:\d+/\?token=(.{32})", each)[1] for each in (first, second)
+    ]
+    assert tokens[0] != tokens[1]
+
+
+def test_mistakes_are_one_line(folder, tmp_path, served):
+    with pytest.raises(DataError, match="no folder"):
+        serve(tmp_path / "nothing")
+    with pytest.raises(ConfigError, match="--host needs --public"):
+        serve(folder, "--host", "box.lan")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(DataError, match="try --port 0"):
+            serve(folder, "--port", taken.getsockname()[1])
+    assert not served

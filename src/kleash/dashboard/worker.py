@@ -154,6 +154,7 @@ def tell_study(folder: Path, root: Path) -> dict[Language, dict[str, Any]]:
 
 def texts(parts: Sequence[Any]) -> list[str]:
     """Paragraphs and lists as lines."""
+    from kleash.report.markdown import clean
     from kleash.report.parts import Lines, Paragraph, cells, text_of
 
     lines: list[Any] = []
@@ -162,7 +163,7 @@ def texts(parts: Sequence[Any]) -> list[str]:
             lines.append(part.line)
         elif isinstance(part, Lines):
             lines += part.lines
-    return [" ".join(text_of(cell) for cell in cells(line)) for line in lines]
+    return [clean(" ".join(text_of(cell) for cell in cells(line))) for line in lines]
 
 
 def tell_comparison(paths: Sequence[Path], root: Path, language: Language) -> dict[str, Any]:
