@@ -72,9 +72,6 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *words):
         pass
 
-    def do_GET(self):
-        self.send(200, b'{"data": []}')
-
     def do_POST(self):
         server = self.server
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -93,7 +90,10 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self, body, fault):
         if not self.server.schemas and "response_format" in body:
             return self.send(400, b'{"error": "response_format is not supported"}')
-        asked = json.loads(body["messages"][1]["content"])
+        if len(body["messages"]) == 1:
+            asked = {"answers": {}}
+        else:
+            asked = json.loads(body["messages"][1]["content"])
         is_judge = body["messages"][0]["content"] == JUDGE
         text = good_judge(asked) if is_judge else f"I say {sorted(asked['answers'].values())}."
         if fault is None:
@@ -373,6 +373,20 @@ def test_a_dead_endpoint_is_said_to_be_down_and_comes_back(ledger):
         return steps
 
     assert asyncio.run(night())[-1].stop_reason == "covered"
+
+
+def test_an_endpoint_that_answers_with_errors_is_not_back(server, ledger):
+    server.always = "503"
+    made = chat_gym(ledger, server.url)
+
+    async def ask():
+        busy = await made.endpoint.back()
+        server.always = None
+        free = await made.endpoint.back()
+        await made.close()
+        return busy, free
+
+    assert asyncio.run(ask()) == (False, True)
 
 
 def test_an_endpoint_that_fails_three_times_in_a_row_is_down(server, ledger):

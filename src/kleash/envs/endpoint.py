@@ -113,14 +113,13 @@ class Endpoint:
         return found
 
     async def back(self) -> bool:
-        """Whether the endpoint answers again; if so, requests are made again."""
-        client, _ = self._connections()
-        try:
-            async with asyncio.timeout(self.options.timeout):
-                response = await client.get(f"{self.options.url}/models")
-        except (httpx.RequestError, TimeoutError):
-            return False
-        if response.status_code >= 500:
+        """Whether the endpoint answers a short request again; if so, requests are made again.
+
+        The list of models says little: `transformers serve` without a cache fails to give it.
+        """
+        messages = [{"role": "user", "content": "Are you there?"}]
+        body = {"model": self.options.model, "messages": messages, "max_tokens": 1}
+        if (await self._one_try(body, None)).text is None:
             return False
         self._down, self._in_a_row = None, 0
         return True
@@ -177,7 +176,7 @@ class Endpoint:
 
     async def _one_try(self, body: Mapping[str, Any], schema: Mapping[str, Any] | None) -> _Outcome:
         client, places = self._connections()
-        sent = dict(body)
+        sent = dict(body) | {"stream": False}  # some servers stream unless they are told
         if schema is not None and self._schemas:
             wrapped = {"name": "answer", "strict": True, "schema": schema}
             sent["response_format"] = {"type": "json_schema", "json_schema": wrapped}
