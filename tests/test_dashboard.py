@@ -8,7 +8,10 @@ import re
 import shutil
 import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 from pathlib import Path
+from threading import Event, Thread
 from urllib.parse import unquote
 
 import pytest
@@ -29,10 +32,13 @@ PICTURE = "<img src=x onerror=alert(1)>"
 
 
 class Inline(Worker):
-    """Works at once, in this process."""
+    """Works at once, in this process; keeps what it said as the other does."""
 
     def ask(self, name, make, *given):
-        return told(make, *given)
+        with self.lock:
+            if name not in self.asked:
+                self.asked[name] = told(make, *given)
+            return self.asked[name]
 
 
 @pytest.fixture(autouse=True)
@@ -226,7 +232,7 @@ def test_what_takes_long_is_made_elsewhere_and_looked_for_again(finished, monkey
     with client(finished) as asked:
         page = asked.get("/study/made")
         assert "Being worked out" in page.text
-        address = "/study/made/events?page=study"
+        address = html.unescape(re.search(r'data-live="([^"]+)"', page.text)[1])
         with asked.stream("GET", address) as told:
             for line in told.iter_lines():
                 if line.startswith("data: ") and "as a setting it is better" in line:
@@ -257,6 +263,9 @@ def test_events_tell_what_changed(folder):
     assert list(told["marks"].values()) == [["done", f"✓ {len(mine)}/{len(mine)}", "done"]]
     gone = events.news()  # and the driver is gone
     assert "Nobody is running it now." in gone["parts"]["progress"]
+    plan["cells"].insert(0, ["new", 0, "", "test", 1, 1, "missing"])
+    write_json(study / "plan.json", plan)
+    assert events.news() == {"reload": True}
 
 
 class Events:
@@ -288,6 +297,31 @@ def test_running_cells_of_a_study_that_nobody_runs_are_missing(folder):
     assert "mark-running" not in page
     assert "mark-missing" in page
     assert "To go on: kleash study" in page
+
+
+def test_fifty_readers_while_the_plan_changes(folder, monkeypatch):
+    monkeypatch.setattr(Inline, "ask", lambda *given: None)  # as long as a verdict is not there
+    study = folder / "made"
+    plan, stop = read_plan(study), Event()
+
+    def rewrite():
+        for cell in cycle(plan["cells"]):
+            cell[-1] = "missing" if cell[-1] == "done" else "done"
+            write_json(study / "plan.json", plan)
+            if stop.wait(0.01):
+                return
+
+    asked = client(folder)
+    addresses = ["/", "/study/made", "/study/made/arm?arm=none", "/study/made/items"]
+    writer = Thread(target=rewrite)
+    writer.start()
+    try:
+        with ThreadPoolExecutor(50) as readers:
+            found = list(readers.map(asked.get, addresses * 25))
+    finally:
+        stop.set()
+        writer.join()
+    assert {answer.status_code for answer in found} == {200}
 
 
 # --- whom it answers

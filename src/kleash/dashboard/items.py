@@ -15,7 +15,7 @@ from starlette.responses import Response
 from kleash.answer import ANSWERERS
 from kleash.dashboard.asking import Asking, cut
 from kleash.dashboard.pages import item_choices
-from kleash.dashboard.shelf import TORN, Nowhere, Plan, Shelf
+from kleash.dashboard.shelf import UNREAD, Nowhere, Plan, Shelf
 from kleash.dashboard.worker import Unread, Worker, tell_pools
 from kleash.data import DATASETS, Dataset, dataset
 from kleash.plan import BASELINE, CHOSEN, arm_recipe, column_key
@@ -215,15 +215,16 @@ class Items:
             path = self.shelf.place(study, arm, seed)
             chosen = self.chosen(self.shelf.plan(study), path)
             lines = self.lines(path, item)
-        except TORN:
+        except UNREAD:
             return []
         for line in lines:
             checkpoint, split = line.get("checkpoint"), line.get("split")
             if arm not in arms:
-                fits = checkpoint == arm if arm.startswith(BASELINE) else True
+                own = not str(checkpoint).startswith(BASELINE)
+                fits = checkpoint == arm if arm.startswith(BASELINE) else own
             else:
                 fits = checkpoint == chosen or (split == "validation" and not chosen)
-            if (fits and line.get("shots") == shots) or (fits and split == "validation"):
+            if fits and (line.get("shots") == shots or split == "validation"):
                 pointer = line.get("pointer")
                 pointer = [str(each) for each in pointer] if isinstance(pointer, list) else []
                 return [

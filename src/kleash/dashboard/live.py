@@ -15,7 +15,7 @@ from starlette.responses import StreamingResponse
 
 from kleash.dashboard.asking import Asking
 from kleash.dashboard.pages import MARKS, Pages
-from kleash.dashboard.shelf import TORN, Nowhere, Plan
+from kleash.dashboard.shelf import UNREAD, Nowhere, Plan
 
 EVERY = 1.0  # seconds between two looks
 QUIET = 15.0  # seconds without news after which a word says that the line is open
@@ -34,7 +34,7 @@ class Live:
     def news(self) -> dict[str, Any]:
         """What has changed since the last look; at the first, since the page was made."""
         plan, before = self.pages.shelf.plan(self.path), self.seen
-        if before is not None and len(before.cells) != len(plan.cells):
+        if plan.layout != self.ask.text("layout"):
             return {"reload": True}
         told: dict[str, Any] = {}
         if plan is not before and (before is not None or self.ask.text("seen") != plan.stamp):
@@ -86,7 +86,7 @@ def events(pages: Pages) -> Any:
         while not await request.is_disconnected():
             try:
                 news = await run_in_threadpool(live.news)
-            except (Nowhere, *TORN):
+            except (Nowhere, *UNREAD):
                 return
             if news:
                 yield f"data: {json.dumps(news, ensure_ascii=False)}\n\n"

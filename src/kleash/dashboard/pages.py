@@ -12,7 +12,7 @@ from starlette.responses import Response
 from kleash.control import Leash, describe
 from kleash.dashboard.asking import Asking, cut
 from kleash.dashboard.curves import MOST_ARMS, Points, drawn, epochs
-from kleash.dashboard.shelf import TORN, Nowhere, Plan, Shelf
+from kleash.dashboard.shelf import TORN, UNREAD, Nowhere, Plan, Shelf
 from kleash.dashboard.worker import Unread, Worker, tell_comparison, tell_study
 from kleash.plan.cells import BASELINE, Cell
 from kleash.study.estimate import seconds_left
@@ -45,7 +45,7 @@ class Pages:
         try:
             file, _ = self.shelf.file(path)
             plan = self.shelf.plan(path)
-        except TORN as error:
+        except UNREAD as error:
             return row | {"why": one_line(error)}
         state = "running" if plan.who else "missing" if plan.todo or not plan.cells else "done"
         done, total = plan.counts.get("done", 0), len(plan.cells)
@@ -75,7 +75,7 @@ class Pages:
             "study.html",
             name=name,
             about=cut(file.about),
-            live=ask.study(name, "/events", seen=plan.stamp, page="study"),
+            live=live_address(ask, name, plan, page="study"),
             seeds=seeds,
             matrix=self.matrix(ask, name, plan, seeds),
             ticks=[{"value": str(r), "name": str(r.relative_to(base / "runs"))} for r in runs],
@@ -104,7 +104,7 @@ class Pages:
         try:
             stamp = self.result_stamp(path, plan)
             found = self.worker.ask(("study", path, stamp), tell_study, path, self.shelf.folder)
-        except TORN as error:
+        except UNREAD as error:
             found = Unread(one_line(error))
         whole = found if found is None or isinstance(found, Unread) else found[ask.language]
         known = {} if whole is None or isinstance(whole, Unread) else whole["rows"]
@@ -166,7 +166,7 @@ class Pages:
         for seed in seeds:
             try:
                 found.append(epochs(self.shelf, self.shelf.place(path, arm, seed)))
-            except TORN:
+            except UNREAD:
                 continue
         return found
 
@@ -193,7 +193,7 @@ class Pages:
             name=name,
             arm=arm.removeprefix(BASELINE),
             trail=[(name, ask.study(name))],
-            live=ask.study(name, "/events", seen=plan.stamp, page="arm", arm=arm),
+            live=live_address(ask, name, plan, page="arm", arm=arm),
             keys=[] if known is None else [(k, cut(v)) for k, v in known.keys.items()],
             head=head,
             rows=rows,
@@ -233,6 +233,11 @@ class Pages:
         key = ("compare", tuple(paths), ask.language, tuple(stamp))
         told = self.worker.ask(key, tell_comparison, paths, self.shelf.folder, ask.language)
         return ask.page("compare.html", again=told is None, told=told, **facts)
+
+
+def live_address(ask: Asking, name: str, plan: Plan, **query: str) -> str:
+    """Where a page hears what has changed since it was made."""
+    return ask.study(name, "/events", seen=plan.stamp, layout=plan.layout, **query)
 
 
 def mark(at: str, state: str, text: str, label: str, address: str = "") -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from threading import RLock
 from typing import Any, TypeVar
+from zlib import crc32
 
 from kleash.errors import DataError, KleashError
 from kleash.plan import (
@@ -41,6 +42,7 @@ TORN = (
     *(KleashError, OSError, ValueError, TypeError, KeyError, IndexError, AttributeError),
     *(RecursionError, AssertionError),
 )
+UNREAD = (KleashError, OSError)  # what the shelf itself raises
 WORST = ("failed", "void", "running", "missing", "done")
 
 
@@ -87,6 +89,11 @@ class Plan:
         return found
 
     @cached_property
+    def layout(self) -> str:
+        """Another one where other cells are planned: places mean something else then."""
+        return f"{crc32(repr([cell for cell, _ in self.cells]).encode('utf-8', 'replace')):08x}"
+
+    @cached_property
     def todo(self) -> set[str]:
         """The jobs whose cells are not all there."""
         return {job_of(cell) for cell, state in self.cells if state not in ("done", "void")}
@@ -129,8 +136,8 @@ class Shelf:
     """A folder of studies and runs, or one study."""
 
     folder: Path
-    plans: Kept = field(default_factory=lambda: Kept(64))
-    files: Kept = field(default_factory=lambda: Kept(64))
+    plans: Kept = field(default_factory=lambda: Kept(256))
+    files: Kept = field(default_factory=lambda: Kept(256))
     facts: Kept = field(default_factory=lambda: Kept(4096))
     scored: Kept = field(default_factory=lambda: Kept(48))
 

@@ -1,5 +1,14 @@
 "use strict";
 // What changes while a study runs, and keys that follow links. Every page works without it.
+// A reader stays where he is: what is open stays open, and the link in focus keeps it.
+const replace = (part, html) => {
+  const open = [...part.querySelectorAll("details")].map((each) => each.open);
+  const here = part.contains(document.activeElement) && document.activeElement.getAttribute("href");
+  part.innerHTML = html;
+  part.querySelectorAll("details").forEach((each, at) => (each.open = Boolean(open[at])));
+  const link = here && [...part.querySelectorAll("a")].find((a) => a.getAttribute("href") === here);
+  if (link) link.focus();
+};
 const address = document.body.dataset.live;
 if (address) {
   const source = new EventSource(address);
@@ -20,7 +29,7 @@ if (address) {
     }
     for (const [id, html] of Object.entries(told.parts || {})) {
       const part = document.getElementById(id);
-      if (part) part.innerHTML = html;
+      if (part) replace(part, html);
     }
   };
   addEventListener("pagehide", () => source.close());
