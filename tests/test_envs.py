@@ -497,6 +497,17 @@ def test_tasks_come_back_from_their_file(tmp_path):
     assert load_tasks(whole) == tasks
 
 
+def test_further_ways_of_writing_records(tmp_path):
+    path = tmp_path / "tasks.json"
+    record = {"task": "Plan.", "missing_details": [GOOD | {"options": [5, 10], "importance": 3}]}
+    path.write_text(json.dumps({"one": record, "two": record | {"id": 7, "task": "Go."}}))
+    one, two = load_tasks(path, split="test")
+    assert (one.id, two.id, one.split) == ("one", "7", "test")
+    assert one.missing_details[0].value in ("5", "10")
+    bare = task_from({"task": "Plan.", "missing_details": [{"description": "X", "importance": 1}]})
+    assert bare.missing_details[0].value == "no preference"
+
+
 GOOD = {"description": "Budget", "importance": "2", "inquiry": "How much?", "options": ["low"]}
 
 
@@ -515,7 +526,8 @@ GOOD = {"description": "Budget", "importance": "2", "inquiry": "How much?", "opt
         ({"schema": SCHEMA, "colour": "red"}, "unknown key 'colour'"),
         ({"schema": SCHEMA, "split": "exam"}, "split"),
         ({"missing_details": [GOOD | {"id": "a"}, GOOD | {"id": "a"}]}, "ids are not different"),
-        ({"missing_details": [GOOD | {"options": [1]}]}, "options"),
+        ({"missing_details": [GOOD | {"options": [["low"]]}]}, "options"),
+        ({"schema": SCHEMA, "missing_details": [GOOD | {"options": [1]}]}, "options"),
     ],
 )
 def test_a_bad_record_is_fatal_and_named(change, named, tmp_path):
@@ -542,9 +554,13 @@ def test_a_file_without_tasks_or_with_one_in_two_splits_is_refused(tmp_path):
     path.write_text("\n".join(map(json.dumps, twice)))
     with pytest.raises(DataError, match="'b' of 'test' is in 'train' too"):
         load_tasks(path)
-    path.write_text("\n".join([json.dumps(task), json.dumps(task)]))
-    with pytest.raises(DataError, match="stands twice"):
+    path.write_text("\n".join([json.dumps(task | {"id": "a"})] * 2))
+    with pytest.raises(DataError, match="'a' stands twice"):
         load_tasks(path)
+    path.write_text("\n".join([json.dumps(task)] * 2))
+    first, again = load_tasks(path)
+    assert again.id == f"{first.id}-2"
+    assert again.split == first.split
     with pytest.raises(DataError, match="cannot read"):
         load_tasks(tmp_path / "nothing.jsonl")
 

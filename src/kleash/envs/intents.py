@@ -87,6 +87,7 @@ def task_from(record: Mapping[str, Any], *, split: str | None = None) -> IntentT
         raise ValueError(f"the schema is {schema!r}, and {SCHEMA!r} is what can be read")
     if schema is None:  # UserRL has further keys, such as its own reasoning about the task
         values = {name: values[name] for name in IntentTask.model_fields if name in values}
+        values |= {"id": str(values["id"])} if _is_number(values.get("id")) else {}
     said = (str(values.get("category", "")), str(values.get("task", "")))
     values.setdefault("category", "")
     details = values.get("missing_details")
@@ -120,6 +121,9 @@ def _completed(details: Sequence[Any], said: Sequence[str], *, strict: bool) -> 
         options = known.get("options")
         if options is None:
             known.pop("options", None)
+        elif not strict and isinstance(options, list):  # some options of UserRL may be numbers
+            options = [str(option) if _is_number(option) else option for option in options]
+            known["options"] = options
         if not known.get("value"):
             listed = [o for o in options if isinstance(o, str)] if isinstance(options, list) else []
             place = key("value", *said, described, seen[described]) % max(len(listed), 1)
@@ -128,14 +132,24 @@ def _completed(details: Sequence[Any], said: Sequence[str], *, strict: bool) -> 
     return completed
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def load_tasks(path: Path, *, split: str | None = None) -> list[IntentTask]:
     """The tasks of a JSONL file, or of a JSON file that holds a list or a mapping of records."""
     tasks = []
+    times: Counter[str] = Counter()
     for where, record in _records(path):
         try:
             if not isinstance(record, dict):
                 raise ValueError("it is not a record")
-            tasks.append(task_from(record, split=split))
+            task = task_from(record, split=split)
+            if "id" not in record:  # the same record again, where nobody gave ids, is one more task
+                times[task.id] += 1
+                again = f"-{times[task.id]}" if times[task.id] > 1 else ""
+                task = task.model_copy(update={"id": task.id + again})
+            tasks.append(task)
         except ValueError as error:
             named = f" (id {record['id']!r})" if isinstance(record, dict) and "id" in record else ""
             raise DataError(f"{path} {where}{named} is no intention task: {error}") from None
@@ -154,7 +168,8 @@ def _records(path: Path) -> Iterable[tuple[str, Any]]:
         whole = _parsed(text, f"{path}")
         if isinstance(whole, dict):
             for name, record in whole.items():
-                yield f"record {name!r}", record
+                named = {"id": name, **record} if isinstance(record, dict) else record
+                yield f"record {name!r}", named
         elif isinstance(whole, list):
             for number, record in enumerate(whole, 1):
                 yield f"record {number}", record
