@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -336,6 +337,7 @@ def test_asking_again_earns_nothing():
         ("[finish]", ("finish", "")),
         ("<think>[finish]</think>[action] How much?", ("action", "How much?")),
         ("still thinking</think>\n[finish]", ("finish", "")),
+        ("[finish]</think>\n[action] How<think>or not?</think> much?", ("action", "How much?")),
         ("<think>[finish] never closed", None),
         ("How much?", None),
         ("[action]", None),
@@ -404,6 +406,24 @@ def test_no_text_is_too_strange_to_be_read(text):
         made.surface.read(text)
     json_values(text)
     assert "<think>" not in without_thoughts(text).lower()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[action] a" + " " * 50_000 + "\n[action] x",
+        "[action] a" + " \n" * 25_000 + "[action] x",
+        "[" * 50_000,
+        '{"a":' * 10_000,
+        "<think>" * 10_000,
+        "[action] " + "\n [" * 20_000,
+    ],
+    ids=range(6),
+)
+def test_no_text_takes_long_to_read(text):
+    started = time.process_time()
+    TextSurface("Ask.").read(text)
+    assert time.process_time() - started < 1
 
 
 def test_the_vocabulary_holds_every_word_that_a_tiny_model_sees():

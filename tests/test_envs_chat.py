@@ -231,7 +231,9 @@ def test_the_second_time_costs_nothing_and_needs_no_server(server, ledger):
     assert play(again) == first
     assert len(server.requests) == paid == 6
     assert (again.endpoint.traffic.asked, again.endpoint.traffic.remembered) == (6, 6)
-    assert play(chat_gym(ledger, "http://127.0.0.1:9/v1", user="replay")) == first
+    replay = chat_gym(ledger, "http://127.0.0.1:9/v1", user="replay")
+    assert play(replay) == first
+    assert replay.content == again.content
 
 
 def test_a_replay_of_what_was_never_said_is_broken(server, ledger):

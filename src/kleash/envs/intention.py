@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from kleash.config import Config
+from kleash.envs import matching
 from kleash.envs.chat import Chat, ChatUser
 from kleash.envs.contract import Step, TurnEnv, ended
 from kleash.envs.endpoint import Endpoint
@@ -155,8 +156,8 @@ class Intention:
     @property
     def content(self) -> str:
         """The hash of the tasks and of what changes what a policy sees or earns."""
-        told = self.options.model_dump_json(exclude={"tasks", "world", "chat"})
-        spoken = self.options.chat.identity if self.endpoint else "rule"
+        told = self.options.model_dump_json(exclude={"tasks", "world", "chat", "user"})
+        spoken = self.options.chat.identity if self.endpoint else matching.identity()
         return f"{key('intention', world_content(self._tasks), told, spoken):032x}"
 
     def tasks(self, split: str) -> list[IntentTask]:

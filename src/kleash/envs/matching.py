@@ -16,6 +16,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from kleash.seeds import key
+
 THRESHOLD = 0.30  # a score below it is no match
 RATIO = 0.85  # of the best score: whatever comes so near is meant too
 OPTION = 0.6
@@ -49,6 +51,13 @@ def _lexicon() -> tuple[frozenset[str], frozenset[str], dict[str, tuple[int, ...
         for word in dict.fromkeys(stem(word) for word in group.split()):
             groups[word] = (*groups.get(word, ()), number)
     return frozenset(held["stop"]), frozenset(stem(word) for word in held["generic"]), groups
+
+
+def identity() -> str:
+    """The hash of the lists and numbers that decide what a question covers."""
+    numbers = (THRESHOLD, RATIO, OPTION, SYNONYM, VAGUE, SAID, GENERIC, STRANGE, STUFFED, GRAMMAR)
+    lists = files("kleash.envs").joinpath("words.json").read_text("utf8")
+    return f"{key('matching', lists, *numbers, SUFFIXES):032x}"
 
 
 def stem(word: str) -> str:
@@ -97,7 +106,8 @@ class Matcher:
         asked = content(question)
         if is_list(question):
             return [0.0] * len(self._described)
-        return [self._score(asked, *parts) for parts in self._described]
+        # Rounded: the last bits of a logarithm differ between machines, and must decide nothing.
+        return [round(self._score(asked, *parts), 9) for parts in self._described]
 
     def covered(self, question: str) -> list[int]:
         """The places of the details that the question is about."""
@@ -106,19 +116,18 @@ class Matcher:
         return [place for place, score in enumerate(scores) if score >= least]
 
     def _score(
-        self, asked: Sequence[str], described: set[str], options: set[str], terms: set[str]
+        self, asked: Sequence[str], described: Sequence[str], options: set[str], terms: set[str]
     ) -> float:
         # A description of stop words alone ("how to get there") is as long as one word.
         whole = sum(map(self._weight, described)) or math.log(1 + len(self._described))
         found: dict[str, float] = {}  # a word of the description is found once, however often said
         beside = strange = 0.0
         for word in asked:
-            same = next((d for d in sorted(described) if d == word), None) or next(
-                (d for d in sorted(described) if synonyms(word, d)), None
-            )
-            if same is not None:
-                k = 1.0 if same == word else SYNONYM
-                k *= VAGUE if word in _lexicon()[1] and same != word else 1.0
+            same = next((d for d in described if synonyms(word, d)), None)
+            if word in described:
+                found[word] = self._weight(word)
+            elif same is not None:
+                k = SYNONYM * (VAGUE if word in _lexicon()[1] else 1.0)
                 found[same] = max(found.get(same, 0.0), k * self._weight(same))
             elif word in terms:
                 found[word] = self._weight(word)
@@ -139,13 +148,13 @@ class Matcher:
         return weight * (SAID if word in self._said else 1.0)
 
 
-def concepts(description: str) -> set[str]:
+def concepts(description: str) -> list[str]:
     """The stems of a description; of synonyms ("date or deadline") the first one stands for all."""
     kept: list[str] = []
     for word in content(description):
         if not any(synonyms(word, other) for other in kept):
             kept.append(word)
-    return set(kept)
+    return kept
 
 
 def terms_of(terms: Sequence[str]) -> list[str]:

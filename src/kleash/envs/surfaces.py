@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 TOOL = "interact_with_env"
+BRACKET = re.compile(r"[\[{]")
+STRAY = 100  # so that no text takes long to read, whatever a policy writes
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,13 @@ class TextSurface:
             # Some models repeat the tag inside the content of the call.
             content = re.sub(rf"^\[{re.escape(choice)}\]\s*", "", content.strip(), flags=re.I)
             return self._checked(choice, content)
-        found = re.match(r"\s*\[(\w+)\]([^\n]*(?:\n(?!\s*\[\w+\])[^\n]*)*)\s*$", text)
-        return self._checked(found[1], found[2]) if found else None
+        tag = re.match(r"\[(\w+)\]", text)
+        if tag is None:
+            return None
+        rest = text[tag.end() :]
+        if any(re.match(r"\[\w+\]", line.lstrip()) for line in rest.split("\n")[1:]):
+            return None
+        return self._checked(tag[1], rest)
 
     def _checked(self, choice: str, content: str) -> Action | None:
         choice, content = choice.lower(), " ".join(content.split())
@@ -126,9 +132,14 @@ class TokenSurface:
 
 def without_thoughts(text: str) -> str:
     """The text without think blocks: closed, never closed, or opened by the prompt."""
-    text = re.sub(r"<think>.*?</think>", "", text, flags=re.S | re.I)
-    text = re.split(r"<think>", text, maxsplit=1, flags=re.I)[0]
-    return re.split(r"</think>", text, flags=re.I)[-1].strip()
+    kept, thinking, at = [], False, 0
+    for tag in re.finditer(r"<(/?)think>", text, flags=re.I):
+        if not thinking:
+            kept.append(text[at : tag.start()])
+        if tag[1] and not thinking:  # closed without having been opened: all before were thoughts
+            kept = []
+        thinking, at = not tag[1], tag.end()
+    return "".join([*kept, "" if thinking else text[at:]]).strip()
 
 
 def _tool_call(text: str) -> tuple[str, str] | None:
@@ -146,17 +157,16 @@ def _tool_call(text: str) -> tuple[str, str] | None:
 
 
 def json_values(text: str) -> list[Any]:
-    """Every JSON object or list in a text, outermost ones, in order."""
-    decoder, found, at = json.JSONDecoder(), [], 0
-    while (start := _first(text, "{[", at)) >= 0:
+    """Every JSON object or list in a text, outermost ones, in order.
+
+    After as many brackets as `STRAY` that begin none, the rest is not looked at.
+    """
+    decoder, found, at, stray = json.JSONDecoder(), [], 0, 0
+    while stray < STRAY and (start := BRACKET.search(text, at)):
         try:
-            value, at = decoder.raw_decode(text, start)
+            value, at = decoder.raw_decode(text, start.start())
             found.append(value)
         except (ValueError, RecursionError):
-            at = start + 1
+            at = start.end()
+            stray += 1
     return found
-
-
-def _first(text: str, characters: Sequence[str], start: int) -> int:
-    places = [place for c in characters if (place := text.find(c, start)) >= 0]
-    return min(places, default=-1)

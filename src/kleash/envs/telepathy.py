@@ -16,7 +16,7 @@ from pydantic import Field
 
 from kleash.config import Config
 from kleash.envs.contract import Step, TurnEnv, ended, split_of
-from kleash.envs.matching import Matcher, stem, tokens
+from kleash.envs.matching import Matcher, identity, stem, tokens
 from kleash.envs.surfaces import Action, TextSurface
 from kleash.ledger import Ledger
 from kleash.seeds import key
@@ -111,7 +111,7 @@ class Telepathy:
     def content(self) -> str:
         """The hash of the world and the options."""
         world = json.dumps(_world(), sort_keys=True)
-        return f"{key('telepathy', world, self.options.model_dump_json()):032x}"
+        return f"{key('telepathy', world, identity(), self.options.model_dump_json()):032x}"
 
     def tasks(self, split: str) -> list[Thought]:
         """The things of a split."""
