@@ -118,7 +118,8 @@ def test_from_a_study_to_why_two_arms_differ_and_back(page, address, running):
     assert rows.nth(0).locator("img").count() == 2
     page.locator("h2", has_text="The pool: 8 candidates").wait_for(timeout=SOON)
     assert page.locator("li.taken").count() >= 2
-    assert page.evaluate("[...document.images].every((i) => i.complete && i.naturalWidth > 0)")
+    shown = "[...document.images].every((i) => i.complete && i.naturalWidth > 0)"
+    page.wait_for_function(shown, timeout=SOON)
     deep = page.url
     page.go_back()
     assert page.url == listed

@@ -60,15 +60,23 @@ def work_until(folder: Path, method: str = "", call: int = 0, when: str = "") ->
     work(folder)
 
 
-def killed_and_restarted(folder: Path, moments: list[float]) -> int:
-    """Kill a child so many seconds after its start, again and again; then let one finish.
+def written(folder: Path) -> int:
+    """Bytes of metrics and scores so far."""
+    files = (folder / "run" / name for name in ("metrics.jsonl", "scores.jsonl"))
+    return sum(file.stat().st_size for file in files if file.is_file())
 
-    How many of the kills hit is returned.
+
+def killed_and_restarted(folder: Path, moments: list[int]) -> int:
+    """Kill a child when it has written so many bytes more, again and again; then let one finish.
+
+    How many of the kills hit is returned. Seconds would depend on what else the machine does.
     """
     hit = 0
     for moment in moments:
+        aim = written(folder) + moment
         child = start(folder)
-        child.join(moment)
+        while child.exitcode is None and written(folder) < aim:
+            time.sleep(0.001)
         if child.exitcode is None:
             os.kill(child.pid or 0, signal.SIGKILL)
             hit += 1
@@ -81,19 +89,18 @@ def killed_and_restarted(folder: Path, moments: list[float]) -> int:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, tiny_run: Run) -> tuple[Run, float]:
-    """The run in peace, and how many seconds it took; `tiny_run` has had all modules imported."""
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, tiny_run: Run) -> tuple[Run, int]:
+    """The run in peace, and how many bytes it wrote; `tiny_run` has had all modules imported."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    began = time.monotonic()
     assert killed_and_restarted(folder, []) == 0
-    return Run.open(folder / "run"), time.monotonic() - began
+    return Run.open(folder / "run"), written(folder)
 
 
-def same_after(folder: Path, moments: list[float], expected: Run, *, least: int) -> None:
+def same_after(folder: Path, moments: list[int], expected: Run, *, least: int) -> None:
     """The moments are written beside the run, so that a failure can be repeated."""
     (folder / "moments.json").write_text(json.dumps(moments))
     hit = killed_and_restarted(folder, moments)
-    said = f"killed at {moments} seconds, see {folder}"
+    said = f"killed after {moments} bytes, see {folder}"
     assert hit >= least, said
     equal(folder, expected, said)
 
@@ -108,10 +115,10 @@ def equal(folder: Path, expected: Run, said: str) -> None:
     assert len(timed) >= 6, said
 
 
-def drawn(count: int, seconds: float, *names: object) -> list[float]:
+def drawn(count: int, size: int, *names: object) -> list[int]:
     """Moments early enough to hit, though each child goes on where the last one was killed."""
     rng = generator("kills", *names)
-    return [round(float(moment), 3) for moment in rng.uniform(0.05, 0.5 * seconds, count)]
+    return [int(moment) for moment in rng.uniform(1, 0.2 * size, count)]
 
 
 # Each child goes on from the last checkpoint: in an epoch there are three steps and a line.
@@ -130,7 +137,7 @@ SPOTS = (
 
 @forks
 def test_kills_at_the_worst_moments_change_nothing(
-    tmp_path: Path, undisturbed: tuple[Run, float]
+    tmp_path: Path, undisturbed: tuple[Run, int]
 ) -> None:
     for spot in SPOTS:
         child = start(tmp_path, *spot)
@@ -141,17 +148,17 @@ def test_kills_at_the_worst_moments_change_nothing(
 
 
 @forks
-def test_three_kills_change_nothing(tmp_path: Path, undisturbed: tuple[Run, float]) -> None:
-    run, seconds = undisturbed
+def test_three_kills_change_nothing(tmp_path: Path, undisturbed: tuple[Run, int]) -> None:
+    run, size = undisturbed
     assert {"scores.jsonl", "metrics.jsonl", "done"} <= set(contents(run))
-    same_after(tmp_path, drawn(3, seconds, time.time_ns()), run, least=2)
+    same_after(tmp_path, drawn(3, size, time.time_ns()), run, least=2)
 
 
 @forks
 @pytest.mark.slow
-def test_twenty_kills_change_nothing(tmp_path: Path, undisturbed: tuple[Run, float]) -> None:
-    run, seconds = undisturbed
+def test_twenty_kills_change_nothing(tmp_path: Path, undisturbed: tuple[Run, int]) -> None:
+    run, size = undisturbed
     folders = [tmp_path / str(part) for part in range(5)]
     for folder in folders:
         folder.mkdir()
-        same_after(folder, drawn(4, seconds, time.time_ns()), run, least=2)
+        same_after(folder, drawn(4, size, time.time_ns()), run, least=2)

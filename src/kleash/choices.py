@@ -6,7 +6,6 @@ after these choices, how likely is each candidate? Two such files give the KL be
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -63,7 +62,7 @@ def distributions(policy: Selector, along: Pointers) -> NDArray[np.float32]:
 
 def _write(path: Path, values: NDArray[np.float32]) -> None:
     path.parent.mkdir(exist_ok=True)
-    passing = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    passing = path.parent.with_name(f".{path.name}.tmp")  # whoever locks the run next clears it
     with passing.open("wb") as handle:
         np.save(handle, values)
     passing.replace(path)

@@ -80,15 +80,15 @@ def make_run(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
     with Working(folder, recipe, given, tell) as at_work:
         run = at_work.train(folder / "runs" / f"{arm.name}-s{seed}", asked)
         names = [name for name in checkpoint_names(recipe) if name in run.checkpoints()]
+        base = Run.open(start.parent.parent)
+        with run.lock():  # before the scores: a run whose cells are there is not taken up again
+            keep_choices(run, at_work.world, names, load_policy(base, at_work.world, start.name))
         at_work.measure(run, names, (recipe.shots,), measure.validation, "validation")
         scored = columns(run)
         chosen = chosen_of(scored, recipe.shots, measure.validation, names, measure.choose)
         tested = {"all": names, "chosen": [chosen], "none": []}[measure.test]
         if tested:
             at_work.measure(run, tested, measure.shots, measure.items[-1])
-        base = Run.open(start.parent.parent)
-        with run.lock():
-            keep_choices(run, at_work.world, names, load_policy(base, at_work.world, start.name))
     return at_work.result(run) | {"chosen": chosen}
 
 
