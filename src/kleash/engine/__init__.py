@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
@@ -61,3 +61,6 @@ class Engine(Protocol):
 
     def forget(self, talk: Talk) -> None:
         """The conversation is over, and what was kept for it may go."""
+
+    def refresh(self, policy: Any) -> None:
+        """To be called after each update of the policy: what is said next is said by it."""
