@@ -32,6 +32,7 @@ from kleash.plan.cells import (
     state_of,
 )
 from kleash.plan.file import StudyFile
+from kleash.recipe import Recipe
 from kleash.runs import Run, append_line, holding, read_json, read_lines, trim, write_json
 
 Size = tuple[Path, int]
@@ -47,6 +48,8 @@ class Seen:
     scored: Columns
     chosen: str = ""
     size: Size | None = None
+    let_go: frozenset[str] = frozenset()
+    """Checkpoints that early stopping dropped or never came to: nothing is left to measure."""
 
 
 @dataclass
@@ -102,6 +105,8 @@ def overview(
         seen = found.seen[key]
         state = state_of(cell, seen.scored, seen.chosen)
         if state == "missing":
+            if cell.checkpoint in seen.let_go:
+                continue
             state = marks.get(job_of(cell), state)
         found.cells.append((cell, state))
     return found
@@ -126,7 +131,7 @@ def look(
     shots, items = place.recipe.shots, file.measure.validation
     names = kept_names(run, checkpoint_names(place.recipe))
     chosen = chosen_of(scored, shots, items, names, file.measure.choose)
-    return Seen(path.name, run, scored, chosen, size)
+    return Seen(path.name, run, scored, chosen, size, let_go(run, place.recipe))
 
 
 def kept_names(run: Run, names: Sequence[str]) -> list[str]:
@@ -135,6 +140,13 @@ def kept_names(run: Run, names: Sequence[str]) -> list[str]:
         return list(names)
     have = set(run.checkpoints())
     return [name for name in names if name in have]
+
+
+def let_go(run: Run, recipe: Recipe) -> frozenset[str]:
+    """The checkpoints that a finished run does not have because it may stop early."""
+    if recipe.early_stop == "off" or not run.finished:
+        return frozenset()
+    return frozenset(checkpoint_names(recipe)[: run.config["epochs"]]) - set(run.checkpoints())
 
 
 # --- what was asked
