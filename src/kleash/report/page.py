@@ -30,10 +30,15 @@ th,td{padding:.28em .7em;border-bottom:1px solid var(--grid);text-align:right;
 font-variant-numeric:tabular-nums;overflow-wrap:normal;white-space:nowrap}
 th{font-weight:600;border-bottom:2px solid var(--quiet);vertical-align:bottom}
 .w{text-align:left;white-space:normal;min-width:8em;max-width:24em}td.w{overflow-wrap:anywhere}
+.t{white-space:normal;min-width:11em}
+@media screen{.wide th:first-child,.wide td:first-child{position:sticky;left:0;
+background:var(--paper)}}
+@media screen and (max-width:40rem){.wide th:first-child,.wide td:first-child{max-width:9em}}
 #limits ul{list-style:none;padding-left:0}#limits li{padding:.15em 0 .15em 1.2em;text-indent:-1.2em}
 tbody tr:hover{background:color-mix(in srgb,var(--quiet) 9%,transparent)}
 figure{margin:1.4em 0;max-width:46rem}figcaption{font-weight:600;margin-bottom:.3em}
-.plot{overflow-x:auto}.plot svg{width:100%;min-width:32rem;height:auto;display:block}
+.plot{overflow-x:auto}.plot:focus-visible{outline:2px solid var(--k0)}
+.plot svg{width:100%;min-width:36rem;height:auto;display:block}
 details{margin:.6em 0}summary{cursor:pointer;color:var(--quiet);font-size:.9rem}
 pre,blockquote{background:color-mix(in srgb,var(--quiet) 9%,transparent);margin:1em 0;
 padding:.7em 1em;overflow-x:auto;border-radius:4px;white-space:pre-wrap;overflow-wrap:anywhere}
@@ -63,7 +68,8 @@ TEMPLATE = """
 <div class="wide" tabindex="0" role="region" aria-label="{{ caption }}"><table><thead><tr>
 {%- for name in head %}<th scope="col"{% if loop.index <= left %} class="w"{% endif %}>
 {{- name }}</th>{% endfor %}</tr></thead><tbody>
-{% for row in rows %}<tr>{% for each in row %}<td{% if loop.index <= left %} class="w"{% endif %}>
+{% for row in rows %}<tr>{% for each in row %}<td
+{%- if loop.index <= left %} class="w"{% elif words(each) | length > 28 %} class="t"{% endif %}>
 {{- cell(each) }}</td>{% endfor %}</tr>
 {% endfor %}</tbody></table></div>
 {%- endmacro -%}
@@ -90,7 +96,8 @@ TEMPLATE = """
 {% else %}{{ table(part.caption, part.head, part.rows, part.left) }}{{ below(part) }}
 {% endif %}{% elif kind == "Figure" -%}
 <figure><figcaption>{{ line(part.said) }}</figcaption>
-<div class="plot">{{ part.chart.drawing | safe }}</div>
+<div class="plot" tabindex="0" role="group" aria-label="{{ part.chart.title }}">
+{{- part.chart.drawing | safe }}</div>
 <details><summary>{{ document.as_table }}</summary>
 {{- table(part.chart.title, part.chart.head, part.chart.shown, 1) }}</details></figure>
 {% elif kind == "Code" %}<pre>{{ part.text }}</pre>
