@@ -47,7 +47,8 @@ def agreement(
     found: Overview, file: StudyFile, one: str, other: str, *, weights: bool
 ) -> Agreement | None:
     """How alike two arms are over the seeds that both have."""
-    shots = arm_recipe(file, Arm("", {}), file.seeds[0], "BASE").shots
+    recipe = arm_recipe(file, Arm("", {}), file.seeds[0], "BASE")
+    shots = recipe.validated_at()
     equal: list[list[float]] = []
     whole: list[float] = []
     kls: list[float] = []
@@ -62,7 +63,7 @@ def agreement(
             continue
         pairs = list(zip(left.pointers, right.pointers, strict=True))
         whole.append(float(np.mean([a == b for a, b in pairs])))
-        equal.append([_same_at(pairs, place) for place in range(shots)])
+        equal.append([_same_at(pairs, place) for place in range(recipe.places())])
         alike = ours.run.meta["base"] == theirs.run.meta["base"]  # else along other choices
         kl = kl_of(ours, theirs) if alike else None
         if kl is not None:
