@@ -28,10 +28,9 @@ from kleash.plan import (
     own_selector,
     start_of,
 )
-from kleash.recipe import Recipe, recipe_from
+from kleash.recipe import Recipe, SelectorRecipe, recipe_from
 
 if TYPE_CHECKING:
-    from kleash.rollout import World
     from kleash.runs import Run
 
 Tell = Callable[[dict[str, Any]], None]
@@ -81,8 +80,10 @@ def make_run(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
         run = at_work.train(folder / "runs" / f"{arm.name}-s{seed}", asked)
         names = [name for name in checkpoint_names(recipe) if name in run.checkpoints()]
         base = Run.open(start.parent.parent)
-        with run.lock():  # before the scores: a run whose cells are there is not taken up again
-            keep_choices(run, at_work.world, names, load_policy(base, at_work.world, start.name))
+        if isinstance(recipe, SelectorRecipe):
+            with run.lock():  # before the scores: a run whose cells are there is not taken up again
+                base_policy = load_policy(base, at_work.world, start.name)
+                keep_choices(run, at_work.world, names, base_policy)
         at_work.measure(run, names, (recipe.validated_at(),), measure.validation, "validation")
         scored = columns(run)
         chosen = chosen_of(scored, recipe.validated_at(), measure.validation, names, measure.choose)
@@ -92,7 +93,7 @@ def make_run(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
     return at_work.result(run) | {"chosen": chosen}
 
 
-def keep_start(run: Run, recipe: Recipe, world: World) -> None:
+def keep_start(run: Run, recipe: Recipe, world: Any) -> None:
     """Where no phase had anything to do, the start itself is the checkpoint to go on from."""
     from kleash.train import base_weights
 
@@ -104,10 +105,10 @@ def keep_start(run: Run, recipe: Recipe, world: World) -> None:
         run.save("start", weights, {}, state | world.state())
 
 
-_world: dict[tuple[str, str, str], World] = {}
+_world: dict[tuple[str, str, str], Any] = {}
 
 
-def world_for(ledger: Path, recipe: Recipe, device: str, served: str) -> World:
+def world_for(ledger: Path, recipe: Recipe, device: str, served: str) -> Any:
     """The world of a recipe. A worker takes many jobs: what they share is made once and kept.
 
     Of one ledger only, the last: answers at hand are not to be mixed, and memory is not for ever.

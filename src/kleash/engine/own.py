@@ -1,0 +1,180 @@
+"""Our own decoder: every conversation that waits for a token is in the next forward pass.
+
+There is no lock-step: a conversation joins when its user has answered and leaves when its turn
+ends. Keys and values stay from turn to turn. The weights are the policy's own, never a copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import nn
+
+from kleash.engine import Said, Talk
+from kleash.engine.draws import drawn, turn_noise
+from kleash.engine.forward import ModuleForward
+from kleash.engine.seats import Feed, Seats
+from kleash.errors import GuardError
+
+
+@dataclass(eq=False)
+class _Row:
+    """What the engine keeps of one talk."""
+
+    talk: Talk
+    seat: int | None = None
+    weights: tuple[int, ...] = ()  # those that its keys and values were computed with
+    length: int = 0  # ids that have keys and values
+    owed: list[int] = field(default_factory=list)  # ids that the model has not seen yet
+    said: list[int] = field(default_factory=list)
+    logp: list[float] = field(default_factory=list)
+    noise: np.random.Generator | None = None
+    answer: asyncio.Future[Said] | None = None  # of the turn under way
+
+
+class OwnEngine:
+    """Conversations of one policy in one event loop; those above `seats` at a time wait for one.
+
+    A talk keeps its seat until it is forgotten.
+    """
+
+    name = "own"
+
+    def __init__(self, model: nn.Module, stops: Collection[int], *, seats: int = 512) -> None:
+        self.model = model
+        self.stops = frozenset(stops)
+        self.most_seats = seats
+        self.ticks = 0
+        self._forward = ModuleForward(model)
+        self._seats = Seats()
+        self._rows: dict[Talk, _Row] = {}
+        self._seated: list[_Row] = []
+        self._queue: deque[_Row] = deque()  # those whose first words wait for a seat
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._driver: asyncio.Task[None] | None = None
+
+    def talk(
+        self,
+        key: tuple[object, ...] | None,
+        *,
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        most: int = 256,
+    ) -> Talk:
+        """A conversation that has not begun."""
+        made = Talk(key, temperature, top_p, most)
+        self._rows[made] = _Row(made)
+        return made
+
+    async def say(self, talk: Talk, heard: Sequence[int]) -> Said:
+        """Hear these ids, then sample a turn. Refused once the weights have changed."""
+        row = self._rows.get(talk)
+        if row is None:
+            raise RuntimeError("this talk is forgotten, or another engine's")
+        if row.answer is not None:
+            raise RuntimeError("a talk says one turn at a time, and a turn that broke off ends it")
+        if not row.owed and not heard:
+            raise ValueError("a talk cannot begin with nothing heard")
+        weights = self._weights()
+        if row.length and row.weights != weights:
+            raise RuntimeError(
+                "the weights have changed since this talk began, and what it remembers is theirs:"
+                " forget it and begin another one"
+            )
+        row.weights = weights
+        row.owed += heard
+        row.said, row.logp, row.noise = [], [], turn_noise(talk)
+        self._drive()
+        row.answer = asyncio.get_running_loop().create_future()
+        if row.seat is None:
+            self._queue.append(row)
+        said = await row.answer
+        row.answer = None
+        talk.turns += 1
+        return said
+
+    def forget(self, talk: Talk) -> None:
+        """Free the talk's seat; the last one moves there."""
+        row = self._rows.pop(talk, None)
+        if row is None:
+            return
+        if row.seat is None:
+            if row in self._queue:
+                self._queue.remove(row)
+            return
+        last = self._seated.pop()
+        if last is not row:
+            assert last.seat is not None
+            self._seats.move(last.seat, row.seat, last.length)
+            last.seat, self._seated[row.seat] = row.seat, last
+        if self._queue:
+            self._drive()
+
+    def _weights(self) -> tuple[int, ...]:
+        """What changes whenever a parameter is written to, or becomes another one."""
+        return tuple(hash((id(p), p._version)) for p in self.model.parameters())
+
+    def _drive(self) -> None:
+        """See to it that ticks are made in the running loop as long as somebody waits."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._driver = loop, None
+        if self._driver is None or self._driver.done():
+            self._driver = loop.create_task(self._ticks())
+            self._driver.add_done_callback(self._pass_on)
+
+    async def _ticks(self) -> None:
+        while True:
+            await asyncio.sleep(0)  # all who can speak now do so before the next pass
+            rows = self._waiting()
+            if not rows:
+                return
+            self._tick(rows)
+
+    def _pass_on(self, driver: asyncio.Task[None]) -> None:
+        """What stopped the ticks is raised to all who wait for one."""
+        if driver.cancelled() or (error := driver.exception()) is None:
+            return
+        for row in [*self._seated, *self._queue]:
+            if row.answer is not None and not row.answer.done():
+                row.answer.set_exception(error)
+
+    def _waiting(self) -> list[_Row]:
+        """Those who wait for a token, in the order of their seats."""
+        while self._queue and len(self._seated) < self.most_seats:
+            row = self._queue.popleft()
+            row.seat = len(self._seated)
+            self._seated.append(row)
+        return [row for row in self._seated if row.answer is not None and not row.answer.done()]
+
+    @torch.no_grad()
+    def _tick(self, rows: list[_Row]) -> None:
+        """One forward pass, and one id for each of the rows."""
+        self.ticks += 1
+        feed = Feed(
+            [row.seat for row in rows if row.seat is not None],
+            [row.owed for row in rows],
+            [row.length for row in rows],
+        )
+        self._seats.make_room(len(self._seated), feed.reach)
+        training = self.model.training
+        self.model.eval()
+        logits_NV = self._forward(feed, self._seats)
+        self.model.train(training)
+        ids, logp = drawn(logits_NV, [row.talk for row in rows], [row.noise for row in rows])
+        if not np.isfinite(logp).all():
+            raise GuardError("a log-probability is not a number: the policy is broken")
+        for row, choice, likely in zip(rows, ids, logp, strict=True):
+            row.length += len(row.owed)
+            row.owed = [choice]
+            row.said.append(choice)
+            row.logp.append(likely)
+            if choice in self.stops or len(row.said) == row.talk.most:
+                assert row.answer is not None
+                stopped = choice in self.stops
+                row.answer.set_result(Said(tuple(row.said), tuple(row.logp), stopped))
