@@ -11,17 +11,8 @@ from safetensors.torch import load_file, save_file
 
 from kleash.demos.score import vqa_accuracy
 from kleash.errors import CheckpointError, ConfigError, GuardError
-from kleash.evaluate import (
-    BASELINE,
-    Wanted,
-    baseline_names,
-    evaluate,
-    gaps,
-    greedy,
-    loaded,
-    resolve_checkpoints,
-    table,
-)
+from kleash.evaluate import Wanted, evaluate, gaps, resolve_checkpoints, table
+from kleash.evaluate.selector import BASELINE, baseline_names, greedy, loaded
 from kleash.ledger import Ledger
 from kleash.policy import fingerprint
 from kleash.rollout.selector import SelectorWorld

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from kleash import rollout
 from kleash.errors import CheckpointError, DataError
 from kleash.ledger import Ledger
 from kleash.policy import Noise, keyed_noise
 from kleash.rollout import Groups, load_checkpoint
+from kleash.rollout import selector as rollout
 from kleash.rollout.selector import (
     SelectorWorld,
     best_pointers,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -137,13 +137,27 @@ class Teller:
                 f"KL {record['probe/kl/ref/exact/episode/mean']:.3f} nats/episode",
                 f"signal in {record['groups_with_signal']:.0%} of groups",
             ]
-        parts += [
-            f"validation loss {record['validation/loss']:.2f}"
-            f" (blind {record['validation/uniform_loss']:.2f})",
-            f"accuracy {record['validation/accuracy']:.3f}",
-            f"{record['queries_per_second']:.0f} queries/s",
-        ]
+        parts += validated(record)
         self.console.print(", ".join(parts), highlight=False)
+
+
+def validated(record: Mapping[str, Any]) -> list[str]:
+    """What validation found and how fast the epoch was, as the run's family tells it."""
+    if "validation/reward" in record:
+        rates = [key for key in record if key.endswith("tokens_per_second")]
+        return [
+            f"validation reward {record['validation/reward']:.3f}",
+            f"coverage {record['validation/episode/coverage']:.0%}"
+            if "validation/episode/coverage" in record
+            else f"{record['validation/episode/turns']:.1f} turns",
+            *(f"{record[key]:.0f} {key.split('_')[0]} tokens/s" for key in rates),
+        ]
+    return [
+        f"validation loss {record['validation/loss']:.2f}"
+        f" (blind {record['validation/uniform_loss']:.2f})",
+        f"accuracy {record['validation/accuracy']:.3f}",
+        f"{record['queries_per_second']:.0f} queries/s",
+    ]
 
 
 def show_epochs(run: Run, *, as_json: bool, extra: dict[str, Any]) -> None:
@@ -155,7 +169,9 @@ def show_epochs(run: Run, *, as_json: bool, extra: dict[str, Any]) -> None:
     from rich.table import Table
 
     table = Table(title=str(run.path))
-    columns = ("loss", "policy_loss", "leash/penalty", "validation/loss", "validation/accuracy")
+    agent = any("validation/reward" in line for line in lines)
+    scored = ("validation/reward",) if agent else ("validation/loss", "validation/accuracy")
+    columns = ("loss", "policy_loss", "leash/penalty", *scored)
     for name in ("phase", "epoch", *columns, "KL (probe)"):
         table.add_column(name, justify="right")
     for line in lines:
