@@ -1,29 +1,16 @@
 """The dashboard in a real browser, while a real study runs. Skipped where there is no browser."""
 
-import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from browser_tools import SOON, browser, needs_browser, served, silent_page, surroundings
+
 pytest.importorskip("playwright", reason="no playwright: pip install -e '.[dev]'")
-CHROMIUM = Path("/usr/bin/chromium")
-pytestmark = pytest.mark.skipif(
-    not CHROMIUM.exists(), reason="no /usr/bin/chromium: apt-get install chromium"
-)
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--no-first-run"),
-)
-HERE = Path(__file__).parent
-SOON = 60_000  # milliseconds
-
-
-@pytest.fixture(scope="module")
-def surroundings():
-    return {**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
+pytestmark = needs_browser
+__all__ = ["browser"]
 
 
 @pytest.fixture(scope="module")
@@ -32,52 +19,25 @@ def studies(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def address(studies, surroundings):
-    """`kleash serve` as a user starts it."""
-    command = [Path(sys.executable).with_name("kleash"), "serve", str(studies), "--port", "0"]
-    command += ["--data", "tiny:Topics", "--data", "tiny:Reader"]
-    with subprocess.Popen(
-        command, env=surroundings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as server:
-        yield server.stdout.readline().strip().rstrip("/")
-        server.terminate()
-        assert "Traceback" not in server.communicate(timeout=20)[1]
+def address(studies):
+    with served(studies) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
-def running(studies, surroundings):
+def running(studies):
     """A real study, begun in another process."""
     code = "from pathlib import Path; from study_tools import run_small;"
     code += f"run_small(Path({str(studies / 'small')!r}), jobs=1, seeds=3)"
-    with subprocess.Popen([sys.executable, "-c", code], env=surroundings) as driver:
+    with subprocess.Popen([sys.executable, "-c", code], env=surroundings()) as driver:
         yield driver
         driver.kill()
 
 
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as tool:
-        opened = tool.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
-        yield opened
-        opened.close()
-
-
 @pytest.fixture
 def page(browser, address):
-    """A page that may say nothing wrong and ask nobody else."""
-    wrong = []
-    opened = browser.new_page(locale="en-US")
-    opened.on("console", lambda told: wrong.append(told.text) if told.type == "error" else None)
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    opened.on(
-        "request",
-        lambda asked: wrong.append(asked.url) if not asked.url.startswith(address) else None,
-    )
-    yield opened
-    opened.close()
-    assert not wrong
+    with silent_page(browser, address, locale="en-US") as opened:
+        yield opened
 
 
 def test_a_cell_changes_from_running_to_done_without_reload(page, address, studies, running):

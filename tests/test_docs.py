@@ -25,8 +25,9 @@ FIXTURES = ROOT / "tests/fixtures/imports/handmade"
 DOCUMENTS = pytest.mark.skipif(len(SEEDS) != 5, reason="the five documents are not here")
 
 # What makes the page's files small: the tests' world, few queries and items, one seed.
-RUN = {key: SMALL["base"][key] for key in ("data", "answerer", "queries", "pool", "propose")} | {
-    "supervised": {"epochs": 1}
+RUN = {key: SMALL["base"][key] for key in ("data", "answerer", "pool", "propose")} | {
+    "supervised": {"epochs": 1},
+    "queries": 12,
 }
 STUDY = {
     "seeds": 1,

@@ -158,7 +158,7 @@ def test_a_job_larger_than_the_cluster_is_refused_at_once():
 def test_a_cluster_that_is_not_there_is_a_line(monkeypatch):
     monkeypatch.setenv("RAY_TMPDIR", "/nowhere")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with pytest.raises(ConfigError, match="no Ray cluster answers at 'auto'"):
+    with pytest.raises(ConfigError, match="no Ray cluster runs on this machine: start one"):
         run([job("a")], on="auto")
 
 

@@ -108,3 +108,12 @@ def test_a_policy_is_its_own_reference_at_the_start():
     assert judged.exact_kl.abs().max().item() == 0
     assert judged.forward_kl.abs().max().item() == 0
     assert judged.logp_ref.equal(judged.logp)
+
+
+def test_the_lean_pass_is_that_of_transformers():
+    policy = tiny().float()
+    batch = policy.gather(talks())
+    (ids, rows), *_ = batch.blocks[0]
+    theirs = policy.model.model(input_ids=ids, use_cache=False).last_hidden_state
+    ours = policy._rows(ids, rows)
+    torch.testing.assert_close(ours, theirs.flatten(0, 1)[rows], rtol=1e-4, atol=1e-6)

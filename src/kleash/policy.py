@@ -192,8 +192,9 @@ class Reference:
         """The tensors that make the reference; without the adapter, those that do not train."""
         if self.kind != "adapter_off":
             return dict(self.module.state_dict())
-        trained = {name for name, p in self.module.named_parameters() if p.requires_grad}
-        return {n: t for n, t in self.module.state_dict().items() if n not in trained}
+        # Not from its state_dict, which holds the adapter alone where a policy is large.
+        held = [*self.module.named_parameters(), *self.module.named_buffers()]
+        return {name: tensor for name, tensor in held if not tensor.requires_grad}
 
     def fingerprint(self) -> str:
         """The hash of the reference as it is now; the last declared one is `declared`."""

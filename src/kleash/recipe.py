@@ -239,10 +239,10 @@ class Lora(Config):
 
     rank: int = Field(0, ge=0)
     """Their rank; 0 trains every weight."""
-    alpha: float = Field(16.0, gt=0, allow_inf_nan=False)
+    alpha: int = Field(32, ge=1)
     """What their product is scaled by, over the rank."""
-    layers: str = "all-linear"
-    """Which layers have one, as `peft` names them."""
+    targets: str = "all-linear"
+    """Which products have one, with commas; all but the head if not said."""
 
 
 class Credit(Config):

@@ -107,6 +107,10 @@ REPORT: dict[str, tuple[str, str]] = {
         "Every cell, with its interval over items",
         "全部单元及其按题目计算的区间",
     ),
+    "report.left_out": (
+        "{count} of {of} rows are left out; all are in",
+        "共 {of} 行，省略了 {count} 行；全部见",
+    ),
     "report.fill": ("Fill them with:", "用下面的命令补齐："),
     "report.baselines_of": (
         "Accuracy on the same {items} items without training; 95 % intervals",

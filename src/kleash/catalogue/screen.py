@@ -121,26 +121,20 @@ def _rank(judged: Judged) -> int:
     return 2 if judged.verdict.startswith(LOUD) else 3
 
 
-def verdict_lines(
-    verdicts: Sequence[Judged], factor: Sequence[str], language: Language
-) -> list[str]:
-    """One line for each verdict; arms of which the same is to be said share one."""
+def alike(verdicts: Sequence[Judged]) -> list[list[Judged]]:
+    """Verdicts of which the same is to be said, together."""
     groups: dict[tuple[Any, ...], list[Judged]] = {}
     for each in verdicts:
         against = each.arms[1:] if each.question not in ABOUT_ARMS else each.arms
         same = (each.question, each.verdict, each.estimate, each.also_changed, each.n, against)
         groups.setdefault(same, []).append(each)
-    joint = "、" if language == "zh" else ", "
-    return [
-        sentence(
-            group[0],
-            language,
-            factor=factor,
-            arms=joint.join(each.arms[0] for each in group),
-            whole=False,
-        )
-        for group in groups.values()
-    ]
+    return list(groups.values())
+
+
+def verdict_line(group: Sequence[Judged], factor: Sequence[str], language: Language) -> str:
+    """One line for verdicts that are alike."""
+    arms = ("、" if language == "zh" else ", ").join(each.arms[0] for each in group)
+    return sentence(group[0], language, factor=factor, arms=arms, whole=False)
 
 
 def reasons(judged: Judged, language: Language) -> list[str]:
@@ -235,7 +229,8 @@ def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]
     verdicts = found.verdicts if whole else sorted(filter(loud, found.verdicts), key=_rank)
     why = _why(verdicts, language, whole=whole)
     why += [confound(each, language) for each in found.confounds]
-    made = [block("verdict", verdict_lines(verdicts, found.factor, language)), block("why", why)]
+    said = [verdict_line(group, found.factor, language) for group in alike(verdicts)]
+    made = [block("verdict", said), block("why", why)]
     folded = _found(found.findings, language, whole=whole)
     made.append(replace(block("findings", list(folded)), stands_for=list(folded.values())))
     if found.matrix is not None and (found.matrix.missing or found.matrix.estimated):

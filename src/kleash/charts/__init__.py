@@ -18,13 +18,15 @@ from kleash.charts.forms import (
     spark,
     whiskers,
 )
-from kleash.charts.svg import STYLE, Chart
+from kleash.charts.svg import STYLE, Cell, Chart, Linked
 
 __all__ = [
     "STYLE",
+    "Cell",
     "Chart",
     "Dot",
     "Line",
+    "Linked",
     "Spot",
     "bars",
     "blocks",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kleash.charts.svg import (
     DASHES,
     SERIES,
     WIDTH,
+    Cell,
     Chart,
     Drawing,
     Scale,
@@ -18,8 +19,10 @@ from kleash.charts.svg import (
     cut,
     legend,
     number,
+    placed,
     spread,
 )
+from kleash.imports import Where
 
 MOST_POINTS = 400  # of a line; more are thinned, and the table says every value that is drawn
 BRIEF = 20  # points of a line in the table of a page
@@ -35,6 +38,8 @@ class Line:
     values: Sequence[float]
     low: Sequence[float] = ()
     high: Sequence[float] = ()
+    where: Callable[[float], Where | None] = lambda _: None
+    """Where the value at a position stands."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,7 @@ class Dot:
     low: float | None = None
     high: float | None = None
     note: str = ""
+    where: Where | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ def lines(title: str, names: tuple[str, str], series: Sequence[Line], head: Sequ
     up = Scale(*spread(every), top + 230, top)
     axes(drawing, across, up, names)
     rows: list[list[str]] = []
-    brief: list[list[str]] = []
+    brief: list[list[Cell]] = []
     for n, each in enumerate(drawn):
         points = [(across(x), up(y)) for x, y in zip(each.across, each.values, strict=True)]
         if each.low:
@@ -88,8 +94,14 @@ def lines(title: str, names: tuple[str, str], series: Sequence[Line], head: Sequ
         ]
         rows += told
         stride = max(1, math.ceil(len(told) / BRIEF))
-        brief += [*told[:-1:stride], *told[-1:]]
+        some = [*range(len(told))[:-1:stride], *range(len(told))[-1:]]
+        brief += [_linked(told[k], each.where(each.across[k])) for k in some]
     return drawing.done(title, head, rows, brief)
+
+
+def _linked(row: Sequence[str], where: Where | None) -> list[Cell]:
+    """A row whose numbers, after its name and position, stand at a place."""
+    return [*row[:2], *(placed(text, where) for text in row[2:])]
 
 
 def _thinned(line: Line) -> Line:
@@ -97,7 +109,7 @@ def _thinned(line: Line) -> Line:
     if every <= 1:
         return line
     kept = (line.across[::every], line.values[::every], line.low[::every], line.high[::every])
-    return Line(line.name, *kept)
+    return Line(line.name, *kept, where=line.where)
 
 
 def _said(value: object) -> str:
@@ -137,8 +149,7 @@ def whiskers(
         drawing.mark(across(dot.value), y, 0)
         drawing.text(WIDTH - 160, y + 4, cut(dot.note, 24), kind="quiet")
         drawing.tip(across(dot.value), y, f"{dot.name}: {dot.value:.4g}")
-        ends = ["" if end is None else f"{end:.6g}" for end in (dot.low, dot.high)]
-        rows.append([dot.name, f"{dot.value:.6g}", *ends, dot.note])
+        rows.append([dot.name, *_ends(dot), dot.note])
     return drawing.done(title, head, rows)
 
 
@@ -172,8 +183,9 @@ def frontier(
     return drawing.done(title, head, rows)
 
 
-def _ends(dot: Dot) -> list[str]:
-    return [f"{dot.value:.6g}", *("" if v is None else f"{v:.6g}" for v in (dot.low, dot.high))]
+def _ends(dot: Dot) -> list[Cell]:
+    values = (dot.value, dot.low, dot.high)
+    return [placed("" if v is None else f"{v:.6g}", dot.where) for v in values]
 
 
 def heat(
@@ -181,15 +193,17 @@ def heat(
     names: Sequence[str],
     values: Sequence[Sequence[float | None]],
     head: Sequence[str],
-    *,
-    form: str = ".0%",
+    places: Mapping[str, Where | None] | None = None,
 ) -> Chart:
-    """A square of shares between 0 and 1: the darker the more, and the number in every field."""
+    """A square of shares between 0 and 1: the darker the more, and the number in every field.
+
+    `places` are those of the names.
+    """
     count = len(names)
     left, side = 150, min(64.0, (WIDTH - 170) / max(count, 1))
     high = min(side, 34.0)
     drawing = Drawing(high * count + 60)
-    rows = []
+    rows: list[list[Cell]] = []
     for r, name in enumerate(names):
         y = 44 + high * r
         drawing.text(left - 8, y + high / 2 + 4, cut(name, 20), anchor="end")
@@ -200,15 +214,25 @@ def heat(
             shade = 0.0 if value is None else max(0.0, min(1.0, value))
             look = f'class="heat" style="fill:rgba(var(--heat),{0.55 * shade:.3f})"'
             drawing.box(x, y, side, high, look)
-            said = "–" if value is None else format(value, form)
+            said = "–" if value is None else f"{value:.0%}"
             drawing.text(x + side / 2, y + high / 2 + 4, said, anchor="middle")
             if c > r:
-                rows.append([name, names[c], "" if value is None else f"{value:.6g}"])
+                text = "" if value is None else f"{value:.6g}"
+                rows.append([name, names[c], placed(text, (places or {}).get(name))])
     return drawing.done(title, head, rows)
 
 
-def bars(title: str, axis: str, counts: Sequence[tuple[str, float]], head: Sequence[str]) -> Chart:
-    """Bars side by side in the order given: a histogram of what was counted."""
+def bars(
+    title: str,
+    axis: str,
+    counts: Sequence[tuple[str, float]],
+    head: Sequence[str],
+    places: Mapping[str, Where] | None = None,
+) -> Chart:
+    """Bars side by side in the order given: a histogram of what was counted.
+
+    `places` are where each was counted first.
+    """
     drawing = Drawing(250)
     most = max((count for _, count in counts), default=1.0)
     up = Scale(0, most * 1.05 or 1.0, 200, 22)
@@ -228,7 +252,8 @@ def bars(title: str, axis: str, counts: Sequence[tuple[str, float]], head: Seque
             drawing.text(x + wide / 2, 217, cut(short, 6), anchor="middle", kind="quiet")
     drawing.line([(64, up.start), (WIDTH - 14, up.start)], "axis")
     drawing.text((64 + WIDTH) / 2, 240, axis, anchor="middle")
-    return drawing.done(title, head, [[label, f"{count:g}"] for label, count in counts])
+    rows = [[label, placed(f"{count:g}", (places or {}).get(label))] for label, count in counts]
+    return drawing.done(title, head, rows)
 
 
 def _shared(labels: Sequence[str]) -> str:

@@ -9,6 +9,8 @@ from html import escape
 
 import numpy as np
 
+from kleash.imports import Where
+
 WIDTH = 720
 SERIES = 8  # colours, dashes and shapes before they come again
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 2", "6 2 1 2 1 2")
@@ -50,18 +52,42 @@ STYLE = _style()
 
 
 @dataclass(frozen=True)
+class Linked:
+    """A text, and the file and line it came from."""
+
+    text: str
+    where: Where | None = None
+    strong: bool = False
+    drawing: str = ""
+    """A small picture of our own that stands for the text where pictures can be shown."""
+
+    @property
+    def place(self) -> Where | None:
+        """Where it came from; nothing comes from nowhere."""
+        return None if self.text in ("", "—") else self.where
+
+
+Cell = str | Linked
+
+
+def placed(text: str, where: Where | None) -> Cell:
+    """A text with its place, where both are there."""
+    return Linked(text, where) if where is not None and text else text
+
+
+@dataclass(frozen=True)
 class Chart:
     """A picture and the same as a table: what it shows, its drawing, its rows under their head."""
 
     title: str
     drawing: str
     head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    brief: Sequence[Sequence[str]] = ()
-    """Of long rows those that a page shows; a file has them all."""
+    rows: Sequence[Sequence[Cell]]
+    brief: Sequence[Sequence[Cell]] = ()
+    """Of long rows those that a page shows, with their places; a file has them all."""
 
     @property
-    def shown(self) -> Sequence[Sequence[str]]:
+    def shown(self) -> Sequence[Sequence[Cell]]:
         """The rows for a page."""
         return self.brief or self.rows
 
@@ -185,8 +211,8 @@ class Drawing:
         self,
         title: str,
         head: Sequence[str],
-        rows: Sequence[Sequence[str]],
-        brief: Sequence[Sequence[str]] = (),
+        rows: Sequence[Sequence[Cell]],
+        brief: Sequence[Sequence[Cell]] = (),
     ) -> Chart:
         """The chart; its title is what a screen reader says."""
         start = (

@@ -163,7 +163,7 @@ def texts(parts: Sequence[Any]) -> list[str]:
             lines.append(part.line)
         elif isinstance(part, Lines):
             lines += part.lines
-    return [clean(" ".join(text_of(cell) for cell in cells(line))) for line in lines]
+    return [clean("".join(text_of(cell) for cell in cells(line))) for line in lines]
 
 
 def tell_comparison(paths: Sequence[Path], root: Path, language: Language) -> dict[str, Any]:

@@ -64,6 +64,9 @@ class Engine(Protocol):
     def forget(self, talk: Talk) -> None:
         """The conversation is over, and what was kept for it may go."""
 
+    def refresh(self, policy: Any) -> None:
+        """To be called after each update of the policy: what is said next is said by it."""
+
 
 def engine_of(name: str, policy: Any, speech: Any) -> Engine:
     """The engine of that name for a policy and the way it is spoken to."""

@@ -1,7 +1,9 @@
 """How an id is drawn from logits: the argmax of log-probability and Gumbel noise, keyed by name.
 
-Each turn of a talk has a generator of its own, so a draw depends neither on who else is in the
-batch nor on how many draws others made, and two arms that share a seed share their noise.
+Each turn of a talk has a stream of its own, so a draw depends neither on who else is in the batch
+nor on how many draws others made, and two arms that share a seed share their noise. The streams
+are SplitMix64 (Steele, Lea and Flood 2014), whose n-th number needs none before it: the noise of
+all rows is one computation, on any device.
 
 Shapes: N rows, V words.
 """
@@ -10,39 +12,69 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from kleash.engine import Talk
-from kleash.seeds import generator
+from kleash.seeds import key
 
 
-def turn_noise(talk: Talk) -> np.random.Generator | None:
-    """The generator of a talk's present turn; none where it is greedy."""
-    return None if talk.key is None else generator("gumbel", *talk.key, talk.turns)
+def signed(number: int) -> int:
+    """The lowest 64 bits, as the integers of torch write them."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+GAMMA, FIRST, SECOND = map(signed, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+def stream(talk: Talk) -> int | None:
+    """The stream of a talk's present turn; none where it is greedy."""
+    return None if talk.key is None else signed(key("gumbel", *talk.key, talk.turns))
+
+
+def gumbel(
+    streams: Sequence[int], first: Sequence[int], words: int, device: torch.device
+) -> Tensor:
+    """Gumbel noise [N, V]: of each stream the numbers after the first so many."""
+    start = [signed(s + (f + 1) * GAMMA) for s, f in zip(streams, first, strict=True)]
+    step = torch.arange(words, device=device) * GAMMA
+    bits = torch.tensor(start, device=device)[:, None] + step
+    for shift, factor in ((30, FIRST), (27, SECOND)):
+        bits.bitwise_xor_(shifted(bits, shift)).mul_(factor)
+    bits.bitwise_xor_(shifted(bits, 31))
+    # In float32 small numbers are as exact as any, and it is they that make large noise.
+    uniform = shifted(bits, 11).double().add_(0.5).mul_(2.0**-53).float()
+    return uniform.neg_().log1p_().neg_().log_().neg_()
+
+
+def shifted(bits: Tensor, by: int) -> Tensor:
+    """The bits shifted to the right, zeros coming in."""
+    return (bits >> by).bitwise_and_((1 << (64 - by)) - 1)
 
 
 def drawn(
-    logits_NV: Tensor, talks: Sequence[Talk], noise: Sequence[np.random.Generator | None]
+    logits_NV: Tensor,
+    talks: Sequence[Talk],
+    streams: Sequence[int | None],
+    steps: Sequence[int],
 ) -> tuple[list[int], list[float]]:
     """An id for each row, and its log-probability among all words at the row's temperature."""
-    temperature = [talk.temperature for talk in talks]
+    device, words = logits_NV.device, logits_NV.shape[-1]
     logits_NV = logits_NV.float()
-    if any(each != 1 for each in temperature):
-        logits_NV = logits_NV / torch.tensor(temperature, device=logits_NV.device)[:, None]
+    if any(talk.temperature != 1 for talk in talks):
+        temperature = torch.tensor([talk.temperature for talk in talks], device=device)
+        logits_NV = logits_NV / temperature[:, None]
     logp_NV = logits_NV.log_softmax(-1)
     wanted_NV = logp_NV
     if any(talk.top_p < 1 for talk in talks):
-        wanted_NV = within(logp_NV, torch.tensor([talk.top_p for talk in talks]))
-    words = logp_NV.shape[-1]
-    gumbel_NV = np.zeros((len(talks), words))
-    for row, rng in zip(gumbel_NV, noise, strict=True):
-        if rng is not None:
-            # Minus the logarithm of an exponential draw is a Gumbel draw, and far cheaper.
-            rng.standard_exponential(out=row)
-            np.log(row, out=row)
-    choice_N = (wanted_NV - torch.from_numpy(gumbel_NV).to(logp_NV.device)).argmax(-1)
+        wanted_NV = within(logp_NV, torch.tensor([talk.top_p for talk in talks], device=device))
+    if any(each is not None for each in streams):
+        first = [step * words for step in steps]
+        noise_NV = gumbel([each or 0 for each in streams], first, words, device)
+        if None in streams:
+            noise_NV[[each is None for each in streams]] = 0
+        wanted_NV = wanted_NV + noise_NV
+    choice_N = wanted_NV.argmax(-1)
     logp_N = logp_NV.gather(-1, choice_N[:, None])[:, 0]
     return choice_N.tolist(), logp_N.tolist()
 
@@ -50,7 +82,7 @@ def drawn(
 def within(logp_NV: Tensor, top_p_N: Tensor) -> Tensor:
     """The log-probabilities of the likeliest words that together reach top_p; -inf elsewhere."""
     ordered_NV, order_NV = logp_NV.sort(-1, descending=True)
-    before_NV = ordered_NV.exp().cumsum(-1) - ordered_NV.exp()
-    out_NV = before_NV >= top_p_N.to(logp_NV.device)[:, None]
+    probability_NV = ordered_NV.exp()
+    out_NV = probability_NV.cumsum(-1) - probability_NV >= top_p_N[:, None]
     out_NV[:, 0] = False
     return logp_NV.masked_fill(out_NV.scatter(-1, order_NV, out_NV), -torch.inf)

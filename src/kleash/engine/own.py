@@ -7,17 +7,18 @@ ends. Keys and values stay from turn to turn. The weights are the policy's own, 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from torch import nn
 
 from kleash.engine import Said, Talk
-from kleash.engine.draws import drawn, turn_noise
+from kleash.engine.draws import drawn, stream
 from kleash.engine.forward import ModuleForward
+from kleash.engine.lean import LeanForward, of_this_shape
 from kleash.engine.seats import Feed, Seats
 from kleash.errors import GuardError
 
@@ -28,12 +29,12 @@ class _Row:
 
     talk: Talk
     seat: int | None = None
-    weights: tuple[int, ...] = ()  # those that its keys and values were computed with
+    weights: tuple[int, int] = (0, 0)  # those that its keys and values were computed with
     length: int = 0  # ids that have keys and values
     owed: list[int] = field(default_factory=list)  # ids that the model has not seen yet
     said: list[int] = field(default_factory=list)
     logp: list[float] = field(default_factory=list)
-    noise: np.random.Generator | None = None
+    stream: int | None = None  # the noise of the turn under way
     answer: asyncio.Future[Said] | None = None  # of the turn under way
 
 
@@ -50,13 +51,16 @@ class OwnEngine:
         self.stops = frozenset(stops)
         self.most_seats = seats
         self.ticks = 0
-        self._forward = ModuleForward(model)
+        lean = of_this_shape(model)
+        self._forward = ModuleForward(model) if lean is None else LeanForward(lean)
         self._seats = Seats()
         self._rows: dict[Talk, _Row] = {}
         self._seated: list[_Row] = []
         self._queue: deque[_Row] = deque()  # those whose first words wait for a seat
         self._loop: asyncio.AbstractEventLoop | None = None
         self._driver: asyncio.Task[None] | None = None
+        self._speaking = 0  # turns under way
+        self._weights = (0, 0)  # updates that were told, and the checksum when last looked at
 
     def talk(
         self,
@@ -80,20 +84,25 @@ class OwnEngine:
             raise RuntimeError("a talk says one turn at a time, and a turn that broke off ends it")
         if not row.owed and not heard:
             raise ValueError("a talk cannot begin with nothing heard")
-        weights = self._weights()
-        if row.length and row.weights != weights:
+        if not self._speaking:  # nobody is in the middle of a turn: a time for updates
+            self._weights = (self._weights[0], checksum(self.model))
+        if row.length and row.weights != self._weights:
             raise RuntimeError(
                 "the weights have changed since this talk began, and what it remembers is theirs:"
                 " forget it and begin another one"
             )
-        row.weights = weights
+        row.weights = self._weights
         row.owed += heard
-        row.said, row.logp, row.noise = [], [], turn_noise(talk)
-        self._drive()
+        row.said, row.logp, row.stream = [], [], stream(talk)
         row.answer = asyncio.get_running_loop().create_future()
         if row.seat is None:
             self._queue.append(row)
-        said = await row.answer
+        self._drive()
+        self._speaking += 1
+        try:
+            said = await row.answer
+        finally:
+            self._speaking -= 1
         row.answer = None
         talk.turns += 1
         return said
@@ -115,9 +124,9 @@ class OwnEngine:
         if self._queue:
             self._drive()
 
-    def _weights(self) -> tuple[int, ...]:
-        """What changes whenever a parameter is written to, or becomes another one."""
-        return tuple(hash((id(p), p._version)) for p in self.model.parameters())
+    def refresh(self, policy: object) -> None:
+        """The weights were updated. They are the policy's own, so only old talks are concerned."""
+        self._weights = (self._weights[0] + 1, self._weights[1])
 
     def _drive(self) -> None:
         """See to it that ticks are made in the running loop as long as somebody waits."""
@@ -166,8 +175,13 @@ class OwnEngine:
         self.model.eval()
         logits_NV = self._forward(feed, self._seats)
         self.model.train(training)
-        ids, logp = drawn(logits_NV, [row.talk for row in rows], [row.noise for row in rows])
-        if not np.isfinite(logp).all():
+        ids, logp = drawn(
+            logits_NV,
+            [row.talk for row in rows],
+            [row.stream for row in rows],
+            [len(row.said) for row in rows],
+        )
+        if not all(map(math.isfinite, logp)):
             raise GuardError("a log-probability is not a number: the policy is broken")
         for row, choice, likely in zip(rows, ids, logp, strict=True):
             row.length += len(row.owed)
@@ -178,3 +192,10 @@ class OwnEngine:
                 assert row.answer is not None
                 stopped = choice in self.stops
                 row.answer.set_result(Said(tuple(row.said), tuple(row.logp), stopped))
+
+
+def checksum(model: nn.Module) -> int:
+    """The sum of all parameters' bits. Torch's own counters miss what a fused optimiser does."""
+    kinds = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    sums = [p.detach().view(kinds[p.element_size()]).sum() for p in model.parameters()]
+    return int(torch.stack(sums).sum())

@@ -5,11 +5,20 @@ Equal to the last printed digit, several at a time: with three digits each, chan
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 
-from kleash.findings.record import Found, Point, coefficient, digits, points
+from kleash.findings.record import (
+    Found,
+    Point,
+    cell_points,
+    coefficient,
+    digits,
+    points,
+    series_points,
+    told_metrics,
+)
 from kleash.imports import Imported, Source, names
 
 ENOUGH = 3  # equal cells that chance does not explain
@@ -20,17 +29,24 @@ NEAR = 1e-4  # how close to its constant a quantity is that has one by construct
 Places = dict[tuple[str, str], Point]
 
 
-def _is_outcome(point: Point) -> bool:
-    known = names.metric(point.written)
+def _is_outcome(written: str) -> bool:
+    known = names.metric(written)
     return known is not None and known.direction == 1 and known.unit in ("fraction", "reward", "")
 
 
 def _outcomes(run: Imported) -> Places:
     """What was measured of a run's results, without bests that repeat other cells."""
+    curves = [series for series in run.series if _is_outcome(series.metric)]
+    every = [point for series in curves for point in series_points(series)]
+    return _placed([*every, *cell_points(run)], lambda point: _is_outcome(point.written))
+
+
+def _placed(found: Sequence[Point], fits: Callable[[Point], bool]) -> Places:
+    """Known points by their place, the first of several; no bests that repeat other cells."""
     return {
         point.place: point
-        for point in reversed(points(run))
-        if point.known and _is_outcome(point) and not point.at.startswith("best")
+        for point in reversed(found)
+        if point.known and not point.at.startswith("best") and fits(point)
     }
 
 
@@ -100,7 +116,8 @@ def identical_over_training(sources: Sequence[Source]) -> Iterator[Found]:
     """Results of one arm that do not change between checkpoints, to the digit."""
     for run in (run for source in sources for run in source.runs):
         cells: dict[tuple[str, str], dict[object, Point]] = defaultdict(dict)
-        for point in _outcomes(run).values():
+        measured = _placed(cell_points(run), lambda point: _is_outcome(point.written))
+        for point in measured.values():
             if point.items is not None or point.shots is not None:
                 at = f"epoch {point.epoch:g}" if point.epoch is not None else f"step {point.step}"
                 cells[point.metric, at][point.shots, point.items] = point
@@ -125,18 +142,18 @@ def identical_over_training(sources: Sequence[Source]) -> Iterator[Found]:
 
 
 def _training(run: Imported) -> Places:
-    return {
-        point.place: point
-        for point in reversed(points(run))
-        if point.known and not _is_outcome(point) and point.at.startswith(("step", "epoch"))
-    }
+    return _placed(
+        points(run),
+        lambda point: not _is_outcome(point.written) and point.at.startswith(("step", "epoch")),
+    )
 
 
 def copied_rows(sources: Sequence[Source]) -> Iterator[Found]:
     """Several numbers of two rows are equal to the digit while others of them differ."""
     for source in sources:
         rows = [(run, _training(run)) for run in source.runs[:MANY]]
-        for (run, ours), (other, theirs) in combinations(rows, 2):
+        for first, second in _with_equals([places for _, places in rows]):
+            (run, ours), (other, theirs) = rows[first], rows[second]
             shared = sorted(ours.keys() & theirs.keys())
             differing = {m for m, at in shared if ours[m, at].value != theirs[m, at].value}
             by_place: dict[str, list[str]] = defaultdict(list)
@@ -159,19 +176,31 @@ def copied_rows(sources: Sequence[Source]) -> Iterator[Found]:
                 yield Found("copied-row", "error", where, facts)
 
 
+def _with_equals(rows: Sequence[Places]) -> list[tuple[int, int]]:
+    """The pairs of rows in which two numbers are equal or more, in order."""
+    index: dict[tuple[str, str, float], list[int]] = defaultdict(list)
+    for at, places in enumerate(rows):
+        for (metric, where), point in places.items():
+            index[metric, where, point.value].append(at)
+    pairs = Counter(pair for holders in index.values() for pair in combinations(holders, 2))
+    return sorted(pair for pair, equal in pairs.items() if equal > 1)
+
+
 def same_in_all_arms(sources: Sequence[Source]) -> Iterator[Found]:
     """A training metric that is equal in all arms at all places comes from the data."""
     for source in sources:
         by_metric: dict[str, list[tuple[Imported, Places]]] = defaultdict(list)
         for run in source.runs[:100]:
             places = _training(run)
-            for metric in dict.fromkeys(metric for metric, _ in places):
-                mine = {place: point for place, point in places.items() if place[0] == metric}
-                by_metric[metric].append((run, mine))
+            mine: dict[str, Places] = defaultdict(dict)
+            for place, point in places.items():
+                mine[point.metric][place] = point
+            for metric, found in mine.items():
+                by_metric[metric].append((run, found))
         for told in by_metric.values():
-            found = _never_differs(told)
-            if found is not None:
-                yield found
+            same = _never_differs(told)
+            if same is not None:
+                yield same
 
 
 def _never_differs(told: Sequence[tuple[Imported, Places]]) -> Found | None:
@@ -200,14 +229,11 @@ def constant_by_construction(sources: Sequence[Source]) -> Iterator[Found]:
     for source in sources:
         by_metric: dict[str, list[tuple[str, Point]]] = defaultdict(list)
         for run in source.runs:
-            for point in points(run):
-                if (
-                    known := names.metric(point.written)
-                ) is not None and known.constant is not None:
-                    by_metric[known.name].append((run.arm, point))
+            fixed = [metric for metric in told_metrics(run) if _constant(metric) is not None]
+            for point in points(run, *fixed) if fixed else ():
+                by_metric[point.metric].append((run.arm, point))
         for name, found in by_metric.items():
-            known = names.metric(name)
-            constant = 0.0 if known is None or known.constant is None else known.constant
+            constant = _constant(name) or 0.0
             if any(abs(point.value - constant) > NEAR for _, point in found):
                 continue
             said = any(
@@ -223,6 +249,12 @@ def constant_by_construction(sources: Sequence[Source]) -> Iterator[Found]:
             where = tuple(point.number.where for _, point in found[:8])
             severity = "warning" if said else "note"
             yield Found("constant-by-construction", severity, where, facts)  # type: ignore[arg-type]
+
+
+def _constant(metric: str) -> float | None:
+    """The value that a quantity has whatever is trained, if there is one."""
+    known = names.metric(metric)
+    return None if known is None else known.constant
 
 
 def _mentions(text: str, metric: str) -> bool:

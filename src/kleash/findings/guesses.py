@@ -22,8 +22,9 @@ def _spot(number: Number) -> Spot:
 def estimated_values(sources: Sequence[Source]) -> Iterator[Found]:
     """A value that somebody guessed is no measurement."""
     for run in runs(sources):
+        guesses = any(series.estimated is not None for series in run.series)
         by_metric: dict[str, list[Point]] = defaultdict(list)
-        for point in points(run):
+        for point in points(run) if guesses or run.cells else ():
             by_metric[point.written].append(point)
         for metric, found in by_metric.items():
             guessed = [point for point in found if not point.known]

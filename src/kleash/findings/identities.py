@@ -24,6 +24,7 @@ from kleash.findings.record import (
     runs,
     settings,
     shown,
+    told_metrics,
 )
 from kleash.imports import Derived, Imported, Number, Source
 from kleash.imports.markdown.derived import allowed, follows
@@ -35,11 +36,13 @@ _PARTS = ("loss", "policy_loss", "kl", "kl_loss", "kl_coefficient", "entropy")
 Parts = dict[str, Point]
 
 
-def _rows(run: Imported) -> Iterator[tuple[str, Parts]]:
-    """The parts of the loss that stand at the same place of a run."""
+def _rows(run: Imported, needed: set[str]) -> Iterator[tuple[str, Parts]]:
+    """The parts of the loss that stand at the same place of a run, if all that are needed do."""
+    if not needed <= told_metrics(run):
+        return
     rows: dict[str, Parts] = defaultdict(dict)
-    for point in points(run):
-        if point.metric in _PARTS and point.known:
+    for point in points(run, *_PARTS):
+        if point.known:
             rows[point.at].setdefault(point.metric, point)
     yield from rows.items()
 
@@ -73,9 +76,11 @@ def _coefficient(run: Imported, parts: Parts) -> float | None:
 def loss_identity(sources: Sequence[Source]) -> Iterator[Found]:
     """The loss is the policy loss + coefficient × KL, less an entropy bonus where there is one."""
     for run in runs(sources):
+        if not {"kl", "kl_loss"} & told_metrics(run):
+            continue
         bonus = number_of(run, "entropy_bonus") or 0.0
         failed, fine = [], 0
-        for at, parts in _rows(run):
+        for at, parts in _rows(run, {"loss", "policy_loss"}):
             by = _coefficient(run, parts)
             if by is None or not {"loss", "policy_loss"} <= parts.keys():
                 continue
@@ -119,7 +124,7 @@ def kl_loss_identity(sources: Sequence[Source]) -> Iterator[Found]:
     """The KL loss is coefficient × KL, or in some frameworks KL itself."""
     for run in runs(sources):
         failed, fine = [], 0
-        for at, parts in _rows(run):
+        for at, parts in _rows(run, {"kl", "kl_loss"}):
             by = _coefficient(run, parts)
             if by is None or not {"kl", "kl_loss"} <= parts.keys():
                 continue
@@ -175,6 +180,8 @@ def derived_numbers(sources: Sequence[Source]) -> Iterator[Found]:
 def spread_identity(sources: Sequence[Source]) -> Iterator[Found]:
     """A spread over seeds is that of the seeds shown: deviation, of sample or whole, or error."""
     for source in sources:
+        if not any(cell.statistic == "spread" for run in source.runs for cell in run.cells):
+            continue
         seeds: dict[tuple[str, str, str], list[Point]] = defaultdict(list)
         for run in source.runs:
             for point in points(run) if run.seed is not None else ():

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kleash.findings.record import Found, Point, canonical, points, runs, shown
+from kleash.findings.record import Found, Point, canonical, cell_points, runs, shown
 from kleash.imports import Imported, Scores, Source
 from kleash.stats import block_means, may_be_nested, order_effect
 from kleash.stats.lattice import fits
@@ -30,7 +30,7 @@ def off_lattice(sources: Sequence[Source]) -> Iterator[Found]:
     """A mean over n items lies on the lattice that the other means show."""
     by_metric: dict[str, list[tuple[Imported, Point]]] = defaultdict(list)
     for run in runs(sources):
-        for point in points(run):
+        for point in cell_points(run):
             if (
                 point.known
                 and point.items
@@ -136,7 +136,7 @@ def nested_samples(sources: Sequence[Source]) -> Iterator[Found]:
     """The first 100, 200, 400 items of one set are one measurement, and no random samples."""
     for run in runs(sources):
         tables: dict[tuple[str, str], dict[int | None, dict[int, Point]]] = defaultdict(dict)
-        for point in points(run):
+        for point in cell_points(run):
             if point.known and point.items and 0 <= point.value <= 1:
                 at = "" if point.epoch is None else f"epoch {point.epoch:g}"
                 at = at or ("" if point.step is None else f"step {point.step:g}")

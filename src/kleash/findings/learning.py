@@ -38,7 +38,7 @@ _WARMING = re.compile(r"(?:warm-?up|预热)\s*阶段|(?:still |in(?:side)? )(?:t
 
 def _ends(run: Imported, metric: str) -> tuple[Point, Point] | None:
     """The first and last known value of a metric."""
-    found = [p for p in points(run) if p.metric == metric and p.known]
+    found = [p for p in points(run, metric) if p.known]
     curve = [p for p in found if p.at.startswith(("epoch", "step"))]
     curve.sort(key=lambda p: p.epoch if p.epoch is not None else p.step or 0.0)
     if len(curve) > 1:
@@ -121,7 +121,7 @@ def barely_moved(sources: Sequence[Source]) -> Iterator[Found]:
 def little_signal(sources: Sequence[Source]) -> Iterator[Found]:
     """Advantages without spread: nearly all groups had equal rewards."""
     for run in runs(sources):
-        found = [p for p in points(run) if p.metric == "std_advantage" and p.known]
+        found = [p for p in points(run, "std_advantage") if p.known]
         if not found:
             continue
         most = max(found, key=lambda point: point.value)

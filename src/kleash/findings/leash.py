@@ -29,9 +29,8 @@ _ALIKE = {"same", "similar"}
 
 def _kl(run: Imported) -> list[Point]:
     """KL of a run in the order of training; the KL loss where KL itself is not given."""
-    every = points(run)
     for metric in ("kl", "kl_loss"):
-        found = [p for p in every if p.metric == metric and p.known and p.items is None]
+        found = [p for p in points(run, metric) if p.known and p.items is None]
         curve = [p for p in found if p.at.startswith(("epoch", "step"))]
         if curve:
             return sorted(curve, key=lambda p: p.epoch if p.epoch is not None else p.step or 0.0)
@@ -108,8 +107,7 @@ def loss_across_coefficients(sources: Sequence[Source]) -> Iterator[Found]:
             arms = {
                 run.arm: coefficient(run)
                 for run in source.runs[:100]
-                if any(point.metric == metric for point in points(run))
-                and settings(run).get("leash.coefficient") is not None
+                if points(run, metric) and settings(run).get("leash.coefficient") is not None
             }
             compared = [
                 claim.where

@@ -206,8 +206,8 @@ def gpu_hours(sources: Sequence[Source]) -> Iterator[Found]:
             continue
         least = steps * pace[0] * gpus * nodes / 3600
         most = steps * pace[1] * gpus * nodes / 3600
-        for point in points(run):
-            if point.metric != "gpu_hours" or not point.known:
+        for point in points(run, "gpu_hours"):
+            if not point.known:
                 continue
             if point.value < SHORTFALL * least or point.value > OVERHEAD * most:
                 facts = {
@@ -280,7 +280,7 @@ def beyond_limits(sources: Sequence[Source]) -> Iterator[Found]:
     """No response is longer than the longest allowed, no share above 1."""
     for run in runs(sources):
         for metric, limit, key in _limits(run):
-            over = [p for p in points(run) if p.metric == metric and p.known and p.value > limit]
+            over = [p for p in points(run, metric) if p.known and p.value > limit]
             over = [p for p in over if not p.number.about or p.value > 1.01 * limit]
             if over:
                 most = max(over, key=lambda point: point.value)
@@ -302,7 +302,7 @@ def _limits(run: Imported) -> Iterator[tuple[str, float, str]]:
         if isinstance(prompt, int | float):
             yield "sequence_length", float(length + prompt), "prompt_length + length"
     for metric in ("accuracy", "clip_fraction", "mfu"):
-        values = [point.value for point in points(run) if point.metric == metric]
+        values = [point.value for point in points(run, metric)]
         # "71.2" without a percent sign, like all beside it, is one of 100.
         hundred = len(values) > 0 and sum(value > 1 for value in values) * 2 > len(values)
         yield metric, 100.0 if hundred and metric == "accuracy" else 1.0, "1"

@@ -114,9 +114,9 @@ def _printed(source: Source) -> tuple[set[float], set[float]]:
     """The sizes of all numbers that stand in tables, lists and configs; apart, derived shares."""
     found = set()
     for run in source.runs:
-        every = points(run)
-        found |= {abs(point.value) for point in every}
-        found |= {point.number.spread for point in every if point.number.spread is not None}
+        found |= {abs(point.value) for point in points(run)}
+        spreads = [cell.number.spread for cell in run.cells if cell.number.value is not None]
+        found |= {spread for spread in spreads if spread is not None}
         ends = [end for cell in run.cells for end in (cell.number.low, cell.number.high)]
         found |= {abs(end) for end in ends if end is not None}
         for setting in run.config.values():

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import floor, isfinite, log10
 from typing import Any, Literal
 
-from kleash.imports import Cell, Imported, Number, Series, Source, Where, names
+from kleash.imports import Cell, Imported, Number, Series, Source, State, Where, names
 
 Severity = Literal["note", "warning", "error"]
 SLACK = 1e-9
 SHORT, SAMPLED = 200, 20  # a longer series is looked at in that many points
-KEPT = 500_000  # points kept for the next rule, of half a kilobyte each
+KEPT = 2_000_000  # points kept for the next rule, of a hundred bytes each
 Range = tuple[float, float]
 
 
@@ -28,34 +28,50 @@ class Found:
     facts: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Point:
     """One number of a run at one place, from a series or a cell, under the name of its metric."""
 
     metric: str
     written: str
     at: str
-    number: Number
+    value: float
+    known: bool
+    of: Number | Series
+    """The number of a series' point is made when it is asked for: logs have many, few are."""
+    nth: int = 0
     epoch: float | None = None
     step: float | None = None
     shots: int | None = None
     items: int | None = None
 
     @property
-    def value(self) -> float:
-        assert self.number.value is not None  # points of missing numbers are not made
-        return self.number.value
-
-    @property
-    def known(self) -> bool:
-        return self.number.state == "known"
+    def number(self) -> Number:
+        """The number with its state, place and decimals."""
+        if isinstance(self.of, Series):
+            series, decimals = self.of, self.of.decimals
+            if series.float32 and decimals is None:
+                decimals = _float32_decimals(self.value)
+            state: State = "known" if self.known else "estimated"
+            self.of = Number(self.value, state, series.place(self.nth), decimals)
+        return self.of
 
     @property
     def place(self) -> tuple[str, str]:
         return self.metric, self.at
 
 
-_MADE: ContextVar[dict[int, Sequence[Point]] | None] = ContextVar("points made", default=None)
+@dataclass
+class Made:
+    """What was made of runs for the rules of one search, by the ids of what it was made of."""
+
+    series: dict[int, Sequence[Point]] = field(default_factory=dict)
+    places: dict[tuple[int, str], list[str]] = field(default_factory=dict)
+    settings: dict[int, dict[str, Any]] = field(default_factory=dict)
+    count: int = 0
+
+
+_MADE: ContextVar[Made | None] = ContextVar("made of runs", default=None)
 
 
 def runs(sources: Sequence[Source]) -> Iterator[Imported]:
@@ -71,8 +87,14 @@ def canonical(metric: str) -> str:
 
 
 def settings(run: Imported) -> dict[str, Any]:
-    """The config of a run under known names."""
-    return names.resolve({key: setting.value for key, setting in run.config.items()}).values
+    """The config of a run under known names; not to be written to."""
+    made = _MADE.get()
+    if made is not None and id(run) in made.settings:
+        return made.settings[id(run)]
+    found = names.resolve({key: setting.value for key, setting in run.config.items()}).values
+    if made is not None:
+        made.settings[id(run)] = found
+    return found
 
 
 def coefficient(run: Imported) -> float | None:
@@ -98,69 +120,100 @@ def setting_place(run: Imported, key: str) -> Where:
 
 @contextmanager
 def made_once() -> Iterator[None]:
-    """Within it the points of a run are made once, for all rules that ask; then they are let go."""
-    token = _MADE.set({})
+    """Within it points and settings are made once, for all rules that ask; then they are let go."""
+    token = _MADE.set(Made())
     try:
         yield
     finally:
         _MADE.reset(token)
 
 
-def points(run: Imported) -> Sequence[Point]:
-    """All numbers of a run that have a value, series first; of a long series some of its points."""
+def points(run: Imported, *metrics: str) -> list[Point]:
+    """All numbers of a run that have a value, series first; of a long series some of its points.
+
+    Of some metrics only, if any are named: then the others are not made.
+    """
+    found: list[Point] = []
+    for series in run.series:
+        if not metrics or canonical(series.metric) in metrics:
+            found += series_points(series)
+    found += [each for each in cell_points(run) if not metrics or each.metric in metrics]
+    return found
+
+
+def cell_points(run: Imported) -> list[Point]:
+    """The numbers of a run that stand in cells."""
+    return [
+        Point(
+            canonical(cell.metric),
+            cell.metric,
+            place_of(cell),
+            cell.number.value,
+            cell.number.state == "known",
+            cell.number,
+            0,
+            cell.epoch,
+            cell.step,
+            cell.shots,
+            cell.items,
+        )
+        for cell in run.cells
+        if cell.number.value is not None
+    ]
+
+
+def told_metrics(run: Imported) -> set[str]:
+    """The metrics that a run has a curve or a cell of, which may hold no number."""
+    written = [series.metric for series in run.series] + [cell.metric for cell in run.cells]
+    return {canonical(metric) for metric in written}
+
+
+def series_points(series: Series) -> Sequence[Point]:
+    """The points of one series; of a long one some."""
     made = _MADE.get()
     if made is None:
-        return _points(run)
-    kept = made.get(id(run))  # no run ends while a rule looks at it, so no id comes back
+        return _of_series(series, {})
+    kept = made.series.get(id(series))  # none ends while a rule looks at it: no id comes back
     if kept is None:
-        kept = _points(run)
-        if sum(map(len, made.values())) + len(kept) <= KEPT:
-            made[id(run)] = kept
+        kept = _of_series(series, made.places)
+        if made.count + len(kept) <= KEPT:
+            made.series[id(series)] = kept
+            made.count += len(kept)
     return kept
 
 
-def _points(run: Imported) -> Sequence[Point]:
-    found = [point for series in run.series for point in _of_series(series)]
-    return (*found, *(point for cell in run.cells if (point := _of_cell(cell)) is not None))
-
-
-def _of_series(series: Series) -> Iterator[Point]:
+def _of_series(series: Series, places: dict[tuple[int, str], list[str]]) -> list[Point]:
     stride = 1 if len(series.steps) <= SHORT else -(-len(series.steps) // SAMPLED)
-    metric = canonical(series.metric)
-    by_epoch = series.axis == "epoch"
+    metric, written = canonical(series.metric), series.metric
     steps, values = series.steps[::stride].tolist(), series.values[::stride].tolist()
-    for nth, (step, value) in enumerate(zip(steps, values, strict=True)):
-        if not isfinite(value):
-            continue
-        at = nth * stride
-        guessed = series.estimated is not None and bool(series.estimated[at])
-        decimals = series.decimals
-        if series.float32 and decimals is None:
-            decimals = _float32_decimals(value)
-        number = Number(value, "estimated" if guessed else "known", series.place(at), decimals)
-        place = f"{series.axis} {step:g}"
-        epoch, step_ = (step, None) if by_epoch else (None, step)
-        yield Point(metric, series.metric, place, number, epoch, step_)
+    at = places.get((id(series.steps), series.axis))  # series of one file share their steps
+    if at is None:
+        at = [f"{series.axis} {step:g}" for step in steps]
+        places[id(series.steps), series.axis] = at
+    guessed = [False] * len(steps)
+    if series.estimated is not None:
+        guessed = series.estimated[::stride].tolist()
+    by_epoch = series.axis == "epoch"
+    return [
+        Point(
+            metric,
+            written,
+            at[nth],
+            value,
+            not guessed[nth],
+            series,
+            nth * stride,
+            step if by_epoch else None,
+            None if by_epoch else step,
+        )
+        for nth, (step, value) in enumerate(zip(steps, values, strict=True))
+        if isfinite(value)
+    ]
 
 
 def _float32_decimals(value: float) -> int:
     """The decimals to which a number that went through float32 can be trusted."""
     return 6 - (floor(log10(abs(value))) if value else 0)
-
-
-def _of_cell(cell: Cell) -> Point | None:
-    if cell.number.value is None:
-        return None
-    return Point(
-        canonical(cell.metric),
-        cell.metric,
-        place_of(cell),
-        cell.number,
-        cell.epoch,
-        cell.step,
-        cell.shots,
-        cell.items,
-    )
 
 
 def place_of(cell: Cell) -> str:

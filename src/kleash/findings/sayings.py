@@ -192,8 +192,8 @@ def spread_false(sources: Sequence[Source]) -> Iterator[Found]:
             found = [
                 point
                 for run in source.runs
-                for point in points(run)
-                if point.metric == metric and point.known and point.number.where.line in lines
+                for point in points(run, metric)
+                if point.known and point.number.where.line in lines
             ]
             values = [abs(point.value) for point in found]
             if len(values) < 2 or max(values) == 0:

@@ -51,8 +51,8 @@ def told(source: Source, metric: str, *, means: bool = True) -> Groups:
     found: Groups = defaultdict(dict)
     for run in source.runs[:MANY]:
         seed = "" if run.seed is None else f" seed {run.seed}"
-        for point in points(run):
-            if point.metric == metric and point.known:
+        for point in points(run, metric):
+            if point.known:
                 found[f"{point.at}{seed}"].setdefault(run.arm, point.number)
     for derived in source.derived if means else ():
         if (

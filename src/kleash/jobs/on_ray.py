@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from kleash.errors import ConfigError
 from kleash.jobs.job import Job, Told
+from kleash.jobs.joining import join_cluster
 from kleash.jobs.worker import ONE_THREAD, perform, started, use_paths
 
 # A lost worker is told by us; Ray would print a paragraph about it to stdout, among the results.
@@ -27,6 +31,9 @@ except ModuleNotFoundError:
     ray = None
 
 CANCEL = 5.0  # seconds for a task to be gone after it was killed
+# Where this very Kleash is: a cluster that was started elsewhere must find what it is to call.
+SOURCE = str(Path(__file__).parents[2])
+AS_HERE = {"env_vars": ONE_THREAD | {"PYTHONPATH": SOURCE + os.pathsep + "${PYTHONPATH}"}}
 
 
 class Mailbox:
@@ -55,6 +62,7 @@ class RayCrew:
         self.workers = workers
         self.joined = False
         self.ours = False  # whether to leave the cluster when done
+        self.killed: Any = None  # what was done on SIGTERM before
         self.mailbox: Any = None
         self.alone: Any = None
         self.together: Any = None
@@ -69,20 +77,25 @@ class RayCrew:
 
     def join(self) -> None:
         """Connect, or start a cluster here."""
-        self.joined = True
-        if self.on.startswith("ray://") or not ray.is_initialized():
-            quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+        if not ray.is_initialized():
+            self.killed = signal.getsignal(signal.SIGTERM)
+            quiet = {"log_to_driver": False, "logging_level": "ERROR", "runtime_env": AS_HERE}
             if self.on == "ray":
                 ray.init("local", num_cpus=self.workers, include_dashboard=False, **quiet)
             else:
-                try:
-                    ray.init(address=self.on, **quiet)
-                except ConnectionError as error:
-                    line = str(error).strip().split("\n")[0]
-                    raise ConfigError(f"no Ray cluster answers at {self.on!r}: {line}") from error
+                join_cluster(self.on, **quiet)
             self.ours = True
+            on_sigterm(stop_as_by_ctrl_c)
+        self.joined = True
         lasting = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
-        self.mailbox = ray.remote(**lasting)(Mailbox).remote()
+        try:
+            self.mailbox = ray.remote(**lasting, runtime_env=AS_HERE)(Mailbox).remote()
+            ray.get(self.mailbox.take.remote())
+        except (ray.exceptions.RayError, ModuleNotFoundError) as error:
+            raise ConfigError(
+                "the Ray cluster cannot run Kleash: install it in the environment that the cluster"
+                f" was started from, on every machine ({str(error).strip().splitlines()[-1]})"
+            ) from error
         self.alone = ray.remote(run_alone)
         self.together = ray.remote(run_together)
 
@@ -92,7 +105,7 @@ class RayCrew:
             self.join()
         if self.on == "ray" and job.gpus > (there := ray.cluster_resources().get("GPU", 0)):
             raise ConfigError(f"job {job.name!r} wants {job.gpus:g} GPUs; here are {there:g}")
-        what = {"name": job.name, "max_retries": 0, "runtime_env": {"env_vars": ONE_THREAD}}
+        what = {"name": job.name, "max_retries": 0, "runtime_env": AS_HERE}
         if job.processes > 1:
             # The task only waits: the processes that Ray Train starts ask for the resources.
             task = self.together.options(num_cpus=0, **what)
@@ -133,9 +146,25 @@ class RayCrew:
         if self.tasks:
             ray.wait(list(self.tasks), num_returns=len(self.tasks), timeout=CANCEL)
         self.tasks.clear()
-        ray.kill(self.mailbox)
+        if self.mailbox is not None:
+            ray.kill(self.mailbox)
         if self.ours:
             ray.shutdown()
+            on_sigterm(self.killed)
+
+
+def on_sigterm(handler: Any) -> None:
+    """Have SIGTERM handled so; only the main thread can."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)
+
+
+def stop_as_by_ctrl_c(number: int, frame: Any) -> None:
+    """Ray would raise SystemExit wherever we are, in its own calls too, and then wait for ever."""
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler):  # ignored, as in the background of a shell
+        sys.exit(128 + number)
+    handler(number, frame)
 
 
 def as_told(job: str, text: str) -> Told:

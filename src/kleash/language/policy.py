@@ -2,23 +2,30 @@
 
 Only its own tokens carry anything; what was said to it is context. Sampling is in `engine`.
 
-Shapes: N choices (tokens that the policy said), B episodes, L their length, D width.
+Shapes: N choices (tokens that the policy said), B episodes, L places, D width.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from kleash.errors import DataError
+from kleash.errors import ConfigError, DataError
 from kleash.language.head import Head, judge_hidden
+from kleash.language.lean import hidden_rows, of_this_shape
 from kleash.policy import Judged
 from kleash.types import Turn
+
+ROOM = {"cpu": 2048}
+"""Places of a padded block, by kind of device: one that fits a core's cache is judged fastest."""
+MORE_ROOM = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,14 +50,47 @@ class Batch:
     def __len__(self) -> int:
         return len(self.chosen)
 
+    @cached_property
+    def blocks(self) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
+        """Episodes of like length side by side: ids [B,L] and the rows before choices, flat.
+
+        Then, for each choice in order, where it lies among the rows of all blocks.
+        """
+        room = ROOM.get(self.ids.device.type, MORE_ROOM)
+        order = sorted(range(len(self.lengths)), key=lambda index: -self.lengths[index])
+        blocks: list[list[int]] = []
+        for index in order:
+            if not self.lengths[index]:
+                continue
+            longest = self.lengths[blocks[-1][0]] if blocks else 0
+            if blocks and (len(blocks[-1]) + 1) * longest <= room:
+                blocks[-1].append(index)
+            else:
+                blocks.append([index])
+        ids, place = self.ids.split(self.lengths), self.place.split(self.counts)
+        where = torch.arange(len(self), device=self.ids.device).split(self.counts)
+        made = []
+        for block in blocks:
+            rows = nn.utils.rnn.pad_sequence([ids[index] for index in block], batch_first=True)
+            at = [place[index] + row * rows.shape[1] for row, index in enumerate(block)]
+            made.append((rows, torch.cat(at)))
+        laid = torch.cat([where[index] for block in blocks for index in block] or [self.place])
+        return made, laid.argsort()
+
 
 class LanguagePolicy(nn.Module):
-    """A causal language model of transformers, judged at the tokens it said."""
+    """A causal language model of transformers, judged at the tokens it said.
+
+    It never drops out: policy and reference are judged in the same mode. What is kept of it
+    (`state_dict`) has every tensor once and, where there is an adapter, the adapter alone.
+    """
 
     def __init__(self, model: Any, *, temperature: float = 1.0) -> None:
         super().__init__()
         self.model = model
         self.temperature = temperature
+        self.train(False)
+        self._check_head()
 
     @property
     def device(self) -> torch.device:
@@ -76,26 +116,19 @@ class LanguagePolicy(nn.Module):
             counts.append(len(place) - before)
             lengths.append(place[-1] + 1 if counts[-1] else 0)
             ids.extend(said[: lengths[-1]])
-        chosen = [c for turns in episodes for one in turns for c in one.choices]
-        episode = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
-        made = Batch(
-            torch.tensor(ids, dtype=torch.long),
-            tuple(lengths),
-            tuple(counts),
-            torch.tensor(place, dtype=torch.long),
-            torch.tensor(chosen, dtype=torch.long),
-            episode,
-            torch.tensor(turn, dtype=torch.long),
-        )
-        return on(made, self.device)
+        chosen = [choice for turns in episodes for one in turns for choice in one.choices]
+        long = torch.tensor([*ids, *place, *chosen, *turn], dtype=torch.long, device=self.device)
+        sizes = [len(ids), len(place), len(chosen), len(turn)]
+        ids_T, place_N, chosen_N, turn_N = long.split(sizes)
+        episode = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts)).to(self.device)
+        return Batch(ids_T, tuple(lengths), tuple(counts), place_N, chosen_N, episode, turn_N)
 
     def parts(self, batch: Batch, tokens: int) -> list[tuple[Batch, slice]]:
         """The batch in parts of at most that many tokens, cut between episodes, where each lies.
 
         An episode longer than that is a part of its own.
         """
-        cuts = [0]
-        held = 0
+        cuts, held = [0], 0
         for index, length in enumerate(batch.lengths):
             if held and held + length > tokens:
                 cuts.append(index)
@@ -119,37 +152,106 @@ class LanguagePolicy(nn.Module):
             made.append((part, where))
         return made
 
-    def hidden(self, batch: Batch) -> Tensor:
-        """The model's last hidden state [N,D] before each choice."""
-        rows = nn.utils.rnn.pad_sequence(list(batch.ids.split(batch.lengths)), batch_first=True)
-        # Padding stands at the end, where no one before it can see it: no mask is needed.
-        out = self.model.model(input_ids=rows, use_cache=False)
-        hidden: Tensor = out.last_hidden_state[batch.episode, batch.place]
-        return hidden
+    def judge(self, batch: Batch, reference: Any = None) -> Judged:
+        """Every choice in order of episodes, turns, tokens.
+
+        The reference is another policy, or what `tie` made of one for this batch.
+        """
+        theirs = reference
+        if reference is not None and not isinstance(reference, Head):
+            theirs = self.tie(batch, reference)
+        own = self.head(self.hidden(batch))
+        return judge_hidden(own, batch.chosen, theirs, temperature=self.temperature)
+
+    @torch.no_grad()
+    def tie(self, batch: Batch, reference: Any) -> Head:
+        """All that a reference that stands has to say of a batch, for several updates on it."""
+        theirs: Head = reference.head(reference.hidden(batch))
+        return theirs
 
     def head(self, hidden_ND: Tensor) -> Head:
         """The hidden states with the product that makes logits of them."""
         last = self.model.get_output_embeddings()
         return Head(hidden_ND, last.weight, getattr(last, "bias", None))
 
-    def judge(self, batch: Batch, reference: Any = None) -> Judged:
-        """Every choice in order of episodes, turns, tokens; `reference` is another policy."""
-        theirs = None
-        if reference is not None:
-            with torch.no_grad():
-                theirs = reference.head(reference.hidden(batch))
-        own = self.head(self.hidden(batch))
-        return judge_hidden(own, batch.chosen, theirs, temperature=self.temperature)
+    def hidden(self, batch: Batch) -> Tensor:
+        """The model's last hidden state [N,D] before each choice."""
+        blocks, back = batch.blocks
+        found = [self._rows(ids_BL, rows) for ids_BL, rows in blocks]
+        return torch.cat(found or [self.head(torch.empty(0)).weight_VD[:0]])[back]
+
+    def _rows(self, ids_BL: Tensor, rows: Tensor) -> Tensor:
+        """The last hidden states of some rows; padding at the end is seen by none of them."""
+        lean = of_this_shape(self.model)
+        if lean is not None:
+            return hidden_rows(lean, ids_BL, rows)
+        decoder = causal(self.model).base_model
+        hidden: Tensor = decoder(input_ids=ids_BL, use_cache=False).last_hidden_state
+        return hidden.flatten(0, 1)[rows]
+
+    @torch.no_grad()
+    def _check_head(self) -> None:
+        """Refuse a model that does more to its logits than one product: soft-caps, scales."""
+        weight_VD = self.head(torch.empty(0)).weight_VD
+        ids = torch.arange(4, device=self.device)[None] % len(weight_VD)
+        own = self.head(self._rows(ids, ids[0]))
+        judged = judge_hidden(own, ids[0])
+        model = self.model(input_ids=ids, use_cache=False).logits[0].to(judged.logp.dtype)
+        theirs = model.log_softmax(-1).gather(1, ids.T)[:, 0]
+        close = 1e-3 if weight_VD.dtype in (torch.float32, torch.float64) else 0.1
+        if not torch.allclose(judged.logp, theirs, rtol=close, atol=close):
+            raise ConfigError(
+                f"{type(causal(self.model)).__name__} is refused: its logits are not the product"
+                " of its last hidden state and its head (a soft-cap or a scale, perhaps), so that"
+                " log-probabilities and KL would be those of another model"
+            )
+
+    # --- modes and what is kept
+
+    def train(self, mode: bool = True) -> LanguagePolicy:  # noqa: FBT001 (torch's own signature)
+        """Stay as it is: nothing drops out, whoever asks."""
+        return super().train(False)
+
+    @contextlib.contextmanager
+    def adapter_off(self) -> Iterator[None]:
+        """The model that the adapter was put on, as long as this lasts."""
+        if not self.adapted:
+            raise ConfigError("this policy has no adapter that could be off: train it with LoRA")
+        with self.model.disable_adapter():
+            yield
+
+    @property
+    def adapted(self) -> bool:
+        """Whether an adapter is what trains."""
+        return hasattr(self.model, "disable_adapter")
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
+        """Every tensor under one name; with an adapter, those of the adapter alone."""
+        once = {name for name, _ in [*self.named_parameters(), *self.named_buffers()]}
+        whole = super().state_dict(*args, **kwargs)
+        return {
+            name: tensor
+            for name, tensor in whole.items()
+            if name in once and (not self.adapted or ".lora_" in name)
+        }
+
+    def load_state_dict(
+        self,
+        state_dict: Mapping[str, Any],
+        strict: bool = True,  # noqa: FBT001 (torch's own signature)
+        assign: bool = False,  # noqa: FBT001
+    ) -> Any:
+        """Load what `state_dict` gave."""
+        own = self.state_dict()
+        if strict and own.keys() != state_dict.keys():
+            missing, more = (
+                sorted(own.keys() - state_dict.keys()),
+                sorted(state_dict.keys() - own.keys()),
+            )
+            raise RuntimeError(f"the tensors do not fit: missing {missing}, unknown {more}")
+        return super().load_state_dict(state_dict, strict=False, assign=assign)
 
 
-def on(batch: Batch, device: torch.device) -> Batch:
-    """The batch on a device."""
-    return Batch(
-        batch.ids.to(device),
-        batch.lengths,
-        batch.counts,
-        batch.place.to(device),
-        batch.chosen.to(device),
-        batch.episode.to(device),
-        batch.turn.to(device),
-    )
+def causal(model: Any) -> Any:
+    """The model of transformers itself, under an adapter perhaps."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model

@@ -19,7 +19,7 @@ from kleash.report.links import Links
 from kleash.report.markdown import markdown
 from kleash.report.material import Material, of_sources, of_study
 from kleash.report.page import page
-from kleash.report.parts import Document, Figure, Part, Section
+from kleash.report.parts import Document, Figure, Part, Section, text_of
 from kleash.results import Results
 from kleash.runs import read_json, write_json
 
@@ -70,8 +70,9 @@ SECTIONS: dict[str, Callable[[Material], list[Part]]] = {
 def document(made: Material) -> Document:
     """All sections that have something to say."""
     sections = [Section(key, made.heading(key), tell(made)) for key, tell in SECTIONS.items()]
-    title = made.say("title", name=made.name)
-    return Document(title, made.language, [each for each in sections if each.parts])
+    told = [each for each in sections if each.parts]
+    words = made.say("contents"), made.say("as_table")
+    return Document(made.say("title", name=made.name), made.language, told, *words)
 
 
 def markdown_of(made: Material, folder: Path, whole: Document | None = None) -> str:
@@ -81,8 +82,7 @@ def markdown_of(made: Material, folder: Path, whole: Document | None = None) -> 
 
 def html_of(made: Material, folder: Path, whole: Document | None = None) -> str:
     """The report as a page, to stand in a folder."""
-    words = (made.say("contents"), made.say("as_table"))
-    return page(whole or document(made), Links(folder), words)
+    return page(whole or document(made), Links(folder))
 
 
 def write(found: Results, *, language: Language | str = "") -> list[Path]:
@@ -125,7 +125,8 @@ def write_figures(made: Material, folder: Path) -> list[Path]:
         for part in section.parts:
             if isinstance(part, Figure):
                 rows = io.StringIO()
-                csv.writer(rows, lineterminator="\n").writerows([part.chart.head, *part.chart.rows])
+                told = [[text_of(cell) for cell in row] for row in part.chart.rows]
+                csv.writer(rows, lineterminator="\n").writerows([part.chart.head, *told])
                 for name, text in (("svg", part.chart.file()), ("csv", rows.getvalue())):
                     put(folder / f"{part.name}.{name}", text)
                     written.append(folder / f"{part.name}.{name}")

@@ -19,9 +19,20 @@ from kleash.plan.cells import Column
 from kleash.plan.folder import Seen
 from kleash.recipe import SelectorRecipe
 from kleash.report.material import Material, percent, plain
-from kleash.report.parts import Cell, Figure, Gallery, Linked, Paragraph, Part, Pictured, Table
+from kleash.report.parts import (
+    Cell,
+    Figure,
+    Gallery,
+    Line,
+    Linked,
+    Paragraph,
+    Part,
+    Pictured,
+    Table,
+)
+from kleash.report.places import first_place, kl_place, linked
 from kleash.report.study_tables import agreement_table
-from kleash.results import KL, Results
+from kleash.results import Results
 from kleash.stats import Interval
 
 TELLING = 20  # items shown
@@ -41,10 +52,10 @@ def score_against_kl(made: Material) -> list[Part]:
     for row in study.rows:
         if row.kl is None or row.score is None:
             continue
-        spots.append(
-            Spot(row.name, _dot(row.name, root(row.kl), 1), _dot(row.name, row.score, 100))
-        )
-        rows.append([row.name, Linked(plain(root(row.kl)), _kl_place(made, row.name))])
+        across = _dot(row.name, root(row.kl), 1, kl_place(made, row.name))
+        up = _dot(row.name, row.score, 100, first_place(made, row.name))
+        spots.append(Spot(row.name, across, up))
+        rows.append([row.name, Linked(plain(root(row.kl)), across.where)])
     if len(spots) < 2:
         return []
     far = max(spots, key=lambda spot: spot.across.value)
@@ -54,7 +65,7 @@ def score_against_kl(made: Material) -> list[Part]:
     ends = made.head("low", "high")
     head = [made.column("arm"), names[0], *ends, names[1], *ends]
     table = Table(made.say("kl_of"), made.head("arm", "root_kl"), rows)
-    return [Figure("frontier", frontier(title, names, spots, head)), table]
+    return [Figure("frontier", frontier(title, names, spots, head), title), table]
 
 
 def root(kl: Interval) -> Interval:
@@ -63,15 +74,9 @@ def root(kl: Interval) -> Interval:
     return Interval(middle, low, high, kl.level, kl.n)
 
 
-def _dot(name: str, interval: Interval, times: float) -> Dot:
+def _dot(name: str, interval: Interval, times: float, where: Where | None) -> Dot:
     low, high = times * interval.low, times * interval.high
-    return Dot(name, times * interval.estimate, low, high)
-
-
-def _kl_place(made: Material, arm: str) -> Where | None:
-    run = next((run for (name, _), run in made.runs.items() if name == arm), None)
-    series = [] if run is None else [each for each in run.series if each.metric == KL]
-    return series[0].place(len(series[0].steps) - 1) if series else None
+    return Dot(name, times * interval.estimate, low, high, where=where)
 
 
 def agreement(made: Material) -> list[Part]:
@@ -90,7 +95,12 @@ def agreement(made: Material) -> list[Part]:
     low, high = percent(min(shares)), percent(max(shares))
     title = made.say("agreement_title", low=low, high=high)
     head = made.head("arm", "arm", "equal_pointers")
-    return [Figure("agreement", heat(title, names, values, head)), *agreement_table(made)]
+    places = {name: first_place(made, name) for name in names}
+    said = linked(title, places[names[0]])
+    return [
+        Figure("agreement", heat(title, names, values, head, places), said),
+        *agreement_table(made),
+    ]
 
 
 # --- demonstrations
@@ -128,15 +138,32 @@ def demonstrations(made: Material) -> list[Part]:
     most, every = ranked[:MOST_BARS], sum(total.values())
     share = percent(sum(n for _, n in ranked[:10]) / every)
     title = made.say("demonstrations", share=share, count=len(total))
-    head = made.head("demonstration", "times")
-    bar = bars(title, made.say("ranked_axis", most=len(most), count=len(total)), most, head)
+    head, places = made.head("demonstration", "times"), _chosen_first(made.study)
+    axis = made.say("ranked_axis", most=len(most), count=len(total))
+    bar = bars(title, axis, most, head, places)
     rows: list[list[Cell]] = []
     for arm, each in counts.items():
         ten = percent(sum(n for _, n in each.most_common(10)) / max(1, sum(each.values())))
         first = min(each, key=lambda name: (-each[name], _natural(name)))
-        rows.append([arm, first, f"{each[first]}", str(len(each)), ten])
+        where = first_place(made, arm)
+        numbers = (f"{each[first]}", str(len(each)), ten)
+        rows.append([arm, first, *(Linked(text, where) for text in numbers)])
     table = Table(made.say("chosen_of"), made.head(*CHOSEN_HEAD), rows, left=2)
-    return [Figure("demonstrations", bar), table]
+    return [Figure("demonstrations", bar, linked(title, places[most[0][0]])), table]
+
+
+def _chosen_first(study: Results) -> dict[str, Where]:
+    """By demonstration, where it was chosen first."""
+    found: dict[str, Where] = {}
+    for columns in chosen_columns(study).values():
+        for seen, column in columns:
+            assert seen.run is not None  # it has scores
+            file = str(seen.run.path / "scores.jsonl")
+            for pointer, line in zip(column.pointers, column.lines, strict=True):
+                for name in pointer:
+                    if name not in found:
+                        found[name] = Where(file, line)
+    return found
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
@@ -182,10 +209,11 @@ def _answers(
     for arm, each in columns.items():
         seen = each[0][0]
         assert seen.run is not None  # it has scores
-        for line in seen.run.scores():
+        file = str(seen.run.path / "scores.jsonl")
+        for number, line in enumerate(seen.run.scores(), 1):
             fits = line["checkpoint"] == seen.chosen and line["split"] == "test"
             if fits and line["shots"] == shots and line["item"] in wanted:
-                found[arm, line["item"]] = line
+                found[arm, line["item"]] = line | {"where": Where(file, number)}
     return found
 
 
@@ -211,14 +239,15 @@ def _pictured(
 ) -> Pictured:
     data, by_id = known
     query = by_id.get(item)
-    lines = (
+    lines: list[Line] = (
         [] if query is None else [made.say("asked", question=query.question, answer=query.answer)]
     )
     for arm, mean in means.items():
         line = said.get((arm, item), {})
         shown = [_demonstration(by_id.get(each), each) for each in line.get("pointer", ())]
         facts = {"arm": arm, "score": percent(mean), "answer": line.get("answer") or "—"}
-        lines.append(made.say("arm_said", pointer=made.listed(shown), **facts))
+        told = made.say("arm_said", pointer=made.listed(shown), **facts)
+        lines.append(linked(told, line.get("where"), [arm]))
     picture = "" if query is None else data_uri(data.image(query.image))
     return Pictured(picture, item, lines)
 

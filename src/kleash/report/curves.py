@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from kleash.catalogue import AXES, LANGUAGES
-from kleash.charts import Line, blocks, lines, spark
+from kleash.charts import Chart, Line, blocks, lines, spark
 from kleash.compare.arms import Arm
-from kleash.imports import names
+from kleash.imports import Where, names
 from kleash.report.courses import (
     Course,
     at_step,
@@ -23,6 +23,8 @@ from kleash.report.courses import (
 )
 from kleash.report.material import Material
 from kleash.report.parts import Cell, Figure, Linked, Part, Table
+from kleash.report.places import linked
+from kleash.report.study_tables import left_out
 
 CHARTED = (
     *("accuracy", "validation/accuracy", "eval_reward", "performance", "reward"),
@@ -64,7 +66,10 @@ def curves(made: Material) -> list[Part]:
         if worth_drawing(found) and not constant(metric):
             found = some_of(found)
             name = "curve-" + "".join(e if e.isalnum() else "-" for e in metric)
-            parts.append(Figure(name, _chart(made, metric, found)))
+            title, where = _seen(made, metric, found)
+            chart = _chart(made, metric, found, title)
+            arms = [each.arm for each in found]
+            parts.append(Figure(name, chart, linked(title, where, arms)))
         table = summary_of(made, metric)
         if table is not None:
             parts.append(table)
@@ -87,7 +92,7 @@ def some_of(found: Sequence[Course]) -> list[Course]:
     return [each for each in found if each.arm in kept]
 
 
-def _chart(made: Material, metric: str, found: Sequence[Course]) -> Any:
+def _chart(made: Material, metric: str, found: Sequence[Course], title: str) -> Chart:
     series = [
         Line(
             each.arm,
@@ -95,22 +100,23 @@ def _chart(made: Material, metric: str, found: Sequence[Course]) -> Any:
             each.values.tolist(),
             [] if each.low is None else each.low.tolist(),
             [] if each.high is None else each.high.tolist(),
+            each.where,
         )
         for each in found
     ]
-    title = _seen(made, metric, found)
     unit = names.metric(metric)
     label = made.metric(metric) + (f" ({unit.unit})" if unit and unit.unit else "")
     head = [made.column("arm"), axis_name(made, found[0].axis), made.metric(metric)]
     return lines(title, (axis_name(made, found[0].axis), label), series, [*head, *_ends(made)])
 
 
-def _seen(made: Material, metric: str, found: Sequence[Course]) -> str:
-    """What a chart shows at the last point that all arms have."""
+def _seen(made: Material, metric: str, found: Sequence[Course]) -> tuple[str, Where | None]:
+    """What a chart shows at the last point that all arms have, and where its highest stands."""
     places = common(found, 10_000)
     if not places:
-        return made.say("curve_apart", name=made.metric(metric))
+        return made.say("curve_apart", name=made.metric(metric)), None
     last = sorted((at_step(each, places[-1]) or 0.0, each.arm) for each in found)
+    where = next(each.where(places[-1]) for each in found if each.arm == last[-1][1])
     runs = min(each.runs for each in found)
     facts: dict[str, Any] = {
         "name": made.metric(metric),
@@ -120,9 +126,9 @@ def _seen(made: Material, metric: str, found: Sequence[Course]) -> str:
     facts |= {"high": last[-1][1], "most": figure(last[-1][0]), "axis": found[0].axis}
     facts |= {"low": last[0][1], "least": figure(last[0][0])}
     if len(found) > 1 and facts["most"] == facts["least"]:
-        return made.say("curve_equal", **facts)
+        return made.say("curve_equal", **facts), where
     one = "curve_one" if len(found) == 1 else "curve"
-    return made.say(f"{one}_band" if runs > 1 else one, **facts)
+    return made.say(f"{one}_band" if runs > 1 else one, **facts), where
 
 
 def _ends(made: Material) -> list[str]:
@@ -150,7 +156,8 @@ def summary_of(made: Material, metric: str) -> Table | None:
         if len(told) == 2:
             ends = [each[name][1] for _, each in told if name in each]
             form = "+.2%" if name == "change" else "+.6g"
-            row.append(format(ends[0] - ends[1], form) if len(ends) == 2 else "—")
+            gap = format(ends[0] - ends[1], form) if len(ends) == 2 else "—"
+            row.append(Linked(gap, place_in(row[1])))
         rows.append(row)
     code = "summary_constant" if constant(metric) else "summary_metric"
     said = made.say(code, name=made.metric(metric))
@@ -182,8 +189,13 @@ def statistics(arm: Arm, metric: str) -> dict[str, tuple[Cell, float]]:
         first, last = found["first"][1], found["last"][1]
         if abs(first) > NEAR_ZERO * max(abs(value) for _, value in found.values()):
             change = round((last - first) / abs(first), 8) + 0.0
-            found["change"] = (f"{change:+.2%}", change)
+            found["change"] = (Linked(f"{change:+.2%}", place_in(found["last"][0])), change)
     return found if len(found) > 1 else {}
+
+
+def place_in(cell: Cell) -> Where | None:
+    """Where a cell's number stands."""
+    return cell.where if isinstance(cell, Linked) else None
 
 
 # --- by epoch, all that was logged
@@ -246,7 +258,8 @@ def steps(made: Material) -> list[Part]:
         row: list[Cell] = [f"{place:g}", *(_stepped(made, each, place) for each in found)]
         if len(found) == 2:
             ours, theirs = at_step(found[1], place), at_step(found[0], place)
-            row.append("—" if ours is None or theirs is None else f"{ours - theirs:+.4g}")
+            gap = "—" if ours is None or theirs is None else f"{ours - theirs:+.4g}"
+            row.append(Linked(gap, place_in(row[2])))
         rows.append(row)
     head = [axis_name(made, found[0].axis), *(each.arm for each in found)]
     if len(found) == 2:
@@ -303,37 +316,44 @@ def dynamics(made: Material) -> list[Part]:
 
 def metrics(made: Material) -> list[Part]:
     """A row for every metric of every run, with its course as a line."""
+    every = [
+        (arm, replicate, metric, axis)
+        for arm in made.arms
+        for replicate in arm.replicates
+        for (metric, axis), curve in replicate.curves.items()
+        if len(curve) > 1
+    ]
     rows: list[list[Cell]] = []
-    for arm in made.arms:
-        for replicate in arm.replicates:
-            for (metric, axis), curve in replicate.curves.items():
-                if len(curve) > 1 and len(rows) < MOST_ROWS:
-                    one = Arm(arm.name, arm.names, [replicate])
-                    row = _every(made, one, metric, axis)
-                    rows.append([replicate.name, made.metric(metric), *row])
+    for arm, replicate, metric, axis in every[:MOST_ROWS]:
+        row = _every(Arm(arm.name, arm.names, [replicate]), metric, axis)
+        rows.append([replicate.name, made.metric(metric), *row])
     if not rows:
         return []
     keys = ("arm", "metric", "course", "n", "mean", "first", "last", "change", "least", "greatest")
-    return [Table(made.say("metrics_of"), made.head(*keys), rows, left=3, folded=True)]
+    below = left_out(made, len(every), len(rows), made.arms[-1].replicates[-1].runs[0].where)
+    said = made.say("metrics_of")
+    return [Table(said, made.head(*keys), rows, left=3, folded=True, below=below)]
 
 
-def _every(made: Material, one: Arm, metric: str, axis: str) -> list[Cell]:
+def _every(one: Arm, metric: str, axis: str) -> list[Cell]:
     each = course(one, metric, axis)
     assert each is not None  # it has more than one point
     values = each.values
     low, high = int(values.argmin()), int(values.argmax())
-    first = float(values[0])
+    first, last = float(values[0]), float(values[-1])
     sized = abs(first) > NEAR_ZERO * float(np.abs(values).max())
-    change = f"{(float(values[-1]) - first) / abs(first):+.1%}" if sized else "—"
+    change = f"{(last - first) / abs(first):+.1%}" if sized else "—"
     shown = values.tolist() if np.isfinite(values).all() else []
-    last = float(each.steps[-1])
+    start, end = (each.where(float(each.steps[at])) for at in (0, -1))
     return [
         Linked(blocks(shown), drawing=spark(shown)),
-        f"{len(values)}",
-        figure(float(values.mean())),
-        Linked(figure(first), each.where(float(each.steps[0]))),
-        Linked(figure(float(values[-1])), each.where(last)),
-        change,
-        f"{figure(float(values[low]))} ({each.steps[low]:g})",
-        f"{figure(float(values[high]))} ({each.steps[high]:g})",
+        Linked(f"{len(values)}", start),
+        Linked(figure(float(values.mean())), start),
+        Linked(figure(first), start),
+        Linked(figure(last), end),
+        Linked(change, end),
+        *(
+            Linked(f"{figure(float(values[at]))} ({each.steps[at]:g})", each.where(each.steps[at]))
+            for at in (low, high)
+        ),
     ]

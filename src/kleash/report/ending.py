@@ -11,11 +11,12 @@ from typing import Any
 from kleash.catalogue import say
 from kleash.catalogue.screen import cost
 from kleash.imports import Where
-from kleash.report.courses import at_step, courses, outcome
+from kleash.report.courses import at_step, course, courses, outcome
 from kleash.report.gaps import told
 from kleash.report.material import Material, percents, short
 from kleash.report.parts import Cell, Code, Line, Lines, Linked, Paragraph, Part, Quoted, Table
-from kleash.report.study_tables import first_place, place_of, study_command, used
+from kleash.report.places import asked_place, cell_place, first_place, kl_place, study_file
+from kleash.report.study_tables import study_command, used
 from kleash.results import ArmRow
 
 COSTS = ("step_time", "throughput", "mfu")
@@ -34,7 +35,8 @@ def stability(made: Material) -> list[Part]:
             _, (first, last) = max(changes, key=lambda change: change[0])
             text = f"{_change(each, first, last):+.1%} ({first:g} → {last:g})"
             spread = f"{float(each.values.std(ddof=1)):.4g}"
-            rows.append([each.arm, Linked(text, each.where(float(last))), spread, f"{len(pairs)}"])
+            where = each.where(float(last))
+            rows.append([each.arm, *(Linked(t, where) for t in (text, spread, f"{len(pairs)}"))])
     parts: list[Part] = []
     if rows:
         said = made.say("swings_of", name=made.metric(metric))
@@ -57,13 +59,13 @@ def efficiency(made: Material) -> list[Part]:
                     number = next(iter(cells.values()))
                     if name == metric and (number.text or number.value is not None):
                         text = number.text or f"{number.value:.6g}"
-                        rows.append(
-                            [arm.name, made.metric(metric), Linked(text, number.where), "1"]
-                        )
-            for each in courses(made, metric):
-                if each.arm == arm.name:
-                    value = Linked(f"{each.values.mean():.6g}", each.where(float(each.steps[0])))
-                    rows.append([arm.name, made.metric(metric), value, str(len(each.steps))])
+                        told_as = [Linked(each, number.where) for each in (text, "1")]
+                        rows.append([arm.name, made.metric(metric), *told_as])
+            each = course(arm, metric)
+            if each is not None:
+                where, count = each.where(float(each.steps[0])), len(each.steps)
+                mean = [Linked(t, where) for t in (f"{each.values.mean():.6g}", str(count))]
+                rows.append([arm.name, made.metric(metric), *mean])
     rows += _timed(made)
     parts: list[Part] = []
     if rows:
@@ -91,8 +93,8 @@ def _timed(made: Material) -> list[list[Cell]]:
                         held += [line[key]] if key in line else []
         for key, held in times.items():
             if held:
-                value = Linked(f"{sum(held) / len(held):.3g}", place)
-                rows.append([arm.name, made.column(f"timed_{key}"), value, str(len(held))])
+                told = [Linked(t, place) for t in (f"{sum(held) / len(held):.3g}", str(len(held)))]
+                rows.append([arm.name, made.column(f"timed_{key}"), *told])
     return rows
 
 
@@ -108,7 +110,8 @@ def notes(made: Material) -> list[Part]:
     for line, text in enumerate(made.notes.splitlines(), 1):
         for found in NUMBER.finditer(text):
             label, where = _matching(found[0], known)
-            rows.append([str(line), found[0], Linked(label or made.say("unmatched"), where)])
+            quoted = Linked(found[0], study_file(made, "notes.md", line))
+            rows.append([str(line), quoted, Linked(label or made.say("unmatched"), where)])
     parts: list[Part] = [Quoted(made.notes.rstrip())]
     if rows:
         head = made.head("line", "value", "matches")
@@ -125,20 +128,21 @@ def _known(made: Material) -> Iterator[tuple[float, str, Where | None]]:
         if each.mean is not None:
             cell = each.cell
             place = f"{each.checkpoint}, {cell.split}, {cell.shots}, n {cell.items}"
-            yield each.mean, f"{cell.arm}-s{cell.seed}, {place}", place_of(made, each)
+            yield each.mean, f"{cell.arm}-s{cell.seed}, {place}", cell_place(made, each)
 
 
 def _known_of(made: Material, row: ArmRow) -> Iterator[tuple[float, str, Where | None]]:
     start = first_place(made, row.name)
     for key, value in row.keys.items():
         if isinstance(value, float):
-            yield value, f"{row.name}: {key}", None
+            yield value, f"{row.name}: {key}", asked_place(made, row.name)
     for name, interval in (("score", row.score), ("kl", row.kl), ("gap", row.gap)):
         if interval is not None:
             whose = f"{row.name} − {row.against}" if name == "gap" else row.name
             for end in (interval.estimate, interval.low, interval.high):
                 if end is not None:
-                    yield end, f"{whose}: {made.column(name)}", start
+                    where = kl_place(made, row.name) if name == "kl" else start
+                    yield end, f"{whose}: {made.column(name)}", where
 
 
 def _matching(text: str, known: list[tuple[float, str, Where | None]]) -> tuple[str, Where | None]:
@@ -177,13 +181,14 @@ def changes(made: Material) -> list[Part]:
         return []
     now = snapshot(made)
     rows: list[list[Cell]] = []
+    place = study_file(made, "report.json")
     for kind, after in now.items():
         before = made.before.get(kind, {})
         for key in dict.fromkeys([*before, *after]):
             ends = [str(side.get(key, "—")) for side in (before, after)]
             if ends[0] != ends[1]:
                 what = made.say(f"changed.{kind}", name=key)
-                rows.append([what, *ends])
+                rows.append([what, *(Linked(end, place) for end in ends)])
     if not rows:
         return [Paragraph(made.say("unchanged"))]
     return [Table(made.say("changes_of"), made.head("what", "before", "now"), rows, left=3)]
@@ -224,7 +229,8 @@ def provenance(made: Material) -> list[Part]:
     rows: list[list[Cell]] = []
     for source in made.sources:
         file = Linked(Path(source.path).name, Where(source.path))
-        rows.append([file, source.format, str(len(source.runs)), _hash(Path(source.path))])
+        told = (str(len(source.runs)), _hash(Path(source.path)))
+        rows.append([file, source.format, *(Linked(text, file.where) for text in told)])
     head = made.head("file", "format", "runs", "hash")
     parts.append(Table(made.say("sources_of"), head, rows, left=2))
     said = [note for found in made.comparisons.values() for note in found.notes]

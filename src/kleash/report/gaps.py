@@ -9,12 +9,13 @@ from typing import Any
 from kleash.catalogue import AXES, LANGUAGES, gap_text, show
 from kleash.catalogue.screen import reasons, sentence, word
 from kleash.catalogue.terms import QUESTIONS
-from kleash.charts import Dot, whiskers
+from kleash.charts import Chart, Dot, whiskers
 from kleash.compare import Amount, Comparison, Judged
 from kleash.report.courses import course
 from kleash.report.material import Material
 from kleash.report.opening import gap_of
-from kleash.report.parts import Cell, Code, Figure, Line, Lines, Paragraph, Part, Table
+from kleash.report.parts import Cell, Code, Figure, Line, Lines, Linked, Paragraph, Part, Table
+from kleash.report.places import arm_place, first_place, judged_place, linked
 from kleash.report.study_tables import score_of
 from kleash.stats import Interval, mean_interval
 
@@ -39,11 +40,12 @@ def gaps(made: Material) -> list[Part]:
     for number, found in enumerate(made.comparisons.values()):
         levels = [e for e in of_question(found, "level") if e.estimate is not None]
         if levels:
-            parts.append(Figure(f"gaps-{number + 1}", _forest(made, found, levels)))
+            chart = _forest(made, found, levels)
+            parts.append(Figure(f"gaps-{number + 1}", chart, chart.title))
     return parts
 
 
-def _forest(made: Material, found: Comparison, levels: Sequence[Judged]) -> Any:
+def _forest(made: Material, found: Comparison, levels: Sequence[Judged]) -> Chart:
     unit = levels[0].unit
     times = 100.0 if unit == "fraction" else 1.0
     dots = [
@@ -53,6 +55,7 @@ def _forest(made: Material, found: Comparison, levels: Sequence[Judged]) -> Any:
             low=None if each.low is None else times * each.low,
             high=None if each.high is None else times * each.high,
             note=f"{_brief(word(each, made.language))} [{each.level}]",
+            where=judged_place(made, each),
         )
         for each in levels
     ]
@@ -95,8 +98,11 @@ def wins(made: Material) -> list[Part]:
         for epoch in epochs:
             place = next(p for p in own if p[0] == "validation" and p[1] == epoch)
             gap = paired(own[place].get(row.name, {}), own[place].get(row.against, {}))
-            told.append(_points(made, gap))
-        rows.append([*told, f"{won.count(row.name)}/{len(own)}"])
+            seen = study.overview.seen[row.name, study.file.seeds[0]]
+            where = made.places.get((seen.name, epoch, "validation", place[2]))
+            told.append(Linked(_points(made, gap), where))
+        count = f"{won.count(row.name)}/{len(own)}"
+        rows.append([*told, Linked(count, first_place(made, row.name))])
     head = [*made.head("arm", "against"), *epochs, made.column("wins")]
     return [Table(made.say("wins_of"), head, rows, left=2)] if rows and epochs else []
 
@@ -133,10 +139,16 @@ def scoreboard(made: Material) -> list[Part]:
         rows: list[list[Cell]] = []
         for question in BOARD:
             for each in of_question(found, question):
-                ours, theirs = values_of(made, each)
+                ours, theirs = (
+                    Linked(text, arm_place(made, arm, each.metric))
+                    for text, arm in zip(
+                        values_of(made, each), (each.arms[0], each.arms[-1]), strict=True
+                    )
+                )
                 dimension = QUESTIONS[question][LANGUAGES.index(made.language)]
                 who: list[Cell] = [each.arms[0]] if several else []
-                told: list[Cell] = [gap_of(made, each), ahead(made, each), each.level]
+                gap = Linked(gap_of(made, each), judged_place(made, each))
+                told: list[Cell] = [gap, ahead(made, each), each.level]
                 rows.append([dimension, *who, theirs, ours, *told])
         if rows:
             others = list(dict.fromkeys(e.arms[0] for e in of_question(found, *BOARD)))
@@ -197,14 +209,15 @@ def ahead(made: Material, judged: Judged) -> str:
 
 def told(made: Material, *questions: str) -> list[Part]:
     """Each verdict as a sentence, with what it rests on."""
-    lines: list[Line] = []
+    lines: dict[Line, None] = {}
     for found in made.comparisons.values():
         for each in of_question(found, *questions):
             said = sentence(each, made.language, factor=found.factor)
             why = ("；" if made.language == "zh" else "; ").join(reasons(each, made.language))
             brackets = ("（", "）") if made.language == "zh" else (" (", ")")
-            lines.append(said + (f"{brackets[0]}{why}{brackets[1]}" if why else ""))
-    return [Lines(list(dict.fromkeys(lines)))] if lines else []
+            text = said + (f"{brackets[0]}{why}{brackets[1]}" if why else "")
+            lines[linked(text, judged_place(made, each), each.arms)] = None
+    return [Lines(list(lines))] if lines else []
 
 
 def speed(made: Material) -> list[Part]:
@@ -257,7 +270,8 @@ def recommendation(made: Material) -> list[Part]:
         else:
             factor = made.comparisons[entry["baseline"]].factor
             condition = sentence(judged, made.language, factor=factor)
-            rows.append([goal, entry["arm"], entry["level"], condition])
+            told = Linked(condition, judged_place(made, judged))
+            rows.append([goal, entry["arm"], entry["level"], told])
     if not rows:
         return []
     head = made.head("goal", "arm", "level", "condition")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from kleash.catalogue import pad, width
@@ -21,6 +22,8 @@ from kleash.report.parts import (
     cells,
 )
 
+BLANKS = re.compile(r"\s+")
+
 
 def markdown(document: Document, links: Links) -> str:
     """The whole report; places of numbers stand at its end."""
@@ -29,7 +32,7 @@ def markdown(document: Document, links: Links) -> str:
     for section in document.sections:
         lines += ["", f"## {escaped(section.heading)}"]
         for part in section.parts:
-            lines += ["", *_part(part, book)]
+            lines += ["", *_part(part, book, document.as_table)]
     return "\n".join([*lines, "", *book.lines()]) + "\n"
 
 
@@ -44,20 +47,20 @@ class _References:
         if isinstance(cell, str):
             return escaped(cell)
         text = f"**{escaped(cell.text)}**" if cell.strong else escaped(cell.text)
-        address = self.links.address(cell.where)
+        address = self.links.address(cell.place)
         if not address:
             return text
         number = self.numbers.setdefault(address, len(self.numbers) + 1)
         return f"[{text}][{number}]"
 
     def line(self, line: Line) -> str:
-        return " ".join(self.of(cell) for cell in cells(line))
+        return "".join(self.of(cell) for cell in cells(line))
 
     def lines(self) -> list[str]:
         return [f"[{number}]: {address}" for address, number in self.numbers.items()]
 
 
-def _part(part: Part, book: _References) -> list[str]:
+def _part(part: Part, book: _References, as_table: str) -> list[str]:
     match part:
         case Paragraph(line):
             return [book.line(line)]
@@ -66,8 +69,9 @@ def _part(part: Part, book: _References) -> list[str]:
             return [f"{mark} {book.line(line)}" for mark, line in zip(marks, lines, strict=True)]
         case Table():
             return _told(part, book)
-        case Figure(_, chart):
-            return _told(Table(chart.title, chart.head, chart.shown, folded=True), book)
+        case Figure(_, chart, said):
+            table = Table(as_table, chart.head, chart.shown, folded=True)
+            return [f"*{book.line(said)}*", "", *_told(table, book)]
         case Code(text):
             fence = "`" * max(3, 1 + _longest_ticks(text))
             return [fence, *text.splitlines(), fence]
@@ -75,7 +79,7 @@ def _part(part: Part, book: _References) -> list[str]:
             return [f"> {line}".rstrip() for line in escaped_lines(text)]
         case Gallery(entries):
             return [
-                f"- **{escaped(each.label)}**: " + "; ".join(escaped(said) for said in each.lines)
+                f"- **{escaped(each.label)}**: " + "; ".join(map(book.line, each.lines))
                 for each in entries
             ]
 
@@ -83,6 +87,7 @@ def _part(part: Part, book: _References) -> list[str]:
 def _told(table: Table, book: _References) -> list[str]:
     rows = [list(map(escaped, table.head)), *([book.of(c) for c in row] for row in table.rows)]
     lines = _table(rows, table.left)
+    lines += ["", book.line(table.below)] if table.below else []
     if not table.folded:
         return [f"*{escaped(table.caption)}*", "", *lines]
     start = f"<details><summary>{escaped(table.caption)}</summary>"
@@ -107,8 +112,8 @@ def _padded(text: str, columns: int, right: object) -> str:
 
 
 def escaped(text: str) -> str:
-    """On one line, and nothing in it taken for markup or HTML."""
-    text = " ".join(clean(text).split())
+    """On one line, and nothing in it taken for markup or HTML; blanks at its ends stay."""
+    text = BLANKS.sub(" ", clean(text))
     for mark in ("\\", "`", "*", "|", "<"):
         text = text.replace(mark, "&lt;" if mark == "<" else f"\\{mark}")
     return text.replace("](", "]\\(").replace("][", "]\\[")

@@ -38,6 +38,8 @@ class Material:
     """What the last report said, if there was one."""
     notes: str = ""
     """The author's own words."""
+    asked: list[str] | None = None
+    """The lines of `study.toml`, once they were needed."""
 
     def say(self, code: str, **facts: Any) -> str:
         """A sentence of the report."""

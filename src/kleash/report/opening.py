@@ -7,10 +7,11 @@ from typing import Any
 
 from kleash.catalogue import gap_text, say
 from kleash.catalogue.report_words import SHARED
-from kleash.catalogue.screen import SEVERITIES, place, verdict_lines, word
+from kleash.catalogue.screen import SEVERITIES, alike, place, verdict_line, word
 from kleash.compare import Comparison, Judged
 from kleash.report.material import Material, short
 from kleash.report.parts import Line, Lines, Linked, Paragraph, Part
+from kleash.report.places import joined, judged_place, linked, study_file
 
 FEW = 3  # arms whose verdicts are told one by one in the paragraph
 FOLDED = 3  # findings of one kind before they are counted
@@ -27,14 +28,17 @@ def verdict(made: Material) -> list[Part]:
     )
 
 
-def paragraph(made: Material, found: Comparison) -> str:
+def paragraph(made: Material, found: Comparison) -> Line:
     """Which value, why, how sure, and what is not said."""
     levels = [each for each in found.verdicts if each.question == "level"]
     best = recommended_level(found, levels)
     said = [which(made, found, levels, best)]
     others = [each for each in levels if each is not best]
     if len(others) <= FEW:
-        said += verdict_lines(others, found.factor, made.language)
+        for group in alike(others):
+            line = verdict_line(group, found.factor, made.language)
+            names = [arm for each in group for arm in each.arms]
+            said.append(linked(line, judged_place(made, group[0]), names))
     else:
         said += folded(made, others)
     sure = "L1"
@@ -43,7 +47,7 @@ def paragraph(made: Material, found: Comparison) -> str:
     seeds = min((each.n or 0 for each in levels), default=0)
     said.append(made.say(f"sure.{sure}", n=seeds))
     said.append(made.say("unsaid" if sure == "L3" else "unsaid_setting"))
-    return ("" if made.language == "zh" else " ").join(said)
+    return joined(said, "" if made.language == "zh" else " ")
 
 
 def recommended_level(found: Comparison, levels: list[Judged]) -> Judged | None:
@@ -54,12 +58,13 @@ def recommended_level(found: Comparison, levels: list[Judged]) -> Judged | None:
     return next((each for each in levels if each.arms[0] == use.arms[0]), None)
 
 
-def which(made: Material, found: Comparison, levels: list[Judged], best: Judged | None) -> str:
+def which(made: Material, found: Comparison, levels: list[Judged], best: Judged | None) -> Line:
     """The arm to use, or that none is shown to be better."""
     metric = levels[0].metric if levels else ""
     if best is not None:
         facts = {"arm": best.arms[0], "gap": gap_of(made, best), "n": best.n, "level": best.level}
-        return made.say("use", baseline=found.baseline, metric=metric, **facts)
+        text = made.say("use", baseline=found.baseline, metric=metric, **facts)
+        return linked(text, judged_place(made, best), best.arms)
     return made.say("use_none", baseline=found.baseline, metric=metric)
 
 
@@ -70,24 +75,27 @@ def gap_of(made: Material, judged: Judged) -> str:
     return gap_text(judged.estimate, judged.low, judged.high, judged.unit, made.language)
 
 
-def folded(made: Material, levels: list[Judged]) -> list[str]:
+def folded(made: Material, levels: list[Judged]) -> list[Line]:
     """A sentence for each verdict with the arms that have it."""
     words: dict[str, list[Judged]] = {}
     for each in levels:
         words.setdefault(word(each, made.language), []).append(each)
-    said = []
+    said: list[Line] = []
     for text, group in words.items():
-        arms = made.listed([each.arms[0] for each in group])
+        names = [each.arms[0] for each in group]
+        arms, where = made.listed(names), judged_place(made, group[0])
         known = [each.estimate for each in group if each.estimate is not None]
         if known and min(known) == max(known):
             gap = gap_text(known[0], None, None, group[0].unit, made.language)
-            said.append(made.say("word_one", word=text, arms=arms, gap=gap))
+            line = made.say("word_one", word=text, arms=arms, gap=gap)
+            said.append(linked(line, where, names))
         elif known:
             low, high = (
                 gap_text(end, None, None, group[0].unit, made.language)
                 for end in (min(known), max(known))
             )
-            said.append(made.say("word_of", word=text, arms=arms, low=low, high=high))
+            line = made.say("word_of", word=text, arms=arms, low=low, high=high)
+            said.append(linked(line, where, names))
         else:
             said.append(made.say("word_only", word=text, arms=arms))
     return said
@@ -112,8 +120,9 @@ def _of_findings(made: Material) -> list[Line]:
             text = f"{SEVERITIES[each.severity]} {say(each.code, facts, made.language)}"
             line: Line = text
             if each.where:
+                names = [str(arm) for arm in facts.get("arms") or (facts.get("arm") or "",) if arm]
                 shown = Linked(f"[{place(each.where[0], made.language)}]", each.where[0])
-                line = (text, shown)
+                line = joined([linked(text, each.where[0], names), shown], " ")
             kinds.setdefault((each.severity, each.code), {})[text] = line
     lines: list[Line] = []
     for severity in SEVERITIES:
@@ -150,7 +159,8 @@ def _of_study(made: Material) -> list[Line]:
         lines.append(f"{SEVERITIES['error']} {made.say('mixed', **facts)}")
     for run, why in study.failures.items():
         told = made.say("failed", run=run, why=(why.splitlines() or [""])[0])
-        lines.append(f"{SEVERITIES['error']} {told}")
+        told = f"{SEVERITIES['error']} {told}"
+        lines.append(linked(told, study_file(made, "plan.json"), [run]))
     if study.late:
         late, count = made.listed(study.late), len(study.late)
         told = made.say("late", arms=late, count=count, of=len(study.arms))

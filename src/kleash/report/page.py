@@ -25,7 +25,7 @@ font-size:.875rem}nav li{max-width:none}
 .wide{overflow-x:auto;margin:0 0 1.2em}.wide:focus-visible{outline:2px solid var(--k0)}
 table{border-collapse:collapse;font-size:.875rem;line-height:1.4}
 .cap{color:var(--quiet);font-size:.875rem;margin:1.2em 0 .2em;break-after:avoid}
-details .cap{display:none}
+details .cap{display:none}.below{color:var(--quiet);font-size:.875rem;margin:-.8em 0 1.2em}
 th,td{padding:.28em .7em;border-bottom:1px solid var(--grid);text-align:right;
 font-variant-numeric:tabular-nums;overflow-wrap:normal;white-space:nowrap}
 th{font-weight:600;border-bottom:2px solid var(--quiet);vertical-align:bottom}
@@ -57,8 +57,7 @@ TEMPLATE = """
 {%- elif link %}<a href="{{ link }}" title="{{ link }}">{{ said(each) }}</a>
 {%- else %}{{ said(each) }}{% endif -%}
 {%- endmacro -%}
-{%- macro line(each) -%}{%- for one in parts_of(each) %}{{ "" if loop.first else " " }}
-{{- cell(one) }}{% endfor -%}{%- endmacro -%}
+{%- macro line(each) -%}{%- for one in parts_of(each) %}{{ cell(one) }}{% endfor -%}{%- endmacro -%}
 {%- macro table(caption, head, rows, left) -%}
 <p class="cap">{{ caption }}</p>
 <div class="wide" tabindex="0" role="region" aria-label="{{ caption }}"><table><thead><tr>
@@ -68,12 +67,15 @@ TEMPLATE = """
 {{- cell(each) }}</td>{% endfor %}</tr>
 {% endfor %}</tbody></table></div>
 {%- endmacro -%}
+{%- macro below(part) -%}
+{% if part.below %}<p class="below">{{ line(part.below) }}</p>{% endif %}
+{%- endmacro -%}
 <!doctype html>
 <html lang="{{ document.language }}"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{{ document.title }}</title><style>{{ style | safe }}</style></head>
 <body><main><h1>{{ document.title }}</h1>
-<nav aria-label="{{ contents }}"><ul>
+<nav aria-label="{{ document.contents }}"><ul>
 {%- for section in document.sections %}<li><a href="#{{ section.key }}">{{ section.heading }}</a>
 </li>{% endfor %}</ul></nav>
 {% for section in document.sections -%}
@@ -84,30 +86,31 @@ TEMPLATE = """
 <{{ tag }}>{% for each in part.lines %}<li>{{ line(each) }}</li>{% endfor %}</{{ tag }}>
 {% elif kind == "Table" %}{% if part.folded -%}
 <details><summary>{{ part.caption }}</summary>
-{{- table(part.caption, part.head, part.rows, part.left) }}</details>
-{% else %}{{ table(part.caption, part.head, part.rows, part.left) }}
+{{- table(part.caption, part.head, part.rows, part.left) }}{{ below(part) }}</details>
+{% else %}{{ table(part.caption, part.head, part.rows, part.left) }}{{ below(part) }}
 {% endif %}{% elif kind == "Figure" -%}
-<figure><figcaption>{{ part.chart.title }}</figcaption>
+<figure><figcaption>{{ line(part.said) }}</figcaption>
 <div class="plot">{{ part.chart.drawing | safe }}</div>
-<details><summary>{{ as_table }}</summary>
+<details><summary>{{ document.as_table }}</summary>
 {{- table(part.chart.title, part.chart.head, part.chart.shown, 1) }}</details></figure>
 {% elif kind == "Code" %}<pre>{{ part.text }}</pre>
 {% elif kind == "Quoted" %}<blockquote>{{ part.text }}</blockquote>
 {% elif kind == "Gallery" %}<ul class="gallery">{% for each in part.entries %}<li>
 {%- if each.picture %}<img src="{{ each.picture }}" alt="{{ each.label }}">{% endif -%}
-<strong>{{ each.label }}</strong>{% for said in each.lines %}<p>{{ said }}</p>{% endfor %}</li>
+<strong>{{ each.label }}</strong>
+{%- for said in each.lines %}<p>{{ line(said) }}</p>{% endfor %}</li>
 {% endfor %}</ul>
 {% endif %}{% endfor %}</section>
 {% endfor %}</main></body></html>
 """
 
 
-def page(document: Document, links: Links, words: tuple[str, str]) -> str:
-    """The whole report; `words` name the table of contents and the table below a figure."""
+def page(document: Document, links: Links) -> str:
+    """The whole report."""
     from jinja2 import Environment
 
     def address(cell: Cell) -> str:
-        return "" if isinstance(cell, str) else links.address(cell.where)
+        return "" if isinstance(cell, str) else links.address(cell.place)
 
     def kind_of(part: Part) -> str:
         return type(part).__name__
@@ -121,6 +124,4 @@ def page(document: Document, links: Links, words: tuple[str, str]) -> str:
     tools: dict[str, Any] = {"address": address, "kind_of": kind_of, "parts_of": parts_of}
     made = Environment(autoescape=True, keep_trailing_newline=False).from_string(TEMPLATE.strip())
     style = STYLE + CSS.replace("\n", "")
-    return made.render(
-        document=document, style=style, contents=words[0], as_table=words[1], words=said, **tools
-    )
+    return made.render(document=document, style=style, words=said, **tools)

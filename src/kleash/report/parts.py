@@ -8,22 +8,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kleash.charts import Chart
-from kleash.imports import Where
+from kleash.charts import Cell, Chart, Linked
+
+__all__ = [
+    "Cell",
+    "Code",
+    "Document",
+    "Figure",
+    "Gallery",
+    "Line",
+    "Lines",
+    "Linked",
+    "Paragraph",
+    "Part",
+    "Pictured",
+    "Quoted",
+    "Section",
+    "Table",
+    "cells",
+    "text_of",
+]
 
 
-@dataclass(frozen=True)
-class Linked:
-    """A text, and the file and line it came from."""
-
-    text: str
-    where: Where | None = None
-    strong: bool = False
-    drawing: str = ""
-    """A small picture of our own that stands for the text where pictures can be shown."""
-
-
-Cell = str | Linked
 Line = Cell | tuple[Cell, ...]
 
 
@@ -52,14 +58,17 @@ class Table:
     left: int = 1
     folded: bool = False
     """Shown when asked for: long, and said in short elsewhere."""
+    below: Line = ""
+    """What stands under it: that rows were left out, and where all are."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with the name of its file; its own table says the same in words."""
+    """A chart with the name of its file and what is seen; its own table says the same in words."""
 
     name: str
     chart: Chart
+    said: Line
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,7 @@ class Pictured:
 
     picture: str
     label: str
-    lines: Sequence[str]
+    lines: Sequence[Line]
 
 
 @dataclass(frozen=True)
@@ -111,10 +120,14 @@ class Document:
     title: str
     language: str
     sections: list[Section]
+    contents: str
+    """The name of the table of contents."""
+    as_table: str
+    """The name of the table below a figure."""
 
 
 def cells(line: Line) -> tuple[Cell, ...]:
-    """A line as the cells it is made of."""
+    """A line as the cells it is made of; blanks between them are theirs."""
     return line if isinstance(line, tuple) else (line,)
 
 

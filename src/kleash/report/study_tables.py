@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from kleash.catalogue import key_name
@@ -10,10 +11,21 @@ from kleash.catalogue.screen import word
 from kleash.catalogue.terms import WORDS
 from kleash.imports import Where
 from kleash.plan import BASELINE, arm_recipe, dotted
+from kleash.plan.folder import Seen
 from kleash.report.material import Material, percent, percents, plain, short
 from kleash.report.opening import gap_of
-from kleash.report.parts import Cell, Code, Linked, Paragraph, Part, Table
+from kleash.report.parts import Cell, Code, Line, Linked, Paragraph, Part, Table
+from kleash.report.places import (
+    asked_place,
+    cell_place,
+    first_place,
+    judged_place,
+    kl_place,
+    linked,
+    study_file,
+)
 from kleash.results import ArmRow, Measured
+from kleash.results.agreement import last_choices
 from kleash.results.summary import baselines as baseline_means
 from kleash.stats import Interval, mean_interval
 
@@ -34,11 +46,11 @@ def summary(made: Material) -> list[Part]:
         rows.append(
             [
                 row.name,
-                keys,
-                plain(row.kl),
+                Linked(keys, asked_place(made, row.name)),
+                Linked(plain(row.kl), kl_place(made, row.name)),
                 Linked(score_of(row), first_place(made, row.name)),
                 row.against,
-                "" if gap is None else gap_of(made, gap),
+                "" if gap is None else Linked(gap_of(made, gap), judged_place(made, gap)),
                 "" if gap is None else f"{word(gap, made.language)} [{gap.level}]",
             ]
         )
@@ -54,24 +66,6 @@ def score_of(row: ArmRow) -> str:
     if row.score is None and row.scores:
         return percent(row.scores[0])
     return percents(row.score)
-
-
-def first_place(made: Material, arm: str) -> Where | None:
-    """Where an arm's first tested column begins."""
-    assert made.study is not None
-    for (name, _), seen in made.study.overview.seen.items():
-        for shots in made.study.file.measure.shots:
-            where = made.places.get((seen.name, seen.chosen, "test", shots))
-            if name == arm and where is not None:
-                return where
-    return None
-
-
-def place_of(made: Material, each: Measured) -> Where | None:
-    """Where the scores of a cell begin."""
-    assert made.study is not None
-    seen = made.study.overview.seen[each.cell.arm, each.cell.seed]
-    return made.places.get((seen.name, each.checkpoint, each.cell.split, each.cell.shots))
 
 
 # --- the matrix
@@ -118,8 +112,9 @@ def _mean_cell(made: Material, cells: Sequence[Measured]) -> Cell:
     if len(done) < len(cells) or not done:
         states = [each.state for each in cells if each.state != "done"]
         told = made.listed([made.state(each) for each in dict.fromkeys(states)])
-        return f"{told} ({len(done)}/{len(cells)})" if cells else "—"
-    return Linked(percents(over(done)), place_of(made, done[0]))
+        counted = Linked(f"{told} ({len(done)}/{len(cells)})", study_file(made, "plan.json"))
+        return counted if cells else "—"
+    return Linked(percents(over(done)), cell_place(made, done[0]))
 
 
 def over(done: Sequence[Measured]) -> Interval | None:
@@ -141,7 +136,8 @@ def _not_done(made: Material) -> list[Part]:
     rows: list[list[Cell]] = []
     for (arm, state, why), cells in groups.items():
         seeds = made.listed([str(n) for n in dict.fromkeys(each.cell.seed for each in cells)])
-        rows.append([arm, seeds, made.state(state), str(len(cells)), why])
+        where = study_file(made, "plan.json")
+        rows.append([arm, seeds, made.state(state), Linked(str(len(cells)), where), why])
     head = made.head("arm", "seed", "state", "count", "why")
     commands = dict.fromkeys(study_command(made) for each in rest if each.command)
     parts: list[Part] = [Table(made.say("not_done"), head, rows, left=3)]
@@ -163,13 +159,22 @@ def _every_cell(made: Material) -> Table:
     rows: list[list[Cell]] = []
     for each in made.study.measured[:MOST_ROWS]:
         cell = each.cell
-        value = Linked(percents(each.interval), place_of(made, each))
+        value = Linked(percents(each.interval), cell_place(made, each))
         counts = [str(cell.shots), str(cell.items)]
         row: list[Cell] = [cell.arm, str(cell.seed), each.checkpoint or cell.checkpoint]
         rows.append([*row, made.place(cell.split), made.state(each.state), *counts, value])
-    head = made.head("arm", "seed", "checkpoint", "split", "state")
-    head += [made.column("n_shots"), made.column("items"), made.column("score")]
-    return Table(made.say("every_cell"), head, rows, left=5, folded=True)
+    head = made.head("arm", "seed", "checkpoint", "split", "state", "n_shots", "items", "score")
+    below = left_out(made, len(made.study.measured), len(rows), study_file(made, "plan.json"))
+    return Table(made.say("every_cell"), head, rows, left=7, folded=True, below=below)
+
+
+def left_out(made: Material, count: int, shown: int, where: Where | None) -> Line:
+    """That a table was cut, how much is not in it, and where all is; '' if it is whole."""
+    if count <= shown:
+        return ""
+    told = made.say("left_out", count=f"{count - shown:,}", of=f"{count:,}")
+    file = "" if where is None else Path(where.file).name
+    return (told, " ", Linked(file, where)) if file else told
 
 
 # --- baselines, expectations
@@ -185,7 +190,7 @@ def baselines(made: Material) -> list[Part]:
     for name, by_shots in baseline_means(study).items():
         values = [by_shots.get(n) for n in shots]
         where = [
-            place_of(made, each)
+            cell_place(made, each)
             for each in study.measured
             if each.cell.arm.removeprefix(BASELINE).startswith(name) and each.mean is not None
         ]
@@ -223,18 +228,34 @@ def agreement_table(made: Material) -> list[Part]:
     places = max(len(each.equal_choices) for each in found)
     rows: list[list[Cell]] = []
     for each in found:
-        by_place = [percent(share) for share in each.equal_choices]
-        same = f"{each.identical_outputs}/{each.seeds}"
+        scores, seen = first_place(made, each.arms[0]), first_run(made, each.arms[0])
+        assert seen.run is not None  # the arms were compared by what it holds
+        weights = seen.run.path / "checkpoints" / seen.chosen / "weights.safetensors"
+        texts = [percent(each.equal_pointers), *(percent(share) for share in each.equal_choices)]
+        texts += ["—"] * (1 + places - len(texts))
         between = "—" if each.kl is None else f"{each.kl:.3g}"
         size = "—"
         if each.differ is not None and each.parameters:
             size = f"{each.differ:,}/{each.parameters:,}"
-        by_place += ["—"] * (places - len(by_place))
-        arms = " / ".join(each.arms)
-        rows.append([arms, percent(each.equal_pointers), *by_place, between, same, size])
+        rows.append(
+            [
+                " / ".join(each.arms),
+                *(Linked(text, scores) for text in texts),
+                Linked(between, Where(str(last_choices(seen.run)))),
+                Linked(f"{each.identical_outputs}/{each.seeds}", scores),
+                Linked(size, Where(str(weights))),
+            ]
+        )
     head = made.head("arms", "equal_pointers", *(f"place:{n + 1}" for n in range(places)))
     head += made.head("kl_between", "identical", "parameters")
     return [Table(made.say("agreement_of"), head, rows)]
+
+
+def first_run(made: Material, arm: str) -> Seen:
+    """An arm's first run that has begun."""
+    assert made.study is not None
+    every = made.study.overview.seen.items()
+    return next(seen for (name, _), seen in every if name == arm and seen.run is not None)
 
 
 def settings(made: Material) -> list[Part]:
@@ -251,7 +272,8 @@ def settings(made: Material) -> list[Part]:
     if not apart:
         return []
     rows: list[list[Cell]] = [
-        [name, *(short(recipe.get(key, "—")) for key in apart)] for name, recipe in recipes.items()
+        [name, *(Linked(short(each.get(key, "—")), asked_place(made, name)) for key in apart)]
+        for name, each in recipes.items()
     ]
     head = [made.column("arm"), *(key_name(key, made.language) for key in apart)]
     return [Table(made.say("settings_of"), head, rows)]
@@ -267,10 +289,13 @@ def used(made: Material) -> list[Part]:
     saved = spent["asked"] - spent["bought"]
     facts: dict[str, Any] = {key: int(spent[key]) for key in ("asked", "bought", "jobs")}
     share = saved / spent["asked"] if spent["asked"] else 0.0
-    rows: list[list[Cell]] = [[name, str(n)] for name, n in uses.items()]
+    plan, told = study_file(made, "plan.json"), study_file(made, "spent.jsonl", 1)
+    rows: list[list[Cell]] = [
+        [name, Linked(str(n), first_place(made, name) or plan)] for name, n in uses.items()
+    ]
     arms = sum(n for name, n in uses.items() if name != "base")
     return [
         Paragraph(made.say("tests", count=arms)),
         Table(made.say("uses_of"), made.head("arm", "uses"), rows),
-        Paragraph(made.say("answers", saved=int(saved), share=share, **facts)),
+        Paragraph(linked(made.say("answers", saved=int(saved), share=share, **facts), told)),
     ]

@@ -13,6 +13,7 @@ from kleash.report import study_tables
 from kleash.report.curves import axis_name
 from kleash.report.material import Material, short
 from kleash.report.parts import Cell, Code, Line, Lines, Linked, Paragraph, Part, Table
+from kleash.report.places import linked, setting_place
 
 MOST_COMMANDS = 40
 
@@ -57,7 +58,8 @@ def _by_shots(
         whole = len(values) == len(shots)
         mean = sum(values) / len(values) if whole else None
         mean_text = f"{mean:.4g}" if mean is not None and not fraction else _percent(mean)
-        lines.append([f"{at:g}" if at else "—", arm, *told, mean_text])
+        first = next((c.where for c in by_shots.values() if c.state == "known"), None)
+        lines.append([f"{at:g}" if at else "—", arm, *told, Linked(mean_text, first)])
     facts = {"metric": metric, "items": items or "—", "split": split or "—"}
     axis = "epoch" if any(cell.epoch is not None for cell in cells) else "step"
     head = [axis_name(made, axis), *made.head("arm", *(f"shots:{n}" for n in shots), "mean")]
@@ -102,14 +104,22 @@ def settings(made: Material) -> list[Part]:
     for key, by_arm in told.items():
         texts = [" / ".join(by_arm.get(arm, ["—"])) for arm in arms]
         if len(set(texts)) > 1 or any(" / " in text for text in texts):
-            rows.append([key_name(key, made.language), *texts])
-    lines: list[Line] = [
-        confound(each, made.language)
-        for found in made.comparisons.values()
-        for each in found.confounds
-    ]
+            places = [setting_place(arm, key) for arm in made.arms]
+            rows.append([key_name(key, made.language), *map(Linked, texts, places)])
     parts: list[Part] = []
     if rows:
         said = made.say("settings_told")
         parts.append(Table(said, [made.column("key"), *arms], rows, left=1 + len(arms)))
-    return [*parts, Lines(list(dict.fromkeys(lines)))] if lines else parts
+    return [*parts, *_changed(made)]
+
+
+def _changed(made: Material) -> list[Part]:
+    """What else changed, or is contradicted, a line each."""
+    lines: dict[Line, None] = {}
+    arms = {arm.name: arm for arm in made.arms}
+    for found in made.comparisons.values():
+        for each in found.confounds:
+            arm = arms.get(each.arms[0])
+            where = None if arm is None else setting_place(arm, each.key)
+            lines[linked(confound(each, made.language), where, each.arms)] = None
+    return [Lines(list(lines))] if lines else []

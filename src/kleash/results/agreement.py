@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kleash.plan import Arm, StudyFile, arm_recipe
 from kleash.plan.folder import Overview, Seen
+from kleash.runs import Run
 
 
 @dataclass(frozen=True)
@@ -93,15 +95,17 @@ def kl_of(ours: Seen, theirs: Seen) -> float | None:
     """KL between two runs along the base's choices, from their kept distributions."""
     assert ours.run is not None
     assert theirs.run is not None
-    files = [
-        sorted((seen.run.path / "choices").glob("epoch-*.npy"), key=lambda p: len(p.name))
-        for seen in (ours, theirs)
-        if seen.run is not None
-    ]
-    if not all(files):
+    files = [last_choices(seen.run) for seen in (ours, theirs) if seen.run is not None]
+    if files[0] is None or files[1] is None:
         return None
-    left, right = np.load(files[0][-1]), np.load(files[1][-1])
+    left, right = np.load(files[0]), np.load(files[1])
     return kl_between(left, right) if left.shape == right.shape else None
+
+
+def last_choices(run: Run) -> Path | None:
+    """The distributions that a run kept of its last checkpoint, if it kept any."""
+    files = (run.path / "choices").glob("epoch-*.npy")
+    return max(files, key=lambda path: (len(path.name), path.name), default=None)
 
 
 def kl_between(ours: Any, theirs: Any) -> float:

@@ -24,7 +24,7 @@ from kleash.envs import gym
 from kleash.envs.contract import EndpointDown, EpisodeBroken
 from kleash.errors import DataError
 from kleash.grpo import ADVANTAGES
-from kleash.language.models import fresh
+from kleash.language.models import adapted, fresh
 from kleash.language.policy import LanguagePolicy
 from kleash.language.words import Speech, Words
 from kleash.ledger import Ledger
@@ -121,9 +121,11 @@ class AgentWorld:
     def loaded(self) -> tuple[Any, Speech]:
         """The model at the recipe's path, read once."""
         if self._loaded is None:
+            from kleash.language.chat import chat_of
             from kleash.language.models import load
 
-            self._loaded = load(Path(self.recipe.model))
+            path = Path(self.recipe.model)
+            self._loaded = load(path), chat_of(path)
         return self._loaded
 
     def fresh_policy(self) -> LanguagePolicy:
@@ -134,9 +136,7 @@ class AgentWorld:
         else:
             model = copy.deepcopy(self.loaded()[0])
         if recipe.lora.rank:
-            from kleash.language.models import with_lora
-
-            model = with_lora(model, drawn, **recipe.lora.model_dump())
+            model = adapted(model, drawn, **recipe.lora.model_dump())
         return LanguagePolicy(model, temperature=recipe.temperature)
 
     def empty_policy(self) -> LanguagePolicy:

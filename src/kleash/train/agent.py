@@ -96,6 +96,7 @@ class AgentTrainer(Trainer):
             groups = play_groups(self.engine, self.policy, self.world, tasks, ("grpo", epoch, step))
             played = time.monotonic()
             record, judged = leashed.learn(groups)
+            self.engine.refresh(self.policy)
             self.seconds["rollout"] += played - began
             self.seconds["update"] += time.monotonic() - played
             self.tokens["rollout"] += float(len(groups.episode))

@@ -1,0 +1,150 @@
+"""Where numbers come from: the place of an arm's scores, curves, KL and settings.
+
+A mean, a gap and a verdict are of many numbers. They link to the first of them: the first seed of
+the arm that they are about; the others stand below it, and in the runs beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from kleash.charts import Cell, Linked
+from kleash.compare import Judged
+from kleash.compare.arms import Arm, known_name
+from kleash.imports import Where, names
+from kleash.report.courses import course
+from kleash.report.material import Material
+from kleash.report.parts import Line
+from kleash.results import KL, Measured
+
+ONE = r"[-+−]?\d[\d,]*(?:\.\d+(?:e[-+]?\d+)?%?|%)"
+NUMBER = re.compile(rf"(?<![A-Za-z0-9_.=])(?!95 ?%){ONE}(?: \[{ONE}, {ONE}\])?(?![\d.]*[A-Za-z_])")
+
+
+def linked(text: str, where: Where | None, arms: Sequence[str] = ()) -> Line:
+    """A sentence whose numbers link to a place; digits in the names of arms are no numbers."""
+    if where is None:
+        return text
+    taken = [found.span() for arm in arms for found in re.finditer(re.escape(arm), text)]
+    made: list[Cell] = []
+    done = 0
+    for found in NUMBER.finditer(text):
+        start, end = found.span()
+        if not any(low < end and start < high for low, high in taken):
+            made += [text[done:start]] if start > done else []
+            made.append(Linked(text[start:end], where))
+            done = end
+    rest = text[done:]
+    return tuple([*made, rest] if rest else made) if made else text
+
+
+def joined(lines: Sequence[Line], between: str) -> Line:
+    """Lines as one."""
+    made: list[Cell] = []
+    for number, line in enumerate(lines):
+        made += [between] if number and between else []
+        made += line if isinstance(line, tuple) else [line]
+    return tuple(made)
+
+
+# --- of a study
+
+
+def first_place(made: Material, arm: str) -> Where | None:
+    """Where an arm's first tested column begins."""
+    if made.study is None:
+        return None
+    for (name, _), seen in made.study.overview.seen.items():
+        for shots in made.study.file.measure.shots if name == arm else ():
+            where = made.places.get((seen.name, seen.chosen, "test", shots))
+            if where is not None:
+                return where
+    return None
+
+
+def cell_place(made: Material, each: Measured) -> Where | None:
+    """Where the scores of a cell begin."""
+    assert made.study is not None
+    seen = made.study.overview.seen[each.cell.arm, each.cell.seed]
+    return made.places.get((seen.name, each.checkpoint, each.cell.split, each.cell.shots))
+
+
+def logged_place(made: Material, arm: str, metric: str, at: float | None = None) -> Where | None:
+    """Where the first run of an arm logged a quantity, at an epoch or last."""
+    run = next((run for (name, _), run in made.runs.items() if name == arm), None)
+    for series in () if run is None else run.series:
+        if series.metric == metric and len(series.steps):
+            points = [k for k, step in enumerate(series.steps) if at in (None, float(step))]
+            return series.place(points[-1]) if points else None
+    return None
+
+
+def kl_place(made: Material, arm: str) -> Where | None:
+    """Where an arm's distance from the reference stands."""
+    return logged_place(made, arm, KL)
+
+
+def study_file(made: Material, name: str, line: int | None = None) -> Where | None:
+    """A file of the study's folder, if it is there."""
+    path = Path() if made.study is None else made.study.folder / name
+    return Where(str(path), line) if path.is_file() else None
+
+
+def asked_place(made: Material, arm: str) -> Where | None:
+    """Where a study asks for an arm; of one that tuning placed, what placed it."""
+    path = study_file(made, "study.toml")
+    if path is None:
+        return None
+    if made.asked is None:
+        made.asked = Path(path.file).read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(made.asked, 1):
+        if line.startswith((f"[arms.{arm}]", f"[arms.{arm}.", f'[arms."{arm}"')):
+            return Where(path.file, number)
+    return study_file(made, "search.json") if arm == "found" else path
+
+
+# --- of any source
+
+
+def arm_place(made: Material, name: str, metric: str) -> Where | None:
+    """Where an arm's first value of a quantity stands: its scores, its curve, or its cells."""
+    tested = first_place(made, name) if metric in ("", "accuracy") else None
+    arm = next((each for each in made.arms if each.name == name), None)
+    if tested is not None or arm is None:
+        return tested
+    return _told_place(arm, metric)
+
+
+def _told_place(arm: Arm, metric: str) -> Where | None:
+    each = course(arm, metric)
+    if each is not None and (where := each.where(float(each.steps[0]))) is not None:
+        return where
+    for replicate in arm.replicates:
+        for scores in replicate.scores:
+            if metric in ("", known_name(scores.metric)):
+                return scores.where
+        for (told, _), cells in replicate.cells.items():
+            if told == metric:
+                return next(iter(cells.values())).where
+    return arm.replicates[0].runs[0].where if arm.replicates else None
+
+
+def setting_place(arm: Arm, key: str) -> Where | None:
+    """Where a source tells a setting of an arm, by itself or inside another."""
+    told = [each for one in arm.replicates for run in one.runs for each in run.config.items()]
+    for written, setting in told:
+        known = names.key(written)
+        if key == (written if known is None else known.name):
+            return setting.where
+    for written, setting in told:
+        if key in names.resolve({written: setting.value}).values:
+            return setting.where
+    return None
+
+
+def judged_place(made: Material, judged: Judged) -> Where | None:
+    """Where the first number of the arm that a verdict is about stands."""
+    found = (arm_place(made, arm, judged.metric) for arm in judged.arms)
+    return next((where for where in found if where is not None), None)

@@ -1,0 +1,85 @@
+"""Whoever reads with a screen reader, a keyboard or on paper: axe-core finds no serious fault."""
+
+import pytest
+
+from browser_tools import SOON, browser, needs_browser, served, silent_page
+from kleash import report
+from kleash.results import results
+from made_study import made_study
+
+axe = pytest.importorskip(
+    "axe_playwright_python.sync_playwright", reason="no axe-core: pip install -e '.[dev]'"
+)
+pytestmark = needs_browser
+__all__ = ["browser"]
+CHOSEN = "ours=none&theirs=kl0.15&seed=0&shots=2"
+CELL = "arm=none&seed=0&checkpoint=epoch-3&split=test&shots=2&items=40"
+PAGES = {
+    "index": "/",
+    "study": "/study/made",
+    "arm": "/study/made/arm?arm=none",
+    "cell": f"/study/made/cell?{CELL}",
+    "items": f"/study/made/items?{CHOSEN}&in=score",
+    "item": f"/study/made/item?item=test-3&{CHOSEN}",
+    "compare": "/compare?run=made/runs/none-s0&run=made/runs/kl0.15-s0",
+    "nothing": "/study/made/nowhere",
+}
+LOOKS = [(theme, language) for theme in ("light", "dark") for language in ("en", "zh")]
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("studies")
+    made_study(folder / "made", seeds=3)
+    made = results(folder / "made")
+    for language in ("en", "zh"):
+        report.write(made, language=language)
+        (folder / "made/report.html").rename(folder / f"{language}.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(studies):
+    with served(studies) as address:
+        yield address
+
+
+def faults(page):
+    """What axe-core calls serious or critical, with the first place of each."""
+    found = axe.Axe().run(page).response["violations"]
+    return [
+        f"{each['id']}: {each['nodes'][0]['html'][:200]} {each['nodes'][0]['failureSummary']}"
+        for each in found
+        if each["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize(("theme", "language"), LOOKS)
+def test_a_report_has_no_serious_fault(browser, studies, theme, language):
+    place = (studies / f"{language}.html").as_uri()
+    with silent_page(browser, place, color_scheme=theme) as page:
+        page.goto(place)
+        page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+        assert not faults(page)
+
+
+@pytest.mark.parametrize(("theme", "language"), LOOKS)
+def test_no_page_of_the_dashboard_has_a_serious_fault(browser, address, theme, language):
+    found = {}
+    page = browser.new_page(color_scheme=theme, locale=language)
+    for kind, below in PAGES.items():
+        page.goto(f"{address}{below}{'&' if '?' in below else '?'}lang={language}")
+        if kind == "study":
+            page.locator("#verdict h3").wait_for(timeout=SOON)
+        if kind == "compare":
+            page.get_by_role("heading", level=2).nth(1).wait_for(timeout=SOON)
+        found[kind] = faults(page)
+    page.close()
+    assert not {kind: told for kind, told in found.items() if told}
+
+
+def test_the_check_sees_a_fault(browser):
+    page = browser.new_page()
+    page.set_content("<html lang=en><title>x</title><main><img src='data:,'><h1>x</h1></main>")
+    assert [told.split(":")[0] for told in faults(page)] == ["image-alt"]
+    page.close()
