@@ -165,6 +165,7 @@ def _facts(path: Path, config: dict[str, Any], seed: int) -> None:
         "identity": path.name,
         "diff": None,
         "base": "w",
+        "counts": {"used": 24},
         "seeds": {"run": seed, "data": 0},
         **shared,
     }

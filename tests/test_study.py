@@ -98,6 +98,30 @@ def test_more_epochs_extend_the_runs(copied: Path, inline: None) -> None:
     assert run.checkpoints() == ["epoch-1", "epoch-2", "epoch-3"]
 
 
+@pytest.mark.slow
+def test_checkpoints_that_early_stopping_let_go_of_are_no_empty_cells(
+    tmp_path: Path, inline: None
+) -> None:
+    arms = {"none": {"leash": {"coefficient": 0.0}, "early_stop": "on"}, "tight": {}}
+    keys: dict[str, Any] = {"seeds": 1, "arms": arms, "base": {"queries": 8}}
+    ran, _ = run_small(tmp_path / "small", **keys, grpo={"epochs": 30})
+    run = Run.open(tmp_path / "small/runs/none-s0")
+    kept = [name for name in run.checkpoints() if name.startswith("epoch-")]
+    assert len(kept) <= 2
+    assert set(ran.overview.counts()) == {"done"}
+    places = [cell for cell, _ in ran.overview.cells if cell.split == "validation"]
+    assert [cell.checkpoint for cell in places if cell.arm == "none"] == kept
+    assert len([cell for cell in places if cell.arm == "tight"]) == 30
+    assert results(tmp_path / "small").overview.counts() == ran.overview.counts()
+    _, started = run_small(tmp_path / "small", **keys, grpo={"epochs": 30})
+    assert started == []
+    # Further epochs are asked for: they are cells again, though the rule may let go of them too.
+    longer = small(**keys, grpo={"epochs": 31})
+    assert overview(tmp_path / "small", longer, arms_of(longer)).counts()["missing"] == 2
+    ran, _ = run_small(tmp_path / "small", **keys, grpo={"epochs": 31})
+    assert set(ran.overview.counts()) == {"done"}
+
+
 def test_changed_config_is_another_run_and_the_old_one_stays(copied: Path, inline: None) -> None:
     old = lasting(copied / "runs/none-s0")
     _, started = run_small(copied, grpo={"lr": 2e-3})

@@ -25,7 +25,7 @@ from kleash.runs import Run
 from kleash.seeds import generator
 from kleash.selector import Selector
 from kleash.stats import StopDecision
-from kleash.train import loop, train, update
+from kleash.train import loop, selector, train, update
 from kleash.train.watch import validation
 from tiny import Reader, contents, given, tiny_recipe, train_tiny
 
@@ -451,7 +451,7 @@ def test_nan_stops_at_its_step_with_the_batch_saved_and_the_run_can_go_on(
             patch.setattr(update, "grpo_loss", nan_loss_from(step))
         else:
             before = {"supervised": step, "rce": 3 + step}[phase]  # an epoch has three batches
-            patch.setattr(loop, "episode_sum", nan_from(before, loop.episode_sum))
+            patch.setattr(selector, "episode_sum", nan_from(before, selector.episode_sum))
         with pytest.raises(GuardError) as caught:
             trained("a")
     message = str(caught.value)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from kleash.catalogue.tuned_sentences import TUNED
+
 REPORT: dict[str, tuple[str, str]] = {
+    **TUNED,
     "report.title": ("Report: {name}", "报告：{name}"),
     "report.contents": ("Contents", "目录"),
     "report.as_table": ("The same as a table", "以表格显示"),
@@ -110,6 +113,20 @@ REPORT: dict[str, tuple[str, str]] = {
     "report.left_out": (
         "{count} of {of} rows are left out; all are in",
         "共 {of} 行，省略了 {count} 行；全部见",
+    ),
+    "report.left_out_runs": (
+        "{count} of {of} rows are left out; they are in the runs' own files, the first of them in",
+        "共 {of} 行，省略了 {count} 行；见各运行自己的文件，第一个在",
+    ),
+    "report.left_out_epochs": (
+        "{count} of {of} epochs are left out; they are in the runs' own files, the first of them"
+        " in",
+        "共 {of} 轮，省略了 {count} 轮；见各运行自己的文件，第一个在",
+    ),
+    "report.some_drawn": (
+        "{drawn} of {of} arms are drawn, evenly from the highest to the lowest at the end; the"
+        " table below has all.",
+        "{of} 个配置中画出 {drawn} 个，按最后的值从高到低均匀选取；下表包含全部。",
     ),
     "report.fill": ("Fill them with:", "用下面的命令补齐："),
     "report.baselines_of": (
@@ -291,6 +308,13 @@ REPORT: dict[str, tuple[str, str]] = {
     "report.efficiency_of": (
         "What the clocks say, as logged",
         "日志记录的时间与吞吐",
+    ),
+    "report.clocks_of": (
+        "What the clocks say, over all epochs and seeds of an arm; and how many times its baseline"
+        " arm's, paired by seed, with 95 % intervals: what the setting cost where runs shared a"
+        " machine",
+        "各配置全部轮次与随机种子的时间与吞吐；并与基线配置按种子配对相比的倍数（95% 区间）："
+        "运行共用一台机器时，该设置的代价",
     ),
     "report.unmatched": (
         "nothing measured rounds to it",

@@ -124,7 +124,10 @@ def whiskers(
     *,
     margin: float | None = None,
 ) -> Chart:
-    """A line for each estimate, its interval as a whisker; 0 and the margin are drawn."""
+    """A line for each estimate, its interval as a whisker; 0 and the margin are drawn.
+
+    `head` names the estimate, its value, low, high and note.
+    """
     known = [v for d in dots for v in (d.value, d.low, d.high) if v is not None]
     low, high = spread([*known, 0.0, *((margin, -margin) if margin else ())])
     drawing = Drawing(26 * len(dots) + 56)
@@ -150,7 +153,8 @@ def whiskers(
         drawing.text(WIDTH - 160, y + 4, cut(dot.note, 24), kind="quiet")
         drawing.tip(across(dot.value), y, f"{dot.name}: {dot.value:.4g}")
         rows.append([dot.name, *_ends(dot), dot.note])
-    return drawing.done(title, head, rows)
+    noted = 5 if any(dot.note for dot in dots) else 4
+    return drawing.done(title, head[:noted], [row[:noted] for row in rows])
 
 
 def frontier(

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,14 @@ class Curve:
     @property
     def estimated(self) -> int:
         """How many steps have an estimate and nothing better."""
+        if not len(self.guessed):
+            return 0
         return len(np.setdiff1d(self.guessed, self.steps))
 
     def agrees(self, steps: Floats, values: Floats, room: float) -> bool:
         """Whether the known values at common steps are the same within rounding."""
+        if not len(self):
+            return True
         _, ours, theirs = np.intersect1d(self.steps, steps, return_indices=True)
         return bool((np.abs(self.values[ours] - values[theirs]) <= room + 1e-12).all())
 
@@ -92,6 +97,19 @@ class Arm:
     names: list[str] = field(default_factory=list)
     replicates: list[Replicate] = field(default_factory=list)
     configs: list[tuple[str, Resolved, dict[str, Any]]] = field(default_factory=list)
+    settings: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    """What each source says of a setting, once it was looked for."""
+
+    @cached_property
+    def unknown(self) -> dict[str, list[Any]]:
+        """The different values of each key that no table knows."""
+        found: dict[str, list[Any]] = {}
+        for _, config, plain in self.configs:
+            for key in config.unknown:
+                values = found.setdefault(key, [])
+                if not any(type(plain[key]) is type(v) and plain[key] == v for v in values):
+                    values.append(plain[key])
+        return found
 
     @property
     def coefficient(self) -> float | None:

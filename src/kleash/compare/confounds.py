@@ -28,13 +28,15 @@ COSMETIC = ("dir", "path", "id", "name", "time", "file", "url", "host", "user", 
 
 def told(arm: Arm, key: str) -> dict[str, list[Any]]:
     """What each source says an arm's setting is."""
-    found: dict[str, list[Any]] = {}
-    for source, config, _ in arm.configs:
-        if key in config.values:
-            values = found.setdefault(source, [])
-            if not any(alike(config.values[key], value) for value in values):
-                values.append(config.values[key])
-    return found
+    if key not in arm.settings:
+        found: dict[str, list[Any]] = {}
+        for source, config, _ in arm.configs:
+            if key in config.values:
+                values = found.setdefault(source, [])
+                if not any(alike(config.values[key], value) for value in values):
+                    values.append(config.values[key])
+        arm.settings[key] = found
+    return arm.settings[key]
 
 
 def alike(ours: Any, theirs: Any) -> bool:
@@ -129,12 +131,18 @@ def _differs(ours: Arm, theirs: Arm, key: str) -> tuple[Any, Any, tuple[str, ...
 
 def _unknown(ours: Arm, theirs: Arm) -> list[Confound]:
     """Keys that no table knows and that differ, unless their name says that they are labels."""
+    differing = {
+        key
+        for key, values in ours.unknown.items()
+        if key in theirs.unknown
+        and not key.lower().rsplit(".", 1)[-1].endswith(COSMETIC)
+        and (values != theirs.unknown[key] or len(values) > 1)
+    }
     found = []
-    for source, config, plain in ours.configs:
+    for source, config, plain in ours.configs if differing else ():
         for other, theirs_config, theirs_plain in theirs.configs:
             for key in config.unknown:
-                last = key.lower().rsplit(".", 1)[-1]
-                if key in theirs_config.unknown and not last.endswith(COSMETIC):
+                if key in differing and key in theirs_config.unknown:
                     pair = plain[key], theirs_plain[key]
                     if not alike(*pair):
                         where = tuple(dict.fromkeys((source, other)))

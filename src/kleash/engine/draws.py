@@ -1,5 +1,7 @@
 """How an id is drawn from logits: the argmax of log-probability and Gumbel noise, keyed by name.
 
+It is computed as the argmax of probability over exponential noise, whose -log is the Gumbel noise.
+
 Each turn of a talk has a stream of its own, so a draw depends neither on who else is in the batch
 nor on how many draws others made, and two arms that share a seed share their noise. The streams
 are SplitMix64 (Steele, Lea and Flood 2014), whose n-th number needs none before it: the noise of
@@ -32,19 +34,19 @@ def stream(talk: Talk) -> int | None:
     return None if talk.key is None else signed(key("gumbel", *talk.key, talk.turns))
 
 
-def gumbel(
+def exponential(
     streams: Sequence[int], first: Sequence[int], words: int, device: torch.device
 ) -> Tensor:
-    """Gumbel noise [N, V]: of each stream the numbers after the first so many."""
+    """Exponential noise [N, V]: of each stream the numbers after the first so many."""
     start = [signed(s + (f + 1) * GAMMA) for s, f in zip(streams, first, strict=True)]
     step = torch.arange(words, device=device) * GAMMA
     bits = torch.tensor(start, device=device)[:, None] + step
     for shift, factor in ((30, FIRST), (27, SECOND)):
         bits.bitwise_xor_(shifted(bits, shift)).mul_(factor)
     bits.bitwise_xor_(shifted(bits, 31))
-    # In float32 small numbers are as exact as any, and it is they that make large noise.
+    # In float32 small numbers are as exact as any, and it is they that win the argmax.
     uniform = shifted(bits, 11).double().add_(0.5).mul_(2.0**-53).float()
-    return uniform.neg_().log1p_().neg_().log_().neg_()
+    return uniform.neg_().log1p_().neg_()
 
 
 def shifted(bits: Tensor, by: int) -> Tensor:
@@ -64,25 +66,24 @@ def drawn(
     if any(talk.temperature != 1 for talk in talks):
         temperature = torch.tensor([talk.temperature for talk in talks], device=device)
         logits_NV = logits_NV / temperature[:, None]
-    logp_NV = logits_NV.log_softmax(-1)
-    wanted_NV = logp_NV
+    chance_NV = logits_NV.softmax(-1)
+    wanted_NV = chance_NV
     if any(talk.top_p < 1 for talk in talks):
-        wanted_NV = within(logp_NV, torch.tensor([talk.top_p for talk in talks], device=device))
+        wanted_NV = within(chance_NV, torch.tensor([talk.top_p for talk in talks], device=device))
     if any(each is not None for each in streams):
         first = [step * words for step in steps]
-        noise_NV = gumbel([each or 0 for each in streams], first, words, device)
+        noise_NV = exponential([each or 0 for each in streams], first, words, device)
         if None in streams:
-            noise_NV[[each is None for each in streams]] = 0
-        wanted_NV = wanted_NV + noise_NV
+            noise_NV[[each is None for each in streams]] = 1
+        wanted_NV = wanted_NV / noise_NV
     choice_N = wanted_NV.argmax(-1)
-    logp_N = logp_NV.gather(-1, choice_N[:, None])[:, 0]
+    logp_N = chance_NV.gather(-1, choice_N[:, None])[:, 0].log()
     return choice_N.tolist(), logp_N.tolist()
 
 
-def within(logp_NV: Tensor, top_p_N: Tensor) -> Tensor:
-    """The log-probabilities of the likeliest words that together reach top_p; -inf elsewhere."""
-    ordered_NV, order_NV = logp_NV.sort(-1, descending=True)
-    probability_NV = ordered_NV.exp()
-    out_NV = probability_NV.cumsum(-1) - probability_NV >= top_p_N[:, None]
+def within(chance_NV: Tensor, top_p_N: Tensor) -> Tensor:
+    """The probabilities of the likeliest words that together reach top_p; 0 elsewhere."""
+    ordered_NV, order_NV = chance_NV.sort(-1, descending=True)
+    out_NV = ordered_NV.cumsum(-1) - ordered_NV >= top_p_N[:, None]
     out_NV[:, 0] = False
-    return logp_NV.masked_fill(out_NV.scatter(-1, order_NV, out_NV), -torch.inf)
+    return chance_NV.masked_fill(out_NV.scatter(-1, order_NV, out_NV), 0)

@@ -37,6 +37,17 @@ def of_this_shape(model: Any) -> Any | None:
 
 
 @dataclass(frozen=True)
+class Early:
+    """The ids before the last one of their row, padded to the most that one row has."""
+
+    rows: Tensor | slice
+    """The seats of the rows that have some."""
+    at: tuple[Tensor, Tensor]
+    """The row and column of each id."""
+    mask: Tensor
+
+
+@dataclass(frozen=True)
 class Tick:
     """Where the ids of a feed lie, as tensors that all layers share."""
 
@@ -45,13 +56,10 @@ class Tick:
     written: Tensor
     """For each id and head, its place in a buffer of rows of width D."""
     rows: Tensor | slice
-    several: Tensor
-    """The seats of the rows that owe several."""
-    padded: tuple[Tensor, Tensor]
-    """For each id before a last one, its row and column among those."""
-    last_mask: Tensor
-    early_mask: Tensor
+    mask: Tensor
+    """Of the last ids."""
     reach: int
+    early: Early | None
 
 
 class LeanForward:
@@ -100,35 +108,38 @@ class LeanForward:
         keys, values = seats.keys[part.layer_idx], seats.values[part.layer_idx]
         keys.view(-1, width).index_copy_(0, tick.written, key.reshape(-1, width))
         values.view(-1, width).index_copy_(0, tick.written, value.reshape(-1, width))
-        count = len(tick.last_mask)
+        count = len(tick.mask)
         found = F.scaled_dot_product_attention(
             query[:count].unflatten(1, (self.heads, self.groups)),
             taken(keys, tick.rows, tick.reach),
             taken(values, tick.rows, tick.reach),
-            attn_mask=tick.last_mask,
+            attn_mask=tick.mask,
             scale=part.scaling,
         ).flatten(1)
-        if rows > count:
-            early = self._early(query[count:], keys, values, tick, part.scaling)
+        if rows > count and tick.early is not None:
+            early = self._before_the_last(query[count:], keys, values, tick, part.scaling)
             found = torch.cat([found, early])
         attended: Tensor = part.o_proj(found)
         return attended
 
-    def _early(
-        self, query_EHD: Tensor, keys: Tensor, values: Tensor, tick: Tick, scale: float
+    def _before_the_last(
+        self, query: Tensor, keys: Tensor, values: Tensor, tick: Tick, scale: float
     ) -> Tensor:
-        """What the ids before the last one of their row attend to, padded to the most."""
-        several, columns = len(tick.several), tick.early_mask.shape[2]
-        padded = query_EHD.new_zeros(several, columns, *query_EHD.shape[1:])
-        padded[tick.padded] = query_EHD
+        """What the ids before the last one of their row attend to."""
+        early = tick.early
+        assert early is not None
+        several, columns = early.mask.shape[0], early.mask.shape[2]
+        padded = query.new_zeros(several, columns, *query.shape[1:])
+        padded[early.at] = query
         found = F.scaled_dot_product_attention(
             padded.transpose(1, 2),
-            taken(keys, tick.several, tick.reach).repeat_interleave(self.groups, 1),
-            taken(values, tick.several, tick.reach).repeat_interleave(self.groups, 1),
-            attn_mask=tick.early_mask,
+            taken(keys, early.rows, tick.reach),
+            taken(values, early.rows, tick.reach),
+            attn_mask=early.mask,
             scale=scale,
+            enable_gqa=self.groups > 1,
         )
-        return found.transpose(1, 2)[tick.padded].flatten(1)
+        return found.transpose(1, 2)[early.at].flatten(1)
 
     def _rotations(self, places: int, like: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and signed sines of every place, from the model's own rotary module."""
@@ -160,24 +171,30 @@ class LeanForward:
                 several.append(where)
         count = len(feed.owed)
         reach = min(-(-feed.reach // 8) * 8, seats.places)  # aligned, as kernels on GPUs like it
-        place_T, seat_T = torch.tensor([place, seat], device=device)
+        ids_T, place_T, seat_T = torch.tensor([ids, place, seat], device=device)
         head = torch.arange(self.heads, device=device)
         written = (seat_T[:, None] * self.heads + head) * seats.places + place_T[:, None]
-        padded = torch.tensor([row, column], device=device, dtype=torch.long)
-        last_mask = hidden(place_T[:count], reach, dtype)
-        place_MQ = place_T.new_zeros(len(several), max(column, default=-1) + 1)
-        place_MQ[padded[0], padded[1]] = place_T[count:]
-        whole = list(feed.seats) == list(range(count))
+        whole = seat[:count] == list(range(count))
+        early = None
+        if several:
+            padded = torch.tensor([row, column], device=device)
+            place_MQ = place_T.new_zeros(len(several), max(column) + 1)
+            place_MQ[padded[0], padded[1]] = place_T[count:]
+            early = Early(
+                slice(0, count)
+                if several == seat[:count] and whole
+                else torch.tensor(several, device=device),
+                (padded[0], padded[1]),
+                hidden(place_MQ, reach, dtype)[:, None],
+            )
         return Tick(
-            torch.tensor(ids, device=device),
+            ids_T,
             place_T,
             written.flatten(),
             slice(0, count) if whole else seat_T[:count],
-            torch.tensor(several, device=device, dtype=torch.long),
-            (padded[0], padded[1]),
-            last_mask[:, None, None],
-            hidden(place_MQ, reach, dtype)[:, None],
+            hidden(place_T[:count], reach, dtype)[:, None, None],
             reach,
+            early,
         )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from kleash.engine import Said, Talk
 from kleash.engine.draws import drawn, stream
@@ -55,7 +55,7 @@ class OwnEngine:
         self._forward = ModuleForward(model) if lean is None else LeanForward(lean)
         self._seats = Seats()
         self._rows: dict[Talk, _Row] = {}
-        self._seated: list[_Row] = []
+        self._seated: list[_Row | None] = []  # none where one has left
         self._queue: deque[_Row] = deque()  # those whose first words wait for a seat
         self._loop: asyncio.AbstractEventLoop | None = None
         self._driver: asyncio.Task[None] | None = None
@@ -108,7 +108,7 @@ class OwnEngine:
         return said
 
     def forget(self, talk: Talk) -> None:
-        """Free the talk's seat; the last one moves there."""
+        """Free the talk's seat."""
         row = self._rows.pop(talk, None)
         if row is None:
             return
@@ -116,11 +116,7 @@ class OwnEngine:
             if row in self._queue:
                 self._queue.remove(row)
             return
-        last = self._seated.pop()
-        if last is not row:
-            assert last.seat is not None
-            self._seats.move(last.seat, row.seat, last.length)
-            last.seat, self._seated[row.seat] = row.seat, last
+        self._seated[row.seat] = None
         if self._queue:
             self._drive()
 
@@ -149,32 +145,47 @@ class OwnEngine:
         """What stopped the ticks is raised to all who wait for one."""
         if driver.cancelled() or (error := driver.exception()) is None:
             return
-        for row in [*self._seated, *self._queue]:
+        for row in self._rows.values():
             if row.answer is not None and not row.answer.done():
                 row.answer.set_exception(error)
 
     def _waiting(self) -> list[_Row]:
         """Those who wait for a token, in the order of their seats."""
+        self._close_up()
         while self._queue and len(self._seated) < self.most_seats:
             row = self._queue.popleft()
             row.seat = len(self._seated)
             self._seated.append(row)
-        return [row for row in self._seated if row.answer is not None and not row.answer.done()]
+        return [row for row in self._seated if row and row.answer and not row.answer.done()]
+
+    def _close_up(self) -> None:
+        """Let the last ones take the seats that were left, so that all sit side by side."""
+        free = [seat for seat, row in enumerate(self._seated) if row is None]
+        origins, goals, longest = [], [], 0
+        for seat in free:
+            while self._seated and self._seated[-1] is None:
+                self._seated.pop()
+            if seat >= len(self._seated):
+                break
+            row = self._seated.pop()
+            assert row is not None and row.seat is not None
+            origins.append(row.seat)
+            goals.append(seat)
+            longest = max(longest, row.length)
+            row.seat, self._seated[seat] = seat, row
+        if longest:
+            self._seats.copy(origins, goals, longest)
 
     @torch.no_grad()
     def _tick(self, rows: list[_Row]) -> None:
         """One forward pass, and one id for each of the rows."""
         self.ticks += 1
-        feed = Feed(
-            [row.seat for row in rows if row.seat is not None],
-            [row.owed for row in rows],
-            [row.length for row in rows],
-        )
-        self._seats.make_room(len(self._seated), feed.reach)
         training = self.model.training
-        self.model.eval()
-        logits_NV = self._forward(feed, self._seats)
-        self.model.train(training)
+        if training:
+            self.model.eval()
+        logits_NV = self._logits(rows)
+        if training:
+            self.model.train()
         ids, logp = drawn(
             logits_NV,
             [row.talk for row in rows],
@@ -184,7 +195,6 @@ class OwnEngine:
         if not all(map(math.isfinite, logp)):
             raise GuardError("a log-probability is not a number: the policy is broken")
         for row, choice, likely in zip(rows, ids, logp, strict=True):
-            row.length += len(row.owed)
             row.owed = [choice]
             row.said.append(choice)
             row.logp.append(likely)
@@ -192,6 +202,33 @@ class OwnEngine:
                 assert row.answer is not None
                 stopped = choice in self.stops
                 row.answer.set_result(Said(tuple(row.said), tuple(row.logp), stopped))
+
+    def _logits(self, rows: list[_Row]) -> Tensor:
+        """What comes next in every row. Those who begin alike, as a group does, are read once."""
+        read: list[_Row] = []
+        place: list[int] = []
+        begun: dict[tuple[int, ...], int] = {}
+        for row in rows:
+            alike = len(read) if row.length else begun.setdefault(tuple(row.owed), len(read))
+            place.append(alike)
+            if alike == len(read):
+                read.append(row)
+        feed = Feed(
+            [row.seat for row in read if row.seat is not None],
+            [row.owed for row in read],
+            [row.length for row in read],
+        )
+        self._seats.make_room(len(self._seated), feed.reach)
+        logits_NV = self._forward(feed, self._seats)
+        for row in rows:
+            row.length += len(row.owed)
+        if len(read) < len(rows):
+            pairs = [(read[at], row) for at, row in zip(place, rows, strict=True)]
+            moved = [(a.seat, b.seat, a.length) for a, b in pairs if a is not b]
+            origins, goals, lengths = zip(*moved, strict=True)
+            self._seats.copy(origins, goals, max(lengths))
+            logits_NV = logits_NV[place]
+        return logits_NV
 
 
 def checksum(model: nn.Module) -> int:

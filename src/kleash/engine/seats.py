@@ -70,10 +70,11 @@ class Seats:
             self.values.append(like_HD.new_zeros(shape))
         return self.keys[index], self.values[index]
 
-    def move(self, origin: int, goal: int, places: int) -> None:
-        """Take what a seat holds to another one."""
+    def copy(self, origins: Sequence[int], goals: Sequence[int], places: int) -> None:
+        """Have some seats hold what others hold, up to so many places."""
         for buffer in (*self.keys, *self.values):
-            buffer[goal, :, :places] = buffer[origin, :, :places]
+            seen = buffer[:, :, :places]
+            seen[list(goals)] = seen[list(origins)]
 
 
 def doubled(first: int, wanted: int) -> int:

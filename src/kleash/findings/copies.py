@@ -6,7 +6,7 @@ Equal to the last printed digit, several at a time: with three digits each, chan
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from kleash.findings.record import (
@@ -38,15 +38,19 @@ def _outcomes(run: Imported) -> Places:
     """What was measured of a run's results, without bests that repeat other cells."""
     curves = [series for series in run.series if _is_outcome(series.metric)]
     every = [point for series in curves for point in series_points(series)]
-    return _placed([*every, *cell_points(run)], lambda point: _is_outcome(point.written))
+    return _placed([*every, *_measured(run)])
 
 
-def _placed(found: Sequence[Point], fits: Callable[[Point], bool]) -> Places:
+def _measured(run: Imported) -> list[Point]:
+    return [point for point in cell_points(run) if _is_outcome(point.written)]
+
+
+def _placed(found: Sequence[Point]) -> Places:
     """Known points by their place, the first of several; no bests that repeat other cells."""
     return {
         point.place: point
         for point in reversed(found)
-        if point.known and not point.at.startswith("best") and fits(point)
+        if point.known and not point.at.startswith("best")
     }
 
 
@@ -116,8 +120,7 @@ def identical_over_training(sources: Sequence[Source]) -> Iterator[Found]:
     """Results of one arm that do not change between checkpoints, to the digit."""
     for run in (run for source in sources for run in source.runs):
         cells: dict[tuple[str, str], dict[object, Point]] = defaultdict(dict)
-        measured = _placed(cell_points(run), lambda point: _is_outcome(point.written))
-        for point in measured.values():
+        for point in _placed(_measured(run)).values():
             if point.items is not None or point.shots is not None:
                 at = f"epoch {point.epoch:g}" if point.epoch is not None else f"step {point.step}"
                 cells[point.metric, at][point.shots, point.items] = point
@@ -142,10 +145,14 @@ def identical_over_training(sources: Sequence[Source]) -> Iterator[Found]:
 
 
 def _training(run: Imported) -> Places:
-    return _placed(
-        points(run),
-        lambda point: not _is_outcome(point.written) and point.at.startswith(("step", "epoch")),
-    )
+    curves = [s for s in run.series if not _is_outcome(s.metric) and s.axis != "time"]
+    every = [point for series in curves for point in series_points(series)]
+    cells = [
+        point
+        for point in cell_points(run)
+        if not _is_outcome(point.written) and point.at.startswith(("step", "epoch"))
+    ]
+    return _placed([*every, *cells])
 
 
 def copied_rows(sources: Sequence[Source]) -> Iterator[Found]:

@@ -11,7 +11,7 @@ import math
 import re
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from io import BytesIO
@@ -136,6 +136,26 @@ class Points:
             column.coarse = column.coarse is not False
         elif math.isfinite(value):
             column.coarse = False
+
+    def add_row(
+        self, prefix: str, step: float, row: Mapping[str, Any], line: int, fixed: Container[str]
+    ) -> None:
+        """The numbers of one row under their names, but for `fixed` ones; as `add` takes them."""
+        for name, value in row.items():
+            if name in fixed:
+                continue
+            taken = value if type(value) is float else number(value)
+            if taken is None:
+                continue
+            metric = prefix + name
+            column = self.columns.get(metric)
+            if column is None or column.parts[-1][1] != self.file:
+                column = self._column(metric)
+            column.steps.append(step)
+            column.values.append(taken)
+            column.lines.append(line)
+            if column.coarse is not False and math.isfinite(taken):
+                column.coarse = False
 
     def extend(
         self,

@@ -445,8 +445,11 @@ def _tie(found: Resolved) -> None:
 def _value(name: str, value: Any) -> Any:
     if isinstance(value, bool | int | float) or value is None:
         return value
-    if not isinstance(value, str):
-        return value
+    return _text_value(name, value) if isinstance(value, str) else value
+
+
+@lru_cache(maxsize=65_536)
+def _text_value(name: str, value: str) -> Any:
     text = unicodedata.normalize("NFKC", value[:LONGEST]).strip()
     if name in ("leash.used", "leash.in_reward"):
         return text if truth(text) is None else truth(text)

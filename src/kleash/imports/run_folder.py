@@ -76,10 +76,7 @@ def _series(run: Run) -> list[Any]:
             if place is None:
                 raise DataError(f"{file} line {line} has no {axis}")
             prefix = "" if phase == "grpo" else f"{phase}/"
-            points = steps if axis == "step" else epochs
-            for name, value in record.items():
-                if name not in FIXED and (taken := number(value)) is not None:
-                    points.add(prefix + name, place, taken, line)
+            (steps if axis == "step" else epochs).add_row(prefix, place, record, line, FIXED)
     return [*steps.series("step"), *epochs.series("epoch")]
 
 

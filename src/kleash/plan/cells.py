@@ -98,9 +98,11 @@ def start_of(folder: Path, file: StudyFile, seed: int, selector: str = "") -> Pa
     return (base_folder(folder, file, seed, selector) / "checkpoints" / name).resolve()
 
 
-def run_place(folder: Path, file: StudyFile, arm: Arm, seed: int) -> Place:
-    """Where the run of an arm and a seed lies, or would."""
-    start = start_of(folder, file, seed, own_selector(file, arm))
+def run_place(
+    folder: Path, file: StudyFile, arm: Arm, seed: int, start: Path | None = None
+) -> Place:
+    """Where the run of an arm and a seed lies, or would; `start` where it is known already."""
+    start = start or start_of(folder, file, seed, own_selector(file, arm))
     recipe = arm_recipe(file, arm, seed, start)
     return Place(arm.name, seed, current(folder / "runs" / f"{arm.name}-s{seed}", recipe), recipe)
 

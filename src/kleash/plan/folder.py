@@ -18,6 +18,7 @@ from kleash.plan.cells import (
     BASELINE,
     Cell,
     Columns,
+    Place,
     State,
     base_checkpoint,
     base_folder,
@@ -27,9 +28,11 @@ from kleash.plan.cells import (
     columns,
     mixed,
     run_place,
+    start_of,
     state_of,
 )
 from kleash.plan.file import StudyFile
+from kleash.recipe import Recipe
 from kleash.runs import Run, append_line, holding, read_json, read_lines, trim, write_json
 
 Size = tuple[Path, int]
@@ -45,6 +48,8 @@ class Seen:
     scored: Columns
     chosen: str = ""
     size: Size | None = None
+    let_go: frozenset[str] = frozenset()
+    """Checkpoints that early stopping dropped or never came to: nothing is left to measure."""
 
 
 @dataclass
@@ -84,24 +89,37 @@ def overview(
     known: dict[Size | None, Seen]
     known = {} if before is None else {seen.size: seen for seen in before.seen.values()}
     by_name = {arm.name: arm for arm in arms}
+    own = {arm.name: own_selector(file, arm) for arm in arms}
+    starts: dict[tuple[int, str], Path] = {}  # a start is looked for once, not for each arm
     for cell in cells_of(file, arms):
         key = (cell.arm, cell.seed)
         if key not in found.seen:
-            found.seen[key] = look(folder, file, by_name.get(cell.arm), cell, known)
+            arm, place = by_name.get(cell.arm), None
+            if arm is not None:
+                start = (cell.seed, own[arm.name])
+                if start not in starts:
+                    starts[start] = start_of(folder, file, *start)
+                place = run_place(folder, file, arm, cell.seed, starts[start])
+            found.seen[key] = look(folder, file, place, cell, known)
             known[found.seen[key].size] = found.seen[key]  # baselines lie in one file
         seen = found.seen[key]
         state = state_of(cell, seen.scored, seen.chosen)
         if state == "missing":
+            if cell.checkpoint in seen.let_go:
+                continue
             state = marks.get(job_of(cell), state)
         found.cells.append((cell, state))
     return found
 
 
 def look(
-    folder: Path, file: StudyFile, arm: Arm | None, cell: Cell, known: Mapping[Size | None, Seen]
+    folder: Path,
+    file: StudyFile,
+    place: Place | None,
+    cell: Cell,
+    known: Mapping[Size | None, Seen],
 ) -> Seen:
-    """The run that holds a cell: an arm's, or the base's (of the baselines too)."""
-    place = None if arm is None else run_place(folder, file, arm, cell.seed)
+    """The run that holds a cell: an arm's at its place, or the base's (of the baselines too)."""
     path = base_folder(folder, file, cell.seed) if place is None else place.path
     if not (path / "meta.json").is_file():
         return Seen(path.name, None, {})
@@ -113,12 +131,22 @@ def look(
     shots, items = place.recipe.validated_at(), file.measure.validation
     names = kept_names(run, checkpoint_names(place.recipe))
     chosen = chosen_of(scored, shots, items, names, file.measure.choose)
-    return Seen(path.name, run, scored, chosen, size)
+    return Seen(path.name, run, scored, chosen, size, let_go(run, place.recipe))
 
 
 def kept_names(run: Run, names: Sequence[str]) -> list[str]:
     """Checkpoints to choose among: all, or those that a finished run kept when it stopped early."""
-    return [name for name in names if name in run.checkpoints()] if run.finished else list(names)
+    if not run.finished:
+        return list(names)
+    have = set(run.checkpoints())
+    return [name for name in names if name in have]
+
+
+def let_go(run: Run, recipe: Recipe) -> frozenset[str]:
+    """The checkpoints that a finished run does not have because it may stop early."""
+    if recipe.early_stop == "off" or not run.finished:
+        return frozenset()
+    return frozenset(checkpoint_names(recipe)[: run.config["epochs"]]) - set(run.checkpoints())
 
 
 # --- what was asked

@@ -14,7 +14,17 @@ from pathlib import Path
 
 from kleash.catalogue import Language
 from kleash.errors import DataError
-from kleash.report import choices, curves, ending, gaps, opening, study_tables, told
+from kleash.report import (
+    choices,
+    curves,
+    efficiency,
+    ending,
+    gaps,
+    opening,
+    study_tables,
+    told,
+    tuned,
+)
 from kleash.report.links import Links
 from kleash.report.markdown import markdown
 from kleash.report.material import Material, of_sources, of_study
@@ -46,13 +56,16 @@ SECTIONS: dict[str, Callable[[Material], list[Part]]] = {
     "wins": gaps.wins,
     "scoreboard": gaps.scoreboard,
     "frontier": choices.score_against_kl,
+    "proxy": tuned.proxy,
+    "matched": tuned.matched,
+    "tuning": tuned.tuning,
     "curves": curves.curves,
     "epochs": curves.epochs,
     "steps": curves.steps,
     "dynamics": curves.dynamics,
     "stability": ending.stability,
     "speed": gaps.speed,
-    "efficiency": ending.efficiency,
+    "efficiency": efficiency.efficiency,
     "agreement": choices.agreement,
     "demonstrations": choices.demonstrations,
     "settings": told.settings,

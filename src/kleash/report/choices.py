@@ -52,8 +52,8 @@ def score_against_kl(made: Material) -> list[Part]:
     for row in study.rows:
         if row.kl is None or row.score is None:
             continue
-        across = _dot(row.name, root(row.kl), 1, kl_place(made, row.name))
-        up = _dot(row.name, row.score, 100, first_place(made, row.name))
+        across = dot(row.name, root(row.kl), 1, kl_place(made, row.name))
+        up = share(row.name, row.score, first_place(made, row.name))
         spots.append(Spot(row.name, across, up))
         rows.append([row.name, Linked(plain(root(row.kl)), across.where)])
     if len(spots) < 2:
@@ -74,7 +74,14 @@ def root(kl: Interval) -> Interval:
     return Interval(middle, low, high, kl.level, kl.n)
 
 
-def _dot(name: str, interval: Interval, times: float, where: Where | None) -> Dot:
+def share(name: str, interval: Interval, where: Where | None) -> Dot:
+    """A mean of fractions in percent, with its interval as far as that is possible."""
+    low, high = 100 * max(interval.low, 0.0), 100 * min(interval.high, 1.0)
+    return Dot(name, 100 * interval.estimate, low, high, where=where)
+
+
+def dot(name: str, interval: Interval, times: float, where: Where | None) -> Dot:
+    """An interval as a chart draws it, with its place."""
     low, high = times * interval.low, times * interval.high
     return Dot(name, times * interval.estimate, low, high, where=where)
 

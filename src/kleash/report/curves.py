@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from kleash.catalogue import AXES, LANGUAGES
-from kleash.charts import Chart, Line, blocks, lines, spark
-from kleash.compare.arms import Arm
+from kleash.charts import Chart, blocks, lines, spark
+from kleash.charts import Line as Drawn
+from kleash.compare.arms import Arm, Replicate
 from kleash.imports import Where, names
 from kleash.report.courses import (
     Course,
@@ -22,7 +23,7 @@ from kleash.report.courses import (
     told_numbers,
 )
 from kleash.report.material import Material
-from kleash.report.parts import Cell, Figure, Linked, Part, Table
+from kleash.report.parts import Cell, Figure, Line, Linked, Paragraph, Part, Table
 from kleash.report.places import linked
 from kleash.report.study_tables import left_out
 
@@ -64,12 +65,14 @@ def curves(made: Material) -> list[Part]:
     for metric in CHARTED:
         found = courses(made, metric)
         if worth_drawing(found) and not constant(metric):
-            found = some_of(found)
+            every, found = len(found), some_of(found)
             name = "curve-" + "".join(e if e.isalnum() else "-" for e in metric)
             title, where = _seen(made, metric, found)
             chart = _chart(made, metric, found, title)
             arms = [each.arm for each in found]
             parts.append(Figure(name, chart, linked(title, where, arms)))
+            if every > len(found):
+                parts.append(Paragraph(made.say("some_drawn", drawn=len(found), of=every)))
         table = summary_of(made, metric)
         if table is not None:
             parts.append(table)
@@ -94,7 +97,7 @@ def some_of(found: Sequence[Course]) -> list[Course]:
 
 def _chart(made: Material, metric: str, found: Sequence[Course], title: str) -> Chart:
     series = [
-        Line(
+        Drawn(
             each.arm,
             each.steps.tolist(),
             each.values.tolist(),
@@ -219,6 +222,9 @@ def epochs(made: Material) -> list[Part]:
                 rows.append([_labelled(made, metric, values), *cells])
         said = made.say("epoch_of", place=f"{place:g}")
         parts.append(Table(said, [made.column("metric"), *arms], rows, folded=len(rows) > 12))
+    if len(places) > MOST_STEPS:
+        where = next(iter(found.values()))[0].where(places[MOST_STEPS])
+        parts.append(Paragraph(left_out(made, len(places), MOST_STEPS, where, "left_out_epochs")))
     return parts
 
 
@@ -264,7 +270,9 @@ def steps(made: Material) -> list[Part]:
     head = [axis_name(made, found[0].axis), *(each.arm for each in found)]
     if len(found) == 2:
         head.append(made.say("less", ours=found[1].arm, theirs=found[0].arm))
-    return [Table(made.say("steps_of", name=made.metric(metric)), head, rows)]
+    where = found[0].where(float(found[0].steps[0]))
+    below = left_out(made, len(places), len(rows), where, "left_out_runs")
+    return [Table(made.say("steps_of", name=made.metric(metric)), head, rows, below=below)]
 
 
 def _guessed(found: Sequence[Course]) -> set[float]:
@@ -330,9 +338,18 @@ def metrics(made: Material) -> list[Part]:
     if not rows:
         return []
     keys = ("arm", "metric", "course", "n", "mean", "first", "last", "change", "least", "greatest")
-    below = left_out(made, len(every), len(rows), made.arms[-1].replicates[-1].runs[0].where)
-    said = made.say("metrics_of")
+    said, below = made.say("metrics_of"), _not_told(made, every)
     return [Table(said, made.head(*keys), rows, left=3, folded=True, below=below)]
+
+
+def _not_told(made: Material, every: Sequence[tuple[Arm, Replicate, str, str]]) -> Line:
+    """How many rows are left out, and where the first of them stands."""
+    if len(every) <= MOST_ROWS:
+        return ""
+    arm, replicate, metric, axis = every[MOST_ROWS]
+    each = course(Arm(arm.name, arm.names, [replicate]), metric, axis)
+    where = None if each is None else each.where(float(each.steps[0]))
+    return left_out(made, len(every), MOST_ROWS, where, "left_out_runs")
 
 
 def _every(one: Arm, metric: str, axis: str) -> list[Cell]:

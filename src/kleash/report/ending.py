@@ -1,4 +1,4 @@
-"""The end of a report: stability, efficiency, the author's notes, changes, next steps, sources."""
+"""The end of a report: stability, the author's notes, changes, next steps, sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from kleash.catalogue import say
 from kleash.catalogue.screen import cost
 from kleash.imports import Where
-from kleash.report.courses import at_step, course, courses, outcome
+from kleash.report.courses import at_step, courses, outcome
 from kleash.report.gaps import told
 from kleash.report.material import Material, percents, short
 from kleash.report.parts import Cell, Code, Line, Lines, Linked, Paragraph, Part, Quoted, Table
@@ -19,7 +19,6 @@ from kleash.report.places import asked_place, cell_place, first_place, kl_place,
 from kleash.report.study_tables import study_command, used
 from kleash.results import ArmRow
 
-COSTS = ("step_time", "throughput", "mfu")
 LARGEST_HASHED = 16 * 1024 * 1024
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d+(?:\s*%)?")
 
@@ -47,55 +46,6 @@ def stability(made: Material) -> list[Part]:
 def _change(each: Any, first: float, last: float) -> float:
     before, after = at_step(each, float(first)), at_step(each, float(last))
     return 0.0 if not before or after is None else (after - before) / abs(before)
-
-
-def efficiency(made: Material) -> list[Part]:
-    """Seconds, throughput and use of the machine as logged; what the leash cost."""
-    rows: list[list[Cell]] = []
-    for arm in made.arms:
-        for metric in COSTS:
-            for replicate in arm.replicates:
-                for (name, _), cells in replicate.cells.items():
-                    number = next(iter(cells.values()))
-                    if name == metric and (number.text or number.value is not None):
-                        text = number.text or f"{number.value:.6g}"
-                        told_as = [Linked(each, number.where) for each in (text, "1")]
-                        rows.append([arm.name, made.metric(metric), *told_as])
-            each = course(arm, metric)
-            if each is not None:
-                where, count = each.where(float(each.steps[0])), len(each.steps)
-                mean = [Linked(t, where) for t in (f"{each.values.mean():.6g}", str(count))]
-                rows.append([arm.name, made.metric(metric), *mean])
-    rows += _timed(made)
-    parts: list[Part] = []
-    if rows:
-        head = made.head("arm", "metric", "mean", "n")
-        parts.append(Table(made.say("efficiency_of"), head, rows, left=2))
-    return [*parts, *told(made, "efficiency")]
-
-
-def _timed(made: Material) -> list[list[Cell]]:
-    """Of a study: what its clocks say, over all epochs of all seeds of an arm."""
-    rows: list[list[Cell]] = []
-    if made.study is None:
-        return rows
-    for arm in made.study.arms:
-        times: dict[str, list[float]] = {"seconds": [], "queries_per_second": []}
-        place: Where | None = None
-        for (name, _), seen in made.study.overview.seen.items():
-            if name != arm.name or seen.run is None:
-                continue
-            file = seen.run.path / "timings.jsonl"
-            for number, line in enumerate(seen.run.timings() if file.is_file() else (), 1):
-                if line.get("phase") == "grpo":
-                    place = place or Where(str(file), number)
-                    for key, held in times.items():
-                        held += [line[key]] if key in line else []
-        for key, held in times.items():
-            if held:
-                told = [Linked(t, place) for t in (f"{sum(held) / len(held):.3g}", str(len(held)))]
-                rows.append([arm.name, made.column(f"timed_{key}"), *told])
-    return rows
 
 
 # --- the author's notes

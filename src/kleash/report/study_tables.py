@@ -168,11 +168,13 @@ def _every_cell(made: Material) -> Table:
     return Table(made.say("every_cell"), head, rows, left=7, folded=True, below=below)
 
 
-def left_out(made: Material, count: int, shown: int, where: Where | None) -> Line:
+def left_out(
+    made: Material, count: int, shown: int, where: Where | None, code: str = "left_out"
+) -> Line:
     """That a table was cut, how much is not in it, and where all is; '' if it is whole."""
     if count <= shown:
         return ""
-    told = made.say("left_out", count=f"{count - shown:,}", of=f"{count:,}")
+    told = made.say(code, count=f"{count - shown:,}", of=f"{count:,}")
     file = "" if where is None else Path(where.file).name
     return (told, " ", Linked(file, where)) if file else told
 

@@ -6,6 +6,7 @@ author expected, how far arms agree, and everything that limits what may be said
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -183,11 +184,17 @@ def realised_kl(seen: Seen) -> float | None:
     """Nats per episode at the run's last epoch, on the probe set that all arms share."""
     if seen.run is None:
         return None
-    last = None
-    for line in seen.run.metrics():
-        if line["kind"] == "epoch" and line["phase"] == "grpo":
-            last = line
-    return None if last is None else last.get(KL)
+    for line in last_lines(seen.run.path / "metrics.jsonl"):
+        record: dict[str, Any] = json.loads(line) if b'"epoch"' in line else {"kind": "step"}
+        if record["kind"] == "epoch" and record["phase"] == "grpo":
+            return record.get(KL)
+    return None
+
+
+def last_lines(path: Path) -> Iterator[bytes]:
+    """The whole lines of a file, last first; none where there is no file."""
+    content = path.read_bytes() if path.is_file() else b""
+    yield from reversed(content[: content.rfind(b"\n") + 1].splitlines())
 
 
 def arm_row(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kleash.plan import Arm, StudyFile, arm_recipe
 from kleash.plan.folder import Overview, Seen
 from kleash.runs import Run
+
+HELD = 256  # files of distributions that are kept in memory at once
 
 
 @dataclass(frozen=True)
@@ -34,48 +38,89 @@ class Agreement:
     """How many of them differ, first seed."""
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """What a run chose on the test, as numbers: equal ones stand for equal choices."""
+
+    seen: Seen
+    items: list[str]
+    pointers_N: NDArray[np.intp]
+    choices_TN: NDArray[np.intp]
+    """By position in the pointer; a pointer that ends before it has one number of its own there."""
+    base: str
+    kept: Path | None
+    """The distributions of its last checkpoint."""
+
+
+Load = Callable[[Path], Any]
+
+
 def agreements(
     found: Overview, file: StudyFile, arms: Sequence[Arm], compared: Mapping[str, str]
 ) -> Iterator[Agreement]:
     """Every pair of arms; weights are compared where one is the other's baseline."""
-    for one, other in combinations([arm.name for arm in arms], 2):
+    recipe = arm_recipe(file, Arm("", {}), file.seeds[0], "BASE")
+    shots = recipe.validated_at()
+    numbers: dict[tuple[str, ...], int] = {}
+    runs: dict[str, dict[int, Chosen]] = {arm.name: {} for arm in arms}
+    for name, by_seed in runs.items():
+        for seed in file.seeds:
+            seen = found.seen.get((name, seed))
+            made = None if seen is None else chosen(seen, shots, recipe.places(), numbers)
+            if made is not None:
+                by_seed[seed] = made
+    load = lru_cache(maxsize=HELD)(np.load)
+    for one, other in combinations(runs, 2):
         near = compared.get(other) == one or compared.get(one) == other
-        pair = agreement(found, file, one, other, weights=near)
+        pair = agreement((one, other), (runs[one], runs[other]), load, weights=near)
         if pair is not None:
             yield pair
 
 
+def chosen(
+    seen: Seen, shots: int, places: int, numbers: dict[tuple[str, ...], int]
+) -> Chosen | None:
+    """A run's choices on the test at some shots; `numbers` are those given out so far."""
+    column = seen.scored.get((seen.chosen, "test", shots))
+    if seen.run is None or column is None:
+        return None
+
+    def of(pointers: Iterable[tuple[str, ...]]) -> list[int]:
+        return [numbers.setdefault(pointer, len(numbers)) for pointer in pointers]
+
+    by_place = [of(p[at : at + 1] for p in column.pointers) for at in range(places)]
+    pointers = np.array(of(column.pointers))
+    base, kept = str(seen.run.meta["base"]), last_choices(seen.run)
+    return Chosen(seen, column.items, pointers, np.array(by_place), base, kept)
+
+
 def agreement(
-    found: Overview, file: StudyFile, one: str, other: str, *, weights: bool
+    names: tuple[str, str],
+    runs: tuple[Mapping[int, Chosen], Mapping[int, Chosen]],
+    load: Load,
+    *,
+    weights: bool,
 ) -> Agreement | None:
     """How alike two arms are over the seeds that both have."""
-    recipe = arm_recipe(file, Arm("", {}), file.seeds[0], "BASE")
-    shots = recipe.validated_at()
-    equal: list[list[float]] = []
+    equal: list[NDArray[np.float64]] = []
     whole: list[float] = []
     kls: list[float] = []
     sizes: tuple[int, int] | None = None
-    for seed in file.seeds:
-        ours, theirs = found.seen.get((one, seed)), found.seen.get((other, seed))
-        if ours is None or theirs is None or ours.run is None or theirs.run is None:
+    for seed, left in runs[0].items():
+        right = runs[1].get(seed)
+        if right is None or left.items != right.items:
             continue
-        left = ours.scored.get((ours.chosen, "test", shots))
-        right = theirs.scored.get((theirs.chosen, "test", shots))
-        if left is None or right is None or left.items != right.items:
-            continue
-        pairs = list(zip(left.pointers, right.pointers, strict=True))
-        whole.append(float(np.mean([a == b for a, b in pairs])))
-        equal.append([_same_at(pairs, place) for place in range(recipe.places())])
-        alike = ours.run.meta["base"] == theirs.run.meta["base"]  # else along other choices
-        kl = kl_of(ours, theirs) if alike else None
+        whole.append(float((left.pointers_N == right.pointers_N).mean()))
+        equal.append((left.choices_TN == right.choices_TN).mean(axis=1))
+        kl = kl_of(left, right, load)
         if kl is not None:
             kls.append(kl)
         if weights and sizes is None:
-            sizes = differing_parameters(ours, theirs)
+            sizes = differing_parameters(left.seen, right.seen)
     if not whole:
         return None
     return Agreement(
-        arms=(one, other),
+        arms=names,
         equal_choices=tuple(np.mean(equal, axis=0).tolist()),
         equal_pointers=float(np.mean(whole)),
         kl=float(np.mean(kls)) if kls else None,
@@ -86,19 +131,11 @@ def agreement(
     )
 
 
-def _same_at(pairs: Sequence[tuple[tuple[str, ...], tuple[str, ...]]], place: int) -> float:
-    same = [a[place : place + 1] == b[place : place + 1] for a, b in pairs]
-    return float(np.mean(same))
-
-
-def kl_of(ours: Seen, theirs: Seen) -> float | None:
+def kl_of(ours: Chosen, theirs: Chosen, load: Load) -> float | None:
     """KL between two runs along the base's choices, from their kept distributions."""
-    assert ours.run is not None
-    assert theirs.run is not None
-    files = [last_choices(seen.run) for seen in (ours, theirs) if seen.run is not None]
-    if files[0] is None or files[1] is None:
-        return None
-    left, right = np.load(files[0]), np.load(files[1])
+    if ours.base != theirs.base or ours.kept is None or theirs.kept is None:
+        return None  # none are kept, or along other choices
+    left, right = load(ours.kept), load(theirs.kept)
     return kl_between(left, right) if left.shape == right.shape else None
 
 

@@ -54,6 +54,7 @@ class AgentWorld:
         self.gym = gym(recipe.env, recipe.gym, ledger=ledger)
         self.loop = asyncio.new_event_loop()
         self._loaded: tuple[Any, Speech] | None = None
+        self._words = Words()
 
     def with_recipe(self, recipe: AgentRecipe) -> AgentWorld:
         """The world of another recipe; tasks and a loaded model are shared where they are equal."""
@@ -116,16 +117,16 @@ class AgentWorld:
     @property
     def speech(self) -> Speech:
         """How the model is spoken to."""
-        return Words() if self.recipe.model == "tiny" else self.loaded()[1]
+        return self._words if self.recipe.model == "tiny" else self.loaded()[1]
 
     def loaded(self) -> tuple[Any, Speech]:
         """The model at the recipe's path, read once."""
         if self._loaded is None:
-            from kleash.language.chat import chat_of
+            from kleash.language.chat import load_chat
             from kleash.language.models import load
 
             path = Path(self.recipe.model)
-            self._loaded = load(path), chat_of(path)
+            self._loaded = load(path), load_chat(path)
         return self._loaded
 
     def fresh_policy(self) -> LanguagePolicy:

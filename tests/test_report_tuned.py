@@ -1,0 +1,199 @@
+"""Sections that only some studies have, numbers by hand; costs; tables that were cut."""
+
+import json
+import re
+
+import pytest
+
+import made_study as made
+from kleash import report
+from kleash.report import curves, efficiency, study_tables, tuned
+from kleash.report.parts import Figure, Table, text_of
+from kleash.results import results
+from kleash.results.proxy import proxy_rows
+from test_report_links import unlinked
+
+
+def material(folder, language="en", **keys):
+    made.made_study(folder, **keys)
+    return report.study_material(results(folder), language)
+
+
+def tables(parts):
+    return [
+        [[text_of(cell) for cell in row] for row in part.rows]
+        for part in parts
+        if isinstance(part, Table)
+    ]
+
+
+def all_linked(parts, one):
+    names = sorted((arm.name for arm in one.arms), key=len, reverse=True)
+    return not [text for part in parts for text in unlinked(part, one, names)]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_proxy_stands_beside_gold_with_a_picture(tmp_path, language):
+    one = material(tmp_path / "paid", language, grpo=made.ASKED["grpo"] | {"reward": "wordy"})
+    parts = tuned.proxy(one)
+    picture = next(part for part in parts if isinstance(part, Figure))
+    assert picture.name == "proxy"
+    assert [text_of(row[0]) for row in picture.chart.rows] == ["base", "none", "kl0.15", "kl1.5"]
+    (rows,) = tables(parts)
+    by_arm = {row.arm: row for row in proxy_rows(one.study)}
+    for name, paid, gold, *_ in rows:
+        assert paid.startswith(f"{by_arm[name].proxy.estimate:.3g} [")
+        assert gold.startswith(f"{100 * by_arm[name].gold.estimate:.1f}% [")
+    assert rows[2][2] == "81.2% [80.1, 82.4]"  # as in the table of arms
+    assert all_linked(parts, one)
+    assert report.document(one).sections[8].key in ("frontier", "proxy")
+
+
+def test_a_study_paid_by_what_it_is_judged_by_has_no_such_section(tmp_path):
+    one = material(tmp_path / "plain")
+    assert tuned.proxy(one) == tuned.matched(one) == tuned.tuning(one) == []
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_settings_are_told_at_equal_kl_and_equal_updates(tmp_path, monkeypatch, language):
+    arms = dict(made.ASKED["arms"])
+    for name, coefficient, far, share in (("f0", 0.0, 1.5, 0.6), ("f1", 1.5, 0.02, 0.6)):
+        arms[name] = {"updates": 3, "leash": {"coefficient": coefficient}}
+        monkeypatch.setitem(made.FAR, name, far)
+        monkeypatch.setitem(made.SHARES, name, share)
+    one = material(tmp_path / "fast", language, arms=arms)
+    parts = tuned.matched(one)
+    names = [part.name for part in parts if isinstance(part, Figure)]
+    assert names == ["matched-kl-1", "matched-updates"]
+    (rows,) = tables(parts)
+    assert [row[0] for row in rows] == ["updates=3"] * 3 + ["f0", "f1"]
+    # Epoch 1 of the fast is as many updates as epoch 3 of the slow: 0.6 - 0.1 less 0.4 and 0.42.
+    assert rows[3][3].startswith("+10.000 [")
+    assert rows[4][3].startswith("+8.000 [")
+    assert all_linked(parts, one)
+    places = [cell.where for cell in parts[-1].rows[3][2:]]
+    line = (tmp_path / "fast/runs/f0-s0/metrics.jsonl").read_text().splitlines()[places[1].line - 1]
+    assert json.loads(line)["validation/accuracy"] == pytest.approx(0.5)
+
+
+def searched(tmp_path, *, won):
+    trial = {"keys": {"lr": 0.002}, "state": "whole", "epochs": 3, "score": 0.5, "curve": {}}
+    kept = {
+        "baseline": "none",
+        "best": "trial-001",
+        "keys": {"lr": 0.002} if won else {},
+        "pruned": 1,
+        "pruning": "median",
+        "trials": [
+            trial | {"trial": "trial-000", "state": "pruned", "score": None},
+            trial | {"trial": "trial-001"},
+        ],
+        "tuned": {"found": [0.5], "baseline": [0.4 if won else 0.6]},
+    }
+    made.made_study(tmp_path / "found")
+    path = tmp_path / "found/search.json"
+    path.write_text(json.dumps(kept, indent=2), encoding="utf-8")
+    return report.study_material(results(tmp_path / "found"), "en")
+
+
+def test_a_search_is_told_with_every_trial_and_what_is_not_confirmed(tmp_path):
+    one = searched(tmp_path, won=True)
+    parts = tuned.tuning(one)
+    text = "".join(text_of(cell) for cell in parts[0].line)
+    assert "2 settings were tried on tuning seeds, 1 of them ended early" in text
+    assert "+10.000 points over none" in text
+    assert "not confirmed yet" in parts[1].chart.title
+    gains, trials = tables(parts)
+    assert gains == [["where it was tuned", "+10.000 points", "—"]]
+    assert [row[:3] for row in trials] == [
+        ["trial-001", "whole", "50.0%"],
+        ["trial-000", "ended early", "—"],
+    ]
+    place = parts[-1].rows[0][2].where
+    lines = (tmp_path / "found/search.json").read_text().splitlines()
+    assert '"trial": "trial-001"' in lines[place.line - 1]
+    assert all_linked(parts, one)
+
+
+def test_a_search_that_beat_nothing_says_so_and_draws_nothing(tmp_path):
+    parts = tuned.tuning(searched(tmp_path, won=False))
+    assert "none beat none there" in "".join(text_of(cell) for cell in parts[0].line)
+    assert not any(isinstance(part, Figure) for part in parts)
+
+
+def test_arms_that_a_calibration_placed_stand_beside_the_kl_they_reached(tmp_path):
+    made.made_study(tmp_path / "wide")
+    kept = {"coefficients": [0.15], "expected_kl": [0.4321]}
+    (tmp_path / "wide/calibration.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
+    one = report.study_material(results(tmp_path / "wide"), "en")
+    ((row,),) = tables(tuned.tuning(one))
+    assert row[:2] == ["0.15", "0.432"]
+
+
+# --- costs
+
+
+def test_costs_of_a_study_are_by_step_and_beside_the_baseline_arm(tmp_path):
+    one = material(tmp_path / "timed")
+    (rows,) = tables(efficiency.efficiency(one))
+    told = {(row[0], row[1]): row[2:] for row in rows}
+    assert told["none", "seconds per epoch"] == ["3", "24", "—"]
+    # Four seconds an epoch beside three, in every seed; an epoch has three steps.
+    assert told["kl0.15", "seconds per epoch"] == ["4", "24", "1.33 [1.33, 1.33]"]
+    assert told["kl0.15", "seconds per step"] == ["1.33", "24", "1.33 [1.33, 1.33]"]
+
+
+def test_speeds_that_runs_time_are_told(tmp_path):
+    made.made_study(tmp_path / "fast")
+    for path in (tmp_path / "fast/runs").iterdir():
+        line = {"phase": "grpo", "step": 1, "seconds": 2.5, "speed/tokens_per_second": 1250.5}
+        line |= {"speed/mfu/update": 0.41, "speed/mfu/step": 0.125}
+        (path / "timings.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    one = report.study_material(results(tmp_path / "fast"), "zh")
+    (rows,) = tables(efficiency.efficiency(one))
+    assert [row[1:3] for row in rows[:4]] == [
+        ["每步秒数", "2.5"],
+        ["每秒 token 数", "1.25e+03"],
+        ["更新阶段的 MFU", "0.41"],
+        ["整步的 MFU", "0.125"],
+    ]
+
+
+def test_speeds_that_logs_hold_are_told(tmp_path):
+    head = "step,reward,speed/tokens_per_second,speed/mfu/step,perf/mfu/actor,timing_s/step\n"
+    rows = "".join(f"{n},{0.1 * n},{1000 + n},0.2,0.31,7.25\n" for n in range(1, 12))
+    from test_report_links import told
+
+    for name in ("none.csv", "kl0.1.csv"):
+        (tmp_path / name).write_text(head + rows, encoding="utf-8")
+    one = told([tmp_path / "none.csv", tmp_path / "kl0.1.csv"], "en")
+    rows = tables(efficiency.efficiency(one))[0]
+    assert {row[1]: row[2] for row in rows if row[0] == "none"} == {
+        "time per step": "7.25",
+        "MFU": "0.31",
+        "tokens per second": "1006",
+        "MFU of the whole step": "0.2",
+    }
+
+
+# --- tables that were cut
+
+
+def test_a_cut_table_says_how_much_is_left_out_and_where_all_is(tmp_path, monkeypatch):
+    one = material(tmp_path / "long")
+    whole = report.markdown_of(one, tmp_path / "long")
+    assert "left out" not in whole
+    cells = len(one.study.measured)
+    monkeypatch.setattr(study_tables, "MOST_ROWS", 10)
+    monkeypatch.setattr(curves, "MOST_ROWS", 7)
+    cut = report.markdown_of(one, tmp_path / "long")
+    number = re.search(
+        rf"^{cells - 10} of {cells} rows are left out; all are in \[plan\.json\]\[(\d+)\]$",
+        cut,
+        re.M,
+    )[1]
+    assert f"\n[{number}]: plan.json\n" in cut
+    runs = r"^\d+ of \d+ rows are left out; they are in the runs' own files, the first of them in"
+    assert re.search(rf"{runs} \[metrics\.jsonl\]", cut, re.M)
+    page = report.html_of(one, tmp_path / "long")
+    assert page.count('<p class="below">') == 2
