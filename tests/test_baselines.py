@@ -7,15 +7,15 @@ from kleash.baselines import BASELINES, best_greedy
 from kleash.demos.propose import Ask, Pointer, Pooled
 from kleash.demos.score import vqa_accuracy
 from kleash.ledger import Ledger
-from kleash.rollout import World
+from kleash.rollout.selector import SelectorWorld
 from tiny import tiny_recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
-def world(ledger: Ledger) -> World:
-    return World(tiny_recipe(), ledger)
+def world(ledger: Ledger) -> SelectorWorld:
+    return SelectorWorld(tiny_recipe(), ledger)
 
 
 def refuse(prompts: object) -> list[None]:
@@ -23,7 +23,7 @@ def refuse(prompts: object) -> list[None]:
 
 
 def chosen(
-    world: World, name: str, shots: int, count: int = 60, ask: Ask = refuse
+    world: SelectorWorld, name: str, shots: int, count: int = 60, ask: Ask = refuse
 ) -> list[Pointer]:
     made = BASELINES[name](world.pooled("test").take(count), world.data, shots, ask)
     assert made is not None
@@ -33,7 +33,7 @@ def chosen(
 @pytest.mark.parametrize("shots", [1, 2, 4])
 @pytest.mark.parametrize("name", BASELINES)
 def test_a_baseline_points_at_different_places_of_every_pool(
-    world: World, name: str, shots: int
+    world: SelectorWorld, name: str, shots: int
 ) -> None:
     pointers = chosen(world, name, shots)
     assert len(pointers) == 60
@@ -45,20 +45,22 @@ def test_a_baseline_points_at_different_places_of_every_pool(
 
 @pytest.mark.parametrize("name", BASELINES)
 def test_a_baseline_chooses_the_same_for_an_item_in_any_company(
-    world: World, ledger: Ledger, name: str
+    world: SelectorWorld, ledger: Ledger, name: str
 ) -> None:
-    again = World(tiny_recipe("seed=7"), ledger)
+    again = SelectorWorld(tiny_recipe("seed=7"), ledger)
     assert chosen(world, name, 2, count=20) == chosen(again, name, 2)[:20]
 
 
-def test_random_draws_differ_from_each_other_and_first_k_does_not_look(world: World) -> None:
+def test_random_draws_differ_from_each_other_and_first_k_does_not_look(
+    world: SelectorWorld,
+) -> None:
     draws = [tuple(chosen(world, f"random-{draw}", 2)) for draw in range(5)]
     assert len(set(draws)) == 5
     assert len(set(draws[0])) > 20
     assert set(chosen(world, "first-k", 2)) == {(0, 1)}
 
 
-def test_the_nearest_demonstration_stands_next_to_the_query(world: World) -> None:
+def test_the_nearest_demonstration_stands_next_to_the_query(world: SelectorWorld) -> None:
     pooled = world.pooled("test")
     for kind in ("image", "text", "both"):
         for query, pointer in enumerate(chosen(world, f"similar-{kind}", 3)):
@@ -68,7 +70,9 @@ def test_the_nearest_demonstration_stands_next_to_the_query(world: World) -> Non
             assert picked == pytest.approx(np.sort(near)[-3:], abs=1e-5)
 
 
-def test_where_no_generator_knows_the_best_there_is_no_planted_pointer(world: World) -> None:
+def test_where_no_generator_knows_the_best_there_is_no_planted_pointer(
+    world: SelectorWorld,
+) -> None:
     class Unknowing:
         def planted(self, query: object, pool: object, shots: int) -> None:
             return None
@@ -76,7 +80,7 @@ def test_where_no_generator_knows_the_best_there_is_no_planted_pointer(world: Wo
     assert BASELINES["planted"](world.pooled("test"), Unknowing(), 2, refuse) is None
 
 
-def accuracy(world: World, pooled: Pooled, pointers: list[Pointer]) -> float:
+def accuracy(world: SelectorWorld, pooled: Pooled, pointers: list[Pointer]) -> float:
     prompts = [pooled.prompt(query, pointer) for query, pointer in enumerate(pointers)]
     answers = world.ask(prompts)
     scores = [
@@ -88,7 +92,7 @@ def accuracy(world: World, pooled: Pooled, pointers: list[Pointer]) -> float:
     return float(np.mean(scores))
 
 
-def test_the_greedy_search_beats_every_choice_that_does_not_ask(world: World) -> None:
+def test_the_greedy_search_beats_every_choice_that_does_not_ask(world: SelectorWorld) -> None:
     pooled = world.pooled("test").take(20)
     searched = best_greedy(pooled, world.data, 2, world.ask)
     assert searched is not None
@@ -100,7 +104,7 @@ def test_the_greedy_search_beats_every_choice_that_does_not_ask(world: World) ->
 
 def test_on_scenes_what_is_planted_beats_what_is_similar(ledger: Ledger) -> None:
     keys = ["data=few-scenes", "answerer=embedded", "pool.kind=mixed", "pool.size=64"]
-    world = World(tiny_recipe(*keys), ledger)
+    world = SelectorWorld(tiny_recipe(*keys), ledger)
     pooled = world.pooled("test")
     scores = {
         name: accuracy(world, pooled, chosen(world, name, 2))

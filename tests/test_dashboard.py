@@ -206,12 +206,12 @@ def test_an_item_shows_pictures_and_pool(finished, monkeypatch):
 
 def test_pools_are_those_that_training_had(ledger, one_thread):
     from kleash.recipe import recipe_from
-    from kleash.rollout import World
+    from kleash.rollout.selector import SelectorWorld
 
     recipe = recipe_from(
         {"data": "tiny:Topics", "answerer": "tiny:Reader", "pool": {"size": 8, "kind": "mixed"}}
     )
-    pooled = World(recipe, ledger).pooled("test")
+    pooled = SelectorWorld(recipe, ledger).pooled("test")
     made = tell_pools("tiny:Topics", 0, "tiny:Reader", {"size": 8, "kind": "mixed"}, "test")
     for query, row in zip(pooled.queries, pooled.pools, strict=True):
         assert made[query.id] == [pooled.demonstrations[place].id for place in row]

@@ -11,20 +11,11 @@ from safetensors.torch import load_file, save_file
 
 from kleash.demos.score import vqa_accuracy
 from kleash.errors import CheckpointError, ConfigError, GuardError
-from kleash.evaluate import (
-    BASELINE,
-    Wanted,
-    baseline_names,
-    evaluate,
-    gaps,
-    greedy,
-    loaded,
-    resolve_checkpoints,
-    table,
-)
+from kleash.evaluate import Wanted, evaluate, gaps, resolve_checkpoints, table
+from kleash.evaluate.selector import BASELINE, baseline_names, greedy, loaded
 from kleash.ledger import Ledger
 from kleash.policy import fingerprint
-from kleash.rollout import World
+from kleash.rollout.selector import SelectorWorld
 from kleash.runs import Run
 from kleash.types import Prompt
 from tiny import Reader, tiny_recipe
@@ -40,12 +31,12 @@ def run(tiny_run: Run, tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def world(ledger: Ledger) -> World:
-    return World(tiny_recipe(), ledger)
+def world(ledger: Ledger) -> SelectorWorld:
+    return SelectorWorld(tiny_recipe(), ledger)
 
 
-def breaking(ledger: Ledger, breaks: Callable[[Prompt], bool]) -> World:
-    world = World(tiny_recipe(), ledger)
+def breaking(ledger: Ledger, breaks: Callable[[Prompt], bool]) -> SelectorWorld:
+    world = SelectorWorld(tiny_recipe(), ledger)
     assert isinstance(world.answerer, Reader)
     world.answerer.break_on(breaks)
     return world
@@ -63,7 +54,7 @@ def written(run: Run) -> bytes:
 
 
 def test_a_score_has_its_pointer_prompt_answer_and_weights_beside_it(
-    run: Run, world: World
+    run: Run, world: SelectorWorld
 ) -> None:
     evaluate(run, world, wanted(shots=(1, 3)))
     lines = list(run.scores())
@@ -87,7 +78,7 @@ def test_a_score_has_its_pointer_prompt_answer_and_weights_beside_it(
 
 
 def test_nothing_is_measured_twice_and_more_items_keep_the_first(
-    run: Run, world: World, monkeypatch: pytest.MonkeyPatch
+    run: Run, world: SelectorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluate(run, world, wanted(items=20))
     first = written(run)
@@ -105,7 +96,7 @@ def test_nothing_is_measured_twice_and_more_items_keep_the_first(
     assert written(at_once) == written(run)
 
 
-def test_a_torn_line_is_measured_again(run: Run, world: World) -> None:
+def test_a_torn_line_is_measured_again(run: Run, world: SelectorWorld) -> None:
     evaluate(run, world, wanted())
     whole = written(run)
     (run.path / "scores.jsonl").write_bytes(whole[:-30])
@@ -113,7 +104,7 @@ def test_a_torn_line_is_measured_again(run: Run, world: World) -> None:
     assert written(run) == whole
 
 
-def test_baselines_are_measured_on_the_same_items(run: Run, world: World) -> None:
+def test_baselines_are_measured_on_the_same_items(run: Run, world: SelectorWorld) -> None:
     names = [*baseline_names(greedy=True), "epoch-2"]
     evaluate(run, world, wanted(*names))
     cells = {cell["checkpoint"]: cell for cell in table(run, wanted(*names))}
@@ -129,7 +120,7 @@ def test_baselines_are_measured_on_the_same_items(run: Run, world: World) -> Non
         assert all((line["weights"] == "") == (name != "epoch-2") for line in scored)
 
 
-def test_gaps_are_paired_by_item(run: Run, world: World) -> None:
+def test_gaps_are_paired_by_item(run: Run, world: SelectorWorld) -> None:
     asked = wanted("baseline:zero-shot", "baseline:planted")
     evaluate(run, world, asked)
     [gap] = gaps(run, asked)
@@ -159,7 +150,9 @@ def test_a_run_without_a_checkpoint_cannot_be_measured(run: Run) -> None:
 
 
 @pytest.mark.parametrize("items", [0, -5, 61])
-def test_items_are_as_many_as_there_are_or_fewer(run: Run, world: World, items: int) -> None:
+def test_items_are_as_many_as_there_are_or_fewer(
+    run: Run, world: SelectorWorld, items: int
+) -> None:
     with pytest.raises(ConfigError, match="ask for 1 to 60"):
         evaluate(run, world, wanted(items=items))
     assert not (run.path / "scores.jsonl").exists()
@@ -201,7 +194,7 @@ def renamed(tensors: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("change", [swapped, dropped, renamed])
 def test_tensors_that_are_not_those_that_were_saved_are_refused(
-    run: Run, world: World, change: Callable[[dict[str, Any]], dict[str, Any]]
+    run: Run, world: SelectorWorld, change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> None:
     spoil(run, change, hashed=False)
     with pytest.raises(
@@ -214,7 +207,7 @@ def test_tensors_that_are_not_those_that_were_saved_are_refused(
 
 @pytest.mark.parametrize("change", [dropped, renamed])
 def test_tensors_that_do_not_fit_are_refused_even_with_a_hash_of_their_own(
-    run: Run, world: World, change: Callable[[dict[str, Any]], dict[str, Any]]
+    run: Run, world: SelectorWorld, change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> None:
     spoil(run, change, hashed=True)
     with pytest.raises(CheckpointError, match=r"do not fit a model of .* missing") as caught:
@@ -223,7 +216,9 @@ def test_tensors_that_do_not_fit_are_refused_even_with_a_hash_of_their_own(
     assert not (run.path / "scores.jsonl").exists()
 
 
-def test_weights_that_changed_after_they_were_scored_are_refused(run: Run, world: World) -> None:
+def test_weights_that_changed_after_they_were_scored_are_refused(
+    run: Run, world: SelectorWorld
+) -> None:
     evaluate(run, world, wanted())
     before = written(run)
     spoil(run, swapped, hashed=True)
@@ -236,20 +231,20 @@ def test_weights_that_changed_after_they_were_scored_are_refused(run: Run, world
 def test_a_pool_that_was_made_in_another_way_is_refused(run: Run, ledger: Ledger) -> None:
     for keys in (["pool.kind=text"], ["pool.size=9"]):
         with pytest.raises(GuardError, match="in training by 'random-8'"):
-            evaluate(run, World(tiny_recipe(*keys), ledger), wanted())
+            evaluate(run, SelectorWorld(tiny_recipe(*keys), ledger), wanted())
     assert not (run.path / "scores.jsonl").exists()
 
 
 def test_a_selector_of_another_make_is_refused(run: Run, ledger: Ledger) -> None:
     with pytest.raises(CheckpointError, match="do not fit"):
-        evaluate(run, World(tiny_recipe("selector=v2"), ledger), wanted())
+        evaluate(run, SelectorWorld(tiny_recipe("selector=v2"), ledger), wanted())
 
 
 # --- what broke
 
 
 def test_a_broken_answer_has_an_error_and_no_score(run: Run, ledger: Ledger) -> None:
-    lost = World(tiny_recipe(), ledger).pooled("test").queries[3].id
+    lost = SelectorWorld(tiny_recipe(), ledger).pooled("test").queries[3].id
     evaluate(run, breaking(ledger, lambda prompt: prompt.query.id == lost), wanted(items=40))
     lines = list(run.scores())
     [bad] = [line for line in lines if "error" in line]
@@ -264,7 +259,7 @@ def test_a_broken_answer_has_an_error_and_no_score(run: Run, ledger: Ledger) -> 
 
 
 def test_too_many_broken_answers_void_the_cell_and_its_gaps(run: Run, ledger: Ledger) -> None:
-    queries = World(tiny_recipe(), ledger).pooled("test").queries
+    queries = SelectorWorld(tiny_recipe(), ledger).pooled("test").queries
     lost = {item.id for item in queries[:3]}
     world = breaking(
         ledger, lambda prompt: prompt.query.id in lost and len(prompt.demonstrations) > 0

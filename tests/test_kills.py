@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from kleash.evaluate import Wanted, baseline_names, evaluate
+from kleash.evaluate import Wanted, evaluate
+from kleash.evaluate.selector import baseline_names
 from kleash.ledger import Ledger
-from kleash.rollout import World
+from kleash.rollout.selector import SelectorWorld
 from kleash.runs import Run
 from kleash.seeds import generator
 from tiny import contents, tiny_recipe, train_tiny
@@ -32,7 +33,7 @@ def work(folder: Path) -> None:
     with Ledger(folder / "ledger.sqlite") as ledger:
         run = train_tiny(folder / "run", ledger, *KEYS)
         names = [*baseline_names(greedy=False), *run.checkpoints()]
-        world = World(tiny_recipe(*KEYS), ledger)
+        world = SelectorWorld(tiny_recipe(*KEYS), ledger)
         evaluate(run, world, Wanted(names, (2, 3), "test", 60))
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kleash.ledger import Ledger
-from kleash.rollout import World, buy_proposals, fresh_selector, proposal_groups
+from kleash.rollout.selector import SelectorWorld, buy_proposals, proposal_groups
 from kleash.train.offline import Offline, joined
 from tiny import tiny_recipe
 
@@ -16,25 +16,25 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def test_a_batch_gets_what_a_policy_says_of_it(
     ledger: Ledger, freeze: tuple[str, ...], places: list[int]
 ) -> None:
-    world = World(tiny_recipe(), ledger)
+    world = SelectorWorld(tiny_recipe(), ledger)
     bought = buy_proposals(world, "train", len(world.queries("train")))
-    policy = fresh_selector(world.recipe, world.width)
+    policy = world.fresh_policy()
     policy.freeze(freeze)
     offline = Offline(world, bought, policy)
     groups = offline.groups(places)
     plain = proposal_groups(world.queries("train"), bought, places)
-    assert groups.pointers.lists() == plain.pointers.lists()
+    assert groups.batch.lists() == plain.batch.lists()
     assert torch.equal(groups.reward, plain.reward)
     logp, logits = (joined(made(policy), groups) for made in (offline.logp, offline.logits))
-    torch.testing.assert_close(logp, policy.judge(plain.pointers).logp.detach())
-    torch.testing.assert_close(logits, policy.logits(plain.pointers).detach())
-    torch.testing.assert_close(logp, policy.judge(groups.pointers).logp.detach())
+    torch.testing.assert_close(logp, policy.judge(plain.batch).logp.detach())
+    torch.testing.assert_close(logits, policy.logits(plain.batch).detach())
+    torch.testing.assert_close(logp, policy.judge(groups.batch).logp.detach())
 
 
 def test_a_lone_query_is_laid_out_once(ledger: Ledger) -> None:
-    world = World(tiny_recipe(), ledger)
+    world = SelectorWorld(tiny_recipe(), ledger)
     bought = buy_proposals(world, "train", len(world.queries("train")))
-    offline = Offline(world, bought, fresh_selector(world.recipe, world.width))
+    offline = Offline(world, bought, world.fresh_policy())
     assert offline.groups([3]) is offline.groups([3])
     assert offline.groups([3]) is not offline.groups([4])
     assert joined({}, offline.groups([3])) is None

@@ -8,13 +8,15 @@ from kleash.control import LEASHES
 from kleash.demos.presets import PRESETS
 from kleash.demos.reward import REWARDS
 from kleash.errors import ConfigError, KleashError
-from kleash.recipe import Recipe, recipe_from
+from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe, recipe_from
 
 BUDGET = 30
 
 
-def recipe(*keys: str) -> Recipe:
-    return recipe_from(parse_overrides(keys))
+def recipe(*keys: str) -> SelectorRecipe:
+    made = recipe_from(parse_overrides(keys))
+    assert isinstance(made, SelectorRecipe)
+    return made
 
 
 def test_the_defaults_are_a_run_of_all_phases() -> None:
@@ -22,9 +24,10 @@ def test_the_defaults_are_a_run_of_all_phases() -> None:
     assert recipe_from(recipe().resolved()) == recipe()
 
 
-def test_a_run_has_no_more_keys_than_its_budget_and_each_has_a_sentence() -> None:
-    assert len(Recipe.model_fields) <= BUDGET
-    silent = [key for key, _, sentence in help_lines(Recipe) if not sentence.endswith(".")]
+@pytest.mark.parametrize("kind", [SelectorRecipe, AgentRecipe])
+def test_a_run_has_no_more_keys_than_its_budget_and_each_has_a_sentence(kind: type[Recipe]) -> None:
+    assert len(kind.model_fields) <= BUDGET
+    silent = [key for key, _, sentence in help_lines(kind) if not sentence.endswith(".")]
     assert silent == []
 
 

@@ -6,17 +6,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from kleash import rollout
 from kleash.errors import CheckpointError, DataError
 from kleash.ledger import Ledger
 from kleash.policy import Noise, keyed_noise
-from kleash.rollout import (
-    Groups,
-    World,
+from kleash.rollout import Groups, load_checkpoint
+from kleash.rollout import selector as rollout
+from kleash.rollout.selector import (
+    SelectorWorld,
     best_pointers,
     buy_proposals,
-    fresh_selector,
-    load_checkpoint,
     proposal_groups,
     sample_groups,
 )
@@ -30,36 +28,36 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture
-def world(ledger: Ledger) -> World:
-    return World(tiny_recipe(), ledger)
+def world(ledger: Ledger) -> SelectorWorld:
+    return SelectorWorld(tiny_recipe(), ledger)
 
 
-def breaking(world: World, breaks: Callable[[Prompt], bool]) -> World:
+def breaking(world: SelectorWorld, breaks: Callable[[Prompt], bool]) -> SelectorWorld:
     """The same world with an answerer that breaks on some prompts."""
     assert isinstance(world.answerer, Reader)
     world.answerer.break_on(breaks)
     return world
 
 
-def policy_of(world: World) -> Selector:
-    return fresh_selector(world.recipe, world.width)
+def policy_of(world: SelectorWorld) -> Selector:
+    return world.fresh_policy()
 
 
-def sampled(world: World, policy: Selector | None = None, draw: int = 1) -> Groups:
+def sampled(world: SelectorWorld, policy: Selector | None = None, draw: int = 1) -> Groups:
     return sample_groups(policy or policy_of(world), world, "train", PLACES, ("grpo", draw))
 
 
 def members(groups: Groups) -> list[tuple[str, tuple[int, ...]]]:
     """The task and the pointer of every episode."""
-    tasks = groups.pointers.queries.tasks
+    tasks = groups.batch.queries.tasks
     return [
         (tasks[query], pointer)
-        for query, pointer in zip(groups.group.tolist(), groups.pointers.lists(), strict=True)
+        for query, pointer in zip(groups.group.tolist(), groups.batch.lists(), strict=True)
     ]
 
 
 def test_a_group_holds_the_pointers_that_were_rewarded_with_their_logp(ledger: Ledger) -> None:
-    world = World(tiny_recipe("reward=hard_plus_gtprob"), ledger)
+    world = SelectorWorld(tiny_recipe("reward=hard_plus_gtprob"), ledger)
     policy, groups = policy_of(world), sampled(world)
     assert groups.size == len(PLACES)
     assert groups.group.bincount().tolist() == [4, 4, 4]
@@ -70,24 +68,24 @@ def test_a_group_holds_the_pointers_that_were_rewarded_with_their_logp(ledger: L
     assert groups.reward.tolist() == pytest.approx(rewards)
     assert len(set(rewards)) > 1
     assert groups.logp is not None
-    torch.testing.assert_close(groups.logp, policy.judge(groups.pointers).logp.detach())
+    torch.testing.assert_close(groups.logp, policy.judge(groups.batch).logp.detach())
     assert (groups.broken, groups.dropped) == (0, 0)
 
 
-def test_no_pointer_of_an_episode_names_a_place_twice(world: World) -> None:
+def test_no_pointer_of_an_episode_names_a_place_twice(world: SelectorWorld) -> None:
     for _, pointer in members(sampled(world)):
         assert len(set(pointer)) == world.recipe.shots
 
 
 def test_arms_of_a_seed_draw_the_same_pointers_from_equal_weights(ledger: Ledger) -> None:
-    ours = World(tiny_recipe("leash.coefficient=0.0", "lr=1e-5", "advantage=rank"), ledger)
-    theirs = World(tiny_recipe("leash.form=k3", "entropy_bonus=0.1", "reward=soft"), ledger)
+    ours = SelectorWorld(tiny_recipe("leash.coefficient=0.0", "lr=1e-5", "advantage=rank"), ledger)
+    theirs = SelectorWorld(tiny_recipe("leash.form=k3", "entropy_bonus=0.1", "reward=soft"), ledger)
     policy = policy_of(ours)
     assert members(sampled(ours, policy)) == members(sampled(theirs, policy))
 
 
 def test_another_seed_or_another_epoch_draws_other_pointers(ledger: Ledger) -> None:
-    first, other = (World(tiny_recipe(f"seed={seed}"), ledger) for seed in (0, 1))
+    first, other = (SelectorWorld(tiny_recipe(f"seed={seed}"), ledger) for seed in (0, 1))
     policy = policy_of(first)
     assert members(sampled(first, policy)) == members(sampled(first, policy))
     assert members(sampled(first, policy)) != members(sampled(other, policy))
@@ -95,7 +93,7 @@ def test_another_seed_or_another_epoch_draws_other_pointers(ledger: Ledger) -> N
 
 
 def test_every_rollout_of_every_query_has_noise_of_its_own(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: SelectorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[object, ...]] = []
 
@@ -108,13 +106,13 @@ def test_every_rollout_of_every_query_has_noise_of_its_own(
     assert len(seen) == len(set(seen)) == 12
 
 
-def test_a_query_draws_the_same_pointers_in_any_company(world: World) -> None:
+def test_a_query_draws_the_same_pointers_in_any_company(world: SelectorWorld) -> None:
     policy = policy_of(world)
     alone = sample_groups(policy, world, "train", [5], ("grpo", 1))
     assert members(alone) == members(sampled(world, policy))[8:]
 
 
-def test_an_answer_that_broke_is_in_no_group_and_is_counted(world: World) -> None:
+def test_an_answer_that_broke_is_in_no_group_and_is_counted(world: SelectorWorld) -> None:
     whole = members(sampled(world))
     gone = next(member for member in whole if whole.count(member) == 1)
     place = world.queries("train").tasks.index(gone[0])
@@ -125,10 +123,10 @@ def test_an_answer_that_broke_is_in_no_group_and_is_counted(world: World) -> Non
     assert len(groups.reward) == len(whole) - 1
     assert bool(groups.reward.isfinite().all())
     assert groups.logp is not None
-    torch.testing.assert_close(groups.logp, policy_of(world).judge(groups.pointers).logp.detach())
+    torch.testing.assert_close(groups.logp, policy_of(world).judge(groups.batch).logp.detach())
 
 
-def test_a_group_with_fewer_than_two_answers_is_dropped_and_counted(world: World) -> None:
+def test_a_group_with_fewer_than_two_answers_is_dropped_and_counted(world: SelectorWorld) -> None:
     whole = members(sampled(world))
     task, pointer = next(member for member in whole if whole.count(member) == 1)
     place = world.queries("train").tasks.index(task)
@@ -139,7 +137,7 @@ def test_a_group_with_fewer_than_two_answers_is_dropped_and_counted(world: World
     assert groups.group.tolist() == [0] * 4 + [1] * 4
 
 
-def test_where_every_answer_broke_there_is_nothing_to_learn_from(world: World) -> None:
+def test_where_every_answer_broke_there_is_nothing_to_learn_from(world: SelectorWorld) -> None:
     breaking(world, lambda prompt: True)
     with pytest.raises(DataError, match="none of 3 groups has two answered pointers"):
         sampled(world)
@@ -148,14 +146,14 @@ def test_where_every_answer_broke_there_is_nothing_to_learn_from(world: World) -
         best_pointers(world.queries("train"), bought, range(4))
 
 
-def test_a_broken_answer_is_no_reward(world: World) -> None:
+def test_a_broken_answer_is_no_reward(world: SelectorWorld) -> None:
     breaking(world, lambda prompt: len(prompt.demonstrations) == 1)
     rewards, answers = world.rewards("train", [(0, (1,)), (0, (1, 2))])
     assert (rewards[0], answers[0]) == (None, None)
     assert rewards[1] is not None
 
 
-def test_proposals_are_bought_with_their_rewards(world: World) -> None:
+def test_proposals_are_bought_with_their_rewards(world: SelectorWorld) -> None:
     bought = buy_proposals(world, "train", 6)
     assert [len(pointers) for pointers in bought.pointers] == [
         len(rewards) for rewards in bought.rewards
@@ -172,7 +170,7 @@ def test_proposals_are_bought_with_their_rewards(world: World) -> None:
     assert groups.reward.tolist() == pytest.approx(bought.rewards[2] + bought.rewards[0])
 
 
-def test_the_best_proposal_made_the_truth_likeliest(world: World) -> None:
+def test_the_best_proposal_made_the_truth_likeliest(world: SelectorWorld) -> None:
     bought = buy_proposals(world, "train", 6)
     for query in range(6):
         best = bought.best(query)
@@ -182,7 +180,7 @@ def test_the_best_proposal_made_the_truth_likeliest(world: World) -> None:
         )
 
 
-def test_a_query_whose_answers_all_broke_is_imitated_by_nobody(world: World) -> None:
+def test_a_query_whose_answers_all_broke_is_imitated_by_nobody(world: SelectorWorld) -> None:
     lost = world.queries("train").tasks[1]
 
     def breaks(prompt: Prompt) -> bool:
@@ -199,7 +197,7 @@ def test_a_checkpoint_is_named_by_its_place_in_a_run(tmp_path: Path) -> None:
         load_checkpoint(tmp_path / "weights.safetensors")
 
 
-def test_worlds_of_one_data_set_share_what_they_have_in_common(world: World) -> None:
+def test_worlds_of_one_data_set_share_what_they_have_in_common(world: SelectorWorld) -> None:
     other = world.with_recipe(tiny_recipe("lr=0.5", "queries=12"))
     assert other.queries("test") is world.queries("test")
     assert len(other.queries("train")) == 12
@@ -208,7 +206,7 @@ def test_worlds_of_one_data_set_share_what_they_have_in_common(world: World) -> 
     assert world.with_recipe(tiny_recipe("data_seed=1")).data.content != world.data.content
 
 
-def test_proposals_asked_for_again_are_counted_and_not_bought(world: World) -> None:
+def test_proposals_asked_for_again_are_counted_and_not_bought(world: SelectorWorld) -> None:
     ledger = world.ask.ledger
     start = ledger.usage()
     first = buy_proposals(world, "train", 6)
@@ -223,7 +221,7 @@ def test_proposals_asked_for_again_are_counted_and_not_bought(world: World) -> N
     assert rewarded.pointers == first.pointers and rewarded.rewards != first.rewards
 
 
-def test_validation_has_the_same_proposals_whatever_the_seed(world: World) -> None:
+def test_validation_has_the_same_proposals_whatever_the_seed(world: SelectorWorld) -> None:
     other = world.with_recipe(tiny_recipe("seed=1"))
     assert other.proposals("validation", 5) == world.proposals("validation", 5)
     assert other.proposals("train", 5) != world.proposals("train", 5)

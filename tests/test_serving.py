@@ -379,11 +379,11 @@ def test_a_server_killed_in_the_middle_of_a_study_changes_nothing(
 
 
 def test_a_world_of_other_data_finds_nobody_to_ask(tmp_path: Path, traces: Path):
-    from kleash.rollout import World
+    from kleash.rollout.selector import SelectorWorld
 
     recipe = tiny_recipe("answerer=served_models:Traced", "data=tiny:Topics")
     with served(TRACED, ["cpu"]) as folder, Ledger(tmp_path / "ledger.sqlite") as ledger:
-        world = World(recipe, ledger, served=str(folder))
+        world = SelectorWorld(recipe, ledger, served=str(folder))
         assert (
             world.width == Reader(TOPICS.image).embed(TOPICS.demonstrations).part("both").shape[1]
         )

@@ -15,7 +15,7 @@ from kleash import cli
 from kleash.errors import KleashError
 from kleash.imports import Imported, read
 from kleash.ledger import Ledger
-from kleash.rollout import World
+from kleash.rollout.selector import SelectorWorld
 from kleash.runs import Run
 from kleash.sinks import SINKS, About, Sink, sink_names
 from kleash.train import train
@@ -76,7 +76,7 @@ def train_heard(
     folder: Path, ledger: Ledger, listen: Listener, *keys: str, sinks: tuple[str, ...] = ()
 ) -> Run:
     recipe = tiny_recipe(*keys)
-    world = World(recipe, ledger)
+    world = SelectorWorld(recipe, ledger)
     return train(folder, recipe, given(*keys), world, listen=listen, sinks=sinks)
 
 

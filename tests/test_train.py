@@ -20,12 +20,12 @@ from kleash.errors import CheckpointError, ConfigError, DataError, GuardError
 from kleash.grpo import Loss
 from kleash.ledger import Ledger
 from kleash.policy import fingerprint
-from kleash.rollout import World, buy_proposals, fresh_selector, sample_groups
+from kleash.rollout.selector import SelectorWorld, buy_proposals, sample_groups
 from kleash.runs import Run
 from kleash.seeds import generator
 from kleash.selector import Selector
 from kleash.stats import StopDecision
-from kleash.train import loop, train, update
+from kleash.train import loop, selector, train, update
 from kleash.train.watch import validation
 from tiny import Reader, contents, given, tiny_recipe, train_tiny
 
@@ -57,13 +57,13 @@ def from_rce(run: Run) -> list[str]:
 # --- learning
 
 
-def mean_reward(policy: Selector, world: World) -> float:
+def mean_reward(policy: Selector, world: SelectorWorld) -> float:
     """Of pointers sampled for the training queries, with the same noise for every policy."""
     places = range(len(world.queries("train")))
     return sample_groups(policy, world, "train", places, ("test",)).reward.mean().item()
 
 
-def blind_reward(world: World) -> float:
+def blind_reward(world: SelectorWorld) -> float:
     """The mean reward of pointers drawn without looking."""
     recipe = world.recipe
     asked = [
@@ -78,11 +78,11 @@ def blind_reward(world: World) -> float:
 
 def before_and_after(
     folder: Path, ledger: Ledger, *keys: str
-) -> tuple[World, Run, tuple[float, float]]:
+) -> tuple[SelectorWorld, Run, tuple[float, float]]:
     """A larger run, and the mean reward of samples before and after it."""
     recipe = tiny_recipe(*LARGER, *keys)
-    world = World(recipe, ledger)
-    policy = fresh_selector(recipe, world.width)
+    world = SelectorWorld(recipe, ledger)
+    policy = world.fresh_policy()
     before = mean_reward(policy, world)
     run = train(folder, recipe, {}, world)
     policy.load_state_dict(run.load(run.checkpoints()[-1]).weights)
@@ -387,7 +387,7 @@ def test_another_answerer_or_reference_makes_another_run(
     tmp_path: Path, ledger: Ledger, tiny_run: Run, trained: Trained
 ) -> None:
     recipe = tiny_recipe()
-    world = World(recipe, ledger)
+    world = SelectorWorld(recipe, ledger)
     assert isinstance(world.answerer, Reader)
     world.answerer.break_on(lambda prompt: False)
     other = train(tmp_path / "other", recipe, {}, world)
@@ -451,7 +451,7 @@ def test_nan_stops_at_its_step_with_the_batch_saved_and_the_run_can_go_on(
             patch.setattr(update, "grpo_loss", nan_loss_from(step))
         else:
             before = {"supervised": step, "rce": 3 + step}[phase]  # an epoch has three batches
-            patch.setattr(loop, "episode_sum", nan_from(before, loop.episode_sum))
+            patch.setattr(selector, "episode_sum", nan_from(before, selector.episode_sum))
         with pytest.raises(GuardError) as caught:
             trained("a")
     message = str(caught.value)
@@ -494,7 +494,7 @@ def test_a_reward_that_is_no_number_stops_grpo_with_the_batch_saved(
 
 def test_broken_answers_are_counted_and_too_many_are_marked(tmp_path: Path, ledger: Ledger) -> None:
     recipe = tiny_recipe("group=6")
-    world = World(recipe, ledger)
+    world = SelectorWorld(recipe, ledger)
     assert isinstance(world.answerer, Reader)
     lost = world.queries("train").tasks[0]
 
@@ -522,12 +522,12 @@ def hash_share(text: str) -> float:
 
 def test_validation_without_any_answer_is_no_number(ledger: Ledger) -> None:
     recipe = tiny_recipe()
-    world = World(recipe, ledger)
+    world = SelectorWorld(recipe, ledger)
     assert isinstance(world.answerer, Reader)
     bought = buy_proposals(world, "validation", 60)
     world.answerer.break_on(lambda prompt: True)
     with pytest.raises(DataError, match="60 of 60 validation answers broke"):
-        validation(fresh_selector(recipe, world.width), world, bought)
+        validation(world.fresh_policy(), world, bought)
 
 
 # --- the same bytes

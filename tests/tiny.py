@@ -25,7 +25,7 @@ from kleash.data.scenes import Scenes
 from kleash.demos.embeddings import Embeddings, unit_rows
 from kleash.errors import ConfigError
 from kleash.ledger import Ledger
-from kleash.recipe import Recipe, recipe_from
+from kleash.recipe import SelectorRecipe, recipe_from
 from kleash.runs import Run
 from kleash.seeds import generator
 from kleash.types import Answer, Item, Prompt
@@ -172,18 +172,20 @@ DATASETS["few-scenes"] = "tiny:few_scenes"
 ANSWERERS["tiny"] = "tiny:Reader"
 
 
-def tiny_recipe(*keys: str) -> Recipe:
+def tiny_recipe(*keys: str) -> SelectorRecipe:
     """The recipe of a run of about a second, with some keys changed."""
-    return recipe_from(given(*keys))
+    made = recipe_from(given(*keys))
+    assert isinstance(made, SelectorRecipe)
+    return made
 
 
 def train_tiny(folder: Path, ledger: Ledger, *keys: str) -> Run:
     """A run of that recipe, trained to its end."""
-    from kleash.rollout import World
+    from kleash.rollout.selector import SelectorWorld
     from kleash.train import train
 
     recipe = tiny_recipe(*keys)
-    return train(folder, recipe, given(*keys), World(recipe, ledger))
+    return train(folder, recipe, given(*keys), SelectorWorld(recipe, ledger))
 
 
 def given(*keys: str) -> dict[str, Any]:

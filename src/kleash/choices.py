@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kleash import guard
 from kleash.policy import fingerprint
-from kleash.rollout import World, fresh_selector
+from kleash.rollout.selector import SelectorWorld
 from kleash.runs import Run
 from kleash.selector import Pointers, Selector
 
@@ -28,7 +28,7 @@ def choices_file(run: Path, checkpoint: str) -> Path:
 
 
 @torch.no_grad()
-def keep_choices(run: Run, world: World, names: Sequence[str], base: Selector) -> None:
+def keep_choices(run: Run, world: SelectorWorld, names: Sequence[str], base: Selector) -> None:
     """Write the log-probabilities [query, step, candidate] of checkpoints that have none yet."""
     missing = [name for name in names if not choices_file(run.path, name).is_file()]
     if not missing:
@@ -41,10 +41,10 @@ def keep_choices(run: Run, world: World, names: Sequence[str], base: Selector) -
         _write(choices_file(run.path, name), distributions(policy, along))
 
 
-def load_policy(run: Run, world: World, name: str) -> Selector:
+def load_policy(run: Run, world: SelectorWorld, name: str) -> Selector:
     """The policy of a checkpoint, strictly."""
     kept = run.load(name, trainer=False)
-    policy = fresh_selector(world.recipe, world.width)
+    policy = world.fresh_policy()
     guard.load_strictly(policy, kept.weights, source=f"{run.path}/checkpoints/{name}")
     guard.same_weights(kept.state["weights_hash"], fingerprint(policy.state_dict()))
     return policy.to(world.device)

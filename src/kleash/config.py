@@ -155,7 +155,16 @@ def help_lines(kind: type[Config], prefix: str = "") -> Iterator[tuple[str, str,
 
 
 def field_sentences(kind: type[Config]) -> dict[str, str]:
-    """The string under each field of a class, read from its source."""
+    """The string under each field of a class and of those it is built on, from their source."""
+    found: dict[str, str] = {}
+    for each in reversed(kind.__mro__):
+        if issubclass(each, Config) and each is not Config:
+            found |= own_sentences(each)
+    return found
+
+
+def own_sentences(kind: type[Config]) -> dict[str, str]:
+    """The string under each field that a class itself has."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
     body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
     found = {}

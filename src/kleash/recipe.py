@@ -5,6 +5,7 @@ Which keys only say how long (`length_keys`) is known here, because identity lea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
@@ -16,6 +17,7 @@ from kleash.demos.pool import Pooling
 from kleash.demos.presets import Blocks, preset
 from kleash.demos.propose import Proposing
 from kleash.demos.reward import REWARDS
+from kleash.envs import options_of
 from kleash.errors import ConfigError
 
 Phase = Literal["supervised", "rce", "grpo"]
@@ -56,42 +58,18 @@ class Clipping(Config):
 
 
 class Recipe(Config):
-    """One run: what is learnt from, by which selector, in which phases, on which leash."""
+    """What the runs of both families have in common: GRPO on a leash, from a start, by a seed."""
 
-    data: str = "scenes"
-    """The data set."""
-    data_seed: int = 0
-    """The seed that makes it, where a generator does."""
-    answerer: str = "embedded"
-    """The model that sees the demonstrations and answers."""
     seed: int = 0
     """Names every draw of the run: initial weights, order, proposals, rollouts."""
-    queries: int = Field(800, ge=1)
-    """Training queries used, at most as many as there are."""
-    selector: str = "v4-2"
-    """The preset of the selector's blocks."""
-    shots: int = Field(2, ge=1)
-    """Demonstrations chosen in training."""
-    freeze: tuple[str, ...] = ()
-    """Blocks that do not train in the GRPO phase, for example ["projections"]."""
-    pool: Pooling = Pooling()
-    propose: Proposing = Proposing()
-    reward: str = "hard_plus_soft"
-    """How an answer is rewarded."""
-    phase: Literal["all", "supervised", "rce", "grpo"] = "all"
-    """The one phase to run, or all of them in order."""
     start: str = Field("", alias="from")
     """The checkpoint to start from, as RUN/checkpoints/NAME; fresh weights if empty."""
-    supervised: Supervised = Supervised()
-    rce: Rce = Rce()
     epochs: int = Field(3, ge=0)
-    """Passes over the training queries in the GRPO phase; a finished run can be given more."""
-    source: Literal["online", "offline"] = "online"
-    """Whether GRPO's groups are sampled and answered as it goes, or are the proposals."""
+    """Epochs of the GRPO phase, each with its checkpoint; a finished run can be given more."""
     group: int = Field(8, ge=2)
-    """Pointers sampled for each query when online."""
+    """Episodes sampled for each query or task when online."""
     batch: int = Field(32, ge=1)
-    """Queries in an update; 1 is one update per query."""
+    """Queries or tasks in an update; 1 is one update for each of them."""
     updates: int = Field(1, ge=1)
     """Updates on each batch; from the second on the ratio is no longer 1."""
     lr: float = Field(3e-4, gt=0, allow_inf_nan=False)
@@ -111,6 +89,76 @@ class Recipe(Config):
     early_stop: Literal["off", "on"] = "off"
     """Stop when validation no longer improves, and keep the best window and the last epoch."""
 
+    def phases(self) -> list[tuple[Phase, int]]:
+        """The phases to run and their epochs, in order."""
+        raise NotImplementedError
+
+    def validated_at(self) -> int:
+        """The number of shots that validation scores are kept under."""
+        raise NotImplementedError
+
+    def places(self) -> int:
+        """How many choices of an episode are compared, one by one."""
+        raise NotImplementedError
+
+    def batches(self, used: int) -> int:
+        """How many batches an epoch has, where so many queries or tasks are used."""
+        raise NotImplementedError
+
+    def model_name(self) -> str:
+        """What is trained, in a word: arms that differ in it cannot share a start."""
+        raise NotImplementedError
+
+    def length_keys(self) -> tuple[str, ...]:
+        """The keys that only say how long; with a schedule over all epochs there are none."""
+        return () if SCHEDULES[self.schedule].needs_length else ("epochs",)
+
+    def length(self) -> int:
+        """How many batches GRPO has in all, where as many are used as were asked for."""
+        raise NotImplementedError
+
+    def resolved(self) -> dict[str, Any]:
+        """The recipe as plain values, as `config.json` keeps it."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def needs_start(phase: str, start: str) -> None:
+    """A phase that goes on from another one has a checkpoint to go on from."""
+    if phase not in ("all", "supervised") and not start:
+        raise ConfigError(
+            f"phase {phase!r} starts from what came before:"
+            " give from=RUN/checkpoints/NAME, or phase=all"
+        )
+
+
+class SelectorRecipe(Recipe):
+    """A run that trains a selector: which data, whose answers, which pools and proposals."""
+
+    data: str = "scenes"
+    """The data set."""
+    data_seed: int = 0
+    """The seed that makes it, where a generator does."""
+    answerer: str = "embedded"
+    """The model that sees the demonstrations and answers."""
+    queries: int = Field(800, ge=1)
+    """Training queries used, at most as many as there are."""
+    selector: str = "v4-2"
+    """The preset of the selector's blocks."""
+    shots: int = Field(2, ge=1)
+    """Demonstrations chosen in training."""
+    freeze: tuple[str, ...] = ()
+    """Blocks that do not train in the GRPO phase, for example ["projections"]."""
+    pool: Pooling = Pooling()
+    propose: Proposing = Proposing()
+    reward: str = "hard_plus_soft"
+    """How an answer is rewarded."""
+    phase: Literal["all", "supervised", "rce", "grpo"] = "all"
+    """The one phase to run, or all of them in order."""
+    supervised: Supervised = Supervised()
+    rce: Rce = Rce()
+    source: Literal["online", "offline"] = "online"
+    """Whether GRPO's groups are sampled and answered as it goes, or are the proposals."""
+
     @model_validator(mode="after")
     def consistent(self) -> Self:
         """Refuse what cannot be run, before anything is written."""
@@ -127,12 +175,28 @@ class Recipe(Config):
                 f"leash.controller {self.leash.controller!r} steers by the KL of fresh samples,"
                 " and offline pointers are none: set source=online or another controller"
             )
-        if self.phase in ("rce", "grpo") and not self.start:
-            raise ConfigError(
-                f"phase {self.phase!r} starts from what came before:"
-                " give from=RUN/checkpoints/NAME, or phase=all"
-            )
+        needs_start(self.phase, self.start)
         return self
+
+    def validated_at(self) -> int:
+        """The number of shots in training."""
+        return self.shots
+
+    def places(self) -> int:
+        """Each demonstration."""
+        return self.shots
+
+    def batches(self, used: int) -> int:
+        """Until every query was met."""
+        return math.ceil(used / self.batch)
+
+    def length(self) -> int:
+        """Every epoch meets all queries."""
+        return self.batches(self.queries) * self.epochs
+
+    def model_name(self) -> str:
+        """The preset."""
+        return self.selector
 
     def blocks(self) -> Blocks:
         """What the selector is made of."""
@@ -147,21 +211,148 @@ class Recipe(Config):
         }
         return [(phase, length[phase]) for phase in PHASES if self.phase in ("all", phase)]
 
-    def length_keys(self) -> tuple[str, ...]:
-        """The keys that only say how long; with a schedule over all epochs there are none."""
-        return () if SCHEDULES[self.schedule].needs_length else ("epochs",)
 
-    def resolved(self) -> dict[str, Any]:
-        """The recipe as plain values, as `config.json` keeps it."""
-        return self.model_dump(mode="json", by_alias=True)
+class Cold(Config):
+    """Phase one of an agent: well-formed dialogues with questions drawn at random are imitated."""
+
+    epochs: int = Field(3, ge=0)
+    """Passes; each plays new dialogues."""
+    dialogues: int = Field(1000, ge=1)
+    """Dialogues in an epoch."""
+    lr: float = Field(3e-3, gt=0, allow_inf_nan=False)
+    """Learning rate of AdamW."""
+
+
+class Tiny(Config):
+    """The embedded model: Qwen3's shape, made small, over a vocabulary of words."""
+
+    width: int = Field(64, ge=8)
+    """Width of a token's vector."""
+    layers: int = Field(2, ge=1)
+    """Blocks of attention and feed-forward."""
+    heads: int = Field(4, ge=1)
+    """Heads of attention; two of them share keys and values."""
+
+
+class Lora(Config):
+    """Adapters in place of full training; needs the extra `lora`."""
+
+    rank: int = Field(0, ge=0)
+    """Their rank; 0 trains every weight."""
+    alpha: int = Field(32, ge=1)
+    """What their product is scaled by, over the rank."""
+    targets: str = "all-linear"
+    """Which products have one, with commas; all but the head if not said."""
+
+
+class Credit(Config):
+    """How the rewards of turns become the advantage of their tokens."""
+
+    turn: Literal["equal", "reward_to_go", "em", "turn_baseline"] = "equal"
+    """What multiplies a turn's share of the advantage; turn_baseline compares turn with turn."""
+    score: Literal["sum", "reward_to_go", "mean_per_turn"] = "sum"
+    """What an episode is worth in its group; mean_per_turn pays for ending early."""
+    gamma: float = Field(0.8, gt=0, le=1)
+    """What a turn later is worth, in reward_to_go and turn_baseline."""
+
+
+class Validating(Config):
+    """What is played after every epoch."""
+
+    tasks: int = Field(200, ge=2)
+    """Validation tasks, always the same; below 200 the noise is as large as most effects."""
+    training: int = Field(100, ge=0)
+    """Training tasks played beside them, always the same, so that over-fitting is a number."""
+    passes: int = Field(0, ge=0)
+    """Sampled passes over the validation tasks; 0 plays them once and greedily."""
+
+
+class AgentRecipe(Recipe):
+    """A run that trains a language agent: in which environment, which model, how it talks."""
+
+    env: str = "intention"
+    """The environment."""
+    gym: dict[str, Any] = Field({})
+    """Its options: `kleash train agent --keys` lists them as gym.KEY."""
+    model: str = "tiny"
+    """The model: `tiny`, a Hugging Face folder, or a GGUF file."""
+    tiny: Tiny = Tiny()
+    lora: Lora = Lora()
+    phase: Literal["all", "supervised", "grpo"] = "all"
+    """The one phase to run, or all of them; a model that can talk already has no supervised one."""
+    supervised: Cold = Cold()
+    epochs: int = Field(15, ge=0)
+    """Epochs of the GRPO phase, each with validation and a checkpoint; a run can be given more."""
+    steps: int = Field(10, ge=1)
+    """Batches in an epoch."""
+    batch: int = Field(16, ge=1)
+    """Tasks in a batch."""
+    lr: float = Field(1e-3, gt=0, allow_inf_nan=False)
+    """Learning rate of AdamW in the GRPO phase, before its schedule."""
+    credit: Credit = Credit()
+    engine: str = "own"
+    """Who samples: own, continuous, or the address of a server as vllm:URL or sglang:URL."""
+    temperature: float = Field(1.0, gt=0, allow_inf_nan=False)
+    """Of sampling; log-probabilities and KL are those of this temperature."""
+    turn_tokens: int = Field(8, ge=1)
+    """The most tokens of a turn; a longer one is cut and ends the episode."""
+    part_tokens: int = Field(32768, ge=1)
+    """Tokens judged at once, gradients summed: changes memory and no number."""
+    validation: Validating = Validating()
+    collapse: Literal["warn", "stop", "roll_back"] = "warn"
+    """What signs of collapse do: are told, end the run, or end it and drop what came after."""
+
+    @model_validator(mode="after")
+    def consistent(self) -> Self:
+        """Refuse what cannot be run, before anything is written."""
+        build(options_of(self.env), self.gym)
+        needs_start(self.phase, self.start)
+        if self.leash.reference == "adapter_off" and not self.lora.rank:
+            raise ConfigError("leash.reference 'adapter_off' needs an adapter: set lora.rank")
+        if self.model == "tiny" and self.gym.get("surface") != "tokens":
+            raise ConfigError(
+                "the tiny model knows the words of one surface only:"
+                " set gym.surface=tokens, or give a model that can talk"
+            )
+        return self
+
+    def validated_at(self) -> int:
+        """An agent is shown nothing: among its scores 0 is greedy play, n is n sampled passes."""
+        return self.validation.passes
+
+    def places(self) -> int:
+        """Each turn."""
+        options = build(options_of(self.env), self.gym)
+        return int(getattr(options, "limit", 1))
+
+    def batches(self, used: int) -> int:
+        """As many as were asked for."""
+        return self.steps
+
+    def length(self) -> int:
+        """Every epoch has as many."""
+        return self.steps * self.epochs
+
+    def model_name(self) -> str:
+        """The model."""
+        return self.model
+
+    def phases(self) -> list[tuple[Phase, int]]:
+        """The phases to run and their epochs, in order."""
+        cold = self.supervised.epochs if self.model == "tiny" else 0
+        length: dict[Phase, int] = {"supervised": cold, "grpo": self.epochs}
+        return [(phase, n) for phase, n in length.items() if self.phase in ("all", phase)]
 
 
 def recipe_from(*layers: Mapping[str, Any]) -> Recipe:
-    """A recipe from mappings laid over each other; `like` names a leash that users know."""
+    """A recipe from mappings laid over each other: an agent's where there is an `env`.
+
+    `like` names a leash that users know.
+    """
     given = merge(*layers)
     like = given.pop("like", None)
     if like is not None:
         if like not in LEASHES:
             raise ConfigError(f"no leash is known as {like!r}: there is {', '.join(LEASHES)}")
         given = merge(LEASHES[like], given)
-    return build(Recipe, given)
+    return build(AgentRecipe, given) if "env" in given else build(SelectorRecipe, given)

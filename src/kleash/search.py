@@ -7,7 +7,6 @@ seeds say what it is worth: the best of many noisy scores is better than itself.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -146,7 +145,7 @@ class Search:
         keys = dict(self.baseline.keys) | dict(given)
         if keys.get("leash.controller") in ("linear", "cosine") and not keys.get("leash.steps"):
             recipe = arm_recipe(self.file, self.baseline, 0, "BASE")
-            keys["leash.steps"] = math.ceil(recipe.queries / recipe.batch) * recipe.epochs
+            keys["leash.steps"] = recipe.length()
         return keys
 
     # --- Optuna's part
@@ -254,7 +253,7 @@ class Search:
 
     def scores(self, name: str) -> list[float]:
         """By tuning seed, the validation score of the chosen checkpoint."""
-        shots = arm_recipe(self.file, self.baseline, 0, "BASE").shots
+        shots = arm_recipe(self.file, self.baseline, 0, "BASE").validated_at()
         items = self.file.measure.validation
         columns = [seen.scored[seen.chosen, "validation", shots] for seen in self.seen(name)]
         return [mean for column in columns if (mean := column.mean(items)) is not None]

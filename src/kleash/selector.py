@@ -566,6 +566,10 @@ class Selector(nn.Module):
             self.get_submodule(name).requires_grad_(False)
 
     @torch.no_grad()
+    def parts(self, batch: Pointers) -> list[tuple[Pointers, slice]]:
+        """A batch in parts to be judged one by one: its pointers are few, so there is one."""
+        return [(batch, slice(None))]
+
     def settle(self, queries: Queries) -> Queries:
         """The same queries with what the projections make of them, for while these stand still."""
         laid = self.projections.lay(replace(queries, laid=None))

@@ -25,6 +25,12 @@ class Episode:
     reward: float | None
     stop_reason: str = "finished"
     error: str | None = None
+    rewards: tuple[float, ...] = ()
+    """What each turn earned."""
+    facts: Mapping[str, float] = field(default_factory=dict)
+    """What else is logged of it."""
+    heard: tuple[str, ...] = ()
+    """What was said to the policy before each turn, as text."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from kleash.seeds import torch_generator
 
 if TYPE_CHECKING:
     from kleash.demos.propose import Pointer
-    from kleash.rollout import World
+    from kleash.rollout.selector import SelectorWorld
     from kleash.selector import Selector
     from kleash.types import Prompt
 
@@ -25,15 +25,13 @@ SHOTS = (1, 2, 3, 4)
 SLOW, FAST = 1e-4, 3e-2  # how far arms lie from their base: six that hardly move, three that do
 
 
-def arms_of_a_study(world: World, count: int) -> list[Selector]:
+def arms_of_a_study(world: SelectorWorld, count: int) -> list[Selector]:
     """A base's descendants: two thirds almost the same, one third moved."""
     import torch
 
-    from kleash.rollout import fresh_selector
-
     arms = []
     for arm in range(count):
-        policy = fresh_selector(world.recipe, world.width)
+        policy = world.fresh_policy()
         rng = torch_generator("bench", "arm", arm)
         with torch.no_grad():
             for weight in policy.parameters():
@@ -43,13 +41,17 @@ def arms_of_a_study(world: World, count: int) -> list[Selector]:
     return arms
 
 
-def chosen_together(world: World, policy: Selector, items: int, shots: int) -> list[Pointer]:
+def chosen_together(
+    world: SelectorWorld, policy: Selector, items: int, shots: int
+) -> list[Pointer]:
     """Greedy pointers for many items at once."""
     pointers, _ = policy.choose(world.queries("test").take(range(items)), shots)
     return pointers.lists()
 
 
-def measured_together(world: World, policy: Selector, items: int, shots: int) -> list[float]:
+def measured_together(
+    world: SelectorWorld, policy: Selector, items: int, shots: int
+) -> list[float]:
     """Scores of many items as a study measures them."""
     from kleash.demos.score import vqa_accuracy
 
@@ -62,7 +64,7 @@ def measured_together(world: World, policy: Selector, items: int, shots: int) ->
     ]
 
 
-def measured_alone(world: World, policy: Selector, place: int, shots: int) -> float:
+def measured_alone(world: SelectorWorld, policy: Selector, place: int, shots: int) -> float:
     """The score of one item, with nothing kept from any other."""
     from kleash.demos.score import vqa_accuracy
 
@@ -71,7 +73,7 @@ def measured_alone(world: World, policy: Selector, place: int, shots: int) -> fl
     return vqa_accuracy(plain_answer(world, prompt), prompt.query.answers)
 
 
-def plain_answer(world: World, prompt: Prompt) -> str:
+def plain_answer(world: SelectorWorld, prompt: Prompt) -> str:
     """What the network says to one prompt, read from its first picture to its last word."""
     import numpy as np
     import torch
@@ -98,13 +100,13 @@ def plain_answer(world: World, prompt: Prompt) -> str:
 def study_bench(*, arms: int = 9, items: int = 200, plain: int = 60) -> dict[str, Any]:
     """Answers per second of a study's measuring against the plain pattern, as a ratio."""
     from kleash.ledger import Ledger
-    from kleash.recipe import Recipe
-    from kleash.rollout import World
+    from kleash.recipe import SelectorRecipe
+    from kleash.rollout.selector import SelectorWorld
 
     with tempfile.TemporaryDirectory() as folder:
-        recipe = Recipe(selector="v3")
+        recipe = SelectorRecipe(selector="v3")
         with Ledger(Path(folder) / "ledger.sqlite") as ledger:
-            world = World(recipe, ledger)
+            world = SelectorWorld(recipe, ledger)
             policies = arms_of_a_study(world, arms)
             world.queries("test")  # items, pools and embeddings are there in both ways
             times, scores = [], []

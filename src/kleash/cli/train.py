@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,16 +17,20 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from kleash.recipe import Recipe
-    from kleash.rollout import World
     from kleash.runs import Run
     from kleash.types import Heard
 
 RUNS = Path("runs")
+NAMED: dict[str, dict[str, Any]] = {
+    "default": {},
+    "agent": {"env": "intention", "gym": {"surface": "tokens", "limit": 7}},
+}
+"""Recipes that need no file: a selector on embedded data, an agent in the embedded world."""
 
 
 def train(  # noqa: PLR0913  every flag of a verb is an argument
     config: Annotated[
-        str, typer.Argument(help="A TOML file, `default`, or the folder of a run to go on with.")
+        str, typer.Argument(help="A TOML file, `default`, `agent`, or the folder of a run.")
     ],
     keys: Keys = None,
     out: Annotated[
@@ -55,25 +59,25 @@ def train(  # noqa: PLR0913  every flag of a verb is an argument
     kleash train default --keys  (every key, its default, what it does)
     """
     if help_keys:
-        print_keys()
+        print_keys(agent=config == "agent")
         return
     folder, recipe, given = resolve_run(config, keys or [], out, new=new)
     need_torch()
     from kleash.control import describe
     from kleash.ledger import Ledger
-    from kleash.rollout import World
+    from kleash.rollout import world_of
     from kleash.sinks import sink_names
     from kleash.train import train as train_run
 
     sinks = sink_names(log_to)
     folder.parent.mkdir(parents=True, exist_ok=True)
     console = stderr()
-    console.print(f"{folder}: {recipe.selector}, {describe(recipe.leash)}", highlight=False)
+    console.print(f"{folder}: {recipe.model_name()}, {describe(recipe.leash)}", highlight=False)
     with (
         Ledger(folder.parent / "ledger.sqlite") as ledger,
         progress(None, "answers") as advance,
     ):
-        world = World(recipe, ledger, device=device, progress=advance)
+        world = world_of(recipe, ledger, device=device, progress=advance)
         run = train_run(folder, recipe, given, world, listen=Teller(console), sinks=sinks)
         usage = ledger.usage()
     saved = {"asked": usage.asked, "bought": usage.bought, "saved": usage.saved}
@@ -105,7 +109,7 @@ def resolve_run(
                 " so it cannot be extended; add --new to train another run"
             )
         return out or path, recipe, given
-    given = merge({} if config == "default" else read_toml(path), changes)
+    given = merge(NAMED[config] if config in NAMED else read_toml(path), changes)
     recipe = recipe_from(given)
     return out or RUNS / f"{path.stem}-s{recipe.seed}", recipe, given
 
@@ -133,13 +137,27 @@ class Teller:
                 f"KL {record['probe/kl/ref/exact/episode/mean']:.3f} nats/episode",
                 f"signal in {record['groups_with_signal']:.0%} of groups",
             ]
-        parts += [
-            f"validation loss {record['validation/loss']:.2f}"
-            f" (blind {record['validation/uniform_loss']:.2f})",
-            f"accuracy {record['validation/accuracy']:.3f}",
-            f"{record['queries_per_second']:.0f} queries/s",
-        ]
+        parts += validated(record)
         self.console.print(", ".join(parts), highlight=False)
+
+
+def validated(record: Mapping[str, Any]) -> list[str]:
+    """What validation found and how fast the epoch was, as the run's family tells it."""
+    if "validation/reward" in record:
+        rates = [key for key in record if key.endswith("tokens_per_second")]
+        return [
+            f"validation reward {record['validation/reward']:.3f}",
+            f"coverage {record['validation/episode/coverage']:.0%}"
+            if "validation/episode/coverage" in record
+            else f"{record['validation/episode/turns']:.1f} turns",
+            *(f"{record[key]:.0f} {key.split('_')[0]} tokens/s" for key in rates),
+        ]
+    return [
+        f"validation loss {record['validation/loss']:.2f}"
+        f" (blind {record['validation/uniform_loss']:.2f})",
+        f"accuracy {record['validation/accuracy']:.3f}",
+        f"{record['queries_per_second']:.0f} queries/s",
+    ]
 
 
 def show_epochs(run: Run, *, as_json: bool, extra: dict[str, Any]) -> None:
@@ -151,7 +169,9 @@ def show_epochs(run: Run, *, as_json: bool, extra: dict[str, Any]) -> None:
     from rich.table import Table
 
     table = Table(title=str(run.path))
-    columns = ("loss", "policy_loss", "leash/penalty", "validation/loss", "validation/accuracy")
+    agent = any("validation/reward" in line for line in lines)
+    scored = ("validation/reward",) if agent else ("validation/loss", "validation/accuracy")
+    columns = ("loss", "policy_loss", "leash/penalty", *scored)
     for name in ("phase", "epoch", *columns, "KL (probe)"):
         table.add_column(name, justify="right")
     for line in lines:
@@ -162,16 +182,21 @@ def show_epochs(run: Run, *, as_json: bool, extra: dict[str, Any]) -> None:
     stdout().print(table)
 
 
-def print_keys() -> None:
+def print_keys(*, agent: bool) -> None:
     """Every key of a recipe with its default and its sentence."""
     from rich.table import Table
 
     from kleash.config import help_lines
-    from kleash.recipe import Recipe
+    from kleash.envs import ENVS, options_of
+    from kleash.recipe import AgentRecipe, SelectorRecipe
 
     table = Table("key", "default", "what it does", show_lines=False)
-    for key, default, sentence in help_lines(Recipe):
+    for key, default, sentence in help_lines(AgentRecipe if agent else SelectorRecipe):
         table.add_row(key, default, sentence)
+    for name in ENVS if agent else ():
+        table.add_section()
+        for key, default, sentence in help_lines(options_of(name)):
+            table.add_row(f"gym.{key} ({name})", default, sentence)
     stdout().print(table)
 
 
@@ -180,7 +205,13 @@ def evaluate_run(  # noqa: PLR0913  every flag of a verb is an argument
     checkpoint: Annotated[
         str, typer.Option(help="A name such as epoch-1, several with commas, `last` or `all`.")
     ] = "last",
-    shots: Annotated[str, typer.Option(help="Numbers of demonstrations, with commas.")] = "1,2,3,4",
+    shots: Annotated[
+        str,
+        typer.Option(
+            help="Numbers of demonstrations, with commas; 1,2,3,4 if not given."
+            " Of an agent, sampled passes: 0 is greedy play."
+        ),
+    ] = "",
     items: Annotated[
         int | None, typer.Option(help="Items measured; else all of the split.")
     ] = None,
@@ -200,41 +231,37 @@ def evaluate_run(  # noqa: PLR0913  every flag of a verb is an argument
     kleash eval runs/default-s0 --checkpoint all --shots 2 --baselines
     """
     need_torch()
-    from kleash.config import build
-    from kleash.evaluate import Wanted, baseline_names, evaluate, resolve_checkpoints
+    from kleash.evaluate import Wanted, evaluate, resolve_checkpoints
+    from kleash.evaluate.selector import baseline_names
     from kleash.ledger import Ledger
-    from kleash.recipe import Recipe
-    from kleash.rollout import World
+    from kleash.recipe import SelectorRecipe, recipe_from
+    from kleash.rollout import world_of
     from kleash.runs import Run
 
     opened = Run.open(run)
-    recipe = build(Recipe, opened.config)
+    recipe = recipe_from(opened.config)
     names = resolve_checkpoints(opened, checkpoint)
     if baselines or best_greedy:
         names = baseline_names(greedy=best_greedy) + names
-    counts = parse_shots(shots, recipe.pool.size)
+    pool = recipe.pool.size if isinstance(recipe, SelectorRecipe) else 0
+    counts = parse_shots(shots or ("1,2,3,4" if pool else "0"), pool)
     with Ledger(run.parent / "ledger.sqlite") as ledger:
-        world = World(recipe, ledger, device=device)
-        count = checked_split(world, split) if items is None else items
+        world = world_of(recipe, ledger, device=device)
+        count = len(world.item_ids(split)) if items is None else items
         wanted = Wanted(names, counts, split, count)
         with progress(len(names) * len(counts) * count, "scores") as advance:
             evaluate(opened, world, wanted, advance)
     show_scores(opened, wanted, as_json=as_json)
 
 
-def checked_split(world: World, split: str) -> int:
-    """How many items a split has."""
-    return len(world.pooled(split).queries)
-
-
 def parse_shots(text: str, pool: int) -> list[int]:
-    """`1,2,4` as numbers that a pool can fill."""
+    """`1,2,4` as numbers that a pool can fill; without a pool they are an agent's passes."""
     try:
         counts = [int(part) for part in text.split(",")]
     except ValueError:
         raise KleashError(f"--shots {text!r}: give numbers with commas, such as 1,2,4") from None
     for count in counts:
-        if not 1 <= count <= pool:
+        if pool and not 1 <= count <= pool:
             raise KleashError(f"{count} shots from pools of {pool}: ask for 1 to {pool}")
     return counts
 

@@ -22,8 +22,8 @@ from kleash.stats import differing_bound
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from kleash.recipe import Recipe
-    from kleash.rollout import World
+    from kleash.recipe import SelectorRecipe
+    from kleash.rollout.selector import SelectorWorld
     from kleash.runs import Checkpoint
 
 SAME_WORLD = ("data", "data_seed", "answerer", "pool")
@@ -256,10 +256,14 @@ def choices_of(
     if any(found is None for found in kept):
         return None, (Because("choices_need_runs"),)
     from kleash.ledger import Ledger
-    from kleash.rollout import World, load_checkpoint
+    from kleash.recipe import SelectorRecipe
+    from kleash.rollout import load_checkpoint
+    from kleash.rollout.selector import SelectorWorld
 
     try:
         (ours, recipe), (theirs, other) = load_checkpoint(first), load_checkpoint(second)
+        if not (isinstance(recipe, SelectorRecipe) and isinstance(other, SelectorRecipe)):
+            return None, (Because("choices_need_selectors"),)
         apart = [key for key in SAME_WORLD if getattr(recipe, key) != getattr(other, key)]
         if apart:
             return None, (Because("choices_other_data", {"keys": apart}),)
@@ -268,7 +272,7 @@ def choices_of(
             tempfile.TemporaryDirectory() as folder,
             Ledger(Path(folder) / "ledger.sqlite") as ledger,
         ):
-            world = World(recipe, ledger)
+            world = SelectorWorld(recipe, ledger)
             shots = min(recipe.shots, other.shots)
             found = [
                 _greedy(world, made_by, checkpoint, shots)
@@ -280,13 +284,12 @@ def choices_of(
 
 
 def _greedy(
-    world: World, recipe: Recipe, checkpoint: Checkpoint, shots: int
+    world: SelectorWorld, recipe: SelectorRecipe, checkpoint: Checkpoint, shots: int
 ) -> list[tuple[int, ...]]:
     from kleash import guard
-    from kleash.evaluate import greedy
-    from kleash.rollout import fresh_selector
+    from kleash.evaluate.selector import greedy
 
-    policy = fresh_selector(recipe, world.width)
+    policy = world.with_recipe(recipe).empty_policy()
     guard.load_strictly(policy, checkpoint.weights)
     places = range(len(world.pooled("validation").queries))
     return list(greedy(policy, world, "validation", places, shots).values())

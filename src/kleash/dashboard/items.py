@@ -20,7 +20,7 @@ from kleash.dashboard.worker import Unread, Worker, tell_pools
 from kleash.data import DATASETS, Dataset, dataset
 from kleash.plan import BASELINE, CHOSEN, arm_recipe, column_key
 from kleash.plan.cells import Cell, Column
-from kleash.recipe import Recipe
+from kleash.recipe import SelectorRecipe
 from kleash.types import Item
 
 ROWS = 100  # on a page
@@ -44,12 +44,15 @@ class Items:
         # A data set is code: a folder from elsewhere may not name which code to run.
         self.trusted = {*DATASETS, *ANSWERERS, *trusted}
 
-    def recipe(self, study: Path) -> Recipe:
+    def recipe(self, study: Path) -> SelectorRecipe:
         """What all arms share of data and pools."""
         file, arms = self.shelf.file(study)
-        return arm_recipe(file, arms[0], file.seeds[0], "BASE")
+        recipe = arm_recipe(file, arms[0], file.seeds[0], "BASE")
+        if not isinstance(recipe, SelectorRecipe):
+            raise Nowhere
+        return recipe
 
-    def data(self, recipe: Recipe) -> tuple[Dataset | None, dict[str, Item]]:
+    def data(self, recipe: SelectorRecipe) -> tuple[Dataset | None, dict[str, Item]]:
         """The data set and its items by id, if it may be loaded."""
         if recipe.data not in self.trusted:
             return None, {}
@@ -272,7 +275,7 @@ class Items:
             "image": ask.study(name, "/image", name=found.image),
         }
 
-    def pool(self, ask: Asking, recipe: Recipe, item: str) -> tuple[dict[str, Any], bool]:
+    def pool(self, ask: Asking, recipe: SelectorRecipe, item: str) -> tuple[dict[str, Any], bool]:
         """The candidates of a query; None of them while they are being made."""
         title = ask.t("pool_title")
         for name in (recipe.data, recipe.answerer):

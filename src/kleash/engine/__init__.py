@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from kleash.errors import ConfigError
+
 
 @dataclass(frozen=True)
 class Said:
@@ -64,3 +66,12 @@ class Engine(Protocol):
 
     def refresh(self, policy: Any) -> None:
         """To be called after each update of the policy: what is said next is said by it."""
+
+
+def engine_of(name: str, policy: Any, speech: Any) -> Engine:
+    """The engine of that name for a policy and the way it is spoken to."""
+    if name == "own":
+        from kleash.engine.own import OwnEngine
+
+        return OwnEngine(policy.model, speech.stops)
+    raise ConfigError(f"no engine {name!r}: there is own")

@@ -11,8 +11,13 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
+from kleash.errors import ConfigError
+
 TOOL = "interact_with_env"
 BRACKET = re.compile(r"[\[{]")
+STOPS, PAIRS = 0.1, 0.1  # of the examples of the token surface: ends, and questions for two slots
 STRAY = 100  # so that no text takes long to read, whatever a policy writes
 
 
@@ -41,6 +46,9 @@ class Surface(Protocol):
 
     def read(self, text: str) -> Action | None:
         """The action in a text, or none if there is none."""
+
+    def example(self, rng: np.random.Generator) -> str:
+        """A well-formed action drawn at random: what a policy imitates before it learns."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,13 @@ class TextSurface:
             return None
         return self._checked(tag[1], rest)
 
+    def example(self, rng: np.random.Generator) -> str:
+        """None: nobody can ask a sensible question at random."""
+        raise ConfigError(
+            "the text surface has no examples to imitate: start from a model that can talk,"
+            " or set gym.surface=tokens"
+        )
+
     def _checked(self, choice: str, content: str) -> Action | None:
         choice, content = choice.lower(), " ".join(content.split())
         if choice not in self.choices or not (content or choice in self.bare):
@@ -128,6 +143,14 @@ class TokenSurface:
             return None
         asked = words[1:-1]
         return Action("action", " ".join(asked)) if set(asked) <= set(self.slots) else None
+
+    def example(self, rng: np.random.Generator) -> str:
+        """A question for one slot, now and then for two, seldom the end."""
+        drawn = rng.random()
+        if drawn < STOPS:
+            return "STOP ;"
+        asked = rng.choice(len(self.slots), size=2 if drawn > 1 - PAIRS else 1, replace=False)
+        return " ".join(["ASK", *(self.slots[place] for place in asked), ";"])
 
 
 def without_thoughts(text: str) -> str:

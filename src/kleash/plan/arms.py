@@ -90,7 +90,7 @@ def own_selector(file: StudyFile, arm: Arm) -> str:
     '' for all others, which share one base per seed.
     """
     preset = str(arm.keys.get("selector", ""))
-    return "" if preset == base_recipe(file, file.seeds[0]).selector else preset
+    return "" if preset == base_recipe(file, file.seeds[0]).model_name() else preset
 
 
 def base_given(file: StudyFile, seed: int, selector: str = "") -> dict[str, Any]:

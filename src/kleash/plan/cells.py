@@ -78,8 +78,8 @@ def base_checkpoint(file: StudyFile, seed: int) -> str:
     recipe = base_recipe(file, seed)
     if recipe.start:
         return "start"
-    length = {"rce": recipe.rce.epochs, "supervised": recipe.supervised.epochs}
-    return next((f"{phase}-{epochs}" for phase, epochs in length.items() if epochs), "start")
+    made = [(phase, epochs) for phase, epochs in recipe.phases() if epochs and phase != "grpo"]
+    return "{}-{}".format(*made[-1]) if made else "start"
 
 
 def base_name(seed: int, selector: str = "") -> str:
@@ -164,7 +164,7 @@ def run_cells(file: StudyFile, arm: Arm, seed: int, recipe: Recipe) -> Iterator[
     """The cells of one run: its checkpoints on validation, and the test."""
     measure, names = file.measure, checkpoint_names(recipe)
     for name in names:
-        yield Cell(arm.name, seed, name, "validation", recipe.shots, measure.validation)
+        yield Cell(arm.name, seed, name, "validation", recipe.validated_at(), measure.validation)
     tested = {"all": names, "chosen": [CHOSEN], "none": []}[measure.test]
     for name in tested:
         for shots in measure.shots:

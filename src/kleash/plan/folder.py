@@ -128,7 +128,7 @@ def look(
     scored = known[size].scored if size in known else columns(run)
     if place is None:
         return Seen(path.name, run, scored, size=size)
-    shots, items = place.recipe.shots, file.measure.validation
+    shots, items = place.recipe.validated_at(), file.measure.validation
     names = kept_names(run, checkpoint_names(place.recipe))
     chosen = chosen_of(scored, shots, items, names, file.measure.choose)
     return Seen(path.name, run, scored, chosen, size, let_go(run, place.recipe))

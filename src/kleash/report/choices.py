@@ -17,6 +17,7 @@ from kleash.imports import Where
 from kleash.plan import arm_recipe
 from kleash.plan.cells import Column
 from kleash.plan.folder import Seen
+from kleash.recipe import SelectorRecipe
 from kleash.report.material import Material, percent, plain
 from kleash.report.parts import (
     Cell,
@@ -125,7 +126,7 @@ def chosen_columns(study: Results) -> dict[str, list[tuple[Seen, Column]]]:
 
 def trained_shots(study: Results) -> int:
     """The shots that arms were trained with, if they were measured; else the most."""
-    shots = arm_recipe(study.file, study.arms[0], study.file.seeds[0], "BASE").shots
+    shots = arm_recipe(study.file, study.arms[0], study.file.seeds[0], "BASE").validated_at()
     return shots if shots in study.file.measure.shots else max(study.file.measure.shots)
 
 
@@ -226,6 +227,8 @@ def _answers(
 def _items_of(study: Results) -> tuple[Any, dict[str, Any]]:
     """The data set and its items by id; nothing where it cannot be had."""
     recipe = arm_recipe(study.file, study.arms[0], study.file.seeds[0], "BASE")
+    if not isinstance(recipe, SelectorRecipe):
+        return None, {}
     try:
         data = dataset(recipe.data, recipe.data_seed)
         known = {item.id: item for item in (*data.queries("test"), *data.demonstrations)}

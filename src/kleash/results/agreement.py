@@ -59,13 +59,14 @@ def agreements(
     found: Overview, file: StudyFile, arms: Sequence[Arm], compared: Mapping[str, str]
 ) -> Iterator[Agreement]:
     """Every pair of arms; weights are compared where one is the other's baseline."""
-    shots = arm_recipe(file, Arm("", {}), file.seeds[0], "BASE").shots
+    recipe = arm_recipe(file, Arm("", {}), file.seeds[0], "BASE")
+    shots = recipe.validated_at()
     numbers: dict[tuple[str, ...], int] = {}
     runs: dict[str, dict[int, Chosen]] = {arm.name: {} for arm in arms}
     for name, by_seed in runs.items():
         for seed in file.seeds:
             seen = found.seen.get((name, seed))
-            made = None if seen is None else chosen(seen, shots, numbers)
+            made = None if seen is None else chosen(seen, shots, recipe.places(), numbers)
             if made is not None:
                 by_seed[seed] = made
     load = lru_cache(maxsize=HELD)(np.load)
@@ -76,7 +77,9 @@ def agreements(
             yield pair
 
 
-def chosen(seen: Seen, shots: int, numbers: dict[tuple[str, ...], int]) -> Chosen | None:
+def chosen(
+    seen: Seen, shots: int, places: int, numbers: dict[tuple[str, ...], int]
+) -> Chosen | None:
     """A run's choices on the test at some shots; `numbers` are those given out so far."""
     column = seen.scored.get((seen.chosen, "test", shots))
     if seen.run is None or column is None:
@@ -85,10 +88,10 @@ def chosen(seen: Seen, shots: int, numbers: dict[tuple[str, ...], int]) -> Chose
     def of(pointers: Iterable[tuple[str, ...]]) -> list[int]:
         return [numbers.setdefault(pointer, len(numbers)) for pointer in pointers]
 
-    places = [of(p[at : at + 1] for p in column.pointers) for at in range(shots)]
+    by_place = [of(p[at : at + 1] for p in column.pointers) for at in range(places)]
     pointers = np.array(of(column.pointers))
     base, kept = str(seen.run.meta["base"]), last_choices(seen.run)
-    return Chosen(seen, column.items, pointers, np.array(places), base, kept)
+    return Chosen(seen, column.items, pointers, np.array(by_place), base, kept)
 
 
 def agreement(

@@ -132,7 +132,7 @@ def at_equal_updates(found: Results) -> list[Matched]:
 def pace(file: StudyFile, arm: Arm) -> tuple[int, int, int]:
     """What the number of updates in an epoch depends on."""
     recipe = arm_recipe(file, arm, file.seeds[0], "BASE")
-    return recipe.queries, recipe.batch, recipe.updates
+    return recipe.length() // max(recipe.epochs, 1), recipe.batch, recipe.updates
 
 
 def by_updates(found: Overview, file: StudyFile, arm: Arm) -> dict[int, Mapping[int, float]]:
@@ -142,8 +142,7 @@ def by_updates(found: Overview, file: StudyFile, arm: Arm) -> dict[int, Mapping[
     for (name, seed), seen in found.seen.items():
         if name != arm.name or seen.run is None:
             continue
-        used = seen.run.meta["counts"]["used"]
-        each = math.ceil(used / recipe.batch) * recipe.updates
+        each = recipe.batches(seen.run.meta["counts"]["used"]) * recipe.updates
         curves[seed] = {
             line["epoch"] * each: line["validation/accuracy"]
             for line in seen.run.metrics()

@@ -17,7 +17,7 @@ from kleash.data import dataset
 from kleash.demos.reward import PROXIES, REWARDS, facts
 from kleash.plan import StudyFile, arm_recipe, base_checkpoint
 from kleash.plan.folder import Overview, Seen
-from kleash.recipe import Recipe
+from kleash.recipe import SelectorRecipe
 from kleash.results import Results
 from kleash.stats import Interval
 from kleash.types import Answer, Item
@@ -42,6 +42,8 @@ def proxy_rows(found: Results) -> list[ProxyRow]:
     """The base and every arm, where the first arm is trained on a proxy; else nothing."""
     file, names = found.file, ["base", *(arm.name for arm in found.arms)]
     recipe = arm_recipe(file, found.arms[0], file.seeds[0], "BASE")
+    if not isinstance(recipe, SelectorRecipe):
+        return []
     if recipe.reward not in PROXIES or recipe.shots not in file.measure.shots:
         return []
     data = dataset(recipe.data, recipe.data_seed)
@@ -50,7 +52,7 @@ def proxy_rows(found: Results) -> list[ProxyRow]:
 
 
 def proxy_row(
-    found: Overview, file: StudyFile, recipe: Recipe, arm: str, items: Mapping[str, Item]
+    found: Overview, file: StudyFile, recipe: SelectorRecipe, arm: str, items: Mapping[str, Item]
 ) -> ProxyRow:
     """One arm over its seeds."""
     start = base_checkpoint(file, file.seeds[0])
@@ -82,7 +84,7 @@ def answers(seen: Seen, checkpoint: str, shots: int) -> dict[str, Any]:
     }
 
 
-def paid(recipe: Recipe, line: Mapping[str, Any], items: Mapping[str, Item]) -> float:
+def paid(recipe: SelectorRecipe, line: Mapping[str, Any], items: Mapping[str, Item]) -> float:
     """What training would have paid for an answer."""
     answer = Answer(line["answer"], line["truth_logp"])
     return REWARDS[recipe.reward](facts(answer, items[line["item"]]))

@@ -85,7 +85,7 @@ def searched(folder: Path, file: StudyFile, found: Overview) -> Searched | None:
 def gain(folder: Path, file: StudyFile, found: Overview, base: str, split: str) -> Interval | None:
     """The gap of `found` over its baseline, paired by the study's seeds; None below two."""
     arms = {arm.name: arm for arm in arms_of(file, placed(folder))}
-    trained = arm_recipe(file, arms[FOUND.name], 0, "BASE").shots
+    trained = arm_recipe(file, arms[FOUND.name], 0, "BASE").validated_at()
     shots = [trained] if split == "validation" or trained in file.measure.shots else []
     items = file.measure.validation if split == "validation" else file.measure.items[-1]
     pairs = []

@@ -12,12 +12,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from kleash.answer.serving import Model
 from kleash.data import dataset
+from kleash.envs import gym
 from kleash.errors import ConfigError, DataError
 from kleash.jobs import Job, Outcome, Told, run_jobs
+from kleash.ledger import Ledger
 from kleash.plan import (
     Arm,
     State,
@@ -41,6 +44,7 @@ from kleash.plan.folder import (
     write_asked,
     write_plan,
 )
+from kleash.recipe import AgentRecipe, SelectorRecipe
 from kleash.study.calibrate import calibrated, keep_calibration, trials_file, tuning_asked
 from kleash.study.servers import at_servers
 
@@ -86,6 +90,13 @@ class Ran:
 def check_data(file: StudyFile) -> str:
     """The hash of the data the study is about; it and its pools are large enough to measure."""
     recipe = base_recipe(file, file.seeds[0])
+    if isinstance(recipe, AgentRecipe):
+        # A user behind an endpoint has a ledger; only the tasks are looked at here.
+        with TemporaryDirectory() as spare, Ledger(Path(spare) / "ledger.sqlite") as ledger:
+            played = gym(recipe.env, recipe.gym, ledger=ledger)
+            sizes_fit(file, recipe.env, lambda split: len(played.tasks(split)))
+            return played.content
+    assert isinstance(recipe, SelectorRecipe)
     data = dataset(recipe.data, recipe.data_seed)
     if recipe.pool.size <= max(file.measure.shots):
         raise ConfigError(
@@ -93,15 +104,19 @@ def check_data(file: StudyFile) -> str:
             f" {max(file.measure.shots)} shots: every arm would show the same demonstrations;"
             " enlarge base.pool.size or lower measure.shots"
         )
+    sizes_fit(file, recipe.data, lambda split: len(data.queries(split)))
+    return data.content
+
+
+def sizes_fit(file: StudyFile, name: str, size: Callable[[str], int]) -> None:
+    """There is as much of each split as will be measured."""
     sizes = {"validation": file.measure.validation, "test": file.measure.items[-1]}
     for split, wanted in sizes.items():
-        have = len(data.queries(split))
-        if wanted > have:
+        if wanted > (have := size(split)):
             raise ConfigError(
-                f"{wanted} items of {split!r} were asked for and {recipe.data} has {have}:"
+                f"{wanted} items of {split!r} were asked for and {name} has {have}:"
                 f" lower measure.{'items' if split == 'test' else 'validation'}"
             )
-    return data.content
 
 
 def jobs_for(asked: Asked, arms: Sequence[Arm], found: Overview) -> list[Job]:
@@ -149,9 +164,11 @@ def jobs_for(asked: Asked, arms: Sequence[Arm], found: Overview) -> list[Job]:
     return jobs
 
 
-def model_of(file: StudyFile) -> Model:
-    """Who answers in this study."""
+def model_of(file: StudyFile) -> Model | None:
+    """Who answers in this study; an agent asks nobody."""
     recipe = base_recipe(file, file.seeds[0])
+    if not isinstance(recipe, SelectorRecipe):
+        return None
     return Model(recipe.answerer, recipe.data, recipe.data_seed)
 
 

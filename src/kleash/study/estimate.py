@@ -10,7 +10,7 @@ from typing import Any
 
 from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe
 from kleash.plan.folder import Overview, job_of, overview, placed
-from kleash.recipe import Recipe
+from kleash.recipe import Recipe, SelectorRecipe
 from kleash.runs import read_lines
 
 
@@ -90,13 +90,17 @@ def answers_at_most(file: StudyFile, arms: list[Arm], todo: set[str], found: Ove
 
 def proposals(recipe: Recipe) -> int:
     """Answers to proposals of the training queries: those found by beam search cost more."""
+    if not isinstance(recipe, SelectorRecipe):
+        return 0
     propose = recipe.propose
     tried = propose.beams * propose.width * recipe.shots
     return recipe.queries * (propose.random + propose.retrieval + propose.beams + tried)
 
 
 def training(recipe: Recipe) -> int:
-    """Answers that GRPO asks for."""
+    """Answers that GRPO asks for; of an agent, the episodes it plays."""
+    if not isinstance(recipe, SelectorRecipe):
+        return recipe.length() * recipe.batch * recipe.group
     if recipe.source == "offline":
         return proposals(recipe)
     return recipe.queries * recipe.group * recipe.epochs

@@ -48,7 +48,7 @@ def device_names(text: str) -> tuple[str, ...]:
 
 @contextmanager
 def at_servers(
-    jobs: Sequence[Job], model: Model, devices: Sequence[str], on: str
+    jobs: Sequence[Job], model: Model | None, devices: Sequence[str], on: str
 ) -> Iterator[list[Job]]:
     """The jobs, told where their answerer is; it is there as long as the context is open."""
     if not devices:
@@ -56,6 +56,8 @@ def at_servers(
         return
     if on not in ("local", "ray"):
         raise ConfigError(f"--gpus serves jobs of this machine, and --on {on} may use others")
+    if model is None:
+        raise ConfigError("--gpus serves an answerer, and an agent asks none: give --device cuda")
     with served(model, devices) as folder:
         yield [replace(job, given=job.given | {"served": str(folder)}) for job in jobs]
 

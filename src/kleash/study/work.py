@@ -28,10 +28,9 @@ from kleash.plan import (
     own_selector,
     start_of,
 )
-from kleash.recipe import Recipe, recipe_from
+from kleash.recipe import Recipe, SelectorRecipe, recipe_from
 
 if TYPE_CHECKING:
-    from kleash.rollout import World
     from kleash.runs import Run
 
 Tell = Callable[[dict[str, Any]], None]
@@ -81,46 +80,47 @@ def make_run(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
         run = at_work.train(folder / "runs" / f"{arm.name}-s{seed}", asked)
         names = [name for name in checkpoint_names(recipe) if name in run.checkpoints()]
         base = Run.open(start.parent.parent)
-        with run.lock():  # before the scores: a run whose cells are there is not taken up again
-            keep_choices(run, at_work.world, names, load_policy(base, at_work.world, start.name))
-        at_work.measure(run, names, (recipe.shots,), measure.validation, "validation")
+        if isinstance(recipe, SelectorRecipe):
+            with run.lock():  # before the scores: a run whose cells are there is not taken up again
+                base_policy = load_policy(base, at_work.world, start.name)
+                keep_choices(run, at_work.world, names, base_policy)
+        at_work.measure(run, names, (recipe.validated_at(),), measure.validation, "validation")
         scored = columns(run)
-        chosen = chosen_of(scored, recipe.shots, measure.validation, names, measure.choose)
+        chosen = chosen_of(scored, recipe.validated_at(), measure.validation, names, measure.choose)
         tested = {"all": names, "chosen": [chosen], "none": []}[measure.test]
         if tested:
             at_work.measure(run, tested, measure.shots, measure.items[-1])
     return at_work.result(run) | {"chosen": chosen}
 
 
-def keep_start(run: Run, recipe: Recipe, world: World) -> None:
+def keep_start(run: Run, recipe: Recipe, world: Any) -> None:
     """Where no phase had anything to do, the start itself is the checkpoint to go on from."""
-    from kleash.rollout import fresh_selector
     from kleash.train import base_weights
 
     if run.checkpoints():
         return
-    weights = base_weights(recipe) or fresh_selector(recipe, world.width).state_dict()
+    weights = base_weights(recipe) or world.fresh_policy().state_dict()
     state = {"phase": "start", "epoch": 0, "step": 0}
     with run.lock():
-        run.save("start", weights, {}, state | {"shots": recipe.shots, "pool": recipe.pool.maker})
+        run.save("start", weights, {}, state | world.state())
 
 
-_world: dict[tuple[str, str, str], World] = {}
+_world: dict[tuple[str, str, str], Any] = {}
 
 
-def world_for(ledger: Path, recipe: Recipe, device: str, served: str) -> World:
+def world_for(ledger: Path, recipe: Recipe, device: str, served: str) -> Any:
     """The world of a recipe. A worker takes many jobs: what they share is made once and kept.
 
     Of one ledger only, the last: answers at hand are not to be mixed, and memory is not for ever.
     """
-    from kleash.rollout import World
+    from kleash.rollout import world_of
 
     key = (str(ledger), device, served)
     if key not in _world or not ledger.exists():
         for old in _world.values():
-            old.ask.ledger.close()
+            old.ledger.close()
         _world.clear()
-        _world[key] = World(recipe, Ledger(ledger), device=device, served=served)
+        _world[key] = world_of(recipe, Ledger(ledger), device=device, served=served)
     _world[key] = found = _world[key].with_recipe(recipe)
     return found
 
@@ -138,12 +138,12 @@ class Working:
 
     def __enter__(self) -> Working:
         self.world = world_for(self.shared, self.recipe, self.device, self.served)
-        self.world.ask.progress = self.answered
-        self.before = self.world.ask.ledger.usage()
+        self.world.progress = self.answered
+        self.before = self.world.ledger.usage()
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self.world.ask.progress = lambda count: None
+        self.world.progress = lambda count: None
 
     def train(self, path: Path, asked: Mapping[str, Any]) -> Run:
         """The run of the recipe, to its end."""
@@ -178,7 +178,7 @@ class Working:
 
     def usage(self) -> dict[str, Any]:
         """What this job asked and paid for so far."""
-        usage = self.world.ask.ledger.usage().since(self.before)
+        usage = self.world.ledger.usage().since(self.before)
         return {"asked": usage.asked, "bought": usage.bought}
 
     def result(self, run: Run) -> dict[str, Any]:

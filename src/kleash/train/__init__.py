@@ -1,7 +1,8 @@
-"""One run: supervised, then RCE, then GRPO on a leash; from fresh weights or a checkpoint.
+"""One run: warm-up, then GRPO on a leash; from fresh weights or a checkpoint.
 
-`loop` goes through the phases and keeps checkpoints, `update` makes one batch's updates on a leash,
-`watch` validates and measures. How groups are made is in `rollout`, what must not pass in `guard`.
+`loop` goes through the phases and keeps checkpoints, `update` makes one batch's updates on a leash;
+`selector` and `agent` are what the families do in each phase. How groups are made is in `rollout`,
+what must not pass in `guard`.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from kleash import guard
 from kleash.config import merge
 from kleash.policy import fingerprint
-from kleash.recipe import Recipe
-from kleash.rollout import World, empty_selector, load_checkpoint
+from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe
+from kleash.rollout import World, load_checkpoint
 from kleash.runs import Run, identity, machine_facts, revision_facts
-from kleash.selector import Selector
 from kleash.sinks import open_sinks
 from kleash.train.loop import Trainer
+from kleash.train.selector import SelectorTrainer
 from kleash.types import Heard, Listener
 
 __all__ = ["Heard", "Listener", "Trainer", "prepare", "train"]
@@ -50,43 +51,34 @@ def train(
             return run
         run.reopen(recipe.resolved(), given, facts(recipe, world))
         with open_sinks(sinks, run, listen) as told:
-            Trainer(run, recipe, world, base_weights(recipe), told).run_phases()
+            trainer = trainer_of(recipe)
+            trainer(run, recipe, world, base_weights(recipe), told).run_phases()
             run.finish()
     return run
 
 
 def facts(recipe: Recipe, world: World) -> dict[str, Any]:
     """What a run is made from, by content. What does not fit is refused before a folder is made."""
-    policy = empty_selector(recipe, world.width)
+    policy = world.empty_policy()
     base = fitting(policy, recipe.start)
     tied = recipe.leash.reference_path if recipe.leash.reference == "path" else ""
     reference = fitting(policy, tied)
-    policy.freeze(recipe.freeze)
-    by_content = {
-        "from": "",
-        "answerer": world.answerer.identity,
-        "leash": {"reference_path": reference},
-    }
+    if isinstance(recipe, SelectorRecipe):
+        policy.freeze(recipe.freeze)
+    by_content = {"from": "", "leash": {"reference_path": reference}} | world.by_content()
+    whole = merge(recipe.resolved(), by_content)
     return {
-        "identity": identity(
-            merge(recipe.resolved(), by_content),
-            world.data.content,
-            base,
-            length=recipe.length_keys(),
-        ),
-        "data": world.data.content,
-        "counts": counts(world),
-        "seeds": {"run": recipe.seed, "data": recipe.data_seed},
+        "identity": identity(whole, world.content, base, length=recipe.length_keys()),
+        "data": world.content,
         "base": base,
         "reference": reference,
-        "answerer": world.answerer.identity,
-        "pool": recipe.pool.maker,
         "trainable_share": trainable_share(policy),
+        **world.facts(),
         **revision_facts(),
     }
 
 
-def fitting(policy: Selector, path: str) -> str | None:
+def fitting(policy: nn.Module, path: str) -> str | None:
     """The hash of a checkpoint's weights, which fit the policy; none without a path."""
     if not path:
         return None
@@ -95,18 +87,7 @@ def fitting(policy: Selector, path: str) -> str | None:
     return fingerprint(weights)
 
 
-def counts(world: World) -> dict[str, int]:
-    """How many items each part of the data has, and how many training queries are used."""
-    data = world.data
-    splits = {split: len(data.queries(split)) for split in ("train", "validation", "test")}
-    return {
-        "demonstrations": len(data.demonstrations),
-        **splits,
-        "used": len(world.pooled("train")),
-    }
-
-
-def trainable_share(policy: Selector) -> float:
+def trainable_share(policy: nn.Module) -> float:
     """The share of the policy's numbers that train in the GRPO phase."""
     trained = sum(p.numel() for p in policy.parameters() if p.requires_grad)
     return trained / sum(p.numel() for p in policy.parameters())
@@ -115,3 +96,12 @@ def trainable_share(policy: Selector) -> float:
 def base_weights(recipe: Recipe) -> dict[str, Tensor] | None:
     """The weights a run starts from, if not fresh ones."""
     return load_checkpoint(Path(recipe.start))[0].weights if recipe.start else None
+
+
+def trainer_of(recipe: Recipe) -> type[Trainer]:
+    """How the recipe's family is trained."""
+    if isinstance(recipe, AgentRecipe):
+        from kleash.train.agent import AgentTrainer
+
+        return AgentTrainer
+    return SelectorTrainer

@@ -7,7 +7,6 @@ clock goes to `timings.jsonl` alone.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -18,33 +17,14 @@ import numpy as np
 from torch import Tensor
 
 from kleash import guard
-from kleash.grpo import group_mean
-from kleash.kl import episode_sum
-from kleash.policy import Reference
-from kleash.recipe import Phase, Recipe
-from kleash.rollout import (
-    Bought,
-    World,
-    best_pointers,
-    buy_proposals,
-    empty_selector,
-    fresh_selector,
-    load_checkpoint,
-    proposal_groups,
-    sample_groups,
-)
+from kleash.policy import Judged, Reference
+from kleash.recipe import Phase
+from kleash.rollout import Groups, load_checkpoint
 from kleash.runs import Run
-from kleash.seeds import generator
-from kleash.selector import Pointers
 from kleash.stats import StopDecision, early_stop
-from kleash.train.offline import Offline, joined
 from kleash.train.totals import KlSeen, Totals
 from kleash.train.update import Descent, Leashed
-from kleash.train.watch import probe, validation
 from kleash.types import Heard, Listener
-
-VALIDATION_PROPOSALS = 100
-MARGIN = 0.01  # the improvement in validation accuracy that early stopping looks for
 
 
 def checkpoint_name(phase: Phase, epoch: int) -> str:
@@ -53,29 +33,69 @@ def checkpoint_name(phase: Phase, epoch: int) -> str:
 
 
 class Trainer:
-    """What one run holds while it trains."""
+    """What one run holds while it trains. How a family does its part is in its own file."""
+
+    SCORE = ""
+    """What validation is about."""
+    MARGIN = 0.0
+    """The improvement of it that early stopping looks for."""
 
     def __init__(
         self,
         run: Run,
-        recipe: Recipe,
-        world: World,
+        recipe: Any,
+        world: Any,
         base: Mapping[str, Tensor] | None,
         listen: Listener,
     ) -> None:
         self.run, self.recipe, self.world, self.listen = run, recipe, world, listen
         if base is None:
-            self.policy = fresh_selector(recipe, world.width)
+            self.policy = world.fresh_policy()
         else:
-            self.policy = empty_selector(recipe, world.width)
+            self.policy = world.empty_policy()
             guard.load_strictly(self.policy, base, source=recipe.start)
         self.policy.to(world.device)
-        self.bought: dict[str, Bought] = {}
         self.descent: Descent
         self.before = 0  # steps of the phases that are done
         self.leashed: Leashed | None = None
-        self.offline: Offline | None = None
-        self.tied: dict[str, Tensor] = {}
+
+    # --- what a family fills in
+
+    def rate(self, phase: Phase) -> float:
+        """The learning rate of a phase."""
+        raise NotImplementedError
+
+    def steps_in_epoch(self) -> int:
+        """How many batches an epoch of GRPO has."""
+        raise NotImplementedError
+
+    def teach(self, phase: Phase, epoch: int, epochs: int) -> dict[str, Any]:
+        """An epoch of a phase before GRPO; its numbers."""
+        raise NotImplementedError
+
+    def learnt(
+        self, leashed: Leashed, epoch: int
+    ) -> Iterator[tuple[Groups, dict[str, float], Judged | None]]:
+        """The batches of an epoch of GRPO: each with its numbers and, if fresh, its judging."""
+        raise NotImplementedError
+
+    def probe(self, leashed: Leashed) -> dict[str, float]:
+        """KL on what every arm shares."""
+        raise NotImplementedError
+
+    def validate(self) -> dict[str, float]:
+        """What the policy now reaches on the validation split."""
+        raise NotImplementedError
+
+    def speed(self, trained: float) -> dict[str, float]:
+        """How fast an epoch was, from the seconds its training took."""
+        raise NotImplementedError
+
+    def keep_batch(self, batch: Any) -> str:
+        """Write the batch that broke beside the run; where."""
+        raise NotImplementedError
+
+    # --- phases
 
     def run_phases(self) -> None:
         """Every epoch that is not done yet."""
@@ -103,29 +123,23 @@ class Trainer:
     def begin(self, phase: Phase, epochs: int) -> None:
         """A fresh optimiser; for GRPO also the reference, taken after warm-up and never before."""
         self.before = self.steps_before(phase)
-        rates = {"supervised": self.recipe.supervised.lr, "rce": self.recipe.rce.lr}
-        if phase == "grpo":
-            self.policy.freeze(self.recipe.freeze)
         self.descent = Descent(
-            self.policy, rates.get(phase, self.recipe.lr), self.recipe.clip.norm, self.keep_batch
+            self.policy, self.rate(phase), self.recipe.clip.norm, self.keep_batch
         )
         if phase == "grpo":
-            batches = math.ceil(len(self.world.queries("train")) / self.recipe.batch)
             self.leashed = Leashed(
                 self.recipe,
                 self.policy,
                 self.reference(),
                 self.descent,
-                total=batches * epochs * self.recipe.updates,
+                total=self.steps_in_epoch() * epochs * self.recipe.updates,
             )
-            if self.recipe.source == "offline":
-                self.offline = Offline(self.world, self.proposed("train"), self.policy)
 
     def reference(self) -> Reference:
         """What the leash is tied to from here on."""
         leash, tied = self.recipe.leash, self.policy
         if leash.reference == "path":
-            tied = empty_selector(self.recipe, self.world.width).to(self.world.device)
+            tied = self.world.empty_policy().to(self.world.device)
             weights = load_checkpoint(Path(leash.reference_path))[0].weights
             guard.load_strictly(tied, weights, source=leash.reference_path)
         return Reference(
@@ -135,113 +149,42 @@ class Trainer:
     def one_epoch(self, phase: Phase, epoch: int, epochs: int) -> None:
         """All batches of an epoch, its line, its checkpoint."""
         began = time.monotonic()
-        if phase == "supervised":
-            record = self.supervised_epoch(epoch)
-        elif phase == "rce":
-            record = self.rce_epoch(epoch, epochs)
-        else:
+        if phase == "grpo":
             assert self.leashed is not None
-            record = self.grpo_epoch(self.leashed, epoch)
-            record |= probe(self.policy, self.leashed.reference.policy, self.world)
+            record = self.grpo_epoch(self.leashed, epoch) | self.probe(self.leashed)
+        else:
+            record = self.teach(phase, epoch, epochs)
         trained = time.monotonic() - began
-        record |= validation(self.policy, self.world, self.proposed("validation"))
+        record |= self.validate()
         broken, answered = record["validation/broken"], record["validation/n"]
         self.note(guard.few_broken(broken, broken + answered))
         line = {"kind": "epoch", "phase": phase, "epoch": epoch, "step": self.descent.step}
         self.run.log(line | record)
-        rate = len(self.world.queries("train")) / trained
-        times = {"seconds": time.monotonic() - began, "queries_per_second": rate}
+        times = {"seconds": time.monotonic() - began} | self.speed(trained)
         self.run.time({"phase": phase, "epoch": epoch} | times)
         self.save(phase, epoch)
         self.tell(phase, epoch, epochs, line | record | times)
 
-    def batches(self, phase: Phase, epoch: int) -> Iterator[list[int]]:
-        """The training queries in this epoch's order, some at a time."""
-        count = len(self.world.queries("train"))
-        order = generator("order", self.recipe.seed, phase, epoch).permutation(count).tolist()
-        for start in range(0, count, self.recipe.batch):
-            yield order[start : start + self.recipe.batch]
-
-    def proposed(self, split: str) -> Bought:
-        """The proposals of a split, answered; asked for once."""
-        if split not in self.bought:
-            count = len(self.world.queries(split))
-            most = count if split == "train" else min(count, VALIDATION_PROPOSALS)
-            bought = self.bought[split] = buy_proposals(self.world, split, most)
-            if split == "train":
-                self.run.learn(positive_share=bought.positive_share(), health=bought.health())
-        return self.bought[split]
-
-    # --- the three kinds of epoch
-
-    def supervised_epoch(self, epoch: int) -> dict[str, Any]:
-        """Cross-entropy of the pointer that made the true answer likeliest."""
-        bought, queries, totals = self.proposed("train"), self.world.queries("train"), Totals()
-        for places in self.batches("supervised", epoch):
-            batch = best_pointers(queries, bought, places)
-            loss = -episode_sum(self.policy.judge(batch).logp, batch.episode).mean()
-            norm, used = self.descent.down(loss, batch), len(batch.queries)
-            dropped = float(len(places) - used)
-            totals.add(used, loss=loss.item(), grad_norm=norm, dropped_groups=dropped)
-        record = totals.means() | {"positive_share": bought.positive_share()}
-        size, shots = self.recipe.pool.size, self.recipe.shots
-        self.note(guard.loss_beside_uniform(record["loss"], size, shots))
-        return record | {"uniform_loss": guard.uniform_loss(size, shots)}
-
-    def rce_epoch(self, epoch: int, epochs: int) -> dict[str, Any]:
-        """Σ softmax(R/τ) × cross-entropy over the proposals of a query; τ falls linearly."""
-        bought, rce, totals = self.proposed("train"), self.recipe.rce, Totals()
-        queries = self.world.queries("train")
-        tau = rce.hot + (rce.cold - rce.hot) * (epoch - 1) / max(epochs - 1, 1)
-        for places in self.batches("rce", epoch):
-            groups = proposal_groups(queries, bought, places)
-            judged = self.policy.judge(groups.pointers)
-            cost = -episode_sum(judged.logp, groups.pointers.episode)
-            heat = (groups.reward.double() / tau).exp()
-            size = groups.group.bincount()[groups.group]
-            share = heat / (group_mean(heat, groups.group) * size)
-            loss = (share * cost).sum() / groups.size
-            norm = self.descent.down(loss, groups.pointers)
-            broken = {"broken": float(groups.broken), "dropped_groups": float(groups.dropped)}
-            totals.add(groups.size, loss=loss.item(), grad_norm=norm, **broken)
-        return {"tau": tau, "positive_share": bought.positive_share(), **totals.means()}
-
     def grpo_epoch(self, leashed: Leashed, epoch: int) -> dict[str, Any]:
-        """Groups, advantages, the leash, clipped updates."""
-        offline = self.offline
-        past = {} if offline is None else offline.logp(self.policy)
-        tied = self.tied_logits(leashed)
+        """Every batch learnt and logged; the epoch's numbers over all of them."""
         totals, seen = Totals(), KlSeen()
-        for places in self.batches("grpo", epoch):
-            if offline is not None:
-                groups = offline.groups(places)
-                record, _ = leashed.learn(groups, joined(past, groups), joined(tied, groups))
-            else:
-                groups = sample_groups(self.policy, self.world, "train", places, ("grpo", epoch))
-                record, judged = leashed.learn(groups)
+        for groups, record, judged in self.learnt(leashed, epoch):
+            if judged is not None:
                 seen.add(judged, groups)
             totals.add(groups.size, **record)
             line = {"kind": "step", "epoch": epoch, "step": self.descent.step} | record
             self.run.log(line)
             self.tell("grpo", epoch, self.recipe.epochs, line)
-        record = totals.means() | {"leash/coefficient": leashed.controller.coefficient}
-        if offline is not None:
-            record["positive_share"] = self.proposed("train").positive_share()
-        self.note(guard.enough_signal(record["groups_with_signal"], totals.weight))
+        means = totals.means() | {"leash/coefficient": leashed.controller.coefficient}
+        self.note(guard.enough_signal(means["groups_with_signal"], totals.weight))
+        leash = self.recipe.leash
         if epoch == 1:
-            leash = self.recipe.leash
             self.note(
                 guard.coefficient_unit(self.recipe.advantage, leash.form, scaled=leash.scaled)
             )
         reference = leashed.reference
         guard.reference_held(reference.declared, reference.fingerprint())
-        return {"leash/form": self.recipe.leash.form, **record, **seen.measured()}
-
-    def tied_logits(self, leashed: Leashed) -> dict[str, Tensor]:
-        """The reference's logits on offline groups, worked out once if it never moves."""
-        if self.offline is not None and not self.tied and leashed.reference.stands:
-            self.tied = self.offline.logits(leashed.reference.policy)
-        return self.tied
+        return {"leash/form": leash.form, **means, **seen.measured()}
 
     # --- what is kept
 
@@ -262,21 +205,6 @@ class Trainer:
         ends = {line["phase"]: int(line["step"]) for line in lines if line["phase"] != phase}
         return sum(ends.values())
 
-    def keep_batch(self, batch: Pointers) -> str:
-        """Write the batch that broke, and the weights it broke, beside the run."""
-        from safetensors.torch import save_file
-
-        path = self.run.path / f"broken-step-{self.descent.step}.safetensors"
-        tensors = {
-            "query": batch.queries.query_BD,
-            "pool": batch.queries.pool_BKD,
-            "pointer_query": batch.query_P,
-            "pointer": batch.chosen_PT,
-            **{f"weights.{name}": t for name, t in self.policy.state_dict().items()},
-        }
-        save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, path)
-        return str(path)
-
     def save(self, phase: Phase, epoch: int) -> None:
         """A checkpoint after an epoch."""
         trainer = self.descent.tensors()
@@ -284,8 +212,7 @@ class Trainer:
             "phase": phase,
             "epoch": epoch,
             "step": self.descent.step,
-            "shots": self.recipe.shots,
-            "pool": self.recipe.pool.maker,
+            **self.world.state(),
         }
         if self.leashed is not None:
             held = self.leashed.reference.state_dict()
@@ -316,8 +243,9 @@ class Trainer:
         ]
         if self.recipe.early_stop == "off" or not lines:
             return None
-        noise = float(np.mean([line["validation/accuracy_se"] for line in lines]))
-        return early_stop([line["validation/accuracy"] for line in lines], noise, MARGIN)
+        scored = f"validation/{self.SCORE}"
+        noise = float(np.mean([line[f"{scored}_se"] for line in lines]))
+        return early_stop([line[scored] for line in lines], noise, self.MARGIN)
 
     def stop_decision(self) -> str:
         """What early stopping says now."""

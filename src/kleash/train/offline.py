@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from kleash.policy import judge_logits
-from kleash.rollout import Bought, Groups, World, proposal_groups
+from kleash.rollout import Groups
+from kleash.rollout.selector import Bought, SelectorWorld, proposal_groups
 from kleash.selector import Pointers, Selector
 
 AT_ONCE = 64  # queries judged together
@@ -22,7 +23,7 @@ AT_ONCE = 64  # queries judged together
 class Offline:
     """The proposals of all training queries as groups."""
 
-    def __init__(self, world: World, bought: Bought, policy: Selector) -> None:
+    def __init__(self, world: SelectorWorld, bought: Bought, policy: Selector) -> None:
         self.bought, self.queries = bought, world.queries("train")
         # Frozen projections make the same of the queries in every update.
         if not any(p.requires_grad for p in policy.projections.parameters()):
@@ -58,7 +59,7 @@ class Offline:
         queries = policy.settle(self.queries)
         for start in range(0, len(queries), AT_ONCE):
             places = range(start, min(start + AT_ONCE, len(queries)))
-            pointers = proposal_groups(queries, self.bought, places).pointers
+            pointers = proposal_groups(queries, self.bought, places).batch
             yield pointers, policy.logits(pointers)
 
 
@@ -72,5 +73,5 @@ def joined(values: dict[str, Tensor], groups: Groups) -> Tensor | None:
     """The values of a batch, from those of its queries; none where none were worked out."""
     if not values:
         return None
-    parts = [values[task] for task in groups.pointers.queries.tasks]
+    parts = [values[task] for task in groups.batch.queries.tasks]
     return parts[0] if len(parts) == 1 else torch.cat(parts)

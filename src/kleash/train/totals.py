@@ -63,7 +63,7 @@ class KlSeen:
         assert judged.forward_kl is not None
         self.parts.append(
             {
-                "episode": groups.pointers.episode + self.episodes,
+                "episode": groups.episode + self.episodes,
                 "logp": judged.logp.detach(),
                 "logp_ref": judged.logp_ref,
                 "exact_kl": judged.exact_kl.detach(),

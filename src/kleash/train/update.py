@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from kleash import guard
 from kleash.control import SCHEDULES, Controller
@@ -16,6 +17,7 @@ from kleash.grpo import (
     WEIGHTS,
     Choices,
     Clip,
+    Loss,
     effective_coefficient,
     grpo_loss,
     leash_advantage,
@@ -27,7 +29,6 @@ from kleash.kl import episode_sum, k1
 from kleash.policy import Judged, Reference
 from kleash.recipe import Recipe
 from kleash.rollout import Groups
-from kleash.selector import Pointers, Selector
 
 IN_ADVANTAGE = ("return_to_go", "exact")
 """The forms that take something off the advantages."""
@@ -37,7 +38,7 @@ class Descent:
     """An optimiser over what trains in a policy, with a clipped gradient; NaN stops it."""
 
     def __init__(
-        self, policy: Selector, lr: float, clip_norm: float, keep: Callable[[Pointers], str]
+        self, policy: nn.Module, lr: float, clip_norm: float, keep: Callable[[Any], str]
     ) -> None:
         self.policy, self.lr, self.clip_norm, self.keep = policy, lr, clip_norm, keep
         self.step = 0
@@ -49,12 +50,15 @@ class Descent:
         self.optimiser = torch.optim.AdamW(self.trained, lr=self.lr, fused=True)
         guard.optimiser_complete(self.optimiser, self.policy)
 
-    def down(self, loss: Tensor, batch: Pointers, rate: float | None = None) -> float:
-        """One update; the gradient's norm before clipping."""
+    def down(self, losses: Iterable[Tensor], batch: Any, rate: float | None = None) -> float:
+        """One update on the sum of the losses, one after the other; the norm before clipping."""
         self.optimiser.zero_grad()
-        loss.backward()
+        checked = []
+        for number, loss in enumerate(losses):
+            loss.backward()
+            checked.append((f"the loss of part {number}" if number else "the loss", loss.detach()))
         norm = torch.nn.utils.clip_grad_norm_(self.trained, self.clip_norm)
-        guard.finite([("the loss", loss), ("the gradient", norm)], lambda: self.keep(batch))
+        guard.finite([*checked, ("the gradient", norm)], lambda: self.keep(batch))
         for group in self.optimiser.param_groups:
             group["lr"] = self.lr if rate is None else rate
         self.optimiser.step()
@@ -96,14 +100,22 @@ class Worth:
     reward: float
 
 
+def advantage(groups: Groups, reward: Tensor, name: str) -> Tensor:
+    """Of every choice: its episode's advantage, shared out by turn where a credit says how."""
+    if groups.own is not None:
+        return groups.own
+    found = ADVANTAGES[name](reward, groups.group)[groups.episode]
+    return found if groups.credit is None else found * groups.credit
+
+
 def worth(groups: Groups, recipe: Recipe) -> Worth:
     """Advantages, weights and units of a batch, from its rewards alone."""
-    leash, name, episode = recipe.leash, recipe.advantage, groups.pointers.episode
+    leash, name, episode = recipe.leash, recipe.advantage, groups.episode
     reward, group = groups.reward, groups.group
     unit = reward_unit(name, reward, group) if leash.scaled else None
     scaled = leash.scaled or leash.form == "reward_k1"
     return Worth(
-        advantage=ADVANTAGES[name](reward, group)[episode],
+        advantage=advantage(groups, reward, name),
         weight=WEIGHTS[recipe.weight](episode, group),
         unit=None if unit is None else unit[episode],
         pull=effective_coefficient(1.0, name, reward, group, scaled=scaled),
@@ -112,15 +124,35 @@ def worth(groups: Groups, recipe: Recipe) -> Worth:
     )
 
 
+Parts = list[tuple[Any, slice]]
+"""A batch in parts, and which of its choices each holds."""
+
+
+class Heard:
+    """The losses of parts, one at a time; their metrics add up to those of the whole."""
+
+    def __init__(self, parts: Iterator[Choices], loss: Callable[[Choices], Loss]) -> None:
+        self.parts, self.loss = parts, loss
+        self.metrics: dict[str, float] = {}
+
+    def __iter__(self) -> Iterator[Tensor]:
+        for choices in self.parts:
+            loss = self.loss(choices)
+            for name, value in loss.metrics.items():
+                self.metrics[name] = self.metrics.get(name, 0.0) + value
+            yield loss.total
+
+
 class Leashed:
     """A policy, its descent, and the leash: reference and controller."""
 
     def __init__(
-        self, recipe: Recipe, policy: Selector, reference: Reference, descent: Descent, total: int
+        self, recipe: Recipe, policy: Any, reference: Reference, descent: Descent, total: int
     ) -> None:
         self.recipe, self.policy = recipe, policy
         self.reference, self.descent, self.total = reference, descent, total
         self.controller = Controller(recipe.leash)
+        self.split: Callable[[Any], Parts] = policy.parts
 
     def learn(
         self, groups: Groups, logp_old: Tensor | None = None, tied: Tensor | None = None
@@ -131,10 +163,11 @@ class Leashed:
         reference's logits, where they are known.
         """
         reference = self.reference.policy if tied is None else tied
-        judged = before = self.policy.judge(groups.pointers, reference)
+        parts = self.split(groups.batch)
+        judged = before = self.judge(parts, reference)
         guard.finite(
             [("the rewards", groups.reward), ("the log-probabilities", judged.logp)],
-            lambda: self.descent.keep(groups.pointers),
+            lambda: self.descent.keep(groups.batch),
         )
         old = judged.logp.detach() if logp_old is None else logp_old
         self.check_start(groups, judged, old)
@@ -142,11 +175,9 @@ class Leashed:
         choices = self.leash(groups, judged, old, coefficient)
         record: dict[str, float] = {}
         for update in range(self.recipe.updates):
-            if update:
-                judged = self.policy.judge(groups.pointers, reference)
-            entropy = judged.entropy if self.recipe.entropy_bonus else judged.entropy.detach()
-            now = replace(choices, logp=judged.logp, entropy=entropy, exact_kl=judged.exact_kl)
-            record = self.one_update(now, groups.pointers, coefficient)
+            known = judged if not update and len(parts) == 1 else None
+            heard = Heard(self.now(choices, parts, reference, known), self.loss(coefficient))
+            record = self.one_update(heard, groups, coefficient)
         value = self.leash_value(choices, record["leash/value"])
         leash = {"leash/value": value, "leash/penalty": coefficient * value}
         return record | leash | self.after(groups, before, choices), before
@@ -165,34 +196,64 @@ class Leashed:
         weight = choices.weight.double()
         return in_loss + (weight @ leash_value(choices, self.recipe.leash.form).double()).item()
 
-    def one_update(
-        self, choices: Choices, pointers: Pointers, coefficient: float
-    ) -> dict[str, float]:
-        """The loss, the step down, and what moved."""
+    def judge(self, parts: Parts, reference: Any) -> Judged:
+        """All parts; with gradients where the whole is one part, and then it is not judged twice.
+
+        Otherwise each part is judged again when its loss is worked out, so that only one is held.
+        """
+        if len(parts) == 1:
+            return self.judged(parts[0][0], reference)
+        with torch.no_grad():
+            found = [self.judged(batch, reference) for batch, _ in parts]
+        return Judged(
+            *(torch.cat([getattr(each, f.name) for each in found]) for f in fields(Judged))
+        )
+
+    def judged(self, batch: Any, reference: Any) -> Judged:
+        """What the policy says of a batch, beside its reference."""
+        found: Judged = self.policy.judge(batch, reference)
+        return found
+
+    def now(
+        self, choices: Choices, parts: Parts, reference: Any, known: Judged | None
+    ) -> Iterator[Choices]:
+        """The choices as the policy sees them now, part by part."""
+        for batch, place in parts:
+            judged = known or self.judged(batch, reference)
+            entropy = judged.entropy if self.recipe.entropy_bonus else judged.entropy.detach()
+            yield replace(
+                choices.take(place), logp=judged.logp, entropy=entropy, exact_kl=judged.exact_kl
+            )
+
+    def loss(self, coefficient: float) -> Callable[[Choices], Loss]:
+        """The loss of choices at this coefficient."""
         recipe = self.recipe
-        loss = grpo_loss(
+        return lambda choices: grpo_loss(
             choices,
             Clip(recipe.clip.low, recipe.clip.high),
             form=recipe.leash.form,
             coefficient=coefficient,
             entropy_bonus=recipe.entropy_bonus,
         )
-        self.check_coefficient(loss.metrics, coefficient)
-        first = self.descent.step == 0 and bool(choices.advantage.abs().max() > 0)
+
+    def one_update(self, heard: Heard, groups: Groups, coefficient: float) -> dict[str, float]:
+        """The loss, the step down, and what moved."""
+        first = self.descent.step == 0 and bool(self.worth(groups).advantage.abs().max() > 0)
         still = guard.snapshot(self.policy) if first else None
         rate = self.rate()
-        norm = self.descent.down(loss.total, pointers, rate)
+        norm = self.descent.down(heard, groups.batch, rate)
+        self.check_coefficient(heard.metrics, coefficient)
         if still is not None and norm > 0:
             guard.moved_as_meant(still, self.policy)
         if self.reference.after_update(self.policy, self.descent.step):
             self.descent.renew()
-        return loss.metrics | {"grad_norm": norm, "lr": rate}
+        return heard.metrics | {"grad_norm": norm, "lr": rate}
 
     def leash(self, groups: Groups, judged: Judged, old: Tensor, coefficient: float) -> Choices:
         """The batch with advantages, weights, and what the leash does before the loss."""
-        leash, episode, worth = self.recipe.leash, groups.pointers.episode, self.worth(groups)
+        leash, episode, worth = self.recipe.leash, groups.episode, self.worth(groups)
         assert judged.logp_ref is not None
-        advantage = worth.advantage
+        held = worth.advantage
         if leash.form == "reward_k1":
             reward = leash_reward(
                 groups.reward,
@@ -202,12 +263,12 @@ class Leashed:
                 form=leash.form,
                 coefficient=coefficient,
             )
-            advantage = ADVANTAGES[self.recipe.advantage](reward, groups.group)[episode]
+            held = advantage(groups, reward, self.recipe.advantage)
         bare = Choices(
             logp=judged.logp.detach(),
             logp_old=old,
             logp_ref=judged.logp_ref,
-            advantage=advantage,
+            advantage=held,
             weight=worth.weight,
             episode=episode,
             exact_kl=None if judged.exact_kl is None else judged.exact_kl.detach(),
@@ -215,15 +276,15 @@ class Leashed:
         )
         if leash.form not in IN_ADVANTAGE:
             return bare
-        held = leash_advantage(bare, form=leash.form, coefficient=coefficient)
+        tied = leash_advantage(bare, form=leash.form, coefficient=coefficient)
         guard.leash_as_asked(
-            (bare.advantage - held.advantage).double().mean().item(),
+            (bare.advantage - tied.advantage).double().mean().item(),
             coefficient,
             leash_value(bare, leash.form).double().mean().item(),
             where="advantage",
-            size=(bare.advantage.abs().max() + held.advantage.abs().max()).item(),
+            size=(bare.advantage.abs().max() + tied.advantage.abs().max()).item(),
         )
-        return held
+        return tied
 
     def rate(self) -> float:
         """The learning rate of the next update."""
@@ -235,7 +296,7 @@ class Leashed:
         assert judged.exact_kl is not None
         worth, advantage = self.worth(groups), choices.advantage
         used = worth.pull and {"effective_coefficient": self.controller.coefficient * worth.pull}
-        kl = episode_sum(judged.exact_kl.detach(), groups.pointers.episode)
+        kl = episode_sum(judged.exact_kl.detach(), groups.episode)
         self.controller.update(kl.mean().item())
         numbers = torch.stack([advantage.mean(), advantage.std(), advantage.max()]).tolist()
         names = ("mean_advantage", "std_advantage", "max_advantage")
@@ -246,6 +307,7 @@ class Leashed:
             "broken": float(groups.broken),
             "dropped_groups": float(groups.dropped),
             **(used or {}),
+            **groups.measured,
         }
 
     def worth(self, groups: Groups) -> Worth:

@@ -12,14 +12,14 @@ from kleash.demos.score import vqa_accuracy
 from kleash.errors import DataError
 from kleash.kl import episode_sum, measure
 from kleash.policy import keyed_noise
-from kleash.rollout import Bought, World, best_pointers
+from kleash.rollout.selector import Bought, SelectorWorld, best_pointers
 from kleash.selector import Selector, exact_sequence_kl
 
 PROBE_QUERIES, PROBE_ROLLOUTS = 64, 4
 
 
 @torch.no_grad()
-def validation(policy: Selector, world: World, bought: Bought) -> dict[str, float]:
+def validation(policy: Selector, world: SelectorWorld, bought: Bought) -> dict[str, float]:
     """The loss of the best proposals beside a blind choice's; the accuracy of greedy choices."""
     recipe, queries = world.recipe, policy.settle(world.queries("validation"))
     batch = best_pointers(queries, bought, range(len(bought.pointers)))
@@ -45,7 +45,7 @@ def validation(policy: Selector, world: World, bought: Bought) -> dict[str, floa
 
 
 @torch.no_grad()
-def probe(policy: Selector, reference: Selector, world: World) -> dict[str, float]:
+def probe(policy: Selector, reference: Selector, world: SelectorWorld) -> dict[str, float]:
     """KL, entropy and diversity of fresh samples on queries and noise that every arm shares."""
     recipe, whole = world.recipe, world.queries("validation")
     queries = policy.settle(whole.take(range(min(PROBE_QUERIES, len(whole)))))

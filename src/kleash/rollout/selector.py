@@ -1,4 +1,4 @@
-"""Where a selector acts: the world of a recipe, and groups of rewarded pointers from it.
+"""Where a selector acts: data, pools and the one who answers; groups of rewarded pointers.
 
 A world is the data, the answerer behind its ledger, and the pools, made the same way for training
 and evaluation. Groups come online (sample, answer, reward) or offline (the proposals).
@@ -8,53 +8,42 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from kleash.answer import Answerer, answerer
 from kleash.answer.asking import Asker
 from kleash.answer.serving import Model, Served
-from kleash.config import build
 from kleash.data import Dataset, dataset
 from kleash.demos.embeddings import Embeddings
 from kleash.demos.pool import make_pools
 from kleash.demos.propose import Pointer, Pooled, Proposal, propose
 from kleash.demos.reward import REWARDS, facts, query_health
-from kleash.errors import CheckpointError, DataError
+from kleash.errors import DataError
 from kleash.ledger import Ledger, Usage
 from kleash.policy import keyed_noise
-from kleash.recipe import Recipe
-from kleash.runs import Checkpoint, Run
+from kleash.recipe import SelectorRecipe
+from kleash.rollout import Groups, compute_one_way
 from kleash.seeds import generator, torch_generator
 from kleash.selector import STOP, Pointers, Queries, Selector
 from kleash.types import Answer, Item
 
 Kept = TypeVar("Kept")
 
+SPLITS = ("train", "validation", "test")
 BROKEN = "ask for more proposals, or look at the answerer"
 
 
-def compute_one_way() -> None:
-    """Torch as every run has it, so that the same recipe gives the same bytes however it is called.
-
-    Two threads under load are many times slower than one, and oneDNN's set-up costs more than it
-    saves on products this small.
-    """
-    torch.set_num_threads(1)
-    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
-
-
-class World:
+class SelectorWorld:
     """The data, the pools and the one who answers, for a recipe."""
 
     def __init__(
         self,
-        recipe: Recipe,
+        recipe: SelectorRecipe,
         ledger: Ledger,
         *,
         device: str = "cpu",
@@ -63,6 +52,7 @@ class World:
     ) -> None:
         compute_one_way()
         self.recipe = recipe
+        self.ledger = ledger
         self.device = device
         self.served = served  # the folder of those who hold the model, if others do
         self.data: Dataset = dataset(recipe.data, recipe.data_seed)
@@ -73,23 +63,69 @@ class World:
         self.ask = Asker(self.answerer, ledger, self.data.image, progress)
         self._kept: dict[tuple[object, ...], Any] = {}
 
-    def with_recipe(self, recipe: Recipe) -> World:
+    def with_recipe(self, recipe: SelectorRecipe) -> SelectorWorld:
         """The world of another recipe; what both have in common is made once and shared."""
         if (recipe.data, recipe.data_seed, recipe.answerer) != (
             self.recipe.data,
             self.recipe.data_seed,
             self.recipe.answerer,
         ):
-            return World(
+            return SelectorWorld(
                 recipe,
-                self.ask.ledger,
+                self.ledger,
                 device=self.device,
                 served=self.served,
-                progress=self.ask.progress,
+                progress=self.progress,
             )
         other = copy.copy(self)
         other.recipe = recipe
         return other
+
+    @property
+    def progress(self) -> Callable[[int], None]:
+        """Who hears of every answer."""
+        return self.ask.progress
+
+    @progress.setter
+    def progress(self, hear: Callable[[int], None]) -> None:
+        self.ask.progress = hear
+
+    @property
+    def content(self) -> str:
+        """The hash of the data."""
+        return self.data.content
+
+    def by_content(self) -> dict[str, Any]:
+        """The answerer's name as what it is."""
+        return {"answerer": self.answerer.identity}
+
+    def facts(self) -> dict[str, Any]:
+        """How many items there are, whose answers, which pools."""
+        return {
+            "counts": self.counts(),
+            "seeds": {"run": self.recipe.seed, "data": self.recipe.data_seed},
+            "answerer": self.answerer.identity,
+            "pool": self.recipe.pool.maker,
+        }
+
+    def counts(self) -> dict[str, int]:
+        """How many items each part of the data has, and how many training queries are used."""
+        splits = {split: len(self.data.queries(split)) for split in SPLITS}
+        used = len(self.pooled("train"))
+        return {"demonstrations": len(self.data.demonstrations), **splits, "used": used}
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint tells of how it was trained."""
+        return {"shots": self.recipe.shots, "pool": self.recipe.pool.maker}
+
+    def empty_policy(self) -> Selector:
+        """A selector to load weights into, strictly: its own mean nothing."""
+        return Selector(self.recipe.blocks(), self.width, None)
+
+    def fresh_policy(self) -> Selector:
+        """A selector with weights drawn by the recipe's seed."""
+        drawn = torch_generator("weights", self.recipe.seed)
+        return Selector(self.recipe.blocks(), self.width, drawn)
 
     def keep(self, make: Callable[[], Kept], *name: object) -> Kept:
         """What was made before under this name; the name holds all that it depends on."""
@@ -108,6 +144,10 @@ class World:
         return self.keep(
             lambda: self.answerer.embed(self.data.demonstrations), "demonstration rows"
         )
+
+    def item_ids(self, split: str) -> list[str]:
+        """The queries of a split by their names, in the order they are measured."""
+        return [item.id for item in self.pooled(split).queries]
 
     def pooled(self, split: str) -> Pooled:
         """The queries of a split in a seeded order, with their pools."""
@@ -179,50 +219,10 @@ class World:
         return self.recipe.seed if split == "train" else self.recipe.data_seed
 
 
-def load_checkpoint(path: Path) -> tuple[Checkpoint, Recipe]:
-    """The checkpoint RUN/checkpoints/NAME without its trainer, and the recipe of its run."""
-    if path.parent.name != "checkpoints":
-        raise CheckpointError(f"{path} is not a checkpoint: give RUN/checkpoints/NAME")
-    run = Run.open(path.parent.parent)
-    return run.load(path.name, trainer=False), build(Recipe, run.config)
-
-
-def empty_selector(recipe: Recipe, width: int) -> Selector:
-    """A selector to load weights into, strictly: its own mean nothing."""
-    return Selector(recipe.blocks(), width, None)
-
-
-def fresh_selector(recipe: Recipe, width: int) -> Selector:
-    """A selector with weights drawn by the recipe's seed."""
-    return Selector(recipe.blocks(), width, torch_generator("weights", recipe.seed))
-
-
 def drawn_order(items: Sequence[Item], split: str, data: str) -> list[Item]:
     """The items of a split in an order drawn once: the first N are a random N, and nested."""
     order = generator("items", data, split).permutation(len(items))
     return [items[place] for place in order]
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Rewarded pointers of some queries. Episodes are pointers; group g is one query.
-
-    Broken ones are in no group: a group that falls below two is dropped, and both are counted.
-    """
-
-    pointers: Pointers
-    reward: Tensor
-    group: Tensor
-    logp: Tensor | None
-    broken: int
-    dropped: int
-    worked_out: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What follows from the rewards alone, for groups that are met again."""
-
-    @property
-    def size(self) -> int:
-        """How many groups there are."""
-        return len(self.pointers.queries)
 
 
 def grouped(
@@ -241,7 +241,8 @@ def grouped(
     sampled = [value for _, _, logp in flat if logp is not None for value in logp]
     device = queries.mask_BK.device
     return Groups(
-        pointers=pointers,
+        batch=pointers,
+        episode=pointers.episode,
         reward=torch.tensor([reward for _, reward, _ in flat], dtype=torch.float32, device=device),
         group=pointers.query_P,
         logp=torch.tensor(sampled, device=device) if sampled else None,
@@ -251,7 +252,11 @@ def grouped(
 
 
 def sample_groups(
-    policy: Selector, world: World, split: str, places: Sequence[int], draw: tuple[object, ...]
+    policy: Selector,
+    world: SelectorWorld,
+    split: str,
+    places: Sequence[int],
+    draw: tuple[object, ...],
 ) -> Groups:
     """For each query a group of sampled, answered and rewarded pointers.
 
@@ -307,12 +312,12 @@ class Bought:
         return sum(reward > 0 for reward in known) / max(len(known), 1)
 
 
-def buy_proposals(world: World, split: str, count: int) -> Bought:
+def buy_proposals(world: SelectorWorld, split: str, count: int) -> Bought:
     """Propose pointers and have every one of them answered.
 
     Worlds that share what they hold work it out once; the ledger counts the asking every time.
     """
-    recipe, ledger = world.recipe, world.ask.ledger
+    recipe, ledger = world.recipe, world.ledger
     before = ledger.usage()
 
     def ask() -> tuple[Bought, Usage]:
@@ -327,7 +332,7 @@ def buy_proposals(world: World, split: str, count: int) -> Bought:
     return bought
 
 
-def ask_for_proposals(world: World, split: str, count: int) -> Bought:
+def ask_for_proposals(world: SelectorWorld, split: str, count: int) -> Bought:
     """Propose pointers and have every one of them answered."""
     proposals = world.proposals(split, count)
     asked = [

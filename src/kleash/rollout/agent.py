@@ -1,0 +1,354 @@
+"""Where a language agent acts: a gym, a way to speak, an engine; groups of played episodes.
+
+Episodes advance independently. One that breaks is in no group; while nobody answers at an endpoint,
+playing waits and then plays again what was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from kleash.credit import CREDITS, SCORES, to_go
+from kleash.engine import Engine, engine_of
+from kleash.envs import gym
+from kleash.envs.contract import EndpointDown, EpisodeBroken
+from kleash.errors import DataError
+from kleash.grpo import ADVANTAGES
+from kleash.language.models import adapted, fresh
+from kleash.language.policy import LanguagePolicy
+from kleash.language.words import Speech, Words
+from kleash.ledger import Ledger
+from kleash.recipe import AgentRecipe
+from kleash.rollout import Groups, compute_one_way
+from kleash.seeds import generator, torch_generator
+from kleash.types import Episode, Turn
+
+SPLITS = ("train", "validation", "test")
+WAIT = 5.0  # seconds between two looks at an endpoint that is down
+
+
+class AgentWorld:
+    """The tasks, the user and the way to speak, for a recipe."""
+
+    def __init__(
+        self,
+        recipe: AgentRecipe,
+        ledger: Ledger,
+        *,
+        device: str = "cpu",
+        progress: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        compute_one_way()
+        self.recipe, self.ledger, self.device, self.progress = recipe, ledger, device, progress
+        self.notice: Callable[[str], None] = lambda line: None
+        self.gym = gym(recipe.env, recipe.gym, ledger=ledger)
+        self.loop = asyncio.new_event_loop()
+        self._loaded: tuple[Any, Speech] | None = None
+        self._words = Words()
+
+    def with_recipe(self, recipe: AgentRecipe) -> AgentWorld:
+        """The world of another recipe; tasks and a loaded model are shared where they are equal."""
+        ours, theirs = ((r.env, r.gym, r.model) for r in (self.recipe, recipe))
+        if ours != theirs:
+            return AgentWorld(recipe, self.ledger, device=self.device, progress=self.progress)
+        other = copy.copy(self)
+        other.recipe = recipe
+        return other
+
+    @property
+    def content(self) -> str:
+        """The hash of the tasks and of what changes what a policy sees or earns."""
+        return self.gym.content
+
+    def by_content(self) -> dict[str, Any]:
+        """The model's path as what lies there."""
+        return {"model": self.model_content()}
+
+    def model_content(self) -> str:
+        """`tiny`, or the hash of a model's files."""
+        if self.recipe.model == "tiny":
+            return "tiny"
+        path = Path(self.recipe.model)
+        files = sorted(path.glob("*")) if path.is_dir() else [path]
+        digest = hashlib.sha256()
+        for file in files:
+            if file.is_file():
+                digest.update(f"{file.name}\0{file.stat().st_size}\0".encode())
+                with file.open("rb") as handle:
+                    digest.update(hashlib.file_digest(handle, "sha256").digest())
+        return digest.hexdigest()
+
+    def facts(self) -> dict[str, Any]:
+        """How many tasks there are and how they are spoken about."""
+        return {
+            "counts": {split: len(self.gym.tasks(split)) for split in SPLITS}
+            | {"used": len(self.gym.tasks("train"))},
+            "seeds": {"run": self.recipe.seed},
+            "speech": self.speech.identity,
+            "model": self.model_content(),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint tells of how it was trained."""
+        return {"speech": self.speech.identity}
+
+    def tasks(self, split: str) -> list[Any]:
+        """The tasks of a split in an order drawn once: the first N are a random N, and nested."""
+        found = self.gym.tasks(split)
+        order = generator("tasks", self.recipe.env, split).permutation(len(found))
+        return [found[place] for place in order]
+
+    def item_ids(self, split: str) -> list[str]:
+        """The tasks of a split by their names, in the order they are measured."""
+        return [task.id for task in self.tasks(split)]
+
+    # --- the policy
+
+    @property
+    def speech(self) -> Speech:
+        """How the model is spoken to."""
+        return self._words if self.recipe.model == "tiny" else self.loaded()[1]
+
+    def loaded(self) -> tuple[Any, Speech]:
+        """The model at the recipe's path, read once."""
+        if self._loaded is None:
+            from kleash.language.chat import load_chat
+            from kleash.language.models import load
+
+            path = Path(self.recipe.model)
+            self._loaded = load(path), load_chat(path)
+        return self._loaded
+
+    def fresh_policy(self) -> LanguagePolicy:
+        """The embedded model with weights drawn by the seed, or the given one; with its adapter."""
+        recipe, drawn = self.recipe, torch_generator("weights", self.recipe.seed)
+        if recipe.model == "tiny":
+            model = fresh(self.speech.size, drawn, **recipe.tiny.model_dump())
+        else:
+            model = copy.deepcopy(self.loaded()[0])
+        if recipe.lora.rank:
+            model = adapted(model, drawn, **recipe.lora.model_dump())
+        return LanguagePolicy(model, temperature=recipe.temperature)
+
+    def empty_policy(self) -> LanguagePolicy:
+        """A policy to load weights into: an adapter's base is the given model's."""
+        return self.fresh_policy()
+
+    def engine(self, policy: LanguagePolicy) -> Engine:
+        """Who samples from a policy."""
+        return engine_of(self.recipe.engine, policy, self.speech)
+
+    # --- playing
+
+    def play(self, engine: Engine, asked: Sequence[Asked]) -> list[Episode]:
+        """Every episode that was asked for, in that order."""
+        return self.loop.run_until_complete(self.play_all(engine, asked))
+
+    async def play_all(self, engine: Engine, asked: Sequence[Asked]) -> list[Episode]:
+        """All at once; those lost to an endpoint that is down are played again when it is back."""
+        episodes: dict[int, Episode] = {}
+        while missing := [place for place in range(len(asked)) if place not in episodes]:
+            played = await asyncio.gather(*(self.play_one(engine, asked[at]) for at in missing))
+            for place, episode in zip(missing, played, strict=True):
+                if episode is not None:
+                    episodes[place] = episode
+            if len(episodes) < len(asked):
+                await self.until_back(len(asked) - len(episodes))
+        return [episodes[place] for place in range(len(asked))]
+
+    async def until_back(self, lost: int) -> None:
+        """Wait for the endpoint, and say so."""
+        endpoint = self.gym.endpoint  # type: ignore[attr-defined]
+        self.notice(f"nobody answers at the user's endpoint: {lost} episodes wait until it is back")
+        while not await endpoint.back():
+            await asyncio.sleep(WAIT)
+        self.notice("the user's endpoint is back: going on")
+
+    async def play_one(self, engine: Engine, asked: Asked) -> Episode | None:
+        """One conversation; None where nobody answers at all."""
+        env = self.gym.make(asked.task, seed=asked.seed, rollout=asked.rollout)
+        surface, speech = self.gym.surface, self.speech
+        talk = engine.talk(
+            asked.key, temperature=self.recipe.temperature, most=self.recipe.turn_tokens
+        )
+        turns: list[Turn] = []
+        rewards: list[float] = []
+        texts = [env.start()]
+        heard = speech.opening(surface.instructions, surface.tools, texts[0])
+        try:
+            while True:
+                said = await engine.say(talk, heard)
+                turns.append(Turn(tuple(heard), said.ids, said.logp))
+                if not said.stopped:
+                    rewards.append(0.0)
+                    reason = "length"
+                    break
+                step = await env.step(speech.text(said.ids))
+                rewards.append(step.reward)
+                if step.done:
+                    reason = str(step.stop_reason)
+                    break
+                texts.append(step.observation)
+                heard = speech.reply(step.observation)
+        except EndpointDown:
+            return None
+        except EpisodeBroken as error:
+            return Episode(asked.task.id, tuple(turns), None, "broken", str(error))
+        finally:
+            engine.forget(talk)
+        self.progress(1)
+        return Episode(
+            task=asked.task.id,
+            turns=tuple(turns),
+            reward=math.fsum(rewards),
+            stop_reason=reason,
+            rewards=tuple(rewards),
+            facts=env.metrics(),
+            heard=tuple(texts),
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An episode to play: its task, what names the user's draws, and what names the policy's."""
+
+    task: Any
+    seed: int
+    rollout: int
+    key: tuple[object, ...] | None
+    """None plays greedily."""
+
+
+def play_groups(
+    engine: Engine,
+    policy: LanguagePolicy,
+    world: AgentWorld,
+    tasks: Sequence[Any],
+    draw: tuple[object, ...],
+) -> Groups:
+    """For each task a group of sampled episodes. Arms that share a seed share every draw."""
+    recipe = world.recipe
+    asked = [
+        Asked(task, recipe.seed, rollout, (recipe.seed, *draw, task.id, rollout))
+        for task in tasks
+        for rollout in range(recipe.group)
+    ]
+    played = world.play(engine, asked)
+    size = recipe.group
+    return grouped(policy, recipe, [played[i : i + size] for i in range(0, len(played), size)])
+
+
+def grouped(
+    policy: LanguagePolicy, recipe: AgentRecipe, members: Sequence[Sequence[Episode]]
+) -> Groups:
+    """Groups from the episodes of each task."""
+    whole = [[episode for episode in group if episode.reward is not None] for group in members]
+    kept = [group for group in whole if len(group) >= 2]
+    if not kept:
+        raise DataError(
+            f"none of {len(members)} groups has two episodes that did not break:"
+            f" {first_error(members)}"
+        )
+    flat = [episode for group in kept for episode in group]
+    batch = policy.gather([episode.turns for episode in flat])
+    sizes = torch.tensor([len(group) for group in kept], device=policy.device)
+    group = torch.arange(len(kept), device=policy.device).repeat_interleave(sizes)
+    gamma, credit = recipe.credit.gamma, recipe.credit.turn
+    scores = [SCORES[recipe.credit.score](episode.rewards, gamma) for episode in flat]
+    reward = torch.tensor(scores, dtype=torch.float32, device=policy.device)
+    shares = CREDITS.get(credit)
+    by_turn = [(shares or to_go)(episode.rewards, gamma) for episode in flat]
+    value_ET = torch.zeros(len(flat), max(map(len, by_turn)), device=policy.device)
+    for row, values in enumerate(by_turn):
+        value_ET[row, : len(values)] = torch.tensor(values)
+    if shares is None:  # each turn against the same turn of the others; one that ended earns 0
+        compare = ADVANTAGES[recipe.advantage]
+        value_ET = torch.stack([compare(column, group) for column in value_ET.T], dim=1)
+    value = value_ET[batch.episode, batch.turn]
+    return Groups(
+        batch=batch,
+        episode=batch.episode,
+        reward=reward,
+        group=group,
+        logp=torch.tensor(
+            [logp for episode in flat for turn in episode.turns for logp in turn.logp],
+            device=policy.device,
+        ),
+        broken=sum(map(len, members)) - sum(map(len, whole)),
+        dropped=len(members) - len(kept),
+        credit=value if shares is not None and credit != "equal" else None,
+        own=value if shares is None else None,
+        measured=measured(kept),
+    )
+
+
+def first_error(members: Sequence[Sequence[Episode]]) -> str:
+    """Why the first broken episode broke."""
+    errors = [episode.error for group in members for episode in group if episode.error]
+    return errors[0] if errors else "all groups have one member"
+
+
+def measured(groups: Sequence[Sequence[Episode]]) -> dict[str, float]:
+    """What is logged of episodes: by name, the mean over all of them."""
+    flat = [episode for group in groups for episode in group]
+    turns = [turn for episode in flat for turn in episode.turns]
+    said = sum(len(turn.choices) for turn in turns)
+    whole = said + sum(len(turn.observation) for turn in turns)
+    alike = [len({episode.reward for episode in group}) == 1 for group in groups]
+    topped = [all(e.facts.get("reward_over_ceiling", 0) >= 1 for e in group) for group in groups]
+    dead = [same and not top for same, top in zip(alike, topped, strict=True)]
+    return {
+        **episode_means(flat),
+        "episode/reward": float(np.mean([episode.reward for episode in flat])),
+        "response_length": said / len(flat),
+        "sequence_length": whole / len(flat),
+        "dead_groups": float(np.mean(dead)),
+        "tokens": float(whole),
+    }
+
+
+def episode_means(episodes: Sequence[Episode]) -> dict[str, float]:
+    """The mean of everything that environments tell of their episodes, and the share cut short."""
+    names: dict[str, list[float]] = {}
+    for episode in episodes:
+        for name, value in episode.facts.items():
+            names.setdefault(f"episode/{name}", []).append(value)
+    cut = [episode.stop_reason in ("length", "malformed") for episode in episodes]
+    return {name: float(np.mean(values)) for name, values in names.items()} | {
+        "episode/cut": float(np.mean(cut))
+    }
+
+
+def example_dialogue(
+    world: AgentWorld, speech: Speech, task: Any, draw: tuple[object, ...]
+) -> list[Turn]:
+    """A well-formed dialogue in which every action is drawn at random."""
+    rng = generator("dialogue", *draw, task.id)
+    env = world.gym.make(task, seed=world.recipe.seed, rollout=0)
+    surface = world.gym.surface
+    turns: list[Turn] = []
+    heard = speech.opening(surface.instructions, surface.tools, env.start())
+
+    async def talked() -> None:
+        nonlocal heard
+        while True:
+            said = surface.example(rng)
+            ids = tuple(speech.ids(said))
+            turns.append(Turn(tuple(heard), ids, (0.0,) * len(ids)))
+            step = await env.step(said)
+            if step.done:
+                return
+            heard = speech.reply(step.observation)
+
+    world.loop.run_until_complete(talked())
+    return turns

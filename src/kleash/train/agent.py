@@ -1,0 +1,260 @@
+"""How a language agent is trained: well-formed dialogues imitated, then GRPO on played groups."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from kleash import guard
+from kleash.errors import DataError
+from kleash.kl import by_label, measure
+from kleash.language.policy import Batch, LanguagePolicy
+from kleash.policy import Judged
+from kleash.recipe import AgentRecipe, Phase
+from kleash.rollout import Groups
+from kleash.rollout.agent import AgentWorld, Asked, episode_means, example_dialogue, play_groups
+from kleash.seeds import generator
+from kleash.train.collapse import Collapse
+from kleash.train.loop import Trainer
+from kleash.train.totals import Totals
+from kleash.train.update import Leashed
+from kleash.types import Episode, Heard
+
+PROBE_TASKS = 64
+FEW_TASKS = 200  # below, the noise of validation is as large as most effects
+IMITATED = 32  # dialogues in an update of the supervised phase
+
+
+class AgentTrainer(Trainer):
+    """An agent's phases."""
+
+    SCORE, MARGIN = "reward", 0.02
+    recipe: AgentRecipe
+    world: AgentWorld
+    policy: LanguagePolicy
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.engine = self.world.engine(self.policy)
+        self.seconds: dict[str, float] = {}
+        self.tokens: dict[str, float] = {}
+        self.world.notice = self.say
+
+    def begin(self, phase: Phase, epochs: int) -> None:
+        """Too few validation tasks are told of; batches are judged in parts."""
+        super().begin(phase, epochs)
+        if self.leashed is not None:
+            most = self.recipe.part_tokens
+            self.leashed.split = lambda batch: self.policy.parts(batch, most)
+            self.note(few_tasks(self.recipe.validation.tasks))
+
+    def rate(self, phase: Phase) -> float:
+        """Each phase has its own."""
+        return self.recipe.lr if phase == "grpo" else self.recipe.supervised.lr
+
+    def steps_in_epoch(self) -> int:
+        """As many as were asked for."""
+        return self.recipe.steps
+
+    # --- supervised
+
+    def teach(self, phase: Phase, epoch: int, epochs: int) -> dict[str, Any]:
+        """Cross-entropy of dialogues whose actions are drawn at random, token by token."""
+        recipe, tasks = self.recipe, self.world.tasks("train")
+        rng, totals = generator("order", recipe.seed, phase, epoch), Totals()
+        count = recipe.supervised.dialogues
+        order = rng.permutation(np.resize(np.arange(len(tasks)), count)).tolist()
+        speech = self.world.speech
+        for start in range(0, count, IMITATED):
+            some = [
+                example_dialogue(self.world, speech, tasks[at], (recipe.seed, epoch, start + nth))
+                for nth, at in enumerate(order[start : start + IMITATED])
+            ]
+            batch = self.policy.gather(some)
+            loss = -self.policy.judge(batch).logp.mean()
+            norm = self.descent.down([loss], batch)
+            totals.add(len(some), loss=loss.item(), grad_norm=norm)
+        self.tokens["update"] = 0.0
+        return totals.means()
+
+    # --- GRPO
+
+    def learnt(
+        self, leashed: Leashed, epoch: int
+    ) -> Iterator[tuple[Groups, dict[str, float], Judged | None]]:
+        """Play a group for every task of a batch, and learn from it."""
+        self.seconds = {"rollout": 0.0, "update": 0.0}
+        self.tokens = {"rollout": 0.0, "update": 0.0}
+        for step in range(self.recipe.steps):
+            tasks = self.batch_of((epoch - 1) * self.recipe.steps + step)
+            began = time.monotonic()
+            groups = play_groups(self.engine, self.policy, self.world, tasks, ("grpo", epoch, step))
+            played = time.monotonic()
+            record, judged = leashed.learn(groups)
+            self.engine.refresh(self.policy)
+            self.seconds["rollout"] += played - began
+            self.seconds["update"] += time.monotonic() - played
+            self.tokens["rollout"] += float(len(groups.episode))
+            self.tokens["update"] += groups.measured["tokens"]
+            yield groups, record, judged
+
+    def batch_of(self, step: int) -> list[Any]:
+        """The tasks of a step: all are met once before any is met again."""
+        tasks, size = (
+            self.world.tasks("train"),
+            min(self.recipe.batch, len(self.world.tasks("train"))),
+        )
+        per_pass = len(tasks) // size
+        order = generator("order", self.recipe.seed, "grpo", step // per_pass)
+        first = (step % per_pass) * size
+        return [tasks[at] for at in order.permutation(len(tasks))[first : first + size]]
+
+    # --- what is measured
+
+    @torch.no_grad()
+    def probe(self, leashed: Leashed) -> dict[str, float]:
+        """KL and entropy of fresh samples on tasks and noise that every arm shares; by turn too."""
+        seed = self.recipe.seed
+        asked = [
+            Asked(task, seed, 0, (seed, "probe", task.id, 0))
+            for task in self.world.tasks("validation")[:PROBE_TASKS]
+        ]
+        played = [e for e in self.world.play(self.engine, asked) if e.reward is not None]
+        if not played:
+            raise DataError(f"all of {len(asked)} probe episodes broke")
+        batch = self.policy.gather([episode.turns for episode in played])
+        judged = self.policy.judge(batch, leashed.reference.policy)
+        assert judged.exact_kl is not None
+        found = measure(
+            batch.episode,
+            logp=judged.logp,
+            logp_ref=judged.logp_ref,
+            exact_kl=judged.exact_kl,
+            forward_kl=judged.forward_kl,
+        )
+        found |= by_label({"kl/ref/exact": judged.exact_kl}, batch.turn, "turn")
+        found["entropy"] = judged.entropy.mean().item()
+        first = [episode.turns[0].choices for episode in played]
+        found["distinct"] = len(set(first)) / len(first)
+        return {f"probe/{name}": value for name, value in found.items()}
+
+    def validate(self) -> dict[str, float]:
+        """Greedy play, or sampled passes, on validation tasks and on as fixed training tasks."""
+        asked = self.recipe.validation
+        found = self.scored("validation", asked.tasks)
+        if asked.training:
+            beside = self.scored("train", asked.training)
+            names = {"validation/reward": "reward", "validation/reward_se": "reward_se"}
+            found |= {f"training_tasks/{names[key]}": beside[key] for key in names}
+            found["overfit"] = found["training_tasks/reward"] - found["validation/reward"]
+        return found
+
+    def scored(self, split: str, count: int) -> dict[str, float]:
+        """Means over the first tasks of a split."""
+        passes = self.recipe.validation.passes
+        tasks = self.world.tasks(split)[:count]
+        episodes = self.world.play(self.engine, passes_of(tasks, self.recipe.seed, passes))
+        whole = [episode for episode in episodes if episode.reward is not None]
+        by_task = task_means(whole)
+        if len(by_task) < 2:
+            raise DataError(f"{len(episodes) - len(whole)} of {len(episodes)} episodes broke")
+        spread = float(np.std(list(by_task.values()), ddof=1))
+        means = {f"validation/{name}": value for name, value in episode_means(whole).items()}
+        return means | {
+            "validation/reward": float(np.mean(list(by_task.values()))),
+            "validation/reward_se": spread / math.sqrt(len(by_task)),
+            "validation/n": len(by_task),
+            "validation/broken": len(episodes) - len(whole),
+        }
+
+    def speed(self, trained: float) -> dict[str, float]:
+        """Tokens in a second, by phase of a step."""
+        return {
+            f"{phase}_tokens_per_second": self.tokens[phase] / seconds
+            for phase, seconds in self.seconds.items()
+            if seconds and self.tokens.get(phase)
+        } | {f"{phase}_seconds": seconds for phase, seconds in self.seconds.items()}
+
+    # --- collapse
+
+    def stop_decision(self) -> str:
+        """Early stopping's, or that the run shows signs of collapse and was told to stop then."""
+        lines = list(self.run.metrics())
+        found = Collapse.of(lines).signs()
+        for sign in found:
+            if sign.message not in {line.get("message") for line in lines}:
+                self.note(sign)
+        if found and self.recipe.collapse != "warn":
+            return "stop"
+        return super().stop_decision()
+
+    def run_phases(self) -> None:
+        """After the last epoch, what came after the best one is dropped if that was asked for."""
+        super().run_phases()
+        if self.recipe.collapse == "roll_back":
+            lines = list(self.run.metrics())
+            if Collapse.of(lines).signs():
+                best = Collapse.of(lines).best()
+                for name in self.run.checkpoints():
+                    if name.startswith("epoch-") and int(name.removeprefix("epoch-")) > best:
+                        self.run.drop(name)
+
+    # --- what is kept
+
+    def say(self, line: str) -> None:
+        """Tell whoever listens; nothing is written, because when it happens is not the run's."""
+        record = {"kind": "finding", "code": "endpoint", "severity": "warning", "message": line}
+        self.listen(Heard("finding", 0, 0, record, self.before + self.descent.step))
+
+    def keep_batch(self, batch: Batch) -> str:
+        """Write the batch that broke, and the weights it broke, beside the run."""
+        from safetensors.torch import save_file
+
+        path = self.run.path / f"broken-step-{self.descent.step}.safetensors"
+        tensors = {
+            "ids": batch.ids,
+            "lengths": torch.tensor(batch.lengths),
+            "place": batch.place,
+            "chosen": batch.chosen,
+            "episode": batch.episode,
+            **{f"weights.{name}": t for name, t in self.policy.state_dict().items()},
+        }
+        save_file({name: t.detach().cpu().clone() for name, t in tensors.items()}, path)
+        return str(path)
+
+
+def passes_of(tasks: Sequence[Any], seed: int, passes: int) -> list[Asked]:
+    """Each task once and greedily, or as many sampled passes as asked for."""
+    if not passes:
+        return [Asked(task, seed, 0, None) for task in tasks]
+    return [
+        Asked(task, seed, each, (seed, "validation", task.id, each))
+        for task in tasks
+        for each in range(passes)
+    ]
+
+
+def task_means(episodes: Sequence[Episode]) -> dict[str, float]:
+    """By task, the mean reward of its episodes."""
+    found: dict[str, list[float]] = {}
+    for episode in episodes:
+        if episode.reward is not None:
+            found.setdefault(episode.task, []).append(episode.reward)
+    return {task: float(np.mean(rewards)) for task, rewards in found.items()}
+
+
+def few_tasks(tasks: int) -> guard.Finding | None:
+    """Says what few validation tasks cannot tell."""
+    if tasks >= FEW_TASKS:
+        return None
+    return guard.Finding(
+        "few-tasks",
+        "warning",
+        f"{tasks} validation tasks: with rewards that spread by 0.8 their mean is known to"
+        f" ±{1.96 * 0.8 / math.sqrt(tasks):.2f} only; {FEW_TASKS} or more are advised",
+    )
