@@ -164,6 +164,16 @@ def rows(second_loss):
     return source(run("a", *ours), run("b", *theirs))
 
 
+def begun_alike(decimals):
+    """Two runs of a seed: what a draw decides is equal at the first step, and later is not."""
+    runs = []
+    for arm, last in (("a", 0.0223512345678), ("b", 0.0224912345678)):
+        drawn = (("entropy", 1.2292165756225586), ("std_advantage", 0.5819143652915955))
+        parts = [series(name, [first, last], decimals=decimals) for name, first in drawn]
+        runs.append(run(arm, *parts, series("loss", [last + 1, last], decimals=decimals)))
+    return source(*runs)
+
+
 def spreads(*values):
     return source(run("a", epochs("Adv Std", 0.1703, 0.2328)), run("b", epochs("Adv Std", *values)))
 
@@ -699,6 +709,11 @@ def test_weights_that_are_newer_than_their_scores_were_not_what_was_evaluated(tm
     os.utime(told, (900_000, 900_000))
     (one,) = found(source(run("a", scores)), "stale-weights")
     assert one.facts["checkpoint"] == "epoch-2"
+
+
+def test_rows_that_a_program_logged_alike_were_not_copied():
+    assert not found(begun_alike(decimals=None), "copied-row")
+    assert found(begun_alike(decimals=13), "copied-row")
 
 
 def test_step_times_that_are_all_missing_say_nothing():

@@ -152,16 +152,6 @@ def test_items_on_which_arms_disagree_have_their_picture_and_what_was_said(study
     assert "kl0.15: 100.0%, said red" in re.sub("<[^>]+>", "", gallery)
 
 
-def test_figures_are_written_with_their_data(study, tmp_path):
-    made = report.study_material(study, "en")
-    written = report.write_figures(made, tmp_path / "figures")
-    names = {path.name for path in written}
-    assert {"frontier.svg", "frontier.csv", "gaps-1.svg", "agreement.csv"} <= names
-    rows = (tmp_path / "figures/gaps-1.csv").read_text().splitlines()
-    assert rows[0] == "arm,gap,low,high,verdict"
-    assert rows[1].startswith("kl0.15,40,")
-
-
 def test_a_chart_says_what_is_seen_at_a_point_that_all_arms_have(study):
     assert "validation accuracy at epoch 3: highest in kl0.15 (0.8), lowest in none (0.4)" in (
         re.sub("<[^>]+>", "", page_of(study))

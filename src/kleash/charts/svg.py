@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -26,20 +27,27 @@ COLOURS = (
     ("#111111", "#ffffff"),
 )
 
+SHADES = {
+    **{f"k{n}": pair for n, pair in enumerate(COLOURS)},
+    "ink": ("#1a1a1a", "#ececec"),
+    "quiet": ("#595959", "#b0b0b0"),
+    "grid": ("#dcdcdc", "#3d4148"),
+    "paper": ("#ffffff", "#16181c"),
+    "heat": ("10,92,158", "108,182,245"),
+}
+FONTS = "system-ui,'Noto Sans','Noto Sans CJK SC',sans-serif"
+
 
 def _style() -> str:
     def rules(at: int) -> str:
-        colours = "".join(f"--k{n}:{pair[at]};" for n, pair in enumerate(COLOURS))
-        plain = "--ink:#1a1a1a;--quiet:#595959;--grid:#dcdcdc;--paper:#ffffff;--heat:10,92,158;"
-        night = "--ink:#ececec;--quiet:#b0b0b0;--grid:#3d4148;--paper:#16181c;--heat:108,182,245;"
-        return colours + (night if at else plain)
+        return "".join(f"--{name}:{pair[at]};" for name, pair in SHADES.items())
 
     series = "".join(f".k{n}{{stroke:var(--k{n});color:var(--k{n})}}" for n in range(len(COLOURS)))
     return (
         f":root{{{rules(0)}}}"
         f"@media screen and (prefers-color-scheme:dark){{:root{{{rules(1)}}}}}"
         f"{series}"
-        "svg.chart{font:12px system-ui,'Noto Sans','Noto Sans CJK SC',sans-serif;fill:var(--ink)}"
+        f"svg.chart{{font:12px {FONTS};fill:var(--ink)}}"
         ".axis{stroke:var(--quiet);fill:none}.grid{stroke:var(--grid);fill:none}"
         ".line{fill:none;stroke-width:1.8}.band{stroke:none;fill:currentColor;fill-opacity:.16}"
         ".mark{fill:currentColor;stroke:var(--paper);stroke-width:.8}"
@@ -96,6 +104,13 @@ class Chart:
         start = '<svg xmlns="http://www.w3.org/2000/svg" '
         body = self.drawing.replace("<svg ", start, 1)
         return body.replace(">", f"><style>{STYLE}</style>", 1) + "\n"
+
+    def plain_file(self, font: str) -> str:
+        """The same for what knows no CSS variables: its light colours written out, one font."""
+        text = re.sub(r"@media[^{]*\{:root\{[^}]*\}\}|:root\{[^}]*\}", "", self.file())
+        for name, (light, _) in SHADES.items():
+            text = text.replace(f"var(--{name})", light)
+        return text.replace(FONTS, font)
 
 
 @dataclass

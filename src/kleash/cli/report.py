@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +24,7 @@ def report(
     page: Annotated[Path | None, typer.Option("--html", help="Write a page.")] = None,
     md: Annotated[Path | None, typer.Option(help="Write Markdown.")] = None,
     figures: Annotated[
-        Path | None, typer.Option(help="Write every chart as SVG with its data as CSV.")
+        Path | None, typer.Option(help="Write every chart as SVG, PNG and PDF, its data as CSV.")
     ] = None,
 ) -> None:
     """Say everything that a study or any sources show: one page, every number with its place.
@@ -48,10 +49,14 @@ def report(
     made = study(sources[0], lang) if a_study else told(sources, lang)
     for file, text in ((md, reports.markdown_of), (page, reports.html_of)):
         if file is not None:
-            reports.put(file, text(made, file.parent))
+            reports.put(file, text(made, file.parent).encode())
             print(file)
-    for path in reports.write_figures(made, figures) if figures else ():
-        print(path)
+    if figures:
+        written, missing = reports.write_figures(reports.document(made), figures)
+        for path in written:
+            print(path)
+        if missing:
+            print(missing, file=sys.stderr)
     if not (page or md or figures):
         print(reports.markdown_of(made, Path()), end="")
 

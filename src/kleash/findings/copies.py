@@ -155,10 +155,18 @@ def _training(run: Imported) -> Places:
     return _placed([*every, *cells])
 
 
+def _printed(places: Places) -> Places:
+    return {at: point for at, point in places.items() if point.number.decimals is not None}
+
+
 def copied_rows(sources: Sequence[Source]) -> Iterator[Found]:
-    """Several numbers of two rows are equal to the digit while others of them differ."""
+    """Several numbers of two rows are equal to the digit while others of them differ.
+
+    Of numbers that were printed, as whoever copies does. What a program logs with all its digits
+    nobody typed: runs that share a seed share draws, and shares of few groups are often equal.
+    """
     for source in sources:
-        rows = [(run, _training(run)) for run in source.runs[:MANY]]
+        rows = [(run, _printed(_training(run))) for run in source.runs[:MANY]]
         for first, second in _with_equals([places for _, places in rows]):
             (run, ours), (other, theirs) = rows[first], rows[second]
             shared = sorted(ours.keys() & theirs.keys())

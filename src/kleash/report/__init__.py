@@ -6,14 +6,10 @@ is left out. Nothing here reads a clock: the same records make the same bytes.
 
 from __future__ import annotations
 
-import csv
-import io
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 from kleash.catalogue import Language
-from kleash.errors import DataError
 from kleash.report import (
     choices,
     curves,
@@ -25,11 +21,12 @@ from kleash.report import (
     told,
     tuned,
 )
+from kleash.report.figures import put, write_figures
 from kleash.report.links import Links
 from kleash.report.markdown import markdown
 from kleash.report.material import Material, of_sources, of_study
 from kleash.report.page import page
-from kleash.report.parts import Document, Figure, Part, Section, text_of
+from kleash.report.parts import Document, Part, Section
 from kleash.results import Results
 from kleash.runs import read_json, write_json
 
@@ -112,7 +109,7 @@ def write(found: Results, *, language: Language | str = "") -> list[Path]:
         "recommended.toml": gaps.recommended_toml(made) + "\n",
     }
     for name, text in texts.items():
-        put(folder / name, text)
+        put(folder / name, text.encode())
     write_json(folder / "report.json", {"now": ending.snapshot(made), "before": made.before})
     return [folder / name for name in texts]
 
@@ -128,32 +125,6 @@ def study_material(found: Results, language: Language | str = "") -> Material:
         same = last["now"] == ending.snapshot(made)
         made.before = last["before"] if same else last["now"]
     return made
-
-
-def write_figures(made: Material, folder: Path) -> list[Path]:
-    """Every chart as SVG, and its data as CSV beside it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for section in document(made).sections:
-        for part in section.parts:
-            if isinstance(part, Figure):
-                rows = io.StringIO()
-                told = [[text_of(cell) for cell in row] for row in part.chart.rows]
-                csv.writer(rows, lineterminator="\n").writerows([part.chart.head, *told])
-                for name, text in (("svg", part.chart.file()), ("csv", rows.getvalue())):
-                    put(folder / f"{part.name}.{name}", text)
-                    written.append(folder / f"{part.name}.{name}")
-    return written
-
-
-def put(path: Path, text: str) -> None:
-    """Write at once: a reader sees the old file or the new one."""
-    passing = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        passing.write_text(text, encoding="utf-8")
-        passing.replace(path)
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}") from None
 
 
 def chosen_language(found: Results, asked: str) -> Language:

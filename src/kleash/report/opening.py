@@ -15,9 +15,8 @@ from kleash.report.places import joined, judged_place, linked, study_file
 
 FEW = 3  # arms whose verdicts are told one by one in the paragraph
 FOLDED = 3  # findings of one kind before they are counted
-# Of a study nothing was typed by hand: equal rows are shared draws, and are no slip of the pen; and
-# which scores an item can have is for the scorer to know, not to be guessed from them.
-OF_DOCUMENTS = ("copied-row", "scores-off-lattice")
+# Which scores an item of a study can have is for the scorer to know, not to be guessed from them.
+OF_DOCUMENTS = ("scores-off-lattice",)
 
 
 def verdict(made: Material) -> list[Part]:
