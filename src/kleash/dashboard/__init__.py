@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from kleash.charts import STYLE
-from kleash.dashboard.asking import Asking
+from kleash.dashboard.asking import ENVIRONMENT, Asking
 from kleash.dashboard.door import Door, Rules
 from kleash.dashboard.items import Items
 from kleash.dashboard.live import events
@@ -40,6 +40,9 @@ def dashboard(folder: Path, rules: Rules | None = None, trusted: Sequence[str] =
     static = resources.files("kleash.dashboard").joinpath("static")
     style = STYLE + CSS + static.joinpath("page.css").read_text(encoding="utf-8")
     script = static.joinpath("live.js").read_text(encoding="utf-8")
+
+    for name in ENVIRONMENT.list_templates():
+        ENVIRONMENT.get_template(name)  # compiled now: the first reader does not wait for it
 
     def fixed(text: str, kind: str) -> Any:
         return lambda request: Response(text, media_type=kind)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kleash.control import Leash, describe
 from kleash.dashboard.asking import Asking, cut
 from kleash.dashboard.curves import MOST_ARMS, Points, drawn, epochs
-from kleash.dashboard.shelf import TORN, UNREAD, Nowhere, Plan, Shelf
+from kleash.dashboard.shelf import TORN, UNREAD, Nowhere, Plan, Shelf, size
 from kleash.dashboard.worker import Unread, Worker, tell_comparison, tell_study
 from kleash.plan.cells import BASELINE, Cell
 from kleash.study.estimate import seconds_left
@@ -34,7 +33,8 @@ class Pages:
         ask = Asking(request)
         studies = [self.study_row(ask, n, p) for n, p in self.shelf.studies().items()]
         loose = self.shelf.runs(self.shelf.folder)
-        runs = [self.run_row(ask, path) for path in loose]
+        words = {True: ask.t("yes"), False: ask.t("no")}
+        runs = [self.run_row(ask, path, words) for path in loose]
         ticks = [{"value": path.name, "name": path.name} for path in loose]
         facts: dict[str, Any] = {"runs": runs, "ticks": ticks, "most_runs": MOST_RUNS}
         return ask.page("index.html", studies=studies, **facts)
@@ -52,13 +52,13 @@ class Pages:
         about = file.about if len(file.about) < 300 else file.about[:300] + "…"
         return row | {"about": about, "done": done, "total": total, "state": ask.t(state)}
 
-    def run_row(self, ask: Asking, path: Path) -> list[str]:
+    def run_row(self, ask: Asking, path: Path, words: Mapping[bool, str]) -> list[str]:
         """A run in one line."""
         try:
-            leash = describe(Leash.model_validate(self.shelf.run_facts(path)["leash"]))
+            leash = self.shelf.leash(path)
         except TORN as error:
             leash = ask.t("unread", why=one_line(error))
-        return [path.name, cut(leash), ask.t("yes" if (path / "done").exists() else "no")]
+        return [path.name, cut(leash), words[size(f"{path}/done") is not None]]
 
     # --- a study
 
@@ -69,8 +69,8 @@ class Pages:
         file, arms = self.shelf.file(path)
         plan = self.shelf.plan(path)
         seeds = sorted({cell.seed for cell, _ in plan.cells})
-        base, folder = path.relative_to(self.shelf.folder), path / "runs"
-        runs = [each.relative_to(self.shelf.folder) for each in self.shelf.runs(folder)]
+        base = path.relative_to(self.shelf.folder) / "runs"
+        runs = [each.name for each in self.shelf.runs(path / "runs")]
         return ask.page(
             "study.html",
             name=name,
@@ -78,7 +78,7 @@ class Pages:
             live=live_address(ask, name, plan, page="study"),
             seeds=seeds,
             matrix=self.matrix(ask, name, plan, seeds),
-            ticks=[{"value": str(r), "name": str(r.relative_to(base / "runs"))} for r in runs],
+            ticks=[{"value": f"{base}/{run}", "name": run} for run in runs],
             most_runs=MOST_RUNS,
             items_address=f"{request.url.path}/items",
             choices=item_choices(ask, [a.name for a in arms], file.seeds, file.measure.shots),
@@ -123,8 +123,8 @@ class Pages:
         if plan.who:
             return (asked, done)
         runs = self.shelf.runs(path / "runs") + self.shelf.runs(path)
-        scores = [run / "scores.jsonl" for run in runs]
-        return (asked, done, tuple(s.stat().st_size for s in scores if s.is_file()))
+        sizes = [size(f"{run}/scores.jsonl") for run in runs]
+        return (asked, done, tuple(each for each in sizes if each is not None))
 
     def matrix(self, ask: Asking, name: str, plan: Plan, seeds: Sequence[int]) -> list[Any]:
         """A row for each arm: how many cells of each seed are done."""

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from glob import escape
 from pathlib import Path
-from stat import S_ISDIR, S_ISREG
+from stat import S_ISDIR, S_ISLNK, S_ISREG
 from threading import RLock
 from typing import Any, TypeVar
 from zlib import crc32
 
+from kleash.control import Leash, describe
 from kleash.errors import DataError, KleashError
 from kleash.plan import (
     Arm,
@@ -42,6 +43,7 @@ TORN = (
     *(KleashError, OSError, ValueError, TypeError, KeyError, IndexError, AttributeError),
     *(RecursionError, AssertionError),
 )
+KINDS = (str, int, str, str, int, int, str)  # of a cell and its state
 UNREAD = (KleashError, OSError)  # what the shelf itself raises
 WORST = ("failed", "void", "running", "missing", "done")
 
@@ -146,9 +148,26 @@ class Shelf:
 
     def inside(self, path: Path) -> Path:
         """The path, if it and all it leads through lie in the folder."""
-        if not path.resolve().is_relative_to(self.folder):
+        if not self.without_links(str(path)) and not path.resolve().is_relative_to(self.folder):
             raise DataError(f"{path.name} leads out of the folder that is served")
         return path
+
+    def without_links(self, path: str) -> bool:
+        """Whether a path goes down from the folder through no link: a cheap look, for lists."""
+        root = str(self.folder)
+        parts = path.removeprefix(root + "/").split("/")
+        if not path.startswith(root + "/") or ".." in parts:
+            return False
+        try:
+            for part in parts:
+                root = f"{root}/{part}"
+                if S_ISLNK(os.lstat(root).st_mode):
+                    return False
+        except FileNotFoundError:
+            return True  # nothing is there, so nothing is a link
+        except (OSError, ValueError):
+            return False
+        return True
 
     def stamp(self, path: Path) -> Stamp:
         """What changes when a file or folder does; a pipe or a device is never opened."""
@@ -163,7 +182,7 @@ class Shelf:
         """Every study by the name of its folder."""
         if (self.folder / "study.toml").exists():
             return {self.folder.name: self.folder}
-        return {path.name: path for path in self._folders() if (path / "study.toml").exists()}
+        return {path.name: path for path in self._folders(self.folder, "study.toml")}
 
     def study(self, name: str) -> Path:
         """The folder of a study."""
@@ -181,17 +200,18 @@ class Shelf:
         if not under.is_dir():
             return []
         self.inside(under)
-        return [path for path in self._folders(under) if (path / "meta.json").is_file()]
+        return self._folders(under, "meta.json")
 
-    def _folders(self, under: Path | None = None) -> list[Path]:
-        with os.scandir(under or self.folder) as entries:
+    def _folders(self, under: Path, holding: str) -> list[Path]:
+        """The folders in one that hold a file of this name; no links."""
+        with os.scandir(under) as entries:
             names = [
                 entry.name
                 for entry in entries
                 if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
             ]
         told = [name for name in names if name.isprintable()]  # others have no address
-        return [(under or self.folder) / name for name in sorted(told)]
+        return [under / n for n in sorted(told) if size(f"{under}/{n}/{holding}") is not None]
 
     def named_run(self, name: str) -> Path:
         """A run by its path below the folder."""
@@ -203,14 +223,15 @@ class Shelf:
             self.inside(path / fact)
         return path
 
-    def run_facts(self, path: Path) -> dict[str, Any]:
-        """The config of a run, for a list of many."""
+    def leash(self, path: Path) -> str:
+        """The leash of a run in words, for a list of many."""
         config = path / "config.json"
+
+        def read() -> str:
+            return describe(Leash.model_validate(read_json(config)["leash"]))
+
         with reading(config):
-            value = self.facts.get(config, self.stamp(config), lambda: read_json(config))
-        if not isinstance(value, dict):
-            raise DataError(f"{config} holds no config")
-        return value
+            return self.facts.get(config, self.stamp(config), read)
 
     # what a study holds
 
@@ -281,6 +302,15 @@ class Shelf:
             return self.scored.get(scores, self.stamp(scores), lambda: read_columns(path))
 
 
+def size(path: str) -> int | None:
+    """The bytes of a file, None where there is none: for lists, where a `Path` each costs more."""
+    try:
+        seen = os.stat(path)  # noqa: PTH116  # as the sentence above says
+    except (OSError, ValueError):
+        return None
+    return seen.st_size if S_ISREG(seen.st_mode) else None
+
+
 def read_columns(path: Path) -> Columns:
     """The scores of a run, every one of them a number or nothing."""
     found = columns(Run.open(path))
@@ -297,14 +327,14 @@ def read_plan(path: Path, who: str, stamp: Stamp) -> Plan:
     try:
         plan = read_json(path)
         cells = []
-        for arm, seed, checkpoint, split, shots, items, state in plan["cells"]:
-            texts, counts = (arm, checkpoint, split, state), (seed, shots, items)
-            if not all(type(t) is str for t in texts) or not all(type(n) is int for n in counts):
-                raise DataError(f"{path} is no plan: it has a cell {(*texts, *counts)!s:.80}")
+        for row in plan["cells"]:
+            if tuple(map(type, row)) != KINDS:
+                raise DataError(f"{path} is no plan: it has a cell {row!s:.80}")
+            *place, state = row
             if state not in STATES:
                 raise DataError(f"{path} is no plan: a cell is {state[:40]!r}")
             state = "missing" if state == "running" and not who else state
-            cells.append((Cell(arm, seed, checkpoint, split, shots, items), state))
+            cells.append((Cell._make(place), state))
         chosen = {str(name): str(each) for name, each in plan["chosen"].items()}
         failures = {str(name): str(why) for name, why in plan["failures"].items()}
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:

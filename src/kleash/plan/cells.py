@@ -112,10 +112,15 @@ def current(path: Path, recipe: Recipe) -> Path:
 
     Where only other recipes have the name, it is a folder that nobody has made yet.
     """
-    for found in (path, *sorted(path.parent.glob(f"{path.name}-" + "[0-9a-f]" * 8))):
+    for found in _of_name(path):
         if (found / "config.json").is_file() and same_recipe(Run.open(found), recipe):
             return found
     return path.with_name(f"{path.name}-not-yet") if path.exists() else path
+
+
+def _of_name(path: Path) -> Iterator[Path]:
+    yield path  # nearly always the one: only else is the whole folder looked through
+    yield from sorted(path.parent.glob(f"{path.name}-" + "[0-9a-f]" * 8))
 
 
 def same_recipe(run: Run, recipe: Recipe) -> bool:
