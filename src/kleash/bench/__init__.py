@@ -482,9 +482,17 @@ def study_bench() -> dict[str, Any]:
         return measured()
 
 
+def report_bench() -> dict[str, Any]:
+    """Pages and reports of 1,000 runs with 1,000 points each, beside what they may take."""
+    from kleash.bench.reports import report_bench as measured
+
+    return measured()
+
+
 BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "selector": selector_bench,
     "answerer": answerer_bench,
     "compare": compare_bench,
     "study": study_bench,
+    "report": report_bench,
 }

@@ -78,7 +78,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def bench(
-    what: Annotated[str, typer.Argument(help="selector, answerer, compare or study.")],
+    what: Annotated[str, typer.Argument(help="selector, answerer, compare, study or report.")],
     as_json: AsJson = False,
 ) -> None:
     """Measure against plain implementations in the same run, and print ratios.
@@ -88,12 +88,13 @@ def bench(
     kleash bench answerer  (milliseconds of one core per answer)
     kleash bench compare   (pairs, imports and the verb; needs no torch)
     kleash bench study     (answers measured per second against one prompt at a time)
+    kleash bench report    (pages and reports of 1,000 runs; needs no torch)
     """
     from kleash.bench import BENCHES
 
     if what not in BENCHES:
         raise KleashError(f"no bench {what!r}: there is {', '.join(BENCHES)}")
-    if what != "compare":
+    if what not in ("compare", "report"):
         need_torch()
     found = BENCHES[what]()
     if as_json:
