@@ -128,7 +128,7 @@ Parts = list[tuple[Any, slice]]
 """A batch in parts, and which of its choices each holds."""
 
 
-class Heard:
+class Losses:
     """The losses of parts, one at a time; their metrics add up to those of the whole."""
 
     def __init__(self, parts: Iterator[Choices], loss: Callable[[Choices], Loss]) -> None:
@@ -176,8 +176,8 @@ class Leashed:
         record: dict[str, float] = {}
         for update in range(self.recipe.updates):
             known = judged if not update and len(parts) == 1 else None
-            heard = Heard(self.now(choices, parts, reference, known), self.loss(coefficient))
-            record = self.one_update(heard, groups, coefficient)
+            losses = Losses(self.now(choices, parts, reference, known), self.loss(coefficient))
+            record = self.one_update(losses, groups, coefficient)
         value = self.leash_value(choices, record["leash/value"])
         leash = {"leash/value": value, "leash/penalty": coefficient * value}
         return record | leash | self.after(groups, before, choices), before
@@ -236,18 +236,18 @@ class Leashed:
             entropy_bonus=recipe.entropy_bonus,
         )
 
-    def one_update(self, heard: Heard, groups: Groups, coefficient: float) -> dict[str, float]:
+    def one_update(self, losses: Losses, groups: Groups, coefficient: float) -> dict[str, float]:
         """The loss, the step down, and what moved."""
         first = self.descent.step == 0 and bool(self.worth(groups).advantage.abs().max() > 0)
         still = guard.snapshot(self.policy) if first else None
         rate = self.rate()
-        norm = self.descent.down(heard, groups.batch, rate)
-        self.check_coefficient(heard.metrics, coefficient)
+        norm = self.descent.down(losses, groups.batch, rate)
+        self.check_coefficient(losses.metrics, coefficient)
         if still is not None and norm > 0:
             guard.moved_as_meant(still, self.policy)
         if self.reference.after_update(self.policy, self.descent.step):
             self.descent.renew()
-        return heard.metrics | {"grad_norm": norm, "lr": rate}
+        return losses.metrics | {"grad_norm": norm, "lr": rate}
 
     def leash(self, groups: Groups, judged: Judged, old: Tensor, coefficient: float) -> Choices:
         """The batch with advantages, weights, and what the leash does before the loss."""
