@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -20,9 +21,19 @@ class Links:
         """`runs/a-s0/scores.jsonl#L41`; '' where there is no place."""
         if where is None or not where.file:
             return ""
-        path = quote(self.shown(where.file))
+        path = _quoted(where.file, self.folder)
         return path if where.line is None else f"{path}#L{where.line}"
 
     def shown(self, file: str) -> str:
         """A file's path as seen from the report."""
-        return Path(os.path.relpath(file, self.folder)).as_posix()
+        return _relative(file, self.folder)
+
+
+@lru_cache(maxsize=65_536)  # a report has many numbers from few files
+def _relative(file: str, folder: Path) -> str:
+    return Path(os.path.relpath(file, folder)).as_posix()
+
+
+@lru_cache(maxsize=65_536)
+def _quoted(file: str, folder: Path) -> str:
+    return quote(_relative(file, folder))
