@@ -31,6 +31,8 @@ class Episode:
     """What else is logged of it."""
     heard: tuple[str, ...] = ()
     """What was said to the policy before each turn, as text."""
+    covered: tuple[tuple[str, ...], ...] = ()
+    """What each turn uncovered, in words."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from kleash.envs.surfaces import Action, Surface
@@ -39,6 +39,8 @@ class Step:
     reward: float
     done: bool = False
     stop_reason: str | None = None
+    covered: tuple[str, ...] = ()
+    """What this action uncovered, in words; never anything that is still hidden."""
 
 
 class Task(Protocol):
@@ -141,7 +143,7 @@ class TurnEnv(ABC):
 
 def ended(step: Step, reason: str) -> Step:
     """The same step as the last one."""
-    return Step(step.observation, step.reward, done=True, stop_reason=reason)
+    return replace(step, done=True, stop_reason=reason)
 
 
 def at_once(step: Coroutine[Any, Any, T]) -> T:

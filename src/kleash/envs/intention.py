@@ -107,15 +107,16 @@ class IntentionEnv(TurnEnv):
             return ended(Step(said, 0.0), "finished")
         self._questions += 1
         heard = await self._user.hear(action.content, self._task, self._covered, self._rng)
-        ranks = {detail.id: detail.importance for detail in self._task.missing_details}
+        details = {detail.id: detail for detail in self._task.missing_details}
         listed = heard.covered
         if self._options.reward == "kleash":
             listed = tuple(dict.fromkeys(listed))
-        reward = self._reward([ranks[name] for name in listed])
+        reward = self._reward([details[name].importance for name in listed])
         self._wasted += not listed
         self._covered |= dict.fromkeys(listed)
-        step = Step(heard.reply, reward)
-        return ended(step, "covered") if len(self._covered) == len(ranks) else step
+        words = tuple(details[name].description for name in dict.fromkeys(listed))
+        step = Step(heard.reply, reward, covered=words)
+        return ended(step, "covered") if len(self._covered) == len(details) else step
 
     def wasted(self) -> float:
         """An unreadable turn earns what a question in vain does."""

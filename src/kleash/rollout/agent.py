@@ -183,6 +183,7 @@ class AgentWorld:
         )
         turns: list[Turn] = []
         rewards: list[float] = []
+        covered: list[tuple[str, ...]] = []
         texts = [env.start()]
         heard = speech.opening(surface.instructions, surface.tools, texts[0])
         try:
@@ -191,10 +192,12 @@ class AgentWorld:
                 turns.append(Turn(tuple(heard), said.ids, said.logp))
                 if not said.stopped:
                     rewards.append(0.0)
+                    covered.append(())
                     reason = "length"
                     break
                 step = await env.step(speech.text(said.ids))
                 rewards.append(step.reward)
+                covered.append(step.covered)
                 if step.done:
                     reason = str(step.stop_reason)
                     break
@@ -215,6 +218,7 @@ class AgentWorld:
             rewards=tuple(rewards),
             facts=env.metrics(),
             heard=tuple(texts),
+            covered=tuple(covered),
         )
 
 
