@@ -86,7 +86,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer: `auto` finds any cluster that runs on the machine
 def cluster() -> Iterator[Cluster]:
     """Two workers, ports and a folder of its own, a token in the home; afterwards nothing of it."""
     # Not in pytest's folder: the path of a socket has at most 107 characters.

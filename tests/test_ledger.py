@@ -257,6 +257,18 @@ def test_a_ledger_is_in_wal_mode_and_says_whose_it_is(tmp_path: Path) -> None:
     assert not (tmp_path / "l.sqlite-wal").exists()
 
 
+def test_a_ledger_for_several_machines_does_without_wal_and_goes_back_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "l.sqlite"
+    Ledger(path).close()
+    with Ledger(path, machines=True) as book, Ledger(path, machines=True) as other:
+        book.record("m", {"a": Fact("x")})
+        assert other.lookup("m", ["a"])["a"].text == "x"
+        assert not (tmp_path / "l.sqlite-wal").exists()
+        assert rows(path, "PRAGMA journal_mode") == [("delete",)]
+    Ledger(path).close()
+    assert rows(path, "PRAGMA journal_mode") == [("wal",)]
+
+
 def before_wal(path: Path) -> sqlite3.Connection:
     """A ledger whose maker has not yet got to WAL mode, and somebody who keeps it locked."""
     Ledger(path).close()

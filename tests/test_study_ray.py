@@ -14,17 +14,19 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import tomli_w
 
 from kleash.answer.asking import AT_ONCE
 from kleash.jobs import on_ray
 from kleash.study import Asked, run_study
+from ray_tools import cluster
 from served_models import TRACES
-from study_tools import lasting, small, small_study
+from study_tools import SMALL, lasting, small, small_study
 
 ray = on_ray.ray
 if ray is None:
     pytest.skip("Ray is not installed: make test-all has it", allow_module_level=True)
-__all__ = ["small_study"]
+__all__ = ["cluster", "small_study"]
 pytestmark = [
     pytest.mark.slow,
     # Ray leaves sockets and files to the garbage collector.
@@ -117,3 +119,19 @@ def test_with_servers_nothing_at_all_is_paid_twice(small_study, tmp_path, monkey
     same_as(folder, small_study)
     assert sorted(key for _, key in paid(traces)) == prompts_of(folder)
     assert len({pid for pid, _ in paid(traces)}) == 2
+
+
+@pytest.mark.parametrize("way", ["auto", "ray"])
+def test_a_study_joins_a_cluster_that_is_there_by_one_command(way, cluster, small_study, tmp_path):
+    folder, file = tmp_path / "small", tmp_path / "small.toml"
+    file.write_text(tomli_w.dumps(SMALL), encoding="utf-8")
+    on, env = (cluster.client, {}) if way == "ray" else ("auto", {"RAY_TMPDIR": cluster.folder})
+    words = ("study", str(file), "--on", on, "--out", str(folder), "--jobs", "2")
+    driver = cluster.driver("from kleash.cli import main; main()", *words, **env)
+    out, errors = driver.communicate(timeout=300)
+    assert driver.returncode == 0, errors
+    assert str(folder / "report.html") in out.replace("\n", "")
+    same_as(folder, small_study)
+    with closing(sqlite3.connect(folder / "ledger.sqlite")) as db:
+        # Not WAL, which several machines cannot share.
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)

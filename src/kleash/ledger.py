@@ -102,10 +102,14 @@ def prompt_key(*parts: str | bytes) -> str:
 
 
 class Ledger:
-    """An open ledger; made if there is none. Each process and thread opens its own."""
+    """An open ledger; made if there is none. Each process and thread opens its own.
 
-    def __init__(self, path: Path) -> None:
+    `machines`: processes of several machines may have it open, on a disk that they share.
+    """
+
+    def __init__(self, path: Path, *, machines: bool = False) -> None:
         self.path = path
+        self._journal = "DELETE" if machines else "WAL"
         self._usage = Usage()
         with self._clear_errors():
             self._db = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
@@ -209,7 +213,7 @@ class Ledger:
                 if not self._is_ledger():
                     for statement in TABLES:
                         self._db.execute(statement)
-        self._use_wal()
+        self._use_journal()
 
     def _is_ledger(self) -> bool:
         """Whether the file is a ledger or still empty; anything else is an error."""
@@ -232,12 +236,15 @@ class Ledger:
             raise DataError(f"cannot use the ledger {self.path}: its last page is torn")
         return True
 
-    def _use_wal(self) -> None:
-        """Let readers and a writer work at once. SQLite does not wait for this lock, so we do."""
+    def _use_journal(self) -> None:
+        """With WAL readers and a writer work at once, but all on one machine: they share memory.
+
+        SQLite does not wait for the lock that a change of it needs, so we do.
+        """
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute(f"PRAGMA journal_mode = {self._journal}")
                 return
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:

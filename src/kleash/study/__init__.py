@@ -129,6 +129,7 @@ def jobs_for(asked: Asked, arms: Sequence[Arm], found: Overview) -> list[Job]:
         "device": asked.device,
         "sinks": list(asked.sinks),
         "ledger": str((asked.ledger or folder / "ledger.sqlite").resolve()),
+        "machines": asked.on not in ("local", "ray"),
     }
     selectors = {arm.name: own_selector(file, arm) for arm in arms}
     needed = [

@@ -108,7 +108,9 @@ def keep_start(run: Run, recipe: Recipe, world: Any) -> None:
 _world: dict[tuple[str, str, str], Any] = {}
 
 
-def world_for(ledger: Path, recipe: Recipe, device: str, served: str) -> Any:
+def world_for(
+    ledger: Path, recipe: Recipe, device: str, served: str, *, machines: bool = False
+) -> Any:
     """The world of a recipe. A worker takes many jobs: what they share is made once and kept.
 
     Of one ledger only, the last: answers at hand are not to be mixed, and memory is not for ever.
@@ -120,7 +122,8 @@ def world_for(ledger: Path, recipe: Recipe, device: str, served: str) -> Any:
         for old in _world.values():
             old.ledger.close()
         _world.clear()
-        _world[key] = world_of(recipe, Ledger(ledger), device=device, served=served)
+        book = Ledger(ledger, machines=machines)
+        _world[key] = world_of(recipe, book, device=device, served=served)
     _world[key] = found = _world[key].with_recipe(recipe)
     return found
 
@@ -132,12 +135,15 @@ class Working:
         self.folder, self.recipe, self.tell = folder, recipe, tell
         self.device = str(given.get("device", "cpu"))
         self.served = str(given.get("served", ""))
+        self.machines = bool(given.get("machines"))
         self.sinks = tuple(given.get("sinks", ()))
         self.shared = Path(given.get("ledger") or folder / "ledger.sqlite")
         self.began, self.said, self.cpu = time.monotonic(), 0.0, time.process_time()
 
     def __enter__(self) -> Working:
-        self.world = world_for(self.shared, self.recipe, self.device, self.served)
+        self.world = world_for(
+            self.shared, self.recipe, self.device, self.served, machines=self.machines
+        )
         self.world.progress = self.answered
         self.before = self.world.ledger.usage()
         return self
@@ -156,7 +162,8 @@ class Working:
                 return
             if record["kind"] == "epoch":
                 told = {"at": f"{heard.phase} {heard.epoch}/{heard.epochs}"}
-                self.tell(told | {"accuracy": record["validation/accuracy"]} | self.usage())
+                score = record.get("validation/accuracy", record.get("validation/reward"))
+                self.tell(told | {"validation": score} | self.usage())
 
         path.parent.mkdir(parents=True, exist_ok=True)
         return train(path, self.recipe, asked, self.world, listen=hear, sinks=self.sinks)
