@@ -72,13 +72,13 @@ def upwards(curve: Curve, steps: stats.Floats, direction: int) -> stats.Floats:
 
 def curves_of_pair(ours: Arm, theirs: Arm, metric: str) -> tuple[Curve, Curve] | None:
     """The first training of each arm that has the metric, on the same axis."""
-    for mine in ours.replicates:
-        for other in theirs.replicates:
-            left, right = curve_of(mine, metric), curve_of(other, metric)
-            same_seed = mine.seed == other.seed or None in (mine.seed, other.seed)
-            if left is None or right is None:
-                continue
-            if left.axis == right.axis and same_seed and len(left) and len(right):
+    sides = []
+    for arm in (ours, theirs):
+        curves = [(each.seed, curve_of(each, metric)) for each in arm.replicates]
+        sides.append([(seed, c) for seed, c in curves if c is not None and len(c)])
+    for seed, left in sides[0]:
+        for other, right in sides[1]:
+            if left.axis == right.axis and (seed == other or None in (seed, other)):
                 return left, right
     return None
 

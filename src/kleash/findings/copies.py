@@ -48,7 +48,7 @@ def _measured(run: Imported) -> list[Point]:
 def _placed(found: Sequence[Point]) -> Places:
     """Known points by their place, the first of several; no bests that repeat other cells."""
     return {
-        point.place: point
+        (point.metric, point.at): point
         for point in reversed(found)
         if point.known and not point.at.startswith("best")
     }
@@ -156,7 +156,7 @@ def _training(run: Imported) -> Places:
 
 
 def _printed(places: Places) -> Places:
-    return {at: point for at, point in places.items() if point.number.decimals is not None}
+    return {at: point for at, point in places.items() if point.decimals is not None}
 
 
 def copied_rows(sources: Sequence[Source]) -> Iterator[Found]:

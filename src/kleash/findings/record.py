@@ -57,6 +57,12 @@ class Point:
         return self.of
 
     @property
+    def decimals(self) -> int | None:
+        """Those of its number."""
+        narrow = isinstance(self.of, Series) and self.of.float32
+        return self.number.decimals if narrow else self.of.decimals
+
+    @property
     def place(self) -> tuple[str, str]:
         return self.metric, self.at
 
