@@ -28,10 +28,11 @@ from transformers import (
 from kleash.engine import Talk
 from kleash.engine.draws import exponential, stream
 from kleash.engine.forward import ModuleForward
-from kleash.engine.lean import LeanForward, of_this_shape
+from kleash.engine.lean import LeanForward
 from kleash.engine.own import OwnEngine
 from kleash.engine.seats import Feed, Seats
 from kleash.errors import ConfigError, GuardError
+from kleash.language.lean import of_this_shape
 from kleash.seeds import torch_generator
 
 WORDS, STOP = 41, 3
@@ -338,12 +339,13 @@ def test_a_turn_ends_with_a_stop_id_or_is_cut():
 
 
 def test_noise_is_exponential_and_differs_from_stream_to_stream():
-    cpu = torch.device("cpu")
-    noise = exponential([stream(Talk((c,))) for c in range(500)], [0] * 500, 400, cpu)
+    streams = torch.tensor([stream(Talk((c,))) for c in range(500)])
+    noise = exponential(streams, torch.zeros(500, dtype=torch.long), 400)
     assert kstest(noise.flatten().double().numpy(), "expon").pvalue > 1e-3
     assert abs(np.corrcoef(noise[:40].numpy())[~np.eye(40, dtype=bool)]).max() < 0.25
-    whole, later = exponential([5, 5], [0, 100], 400, cpu)
-    assert torch.equal(whole[100:], later[:300])
+    whole = exponential(streams[:1], torch.tensor([0]), 400)[0]
+    steps = exponential(streams[:1].expand(4), torch.arange(4), 100)
+    assert torch.equal(steps.flatten(), whole)
 
 
 # --- weights and seats

@@ -1,39 +1,29 @@
-"""The same forward pass as transformers' for models of Llama's shape, without what costs time.
+"""One tick through a model of Llama's shape, without what costs time in transformers' forward.
 
-It reads the model's own modules, so adapters and new weights count at once. Ids lie end to end and
-nothing is padded but the attention of rows that owe several; in the last layer only the last id of
-each row is followed up. What is not of this shape goes through the model's own forward.
+It calls or reads the model's own modules, so adapters and new weights count at once. Ids lie end to
+end and nothing is padded but the attention of rows that owe several; in the last layer only the
+last id of each row is followed up. What is not of this shape goes through the model's own forward.
 
 Shapes: N rows, T ids of the tick (first the last of each row, then all before it), M rows that owe
 several, Q the most that one of them owes before its last; S seats, L places, H heads of keys and
-values, G heads of queries for each of them, D width of a head, W width of the model, V words.
+values, D width of a head, W width of the model, V words.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from kleash.engine.seats import Feed, Seats
+from kleash.language.lean import normed, rotated
 
-SHAPES = {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"}
-STEADY = {"default", "linear", "llama3", "yarn"}  # rotations that do not hang on the length
-
-
-def of_this_shape(model: Any) -> Any | None:
-    """The causal LM inside the model, under an adapter perhaps, if it is of this shape."""
-    for part in model.modules():
-        if type(part).__name__ in SHAPES:
-            kinds = getattr(part.config, "layer_types", None) or ["full_attention"]
-            full = set(kinds) == {"full_attention"} and not (
-                "Mistral" in type(part).__name__ and part.config.sliding_window
-            )
-            return part if full and part.model.rotary_emb.rope_type in STEADY else None
-    return None
+SMALL = 2**18  # numbers in a weight; smaller ones are multiplied with side by side
 
 
 @dataclass(frozen=True)
@@ -53,8 +43,8 @@ class Tick:
 
     ids_T: Tensor
     place_T: Tensor
-    written: Tensor
-    """For each id and head, its place in a buffer of rows of width D."""
+    written_TH: Tensor
+    """For each id and head, its row in a buffer of rows of width D."""
     rows: Tensor | slice
     mask: Tensor
     """Of the last ids."""
@@ -67,24 +57,20 @@ class LeanForward:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.config = model.config
-        self.heads = self.config.num_key_value_heads
-        self.groups = self.config.num_attention_heads // self.heads
+        self.heads = model.config.num_key_value_heads
+        self.groups = model.config.num_attention_heads // self.heads
         self._turns: tuple[Tensor, Tensor] | None = None
 
     def __call__(self, feed: Feed, seats: Seats) -> Tensor:
         """Logits [N, V] of what comes next in every row."""
         net = self.model.model
-        first = net.layers[0].self_attn
-        width = first.head_dim
         weight = net.embed_tokens.weight
-        for index in range(len(net.layers)):
-            seats.layer(index, weight.new_empty(self.heads, width))
-        tick = self._laid_out(feed, seats, weight.device, weight.dtype)
+        tick = laid_out(feed, seats, self.heads, weight)
         found = net.embed_tokens(tick.ids_T)
-        turns = tuple(each[tick.place_T, None] for each in self._rotations(seats.places, weight))
+        cos, sin = self._rotations(seats.places, weight)
+        turns = cos[tick.place_T, None], sin[tick.place_T, None]
         for index, layer in enumerate(net.layers):
-            rows = len(feed.owed) if index == len(net.layers) - 1 else len(found)
+            rows = len(tick.mask) if index == len(net.layers) - 1 else len(found)
             heard = normed(layer.input_layernorm, found)
             attended = self._attended(layer.self_attn, heard, rows, turns, tick, seats)
             found = found[:rows] + attended
@@ -93,21 +79,25 @@ class LeanForward:
         return logits
 
     def _attended(
-        self, part: Any, heard_TW: Tensor, rows: int, turns: Any, tick: Tick, seats: Seats
+        self,
+        part: Any,
+        heard_TW: Tensor,
+        rows: int,
+        turns: tuple[Tensor, Tensor],
+        tick: Tick,
+        seats: Seats,
     ) -> Tensor:
         """What the first `rows` ids attend to, after all ids have left their keys and values."""
         cos, sin = turns
-        width = part.head_dim
-        query = part.q_proj(heard_TW[:rows]).unflatten(-1, (-1, width))
-        key = part.k_proj(heard_TW).unflatten(-1, (-1, width))
-        value = part.v_proj(heard_TW)
-        if hasattr(part, "q_norm"):
-            query, key = normed(part.q_norm, query), normed(part.k_norm, key)
-        query = rotated(query, cos[:rows], sin[:rows])
-        key = rotated(key, cos, sin)
-        keys, values = seats.keys[part.layer_idx], seats.values[part.layer_idx]
-        keys.view(-1, width).index_copy_(0, tick.written, key.reshape(-1, width))
-        values.view(-1, width).index_copy_(0, tick.written, value.reshape(-1, width))
+        query, key, value = self._projected(part, heard_TW[:rows], cos[:rows], sin[:rows])
+        keys, values = seats.layer(part.layer_idx, key[0])
+        keep(key, keys, tick.written_TH[:rows])
+        keep(value, values, tick.written_TH[:rows])
+        if rows < len(heard_TW):
+            rest = (heard_TW[rows:], cos[rows:], sin[rows:])
+            _, key, value = self._projected(part, *rest, queries=False)
+            keep(key, keys, tick.written_TH[rows:])
+            keep(value, values, tick.written_TH[rows:])
         count = len(tick.mask)
         found = F.scaled_dot_product_attention(
             query[:count].unflatten(1, (self.heads, self.groups)),
@@ -116,11 +106,29 @@ class LeanForward:
             attn_mask=tick.mask,
             scale=part.scaling,
         ).flatten(1)
-        if rows > count and tick.early is not None:
+        if rows > count:
             early = self._before_the_last(query[count:], keys, values, tick, part.scaling)
             found = torch.cat([found, early])
         attended: Tensor = part.o_proj(found)
         return attended
+
+    def _projected(
+        self, part: Any, heard_TW: Tensor, cos: Tensor, sin: Tensor, *, queries: bool = True
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, the former two turned by their place; or only the latter."""
+        width = part.head_dim
+        parts = (part.q_proj, part.k_proj, part.v_proj)[0 if queries else 1 :]
+        plain = all(type(each) is nn.Linear and each.bias is None for each in parts)
+        if plain and part.q_proj.weight.numel() <= SMALL:
+            made = F.linear(heard_TW, torch.cat([each.weight for each in parts]))
+        else:
+            made = torch.cat([each(heard_TW) for each in parts], -1)
+        heads_THD = made.unflatten(-1, (-1, width))
+        count = heads_THD.shape[1] - 2 * self.heads
+        turned, value = heads_THD.split([count + self.heads, self.heads], 1)
+        turned = turned if not hasattr(part, "q_norm") else normed_heads(part, turned, count)
+        query, key = rotated(turned, cos, sin).split([count, self.heads], 1)
+        return query, key, value
 
     def _before_the_last(
         self, query: Tensor, keys: Tensor, values: Tensor, tick: Tick, scale: float
@@ -152,63 +160,22 @@ class LeanForward:
             made = self._turns = cos[0], sin[0] * sign
         return made
 
-    def _laid_out(self, feed: Feed, seats: Seats, device: torch.device, dtype: torch.dtype) -> Tick:
-        """The feed as tensors: last ids first, then those before them row by row."""
-        ids = [owed[-1] for owed in feed.owed]
-        place = [start + len(owed) - 1 for owed, start in zip(feed.owed, feed.starts, strict=True)]
-        seat = list(feed.seats)
-        several: list[int] = []
-        row: list[int] = []
-        column: list[int] = []
-        for owed, start, where in zip(feed.owed, feed.starts, feed.seats, strict=True):
-            more = len(owed) - 1
-            if more:
-                ids += owed[:-1]
-                place += range(start, start + more)
-                seat += [where] * more
-                row += [len(several)] * more
-                column += range(more)
-                several.append(where)
-        count = len(feed.owed)
-        reach = min(-(-feed.reach // 8) * 8, seats.places)  # aligned, as kernels on GPUs like it
-        ids_T, place_T, seat_T = torch.tensor([ids, place, seat], device=device)
-        head = torch.arange(self.heads, device=device)
-        written = (seat_T[:, None] * self.heads + head) * seats.places + place_T[:, None]
-        whole = seat[:count] == list(range(count))
-        early = None
-        if several:
-            padded = torch.tensor([row, column], device=device)
-            place_MQ = place_T.new_zeros(len(several), max(column) + 1)
-            place_MQ[padded[0], padded[1]] = place_T[count:]
-            early = Early(
-                slice(0, count)
-                if several == seat[:count] and whole
-                else torch.tensor(several, device=device),
-                (padded[0], padded[1]),
-                hidden(place_MQ, reach, dtype)[:, None],
-            )
-        return Tick(
-            ids_T,
-            place_T,
-            written.flatten(),
-            slice(0, count) if whole else seat_T[:count],
-            hidden(place_T[:count], reach, dtype)[:, None, None],
-            reach,
-            early,
-        )
+
+def normed_heads(part: Any, heads_THD: Tensor, queries: int) -> Tensor:
+    """The first so many heads by the norm of queries, the others by that of keys."""
+    norms = ((part.q_norm, queries), (part.k_norm, heads_THD.shape[1] - queries))
+    if heads_THD.dtype != torch.float32:
+        split = heads_THD.split([count for _, count in norms], 1)
+        return torch.cat([normed(norm, s) for (norm, _), s in zip(norms, split, strict=True)], 1)
+    gain_HD = torch.cat([norm.weight.expand(count, -1) for norm, count in norms])
+    made = F.rms_norm(heads_THD, heads_THD.shape[-1:], None, part.q_norm.variance_epsilon)
+    return made.mul_(gain_HD)
 
 
-def normed(norm: Any, found: Tensor) -> Tensor:
-    """The model's norm; in float32 by torch's own function, which is twice as fast."""
-    if found.dtype != torch.float32:
-        made: Tensor = norm(found)
-        return made
-    return F.rms_norm(found, norm.weight.shape, norm.weight, norm.variance_epsilon)
-
-
-def rotated(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Heads turned by their place; the sign of the half that is swapped is in the sines."""
-    return torch.addcmul(heads * cos, heads.roll(heads.shape[-1] // 2, -1), sin)
+def keep(new_THD: Tensor, buffer_SHLD: Tensor, written_TH: Tensor) -> None:
+    """Write keys or values to their places."""
+    rows = buffer_SHLD.view(-1, buffer_SHLD.shape[-1])
+    rows.index_copy_(0, written_TH.flatten(), new_THD.flatten(0, 1))
 
 
 def taken(buffer_SHLD: Tensor, rows: Tensor | slice, reach: int) -> Tensor:
@@ -222,4 +189,43 @@ def hidden(place: Tensor, reach: int, dtype: torch.dtype) -> Tensor:
     unseen = torch.arange(reach, device=place.device) > place[..., None]
     return torch.zeros(unseen.shape, dtype=dtype, device=place.device).masked_fill_(
         unseen, torch.finfo(dtype).min
+    )
+
+
+def laid_out(feed: Feed, seats: Seats, heads: int, like: Tensor) -> Tick:
+    """The feed as tensors: last ids first, then those before them row by row."""
+    device, count = like.device, len(feed.owed)
+    seat, start = np.array(feed.seats), np.array(feed.starts)
+    more = np.array([len(owed) - 1 for owed in feed.owed])
+    ids = [owed[-1] for owed in feed.owed]
+    ids += chain.from_iterable(owed[:-1] for owed in feed.owed)
+    row_E = np.repeat(np.arange(count), more)
+    column_E = np.arange(len(row_E)) - np.repeat(more.cumsum() - more, more)
+    place = np.concatenate([start + more, start[row_E] + column_E])
+    seat_T = np.concatenate([seat, seat[row_E]])
+    head = np.arange(heads)
+    written = (seat_T[:, None] * heads + head) * seats.places + place[:, None]
+    place_T = torch.from_numpy(place).to(device)
+    reach = min(-(-feed.reach // 8) * 8, seats.places)  # aligned, as kernels on GPUs like it
+    whole = bool((seat == np.arange(count)).all())
+    rows = slice(0, count) if whole else torch.from_numpy(seat).to(device)
+    early = None
+    if len(row_E):
+        several = more > 0
+        at = torch.from_numpy(np.stack([(several.cumsum() - 1)[row_E], column_E])).to(device)
+        place_MQ = place_T.new_zeros(int(several.sum()), int(more.max()))
+        place_MQ[at[0], at[1]] = place_T[count:]
+        early = Early(
+            rows if several.all() else torch.from_numpy(seat[several]).to(device),
+            (at[0], at[1]),
+            hidden(place_MQ, reach, like.dtype)[:, None],
+        )
+    return Tick(
+        torch.tensor(ids, device=device),
+        place_T,
+        torch.from_numpy(written).to(device),
+        rows,
+        hidden(place_T[:count], reach, like.dtype)[:, None, None],
+        reach,
+        early,
     )

@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from kleash.engine import Said, Talk
 from kleash.engine.draws import drawn, stream
 from kleash.engine.forward import ModuleForward
-from kleash.engine.lean import LeanForward, of_this_shape
+from kleash.engine.lean import LeanForward
 from kleash.engine.seats import Feed, Seats
 from kleash.errors import GuardError
+from kleash.language.lean import of_this_shape
 
 
 @dataclass(eq=False)
