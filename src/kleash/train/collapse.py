@@ -17,7 +17,7 @@ from kleash.guard import Finding
 SETTLED = 10  # steps after which a run's own level is taken
 DEAD = 0.5  # share of groups without a difference, those at the ceiling not counted
 FALLEN = 0.2  # of the valid actions at first
-ERRORS = 3.0  # standard errors below the best validation, twice in a row
+ERRORS = 3 * 2**0.5  # of one mean: three of a difference, below the best validation, twice in a row
 
 
 @dataclass(frozen=True)
