@@ -18,7 +18,7 @@ FLAGS = (
     *("--disable-component-update", "--disable-sync", "--no-first-run"),
 )
 HERE = Path(__file__).parent
-SOON = 60_000  # milliseconds
+SOON = 120_000  # milliseconds
 needs_browser = pytest.mark.skipif(
     not CHROMIUM.exists(), reason="no /usr/bin/chromium: apt-get install chromium"
 )
@@ -53,7 +53,8 @@ def silent_page(browser: Any, begins: str, **keys: Any) -> Iterator[Any]:
 
 def surroundings() -> dict[str, str]:
     """For processes that find the tests' world and take one thread."""
-    return {**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
+    paths = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
 
 
 @contextmanager

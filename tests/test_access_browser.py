@@ -24,6 +24,8 @@ PAGES = {
     "compare": "/compare?run=made/runs/none-s0&run=made/runs/kl0.15-s0",
     "nothing": "/study/made/nowhere",
 }
+# A narrow window is where tables and charts scroll on their own.
+SIZES = {"light": {"width": 1280, "height": 900}, "dark": {"width": 400, "height": 800}}
 LOOKS = [(theme, language) for theme in ("light", "dark") for language in ("en", "zh")]
 
 
@@ -57,16 +59,18 @@ def faults(page):
 @pytest.mark.parametrize(("theme", "language"), LOOKS)
 def test_a_report_has_no_serious_fault(browser, studies, theme, language):
     place = (studies / f"{language}.html").as_uri()
-    with silent_page(browser, place, color_scheme=theme) as page:
+    size = SIZES[theme]
+    with silent_page(browser, place, color_scheme=theme, viewport=size) as page:
         page.goto(place)
         page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
         assert not faults(page)
 
 
 @pytest.mark.parametrize(("theme", "language"), LOOKS)
 def test_no_page_of_the_dashboard_has_a_serious_fault(browser, address, theme, language):
     found = {}
-    page = browser.new_page(color_scheme=theme, locale=language)
+    page = browser.new_page(color_scheme=theme, locale=language, viewport=SIZES[theme])
     for kind, below in PAGES.items():
         page.goto(f"{address}{below}{'&' if '?' in below else '?'}lang={language}")
         if kind == "study":
@@ -76,6 +80,70 @@ def test_no_page_of_the_dashboard_has_a_serious_fault(browser, address, theme, l
         found[kind] = faults(page)
     page.close()
     assert not {kind: told for kind, told in found.items() if told}
+
+
+OUTLINED = """() => {
+  const style = getComputedStyle(document.activeElement);
+  return style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+}"""
+
+
+@pytest.mark.parametrize("kind", ["index", "study", "items", "compare"])
+def test_what_has_the_focus_is_seen_and_follows_the_page(browser, address, kind):
+    page = browser.new_page(locale="en")
+    page.goto(address + PAGES[kind])
+    tops, unseen = [], []
+    for at in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement === document.body"):
+            break  # past the last of them
+        if not page.evaluate(OUTLINED):
+            unseen.append(page.evaluate("document.activeElement.outerHTML.slice(0, 200)"))
+        if at:  # the first is the way past the header
+            tops.append(page.evaluate("document.activeElement.compareDocumentPosition(before)"))
+        page.evaluate("window.before = document.activeElement")
+    page.close()
+    assert not unseen
+    assert len(tops) >= 3
+    precedes = 2
+    assert all(place & precedes for place in tops)
+
+
+def test_the_first_key_leads_past_the_header(browser, address):
+    page = browser.new_page(locale="en")
+    page.goto(address + PAGES["study"])
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#content")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
+    page.close()
+
+
+def test_every_view_opens_from_its_address_and_back_leads_back(browser, address):
+    page = browser.new_page(locale="en")
+    for below in PAGES.values():
+        page.goto(address + below)
+    for below in list(PAGES.values())[-2::-1]:
+        page.go_back()
+        assert page.url == address + below
+        assert page.locator("h1").count() == 1
+    page.close()
+
+
+@pytest.mark.parametrize("kind", ["study", "arm", "items", "item"])
+def test_on_paper_a_page_is_dark_on_white_and_has_no_buttons(browser, address, kind):
+    page = browser.new_page(locale="en", color_scheme="dark")
+    page.goto(address + PAGES[kind])
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert (
+        page.evaluate("getComputedStyle(document.querySelector('h1')).color") == "rgb(26, 26, 26)"
+    )
+    assert not [each for each in page.locator("button, select, header").all() if each.is_visible()]
+    assert page.pdf(format="A4")[:5] == b"%PDF-"
+    page.close()
 
 
 def test_the_check_sees_a_fault(browser):

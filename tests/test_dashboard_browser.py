@@ -53,7 +53,7 @@ def test_a_cell_changes_from_running_to_done_without_reload(page, address, studi
     page.evaluate("window.stayed = true")
     page.locator(f"#{name}.mark-done").wait_for(timeout=SOON)
     assert page.evaluate("window.stayed") is True
-    assert running.wait(timeout=120) == 0
+    assert running.wait(timeout=300) == 0
     page.get_by_text("Nobody is running it now.").wait_for(timeout=SOON)
     page.locator("#verdict h3").wait_for(timeout=SOON)
     assert page.locator("#curves svg").count() == 2
@@ -61,7 +61,7 @@ def test_a_cell_changes_from_running_to_done_without_reload(page, address, studi
 
 
 def test_from_a_study_to_why_two_arms_differ_and_back(page, address, running):
-    assert running.wait(timeout=120) == 0
+    assert running.wait(timeout=300) == 0
     page.goto(f"{address}/study/small")
     page.select_option("select[name=ours]", "none")
     page.select_option("select[name=theirs]", "tight")
@@ -90,7 +90,7 @@ def test_from_a_study_to_why_two_arms_differ_and_back(page, address, running):
 
 
 def test_runs_are_compared_by_ticking_them(page, address, running):
-    assert running.wait(timeout=120) == 0
+    assert running.wait(timeout=300) == 0
     page.goto(f"{address}/study/small")
     page.get_by_label("none-s0").check()
     page.get_by_label("tight-s0").check()
@@ -101,7 +101,7 @@ def test_runs_are_compared_by_ticking_them(page, address, running):
 
 
 def test_the_keyboard_is_enough(page, address, running):
-    assert running.wait(timeout=120) == 0
+    assert running.wait(timeout=300) == 0
     page.goto(address)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -120,7 +120,7 @@ def test_the_keyboard_is_enough(page, address, running):
 
 @pytest.mark.parametrize("width", [400, 1000, 1600])
 def test_no_page_is_wider_than_its_window(page, address, running, width):
-    assert running.wait(timeout=120) == 0
+    assert running.wait(timeout=300) == 0
     page.set_viewport_size({"width": width, "height": 900})
     for below in ("/", "/study/small", "/study/small/arm?arm=tight&lang=zh"):
         page.goto(address + below)
