@@ -123,6 +123,10 @@ REPORT: dict[str, tuple[str, str]] = {
         " in",
         "共 {of} 轮，省略了 {count} 轮；见各运行自己的文件，第一个在",
     ),
+    "report.left_out_pairs": (
+        "{count} of {of} pairs are left out; kleash study --json has them all.",
+        "共 {of} 对，省略了 {count} 对；kleash study --json 给出全部。",
+    ),
     "report.some_drawn": (
         "{drawn} of {of} arms are drawn, evenly from the highest to the lowest at the end; the"
         " table below has all.",

@@ -40,6 +40,8 @@ class Material:
     """The author's own words."""
     asked: list[str] | None = None
     """The lines of `study.toml`, once they were needed."""
+    firsts: dict[str, Where | None] = field(default_factory=dict)
+    """Where an arm's first tested column begins, once that was looked up."""
 
     def say(self, code: str, **facts: Any) -> str:
         """A sentence of the report."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from markupsafe import Markup, escape
 
 from kleash.charts import STYLE
 from kleash.report.links import Links
@@ -52,26 +56,15 @@ h2{break-after:avoid}figure,tr,.gallery li{break-inside:avoid}.wide,.plot{overfl
 table{font-size:8pt}th,td{padding:.2em .4em;white-space:normal}.plot svg{min-width:0}}
 """
 
+LONG = 28  # characters of a cell among numbers before its text may be broken
+
 TEMPLATE = """
-{%- macro said(each) -%}
-{%- if each.strong %}<strong>{{ words(each) }}</strong>{% else %}{{ words(each) }}{% endif -%}
-{%- endmacro -%}
-{%- macro cell(each) -%}
-{%- set link = address(each) -%}
-{%- if each.drawing %}{{ each.drawing | safe }}
-{%- elif link %}<a href="{{ link }}" title="{{ link }}">{{ said(each) }}</a>
-{%- else %}{{ said(each) }}{% endif -%}
-{%- endmacro -%}
-{%- macro line(each) -%}{%- for one in parts_of(each) %}{{ cell(one) }}{% endfor -%}{%- endmacro -%}
 {%- macro table(caption, head, rows, left) -%}
 <p class="cap">{{ caption }}</p>
 <div class="wide" tabindex="0" role="region" aria-label="{{ caption }}"><table><thead><tr>
 {%- for name in head %}<th scope="col"{% if loop.index <= left %} class="w"{% endif %}>
 {{- name }}</th>{% endfor %}</tr></thead><tbody>
-{% for row in rows %}<tr>{% for each in row %}<td
-{%- if loop.index <= left %} class="w"{% elif words(each) | length > 28 %} class="t"{% endif %}>
-{{- cell(each) }}</td>{% endfor %}</tr>
-{% endfor %}</tbody></table></div>
+{{ body(rows, left) }}</tbody></table></div>
 {%- endmacro -%}
 {%- macro below(part) -%}
 {% if part.below %}<p class="below">{{ line(part.below) }}</p>{% endif %}
@@ -112,23 +105,48 @@ TEMPLATE = """
 """
 
 
+@dataclass(frozen=True)
+class Writer:
+    """Cells, lines and rows as HTML. A report has many, and a template is slow at small things."""
+
+    links: Links
+
+    def cell(self, cell: Cell) -> str:
+        """A text, escaped, with its link; or its small picture."""
+        if isinstance(cell, str):
+            return escape(clean(cell))
+        if cell.drawing:
+            return cell.drawing  # made by kleash.charts
+        text: str = escape(clean(cell.text))
+        text = f"<strong>{text}</strong>" if cell.strong else text
+        link = escape(self.links.address(cell.place))
+        return f'<a href="{link}" title="{link}">{text}</a>' if link else text
+
+    def line(self, line: Line) -> Markup:
+        """A line."""
+        return Markup("".join(map(self.cell, cells(line))))
+
+    def body(self, rows: Sequence[Sequence[Cell]], left: int) -> Markup:
+        """The rows of a table: words in the first `left` columns, long texts not set like them."""
+
+        def told(at: int, cell: Cell) -> str:
+            long = len(text_of(cell)) > LONG
+            look = ' class="w"' if at < left else ' class="t"' if long else ""
+            return f"<td{look}>{self.cell(cell)}</td>"
+
+        lines = ("".join(told(at, cell) for at, cell in enumerate(row)) for row in rows)
+        return Markup("".join(f"<tr>{line}</tr>\n" for line in lines))
+
+
 def page(document: Document, links: Links) -> str:
     """The whole report."""
     from jinja2 import Environment
 
-    def address(cell: Cell) -> str:
-        return "" if isinstance(cell, str) else links.address(cell.place)
-
     def kind_of(part: Part) -> str:
         return type(part).__name__
 
-    def parts_of(line: Line) -> tuple[Cell, ...]:
-        return cells(line)
-
-    def said(cell: Cell) -> str:
-        return clean(text_of(cell))
-
-    tools: dict[str, Any] = {"address": address, "kind_of": kind_of, "parts_of": parts_of}
+    writer = Writer(links)
+    tools: dict[str, Any] = {"line": writer.line, "body": writer.body, "kind_of": kind_of}
     made = Environment(autoescape=True, keep_trailing_newline=False).from_string(TEMPLATE.strip())
     style = STYLE + CSS.replace("\n", "")
-    return made.render(document=document, style=style, words=said, **tools)
+    return made.render(document=document, style=style, **tools)

@@ -54,14 +54,12 @@ def joined(lines: Sequence[Line], between: str) -> Line:
 
 def first_place(made: Material, arm: str) -> Where | None:
     """Where an arm's first tested column begins."""
-    if made.study is None:
-        return None
-    for (name, _), seen in made.study.overview.seen.items():
-        for shots in made.study.file.measure.shots if name == arm else ():
-            where = made.places.get((seen.name, seen.chosen, "test", shots))
-            if where is not None:
-                return where
-    return None
+    if made.study is not None and not made.firsts:
+        for (name, _), seen in made.study.overview.seen.items():
+            for shots in made.study.file.measure.shots if made.firsts.get(name) is None else ():
+                where = made.places.get((seen.name, seen.chosen, "test", shots))
+                made.firsts[name] = made.firsts.get(name) or where
+    return made.firsts.get(arm)
 
 
 def cell_place(made: Material, each: Measured) -> Where | None:

@@ -11,7 +11,6 @@ from kleash.catalogue.screen import word
 from kleash.catalogue.terms import WORDS
 from kleash.imports import Where
 from kleash.plan import BASELINE, arm_recipe, dotted
-from kleash.plan.folder import Seen
 from kleash.report.material import Material, percent, percents, plain, short
 from kleash.report.opening import gap_of
 from kleash.report.parts import Cell, Code, Line, Linked, Paragraph, Part, Table
@@ -228,11 +227,10 @@ def agreement_table(made: Material) -> list[Part]:
         return []
     found = made.study.agreements
     places = max(len(each.equal_choices) for each in found)
+    kept = {arm: _kept(made, arm) for arm in dict.fromkeys(each.arms[0] for each in found)}
     rows: list[list[Cell]] = []
-    for each in found:
-        scores, seen = first_place(made, each.arms[0]), first_run(made, each.arms[0])
-        assert seen.run is not None  # the arms were compared by what it holds
-        weights = seen.run.path / "checkpoints" / seen.chosen / "weights.safetensors"
+    for each in found[:MOST_ROWS]:
+        scores, choices, weights = kept[each.arms[0]]
         texts = [percent(each.equal_pointers), *(percent(share) for share in each.equal_choices)]
         texts += ["—"] * (1 + places - len(texts))
         between = "—" if each.kl is None else f"{each.kl:.3g}"
@@ -243,21 +241,26 @@ def agreement_table(made: Material) -> list[Part]:
             [
                 " / ".join(each.arms),
                 *(Linked(text, scores) for text in texts),
-                Linked(between, Where(str(last_choices(seen.run)))),
+                Linked(between, choices),
                 Linked(f"{each.identical_outputs}/{each.seeds}", scores),
-                Linked(size, Where(str(weights))),
+                Linked(size, weights),
             ]
         )
     head = made.head("arms", "equal_pointers", *(f"place:{n + 1}" for n in range(places)))
     head += made.head("kl_between", "identical", "parameters")
-    return [Table(made.say("agreement_of"), head, rows)]
+    below = made.say("left_out_pairs", count=len(found) - len(rows), of=len(found))
+    cut = below if len(found) > len(rows) else ""
+    return [Table(made.say("agreement_of"), head, rows, below=cut)]
 
 
-def first_run(made: Material, arm: str) -> Seen:
-    """An arm's first run that has begun."""
+def _kept(made: Material, arm: str) -> tuple[Where | None, Where, Where]:
+    """Where an arm's first run keeps its scores, its distributions and its weights."""
     assert made.study is not None
     every = made.study.overview.seen.items()
-    return next(seen for (name, _), seen in every if name == arm and seen.run is not None)
+    seen = next(seen for (name, _), seen in every if name == arm and seen.run is not None)
+    assert seen.run is not None
+    weights = seen.run.path / "checkpoints" / seen.chosen / "weights.safetensors"
+    return first_place(made, arm), Where(str(last_choices(seen.run))), Where(str(weights))
 
 
 def settings(made: Material) -> list[Part]:
