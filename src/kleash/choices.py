@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -41,8 +42,8 @@ def keep_choices(run: Run, world: SelectorWorld, names: Sequence[str], base: Sel
         _write(choices_file(run.path, name), distributions(policy, along))
 
 
-def load_policy(run: Run, world: SelectorWorld, name: str) -> Selector:
-    """The policy of a checkpoint, strictly."""
+def load_policy(run: Run, world: Any, name: str) -> Any:
+    """The policy of a checkpoint, strictly; of either family."""
     kept = run.load(name, trainer=False)
     policy = world.fresh_policy()
     guard.load_strictly(policy, kept.weights, source=f"{run.path}/checkpoints/{name}")

@@ -10,6 +10,7 @@ import asyncio
 import copy
 import hashlib
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,13 @@ SPLITS = ("train", "validation", "test")
 WAIT = 5.0  # seconds between two looks at an endpoint that is down
 
 
+class Last:
+    """Shared by the worlds of one event loop: with the last of them the loop is closed."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        weakref.finalize(self, loop.close)
+
+
 class AgentWorld:
     """The tasks, the user and the way to speak, for a recipe."""
 
@@ -53,6 +61,7 @@ class AgentWorld:
         self.notice: Callable[[str], None] = lambda line: None
         self.gym = gym(recipe.env, recipe.gym, ledger=ledger)
         self.loop = asyncio.new_event_loop()
+        self._last = Last(self.loop)
         self._loaded: tuple[Any, Speech] | None = None
         self._words = Words()
 

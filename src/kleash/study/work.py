@@ -70,6 +70,7 @@ def make_run(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
     """One run of an arm: trained, every checkpoint validated, the chosen one tested."""
     from kleash.choices import keep_choices, load_policy
     from kleash.runs import Run
+    from kleash.transcripts import keep_transcripts
 
     folder, file, seed = Path(given["folder"]), build(StudyFile, given["file"]), given["seed"]
     arm = Arm(given["arm"], given["keys"])
@@ -80,10 +81,9 @@ def make_run(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
         run = at_work.train(folder / "runs" / f"{arm.name}-s{seed}", asked)
         names = [name for name in checkpoint_names(recipe) if name in run.checkpoints()]
         base = Run.open(start.parent.parent)
-        if isinstance(recipe, SelectorRecipe):
-            with run.lock():  # before the scores: a run whose cells are there is not taken up again
-                base_policy = load_policy(base, at_work.world, start.name)
-                keep_choices(run, at_work.world, names, base_policy)
+        keep: Any = keep_choices if isinstance(recipe, SelectorRecipe) else keep_transcripts
+        with run.lock():  # before the scores: a run whose cells are there is not taken up again
+            keep(run, at_work.world, names, load_policy(base, at_work.world, start.name))
         at_work.measure(run, names, (recipe.validated_at(),), measure.validation, "validation")
         scored = columns(run)
         chosen = chosen_of(scored, recipe.validated_at(), measure.validation, names, measure.choose)
