@@ -70,8 +70,14 @@ class Engine(Protocol):
 
 def engine_of(name: str, policy: Any, speech: Any) -> Engine:
     """The engine of that name for a policy and the way it is spoken to."""
-    if name == "own":
+    kind, _, url = name.partition(":")
+    if kind == "own" and not url:
         from kleash.engine.own import OwnEngine
 
         return OwnEngine(policy.model, speech.stops)
-    raise ConfigError(f"no engine {name!r}: there is own")
+    if kind in ("vllm", "sglang") and url:
+        from kleash.engine import servers
+
+        made = servers.VllmEngine if kind == "vllm" else servers.SglangEngine
+        return made(servers.ServerOptions(url=url.rstrip("/")), speech.stops)
+    raise ConfigError(f"no engine {name!r}: there is own, vllm:URL and sglang:URL")

@@ -1,0 +1,352 @@
+"""vLLM and SGLang as engines: token ids in, token ids and log-probabilities out, over HTTP.
+
+A server keeps what it likes of a conversation (its prefix cache); here its ids are kept, and sent
+anew in each turn. Every request ends: with a turn, or with an error that says whether one episode
+is broken or the server is down. Draws are named by a seed, but a server need not draw the same in
+other company. What these servers need to be started with is in docs/engines.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from pydantic import Field
+
+from kleash.engine import Said, Talk
+from kleash.envs.contract import EndpointDown, EpisodeBroken
+from kleash.envs.endpoint import LONGEST_WAIT, REFUSED, RETRIED, EndpointOptions
+from kleash.errors import ConfigError
+from kleash.language.models import merged
+from kleash.runs import canonical
+from kleash.seeds import generator, key
+
+
+class ServerOptions(EndpointOptions):
+    """Where the server is, and how patient to be with it."""
+
+    url: str = "http://127.0.0.1:8000"
+    """Its address, without a path."""
+    model: str = ""
+    """The name under which it knows the policy; empty for the one it was started with."""
+    concurrency: int = Field(256, ge=1)
+    """Requests under way at once."""
+    processed: bool = False
+    """Whether vLLM runs with --logprobs-mode processed_logprobs, as other temperatures need."""
+    folder: str = ""
+    """Where updated weights are written for it to read; empty for a temporary folder."""
+
+
+class Unreadable(Exception):
+    """A reply that is no turn."""
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What one try led to: a turn, or a problem and what it asks for."""
+
+    said: Said | None = None
+    problem: str = ""
+    wait: float = 0.0
+    unreachable: bool = False
+    final: bool = False
+
+
+class Server(ABC):
+    """Conversations of one policy with a server in one event loop."""
+
+    name: str
+
+    def __init__(self, options: ServerOptions, stops: Collection[int]) -> None:
+        self.options = options
+        self.stops = frozenset(stops)
+        self._ids: dict[Talk, list[int]] = {}
+        self._in_a_row = 0
+        self._down: str | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def talk(
+        self,
+        key: tuple[object, ...] | None,
+        *,
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        most: int = 256,
+    ) -> Talk:
+        """A conversation that has not begun; refused where its log-probabilities are not told."""
+        made = Talk(key, temperature, top_p, most)
+        self.check(made)
+        self._ids[made] = []
+        return made
+
+    async def say(self, talk: Talk, heard: Sequence[int]) -> Said:
+        """Hear these ids, then have the server sample a turn."""
+        ids = self._ids.get(talk)
+        if ids is None:
+            raise RuntimeError("this talk is forgotten, or another engine's")
+        if not ids and not heard:
+            raise ValueError("a talk cannot begin with nothing heard")
+        sent = [*ids, *map(int, heard)]
+        said = await self._bought(self.path, self.body(talk, sent), sent)
+        ids[:] = [*sent, *said.ids]
+        talk.turns += 1
+        return said
+
+    def forget(self, talk: Talk) -> None:
+        """Its ids go; the server forgets by itself."""
+        self._ids.pop(talk, None)
+
+    def refresh(self, policy: Any) -> None:
+        """Write the policy's weights to the folder and have the server read them."""
+        folder = Path(self.options.folder or tempfile.gettempdir()) / f"kleash-{os.getpid()}"
+        merged(policy.model).save_pretrained(folder)
+        headers = self._headers()
+        with httpx.Client(timeout=self.options.timeout, headers=headers) as client:
+            for path, body in self.reloading(str(folder)):
+                try:
+                    response = client.post(self.options.url + path, json=body)
+                except httpx.RequestError as error:
+                    raise EndpointDown(f"{self.options.url}: {error}") from error
+                said = " ".join(response.text.split())[:200]
+                if response.status_code != 200 or '"success":false' in said.replace(" ", ""):
+                    raise ConfigError(
+                        f"{self.options.url}{path} answered {response.status_code}: {said}: the"
+                        " server still has the old weights; docs/engines.md says how to start it"
+                    )
+
+    async def back(self) -> bool:
+        """Whether the server is healthy; if so, requests are made again."""
+        client, _ = self._connections()
+        try:
+            healthy = (await client.get(f"{self.options.url}/health")).status_code == 200
+        except httpx.RequestError:
+            healthy = False
+        if healthy:
+            self._down, self._in_a_row = None, 0
+        return healthy
+
+    async def close(self) -> None:
+        """Let go of the connections, if they are this event loop's."""
+        if self._loop is asyncio.get_running_loop():
+            await self._client.aclose()
+        self._loop = None
+
+    # What the two differ in
+
+    path: str
+
+    @abstractmethod
+    def check(self, talk: Talk) -> None:
+        """Refuse a talk whose log-probabilities the server would report for another law."""
+
+    @abstractmethod
+    def body(self, talk: Talk, ids: Sequence[int]) -> dict[str, Any]:
+        """The request for a turn."""
+
+    @abstractmethod
+    def read(self, reply: Any, sent: Sequence[int]) -> tuple[list[int], list[float], bool]:
+        """Ids, log-probabilities and whether the server says it was stopped."""
+
+    @abstractmethod
+    def reloading(self, folder: str) -> list[tuple[str, dict[str, Any]]]:
+        """The requests that make the server read its weights from a folder."""
+
+    def _headers(self) -> dict[str, str]:
+        secret = os.environ.get(self.options.key)
+        return {"authorization": f"Bearer {secret}"} if secret else {}
+
+    def _connections(self) -> tuple[httpx.AsyncClient, asyncio.Semaphore]:
+        """The client and the places of the running event loop."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._client = httpx.AsyncClient(
+                headers=self._headers(),
+                timeout=httpx.Timeout(self.options.timeout),
+                limits=httpx.Limits(max_connections=self.options.concurrency),
+            )
+            self._places = asyncio.Semaphore(self.options.concurrency)
+            self._loop = loop
+        return self._client, self._places
+
+    async def _bought(self, path: str, body: Mapping[str, Any], sent: Sequence[int]) -> Said:
+        """The turn, after as many tries as are allowed."""
+        jitter = generator("retry", canonical(dict(body)))
+        outcome = _Outcome()
+        for attempt in range(self.options.retries + 1):
+            if attempt:
+                wait = max(self.options.pause * 2 ** (attempt - 1), outcome.wait)
+                await asyncio.sleep(min(wait * (1 + jitter.random()), LONGEST_WAIT))
+            if self._down is not None:
+                raise EndpointDown(self._down)
+            outcome = await self._one_try(path, body, sent)
+            if outcome.said is not None:
+                self._in_a_row = 0
+                return outcome.said
+            if outcome.final:
+                raise EpisodeBroken(f"{self.options.url}: {outcome.problem}")
+        self._in_a_row += 1
+        told = f"{self.options.url}: {outcome.problem} ({self.options.retries + 1} tries)"
+        if outcome.unreachable or self._in_a_row >= self.options.down_after:
+            self._down = told
+            raise EndpointDown(told)
+        raise EpisodeBroken(told)
+
+    async def _one_try(self, path: str, body: Mapping[str, Any], sent: Sequence[int]) -> _Outcome:
+        client, places = self._connections()
+        try:
+            async with places, asyncio.timeout(self.options.timeout):
+                response = await client.post(self.options.url + path, json=dict(body))
+        except TimeoutError:
+            return _Outcome(problem=f"no whole answer within {self.options.timeout:g} s")
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            return _Outcome(problem=f"cannot be reached: {error}", unreachable=True)
+        except httpx.RequestError as error:
+            return _Outcome(problem=f"{type(error).__name__} {error}".strip())
+        status = response.status_code
+        if status == 200:
+            try:
+                return _Outcome(said=self._turn(response, sent))
+            except (ValueError, LookupError, TypeError, Unreadable) as error:
+                return _Outcome(problem=f"no turn in {response.text[:100]!r}: {error}")
+        told = f"answered {status}: {' '.join(response.text.split())[:200]}"
+        if status in REFUSED:
+            raise ConfigError(f"{self.options.url} {told}: check its address, model and key")
+        if status in RETRIED or status >= 500:
+            return _Outcome(problem=told, wait=seconds(response.headers.get("retry-after")))
+        return _Outcome(problem=told, final=True)
+
+    def _turn(self, response: httpx.Response, sent: Sequence[int]) -> Said:
+        """The turn in a reply, if it is one that could have been sampled here."""
+        ids, logp, stopped = self.read(json.loads(response.content), sent)
+        if not ids or len(ids) != len(logp):
+            raise Unreadable(f"{len(ids)} ids and {len(logp)} log-probabilities")
+        if not all(type(each) is int for each in ids):
+            raise Unreadable("an id that is no number")
+        if not all(math.isfinite(each) and each <= 1e-6 for each in logp):
+            raise Unreadable("a log-probability that is none")
+        if stopped and ids[-1] not in self.stops:
+            raise Unreadable("what stopped the turn must be its last id")
+        return Said(tuple(ids), tuple(map(float, logp)), ids[-1] in self.stops)
+
+
+class VllmEngine(Server):
+    """vLLM's `/v1/completions`, asked with ids and for ids."""
+
+    name = "vllm"
+    path = "/v1/completions"
+
+    def check(self, talk: Talk) -> None:
+        """Its log-probabilities are before temperature and top-p, or after both."""
+        cold = talk.temperature == 1
+        if self.options.processed:
+            told = (talk.key is not None and talk.top_p == 1) or (talk.key is None and cold)
+        else:
+            told = cold
+        if not told:
+            raise ConfigError(
+                "vLLM does not tell the log-probabilities of the whole distribution at temperature"
+                f" {talk.temperature:g} with top_p {talk.top_p:g}: use temperature 1, or start it"
+                " with --logprobs-mode processed_logprobs, say so (processed), and leave top_p at 1"
+            )
+
+    def body(self, talk: Talk, ids: Sequence[int]) -> dict[str, Any]:
+        """A completion of ids. The model's own end of text is no end here unless it is a stop."""
+        made = {
+            "prompt": list(ids),
+            "max_tokens": talk.most,
+            "temperature": 0.0 if talk.key is None else talk.temperature,
+            "top_p": talk.top_p,
+            "logprobs": 1,
+            "stop_token_ids": sorted(self.stops),
+            "ignore_eos": True,
+            "return_token_ids": True,
+            "skip_special_tokens": False,
+            "stream": False,
+        }
+        if talk.key is not None:
+            made["seed"] = key("gumbel", *talk.key, talk.turns) % 2**63
+        return made | ({"model": self.options.model} if self.options.model else {})
+
+    def read(self, reply: Any, sent: Sequence[int]) -> tuple[list[int], list[float], bool]:
+        """The one choice of a completion."""
+        choice = reply["choices"][0]
+        read = choice.get("prompt_token_ids")
+        if read is not None and list(read) != list(sent):
+            raise Unreadable("the server read other ids than were sent")
+        if choice["finish_reason"] not in ("stop", "length"):
+            raise Unreadable(f"it ended with {choice['finish_reason']!r}")
+        return (
+            choice["token_ids"],
+            choice["logprobs"]["token_logprobs"],
+            (choice["finish_reason"] == "stop"),
+        )
+
+    def reloading(self, folder: str) -> list[tuple[str, dict[str, Any]]]:
+        """All workers read the folder, then what was computed with old weights is dropped."""
+        return [
+            ("/collective_rpc", {"method": "reload_weights", "args": [folder]}),
+            ("/reset_prefix_cache", {}),
+        ]
+
+
+class SglangEngine(Server):
+    """SGLang's own `/generate`."""
+
+    name = "sglang"
+    path = "/generate"
+
+    def check(self, talk: Talk) -> None:
+        """Its log-probabilities are after temperature and before top-p; greedy ones at 1."""
+        if talk.key is None and talk.temperature != 1:
+            raise ConfigError("SGLang tells greedy log-probabilities at temperature 1 only")
+
+    def body(self, talk: Talk, ids: Sequence[int]) -> dict[str, Any]:
+        """A generation from ids."""
+        sampling = {
+            "max_new_tokens": talk.most,
+            "temperature": 0.0 if talk.key is None else talk.temperature,
+            "top_p": talk.top_p,
+            "stop_token_ids": sorted(self.stops),
+            "ignore_eos": True,
+            "skip_special_tokens": False,
+        }
+        if talk.key is not None:
+            sampling["sampling_seed"] = key("gumbel", *talk.key, talk.turns) % 2**31
+        return {
+            "input_ids": list(ids),
+            "sampling_params": sampling,
+            "return_logprob": True,
+            "stream": False,
+        }
+
+    def read(self, reply: Any, sent: Sequence[int]) -> tuple[list[int], list[float], bool]:
+        """Pairs of log-probability and id, and why it ended."""
+        told = reply["meta_info"]
+        if told["prompt_tokens"] != len(sent):
+            raise Unreadable(f"it read {told['prompt_tokens']} ids of {len(sent)}")
+        kind = told["finish_reason"]["type"]
+        if kind not in ("stop", "length"):
+            raise Unreadable(f"it ended with {told['finish_reason']}")
+        pairs = told["output_token_logprobs"]
+        return [pair[1] for pair in pairs], [pair[0] for pair in pairs], kind == "stop"
+
+    def reloading(self, folder: str) -> list[tuple[str, dict[str, Any]]]:
+        """Read the folder and drop what was computed with old weights."""
+        return [("/update_weights_from_disk", {"model_path": folder, "flush_cache": True})]
+
+
+def seconds(header: str | None) -> float:
+    """What a Retry-After asks for; a date is not understood, and the usual wait is used."""
+    try:
+        return max(0.0, float(header or 0))
+    except ValueError:
+        return 0.0
