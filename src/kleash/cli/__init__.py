@@ -10,6 +10,7 @@ import sys
 import typer
 
 from kleash.cli.compare import compare
+from kleash.cli.export import export
 from kleash.cli.look import answerer, bench, doctor, runs
 from kleash.cli.report import report
 from kleash.cli.serve import serve
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command()(train)
 app.command("eval")(evaluate_run)
+app.command()(export)
 app.command()(study)
 app.command()(stop)
 app.command()(compare)

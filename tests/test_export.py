@@ -1,0 +1,136 @@
+"""A policy that leaves its run says the same elsewhere."""
+
+import json
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from agent_tools import trained
+from kleash.choices import load_policy
+from kleash.cli import app
+from kleash.errors import CheckpointError, DataError
+from kleash.export import export, load_selector
+from kleash.recipe import recipe_from
+from kleash.rollout import world_of
+from kleash.train.agent import passes_of
+
+transformers = pytest.importorskip("transformers")
+
+
+@pytest.fixture(scope="module", params=["whole", "lora"])
+def exported(request, tmp_path_factory):
+    """An agent's run and its exported folder: trained whole, or as an adapter."""
+    folder = tmp_path_factory.mktemp("agents")
+    changes = {}
+    if request.param == "lora":
+        pytest.importorskip("peft")
+        changes = {"lora": {"rank": 4, "alpha": 8}}
+    run, world = trained(folder, "run", epochs=1, **changes)
+    export(run, "epoch-1", folder / "out")
+    return run, world, folder / "out"
+
+
+def test_an_agent_has_the_same_log_probabilities_after_loading(exported):
+    run, world, folder = exported
+    policy = load_policy(run, world, "epoch-1")
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    assert not [name for name in model.state_dict() if "lora" in name]
+    episodes = world.play(world.engine(policy), passes_of(world.tasks("test")[:8], 0, 1))
+    batch = policy.gather([episode.turns for episode in episodes])
+    with torch.no_grad():
+        ours = policy.judge(batch).logp.split(batch.counts)
+        for episode, logp in zip(episodes, ours, strict=True):
+            ids, places = [], []
+            for turn in episode.turns:
+                ids += turn.observation
+                places += range(len(ids), len(ids) + len(turn.choices))
+                ids += turn.choices
+            theirs = model(torch.tensor([ids])).logits[0].log_softmax(-1)
+            found = torch.stack([theirs[place - 1, ids[place]] for place in places])
+            assert (found - logp).abs().max() <= 1e-6
+
+
+def test_its_tokenizer_gives_the_ids_that_were_trained_on(exported):
+    _, world, folder = exported
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    speech = world.speech
+    assert len(tokenizer) == speech.size
+    assert tokenizer.get_vocab() == speech.number
+    opening, said, reply = "TASK party ;", "ASK budget ;", "USER budget NOPREF ;"
+    ids = speech.opening("", [], opening) + speech.ids(said) + speech.reply(reply)
+    roles = ("user", "assistant", "user")
+    talk = [
+        {"role": role, "content": text}
+        for role, text in zip(roles, (opening, said, reply), strict=True)
+    ]
+    assert tokenizer.apply_chat_template(talk, return_dict=False) == ids
+    assert tokenizer(reply).input_ids == speech.reply(reply)
+    assert tokenizer.decode(speech.ids(said)) == said
+    with pytest.raises(Exception, match=r"unk|UNK"):
+        tokenizer("TASK zeppelin ;")
+
+
+def test_it_generates_turns_that_end_where_the_agent_stops(exported):
+    _, world, folder = exported
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    assert model.generation_config.eos_token_id == sorted(world.speech.stops)
+    ids = torch.tensor([world.speech.opening("", [], "TASK party ;")])
+    with torch.random.fork_rng():
+        said = model.generate(ids, do_sample=False, temperature=None, top_k=None)
+    said = said[0, ids.shape[1] :].tolist()
+    assert said[-1] in world.speech.stops or len(said) == world.recipe.turn_tokens
+
+
+def test_what_is_exported_names_its_run_and_nothing_is_overwritten(exported):
+    run, _, folder = exported
+    facts = json.loads((folder / "kleash.json").read_text(encoding="utf-8"))
+    assert facts["identity"] == run.meta["identity"]
+    assert facts["weights"] == run.state("epoch-1")["weights_hash"]
+    assert facts["apart"] <= 1e-6
+    with pytest.raises(DataError, match="nothing is overwritten"):
+        export(run, "epoch-1", folder)
+    assert not list(folder.parent.glob(".*.tmp"))
+
+
+def test_a_model_that_says_otherwise_is_not_exported(exported, tmp_path, monkeypatch):
+    run, _, _ = exported
+    monkeypatch.setattr("kleash.export.merged", spoiled)
+    with pytest.raises(CheckpointError, match="says otherwise"):
+        export(run, "epoch-1", tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def spoiled(model):
+    from kleash.language.models import merged
+
+    made = merged(model)
+    with torch.no_grad():
+        made.get_input_embeddings().weight.mul_(1.01)
+    return made
+
+
+# --- selectors
+
+
+def test_a_selector_loads_in_two_lines_and_chooses_the_same(tiny_run, ledger, tmp_path):
+    name = tiny_run.checkpoints()[-1]
+    told = CliRunner().invoke(app, ["export", str(tiny_run.path), "--out", str(tmp_path / "out")])
+    assert told.exit_code == 0, told.output
+    selector = load_selector(tmp_path / "out")
+    world = world_of(recipe_from(tiny_run.given), ledger)
+    policy = load_policy(tiny_run, world, name)
+    queries = world.queries("test")
+    ours, theirs = (each.choose(queries, 2)[0].lists() for each in (policy, selector))
+    assert ours == theirs
+
+
+def test_weights_that_are_not_the_trained_ones_do_not_load(tiny_run, tmp_path):
+    export(tiny_run, tiny_run.checkpoints()[-1], tmp_path / "out")
+    config = tmp_path / "out/config.json"
+    other = json.loads(config.read_text(encoding="utf-8")) | {"weights": "0" * 64}
+    config.write_text(json.dumps(other), encoding="utf-8")
+    with pytest.raises(CheckpointError):
+        load_selector(tmp_path / "out")
+    with pytest.raises(DataError, match="no exported selector"):
+        load_selector(tmp_path)
