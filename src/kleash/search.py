@@ -259,13 +259,13 @@ class Search:
         return [mean for column in columns if (mean := column.mean(items)) is not None]
 
     def curve(self, name: str) -> dict[int, float]:
-        """By epoch, the mean validation accuracy over tuning seeds, as training saw it."""
+        """By epoch, the mean validation score over tuning seeds, as training saw it."""
         by_epoch: dict[int, list[float]] = {}
         for seen in self.seen(name):
             assert seen.run is not None
             for line in seen.run.metrics():
                 if line["kind"] == "epoch" and line["phase"] == "grpo":
-                    by_epoch.setdefault(line["epoch"], []).append(line["validation/accuracy"])
+                    by_epoch.setdefault(line["epoch"], []).append(line[self.file.logged])
         whole = len(self.file.search.seeds)
         return {e: float(np.mean(v)) for e, v in sorted(by_epoch.items()) if len(v) == whole}
 

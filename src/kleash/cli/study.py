@@ -229,8 +229,8 @@ class Display:
         jobs = Table.grid(padding=(0, 2))
         for name, record in self.running.items():
             spent = f"{time.monotonic() - record['began']:.0f} s"
-            accuracy = f"accuracy {record['accuracy']:.3f}" if "accuracy" in record else ""
-            jobs.add_row(name, str(record.get("at", "")), accuracy, spent)
+            score = f"validation {record['validation']:.3f}" if "validation" in record else ""
+            jobs.add_row(name, str(record.get("at", "")), score, spent)
         asked = self.asked + sum(r.get("asked", 0) for r in self.running.values())
         bought = self.bought + sum(r.get("bought", 0) for r in self.running.values())
         bar = Table.grid(padding=(0, 2))
@@ -238,7 +238,9 @@ class Display:
             ProgressBar(total=max(total, 1), completed=done, width=40),
             f"{done:,} of {total:,} cells",
             self.left(done, total),
-            f"answers: {asked:,} asked, {bought:,} bought, {asked - bought:,} saved",
+            f"answers: {asked:,} asked, {bought:,} bought, {asked - bought:,} saved"
+            if asked
+            else "",
         )
         return Group(jobs, bar, Text(""))
 
@@ -266,7 +268,8 @@ def show_plan(folder: Path, file: StudyFile, *, as_json: bool) -> None:
 
     console = stdout()
     table = Table(title=f"{file.name}: {len(plan['cells']):,} cells")
-    for column in ("arm", "seeds", "checkpoints", "split", "shots", "items", "state"):
+    counted = "passes" if file.of_agents else "shots"
+    for column in ("arm", "seeds", "checkpoints", "split", counted, "items", "state"):
         table.add_column(column)
     for row in plan["rows"]:
         table.add_row(*row)
@@ -286,12 +289,13 @@ def show_results(found: Results, ran: Any, written: list[Path], *, as_json: bool
     for each in summary_table(found):
         console.print(each, highlight=False)
     spent = found.spent
-    console.print(
-        f"answers: {spent['asked']:,.0f} asked for, {spent['bought']:,.0f} bought,"
-        f" {spent['asked'] - spent['bought']:,.0f} saved"
-        f" ({1 - spent['bought'] / max(spent['asked'], 1):.0%})",
-        highlight=False,
-    )
+    if spent["asked"]:
+        console.print(
+            f"answers: {spent['asked']:,.0f} asked for, {spent['bought']:,.0f} bought,"
+            f" {spent['asked'] - spent['bought']:,.0f} saved"
+            f" ({1 - spent['bought'] / spent['asked']:.0%})",
+            highlight=False,
+        )
     from kleash.results.tuning import searched
 
     if (search := searched(found.folder, found.file, found.overview)) is not None:

@@ -121,12 +121,13 @@ def read_scores(run: Run, wanted: Wanted) -> Scores:
 def table(run: Run, wanted: Wanted) -> list[dict[str, Any]]:
     """Every cell: its mean with an interval, n, and how many answers broke."""
     cells = []
+    bounds = (0.0, 1.0) if "selector" in run.config else None  # a reward has none
     for (name, count), scores in read_scores(run, wanted).items():
         good = [score for score in scores.values() if score is not None]
         broken = len(scores) - len(good)
         cell = {"checkpoint": name, "shots": count, "n": len(good), "broken": broken}
-        if good:
-            found = mean_interval(good, bounds=(0.0, 1.0))
+        if len(good) > 1 or (good and bounds):
+            found = mean_interval(good, bounds=bounds)
             cell |= {"mean": found.estimate, "low": found.low, "high": found.high}
         if void := voided(scores):
             cell["void"] = void.message

@@ -64,7 +64,7 @@ _METRICS: dict[Metric, str] = {
     Metric("eval_reward", "reward", 1): (
         "eval reward|eval/reward|eval/rewards/mean|val reward|validation reward|验证集reward|"
         "验证reward|验证集奖励|验证奖励|测试集reward|test reward|val/reward|val/test score|"
-        "eval rewards/mean|validation score|验证集得分|验证集分数|验证得分"
+        "eval rewards/mean|validation/reward|validation score|验证集得分|验证集分数|验证得分"
     ),
     Metric("reward", "reward", 1): (
         "reward|rewards|奖励|训练奖励|训练reward|平均奖励|mean reward|train reward|average reward|"

@@ -20,7 +20,8 @@ from kleash.imports import Imported, Scores, Source, Where
 from kleash.imports.gather import Axis, Points, label, number, repeats, settings, whole_object
 from kleash.runs import FACTS, Run, list_runs
 
-OUTCOME = "accuracy"  # what a selector's items are scored by
+OUTCOMES = {"selector": "accuracy", "env": "eval_reward"}
+"""What items are scored by: a selector's, and an agent's."""
 FIXED = {"kind", "phase", "epoch", "step"}
 
 
@@ -107,6 +108,7 @@ class _Cell:
 
 def _scores(run: Run) -> list[Scores]:
     cells: dict[tuple[str, int | None, str], _Cell] = {}
+    outcome = next((name for key, name in OUTCOMES.items() if key in run.config), "score")
     for line, record in enumerate(run.scores(), 1):
         shots = record.get("shots") if type(record.get("shots")) is int else None
         key = (str(record.get("checkpoint")), shots, str(record.get("split", "")))
@@ -119,7 +121,7 @@ def _scores(run: Run) -> list[Scores]:
                 continue
             made.append(
                 Scores(
-                    metric=OUTCOME if name == "score" and "selector" in run.config else name,
+                    metric=outcome if name == "score" else name,
                     items=cell.items,
                     values=values,
                     where=Where(str(run.path / "scores.jsonl"), cell.lines[0]),

@@ -22,6 +22,11 @@ GRPO_KEYS = (
     *("epochs", "source", "group", "updates", "lr", "schedule", "warmup", "advantage", "weight"),
     *("clip.low", "clip.high", "entropy_bonus", "leash", "early_stop", "freeze", "like"),
 )
+# An agent's other phase has batches of its own. How it talks (engine, temperature, turn_tokens) and
+# what is played after an epoch (validation) its base reads too: dialogues, scores and lines depend.
+AGENT_KEYS = (*GRPO_KEYS, "batch", "steps", "credit", "collapse", "part_tokens")
+# What makes an agent's start or its tasks another one: no arm of a study can have its own.
+SHARED = ("env", "gym", "model", "tiny", "lora")
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,12 @@ def check_arms(file: StudyFile, arms: Sequence[Arm]) -> None:
                 f"arm {arm.name!r} sets its own {own[0]}: every arm has every seed of the study"
                 " and starts from the base of its seed"
             )
+        heads = {key.partition(".")[0] for key in arm.keys} if file.of_agents else set()
+        if own := sorted(heads & set(SHARED)):
+            raise ConfigError(
+                f"arm {arm.name!r} sets its own {own[0]}: arms play the same tasks from the same"
+                " weights; write it under [base], or make it a study of its own"
+            )
     for name in file.compare.baselines:
         if name not in names:
             raise ConfigError(f"compare.baselines names no arm {name!r}: the arms are {told}")
@@ -87,7 +98,7 @@ def _shown(value: Any) -> str:
 def own_selector(file: StudyFile, arm: Arm) -> str:
     """An arm's preset, if it is not the base's: its weights fit no other, so it has its own base.
 
-    '' for all others, which share one base per seed.
+    '' for all others, which share one base per seed, and for agents, whose arms share a model.
     """
     preset = str(arm.keys.get("selector", ""))
     return "" if preset == base_recipe(file, file.seeds[0]).model_name() else preset
@@ -95,10 +106,11 @@ def own_selector(file: StudyFile, arm: Arm) -> str:
 
 def base_given(file: StudyFile, seed: int, selector: str = "") -> dict[str, Any]:
     """What the shared start of a seed is asked to do: no more of the file than it reads."""
+    grpo = AGENT_KEYS if file.of_agents else GRPO_KEYS
     keys = {
         key: value
         for key, value in dotted(file.base)
-        if not any(key == ours or key.startswith(ours + ".") for ours in GRPO_KEYS)
+        if not any(key == ours or key.startswith(ours + ".") for ours in grpo)
     }
     start = keys.get("from")
     phase = {"phase": "grpo"} if start else {"phase": "all"}

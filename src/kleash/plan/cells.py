@@ -241,13 +241,18 @@ def mixed(
             if have != want:
                 found.append({"what": key, "run": name, "have": have, "want": want})
     tied = {
-        (run.config["selector"], run.meta["seeds"]["run"]): run.state(start)["weights_hash"]
+        (model_of(run), run.meta["seeds"]["run"]): run.state(start)["weights_hash"]
         for run in bases
         if start in run.checkpoints()
     }
     for name, run in runs.items():
         have = run.meta.get("base")
-        want = tied.get((run.config["selector"], run.meta["seeds"]["run"]))
+        want = tied.get((model_of(run), run.meta["seeds"]["run"]))
         if run.name not in {base.name for base in bases} and have != want:
             found.append({"what": "base", "run": name, "have": have, "want": want})
     return found
+
+
+def model_of(run: Run) -> str:
+    """What a run trains: a selector's preset, or an agent's model."""
+    return str(run.config.get("selector") or run.config["model"])

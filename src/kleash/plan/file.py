@@ -17,13 +17,19 @@ DEFAULT = "demos-kl"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=,-]*")
 LIKE_A_SEED = re.compile(r"-s\d+$")
 BASELINES = ("zero-shot", "random", "similar", "first-k", "planted", "base", "best-greedy")
+ACCURACY, REWARD = "accuracy", "eval_reward"  # what families are judged by, as `compare` names it
+# What is measured of an agent unless its study says otherwise: rewards spread more than accuracies.
+OF_AGENTS: dict[str, Any] = {
+    "measure": {"shots": (0, 2), "items": (100, 200, 400), "baselines": ("base",)},
+    "compare": {"metric": REWARD, "margin": 0.05},
+}
 
 
 class Measure(Config):
     """What is measured of every run."""
 
     shots: tuple[int, ...] = (1, 2, 3, 4)
-    """Numbers of demonstrations shown in the test."""
+    """Numbers of demonstrations shown in the test; of an agent, sampled passes: 0 is greedy."""
     items: tuple[int, ...] = (100, 200, 400, 800)
     """Sizes of the test sets; each holds the smaller ones, and all are measured once."""
     validation: int = Field(200, ge=2)
@@ -33,14 +39,14 @@ class Measure(Config):
     test: Literal["chosen", "all", "none"] = "chosen"
     """Which checkpoints see the test split; none of those that only tune."""
     baselines: tuple[str, ...] = BASELINES
-    """What a selector must beat; `base` is the checkpoint all arms start from."""
+    """What a selector must beat; `base`, an agent's only one, is the start of all arms."""
     greedy_items: int = Field(25, ge=1)
     """Items for best-greedy, which asks for the whole pool at every step."""
 
     @model_validator(mode="after")
     def sensible(self) -> Self:
         """Sizes rise, counts are positive, baselines are known."""
-        if not self.shots or not self.items or min(*self.shots, *self.items) < 1:
+        if not self.shots or not self.items or min(self.items) < 1:
             raise ConfigError("measure.shots and measure.items need numbers of 1 or more")
         if list(self.items) != sorted(set(self.items)):
             raise ConfigError(f"measure.items {list(self.items)} must rise")
@@ -55,8 +61,8 @@ class Comparing(Config):
 
     baselines: tuple[str, ...] = ()
     """Arms that others are compared with, each with the nearest; the first arm if none is named."""
-    metric: str = "accuracy"
-    """What arms are judged by."""
+    metric: str = ACCURACY
+    """What arms are judged by: accuracy, or an agent's eval_reward."""
     margin: float = Field(0.01, gt=0, allow_inf_nan=False)
     """The gap that would matter."""
 
@@ -68,8 +74,8 @@ class Expected(Config):
     """The arm."""
     direction: Literal["better", "worse", "same"]
     """Against its baseline."""
-    metric: str = "accuracy"
-    """On what."""
+    metric: str = ""
+    """On what; as the study compares if empty."""
     why: str = ""
     """The author's reason, shown beside the answer."""
 
@@ -144,6 +150,13 @@ class StudyFile(Config):
     budget: Budget = Budget()
     search: Searching = Searching()
 
+    @model_validator(mode="before")
+    @classmethod
+    def defaults_of_family(cls, given: Any) -> Any:
+        """An agent is measured and judged by other numbers than a selector."""
+        base = given.get("base") if isinstance(given, Mapping) else None
+        return merge(OF_AGENTS, given) if isinstance(base, Mapping) and "env" in base else given
+
     @field_validator("seeds", mode="before")
     @classmethod
     def count_of_seeds(cls, seeds: Any) -> Any:
@@ -169,6 +182,7 @@ class StudyFile(Config):
                     f"an arm cannot be called {name!r}: letters, digits and . _ + = , - only,"
                     " and no seed at the end"
                 )
+        self.fits_family()
         for kind, tuning in (("search", self.search), ("calibrate", self.calibrate)):
             if shared := sorted(set(tuning.seeds) & set(self.seeds)):
                 raise ConfigError(
@@ -176,6 +190,31 @@ class StudyFile(Config):
                     " cannot be confirmed on it"
                 )
         return self
+
+    @property
+    def of_agents(self) -> bool:
+        """Whether its arms train language agents."""
+        return "env" in self.base
+
+    @property
+    def logged(self) -> str:
+        """What training logs as validation, under its name in `metrics.jsonl`."""
+        return "validation/reward" if self.of_agents else "validation/accuracy"
+
+    def fits_family(self) -> None:
+        """Refuse what has no meaning for the family that is trained."""
+        measure, metric = self.measure, REWARD if self.of_agents else ACCURACY
+        if min(self.measure.shots) < (0 if self.of_agents else 1):
+            raise ConfigError("measure.shots and measure.items need numbers of 1 or more")
+        if self.of_agents and (odd := [name for name in measure.baselines if name != "base"]):
+            raise ConfigError(
+                f"measure.baselines {odd[0]!r} chooses demonstrations, and an agent is shown none:"
+                ' give ["base"] or []'
+            )
+        for name in (self.compare.metric, *(each.metric for each in self.expect if each.metric)):
+            if name != metric and (self.of_agents or name == REWARD):
+                kind = "an agent" if self.of_agents else "a selector"
+                raise ConfigError(f"{kind} is judged by {metric!r}, and no {name!r} is measured")
 
 
 def dotted(table: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:

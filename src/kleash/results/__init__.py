@@ -134,7 +134,7 @@ def results(folder: Path, *, file: StudyFile | None = None) -> Results:
         file=file,
         arms=arms,
         overview=found,
-        measured=list(measured(found, folder, failures)),
+        measured=list(measured(found, file, folder, failures)),
         rows=[arm_row(file, arm, found, compared, comparisons, late) for arm in arms],
         comparisons=comparisons,
         agreements=list(agreements(found, file, arms, compared)),
@@ -150,15 +150,18 @@ def results(folder: Path, *, file: StudyFile | None = None) -> Results:
 # --- cells
 
 
-def measured(found: Overview, folder: Path, failures: Mapping[str, str]) -> Iterator[Measured]:
+def measured(
+    found: Overview, file: StudyFile, folder: Path, failures: Mapping[str, str]
+) -> Iterator[Measured]:
     """Every cell with its mean and interval over items, or the command that fills it."""
+    bounds = None if file.of_agents else (0.0, 1.0)  # of an accuracy; a reward has none
     for cell, state in found.cells:
         seen = found.seen[cell.arm, cell.seed]
         name, split, shots = column_key(cell, seen.chosen)
         if state in ("done", "void"):
             column = seen.scored[name, split, shots]
             known = [score for score in column.scores[: cell.items] if score is not None]
-            interval = stats.mean_interval(known, bounds=(0.0, 1.0)) if len(known) > 1 else None
+            interval = stats.mean_interval(known, bounds=bounds) if len(known) > 1 else None
             mean, broken = column.mean(cell.items), column.broken(cell.items)
             yield Measured(cell, state, name, mean, interval, broken)
         else:
@@ -289,9 +292,8 @@ def expectations(
         found = level_verdict(comparisons[base], each.arm) if base in comparisons else None
         answer = answered(each.direction, found)
         word = "" if found is None else found.verdict
-        made.append(
-            Expectation(each.arm, base, each.metric, each.direction, each.why, answer, word)
-        )
+        metric = each.metric or file.compare.metric
+        made.append(Expectation(each.arm, base, metric, each.direction, each.why, answer, word))
     return made
 
 

@@ -105,7 +105,7 @@ def score_at(curve: Curve, kl: float) -> float:
 
 
 def at_equal_updates(found: Results) -> list[Matched]:
-    """Arms with the same coefficient after the same number of updates, by validation accuracy.
+    """Arms with the same coefficient after the same number of updates, by validation.
 
     Against the first arm with that coefficient, if an epoch is another number of updates to it, at
     the most that both have an epoch's end for: with three per batch, after a third of the epochs.
@@ -136,7 +136,7 @@ def pace(file: StudyFile, arm: Arm) -> tuple[int, int, int]:
 
 
 def by_updates(found: Overview, file: StudyFile, arm: Arm) -> dict[int, Mapping[int, float]]:
-    """By seed, validation accuracy by the number of updates made so far."""
+    """By seed, the validation score by the number of updates made so far."""
     recipe = arm_recipe(file, arm, file.seeds[0], "BASE")
     curves: dict[int, Mapping[int, float]] = {}
     for (name, seed), seen in found.seen.items():
@@ -144,7 +144,7 @@ def by_updates(found: Overview, file: StudyFile, arm: Arm) -> dict[int, Mapping[
             continue
         each = recipe.batches(seen.run.meta["counts"]["used"]) * recipe.updates
         curves[seed] = {
-            line["epoch"] * each: line["validation/accuracy"]
+            line["epoch"] * each: line[file.logged]
             for line in seen.run.metrics()
             if line["kind"] == "epoch" and line["phase"] == "grpo"
         }

@@ -10,7 +10,7 @@ from typing import Any
 
 from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe
 from kleash.plan.folder import Overview, job_of, overview, placed
-from kleash.recipe import Recipe, SelectorRecipe
+from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe
 from kleash.runs import read_lines
 
 
@@ -25,8 +25,13 @@ def estimate(folder: Path, file: StudyFile) -> dict[str, Any]:
     counts = found.counts()
     lines = [
         ", ".join(f"{count:,} {state}" for state, count in counts.items()),
-        f"jobs to run: {len(todo):,}; answers to be asked for: at most {answers:,}"
-        f" (the ledger knows {known:,} and pays for none twice)",
+        f"jobs to run: {len(todo):,}; "
+        + (
+            f"episodes to be played: {answers:,}"
+            if file.of_agents
+            else f"answers to be asked for: at most {answers:,}"
+            f" (the ledger knows {known:,} and pays for none twice)"
+        ),
         "time: not known before a job of each kind has run"
         if seconds is None
         else f"time: about {seconds / 60:,.1f} minutes of one core",
@@ -37,7 +42,7 @@ def estimate(folder: Path, file: StudyFile) -> dict[str, Any]:
         "rows": rows(found),
         "counts": counts,
         "jobs": sorted(todo),
-        "answers": answers,
+        "episodes" if file.of_agents else "answers": answers,
         "ledger": known,
         "seconds": seconds,
         "lines": lines,
@@ -72,13 +77,14 @@ def rows(found: Overview) -> list[tuple[str, ...]]:
 
 
 def answers_at_most(file: StudyFile, arms: list[Arm], todo: set[str], found: Overview) -> int:
-    """How many answers the jobs will ask for if no two are the same."""
+    """How many answers the jobs will ask for if no two are the same; of agents, episodes."""
     measure = file.measure
     total = 0
     for cell, state in found.cells:
         largest = measure.items[-1] if cell.split == "test" else measure.validation
-        if state not in ("done", "void") and cell.items in (largest, measure.greedy_items):
-            total += cell.items
+        sizes = (largest,) if file.of_agents else (largest, measure.greedy_items)
+        if state not in ("done", "void") and cell.items in sizes:
+            total += cell.items * (max(cell.shots, 1) if file.of_agents else 1)
     for seed in file.seeds:
         if f"base-s{seed}" in todo:
             total += proposals(base_recipe(file, seed))
@@ -89,9 +95,14 @@ def answers_at_most(file: StudyFile, arms: list[Arm], todo: set[str], found: Ove
 
 
 def proposals(recipe: Recipe) -> int:
-    """Answers to proposals of the training queries: those found by beam search cost more."""
-    if not isinstance(recipe, SelectorRecipe):
-        return 0
+    """Answers to proposals of the training queries: those found by beam search cost more.
+
+    Of an agent, its dialogues and what is played after each epoch of them.
+    """
+    if isinstance(recipe, AgentRecipe):
+        epochs = sum(n for phase, n in recipe.phases() if phase == "supervised")
+        return epochs * (recipe.supervised.dialogues + validated(recipe))
+    assert isinstance(recipe, SelectorRecipe)
     propose = recipe.propose
     tried = propose.beams * propose.width * recipe.shots
     return recipe.queries * (propose.random + propose.retrieval + propose.beams + tried)
@@ -99,11 +110,18 @@ def proposals(recipe: Recipe) -> int:
 
 def training(recipe: Recipe) -> int:
     """Answers that GRPO asks for; of an agent, the episodes it plays."""
-    if not isinstance(recipe, SelectorRecipe):
-        return recipe.length() * recipe.batch * recipe.group
+    if isinstance(recipe, AgentRecipe):
+        return recipe.length() * recipe.batch * recipe.group + recipe.epochs * validated(recipe)
+    assert isinstance(recipe, SelectorRecipe)
     if recipe.source == "offline":
         return proposals(recipe)
     return recipe.queries * recipe.group * recipe.epochs
+
+
+def validated(recipe: AgentRecipe) -> int:
+    """Episodes that an agent plays after an epoch."""
+    asked = recipe.validation
+    return (asked.tasks + asked.training) * max(asked.passes, 1)
 
 
 def seconds_left(folder: Path, todo: set[str]) -> float | None:
