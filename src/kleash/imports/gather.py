@@ -142,20 +142,9 @@ class Points:
     ) -> None:
         """The numbers of one row under their names, but for `fixed` ones; as `add` takes them."""
         for name, value in row.items():
-            if name in fixed:
-                continue
             taken = value if type(value) is float else number(value)
-            if taken is None:
-                continue
-            metric = prefix + name
-            column = self.columns.get(metric)
-            if column is None or column.parts[-1][1] != self.file:
-                column = self._column(metric)
-            column.steps.append(step)
-            column.values.append(taken)
-            column.lines.append(line)
-            if column.coarse is not False and math.isfinite(taken):
-                column.coarse = False
+            if name not in fixed and taken is not None:
+                self.add(prefix + name, step, taken, line)
 
     def extend(
         self,
