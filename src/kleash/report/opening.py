@@ -78,7 +78,8 @@ def folded(made: Material, levels: list[Judged]) -> list[Line]:
     """A sentence for each verdict with the arms that have it."""
     words: dict[str, list[Judged]] = {}
     for each in levels:
-        words.setdefault(word(each, made.language), []).append(each)
+        text = word(each, made.language)
+        words.setdefault(text[:1].upper() + text[1:], []).append(each)
     said: list[Line] = []
     for text, group in words.items():
         names = [each.arms[0] for each in group]
