@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse
 from kleash.catalogue import Language, say
 from kleash.charts import Chart
 
+ROWS = 100  # on a page
 LONGEST = 2_000  # characters of a text from a file that a page shows
 
 
@@ -102,3 +103,24 @@ def cut(text: Any) -> str:
     """Something from a file, as text of a length that a page can hold."""
     whole = str(text)
     return whole if len(whole) <= LONGEST else whole[:LONGEST] + f"… ({len(whole):,})"
+
+
+def items_address(ask: Asking, name: str, ours: str, theirs: str, seed: int, shots: int) -> str:
+    """Back to the items on which two arms disagree."""
+    query: dict[str, Any] = {"seed": seed, "shots": shots}
+    query |= {k: v for k, v in (("ours", ours), ("theirs", theirs)) if v}
+    return ask.study(name, "/items", **query)
+
+
+def turn(ask: Asking, count: int) -> tuple[int, dict[str, Any]]:
+    """The first row of the page that is asked for, and the addresses of those beside it."""
+    pages = max(1, -(-count // ROWS))
+    page = min(max(1, ask.number("page", 1)), pages)
+    query = {k: v for k, v in ask.request.query_params.items() if k not in ("page", "lang")}
+
+    def address(at: int) -> str:
+        return ask.to(ask.request.url.path, **query, page=at)
+
+    back = address(page - 1) if page > 1 else ""
+    forth = address(page + 1) if page < pages else ""
+    return (page - 1) * ROWS, {"page": page, "pages": pages, "back": back, "forth": forth}

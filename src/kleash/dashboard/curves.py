@@ -13,7 +13,7 @@ from kleash.charts import Chart, Line, lines
 from kleash.dashboard.shelf import Shelf
 from kleash.results import KL
 
-ACCURACY = "validation/accuracy"
+ACCURACY, REWARD = "validation/accuracy", "validation/reward"  # of the two families
 MOST_ARMS = 8  # on one chart; shapes and dashes repeat after that
 EPOCH = b'"kind": "epoch"'  # as every run spells it
 
@@ -30,8 +30,8 @@ def epochs(shelf: Shelf, run: Path) -> Points:
 
 
 def read_epochs(path: Path) -> Points:
-    """The two quantities that are drawn; a step's line is not parsed."""
-    found: Points = {ACCURACY: {}, KL: {}}
+    """The quantities that are drawn; a step's line is not parsed."""
+    found: Points = {ACCURACY: {}, REWARD: {}, KL: {}}
     with path.open("rb") as handle:
         for line in handle:
             if EPOCH not in line or len(line) > 1 << 20:
@@ -64,7 +64,7 @@ def over_seeds(name: str, runs: Sequence[Points], metric: str, times: float) -> 
 
 
 def drawn(named: Sequence[tuple[str, Sequence[Points]]], language: Language) -> list[Chart]:
-    """Accuracy and KL by epoch, a line for each name."""
+    """Accuracy or reward, and KL, by epoch, a line for each name."""
 
     def words(code: str) -> str:
         return say(f"dash.{code}", {}, language)
@@ -72,6 +72,7 @@ def drawn(named: Sequence[tuple[str, Sequence[Points]]], language: Language) -> 
     charts = []
     for metric, title, axis, times in (
         (ACCURACY, "accuracy_of", "accuracy_axis", 100.0),
+        (REWARD, "reward_of", "reward_axis", 1.0),
         (KL, "kl_of", "kl", 1.0),
     ):
         series = [

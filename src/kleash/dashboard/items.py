@@ -13,9 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kleash.answer import ANSWERERS
-from kleash.dashboard.asking import Asking, cut
-from kleash.dashboard.pages import item_choices
+from kleash.dashboard.asking import ROWS, Asking, cut, items_address, turn
+from kleash.dashboard.pages import family, item_choices
 from kleash.dashboard.shelf import UNREAD, Nowhere, Plan, Shelf
+from kleash.dashboard.talks import legend, stop_text, talk, texts
 from kleash.dashboard.worker import Unread, Worker, tell_pools
 from kleash.data import DATASETS, Dataset, dataset
 from kleash.plan import BASELINE, CHOSEN, arm_recipe, column_key
@@ -23,7 +24,6 @@ from kleash.plan.cells import Cell, Column
 from kleash.recipe import SelectorRecipe
 from kleash.types import Item
 
-ROWS = 100  # on a page
 MOST_SIDE = 12  # arms beside each other
 LARGEST_LINE = 1 << 20
 
@@ -80,11 +80,14 @@ class Items:
         column = self.shelf.columns(path).get(key, Column())
         rows, turning = self.cell_items(ask, name, wanted, column)
         mean = column.mean(wanted.items)
-        head = ("arm", "seed", "checkpoint", "split", "shots", "items", "state", "mean")
+        agents = self.shelf.file(study)[0].of_agents
+        word = family("shots", agents=agents)
+        head = ("arm", "seed", "checkpoint", "split", word, "items", "state", "mean")
         arm = wanted.arm.removeprefix(BASELINE)
         link = {"address": ask.study(name, "/arm", arm=wanted.arm), "text": arm}
         shown = key[0] if wanted.checkpoint == CHOSEN and key[0] else wanted.checkpoint
         facts = [link, wanted.seed, shown, wanted.split, wanted.shots, wanted.items]
+        listed = ("task", "score", "in.pointer.agent") if agents else ("item", "score", "pointer")
         job = "baselines" if wanted.arm.startswith(BASELINE) else f"{wanted.arm}-s{wanted.seed}"
         file = path.relative_to(self.shelf.folder) / "scores.jsonl"
         return ask.page(
@@ -92,7 +95,8 @@ class Items:
             trail=[(name, ask.study(name)), (arm, link["address"])],
             cell=wanted,
             facts_head=[ask.t(each) for each in head],
-            facts=[*facts, ask.t(state), "—" if mean is None else f"{100 * mean:.1f}%"],
+            facts=[*facts, ask.t(state), mean_text(mean, agents=agents)],
+            items_head=[ask.t(each) for each in listed],
             why=plan.failures.get(job, ""),
             file=f"{file}" if column.lines else "",
             broken=column.broken(wanted.items),
@@ -125,9 +129,10 @@ class Items:
         study = self.shelf.study(name)
         file, arms = self.shelf.file(study)
         names = [arm.name for arm in arms]
-        choices = item_choices(ask, names, file.seeds, file.measure.shots)
+        choices = item_choices(ask, names, file)
         ours, theirs, seed, shots, kind = (choice[3] for choice in choices)
         facts: dict[str, Any] = {"trail": [(name, ask.study(name))], "choices": choices}
+        facts["title"] = ask.t(family("disagree", agents=file.of_agents))
         facts["items_address"] = request.url.path
         one, other = (self.tested(study, arm, seed, shots) for arm in (ours, theirs))
         if one is None or other is None:
@@ -140,8 +145,9 @@ class Items:
             link = {"address": ask.study(name, "/item", item=item, **query), "text": item}
             rows.append([link, *map(score_text, scores)])
         total = len(one.items)
-        summary = ask.t("disagreeing", count=len(found), total=total, **query)
-        head = [ask.t("item"), ours, theirs]
+        said = family("disagreeing", agents=file.of_agents)
+        summary = ask.t(said, count=len(found), total=total, **query)
+        head = [ask.t("task" if file.of_agents else "item"), ours, theirs]
         return ask.page("items.html", summary=summary, head=head, rows=rows, **facts, **turning)
 
     def tested(self, study: Path, arm: str, seed: int, shots: int) -> Column | None:
@@ -158,14 +164,12 @@ class Items:
         """The query, the pool, what each arm chose, what was answered, and the scores."""
         ask, name = Asking(request), request.path_params["study"]
         study, wanted = self.shelf.study(name), ask.text("item")
-        file, arms = self.shelf.file(study)
+        file, _ = self.shelf.file(study)
+        seed, shots, names = self.side(ask, study)
+        if file.of_agents:
+            return self.talks(ask, name, study, (wanted, seed, shots), names)
         recipe = self.recipe(study)
         data, known = self.data(recipe)
-        seed = ask.number("seed", file.seeds[0])
-        shots = ask.number("shots", file.measure.shots[-1])
-        ours, theirs = ask.text("ours"), ask.text("theirs")
-        first = [arm for arm in dict.fromkeys((ours, theirs)) if arm]
-        names = list(dict.fromkeys([*first, *(arm.name for arm in arms)]))[:MOST_SIDE]
         said = [
             each
             for arm in names
@@ -186,30 +190,95 @@ class Items:
             for chosen in pointers.values()
             for one in chosen
         }
-        kept = [(k, v) for k, v in request.query_params.multi_items() if k not in ("seed", "shots")]
-        seeds = [(each, each) for each in file.seeds]
-        sizes = [(each, each) for each in file.measure.shots]
         return ask.page(
             "item.html",
             again=again,
-            trail=[
-                (name, ask.study(name)),
-                (ask.t("disagree"), items_address(ask, name, ours, theirs, seed, shots)),
-            ],
             query=shown(wanted),
             no_data="" if data is not None else ask.t("no_data", name=recipe.data),
-            kept=kept,
-            choices=[("seed", ask.t("seed"), seeds, seed), ("shots", ask.t("shots"), sizes, shots)],
             said=said,
             pool=[shown(each) | {"by": taken.get(each, "")} for each in pool.get("ids", ())],
             pool_title=pool["title"],
             pool_note=pool.get("note", ""),
+            **self.around(ask, name, study, seed, shots),
+        )
+
+    def side(self, ask: Asking, study: Path) -> tuple[int, int, list[str]]:
+        """The seed and shots that are asked for, and the arms side by side: chosen ones first."""
+        file, arms = self.shelf.file(study)
+        first = [arm for arm in (ask.text("ours"), ask.text("theirs")) if arm]
+        names = list(dict.fromkeys([*first, *(arm.name for arm in arms)]))[:MOST_SIDE]
+        shots = file.measure.shots[0 if file.of_agents else -1]
+        return ask.number("seed", file.seeds[0]), ask.number("shots", shots), names
+
+    def around(self, ask: Asking, name: str, study: Path, seed: int, shots: int) -> dict[str, Any]:
+        """Where an item's page leads to, and what it can be set to."""
+        file, _ = self.shelf.file(study)
+        back = items_address(ask, name, ask.text("ours"), ask.text("theirs"), seed, shots)
+        given = ask.request.query_params.multi_items()
+        seeds = [(each, each) for each in file.seeds]
+        sizes = [(each, each) for each in file.measure.shots]
+        word = family("shots", agents=file.of_agents)
+        return {
+            "trail": [
+                (name, ask.study(name)),
+                (ask.t(family("disagree", agents=file.of_agents)), back),
+            ],
+            "kept": [(k, v) for k, v in given if k not in ("seed", "shots")],
+            "choices": [("seed", ask.t("seed"), seeds, seed), ("shots", ask.t(word), sizes, shots)],
+        }
+
+    def talks(
+        self, ask: Asking, name: str, study: Path, what: tuple[str, int, int], names: list[str]
+    ) -> Response:
+        """What each arm said to a task's user, turn by turn."""
+        said = []
+        for arm in names:
+            for path, line in self.line_of(study, arm, what):
+                kept = self.lines(transcripts(path, line.get("checkpoint")), what[0])
+                said.append(
+                    talk(line, kept)
+                    | {
+                        "arm": arm.removeprefix(BASELINE),
+                        "address": ask.study(name, "/arm", arm=arm),
+                        "score": score_text(line.get("score")),
+                        "stop": stop_text(ask, line),
+                    }
+                )
+        if not said:
+            raise Nowhere
+        keys = ("score", "stop", "coverage", "kl")
+        return ask.page(
+            "talk.html",
+            item=cut(what[0]),
+            request=next((each["request"] for each in said if each["request"]), ""),
+            said=said,
+            facts=[(ask.t(f"of_talk.{key}"), key) for key in keys],
+            longest=max(len(each["turns"]) for each in said),
+            marked=any(each["kl"] for each in said),
+            unmarked=", ".join(each["arm"] for each in said if not each["kl"]),
+            legend=legend(),
+            **self.around(ask, name, study, *what[1:]),
         )
 
     def said(
         self, ask: Asking, name: str, study: Path, arm: str, what: tuple[str, int, int]
     ) -> list[dict[str, Any]]:
         """What an arm did with an item: its pointer, the answer, the score."""
+        return [
+            {
+                "arm": arm.removeprefix(BASELINE),
+                "address": ask.study(name, "/arm", arm=arm),
+                "pointer": texts(line.get("pointer"))[:64],
+                "answer": cut(line.get("answer") or line.get("error") or "—"),
+                "score": score_text(line.get("score")),
+            }
+            for _, line in self.line_of(study, arm, what)
+        ]
+
+    def line_of(
+        self, study: Path, arm: str, what: tuple[str, int, int]
+    ) -> list[tuple[Path, dict[str, Any]]]:
+        """The line of an arm about an item, at most one, and the run that it stands in."""
         item, seed, shots = what
         arms = {each.name for each in self.shelf.file(study)[1]}
         if arm not in arms and arm != "base" and not arm.startswith(BASELINE):
@@ -217,7 +286,7 @@ class Items:
         try:
             path = self.shelf.place(study, arm, seed)
             chosen = self.chosen(self.shelf.plan(study), path)
-            lines = self.lines(path, item)
+            lines = self.lines(path / "scores.jsonl", item)
         except UNREAD:
             return []
         for line in lines:
@@ -228,28 +297,17 @@ class Items:
             else:
                 fits = checkpoint == chosen or (split == "validation" and not chosen)
             if fits and (line.get("shots") == shots or split == "validation"):
-                pointer = line.get("pointer")
-                pointer = [str(each) for each in pointer] if isinstance(pointer, list) else []
-                return [
-                    {
-                        "arm": arm.removeprefix(BASELINE),
-                        "address": ask.study(name, "/arm", arm=arm),
-                        "pointer": pointer[:64],
-                        "answer": cut(line.get("answer") or line.get("error") or "—"),
-                        "score": score_text(line.get("score")),
-                    }
-                ]
+                return [(path, line)]
         return []
 
     def lines(self, path: Path, item: str) -> list[dict[str, Any]]:
-        """The lines of a run's scores about an item, found without parsing the others."""
-        scores = path / "scores.jsonl"
-        if not scores.is_file():
+        """The lines of a run's file about an item, found without parsing the others."""
+        if not path.is_file():
             return []
-        self.shelf.inside(scores)
+        self.shelf.inside(path)
         needle = b'"item": ' + json.dumps(item, ensure_ascii=False).encode("utf-8", "replace")
         found = []
-        with scores.open("rb") as handle:
+        with path.open("rb") as handle:
             for line in handle:
                 if needle in line and len(line) <= LARGEST_LINE:
                     try:
@@ -307,6 +365,11 @@ class Items:
         return Response(file.getvalue(), media_type="image/png")
 
 
+def transcripts(run: Path, checkpoint: Any) -> Path:
+    """Where the transcripts of a checkpoint lie, whatever a file says it is called."""
+    return run / "transcripts" / f"{Path(str(checkpoint)).name}.jsonl"
+
+
 def disagreements(
     ours: Column, theirs: Column, kind: str
 ) -> list[tuple[str, float | None, float | None]]:
@@ -324,25 +387,11 @@ def disagreements(
     return sorted(found, key=lambda each: -abs((each[1] or 0.0) - (each[2] or 0.0)))
 
 
-def items_address(ask: Asking, name: str, ours: str, theirs: str, seed: int, shots: int) -> str:
-    """Back to the items on which two arms disagree."""
-    query: dict[str, Any] = {"seed": seed, "shots": shots}
-    query |= {k: v for k, v in (("ours", ours), ("theirs", theirs)) if v}
-    return ask.study(name, "/items", **query)
-
-
-def turn(ask: Asking, count: int) -> tuple[int, dict[str, Any]]:
-    """The first row of the page that is asked for, and the addresses of those beside it."""
-    pages = max(1, -(-count // ROWS))
-    page = min(max(1, ask.number("page", 1)), pages)
-    query = {k: v for k, v in ask.request.query_params.items() if k not in ("page", "lang")}
-
-    def address(at: int) -> str:
-        return ask.to(ask.request.url.path, **query, page=at)
-
-    back = address(page - 1) if page > 1 else ""
-    forth = address(page + 1) if page < pages else ""
-    return (page - 1) * ROWS, {"page": page, "pages": pages, "back": back, "forth": forth}
+def mean_text(mean: float | None, *, agents: bool) -> str:
+    """An accuracy, or an agent's reward, which is no share of anything."""
+    if mean is None:
+        return "—"
+    return f"{mean:.3f}" if agents else f"{100 * mean:.1f}%"
 
 
 def score_text(score: Any) -> str:

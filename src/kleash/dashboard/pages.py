@@ -13,6 +13,7 @@ from kleash.dashboard.asking import Asking, cut
 from kleash.dashboard.curves import MOST_ARMS, Points, drawn, epochs
 from kleash.dashboard.shelf import TORN, UNREAD, Nowhere, Plan, Shelf, size
 from kleash.dashboard.worker import Unread, Worker, tell_comparison, tell_study
+from kleash.plan import StudyFile
 from kleash.plan.cells import BASELINE, Cell
 from kleash.study.estimate import seconds_left
 
@@ -81,7 +82,8 @@ class Pages:
             ticks=[{"value": f"{base}/{run}", "name": run} for run in runs],
             most_runs=MOST_RUNS,
             items_address=f"{request.url.path}/items",
-            choices=item_choices(ask, [a.name for a in arms], file.seeds, file.measure.shots),
+            disagree=ask.t(family("disagree", agents=file.of_agents)),
+            choices=item_choices(ask, [a.name for a in arms], file),
             **self.progress(path, plan),
             **self.told(ask, name, path, plan),
             **self.curves(ask, path, [arm.name for arm in arms], file.seeds),
@@ -176,13 +178,14 @@ class Pages:
         """An arm: what it differs in, every cell, a curve for each seed."""
         ask, name = Asking(request), request.path_params["study"]
         path, arm = self.shelf.study(name), ask.text("arm")
-        _, arms = self.shelf.file(path)
+        file, arms = self.shelf.file(path)
         plan = self.shelf.plan(path)
         cells = [(at, *plan.cells[at]) for at, (c, _) in enumerate(plan.cells) if c.arm == arm]
         known = next((each for each in arms if each.name == arm), None)
         if not cells and known is None:
             raise Nowhere
-        head, rows = self.cell_rows(ask, name, cells)
+        shots = family("shots", agents=file.of_agents)
+        head, rows = self.cell_rows(ask, name, cells, shots)
         seeds = sorted({cell.seed for _, cell, _ in cells})
         named = []
         if known is not None:
@@ -203,7 +206,7 @@ class Pages:
         )
 
     def cell_rows(
-        self, ask: Asking, name: str, cells: Sequence[tuple[int, Cell, str]]
+        self, ask: Asking, name: str, cells: Sequence[tuple[int, Cell, str]], shots: str
     ) -> tuple[list[str], list[list[Any]]]:
         """Cells as a table: a row for each measurement, a column for each seed."""
         seeds = sorted({cell.seed for _, cell, _ in cells})
@@ -213,7 +216,7 @@ class Pages:
             address = ask.study(name, "/cell", **cell._asdict())
             text = f"{MARKS[state]} {ask.t(state)}"
             spot[cell.seed] = mark(f"c{at}", state, text, ask.t(state), address)
-        head = [ask.t(each) for each in ("checkpoint", "split", "shots", "items")]
+        head = [ask.t(each) for each in ("checkpoint", "split", shots, "items")]
         head += [ask.t("seed_n", n=seed) for seed in seeds]
         return head, [[*key, *(by.get(s, "") for s in seeds)] for key, by in table.items()]
 
@@ -245,18 +248,27 @@ def mark(at: str, state: str, text: str, label: str, address: str = "") -> dict[
     return {"id": at, "state": state, "text": text, "label": label, "address": address}
 
 
+def family(code: str, *, agents: bool) -> str:
+    """The code of a sentence, for language agents where they have one of their own."""
+    return f"{code}.agent" if agents else code
+
+
 def item_choices(
-    ask: Asking, arms: Sequence[str], seeds: Sequence[int], shots: Sequence[int]
+    ask: Asking, arms: Sequence[str], file: StudyFile
 ) -> list[tuple[str, str, list[tuple[Any, Any]], Any]]:
     """What the filter of items can be set to, and what it is set to."""
+    seeds, shots, agents = file.seeds, file.measure.shots, file.of_agents
     first, second = [*arms[:2], "", ""][:2]
     named = [(name, name) for name in arms]
-    kinds = [(kind, ask.t(f"in.{kind}")) for kind in ("score", "pointer")]
+    said = family("in.pointer", agents=agents)
+    kinds = [("score", ask.t("in.score")), ("pointer", ask.t(said))]
+    first_shots = shots[0 if agents else -1]
+    word = ask.t(family("shots", agents=agents))
     return [
         ("ours", ask.t("ours"), named, ask.text("ours", first)),
         ("theirs", ask.t("theirs"), named, ask.text("theirs", second)),
         ("seed", ask.t("seed"), [(s, s) for s in seeds], ask.number("seed", seeds[0])),
-        ("shots", ask.t("shots"), [(s, s) for s in shots], ask.number("shots", shots[-1])),
+        ("shots", word, [(s, s) for s in shots], ask.number("shots", first_shots)),
         ("in", ask.t("in"), kinds, ask.text("in", "score")),
     ]
 
