@@ -489,10 +489,18 @@ def report_bench() -> dict[str, Any]:
     return measured()
 
 
+def rollouts_bench() -> dict[str, Any]:
+    """How fast a language agent plays, beside `model.generate` turn by turn."""
+    from kleash.bench.rollouts import rollouts_bench as measured
+
+    return measured()
+
+
 BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "selector": selector_bench,
     "answerer": answerer_bench,
     "compare": compare_bench,
     "study": study_bench,
     "report": report_bench,
+    "rollouts": rollouts_bench,
 }

@@ -78,7 +78,9 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def bench(
-    what: Annotated[str, typer.Argument(help="selector, answerer, compare, study or report.")],
+    what: Annotated[
+        str, typer.Argument(help="selector, answerer, compare, study, report or rollouts.")
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Measure against plain implementations in the same run, and print ratios.
@@ -89,6 +91,7 @@ def bench(
     kleash bench compare   (pairs, imports and the verb; needs no torch)
     kleash bench study     (answers measured per second against one prompt at a time)
     kleash bench report    (pages and reports of 1,000 runs; needs no torch)
+    kleash bench rollouts  (tokens said per second against model.generate turn by turn)
     """
     from kleash.bench import BENCHES
 
