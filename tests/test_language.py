@@ -10,7 +10,7 @@ from kleash import grpo, guard
 from kleash.errors import CheckpointError, ConfigError, DataError
 from kleash.kl import FORMS
 from kleash.language.chat import load_chat
-from kleash.language.head import Head, judge_hidden
+from kleash.language.head import CHUNK, Head, judge_hidden
 from kleash.language.models import adapted, fresh, load, merged
 from kleash.language.policy import ROOM, LanguagePolicy
 from kleash.language.words import Words
@@ -191,7 +191,7 @@ def test_the_size_of_blocks_and_chunks_changes_neither_gradient_nor_kl(monkeypat
     reference, episodes = moved(policy), talks(20)
     whole, gradient = values_and_gradient(policy, policy.gather(episodes), reference)
     monkeypatch.setitem(ROOM, "cpu", 16)
-    monkeypatch.setattr(judge_hidden, "__kwdefaults__", {"temperature": 1.0, "chunk": 23})
+    monkeypatch.setitem(CHUNK, "cpu", 23)
     batch = policy.gather(episodes)
     assert len(batch.blocks[0]) > 5
     values, slopes = values_and_gradient(policy, batch, reference)

@@ -15,8 +15,10 @@ from torch import Tensor
 
 from kleash.policy import Judged
 
-CHUNK = 1 << 24
-"""Logits that are there at once: 64 MiB in float32."""
+CHUNK = {"cpu": 1 << 24}
+"""Logits that are there at once, by kind of device: 64 MiB of them in float32."""
+LARGER_CHUNK = 1 << 26
+"""The same for any other kind: on an H200 a fifth faster than 2^24, and 2^28 is hardly more so."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,10 @@ def judge_hidden(
     reference: Head | None = None,
     *,
     temperature: float = 1.0,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
 ) -> Judged:
-    """What `policy.judge_logits` says of the same logits, with `chunk` of them at a time."""
+    """What `policy.judge_logits` says of the same logits, at most `chunk` of them at a time."""
+    chunk = chunk or CHUNK.get(chosen.device.type, LARGER_CHUNK)
     how = (temperature, max(1, chunk // len(own.weight_VD)))
     return Judged(
         *_Judge.apply(own.hidden_ND, own.weight_VD, own.bias_V, chosen, reference, how)  # type: ignore[no-untyped-call]
