@@ -30,8 +30,13 @@ GAMMA, FIRST, SECOND = map(signed, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94
 
 
 def stream(talk: Talk) -> int | None:
-    """The stream of a talk's present turn; none where it is greedy."""
-    return None if talk.key is None else signed(key("gumbel", *talk.key, talk.turns))
+    """The first turn's stream of a talk; none where it is greedy."""
+    return None if talk.key is None else signed(key("gumbel", *talk.key))
+
+
+def of_turn(first: int | None, turn: int) -> int | None:
+    """The stream of a turn, as far from the others as any two are."""
+    return None if first is None else signed(first + turn * FIRST)
 
 
 def exponential(streams: Tensor, steps: Tensor, words: int) -> Tensor:

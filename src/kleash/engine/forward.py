@@ -24,6 +24,9 @@ class ModuleForward:
         self.config = self.model.config.get_text_config()
         self.windows = windows(self.config)
 
+    def reread(self) -> None:
+        """Nothing: the model's own weights are read every time."""
+
     def __call__(self, feed: Feed, seats: Seats) -> Tensor:
         """Logits [N, V] of what comes next in every row."""
         device = self.model.device

@@ -61,6 +61,9 @@ class LeanForward:
         self.groups = model.config.num_attention_heads // self.heads
         self._turns: tuple[Tensor, Tensor] | None = None
 
+    def reread(self) -> None:
+        """Nothing: the model's own weights are read every time."""
+
     def __call__(self, feed: Feed, seats: Seats) -> Tensor:
         """Logits [N, V] of what comes next in every row."""
         net = self.model.model
@@ -98,18 +101,8 @@ class LeanForward:
             _, key, value = self._projected(part, *rest, queries=False)
             keep(key, keys, tick.written_TH[rows:])
             keep(value, values, tick.written_TH[rows:])
-        count = len(tick.mask)
-        found = F.scaled_dot_product_attention(
-            query[:count].unflatten(1, (self.heads, self.groups)),
-            taken(keys, tick.rows, tick.reach),
-            taken(values, tick.rows, tick.reach),
-            attn_mask=tick.mask,
-            scale=part.scaling,
-        ).flatten(1)
-        if rows > count:
-            early = self._before_the_last(query[count:], keys, values, tick, part.scaling)
-            found = torch.cat([found, early])
-        attended: Tensor = part.o_proj(found)
+        mixed = self._mixed(query, keys, values, tick, part.scaling)
+        attended: Tensor = part.o_proj(mixed)
         return attended
 
     def _projected(
@@ -129,6 +122,23 @@ class LeanForward:
         turned = turned if not hasattr(part, "q_norm") else normed_heads(part, turned, count)
         query, key = rotated(turned, cos, sin).split([count, self.heads], 1)
         return query, key, value
+
+    def _mixed(
+        self, query: Tensor, keys: Tensor, values: Tensor, tick: Tick, scale: float
+    ) -> Tensor:
+        """What queries take from what their rows have kept, heads side by side."""
+        count = len(tick.mask)
+        found = F.scaled_dot_product_attention(
+            query[:count].unflatten(1, (self.heads, self.groups)),
+            taken(keys, tick.rows, tick.reach),
+            taken(values, tick.rows, tick.reach),
+            attn_mask=tick.mask,
+            scale=scale,
+        ).flatten(1)
+        if len(query) == count:
+            return found
+        early = self._before_the_last(query[count:], keys, values, tick, scale)
+        return torch.cat([found, early])
 
     def _before_the_last(
         self, query: Tensor, keys: Tensor, values: Tensor, tick: Tick, scale: float

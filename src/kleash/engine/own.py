@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from kleash.engine import Said, Talk
-from kleash.engine.draws import drawn, stream
+from kleash.engine.draws import drawn, of_turn, stream
+from kleash.engine.folded import FoldedForward, foldable
 from kleash.engine.forward import ModuleForward
 from kleash.engine.lean import LeanForward
 from kleash.engine.seats import Feed, Seats
@@ -35,7 +36,8 @@ class _Row:
     owed: list[int] = field(default_factory=list)  # ids that the model has not seen yet
     said: list[int] = field(default_factory=list)
     logp: list[float] = field(default_factory=list)
-    stream: int | None = None  # the noise of the turn under way
+    first: int | None = None  # the noise of its first turn
+    stream: int | None = None  # and of the turn under way
     answer: asyncio.Future[Said] | None = None  # of the turn under way
 
 
@@ -52,8 +54,7 @@ class OwnEngine:
         self.stops = frozenset(stops)
         self.most_seats = seats
         self.ticks = 0
-        lean = of_this_shape(model)
-        self._forward = ModuleForward(model) if lean is None else LeanForward(lean)
+        self._forward = forward_of(model)
         self._seats = Seats()
         self._rows: dict[Talk, _Row] = {}
         self._seated: list[_Row | None] = []  # none where one has left
@@ -73,7 +74,7 @@ class OwnEngine:
     ) -> Talk:
         """A conversation that has not begun."""
         made = Talk(key, temperature, top_p, most)
-        self._rows[made] = _Row(made)
+        self._rows[made] = _Row(made, first=stream(made))
         return made
 
     async def say(self, talk: Talk, heard: Sequence[int]) -> Said:
@@ -86,7 +87,7 @@ class OwnEngine:
         if not row.owed and not heard:
             raise ValueError("a talk cannot begin with nothing heard")
         if not self._speaking:  # nobody is in the middle of a turn: a time for updates
-            self._weights = (self._weights[0], checksum(self.model))
+            self._look_at_weights()
         if row.length and row.weights != self._weights:
             raise RuntimeError(
                 "the weights have changed since this talk began, and what it remembers is theirs:"
@@ -94,7 +95,7 @@ class OwnEngine:
             )
         row.weights = self._weights
         row.owed += heard
-        row.said, row.logp, row.stream = [], [], stream(talk)
+        row.said, row.logp, row.stream = [], [], of_turn(row.first, talk.turns)
         row.answer = asyncio.get_running_loop().create_future()
         if row.seat is None:
             self._queue.append(row)
@@ -124,6 +125,14 @@ class OwnEngine:
     def refresh(self, policy: object) -> None:
         """The weights were updated. They are the policy's own, so only old talks are concerned."""
         self._weights = (self._weights[0] + 1, self._weights[1])
+        self._forward.reread()
+
+    def _look_at_weights(self) -> None:
+        """Notice an update that nobody told of."""
+        found = checksum(self.model)
+        if found != self._weights[1]:
+            self._weights = (self._weights[0], found)
+            self._forward.reread()
 
     def _drive(self) -> None:
         """See to it that ticks are made in the running loop as long as somebody waits."""
@@ -230,6 +239,14 @@ class OwnEngine:
             self._seats.copy(origins, goals, max(lengths))
             logits_NV = logits_NV[place]
         return logits_NV
+
+
+def forward_of(model: nn.Module) -> ModuleForward | LeanForward:
+    """The fastest way through this model."""
+    inner = of_this_shape(model)
+    if inner is None:
+        return ModuleForward(model)
+    return FoldedForward(inner) if foldable(inner) else LeanForward(inner)
 
 
 def checksum(model: nn.Module) -> int:
