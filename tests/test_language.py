@@ -2,6 +2,7 @@
 
 import copy
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -34,6 +35,13 @@ def talks(count=6, size=11):
     rng = generator("talks")
     draw = lambda most: tuple(rng.integers(0, size, 1 + rng.integers(most)).tolist())  # noqa: E731
     return [[Turn(draw(5), draw(4), ()) for _ in range(1 + rng.integers(3))] for _ in range(count)]
+
+
+def test_the_example_of_the_page_runs():
+    page = (Path(__file__).parent.parent / "docs/language.md").read_text(encoding="utf-8")
+    known = {}
+    exec(page.split("```python\n")[1].split("```")[0], known)
+    assert known["judged"].exact_kl.tolist() == [0, 0, 0]
 
 
 # --- words
