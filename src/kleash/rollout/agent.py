@@ -11,7 +11,7 @@ import copy
 import hashlib
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,7 @@ class AgentWorld:
         self.notice: Callable[[str], None] = lambda line: None
         self.gym = gym(recipe.env, recipe.gym, ledger=ledger)
         self.loop = asyncio.new_event_loop()
+        weakref.finalize(self.gym, self.loop.close)  # worlds that share a gym share the loop
         self._last = Last(self.loop)
         self._loaded: tuple[Any, Speech] | None = None
         self._words = Words()
@@ -160,8 +161,12 @@ class AgentWorld:
     # --- playing
 
     def play(self, engine: Engine, asked: Sequence[Asked]) -> list[Episode]:
-        """Every episode that was asked for, in that order."""
-        return self.loop.run_until_complete(self.play_all(engine, asked))
+        """Every episode that was asked for, in that order; whatever ends it early ends them all."""
+        try:
+            return self.loop.run_until_complete(self.play_all(engine, asked))
+        except BaseException:
+            self.loop.run_until_complete(ended(asyncio.all_tasks(self.loop)))
+            raise
 
     async def play_all(self, engine: Engine, asked: Sequence[Asked]) -> list[Episode]:
         """All at once; those lost to an endpoint that is down are played again when it is back."""
@@ -229,6 +234,13 @@ class AgentWorld:
             heard=tuple(texts),
             covered=tuple(covered),
         )
+
+
+async def ended(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Have these tasks end now, whatever they were doing."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from kleash.train.collapse import Collapse
 from kleash.train.loop import Trainer
 from kleash.train.totals import Totals
 from kleash.train.update import Leashed
-from kleash.types import Episode, Heard
+from kleash.types import Episode, Heard, Turn
 
 PROBE_TASKS = 64
 FEW_TASKS = 200  # below, the noise of validation is as large as most effects
@@ -46,12 +46,11 @@ class AgentTrainer(Trainer):
         self.world.notice = self.say
 
     def begin(self, phase: Phase, epochs: int) -> None:
-        """Too few validation tasks are told of; batches are judged in parts."""
+        """Batches are judged in parts."""
         super().begin(phase, epochs)
         if self.leashed is not None:
             most = self.recipe.part_tokens
             self.leashed.split = lambda batch: self.policy.parts(batch, most)
-            self.note(few_tasks(self.recipe.validation.tasks))
 
     def rate(self, phase: Phase) -> float:
         """Each phase has its own."""
@@ -64,7 +63,11 @@ class AgentTrainer(Trainer):
     # --- supervised
 
     def teach(self, phase: Phase, epoch: int, epochs: int) -> dict[str, Any]:
-        """Cross-entropy of dialogues whose actions are drawn at random, token by token."""
+        """Cross-entropy of dialogues whose actions are drawn at random, token by token.
+
+        What the user says is learnt too: a model that has read such dialogues knows what matters
+        where, and GRPO can find it.
+        """
         recipe, tasks = self.recipe, self.world.tasks("train")
         rng, totals = generator("order", recipe.seed, phase, epoch), Totals()
         count = recipe.supervised.dialogues
@@ -75,7 +78,7 @@ class AgentTrainer(Trainer):
                 example_dialogue(self.world, speech, tasks[at], (recipe.seed, epoch, start + nth))
                 for nth, at in enumerate(order[start : start + IMITATED])
             ]
-            batch = self.policy.gather(some)
+            batch = self.policy.gather([read_whole(turns) for turns in some])
             loss = -self.policy.judge(batch).logp.mean()
             norm = self.descent.down([loss], batch)
             totals.add(len(some), loss=loss.item(), grad_norm=norm)
@@ -88,6 +91,8 @@ class AgentTrainer(Trainer):
         self, leashed: Leashed, epoch: int
     ) -> Iterator[tuple[Groups, dict[str, float], Judged | None]]:
         """Play a group for every task of a batch, and learn from it."""
+        if epoch == 1:
+            self.note(few_tasks(self.recipe.validation.tasks))
         self.seconds = {"rollout": 0.0, "update": 0.0}
         self.tokens = {"rollout": 0.0, "update": 0.0}
         for step in range(self.recipe.steps):
@@ -226,6 +231,12 @@ class AgentTrainer(Trainer):
         }
         save_file({name: t.detach().cpu().clone() for name, t in tensors.items()}, path)
         return str(path)
+
+
+def read_whole(turns: Sequence[Turn]) -> list[Turn]:
+    """A dialogue as one turn, every id but the first a choice."""
+    first, *rest = [number for turn in turns for number in (*turn.observation, *turn.choices)]
+    return [Turn((first,), tuple(rest), (0.0,) * len(rest))]
 
 
 def passes_of(tasks: Sequence[Any], seed: int, passes: int) -> list[Asked]:

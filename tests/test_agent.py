@@ -1,0 +1,367 @@
+"""An agent's run: groups that are played, credit, validation, resume, broken users."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from kleash.config import merge, parse_overrides
+from kleash.engine import Said, Talk
+from kleash.envs.contract import EndpointDown, EpisodeBroken, Step
+from kleash.envs.surfaces import TokenSurface
+from kleash.errors import ConfigError
+from kleash.ledger import Ledger
+from kleash.policy import Reference
+from kleash.recipe import AgentRecipe, recipe_from
+from kleash.rollout.agent import AgentWorld, Asked, grouped, play_groups
+from kleash.runs import Run
+from kleash.train import train
+from kleash.train.update import Descent, Leashed
+from kleash.types import Episode, Heard, Turn
+
+SMALL = {
+    "env": "intention",
+    "gym": {"surface": "tokens", "limit": 3, "world": {"train": 40, "validation": 30, "test": 20}},
+    "supervised": {"epochs": 1, "dialogues": 32},
+    "epochs": 2,
+    "steps": 2,
+    "batch": 3,
+    "group": 4,
+    "validation": {"tasks": 12, "training": 4},
+}
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def asked(*keys: str) -> dict[str, Any]:
+    return merge(SMALL, parse_overrides(keys))
+
+
+def agent(*keys: str) -> AgentRecipe:
+    made = recipe_from(asked(*keys))
+    assert isinstance(made, AgentRecipe)
+    return made
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger(tmp_path / "ledger.sqlite") as opened:
+        yield opened
+
+
+def trained(folder: Path, ledger: Ledger, *keys: str) -> Run:
+    recipe = agent(*keys)
+    return train(folder, recipe, asked(*keys), AgentWorld(recipe, ledger))
+
+
+def bytes_of(run: Run) -> dict[str, bytes]:
+    """What must not depend on how often a run was stopped."""
+    kept = [run.path / "metrics.jsonl", *sorted(run.path.glob("checkpoints/*/*"))]
+    return {str(path.relative_to(run.path)): path.read_bytes() for path in kept if path.is_file()}
+
+
+# --- groups
+
+
+def test_every_episode_of_every_task_is_in_its_group(ledger: Ledger) -> None:
+    world = AgentWorld(agent(), ledger)
+    policy = world.fresh_policy()
+    tasks = world.tasks("train")[:3]
+    groups = play_groups(world.engine(policy), policy, world, tasks, ("grpo", 1, 0))
+    assert groups.size == 3
+    assert groups.group.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    assert groups.logp is not None
+    torch.testing.assert_close(groups.logp, policy.judge(groups.batch).logp, atol=1e-4, rtol=0)
+
+
+def test_the_same_draw_gives_the_same_episodes_whoever_plays_beside_them(ledger: Ledger) -> None:
+    world = AgentWorld(agent(), ledger)
+    policy = world.fresh_policy()
+    tasks = world.tasks("train")[:3]
+    together = play_groups(world.engine(policy), policy, world, tasks, ("grpo", 1, 0))
+    alone = play_groups(world.engine(policy), policy, world, tasks[1:2], ("grpo", 1, 0))
+    chosen = together.batch.chosen[(together.group == 1)[together.episode]]
+    assert chosen.tolist() == alone.batch.chosen.tolist()
+    other = play_groups(world.engine(policy), policy, world, tasks[1:2], ("grpo", 1, 1))
+    assert other.batch.chosen.tolist() != alone.batch.chosen.tolist()
+
+
+def episode(*rewards: float) -> Episode:
+    turns = tuple(Turn((0, 1), (2, 3), (-1.0, -1.0)) for _ in rewards)
+    return Episode("t", turns, sum(rewards), rewards=rewards, facts={"reward_over_ceiling": 0.5})
+
+
+def test_credit_reaches_every_token_of_its_turn(ledger: Ledger) -> None:
+    policy = AgentWorld(agent(), ledger).fresh_policy()
+    members = [[episode(1.0, 0.0), episode(0.0, 0.5)]]
+    to_go = grouped(policy, agent("credit.turn=reward_to_go", "credit.gamma=0.5"), members)
+    assert to_go.reward.tolist() == [1.0, 0.5]
+    assert to_go.credit is not None
+    assert to_go.credit.tolist() == [1, 1, 0, 0, 0.25, 0.25, 0.5, 0.5]
+    own = grouped(policy, agent("credit.turn=turn_baseline", "credit.gamma=0.5"), members).own
+    assert own is not None  # leave one out: each turn's own less the other episode's same turn
+    assert own.tolist() == [0.75, 0.75, -0.5, -0.5, -0.75, -0.75, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("advantage", ["leave_one_out", "centre", "standardise"])
+def test_with_a_baseline_by_turn_earning_more_never_lowers_a_turn(
+    ledger: Ledger, advantage: str
+) -> None:
+    policy = AgentWorld(agent(), ledger).fresh_policy()
+    recipe = agent("credit.turn=turn_baseline", f"advantage={advantage}")
+    rng = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        rewards = torch.rand(4, 3, generator=rng).tolist()
+        more = [list(row) for row in rewards]
+        more[0][1] += 0.3
+        before, after = (
+            grouped(policy, recipe, [[episode(*row) for row in each]]).own
+            for each in (rewards, more)
+        )
+        assert before is not None and after is not None
+        assert (after[:4] >= before[:4] - 1e-6).all()  # both tokens of its turns 0 and 1
+
+
+def test_a_broken_episode_is_in_no_group_and_a_group_of_one_is_dropped(ledger: Ledger) -> None:
+    policy = AgentWorld(agent(), ledger).fresh_policy()
+    broken = Episode("t", (), None, "broken", "cut connection")
+    members = [[episode(1.0), episode(0.5), broken], [episode(1.0), broken, broken]]
+    groups = grouped(policy, agent(), members)
+    assert (groups.size, groups.broken, groups.dropped) == (1, 3, 1)
+    with pytest.raises(Exception, match="cut connection"):
+        grouped(policy, agent(), [[broken, broken]])
+
+
+# --- the loss
+
+
+@pytest.mark.parametrize("form", ["none", "k3", "return_to_go", "exact", "reward_k1"])
+def test_parts_of_any_size_give_the_same_update(ledger: Ledger, form: str) -> None:
+    weights, records = [], []
+    for tokens in (10**6, 40):
+        recipe = agent(f"leash.form={form}", f"part_tokens={tokens}", "entropy_bonus=0.01")
+        world = AgentWorld(recipe, ledger)
+        policy = world.fresh_policy().double()
+        descent = Descent(policy, 1e-3, 1.0, str)
+        held = Leashed(recipe, policy, Reference(policy), descent, 10)
+        held.split = partial(policy.parts, tokens=tokens)
+        for step in range(2):  # in the second one KL and ratios are at work
+            engine = world.engine(policy)
+            groups = play_groups(engine, policy, world, world.tasks("train")[:3], ("a", step))
+            if tokens == 40:
+                assert len(held.split(groups.batch)) > 1
+            records.append(held.learn(groups)[0])
+        weights.append(torch.cat([p.detach().flatten() for p in policy.parameters()]))
+    torch.testing.assert_close(weights[0], weights[1], rtol=1e-6, atol=1e-9)
+    for name, value in records[1].items():
+        assert records[3][name] == pytest.approx(value, rel=1e-6, abs=1e-9), name
+
+
+# --- a run
+
+
+def test_a_run_validates_measures_and_is_the_same_twice(tmp_path: Path, ledger: Ledger) -> None:
+    first, second = (trained(tmp_path / name, ledger) for name in "ab")
+    assert bytes_of(first) == bytes_of(second)
+    epochs = [line for line in first.metrics() if line["kind"] == "epoch"]
+    assert [line["phase"] for line in epochs] == ["supervised", "grpo", "grpo"]
+    last = epochs[-1]
+    assert last["validation/n"] == 12 and last["validation/broken"] == 0
+    assert last["overfit"] == pytest.approx(
+        last["training_tasks/reward"] - last["validation/reward"]
+    )
+    assert last["probe/kl/ref/exact/episode/mean"] > 0
+    assert "probe/kl/ref/exact/turn/0/mean" in last
+    codes = [line["code"] for line in first.metrics() if line["kind"] == "finding"]
+    assert "few-tasks" in codes
+
+
+class Cut(Exception):
+    """The run is stopped here."""
+
+
+@pytest.mark.parametrize("at", ["supervised", "step 1", "step 3"])
+def test_stopped_in_the_middle_of_a_step_it_goes_on_bit_exactly(
+    tmp_path: Path, ledger: Ledger, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = trained(tmp_path / "whole", ledger)
+    recipe, world = agent(), AgentWorld(agent(), ledger)
+    played = {"count": 0}
+    real = AgentWorld.play_one
+
+    async def cut(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
+        played["count"] += one.key is not None and one.key[1] == "grpo"
+        if played["count"] > {"supervised": 0, "step 1": 5, "step 3": 29}[at]:
+            raise Cut  # some episodes of the step are over, others under way
+        return await real(self, engine, one)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AgentWorld, "play_one", cut)
+        with pytest.raises(Cut):
+            train(tmp_path / "cut", recipe, asked(), world)
+    assert bytes_of(trained(tmp_path / "cut", ledger)) == bytes_of(whole)
+
+
+def test_arms_that_share_a_seed_share_tasks_and_draws(tmp_path: Path, ledger: Ledger) -> None:
+    firsts = []
+    for form in ("none", "k3"):
+        run = trained(tmp_path / form, ledger, f"leash.form={form}", "leash.coefficient=0.5")
+        steps = [line for line in run.metrics() if line["kind"] == "step"]
+        firsts.append({k: v for k, v in steps[0].items() if k.startswith("episode/")})
+    assert firsts[0] == firsts[1]  # before the first update both are the same policy
+
+
+def test_collapse_ends_a_run_that_was_told_to_stop(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kleash.guard import Finding
+    from kleash.train.collapse import Collapse
+
+    def signs(self: Collapse) -> list[Finding]:
+        return [Finding("collapse", "warning", "signs of collapse")] if self.epochs else []
+
+    monkeypatch.setattr(Collapse, "signs", signs)
+    assert "epoch-2" in trained(tmp_path / "warn", ledger).checkpoints()
+    stopped = trained(tmp_path / "stop", ledger, "collapse=stop")
+    assert "epoch-2" not in stopped.checkpoints() and "epoch-1" in stopped.checkpoints()
+    assert [line["code"] for line in stopped.metrics() if line["kind"] == "finding"].count(
+        "collapse"
+    ) == 1
+
+
+# --- users that fail
+
+
+class Asker:
+    """An engine that asks for one slot after the other, whoever listens."""
+
+    name = "asker"
+
+    def __init__(self, world: AgentWorld) -> None:
+        surface = world.gym.surface
+        assert isinstance(surface, TokenSurface)
+        self.turns = [world.speech.ids(f"ASK {slot} ;") for slot in surface.slots]
+
+    def talk(self, key: tuple[object, ...] | None, **given: Any) -> Talk:
+        return Talk(key)
+
+    async def say(self, talk: Talk, heard: Sequence[int]) -> Said:
+        ids = self.turns[talk.turns]
+        talk.turns += 1
+        return Said(tuple(ids), (-1.0,) * len(ids), stopped=True)
+
+    def forget(self, talk: Talk) -> None:
+        pass
+
+    def refresh(self, policy: Any) -> None:
+        pass
+
+
+class Flaky:
+    """The real environment behind a line that breaks or is down at first."""
+
+    def __init__(self, env: Any, fail: list[Exception]) -> None:
+        self.env, self.fail = env, fail
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.env, name)
+
+    async def step(self, text: str) -> Step:
+        if self.fail:
+            raise self.fail.pop()
+        found: Step = await self.env.step(text)
+        return found
+
+
+class Back:
+    """An endpoint that is back at the second look."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    async def back(self) -> bool:
+        self.looks += 1
+        return self.looks > 1
+
+
+def test_what_breaks_is_no_reward_and_a_dead_endpoint_is_waited_for(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = AgentWorld(agent(), ledger)
+    told: list[str] = []
+    world.notice = told.append
+    tasks = world.tasks("train")[:3]
+    wanted = [Asked(task, 0, 0, (0, task.id)) for task in tasks]
+    calm = world.play(Asker(world), wanted)
+    real, faults = world.gym.make, [[], [EpisodeBroken("cut")], [EndpointDown("refused")]]
+    by_task = {task.id: fault for task, fault in zip(tasks, faults, strict=True)}
+
+    def make(task: Any, *, seed: int, rollout: int) -> Any:
+        with monkeypatch.context() as patch:  # the user is still the rule
+            patch.setattr(world.gym, "endpoint", None)
+            return Flaky(real(task, seed=seed, rollout=rollout), by_task[task.id])
+
+    monkeypatch.setattr(world.gym, "make", make)
+    monkeypatch.setattr(world.gym, "endpoint", Back())
+    monkeypatch.setattr("kleash.rollout.agent.WAIT", 0.01)
+    found = world.play(Asker(world), wanted)
+    assert found[0] == calm[0] and found[2] == calm[2]
+    assert found[1].reward is None and found[1].error == "cut"
+    assert len(told) == 2 and "1 episodes wait" in told[0] and "back" in told[1]
+
+
+def test_episodes_go_on_while_a_user_thinks(ledger: Ledger, monkeypatch: Any) -> None:
+    world = AgentWorld(agent(), ledger)
+    tasks = world.tasks("train")[:2]
+    real, order = world.gym.make, []
+
+    class Slow(Flaky):
+        async def step(self, text: str) -> Step:
+            await asyncio.sleep(0.2)
+            order.append("slow")
+            return await super().step(text)
+
+    class Quick(Flaky):
+        async def step(self, text: str) -> Step:
+            order.append("quick")
+            return await super().step(text)
+
+    def make(task: Any, *, seed: int, rollout: int) -> Any:
+        kind = Slow if task is tasks[0] else Quick
+        return kind(real(task, seed=seed, rollout=rollout), [])
+
+    monkeypatch.setattr(world.gym, "make", make)
+    world.play(Asker(world), [Asked(task, 0, 0, (0, task.id)) for task in tasks])
+    assert order.index("slow") == order.count("quick")  # the quick one was over by then
+
+
+# --- recipes
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("gym.surface=text", "surface=tokens"),
+        ("gym.nonsense=1", "nonsense"),
+        ("env=chess", "no environment 'chess'"),
+        ("leash.reference=adapter_off", "lora.rank"),
+        ("phase=grpo", "from=RUN"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_in_one_line(key: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        agent(key)
+
+
+def test_a_listener_hears_every_step(tmp_path: Path, ledger: Ledger) -> None:
+    heard: list[Heard] = []
+    recipe = agent()
+    train(tmp_path / "run", recipe, asked(), AgentWorld(recipe, ledger), listen=heard.append)
+    assert sum(each.record["kind"] == "step" for each in heard) == 4
+    assert heard[-1].record["rollout_tokens_per_second"] > 0
