@@ -215,9 +215,9 @@ class SelectorRecipe(Recipe):
 class Cold(Config):
     """Phase one of an agent: well-formed dialogues with questions drawn at random are imitated."""
 
-    epochs: int = Field(3, ge=0)
+    epochs: int = Field(4, ge=0)
     """Passes; each plays new dialogues."""
-    dialogues: int = Field(1000, ge=1)
+    dialogues: int = Field(1500, ge=1)
     """Dialogues in an epoch."""
     lr: float = Field(3e-3, gt=0, allow_inf_nan=False)
     """Learning rate of AdamW."""
@@ -287,14 +287,14 @@ class AgentRecipe(Recipe):
     """Batches in an epoch."""
     batch: int = Field(16, ge=1)
     """Tasks in a batch."""
-    lr: float = Field(1e-3, gt=0, allow_inf_nan=False)
-    """Learning rate of AdamW in the GRPO phase, before its schedule."""
+    lr: float = Field(1e-6, gt=0, allow_inf_nan=False)
+    """Learning rate of AdamW in the GRPO phase, before its schedule; tiny models take 2e-3."""
     credit: Credit = Credit()
     engine: str = "own"
     """Who samples: own, continuous, or the address of a server as vllm:URL or sglang:URL."""
     temperature: float = Field(1.0, gt=0, allow_inf_nan=False)
     """Of sampling; log-probabilities and KL are those of this temperature."""
-    turn_tokens: int = Field(8, ge=1)
+    turn_tokens: int = Field(256, ge=1)
     """The most tokens of a turn; a longer one is cut and ends the episode."""
     part_tokens: int = Field(32768, ge=1)
     """Tokens judged at once, gradients summed: changes memory and no number."""

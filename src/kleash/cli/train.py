@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 RUNS = Path("runs")
 NAMED: dict[str, dict[str, Any]] = {
     "default": {},
-    "agent": {"env": "intention", "gym": {"surface": "tokens", "limit": 7}},
+    "agent": {
+        "env": "intention",
+        "gym": {"surface": "tokens", "limit": 7},
+        "lr": 2e-3,
+        "turn_tokens": 4,
+        "credit": {"turn": "turn_baseline", "gamma": 0.5},
+    },
 }
 """Recipes that need no file: a selector on embedded data, an agent in the embedded world."""
 
