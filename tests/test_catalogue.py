@@ -86,7 +86,7 @@ def test_places_and_pairs_are_told_in_the_language():
 
 
 def test_names_are_those_of_the_glossary():
-    assert metric_name("验证集Reward", "en") == "validation reward"
+    assert metric_name("验证集Reward", "en") == "evaluation reward"
     assert metric_name("actor/pg_loss", "zh") == "策略损失"
     assert metric_name("frobnication", "zh") == "frobnication"
 

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from kleash.catalogue.agent_words import AGENT
 from kleash.catalogue.dashboard_words import DASHBOARD
 from kleash.catalogue.found import FOUND
 from kleash.catalogue.report_sentences import REPORT
@@ -37,7 +38,7 @@ AXES = {"step": ("step", "步"), "epoch": ("epoch", "轮")}
 TOLD_AS_KEYS = ("key", "keys", "factor")
 TOLD_AS_QUOTED = ("low", "high", "limit", "spread", "nearest")
 TOLD_AS_METRICS = ("metric", "metrics")
-CODES: dict[str, tuple[str, str]] = {**FOUND, **SENTENCES, **REPORT, **DASHBOARD}
+CODES: dict[str, tuple[str, str]] = {**FOUND, **SENTENCES, **REPORT, **AGENT, **DASHBOARD}
 
 
 def say(code: str, facts: Mapping[str, Any], language: Language) -> str:

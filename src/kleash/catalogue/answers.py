@@ -138,6 +138,10 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "每{axis}斜率 {ours} 对 {theirs}",
     ),
     # does the gap depend on something
+    "passes_interaction": (
+        "the gap with {first} sampled passes (0: greedy) less the gap with {other}",
+        "采样 {first} 遍（0 为贪心）时的差距减去 {other} 遍时的差距",
+    ),
     "shots_interaction": (
         "the gap at a shot count of {first} less the gap at {other}",
         "{first} 个范例时的差距减去 {other} 个范例时的差距",

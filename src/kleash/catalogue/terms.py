@@ -4,7 +4,7 @@ from __future__ import annotations
 
 METRICS: dict[str, tuple[str, str]] = {
     "accuracy": ("accuracy", "准确率"),
-    "eval_reward": ("validation reward", "验证奖励"),
+    "eval_reward": ("evaluation reward", "评测奖励"),
     "reward": ("training reward", "训练奖励"),
     "performance": ("performance", "性能"),
     "reward_std": ("SD of rewards", "奖励标准差"),
@@ -105,6 +105,7 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "phase_middle": ("In the middle?", "中期？"),
     "phase_late": ("Late?", "后期？"),
     "shots_interaction": ("Does the gap depend on shots?", "差距随范例数变化吗？"),
+    "passes_interaction": ("Greedy or sampled?", "贪心与采样的差距一样吗？"),
     "epochs_interaction": ("Does the gap depend on epochs?", "差距随轮次变化吗？"),
     "efficiency": ("Cheaper?", "更省时吗？"),
     "stopping": ("Could it have stopped?", "能提前停止吗？"),
@@ -124,6 +125,7 @@ QUIET = (
     "phase_middle",
     "phase_late",
     "shots_interaction",
+    "passes_interaction",
     "epochs_interaction",
     "stopping",
     "plateau",
@@ -144,6 +146,8 @@ WORDS: dict[tuple[str, str], tuple[str, str]] = {
     ("", "undecided"): ("undecided", "未定"),
     ("trend", "better"): ("better with more", "越大越好"),
     ("trend", "worse"): ("worse with more", "越大越差"),
+    ("passes_interaction", "better"): ("relatively better when greedy", "贪心时相对更好"),
+    ("passes_interaction", "worse"): ("relatively worse when greedy", "贪心时相对更差"),
     ("shots_interaction", "better"): ("relatively better with few", "范例少时相对更好"),
     ("shots_interaction", "worse"): ("relatively worse with few", "范例少时相对更差"),
     ("epochs_interaction", "better"): ("relatively better at first", "起初相对更好"),

@@ -60,7 +60,7 @@ def show(
     console.print(arms_table(found, made))
     plan = Shelf(folder).plan(folder)
     if plan.cells:
-        console.print(matrix_table(found, plan, language))
+        console.print(matrix_table(found, plan, made))
         console.print(counts_line(plan, language), highlight=False)
 
 
@@ -72,37 +72,42 @@ def arms_table(found: Results, made: Material) -> Table:
     from kleash.catalogue import say
     from kleash.catalogue.screen import word
     from kleash.charts import blocks
-    from kleash.report.material import percents, plain
+    from kleash.report.material import plain
     from kleash.report.opening import gap_of
 
     names = ("arm", "sparks", "kl", "score", "against", "gap", "word")
     table = Table(title=found.file.name)
     for name in names:
         left = name in ("arm", "sparks", "against", "word")
-        header = say(f"dash.{name}", {}, made.language)
+        header = made.column("score") if name == "score" else say(f"dash.{name}", {}, made.language)
         table.add_column(header, justify="left" if left else "right")
     for row in found.rows:
         gap = "" if row.gap is None else gap_of(made, row.gap)
         told = "" if row.gap is None else f"{word(row.gap, made.language)} [{row.gap.level}]"
-        cells = (row.name, blocks(validation(found, row.name)), plain(row.kl), percents(row.score))
+        cells = (
+            row.name,
+            blocks(validation(found, row.name)),
+            plain(row.kl),
+            made.score(row.score),
+        )
         table.add_row(*(Text(cell) for cell in (*cells, row.against, gap, told)))
     return table
 
 
 def validation(found: Results, arm: str) -> list[float]:
-    """Validation accuracy by epoch, the mean over seeds."""
-    from kleash.dashboard.curves import ACCURACY, over_seeds, read_epochs
+    """The validation score by epoch, the mean over seeds."""
+    from kleash.dashboard.curves import over_seeds, read_epochs
 
     runs = [
         read_epochs(seen.run.path / "metrics.jsonl")
         for (name, _), seen in found.overview.seen.items()
         if name == arm and seen.run is not None
     ]
-    line = over_seeds(arm, runs, ACCURACY, 1.0)
+    line = over_seeds(arm, runs, found.file.logged, 1.0)
     return [] if line is None else list(line.values)
 
 
-def matrix_table(found: Results, plan: Plan, language: Language) -> Table:
+def matrix_table(found: Results, plan: Plan, made: Material) -> Table:
     """Arms by seeds: the test score where all is done, else how many cells are."""
     from rich.table import Table
     from rich.text import Text
@@ -112,6 +117,7 @@ def matrix_table(found: Results, plan: Plan, language: Language) -> Table:
     from kleash.plan import BASELINE
     from kleash.results import seed_means
 
+    language = made.language
     styles = {"done": "green", "running": "blue", "failed": "red", "void": "magenta"}
     seeds = sorted({seed for _, seed in plan.jobs})
     table = Table(title=say("dash.matrix", {}, language))
@@ -126,7 +132,7 @@ def matrix_table(found: Results, plan: Plan, language: Language) -> Table:
             state, done = plan.job_state(places) if places else ("missing", 0)
             text = f"{MARKS[state]} {done}/{len(places)}"
             if state == "done" and seed in means:
-                text = f"{MARKS[state]} {100 * means[seed]:.1f}%"
+                text = f"{MARKS[state]} {made.scored(means[seed])}"
             row.append(Text(text if places else "", style=styles.get(state, "dim")))
         table.add_row(*row)
     return table

@@ -42,8 +42,10 @@ class Contrast:
 
 def interactions(pair: Pair) -> Iterator[Judged]:
     """Contrasts over shots, then over epochs or steps."""
+    # An agent is rewarded and shown nothing: what is counted are its sampled passes, 0 is greedy.
+    counted: Question = "passes_interaction" if pair.known.unit == "reward" else "shots_interaction"
     kinds: tuple[tuple[Question, str], ...] = (
-        ("shots_interaction", "shots"),
+        (counted, "shots"),
         ("epochs_interaction", "step"),
     )
     for question, along in kinds:

@@ -19,6 +19,7 @@ Question = Literal[
     "phase_middle",
     "phase_late",
     "shots_interaction",
+    "passes_interaction",
     "epochs_interaction",
     "efficiency",
     "stopping",

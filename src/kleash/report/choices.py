@@ -53,7 +53,12 @@ def score_against_kl(made: Material) -> list[Part]:
         if row.kl is None or row.score is None:
             continue
         across = dot(row.name, root(row.kl), 1, kl_place(made, row.name))
-        up = share(row.name, row.score, first_place(made, row.name))
+        where = first_place(made, row.name)
+        up = (
+            dot(row.name, row.score, 1, where)
+            if made.of_agents
+            else share(row.name, row.score, where)
+        )
         spots.append(Spot(row.name, across, up))
         rows.append([row.name, Linked(plain(root(row.kl)), across.where)])
     if len(spots) < 2:
@@ -61,7 +66,11 @@ def score_against_kl(made: Material) -> list[Part]:
     far = max(spots, key=lambda spot: spot.across.value)
     high = max(spots, key=lambda spot: spot.up.value)
     title = made.say("frontier", far=far.name, high=high.name)
-    names = (made.column("root_kl"), made.say("percent_axis", name=made.column("score")))
+    score = made.column("score")
+    names = (
+        made.column("root_kl"),
+        score if made.of_agents else made.say("percent_axis", name=score),
+    )
     ends = made.head("low", "high")
     head = [made.column("arm"), names[0], *ends, names[1], *ends]
     table = Table(made.say("kl_of"), made.head("arm", "root_kl"), rows)
@@ -252,7 +261,7 @@ def _pictured(
     for arm, mean in means.items():
         line = said.get((arm, item), {})
         shown = [_demonstration(by_id.get(each), each) for each in line.get("pointer", ())]
-        facts = {"arm": arm, "score": percent(mean), "answer": line.get("answer") or "—"}
+        facts = {"arm": arm, "score": made.scored(mean), "answer": line.get("answer") or "—"}
         told = made.say("arm_said", pointer=made.listed(shown), **facts)
         lines.append(linked(told, line.get("where"), [arm]))
     picture = "" if query is None else data_uri(data.image(query.image))

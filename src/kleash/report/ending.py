@@ -13,7 +13,7 @@ from kleash.catalogue.screen import cost
 from kleash.imports import Where
 from kleash.report.courses import at_step, courses, outcome
 from kleash.report.gaps import told
-from kleash.report.material import Material, percents, short
+from kleash.report.material import Material, short
 from kleash.report.parts import Cell, Code, Line, Lines, Linked, Paragraph, Part, Quoted, Table
 from kleash.report.places import asked_place, cell_place, first_place, kl_place, study_file
 from kleash.report.study_tables import study_command, used
@@ -120,7 +120,7 @@ def snapshot(made: Material) -> dict[str, Any]:
     scores = {}
     cells = {}
     if made.study is not None:
-        scores = {row.name: percents(row.score) for row in made.study.rows}
+        scores = {row.name: made.score(row.score) for row in made.study.rows}
         cells = {name: str(n) for name, n in sorted(made.study.overview.counts().items())}
     return {"verdicts": verdicts, "scores": scores, "cells": cells}
 
@@ -197,14 +197,15 @@ def _runs(made: Material) -> Table:
     """Every run with the hashes of what went in."""
     assert made.study is not None
     rows: list[list[Cell]] = []
+    keys = ["data", "base", "speech" if made.of_agents else "answerer", "revision"]
     seen_paths: set[Path] = set()
     for seen in made.study.overview.seen.values():
         if seen.run is None or seen.run.path in seen_paths:
             continue
         seen_paths.add(seen.run.path)
         meta = seen.run.meta
-        facts = [short(meta.get(key) or "—") for key in ("data", "base", "answerer", "revision")]
+        facts = [short(meta.get(key) or "—") for key in keys]
         place = Where(str(seen.run.path / "meta.json"))
         rows.append([Linked(seen.run.name, place), *facts])
-    head = made.head("run", "data", "start", "answerer", "revision")
+    head = made.head("run", "data", "start", keys[2], "revision")
     return Table(made.say("runs_of"), head, rows, left=5, folded=True)

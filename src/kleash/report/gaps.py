@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kleash.catalogue import AXES, LANGUAGES, gap_text, show
+from kleash.catalogue import AXES, LANGUAGES, show
 from kleash.catalogue.screen import reasons, sentence, word
 from kleash.catalogue.terms import QUESTIONS
 from kleash.charts import Chart, Dot, whiskers
@@ -100,7 +100,7 @@ def wins(made: Material) -> list[Part]:
             gap = paired(own[place].get(row.name, {}), own[place].get(row.against, {}))
             seen = study.overview.seen[row.name, study.file.seeds[0]]
             where = made.places.get((seen.name, epoch, "validation", place[2]))
-            told.append(Linked(_points(made, gap), where))
+            told.append(Linked(made.gap(gap), where))
         count = f"{won.count(row.name)}/{len(own)}"
         rows.append([*told, Linked(count, first_place(made, row.name))])
     head = [*made.head("arm", "against"), *epochs, made.column("wins")]
@@ -123,12 +123,6 @@ def separably_best(by_arm: dict[str, dict[int, float]]) -> str:
     return ""
 
 
-def _points(made: Material, gap: Interval | None) -> str:
-    if gap is None:
-        return "—"
-    return gap_text(gap.estimate, gap.low, gap.high, "fraction", made.language)
-
-
 # --- scoreboard
 
 
@@ -141,7 +135,7 @@ def scoreboard(made: Material) -> list[Part]:
         for question in BOARD:
             for each in of_question(found, question):
                 ours, theirs = (
-                    Linked(text, arm_place(made, arm, each.metric))
+                    Linked(text, arm_place(made, arm, each.metric, question))
                     for text, arm in zip(
                         values_of(made, each), (each.arms[0], each.arms[-1]), strict=True
                     )
@@ -167,7 +161,7 @@ def values_of(made: Material, judged: Judged) -> tuple[str, str]:
         return phase_means(made, judged)
     sides = dict.fromkeys(judged.arms, "—")
     if judged.question == "level" and made.study is not None:
-        sides |= {row.name: score_of(row) for row in made.study.rows if row.name in sides}
+        sides |= {row.name: score_of(made, row) for row in made.study.rows if row.name in sides}
     for reason in judged.because:
         facts = reason.facts
         axis = AXES.get(str(facts.get("axis")), ("", ""))[LANGUAGES.index(made.language)]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kleash.catalogue import LANGUAGES, Language, metric_name, say
+from kleash.catalogue import CODES, LANGUAGES, Language, gap_text, metric_name, say
+from kleash.catalogue.agent_words import AGENT_COLUMNS, AGENT_SECTIONS
 from kleash.catalogue.report_words import ANSWERS, COLUMNS, OWN, PLACES, SECTIONS, STATES
 from kleash.compare import Comparison
 from kleash.compare.arms import Arm, gather
@@ -43,9 +44,16 @@ class Material:
     firsts: dict[str, Where | None] = field(default_factory=dict)
     """Where an arm's first tested column begins, once that was looked up."""
 
+    @property
+    def of_agents(self) -> bool:
+        """Whether it is a study of language agents, which have words of their own."""
+        return self.study is not None and self.study.file.of_agents
+
     def say(self, code: str, **facts: Any) -> str:
         """A sentence of the report."""
-        return say(f"report.{code}", facts, self.language)
+        own = f"report.{code}.agent"
+        code = own if self.of_agents and own in CODES else f"report.{code}"
+        return say(code, facts, self.language)
 
     def word(self, table: dict[Any, tuple[str, str]], key: Any) -> str:
         """A word of one of the tables; itself where the table has none."""
@@ -58,8 +66,9 @@ class Material:
     def column(self, key: str) -> str:
         """One column's name."""
         name, _, counted = key.partition(":")
-        name = f"{name}.one" if counted == "1" and f"{name}.one" in COLUMNS else name
-        return self.word(COLUMNS, name).replace("{n}", counted)
+        table = COLUMNS | AGENT_COLUMNS if self.of_agents else COLUMNS
+        name = f"{name}.{counted}" if f"{name}.{counted}" in table else name
+        return self.word(table, name).replace("{n}", counted)
 
     def metric(self, name: str) -> str:
         """A quantity as people call it."""
@@ -67,7 +76,33 @@ class Material:
 
     def heading(self, key: str) -> str:
         """A section's heading."""
-        return self.word(SECTIONS, key)
+        return self.word(SECTIONS | AGENT_SECTIONS if self.of_agents else SECTIONS, key)
+
+    def score(self, interval: Interval | None) -> str:
+        """A mean score with its interval: an accuracy in percent, a reward as it is."""
+        return rewards(interval) if self.of_agents else percents(interval)
+
+    def scored(self, value: float | None) -> str:
+        """One score."""
+        if self.of_agents and value is not None:
+            return f"{value:.3f}"
+        return percent(value)
+
+    def gap(self, gap: Interval | None) -> str:
+        """A difference of scores with its interval."""
+        if gap is None:
+            return "—"
+        return gap_text(gap.estimate, gap.low, gap.high, self.unit, self.language)
+
+    @property
+    def unit(self) -> str:
+        """Of a study's scores."""
+        return "reward" if self.of_agents else "fraction"
+
+    @property
+    def times(self) -> float:
+        """By what a study's scores are multiplied in a chart: accuracies are in percent there."""
+        return 1.0 if self.of_agents else 100.0
 
     def state(self, key: str) -> str:
         """The state of a cell."""
@@ -134,6 +169,13 @@ def percents(interval: Interval | None, *, digits: int = 1) -> str:
         return "—"
     low, high = 100 * max(interval.low, 0.0), 100 * min(interval.high, 1.0)
     return f"{100 * interval.estimate:.{digits}f}% [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def rewards(interval: Interval | None) -> str:
+    """A mean reward with its interval: `1.412 [1.398, 1.426]`."""
+    if interval is None:
+        return "—"
+    return f"{interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
 
 
 def plain(interval: Interval | None) -> str:

@@ -22,6 +22,11 @@ from kleash.results import KL, Measured
 ONE = r"[-+−]?\d[\d,]*(?:\.\d+(?:e[-+]?\d+)?%?|%)"
 NUMBER = re.compile(rf"(?<![A-Za-z0-9_.=])(?!95 ?%){ONE}(?: \[{ONE}, {ONE}\])?(?![\d.]*[A-Za-z_])")
 
+OF_CURVES = (
+    *("best_step", "faster", "steadier", "phase_early", "phase_middle", "phase_late"),
+    *("stopping", "plateau", "collapse"),
+)
+
 
 def linked(text: str, where: Where | None, arms: Sequence[str] = ()) -> Line:
     """A sentence whose numbers link to a place; digits in the names of arms are no numbers."""
@@ -106,13 +111,24 @@ def asked_place(made: Material, arm: str) -> Where | None:
 # --- of any source
 
 
-def arm_place(made: Material, name: str, metric: str) -> Where | None:
-    """Where an arm's first value of a quantity stands: its scores, its curve, or its cells."""
-    tested = first_place(made, name) if metric in ("", "accuracy") else None
+def arm_place(made: Material, name: str, metric: str, question: str = "level") -> Where | None:
+    """Where an arm's first value of a quantity stands: its scores, its curve, or its cells.
+
+    What is asked of a course is answered from the curve, where there is one beside the scores.
+    """
     arm = next((each for each in made.arms if each.name == name), None)
+    each = None if arm is None or question not in OF_CURVES else course(arm, metric)
+    if each is not None:
+        return each.where(float(each.steps[0]))
+    tested = first_place(made, name) if metric in ("", judged_by(made)) else None
     if tested is not None or arm is None:
         return tested
     return _told_place(arm, metric)
+
+
+def judged_by(made: Material) -> str:
+    """What a study's arms are judged by, and their items scored."""
+    return "" if made.study is None else made.study.file.compare.metric
 
 
 def _told_place(arm: Arm, metric: str) -> Where | None:
@@ -144,5 +160,5 @@ def setting_place(arm: Arm, key: str) -> Where | None:
 
 def judged_place(made: Material, judged: Judged) -> Where | None:
     """Where the first number of the arm that a verdict is about stands."""
-    found = (arm_place(made, arm, judged.metric) for arm in judged.arms)
+    found = (arm_place(made, arm, judged.metric, judged.question) for arm in judged.arms)
     return next((where for where in found if where is not None), None)

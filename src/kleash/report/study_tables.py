@@ -11,7 +11,7 @@ from kleash.catalogue.screen import word
 from kleash.catalogue.terms import WORDS
 from kleash.imports import Where
 from kleash.plan import BASELINE, arm_recipe, dotted
-from kleash.report.material import Material, percent, percents, plain, short
+from kleash.report.material import Material, percent, plain, short
 from kleash.report.opening import gap_of
 from kleash.report.parts import Cell, Code, Line, Linked, Paragraph, Part, Table
 from kleash.report.places import (
@@ -47,24 +47,26 @@ def summary(made: Material) -> list[Part]:
                 row.name,
                 Linked(keys, asked_place(made, row.name)),
                 Linked(plain(row.kl), kl_place(made, row.name)),
-                Linked(score_of(row), first_place(made, row.name)),
+                Linked(score_of(made, row), first_place(made, row.name)),
                 row.against,
                 "" if gap is None else Linked(gap_of(made, gap), judged_place(made, gap)),
                 "" if gap is None else f"{word(gap, made.language)} [{gap.level}]",
             ]
         )
     measure = study.file.measure
-    shots = made.listed([str(each) for each in measure.shots])
+    shots = made.listed(
+        [made.column(f"shots:{n}") if made.of_agents else str(n) for n in measure.shots]
+    )
     facts = {"shots": shots, "items": measure.items[-1], "seeds": len(study.file.seeds)}
     head = made.head("arm", "differs", "kl", "score", "against", "gap", "verdict")
     return [Table(made.say("summary_of", **facts), head, rows, left=2)]
 
 
-def score_of(row: ArmRow) -> str:
+def score_of(made: Material, row: ArmRow) -> str:
     """An arm's score over its seeds; of one seed the score alone."""
     if row.score is None and row.scores:
-        return percent(row.scores[0])
-    return percents(row.score)
+        return made.scored(row.scores[0])
+    return made.score(row.score)
 
 
 # --- the matrix
@@ -113,7 +115,7 @@ def _mean_cell(made: Material, cells: Sequence[Measured]) -> Cell:
         told = made.listed([made.state(each) for each in dict.fromkeys(states)])
         counted = Linked(f"{told} ({len(done)}/{len(cells)})", study_file(made, "plan.json"))
         return counted if cells else "—"
-    return Linked(percents(over(done)), cell_place(made, done[0]))
+    return Linked(made.score(over(done)), cell_place(made, done[0]))
 
 
 def over(done: Sequence[Measured]) -> Interval | None:
@@ -158,7 +160,7 @@ def _every_cell(made: Material) -> Table:
     rows: list[list[Cell]] = []
     for each in made.study.measured[:MOST_ROWS]:
         cell = each.cell
-        value = Linked(percents(each.interval), cell_place(made, each))
+        value = Linked(made.score(each.interval), cell_place(made, each))
         counts = [str(cell.shots), str(cell.items)]
         row: list[Cell] = [cell.arm, str(cell.seed), each.checkpoint or cell.checkpoint]
         rows.append([*row, made.place(cell.split), made.state(each.state), *counts, value])
@@ -196,7 +198,7 @@ def baselines(made: Material) -> list[Part]:
             if each.cell.arm.removeprefix(BASELINE).startswith(name) and each.mean is not None
         ]
         first = where[0] if where else None
-        rows.append([name, *(Linked(percents(value), first) for value in values)])
+        rows.append([name, *(Linked(made.score(value), first) for value in values)])
     if not rows:
         return []
     said = made.say("baselines_of", items=study.file.measure.items[-1])
@@ -237,17 +239,13 @@ def agreement_table(made: Material) -> list[Part]:
         size = "—"
         if each.differ is not None and each.parameters:
             size = f"{each.differ:,}/{each.parameters:,}"
-        rows.append(
-            [
-                " / ".join(each.arms),
-                *(Linked(text, scores) for text in texts),
-                Linked(between, choices),
-                Linked(f"{each.identical_outputs}/{each.seeds}", scores),
-                Linked(size, weights),
-            ]
-        )
+        row: list[Cell] = [" / ".join(each.arms), *(Linked(text, scores) for text in texts)]
+        if not made.of_agents:  # a run keeps no distributions over all that could be said
+            row.append(Linked(between, choices))
+        row.append(Linked(f"{each.identical_outputs}/{each.seeds}", scores))
+        rows.append([*row, Linked(size, weights)])
     head = made.head("arms", "equal_pointers", *(f"place:{n + 1}" for n in range(places)))
-    head += made.head("kl_between", "identical", "parameters")
+    head += made.head(*([] if made.of_agents else ["kl_between"]), "identical", "parameters")
     below = made.say("left_out_pairs", count=len(found) - len(rows), of=len(found))
     cut = below if len(found) > len(rows) else ""
     return [Table(made.say("agreement_of"), head, rows, below=cut)]
@@ -293,14 +291,17 @@ def used(made: Material) -> list[Part]:
     spent = study.spent
     saved = spent["asked"] - spent["bought"]
     facts: dict[str, Any] = {key: int(spent[key]) for key in ("asked", "bought", "jobs")}
-    share = saved / spent["asked"] if spent["asked"] else 0.0
+    share = saved / max(spent["asked"], 1)
     plan, told = study_file(made, "plan.json"), study_file(made, "spent.jsonl", 1)
     rows: list[list[Cell]] = [
         [name, Linked(str(n), first_place(made, name) or plan)] for name, n in uses.items()
     ]
     arms = sum(n for name, n in uses.items() if name != "base")
-    return [
+    parts: list[Part] = [
         Paragraph(made.say("tests", count=arms)),
         Table(made.say("uses_of"), made.head("arm", "uses"), rows),
-        Paragraph(linked(made.say("answers", saved=int(saved), share=share, **facts), told)),
     ]
+    if spent["asked"]:  # a rule that answers an agent costs nothing
+        line = made.say("answers", saved=int(saved), share=share, **facts)
+        parts.append(Paragraph(linked(line, told)))
+    return parts

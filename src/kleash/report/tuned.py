@@ -12,7 +12,7 @@ from kleash.charts import Chart, Dot, Spot, frontier, whiskers
 from kleash.imports import Where
 from kleash.plan import FOUND, base_checkpoint
 from kleash.report.choices import dot, share, trained_shots
-from kleash.report.material import Material, percent, percents, plain, short
+from kleash.report.material import Material, percents, plain, short
 from kleash.report.parts import Cell, Figure, Linked, Paragraph, Part, Table
 from kleash.report.places import first_place, kl_place, linked, logged_place
 from kleash.report.study_tables import left_out
@@ -97,7 +97,7 @@ def matched(made: Material) -> list[Part]:
     told: list[list[Cell]] = []
     for row in every:
         at, gap = _places(made, study, row)
-        text = gap_text(row.gap.estimate, row.gap.low, row.gap.high, "fraction", made.language)
+        text = made.gap(row.gap)
         names = [_family(made, name) for name in (row.ours, row.theirs)]
         numbers = [Linked(text, gap), Linked(str(row.gap.n), gap)]
         told.append([*names, Linked(_matched_at(made, row), at), *numbers])
@@ -122,7 +122,9 @@ def _figure(made: Material, study: Results, rows: Sequence[Matched], name: str) 
     for row in rows:
         at, other = _matched_at(made, row), _family(made, row.theirs)
         label = at if on_kl else f"{_family(made, row.ours)} · {at}"
-        dots.append(replace(dot(label, row.gap, 100, _places(made, study, row)[1]), note=other))
+        dots.append(
+            replace(dot(label, row.gap, made.times, _places(made, study, row)[1]), note=other)
+        )
     facts = {"apart": sum(row.gap.low > 0 or row.gap.high < 0 for row in rows), "of": len(rows)}
     pair = {"ours": _family(made, rows[0].ours), "theirs": _family(made, rows[0].theirs)}
     title = made.say("matched_kl", **facts, **pair) if on_kl else made.say("matched_up", **facts)
@@ -140,7 +142,7 @@ def _places(made: Material, study: Results, row: Matched) -> tuple[Where | None,
     made_by = by_updates(study.overview, study.file, arm_of[row.ours])
     epochs = sorted(next(iter(made_by.values())))
     epoch = float(1 + epochs.index(int(row.at)))
-    where = logged_place(made, row.ours, "validation/accuracy", epoch)
+    where = logged_place(made, row.ours, study.file.logged, epoch)
     return where, where
 
 
@@ -170,7 +172,7 @@ def _line_of(file: Path, text: str) -> Where:
 def _search_line(made: Material, found: Searched, file: Path) -> Any:
     facts: dict[str, Any] = {"trials": found.trials, "pruned": found.pruned}
     code = "searched" if found.won else "searched_none"
-    tuned = gap_text(found.tuned, None, None, "fraction", made.language)
+    tuned = gap_text(found.tuned, None, None, made.unit, made.language)
     text = made.say(code, baseline=found.baseline, tuned=tuned, **facts)
     return linked(text, _line_of(file, '"tuned"'), [found.baseline])
 
@@ -186,8 +188,8 @@ def _gains(made: Material, study: Results, found: Searched, file: Path) -> list[
         keys = [(seen.name, seen.chosen, "validation", n) for n in sorted(shots)]
         validation = next((made.places[key] for key in keys if key in made.places), None)
     test, tuned = first_place(made, FOUND.name), _line_of(file, '"tuned"')
-    dots = [Dot(made.say("gain_tuned"), 100 * found.tuned, where=tuned)]
-    text = gap_text(found.tuned, None, None, "fraction", made.language)
+    dots = [Dot(made.say("gain_tuned"), made.times * found.tuned, where=tuned)]
+    text = gap_text(found.tuned, None, None, made.unit, made.language)
     rows: list[list[Cell]] = [[made.say("gain_tuned"), Linked(text, tuned), "—"]]
     for code, gain, where in (
         ("gain_again", found.again, validation),
@@ -195,8 +197,8 @@ def _gains(made: Material, study: Results, found: Searched, file: Path) -> list[
         ("gain_optimism", found.optimism, test),
     ):
         if gain is not None:
-            dots.append(dot(made.say(code), gain, 100, where))
-            text = gap_text(gain.estimate, gain.low, gain.high, "fraction", made.language)
+            dots.append(dot(made.say(code), gain, made.times, where))
+            text = made.gap(gain)
             rows.append([made.say(code), Linked(text, where), Linked(str(gain.n), where)])
     title = made.say("gains_seen" if found.confirmed else "gains_open", baseline=found.baseline)
     head = made.head("what", "gap", "low", "high")
@@ -212,7 +214,7 @@ def _trials(made: Material, kept: Mapping[str, Any], file: Path) -> Table:
     for trial in ranked[:MOST_TRIALS]:
         where = _line_of(file, f'"trial": "{trial["trial"]}"')
         values = [short(trial["keys"].get(key, "—")) for key in keys]
-        numbers = [percent(trial["score"]), str(trial["epochs"]), *values]
+        numbers = [made.scored(trial["score"]), str(trial["epochs"]), *values]
         state = made.say(f"trial_{trial['state']}")
         rows.append([trial["trial"], state, *(Linked(text, where) for text in numbers)])
     head = made.head("trial", "state", "score", "epochs_made")

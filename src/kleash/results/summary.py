@@ -6,8 +6,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from kleash.compare import Judged
-from kleash.plan import BASELINE, CHOSEN
+from kleash.plan import BASELINE, CHOSEN, StudyFile
 from kleash.results import ArmRow, Results
+from kleash.results.factors import factor_effects
 from kleash.results.matched import at_equal_kl, at_equal_updates
 from kleash.results.proxy import proxy_rows
 from kleash.results.tuning import searched, signed
@@ -21,19 +22,48 @@ def summary_table(found: Results) -> list[Table]:
     """An arm a line: how far it went, what it scored, its gap to its baseline; then baselines."""
     from rich.table import Table
 
-    measure = found.file.measure
-    shots = ", ".join(map(str, measure.shots))
+    file, score = found.file, "reward" if found.file.of_agents else "accuracy"
+    shots = ", ".join(map(str, file.measure.shots)) + " shots"
+    if file.of_agents:
+        shots = " and ".join(counted(file, n) for n in file.measure.shots)
+    size = f"{file.measure.items[-1]} {'tasks' if file.of_agents else 'items'}"
     table = Table(
-        title=f"{found.file.name}: test accuracy of the checkpoint chosen on validation, mean over"
-        f" {shots} shots, {measure.items[-1]} items, {len(found.file.seeds)} seeds (95 % intervals)"
+        title=f"{file.name}: test {score} of the checkpoint chosen on validation, mean over"
+        f" {shots}, {size}, {len(file.seeds)} seeds (95 % intervals)"
     )
-    for name in ("arm", "KL, nats/episode", "accuracy", "against", "gap", "verdict"):
+    for name in ("arm", "KL, nats/episode", score, "against", "gap", "verdict"):
         table.add_column(name, justify="left" if name in ("arm", "against") else "right")
     for row in found.rows:
         name = row.name + (" (added after results were seen)" if row.late else "")
         gap, verdict = gap_text(row.gap)
         table.add_row(name, shown(row.kl), shown(row.score), row.against, gap, verdict)
-    return [table, *proxy_table(found), *matched_table(found), baseline_table(found)]
+    return [
+        table,
+        *factor_table(found),
+        *proxy_table(found),
+        *matched_table(found),
+        baseline_table(found),
+    ]
+
+
+def counted(file: StudyFile, shots: int) -> str:
+    """A number of shots, or how often an agent tries: `2 shots`, `greedy`, `2 sampled passes`."""
+    if not file.of_agents:
+        return f"{shots} shot{'s' if shots > 1 else ''}"
+    return f"{shots} sampled pass{'es' if shots > 1 else ''}" if shots else "greedy"
+
+
+def factor_table(found: Results) -> list[Table]:
+    """What each key of a grid did by itself, and which two did something together."""
+    from rich.table import Table
+
+    rows = factor_effects(found)
+    table = Table(title="effects of the grid's keys, over seeds (95 % intervals, p by Holm)")
+    for name in ("effect", "of", "gap", "p"):
+        table.add_column(name, justify="left" if name in ("effect", "of") else "right")
+    for row in rows:
+        table.add_row(row.name, row.levels, signed(row.gap), f"{row.adjusted_p:.2g}")
+    return [table] if rows else []
 
 
 def proxy_table(found: Results) -> list[Table]:
@@ -67,10 +97,11 @@ def baseline_table(found: Results) -> Table:
     """What needs no training, at each number of shots, at the largest n."""
     from rich.table import Table
 
-    table = Table(title="baselines on the same items")
-    table.add_column("baseline")
+    agents = found.file.of_agents
+    table = Table(title="before GRPO, same tasks" if agents else "baselines on the same items")
+    table.add_column("start" if agents else "baseline")
     for shots in found.file.measure.shots:
-        table.add_column(f"{shots} shot{'s' if shots > 1 else ''}", justify="right")
+        table.add_column(counted(found.file, shots), justify="right")
     for name, by_shots in baselines(found).items():
         cells = [by_shots.get(shots) for shots in found.file.measure.shots]
         table.add_row(name, *(shown(cell) for cell in cells))
@@ -135,6 +166,7 @@ def plain(found: Results) -> dict[str, Any]:
         "late_arms": found.late,
         "test_uses": found.test_uses,
         "proxy": [asdict(row) for row in proxy_rows(found)],
+        "factors": [asdict(row) for row in factor_effects(found)],
         "matched": [asdict(row) for row in (*at_equal_kl(found), *at_equal_updates(found))],
         "spent": found.spent,
         "search": None
