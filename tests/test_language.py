@@ -12,6 +12,7 @@ from kleash.errors import CheckpointError, ConfigError, DataError
 from kleash.kl import FORMS
 from kleash.language.chat import load_chat
 from kleash.language.head import CHUNK, Head, judge_hidden
+from kleash.language.lean import SHAPES, of_this_shape
 from kleash.language.models import adapted, fresh, load, merged
 from kleash.language.policy import ROOM, LanguagePolicy
 from kleash.language.words import Words
@@ -143,13 +144,41 @@ def test_every_choice_is_judged_as_the_model_itself_would():
     assert judged.logp.tolist() == pytest.approx(expected, rel=1e-6)  # norms there are in float32
 
 
-def test_the_lean_pass_is_that_of_transformers():
-    policy = tiny().float()
-    batch = policy.gather(talks())
+@pytest.mark.parametrize("name", sorted(SHAPES))
+@pytest.mark.parametrize("heads", [1, 2])
+def test_the_lean_pass_is_that_of_transformers(name, heads):
+    """Heads of queries share those of keys, or do not; value and gradient."""
+    import transformers
+
+    config = getattr(transformers, name.replace("ForCausalLM", "Config"))(
+        vocab_size=11,
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=heads,
+        head_dim=8,
+        tie_word_embeddings=False,
+        sliding_window=None,
+    )
+    with torch.random.fork_rng():
+        policy = LanguagePolicy(getattr(transformers, name)(config))
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            parameter += 0.3 * torch.randn(parameter.shape, generator=torch_generator(name))
+    assert of_this_shape(policy.model) is not None
+    batch, found = policy.gather(talks()), []
     (ids, rows), *_ = batch.blocks[0]
-    theirs = policy.model.model(input_ids=ids, use_cache=False).last_hidden_state
-    ours = policy._rows(ids, rows)
-    torch.testing.assert_close(ours, theirs.flatten(0, 1)[rows], rtol=1e-4, atol=1e-6)
+    for hidden in (
+        policy._rows(ids, rows),
+        policy.model.model(input_ids=ids, use_cache=False).last_hidden_state.flatten(0, 1)[rows],
+    ):
+        policy.zero_grad()
+        hidden.square().sum().backward()
+        trained = [p.grad.clone() for p in policy.parameters() if p.grad is not None]
+        found.append([hidden.detach(), *trained])
+    for ours, theirs in zip(*found, strict=True):
+        assert (ours - theirs).abs().max() <= 1e-4 * theirs.abs().max()
 
 
 def test_a_model_of_another_shape_goes_through_its_own_forward():

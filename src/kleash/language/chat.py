@@ -42,7 +42,9 @@ class Chat:
             raise DataError(f"{self.name} has no chat template: take an instruction-tuned model")
         self.takes_system = self._renders([{"role": "system", "content": "Be."}, *_talk("hi")])
         self.takes_tools = "probe" in self._rendered(_talk("hi"), tools=[TOOL])
-        end = self._checked_end(tools=[TOOL] if self.takes_tools else [])
+        end = self._checked_end(tools=[])
+        if self.takes_tools:
+            end = self._checked_end(tools=[TOOL])
         first, *_ = self._ids(end)
         self.stop = tokenizer.decode([first])
         if not end.startswith(self.stop) or first not in _special(tokenizer):
