@@ -231,7 +231,7 @@ class Tiny(Config):
     layers: int = Field(2, ge=1)
     """Blocks of attention and feed-forward."""
     heads: int = Field(4, ge=1)
-    """Heads of attention; two of them share keys and values."""
+    """Heads of attention, each with keys and values of its own."""
 
 
 class Lora(Config):
