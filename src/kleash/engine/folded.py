@@ -114,7 +114,7 @@ class FoldedForward(LeanForward):
         else:
             size = torch.linalg.vector_norm(turned, dim=-1, keepdim=True)
             size = size.square_().div_(self.width).add_(layer.head_epsilon).rsqrt_()
-            cos, sin = layer.cos[tick.place_T], layer.sin[tick.place_T]
+            cos, sin = (each.index_select(0, tick.place_T) for each in (layer.cos, layer.sin))
             turned = torch.addcmul(turned * cos, half, sin).mul_(size)
         query, key = turned.split([turned.shape[1] - self.heads, self.heads], 1)
         keys, values = seats.layer(index, key[0])
