@@ -6,10 +6,11 @@ import pytest
 def test_both_ways_say_the_same_and_are_timed(one_thread):
     from kleash.bench.rollouts import rollouts_bench
 
-    found = rollouts_bench(tasks=3, group=2, limit=3, updates=2, rounds=1)
-    assert found["largest gap of log-probabilities, nats"] < 1e-4
-    assert found["engine_tokens_per_second"] > 0 < found["generate_tokens_per_second"]
-    assert found["turns per conversation"] <= 3
+    found = rollouts_bench(tasks=3, group=2, limits=(2, 4), updates=2, rounds=1)
+    for limit in (2, 4):
+        assert found[f"{limit} turns: largest gap of log-probabilities, nats"] < 1e-4
+        assert found[f"{limit} turns: turns per conversation"] <= limit
+        assert found[f"{limit} turns: ratio"] > 0
 
 
 def test_a_way_that_says_something_else_is_not_timed(one_thread, monkeypatch):
@@ -25,4 +26,4 @@ def test_a_way_that_says_something_else_is_not_timed(one_thread, monkeypatch):
 
     monkeypatch.setattr(rollouts.Play, "by_generate", lying)
     with pytest.raises(RuntimeError, match="say different things"):
-        rollouts.rollouts_bench(tasks=2, group=1, limit=2, updates=0, rounds=1)
+        rollouts.rollouts_bench(tasks=2, group=1, limits=(2,), updates=0, rounds=1)

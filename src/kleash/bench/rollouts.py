@@ -11,15 +11,17 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kleash.seeds import generator, torch_generator
 
 if TYPE_CHECKING:
     from kleash.engine import Engine
+    from kleash.engine.own import OwnEngine
 
 MOST = 8  # ids of a turn
+LIMITS = (7, 16)  # turns: the embedded world's studies, and the environment's default
 GAP = 1e-4  # nats, float32 summed in another order
 Turn = tuple[tuple[int, ...], tuple[float, ...]]  # ids, and their log-probabilities
 
@@ -27,19 +29,24 @@ Turn = tuple[tuple[int, ...], tuple[float, ...]]  # ids, and their log-probabili
 class Play:
     """A tiny policy, cold-started so that it speaks as it should, and tasks for it."""
 
-    def __init__(self, tasks: int, group: int, updates: int, limit: int) -> None:
-        from kleash.envs import gym
+    def __init__(self, tasks: int, group: int, updates: int, longest: int) -> None:
         from kleash.language.models import fresh
         from kleash.language.words import Words
 
-        self.gym = gym("intention", {"surface": "tokens", "limit": limit})
-        self.slots = self.gym.surface.slots  # type: ignore[attr-defined]
+        self.limit(longest)
         self.words = Words()
         self.tasks = self.gym.tasks("train")[:tasks]
         self.tries = [(task, number) for task in self.tasks for number in range(group)]
         self.model: Any = fresh(self.words.size, torch_generator("bench", "policy"))
         self._cold_start(updates)
         self.model.eval()
+
+    def limit(self, turns: int) -> None:
+        """Let conversations have at most so many turns."""
+        from kleash.envs import gym
+
+        self.gym = gym("intention", {"surface": "tokens", "limit": turns})
+        self.slots = self.gym.surface.slots  # type: ignore[attr-defined]
 
     def _cold_start(self, updates: int) -> None:
         """Imitate well-formed turns about random slots."""
@@ -146,9 +153,14 @@ def gap(ours: list[list[Turn]], theirs: list[list[Turn]]) -> float:
 
 
 def rollouts_bench(
-    *, tasks: int = 16, group: int = 8, limit: int = 7, updates: int = 150, rounds: int = 5
+    *,
+    tasks: int = 16,
+    group: int = 8,
+    limits: Sequence[int] = LIMITS,
+    updates: int = 150,
+    rounds: int = 5,
 ) -> dict[str, Any]:
-    """Tokens said per second of CPU by our engine and by `generate`, in turns."""
+    """Tokens said per second of CPU by our engine and by `generate`, at each limit of turns."""
     import torch
 
     from kleash.bench import one_thread
@@ -157,35 +169,45 @@ def rollouts_bench(
 
     with one_thread(), torch.random.fork_rng(devices=[]):
         compute_one_way()  # as every run does
-        play = Play(tasks, group, updates, limit)
-        engine = OwnEngine(play.model, play.words.stops)
-        worst = gap(play.by_engine(engine, 0, greedy=True), play.by_generate(greedy=True))
-        if not worst < GAP:
-            raise RuntimeError(f"the two ways differ by {worst:.3g} nats in a log-probability")
-        ways: dict[str, Callable[[int], list[list[Turn]]]] = {
-            "engine": lambda number: play.by_engine(engine, number, greedy=False),
-            "generate": lambda number: play.by_generate(greedy=False),
-        }
-        rate: dict[str, list[float]] = {name: [] for name in ways}
-        turns: list[int] = []
-        engine.ticks = 0
-        for number in range(rounds):
-            for name, way in ways.items():
-                began = time.process_time()
-                said = way(number)
-                spent = time.process_time() - began
-                rate[name].append(sum(len(ids) for each in said for ids, _ in each) / spent)
-                turns += [len(each) for each in said]
+        play = Play(tasks, group, updates, max(limits))
         size = sum(weight.numel() for weight in play.model.parameters())
-        ratios = [o / p for o, p in zip(rate["engine"], rate["generate"], strict=True)]
-        return {
-            "setting": f"{tasks} tasks, groups of {group}, {limit} turns, {size:,} parameters",
+        found: dict[str, Any] = {
+            "setting": f"{tasks} tasks, groups of {group}, {size:,} parameters, float32",
             "rounds": rounds,
-            "turns per conversation": statistics.fmean(turns),
-            "ticks per play": engine.ticks / rounds,
-            "largest gap of log-probabilities, nats": worst,
-            "engine_tokens_per_second": statistics.median(rate["engine"]),
-            "generate_tokens_per_second": statistics.median(rate["generate"]),
-            "ratio": statistics.median(ratios),
-            "ratio_range": (min(ratios), max(ratios)),
         }
+        for limit in limits:
+            play.limit(limit)
+            engine = OwnEngine(play.model, play.words.stops)
+            found |= {f"{limit} turns: {k}": v for k, v in compared(play, engine, rounds).items()}
+        return found
+
+
+def compared(play: Play, engine: OwnEngine, rounds: int) -> dict[str, Any]:
+    """Both ways in turns, after both said the same."""
+    worst = gap(play.by_engine(engine, 0, greedy=True), play.by_generate(greedy=True))
+    if not worst < GAP:
+        raise RuntimeError(f"the two ways differ by {worst:.3g} nats in a log-probability")
+    ways: dict[str, Callable[[int], list[list[Turn]]]] = {
+        "engine": lambda number: play.by_engine(engine, number, greedy=False),
+        "generate": lambda number: play.by_generate(greedy=False),
+    }
+    rate: dict[str, list[float]] = {name: [] for name in ways}
+    turns: list[int] = []
+    engine.ticks = 0
+    for number in range(rounds):
+        for name, way in ways.items():
+            began = time.process_time()
+            said = way(number)
+            spent = time.process_time() - began
+            rate[name].append(sum(len(ids) for each in said for ids, _ in each) / spent)
+            turns += [len(each) for each in said]
+    ratios = [o / p for o, p in zip(rate["engine"], rate["generate"], strict=True)]
+    return {
+        "turns per conversation": statistics.fmean(turns),
+        "ticks per play": engine.ticks / rounds,
+        "largest gap of log-probabilities, nats": worst,
+        "engine tokens per second": statistics.median(rate["engine"]),
+        "generate tokens per second": statistics.median(rate["generate"]),
+        "ratio": statistics.median(ratios),
+        "range of ratios": (min(ratios), max(ratios)),
+    }
