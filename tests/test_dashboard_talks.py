@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from kleash.charts import STYLE
 from kleash.dashboard import dashboard
 from kleash.dashboard.talks import LEVELS, legend, talk, tokens
+from kleash.dashboard.worker import tell_study
 from made_agents import KEPT, made_agents, said_by
 from test_contrast import THEMES, colours, contrast
 
@@ -181,3 +182,10 @@ def test_no_file_outside_the_folder_is_read(folder, tmp_path):
     run.write_text("".join(json.dumps(line) + "\n" for line in lines))
     page = client(folder).get(f"{ITEM}?item=test-0&ours=tight")
     assert "a secret" not in page.text
+
+
+def test_what_a_study_of_agents_tells_is_rewards(finished):
+    told = tell_study(finished / "talking", finished)
+    assert told["en"]["rows"]["none"]["score"].startswith("1.7")
+    assert told["en"]["rows"]["tight"]["score"].startswith("1.2")
+    assert "test reward" in client(finished).get("/study/talking").text

@@ -48,6 +48,7 @@ DASHBOARD: dict[str, tuple[str, str]] = {
     "dash.arms": ("Arms", "各配置"),
     "dash.kl": ("KL, nats per episode", "KL（每回合纳特）"),
     "dash.score": ("test accuracy", "测试准确率"),
+    "dash.score.agent": ("test reward", "测试奖励"),
     "dash.against": ("against", "对照"),
     "dash.gap": ("gap", "差距"),
     "dash.word": ("verdict", "结论"),

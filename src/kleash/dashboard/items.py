@@ -16,7 +16,7 @@ from kleash.answer import ANSWERERS
 from kleash.dashboard.asking import ROWS, Asking, cut, items_address, turn
 from kleash.dashboard.pages import family, item_choices
 from kleash.dashboard.shelf import UNREAD, Nowhere, Plan, Shelf
-from kleash.dashboard.talks import legend, stop_text, talk, texts
+from kleash.dashboard.talks import legend, stop_text, talk, texts, transcripts
 from kleash.dashboard.worker import Unread, Worker, tell_pools
 from kleash.data import DATASETS, Dataset, dataset
 from kleash.plan import BASELINE, CHOSEN, arm_recipe, column_key
@@ -87,7 +87,11 @@ class Items:
         link = {"address": ask.study(name, "/arm", arm=wanted.arm), "text": arm}
         shown = key[0] if wanted.checkpoint == CHOSEN and key[0] else wanted.checkpoint
         facts = [link, wanted.seed, shown, wanted.split, wanted.shots, wanted.items]
-        listed = ("task", "score", "in.pointer.agent") if agents else ("item", "score", "pointer")
+        listed = (
+            ("task", "of_talk.score", "in.pointer.agent")
+            if agents
+            else ("item", "score", "pointer")
+        )
         job = "baselines" if wanted.arm.startswith(BASELINE) else f"{wanted.arm}-s{wanted.seed}"
         file = path.relative_to(self.shelf.folder) / "scores.jsonl"
         return ask.page(
@@ -363,11 +367,6 @@ class Items:
         file = io.BytesIO()
         Image.fromarray(data.image(wanted)).save(file, "PNG")
         return Response(file.getvalue(), media_type="image/png")
-
-
-def transcripts(run: Path, checkpoint: Any) -> Path:
-    """Where the transcripts of a checkpoint lie, whatever a file says it is called."""
-    return run / "transcripts" / f"{Path(str(checkpoint)).name}.jsonl"
 
 
 def disagreements(

@@ -111,12 +111,14 @@ class Pages:
         whole = found if found is None or isinstance(found, Unread) else found[ask.language]
         known = {} if whole is None or isinstance(whole, Unread) else whole["rows"]
         rows = []
-        for arm in self.shelf.file(path)[1]:
+        file, arms = self.shelf.file(path)
+        for arm in arms:
             row = known.get(arm.name, {})
             link = {"address": ask.study(name, "/arm", arm=arm.name), "text": arm.name}
             keys = ("kl", "score", "against", "gap", "word")
             rows.append([link, *(row.get(key, "…") for key in keys)])
-        return {"told": whole, "rows": rows}
+        score = ask.t(family("score", agents=file.of_agents))
+        return {"told": whole, "rows": rows, "score": score}
 
     def result_stamp(self, path: Path, plan: Plan) -> tuple[Any, ...]:
         """What the verdict depends on. While a study runs its plan says when cells were filled."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from kleash.dashboard.asking import Asking, cut
@@ -49,6 +50,11 @@ def talk(line: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> dict[str
         "kl": total(each["kl"] for turn in turns for each in turn["tokens"]) if told else "",
         "coverage": number(coverage, ".0%"),
     }
+
+
+def transcripts(run: Path, checkpoint: Any) -> Path:
+    """Where the transcripts of a checkpoint lie, whatever a file says it is called."""
+    return run / "transcripts" / f"{Path(str(checkpoint)).name}.jsonl"
 
 
 def turns_of(kept: Mapping[str, Any], said: Sequence[str]) -> list[dict[str, Any]]:

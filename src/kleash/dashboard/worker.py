@@ -124,7 +124,7 @@ def check_links(folder: Path, root: Path) -> None:
 def tell_study(folder: Path, root: Path) -> dict[Language, dict[str, Any]]:
     """The verdict, what limits it, and a row for each arm, in both languages."""
     from kleash.catalogue.screen import word
-    from kleash.report.material import Material, percents, plain
+    from kleash.report.material import Material, plain
     from kleash.report.opening import gap_of, limits, verdict
     from kleash.results import results
 
@@ -136,7 +136,7 @@ def tell_study(folder: Path, root: Path) -> dict[Language, dict[str, Any]]:
         rows = {
             row.name: {
                 "kl": plain(row.kl),
-                "score": percents(row.score),
+                "score": material.score(row.score),
                 "against": row.against,
                 "gap": "" if row.gap is None else gap_of(material, row.gap),
                 "word": "" if row.gap is None else f"{word(row.gap, language)} [{row.gap.level}]",
