@@ -75,7 +75,22 @@ def load(path: Path | str, *, dtype: torch.dtype = torch.float32) -> Any:
         )
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise DataError(f"{path} cannot be loaded as a causal LM: {error}") from error
-    return model.eval()
+    return unpacked(model).eval()
+
+
+def unpacked(model: Any) -> Any:
+    """A model whose weights are plain numbers, marked as such: one that is not cannot be saved."""
+    if getattr(model, "quantization_method", None) == "gguf":
+        del model.config.quantization_config
+        model.hf_quantizer, model.is_quantized = None, False
+        model.quantization_method = None
+    return model
+
+
+def context_of(model: Any) -> int | None:
+    """The longest conversation, in ids, that the model was made for; none where it names none."""
+    places = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return None if places is None else int(places)
 
 
 def located(path: Path | str) -> tuple[Path, dict[str, Any]]:
@@ -108,7 +123,8 @@ def adapted(
     config = LoraConfig(
         r=rank, lora_alpha=alpha, lora_dropout=0.0, target_modules=names, task_type="CAUSAL_LM"
     )
-    with torch.random.fork_rng():  # what peft draws is drawn over
+    devices = [model.device] if model.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):  # what peft draws is drawn over
         made = get_peft_model(model, config)
     with torch.no_grad():
         for name, parameter in made.named_parameters():
