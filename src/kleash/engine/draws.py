@@ -66,14 +66,14 @@ def drawn(
     """An id for each row, and its log-probability among all words at the row's temperature."""
     device, words = logits_NV.device, logits_NV.shape[-1]
     logits_NV = logits_NV.float()
-    if any(talk.temperature != 1 for talk in talks):
+    if {talk.temperature for talk in talks} != {1.0}:
         temperature = torch.tensor([talk.temperature for talk in talks], device=device)
         logits_NV = logits_NV / temperature[:, None]
     chance_NV = logits_NV.softmax(-1)
     wanted_NV = chance_NV
-    if any(talk.top_p < 1 for talk in talks):
+    if {talk.top_p for talk in talks} != {1.0}:
         wanted_NV = within(chance_NV, torch.tensor([talk.top_p for talk in talks], device=device))
-    if any(each is not None for each in streams):
+    if set(streams) != {None}:
         keys = torch.tensor([0 if each is None else each for each in streams], device=device)
         noise_NV = exponential(keys, torch.tensor(steps, device=device), words)
         if None in streams:

@@ -50,6 +50,8 @@ class Tick:
     """Of the last ids."""
     reach: int
     early: Early | None
+    even: Tensor | None
+    """The mask of all ids where every row owes equally many."""
 
 
 class LeanForward:
@@ -128,6 +130,8 @@ class LeanForward:
     ) -> Tensor:
         """What queries take from what their rows have kept, heads side by side."""
         count = len(tick.mask)
+        if len(query) > count and tick.even is not None:
+            return self._evenly(query, keys, values, tick, scale)
         found = F.scaled_dot_product_attention(
             query[:count].unflatten(1, (self.heads, self.groups)),
             taken(keys, tick.rows, tick.reach),
@@ -139,6 +143,24 @@ class LeanForward:
             return found
         early = self._before_the_last(query[count:], keys, values, tick, scale)
         return torch.cat([found, early])
+
+    def _evenly(
+        self, query: Tensor, keys: Tensor, values: Tensor, tick: Tick, scale: float
+    ) -> Tensor:
+        """The same where all rows owe equally many: nothing is padded, all go at once."""
+        assert tick.even is not None
+        count, columns = len(tick.mask), tick.even.shape[2]
+        early = query[count:].unflatten(0, (count, columns - 1))
+        found = F.scaled_dot_product_attention(
+            torch.cat([early, query[:count, None]], 1).transpose(1, 2),
+            taken(keys, tick.rows, tick.reach),
+            taken(values, tick.rows, tick.reach),
+            attn_mask=tick.even,
+            scale=scale,
+            enable_gqa=self.groups > 1,
+        )
+        found = found.transpose(1, 2).flatten(2)
+        return torch.cat([found[:, -1], found[:, :-1].flatten(0, 1)])
 
     def _before_the_last(
         self, query: Tensor, keys: Tensor, values: Tensor, tick: Tick, scale: float
@@ -217,9 +239,10 @@ def laid_out(feed: Feed, seats: Seats, heads: int, like: Tensor) -> Tick:
     written = (seat_T[:, None] * heads + head) * seats.places + place[:, None]
     place_T = torch.from_numpy(place).to(device)
     reach = min(-(-feed.reach // 8) * 8, seats.places)  # aligned, as kernels on GPUs like it
+    mask = hidden(place_T[:count], reach, like.dtype)[:, None, None]
     whole = bool((seat == np.arange(count)).all())
     rows = slice(0, count) if whole else torch.from_numpy(seat).to(device)
-    early = None
+    early = even = None
     if len(row_E):
         several = more > 0
         at = torch.from_numpy(np.stack([(several.cumsum() - 1)[row_E], column_E])).to(device)
@@ -230,12 +253,14 @@ def laid_out(feed: Feed, seats: Seats, heads: int, like: Tensor) -> Tick:
             (at[0], at[1]),
             hidden(place_MQ, reach, like.dtype)[:, None],
         )
+        even = torch.cat([early.mask, mask], 2) if more.min() == more.max() else None
     return Tick(
         torch.tensor(ids, device=device),
         place_T,
         torch.from_numpy(written).to(device),
         rows,
-        hidden(place_T[:count], reach, like.dtype)[:, None, None],
+        mask,
         reach,
         early,
+        even,
     )
