@@ -23,6 +23,7 @@ from kleash.train.collapse import Collapse
 from kleash.train.loop import Trainer
 from kleash.train.totals import Totals
 from kleash.train.update import Leashed
+from kleash.train.work_done import FORWARD, UPDATE, flops, peak
 from kleash.types import Episode, Heard, Turn
 
 PROBE_TASKS = 64
@@ -43,6 +44,7 @@ class AgentTrainer(Trainer):
         self.engine = self.world.engine(self.policy)
         self.seconds: dict[str, float] = {}
         self.tokens: dict[str, float] = {}
+        self.context = 0.0  # tokens × those before each
         self.world.notice = self.say
 
     def begin(self, phase: Phase, epochs: int) -> None:
@@ -82,7 +84,6 @@ class AgentTrainer(Trainer):
             loss = -self.policy.judge(batch).logp.mean()
             norm = self.descent.down([loss], batch)
             totals.add(len(some), loss=loss.item(), grad_norm=norm)
-        self.tokens["update"] = 0.0
         return totals.means()
 
     # --- GRPO
@@ -95,6 +96,7 @@ class AgentTrainer(Trainer):
             self.note(few_tasks(self.recipe.validation.tasks))
         self.seconds = {"rollout": 0.0, "update": 0.0}
         self.tokens = {"rollout": 0.0, "update": 0.0}
+        self.context = 0.0
         for step in range(self.recipe.steps):
             tasks = self.batch_of((epoch - 1) * self.recipe.steps + step)
             began = time.monotonic()
@@ -106,6 +108,7 @@ class AgentTrainer(Trainer):
             self.seconds["update"] += time.monotonic() - played
             self.tokens["rollout"] += float(len(groups.episode))
             self.tokens["update"] += groups.measured["tokens"]
+            self.context += groups.measured["tokens"] * groups.measured["sequence_length"] / 2
             yield groups, record, judged
 
     def batch_of(self, step: int) -> list[Any]:
@@ -178,12 +181,22 @@ class AgentTrainer(Trainer):
         }
 
     def speed(self, trained: float) -> dict[str, float]:
-        """Tokens in a second, by phase of a step."""
-        return {
-            f"{phase}_tokens_per_second": self.tokens[phase] / seconds
-            for phase, seconds in self.seconds.items()
-            if seconds and self.tokens.get(phase)
-        } | {f"{phase}_seconds": seconds for phase, seconds in self.seconds.items()}
+        """Tokens in a second by phase of a step; MFU where the device's peak is known."""
+        if not self.seconds:
+            return {}
+        found = {f"{phase}_seconds": seconds for phase, seconds in self.seconds.items()}
+        for phase, seconds in self.seconds.items():
+            found[f"{phase}_tokens_per_second"] = self.tokens[phase] / seconds
+        most = peak(self.world.device)
+        if most is not None:
+            read, model = self.tokens["update"], self.policy.model
+            seen = self.context / read
+            update = self.recipe.updates * flops(model, read, seen, passes=UPDATE)
+            played = flops(model, read, seen, passes=FORWARD)  # each token once, in the cache
+            tied = flops(model, read, seen, passes=FORWARD)  # the reference
+            found["speed/mfu/update"] = (update + tied) / self.seconds["update"] / most
+            found["speed/mfu/step"] = (update + tied + played) / trained / most
+        return found
 
     # --- collapse
 

@@ -238,7 +238,9 @@ class Leashed:
 
     def one_update(self, losses: Losses, groups: Groups, coefficient: float) -> dict[str, float]:
         """The loss, the step down, and what moved."""
-        first = self.descent.step == 0 and bool(self.worth(groups).advantage.abs().max() > 0)
+        # LoRA's A gets a gradient only when B, which starts at zero, has moved.
+        early = self.descent.step == (1 if getattr(self.policy, "adapted", False) else 0)
+        first = early and bool(self.worth(groups).advantage.abs().max() > 0)
         still = guard.snapshot(self.policy) if first else None
         rate = self.rate()
         norm = self.descent.down(losses, groups.batch, rate)

@@ -1,0 +1,41 @@
+"""How much arithmetic a step was, and what share of the machine's peak that is (MFU).
+
+The usual formula: 6 × parameters × tokens for an update, 2 × for a forward pass, plus attention
+over what each token can see. Embeddings that are only looked up are not counted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import cuda
+
+# Dense bf16 peaks in FLOP/s, from the makers' data sheets.
+PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "RTX 4090": 165e12}
+UPDATE, FORWARD = 6, 2
+
+
+def weights_used(model: Any) -> int:
+    """How many weights a token is multiplied with: all but those of a look-up table."""
+    looked_up = model.get_input_embeddings().weight
+    own = sum(p.numel() for p in model.parameters() if p is not looked_up)
+    head = model.get_output_embeddings()
+    return own + (head.weight.numel() if head is not None and head.weight is looked_up else 0)
+
+
+def flops(model: Any, tokens: float, context: float, *, passes: int) -> float:
+    """Of `tokens` tokens that see `context` tokens each on average; `passes` is 6 or 2."""
+    config = model.config
+    width = config.num_attention_heads * getattr(
+        config, "head_dim", config.hidden_size // config.num_attention_heads
+    )
+    attention = 2 * config.num_hidden_layers * width * context
+    return float(passes * (weights_used(model) + attention) * tokens)
+
+
+def peak(device: str) -> float | None:
+    """The peak of a device, where it is known."""
+    if not device.startswith("cuda"):
+        return None
+    name = cuda.get_device_name(device)
+    return next((speed for known, speed in PEAKS.items() if known in name), None)
