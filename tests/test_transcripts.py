@@ -7,7 +7,7 @@ import torch
 
 from agent_tools import trained
 from kleash.choices import load_policy
-from kleash.evaluate import Wanted, evaluate
+from kleash.evaluate import Wanted, evaluate, gaps
 from kleash.transcripts import TASKS, keep_transcripts, transcripts, transcripts_file
 from kleash.types import Episode, Turn
 
@@ -108,3 +108,12 @@ def test_the_start_itself_has_no_kl_and_what_broke_has_its_error(made):
         (line,) = transcripts(first, first, world, [broken])
     assert line["error"] == "the endpoint answered 500" and "answer" not in line
     assert [kl for _, _, kl in line["turns"][0]["tokens"]] == [0.0, 0.0]
+
+
+def test_gaps_of_rewards_have_an_interval_although_rewards_are_no_shares(made):
+    run, world, _ = made
+    wanted = Wanted(run.checkpoints(), [0, 1], "test", TASKS)
+    evaluate(run, world, wanted)
+    found = gaps(run, wanted)
+    assert [(each["against"], each["shots"]) for each in found] == [("epoch-1", 0), ("epoch-1", 1)]
+    assert all(each["low"] < each["estimate"] < each["high"] for each in found)

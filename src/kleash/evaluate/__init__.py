@@ -161,7 +161,8 @@ def gaps(run: Run, wanted: Wanted) -> list[dict[str, Any]]:
             if len(shared) < 2 or voided(ours) or voided(theirs):
                 continue
             left, right = zip(*shared, strict=True)
-            gap = paired_difference(left, right)
+            span = max(1.0, max(*left, *right) - min(*left, *right))  # rewards leave 0 to 1
+            gap = paired_difference(left, right, span=span)
             flips = sign_flip(left, right, generator("sign flips", name, count))
             found.append(
                 {
