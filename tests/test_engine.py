@@ -34,7 +34,10 @@ from kleash.engine.own import OwnEngine
 from kleash.engine.seats import Feed, Seats
 from kleash.errors import ConfigError, GuardError
 from kleash.language.lean import of_this_shape
+from kleash.language.models import adapted
+from kleash.language.policy import LanguagePolicy
 from kleash.seeds import torch_generator
+from kleash.types import Turn
 
 WORDS, STOP = 41, 3
 
@@ -165,6 +168,29 @@ def test_lean_forwards_give_the_logits_of_the_models_own(shape):
             assert torch.allclose(ours, found[0], atol=1e-5), (ours - found[0]).abs().max()
         for seat, ids in zip(seats, owed, strict=True):
             lengths[seat] += len(ids)
+
+
+def test_an_adapter_speaks_too():
+    model = adapted(tiny(), torch_generator("adapter"), rank=4)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "lora_B" in name:
+                weight.normal_(0, 0.3, generator=torch_generator(name))
+    engine = OwnEngine(model, {STOP})
+    assert type(engine._forward) is LeanForward
+    for turns in together(engine, conversations(4)):
+        found = said_logp(turns)
+        assert found == pytest.approx(recomputed(model, turns), abs=1e-5)
+        with model.disable_adapter():
+            assert found != pytest.approx(recomputed(model, turns), abs=1e-2)
+
+
+def test_what_was_said_is_judged_alike_by_the_policy():
+    policy = LanguagePolicy(tiny(), temperature=1.4)
+    played = together(OwnEngine(policy.model, {STOP}), conversations(9), temperature=1.4)
+    episodes = [[Turn(tuple(h), s.ids, s.logp) for h, s in turns] for turns in played]
+    judged = policy.judge(policy.gather(episodes)).logp.tolist()
+    assert judged == pytest.approx([p for turns in played for p in said_logp(turns)], abs=1e-5)
 
 
 def test_a_sliding_window_is_not_forgotten():

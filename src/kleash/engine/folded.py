@@ -53,7 +53,9 @@ def foldable(model: Any) -> bool:
             if hasattr(part, "in_features")
         )
         and model.config.hidden_act == "silu"
-        and getattr(model.lm_head, "bias", None) is None
+        and type(model.lm_head) is nn.Linear
+        and model.lm_head.bias is None
+        and type(model.model.embed_tokens) is nn.Embedding
     )
 
 
