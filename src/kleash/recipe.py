@@ -230,8 +230,10 @@ class Tiny(Config):
     """Width of a token's vector."""
     layers: int = Field(2, ge=1)
     """Blocks of attention and feed-forward."""
-    heads: int = Field(4, ge=1)
-    """Heads of attention, each with keys and values of its own."""
+    heads: int = Field(2, ge=1)
+    """Heads of attention."""
+    inner: int = Field(128, ge=8)
+    """Width inside the feed-forward part."""
 
 
 class Lora(Config):
