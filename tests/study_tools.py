@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kleash.config import build, merge
@@ -82,6 +87,47 @@ def lasting(folder: Path) -> dict[str, bytes]:
             or path.suffix == ".npy"
         )
     }
+
+
+def kill_and_go_on(whole: Path, folder: Path, kills: int, run: Any = run_small) -> None:
+    """Kill the driver and its workers at random moments, then let it finish."""
+    code = (
+        f"import sys; from pathlib import Path; from {run.__module__} import {run.__name__}\n"
+        f"if __name__ == '__main__': {run.__name__}(Path(sys.argv[1]), jobs=2)"
+    )
+    script = folder.with_name("driver.py")
+    script.write_text(code, encoding="utf-8")
+    env = os.environ | {"PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
+    moments = np.random.default_rng().uniform(0, 5, size=kills)  # any moment must do
+    for moment in moments:
+        driver = subprocess.Popen(
+            [sys.executable, str(script), str(folder)],
+            env=env,
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+        )
+        wait_for_work(driver, folder)
+        time.sleep(moment)
+        if driver.poll() is None:
+            os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+    ran, _ = run(folder, jobs=2)
+    assert not ran.failures
+    ours, theirs = lasting(folder), lasting(whole)
+    assert ours.keys() == theirs.keys(), f"killed after {moments}"
+    changed = [name for name in ours if ours[name] != theirs[name]]
+    assert changed == [], f"killed after {moments}"
+
+
+def wait_for_work(driver: subprocess.Popen[bytes], folder: Path) -> None:
+    """Until a worker has begun to write: starting is not what is to be interrupted."""
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.jsonl")}
+    while driver.poll() is None:
+        written = [*folder.glob("base-s*/*.jsonl"), *folder.glob("runs/*/*.jsonl")]
+        now = {path: path.stat().st_mtime_ns for path in written}
+        if any(before.get(path) != at for path, at in now.items()):
+            return
+        time.sleep(0.02)
 
 
 @pytest.fixture(scope="session")

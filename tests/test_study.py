@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from kleash.errors import KleashError
@@ -21,7 +15,7 @@ from kleash.plan.folder import late_arms, overview, read_plan, spent
 from kleash.results import results
 from kleash.runs import Run
 from kleash.study import Asked, run_study
-from study_tools import HERE, inline, lasting, run_small, small, small_study
+from study_tools import inline, kill_and_go_on, lasting, run_small, small, small_study
 
 __all__ = ["inline", "small_study"]
 
@@ -167,47 +161,6 @@ def test_killed_once_it_ends_with_the_same_bytes(small_study: Path, tmp_path: Pa
 @pytest.mark.slow
 def test_killed_ten_times_it_ends_with_the_same_bytes(small_study: Path, tmp_path: Path) -> None:
     kill_and_go_on(small_study, tmp_path / "killed", kills=10)
-
-
-def kill_and_go_on(whole: Path, folder: Path, kills: int) -> None:
-    """Kill the driver and its workers at random moments, then let it finish."""
-    code = (
-        "import sys; from pathlib import Path; from study_tools import run_small\n"
-        "if __name__ == '__main__': run_small(Path(sys.argv[1]), jobs=2)"
-    )
-    script = folder.with_name("driver.py")
-    script.write_text(code, encoding="utf-8")
-    env = os.environ | {"PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
-    moments = np.random.default_rng().uniform(0, 5, size=kills)  # any moment must do
-    for moment in moments:
-        driver = subprocess.Popen(
-            [sys.executable, str(script), str(folder)],
-            env=env,
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-        )
-        wait_for_work(driver, folder)
-        time.sleep(moment)
-        if driver.poll() is None:
-            os.killpg(driver.pid, signal.SIGKILL)
-        driver.wait()
-    ran, _ = run_small(folder, jobs=2)
-    assert not ran.failures
-    ours, theirs = lasting(folder), lasting(whole)
-    assert ours.keys() == theirs.keys(), f"killed after {moments}"
-    changed = [name for name in ours if ours[name] != theirs[name]]
-    assert changed == [], f"killed after {moments}"
-
-
-def wait_for_work(driver: subprocess.Popen[bytes], folder: Path) -> None:
-    """Until a worker has begun to write: starting is not what is to be interrupted."""
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.jsonl")}
-    while driver.poll() is None:
-        written = [*folder.glob("base-s*/*.jsonl"), *folder.glob("runs/*/*.jsonl")]
-        now = {path: path.stat().st_mtime_ns for path in written}
-        if any(before.get(path) != at for path, at in now.items()):
-            return
-        time.sleep(0.02)
 
 
 def test_a_second_driver_is_sent_away(copied: Path) -> None:

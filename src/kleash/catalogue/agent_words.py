@@ -91,6 +91,21 @@ AGENT: dict[str, tuple[str, str]] = {
         "{arm}: {score}, ended by {answer}; said {pointer}",
         "{arm}：{score}，结束于 {answer}；发言：{pointer}",
     ),
+    "report.courses_of": (
+        "The same over seeds, on validation: one number for each seed, paired, with 95 % intervals"
+        " (not adjusted for their number); who is ahead where the interval says so",
+        "在验证集上按随机种子对比：每个种子一个数，配对，95% 区间（未按个数校正）；"
+        "区间足以区分时给出领先者",
+    ),
+    "report.course.peak": ("highest evaluation of a run", "一次运行中的最高评测"),
+    "report.course.threshold": (
+        "epochs to {level}, which all reach",
+        "达到 {level} 的轮数（都能达到）",
+    ),
+    "report.course.swings": ("swings (SD of second differences)", "波动（二阶差分的标准差）"),
+    "report.course.early": ("early: first third", "前期：前三分之一"),
+    "report.course.middle": ("middle third", "中期：中间三分之一"),
+    "report.course.late": ("late: last third", "后期：后三分之一"),
     "report.factors_of": (
         "What each setting of the grid did by itself, mean over all values of the others, and which"
         " two did something together; paired by seed, 95 % intervals, p adjusted for all rows",

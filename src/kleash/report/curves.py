@@ -32,6 +32,7 @@ CHARTED = (
     *("val_loss", "validation/loss", "kl", "probe/kl/ref/exact/episode/mean", "kl_loss"),
     *("policy_loss", "loss", "mean_ratio", "mean_advantage", "entropy", "grad_norm"),
     *("response_length", "sequence_length", "std_advantage", "clip_fraction"),
+    *("training_tasks/reward", "overfit", "dead_groups", "episode/coverage", "episode/turns"),
 )
 DYNAMICS = (
     *("policy_loss", "kl", "leash/value", "kl_loss", "entropy", "grad_norm"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from kleash.catalogue import AXES, LANGUAGES, show
+from kleash.catalogue import AXES, LANGUAGES, gap_text, show
 from kleash.catalogue.screen import reasons, sentence, word
 from kleash.catalogue.terms import QUESTIONS
 from kleash.charts import Chart, Dot, whiskers
@@ -15,8 +16,9 @@ from kleash.report.courses import course
 from kleash.report.material import Material
 from kleash.report.opening import gap_of
 from kleash.report.parts import Cell, Code, Figure, Line, Lines, Linked, Paragraph, Part, Table
-from kleash.report.places import arm_place, first_place, judged_place, linked
+from kleash.report.places import arm_place, first_place, judged_place, linked, logged_place
 from kleash.report.study_tables import score_of
+from kleash.results.courses import Course, courses
 from kleash.stats import Interval, mean_interval
 
 BOARD = (
@@ -152,7 +154,37 @@ def scoreboard(made: Material) -> list[Part]:
             head += made.head("interval", "winner", "level")
             said = made.say("scoreboard_of", baseline=found.baseline)
             parts.append(Table(said, head, rows, left=2 if several else 1))
-    return parts
+    return [*parts, *over_seeds(made)]
+
+
+def over_seeds(made: Material) -> list[Part]:
+    """Of a study: how arms got there, with seeds as the replicates."""
+    rows: list[list[Cell]] = []
+    for each in [] if made.study is None else courses(made.study):
+        where = logged_place(made, each.arm, made.study.file.logged) if made.study else None
+        names = {"level": made.scored(each.at)} if each.dimension == "threshold" else {}
+        texts = [_course_value(made, each, side) for side in (each.theirs, each.ours)]
+        unit = made.unit if each.unit == "score" else each.unit
+        gap = gap_text(each.gap.estimate, each.gap.low, each.gap.high, unit, made.language)
+        rows.append(
+            [
+                made.say(f"course.{each.dimension}", **names),
+                each.arm,
+                each.against,
+                *(Linked(text, where) for text in (*texts, gap)),
+                each.ahead or made.answer("undecided"),
+            ]
+        )
+    if not rows:
+        return []
+    head = made.head("dimension", "arm", "against", "theirs", "ours", "interval", "winner")
+    return [Table(made.say("courses_of"), head, rows, left=3)]
+
+
+def _course_value(made: Material, each: Course, value: float) -> str:
+    if each.unit == "epoch":
+        return f"{value:.3g}"
+    return f"{value:.3g}" if each.unit == "ratio" else made.scored(value)
 
 
 def values_of(made: Material, judged: Judged) -> tuple[str, str]:
@@ -176,12 +208,13 @@ def values_of(made: Material, judged: Judged) -> tuple[str, str]:
 
 
 def phase_means(made: Material, judged: Judged) -> tuple[str, str]:
-    """The mean of each side over the steps of a phase."""
+    """The mean of each side over the steps of a phase, of the run that was judged: its first."""
     span = next((each.facts for each in judged.because if each.code == "phase_steps"), None)
     told: list[str] = []
     for name in (judged.arms[0], judged.arms[-1]):
         arm = next((arm for arm in made.arms if arm.name == name), None)
-        each = None if arm is None else course(arm, judged.metric)
+        first = None if arm is None else replace(arm, replicates=arm.replicates[:1])
+        each = None if first is None else course(first, judged.metric)
         if each is None or span is None or each.axis != span["axis"]:
             told.append("—")
             continue

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kleash.compare import Judged
 from kleash.plan import BASELINE, CHOSEN, StudyFile
 from kleash.results import ArmRow, Results
+from kleash.results.courses import courses
 from kleash.results.factors import factor_effects
 from kleash.results.matched import at_equal_kl, at_equal_updates
 from kleash.results.proxy import proxy_rows
@@ -166,6 +167,7 @@ def plain(found: Results) -> dict[str, Any]:
         "late_arms": found.late,
         "test_uses": found.test_uses,
         "proxy": [asdict(row) for row in proxy_rows(found)],
+        "courses": [asdict(row) | {"ahead": row.ahead} for row in courses(found)],
         "factors": [asdict(row) for row in factor_effects(found)],
         "matched": [asdict(row) for row in (*at_equal_kl(found), *at_equal_updates(found))],
         "spent": found.spent,

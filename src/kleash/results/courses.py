@@ -1,0 +1,121 @@
+"""How arms got there, over seeds: peak, epochs to a common threshold, swings, early, middle, late.
+
+`compare` answers these of two curves, which is about these two runs. A study has several seeds, and
+what holds over them is about the settings: here each is one number per seed, paired and then by t.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kleash import stats
+from kleash.plan.folder import Overview
+from kleash.results import Results
+from kleash.stats import Interval
+
+FEWEST_EPOCHS = 4
+FEWEST_SEEDS = 2
+LEAST = 1e-12  # of an SD: below it nothing swings
+Dimension = Literal["peak", "threshold", "swings", "early", "middle", "late"]
+Unit = Literal["score", "epoch", "ratio"]
+Curves = NDArray[np.float64]
+"""[seed, epoch]: the validation score of every seed that both arms have."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """One dimension of an arm against its baseline arm, over seeds."""
+
+    arm: str
+    against: str
+    dimension: Dimension
+    unit: Unit
+    ours: float
+    theirs: float
+    gap: Interval
+    """Ours less theirs, paired by seed; of swings their ratio."""
+    at: float | None = None
+    """The threshold that both reach in every seed."""
+
+    @property
+    def ahead(self) -> str:
+        """The arm that is ahead where the interval says so; else ''. Fewer epochs, fewer swings."""
+        even, sign = (1.0, -1) if self.unit == "ratio" else (0.0, -1 if self.unit == "epoch" else 1)
+        if self.gap.low <= even <= self.gap.high:
+            return ""
+        return self.arm if sign * (self.gap.estimate - even) > 0 else self.against
+
+
+def courses(found: Results) -> list[Course]:
+    """Every dimension of every arm that has a baseline arm; none of short runs or of one seed."""
+    made: list[Course] = []
+    curves = {
+        row.name: curves_of(found.overview, row.name, found.file.logged) for row in found.rows
+    }
+    for row in found.rows:
+        ours, theirs = curves[row.name], curves.get(row.against, {})
+        seeds = sorted(ours.keys() & theirs.keys())
+        length = min((len(side[s]) for s in seeds for side in (ours, theirs)), default=0)
+        if len(seeds) >= FEWEST_SEEDS and length >= FEWEST_EPOCHS:
+            pair = [np.array([side[s][:length] for s in seeds]) for side in (ours, theirs)]
+            made += dimensions(row.name, row.against, pair[0], pair[1])
+    return made
+
+
+def curves_of(found: Overview, arm: str, metric: str) -> dict[int, list[float]]:
+    """By seed, an arm's validation score after each epoch of GRPO."""
+    curves: dict[int, list[float]] = {}
+    for (name, seed), seen in found.seen.items():
+        if name == arm and seen.run is not None and (seen.run.path / "metrics.jsonl").is_file():
+            curves[seed] = [
+                line[metric]
+                for line in seen.run.metrics()
+                if line["kind"] == "epoch" and line["phase"] == "grpo" and metric in line
+            ]
+    return curves
+
+
+def dimensions(arm: str, against: str, ours: Curves, theirs: Curves) -> Iterator[Course]:
+    """Everything that is asked of two courses."""
+    names = (arm, against)
+    yield paired(names, "peak", "score", ours.max(axis=1), theirs.max(axis=1))
+    level = float(min(ours.max(axis=1).min(), theirs.max(axis=1).min()))
+    first = [1.0 + (side >= level).argmax(axis=1) for side in (ours, theirs)]
+    yield paired(names, "threshold", "epoch", first[0], first[1], level)
+    yield from swings(names, ours, theirs)
+    thirds = [np.array_split(side, 3, axis=1) for side in (ours, theirs)]
+    parts: tuple[Dimension, ...] = ("early", "middle", "late")
+    for name, mine, other in zip(parts, *thirds, strict=True):
+        yield paired(names, name, "score", mine.mean(axis=1), other.mean(axis=1))
+
+
+def paired(  # every fact of a comparison
+    names: tuple[str, str],
+    dimension: Dimension,
+    unit: Unit,
+    ours: Curves,
+    theirs: Curves,
+    at: float | None = None,
+) -> Course:
+    """One number per seed of each arm."""
+    gap = stats.paired_seeds(ours, theirs).interval
+    means = float(ours.mean()), float(theirs.mean())
+    return Course(*names, dimension, unit, *means, gap, at)
+
+
+def swings(names: tuple[str, str], ours: Curves, theirs: Curves) -> Iterator[Course]:
+    """SDs of second differences as a ratio; nothing where a curve does not swing at all."""
+    sides = [[stats.second_difference_sd(curve) for curve in side] for side in (ours, theirs)]
+    if min(min(side) for side in sides) < LEAST:
+        return
+    logs = stats.paired_seeds(*(np.log(side) for side in sides)).interval
+    middle, low, high = (math.exp(each) for each in (logs.estimate, logs.low, logs.high))
+    ratio = Interval(middle, low, high, logs.level, logs.n)
+    mine, other = (float(np.exp(np.mean(np.log(side)))) for side in sides)
+    yield Course(*names, "swings", "ratio", mine, other, ratio)
