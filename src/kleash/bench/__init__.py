@@ -496,6 +496,14 @@ def rollouts_bench() -> dict[str, Any]:
     return measured()
 
 
+def leash_bench() -> dict[str, Any]:
+    """Whole steps of an agent with KL measured, and without a reference."""
+    from kleash.bench.leash import leash_bench as measured
+
+    with one_thread():
+        return measured()
+
+
 BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "selector": selector_bench,
     "answerer": answerer_bench,
@@ -503,4 +511,5 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "study": study_bench,
     "report": report_bench,
     "rollouts": rollouts_bench,
+    "leash": leash_bench,
 }

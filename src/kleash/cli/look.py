@@ -79,7 +79,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 def bench(
     what: Annotated[
-        str, typer.Argument(help="selector, answerer, compare, study, report or rollouts.")
+        str, typer.Argument(help="selector, answerer, compare, study, report, rollouts or leash.")
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -92,6 +92,7 @@ def bench(
     kleash bench study     (answers measured per second against one prompt at a time)
     kleash bench report    (pages and reports of 1,000 runs; needs no torch)
     kleash bench rollouts  (tokens said per second against model.generate turn by turn)
+    kleash bench leash  (whole steps of an agent with KL measured, and without)
     """
     from kleash.bench import BENCHES
 
