@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,44 @@ def test_a_broken_episode_is_in_no_group_and_a_group_of_one_is_dropped(ledger: L
         grouped(policy, agent(), [[broken, broken]])
 
 
+def test_a_conversation_ends_where_the_model_has_no_room_for_another_turn(
+    ledger: Ledger, monkeypatch: Any
+) -> None:
+    world = AgentWorld(agent("gym.limit=16", "turn_tokens=6"), ledger)
+    task = world.tasks("train")[0]
+    missing = {detail.id for detail in task.missing_details}
+    assert isinstance(world.gym.surface, TokenSurface)
+    known = next(slot for slot in world.gym.surface.slots if slot not in missing)
+
+    class Asks:
+        """An engine that asks for what nobody misses."""
+
+        def talk(self, key: Any, **how: Any) -> Talk:
+            return Talk(key, most=how["most"])
+
+        async def say(self, talk: Talk, heard: Sequence[int]) -> Said:
+            ids = tuple(world.speech.ids(f"ASK {known} ;"))
+            return Said(ids, (0.0,) * len(ids), stopped=True)
+
+        def forget(self, talk: Talk) -> None: ...
+
+    def played() -> Episode:
+        (found,) = world.play(Asks(), [Asked(task, 0, 0, None)])  # type: ignore[list-item]
+        return found
+
+    whole = played()
+    monkeypatch.setattr("kleash.rollout.agent.CONTEXT", 40)
+    short = played()
+    ids = sum(len(turn.observation) + len(turn.choices) for turn in short.turns)
+    assert whole.stop_reason == "limit" and short.stop_reason == "length"
+    assert 1 < len(short.turns) < 16 and ids <= 40
+    assert short.turns == whole.turns[: len(short.turns)]
+    assert len(short.rewards) == len(short.turns)
+    monkeypatch.setattr("kleash.rollout.agent.CONTEXT", 12)
+    with pytest.raises(ConfigError, match=r"room for 12 ids.*lower turn_tokens"):
+        played()
+
+
 # --- the loss
 
 
@@ -161,6 +200,24 @@ def test_parts_of_any_size_give_the_same_update(ledger: Ledger, form: str) -> No
     torch.testing.assert_close(weights[0], weights[1], rtol=1e-6, atol=1e-9)
     for name, value in records[1].items():
         assert records[3][name] == pytest.approx(value, rel=1e-6, abs=1e-9), name
+
+
+def test_an_adapter_may_move_too_little_to_be_seen_in_its_first_update(ledger: Ledger) -> None:
+    recipe = agent("lora.rank=4", "leash.reference=adapter_off", "leash.form=k3", "lr=1e-6")
+    world = AgentWorld(recipe, ledger)
+    policy = world.fresh_policy()
+    start = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
+    descent = Descent(policy, recipe.lr, 1.0, str)
+    leashed = Leashed(recipe, policy, Reference(policy, "adapter_off"), descent, 2)
+    leashed.split = lambda batch: policy.parts(batch, 4096)
+    engine, tasks = world.engine(policy), world.tasks("train")[:2]
+    for step in range(2):
+        groups = play_groups(engine, policy, world, tasks, ("grpo", 1, step))
+        reward = torch.arange(len(groups.reward), dtype=torch.float32)
+        leashed.learn(replace(groups, reward=reward))  # its guard says so if a tensor stands still
+        engine.refresh(policy)
+        still = {n for n, t in policy.state_dict().items() if torch.equal(t, start[n])}
+        assert still == ({name for name in start if ".lora_A." in name} if step == 0 else set())
 
 
 # --- a run

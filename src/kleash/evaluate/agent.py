@@ -13,7 +13,7 @@ from kleash.policy import fingerprint
 from kleash.rollout.agent import AgentWorld
 from kleash.runs import Run
 from kleash.train.agent import passes_of
-from kleash.types import Episode
+from kleash.types import Episode, Turn
 
 AT_ONCE = 256  # tasks played between two writes
 
@@ -58,6 +58,15 @@ def line(world: AgentWorld, episodes: Sequence[Episode]) -> dict[str, Any]:
     }
 
 
+def few_words(world: AgentWorld) -> list[Turn]:
+    """A short conversation: a model is judged on it once for each of its tensors."""
+    surface, task = world.gym.surface, world.tasks("validation")[0]
+    start = world.gym.make(task, seed=world.recipe.seed, rollout=0).start()
+    ids = tuple(world.speech.opening(surface.instructions, surface.tools, start)[:16])
+    half = len(ids) // 2
+    return [Turn(ids[:half], ids[half:], (0.0,) * (len(ids) - half))]
+
+
 def loaded(run: Run, world: AgentWorld, name: str) -> tuple[LanguagePolicy, str]:
     """The policy of a checkpoint, proven to be the one that was trained."""
     kept = run.load(name, trainer=False)
@@ -66,10 +75,7 @@ def loaded(run: Run, world: AgentWorld, name: str) -> tuple[LanguagePolicy, str]
     weights = fingerprint(policy.state_dict())
     guard.same_weights(kept.state["weights_hash"], weights)
     policy.to(world.device)
-    tasks = world.tasks("validation")[:4]
-    engine = world.engine(policy)
-    episodes = world.play(engine, passes_of(tasks, world.recipe.seed, 0))
-    batch = policy.gather([e.turns for e in episodes if e.reward is not None])
+    batch = policy.gather([few_words(world)])
     with torch.no_grad():
         guard.every_tensor_matters(policy, lambda: policy.judge(batch).logp)
     return policy, weights

@@ -15,6 +15,8 @@ from torch import Generator, nn
 
 from kleash.errors import ConfigError, DataError
 
+CONTEXT = 1024  # ids of the longest conversation of a tiny model
+
 
 def fresh(
     size: int,
@@ -24,7 +26,7 @@ def fresh(
     layers: int = 2,
     heads: int = 4,
     inner: int = 192,
-    context: int = 1024,
+    context: int = CONTEXT,
 ) -> Any:
     """A tiny Qwen3 for `size` ids, its weights drawn from `rng`; input and output embeddings tied.
 
@@ -81,7 +83,7 @@ def load(path: Path | str, *, dtype: torch.dtype = torch.float32) -> Any:
 def unpacked(model: Any) -> Any:
     """A model whose weights are plain numbers, marked as such: one that is not cannot be saved."""
     if getattr(model, "quantization_method", None) == "gguf":
-        del model.config.quantization_config
+        vars(model.config).pop("quantization_config", None)
         model.hf_quantizer, model.is_quantized = None, False
         model.quantization_method = None
     return model

@@ -23,9 +23,9 @@ from kleash.credit import CREDITS, SCORES, to_go
 from kleash.engine import Engine, engine_of
 from kleash.envs import gym
 from kleash.envs.contract import EndpointDown, EpisodeBroken
-from kleash.errors import DataError
+from kleash.errors import ConfigError, DataError
 from kleash.grpo import ADVANTAGES
-from kleash.language.models import adapted, fresh
+from kleash.language.models import CONTEXT, adapted, context_of, fresh
 from kleash.language.policy import LanguagePolicy
 from kleash.language.words import Speech, Words
 from kleash.ledger import Ledger
@@ -139,6 +139,15 @@ class AgentWorld:
             self._loaded = load(path), load_chat(path)
         return self._loaded
 
+    @property
+    def context(self) -> int | None:
+        """How many ids a conversation may have; none where the model does not say."""
+        return CONTEXT if self.recipe.model == "tiny" else context_of(self.loaded()[0])
+
+    def fits(self, ids: int) -> bool:
+        """Whether the longest turn still fits behind so many ids."""
+        return self.context is None or ids + self.recipe.turn_tokens <= self.context
+
     def fresh_policy(self) -> LanguagePolicy:
         """The embedded model with weights drawn by the seed, or the given one; with its adapter."""
         recipe, drawn = self.recipe, torch_generator("weights", self.recipe.seed)
@@ -200,6 +209,12 @@ class AgentWorld:
         covered: list[tuple[str, ...]] = []
         texts = [env.start()]
         heard = speech.opening(surface.instructions, surface.tools, texts[0])
+        held = len(heard)
+        if not self.fits(held):
+            raise ConfigError(
+                f"{self.recipe.model} has room for {self.context} ids, and a conversation opens"
+                f" with {held}: no turn of {self.recipe.turn_tokens} fits; lower turn_tokens"
+            )
         try:
             while True:
                 said = await engine.say(talk, heard)
@@ -217,6 +232,10 @@ class AgentWorld:
                     break
                 texts.append(step.observation)
                 heard = speech.reply(step.observation)
+                held += len(said.ids) + len(heard)
+                if not self.fits(held):
+                    reason = "length"
+                    break
         except EndpointDown:
             return None
         except EpisodeBroken as error:
