@@ -21,9 +21,12 @@ LONGEST = 1000  # points of a series that are cells; a longer one is a log
 OUTCOMES = ("accuracy", "eval_reward", "reward", "performance", "val_loss")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MatrixCell:
-    """One measurement: whose, of what, where in training, on what, and its state."""
+    """One measurement: whose, of what, where in training, on what, and its state.
+
+    Not frozen: logs have a hundred thousand, and those take four times as long to make.
+    """
 
     arm: str
     metric: str

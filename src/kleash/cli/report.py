@@ -47,18 +47,19 @@ def report(
             print(path)
         return
     made = study(sources[0], lang) if a_study else told(sources, lang)
+    whole = reports.document(made)
     for file, text in ((md, reports.markdown_of), (page, reports.html_of)):
         if file is not None:
-            reports.put(file, text(made, file.parent).encode())
+            reports.put(file, text(made, file.parent, whole).encode())
             print(file)
     if figures:
-        written, missing = reports.write_figures(reports.document(made), figures)
+        written, missing = reports.write_figures(whole, figures)
         for path in written:
             print(path)
         if missing:
             print(missing, file=sys.stderr)
     if not (page or md or figures):
-        print(reports.markdown_of(made, Path()), end="")
+        print(reports.markdown_of(made, Path(), whole), end="")
 
 
 def study(folder: Path, lang: str) -> Material:

@@ -86,6 +86,7 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
         matrix=matrix(sources),
         summaries=summaries(arms),
         notes=[note for source in sources for note in source.notes],
+        gathered=arms,
     )
     others = [arm for arm in arms if arm is not baseline]
 

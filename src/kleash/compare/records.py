@@ -143,3 +143,5 @@ class Comparison:
     next: list[Step] = field(default_factory=list)
     summaries: list[Summary] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    gathered: list[Any] = field(default_factory=list)
+    """The arms themselves, for whoever tells of them next."""

@@ -120,7 +120,7 @@ def numbers(parts: Sequence[str]) -> Numbers:
         if _decimals(longest) is None:  # one number with all its digits is enough
             return Numbers(values, rows, coarse=False)
         return one_by_one(parts, value)
-    decimals = 0
+    decimals = len(longest.partition(".")[2])  # no fewer, and seldom more
     if "e" in text or "E" in text:
         odd = [part for part in held if "e" in part or "E" in part]
         decimals = max(_decimals(part) or 0 for part in odd)

@@ -152,7 +152,7 @@ def of_sources(
     sources: Sequence[Source], found: Comparison, name: str, language: Language
 ) -> Material:
     """Sources that are no study."""
-    return Material(name, language, {found.baseline: found}, list(sources), gather(sources))
+    return Material(name, language, {found.baseline: found}, list(sources), found.gathered)
 
 
 # --- numbers as text
