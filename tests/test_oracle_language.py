@@ -77,7 +77,9 @@ def assert_optimal(found: Outcome, coefficient: float) -> None:
     assert 0 <= found.gap.item() + 1e-12 <= 1e-3
 
 
-@pytest.mark.parametrize(("form", "coefficient", "steps"), [("return_to_go", 0.3, 250), ("exact", 0.3, 250)])
+@pytest.mark.parametrize(
+    ("form", "coefficient", "steps"), [("return_to_go", 0.3, 250), ("exact", 0.3, 250)]
+)
 def test_a_language_policy_reaches_the_optimum_over_two_turns(form, coefficient, steps):
     assert_optimal(trained(form, coefficient, steps), coefficient)
 

@@ -18,9 +18,10 @@ UPDATE, FORWARD = 6, 2
 def weights_used(model: Any) -> int:
     """How many weights a token is multiplied with: all but those of a look-up table."""
     looked_up = model.get_input_embeddings().weight
-    own = sum(p.numel() for p in model.parameters() if p is not looked_up)
+    own: int = sum(p.numel() for p in model.parameters() if p is not looked_up)
     head = model.get_output_embeddings()
-    return own + (head.weight.numel() if head is not None and head.weight is looked_up else 0)
+    tied = head is not None and head.weight is looked_up
+    return own + (int(looked_up.numel()) if tied else 0)
 
 
 def flops(model: Any, tokens: float, context: float, *, passes: int) -> float:
