@@ -84,9 +84,11 @@ class Replicate:
     """The mean of a metric that stands for the training, once it was worked out."""
 
     def curve(self, metric: str) -> Curve | None:
-        """The metric's longest curve, over steps or epochs."""
-        fit = [curve for (name, _), curve in self.curves.items() if name == metric]
-        return max(fit, key=len, default=None)
+        """The metric's longest curve, over steps or epochs; of equals the one told first."""
+        steps, epochs = self.curves.get((metric, "step")), self.curves.get((metric, "epoch"))
+        if steps is None or epochs is None:
+            return epochs if steps is None else steps
+        return max((curve for (name, _), curve in self.curves.items() if name == metric), key=len)
 
 
 @dataclass(eq=False)
@@ -99,6 +101,8 @@ class Arm:
     configs: list[tuple[str, Resolved, dict[str, Any]]] = field(default_factory=list)
     settings: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     """What each source says of a setting, once it was looked for."""
+    courses: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
+    """The way of a metric over all trainings, once a report worked it out."""
 
     @cached_property
     def unknown(self) -> dict[str, list[Any]]:

@@ -60,7 +60,14 @@ class Course:
 
 
 def course(arm: Arm, metric: str, axis: str = "") -> Course | None:
-    """The quantity of an arm; None where no run has it."""
+    """The quantity of an arm, worked out once; None where no run has it."""
+    if (metric, axis) not in arm.courses:
+        arm.courses[metric, axis] = _course(arm, metric, axis)
+    found: Course | None = arm.courses[metric, axis]
+    return found
+
+
+def _course(arm: Arm, metric: str, axis: str) -> Course | None:
     found: list[tuple[Replicate, Curve]] = []
     for each in arm.replicates:
         curve = each.curves.get((metric, axis)) if axis else each.curve(metric)
