@@ -28,6 +28,7 @@ from kleash.types import Episode, Heard, Turn
 
 SMALL = {
     "env": "intention",
+    "lr": 1e-3,
     "gym": {"surface": "tokens", "limit": 3, "world": {"train": 40, "validation": 30, "test": 20}},
     "supervised": {"epochs": 1, "dialogues": 32},
     "epochs": 2,

@@ -57,11 +57,19 @@ def read_run(run: Run, *, scores: bool = True) -> Imported:
         finished=run.finished,
         started=str(run.meta["started"]) if "started" in run.meta else None,
     )
-    made.config = settings(run.config, Where(str(run.path / "config.json")))
+    made.config = settings(seedless(run.config), Where(str(run.path / "config.json")))
     made.series = _series(run)
     made.scores = _scores(run) if scores else []
     made.seconds = _seconds(run)
     return label(made)
+
+
+def seedless(config: dict[str, Any]) -> dict[str, Any]:
+    """The config with its seed taken out of its start: each run has the base of its own seed."""
+    start, seed = config.get("from"), config.get("seed")
+    if not isinstance(start, str) or seed is None:
+        return config
+    return config | {"from": start.replace(f"-s{seed}/", "-sSEED/")}
 
 
 def _series(run: Run) -> list[Any]:
