@@ -399,6 +399,18 @@ def test_episodes_go_on_while_a_user_thinks(ledger: Ledger, monkeypatch: Any) ->
     assert order.index("slow") == order.count("quick")  # the quick one was over by then
 
 
+def test_a_turn_that_is_cut_counts_as_one_that_cannot_be_read(ledger: Ledger) -> None:
+    class Endless(Asker):
+        async def say(self, talk: Talk, heard: Sequence[int]) -> Said:
+            whole = await super().say(talk, heard)
+            return Said(whole.ids, whole.logp, stopped=talk.turns < 2)
+
+    world = AgentWorld(agent(), ledger)
+    (found,) = world.play(Endless(world), [Asked(world.tasks("train")[0], 0, 0, None)])
+    assert found.stop_reason == "length" and len(found.turns) == len(found.rewards) == 2
+    assert found.facts["turns"] == 2 and found.facts["valid_actions"] == 0.5
+
+
 # --- recipes
 
 

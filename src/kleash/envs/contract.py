@@ -60,6 +60,9 @@ class Env(Protocol):
     async def step(self, text: str) -> Step:
         """What the policy's text led to."""
 
+    def cut(self) -> None:
+        """The policy's turn did not come to an end, and the episode is over."""
+
     def metrics(self) -> dict[str, float]:
         """What is logged of the episode beside its reward; holds no secret."""
 
@@ -132,6 +135,12 @@ class TurnEnv(ABC):
     def wasted(self) -> float:
         """The reward of a turn that could not be read."""
         return 0.0
+
+    def cut(self) -> None:
+        """A turn without an end is one that could not be read."""
+        self.turns += 1
+        self.unreadable += 1
+        self._state = "over"
 
     def metrics(self) -> dict[str, float]:
         """Turns taken, and the share of them that could be read."""

@@ -220,8 +220,8 @@ class AgentWorld:
                 said = await engine.say(talk, heard)
                 turns.append(Turn(tuple(heard), said.ids, said.logp))
                 if not said.stopped:
-                    rewards.append(0.0)
-                    covered.append(())
+                    env.cut()
+                    rewards, covered = [*rewards, 0.0], [*covered, ()]
                     reason = "length"
                     break
                 step = await env.step(speech.text(said.ids))
