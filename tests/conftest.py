@@ -5,11 +5,15 @@ Torch is imported by the fixtures that need it: tests of the parts without it st
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+# A shell that works in the background ignores interrupts, and whatever it starts would too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if TYPE_CHECKING:
     from kleash.ledger import Ledger

@@ -114,6 +114,7 @@ def test_second_start_does_nothing_and_lost_scores_come_back_the_same(
     assert lasting(copied) == before
 
 
+@pytest.mark.slow
 def test_killed_once_it_ends_with_the_same_bytes(finished: Path, tmp_path: Path) -> None:
     kill_and_go_on(finished, tmp_path / "killed", kills=1, run=run_agents)
 

@@ -78,12 +78,17 @@ def assert_optimal(found: Outcome, coefficient: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "coefficient", "steps"), [("return_to_go", 0.3, 250), ("exact", 0.3, 250)]
+    ("form", "coefficient", "steps"),
+    [
+        ("return_to_go", 0.3, 250),
+        pytest.param("exact", 0.3, 250, marks=pytest.mark.slow),
+    ],
 )
 def test_a_language_policy_reaches_the_optimum_over_two_turns(form, coefficient, steps):
     assert_optimal(trained(form, coefficient, steps), coefficient)
 
 
+@pytest.mark.slow
 def test_k3_in_the_loss_stops_elsewhere():
     found = trained("k3", 0.3, 250)
     assert found.gap.item() > 2e-3

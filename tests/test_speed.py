@@ -59,18 +59,23 @@ def test_two_small_logs_are_compared_in_a_second_of_cpu_and_load_nothing_large(t
     assert spent <= 1.0
 
 
-def test_rules_ask_for_the_points_of_a_run_and_they_are_made_once(monkeypatch):
+def test_rules_ask_for_the_points_of_a_series_and_they_are_made_once(monkeypatch):
     made = []
-    real = record._points
-    monkeypatch.setattr(record, "_points", lambda run: made.append(run.name) or real(run))
+    real = record._of_series
+
+    def spied(series, places):
+        made.append(series.where.file)
+        return real(series, places)
+
+    monkeypatch.setattr(record, "_of_series", spied)
     steps = np.arange(5.0)
-    series = [Series("kl", "step", steps, steps / 10, Where("a.csv", 2))]
-    sources = [
-        Source(f"{name}.csv", "csv", [Imported(name, name, "csv", Where("x"), series=series)])
-        for name in "ab"
-    ]
+    sources = []
+    for name in "ab":
+        series = [Series("kl", "step", steps, steps / 10, Where(f"{name}.csv", 2))]
+        runs = [Imported(name, name, "csv", Where("x"), series=series)]
+        sources.append(Source(f"{name}.csv", "csv", runs))
     find(sources)
-    assert sorted(made) == ["a", "b"]
+    assert sorted(made) == ["a.csv", "b.csv"]
     find(sources)
     assert len(made) == 4, "nothing is kept from one look to the next"
     monkeypatch.setattr(record, "KEPT", 3)
