@@ -8,14 +8,12 @@ other company. What these servers need to be started with is in docs/engines.md.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import os
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +21,16 @@ import httpx
 from pydantic import Field
 
 from kleash.engine import Said, Talk
-from kleash.envs.contract import EndpointDown, EpisodeBroken
-from kleash.envs.endpoint import LONGEST_WAIT, REFUSED, RETRIED, EndpointOptions
+from kleash.envs.contract import EndpointDown
+from kleash.envs.line import Line, LineOptions, Outcome
 from kleash.errors import ConfigError
 from kleash.language.models import merged
-from kleash.runs import canonical
-from kleash.seeds import generator, key
+from kleash.seeds import key
 
 
-class ServerOptions(EndpointOptions):
+class ServerOptions(LineOptions):
     """Where the server is, and how patient to be with it."""
 
-    url: str = "http://127.0.0.1:8000"
-    """Its address, without a path."""
     model: str = ""
     """The name under which it knows the policy; empty for the one it was started with."""
     concurrency: int = Field(256, ge=1)
@@ -50,29 +45,16 @@ class Unreadable(Exception):
     """A reply that is no turn."""
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """What one try led to: a turn, or a problem and what it asks for."""
-
-    said: Said | None = None
-    problem: str = ""
-    wait: float = 0.0
-    unreachable: bool = False
-    final: bool = False
-
-
-class Server(ABC):
+class Server(Line, ABC):
     """Conversations of one policy with a server in one event loop."""
 
     name: str
 
     def __init__(self, options: ServerOptions, stops: Collection[int]) -> None:
+        super().__init__(options)
         self.options = options
         self.stops = frozenset(stops)
         self._ids: dict[Talk, list[int]] = {}
-        self._in_a_row = 0
-        self._down: str | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     def talk(
         self,
@@ -96,7 +78,8 @@ class Server(ABC):
         if not ids and not heard:
             raise ValueError("a talk cannot begin with nothing heard")
         sent = [*ids, *map(int, heard)]
-        said = await self._bought(self.path, self.body(talk, sent), sent)
+        body = self.body(talk, sent)
+        said = await self.patiently(body, lambda: self._one_try(body, sent))
         ids[:] = [*sent, *said.ids]
         talk.turns += 1
         return said
@@ -109,7 +92,7 @@ class Server(ABC):
         """Write the policy's weights to the folder and have the server read them."""
         folder = Path(self.options.folder or tempfile.gettempdir()) / f"kleash-{os.getpid()}"
         merged(policy.model).save_pretrained(folder)
-        headers = self._headers()
+        headers = self.headers()
         with httpx.Client(timeout=self.options.timeout, headers=headers) as client:
             for path, body in self.reloading(str(folder)):
                 try:
@@ -125,20 +108,14 @@ class Server(ABC):
 
     async def back(self) -> bool:
         """Whether the server is healthy; if so, requests are made again."""
-        client, _ = self._connections()
+        client, _ = self.connections()
         try:
             healthy = (await client.get(f"{self.options.url}/health")).status_code == 200
         except httpx.RequestError:
             healthy = False
         if healthy:
-            self._down, self._in_a_row = None, 0
+            self.up()
         return healthy
-
-    async def close(self) -> None:
-        """Let go of the connections, if they are this event loop's."""
-        if self._loop is asyncio.get_running_loop():
-            await self._client.aclose()
-        self._loop = None
 
     # What the two differ in
 
@@ -160,69 +137,16 @@ class Server(ABC):
     def reloading(self, folder: str) -> list[tuple[str, dict[str, Any]]]:
         """The requests that make the server read its weights from a folder."""
 
-    def _headers(self) -> dict[str, str]:
-        secret = os.environ.get(self.options.key)
-        return {"authorization": f"Bearer {secret}"} if secret else {}
-
-    def _connections(self) -> tuple[httpx.AsyncClient, asyncio.Semaphore]:
-        """The client and the places of the running event loop."""
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._client = httpx.AsyncClient(
-                headers=self._headers(),
-                timeout=httpx.Timeout(self.options.timeout),
-                limits=httpx.Limits(max_connections=self.options.concurrency),
-            )
-            self._places = asyncio.Semaphore(self.options.concurrency)
-            self._loop = loop
-        return self._client, self._places
-
-    async def _bought(self, path: str, body: Mapping[str, Any], sent: Sequence[int]) -> Said:
-        """The turn, after as many tries as are allowed."""
-        jitter = generator("retry", canonical(dict(body)))
-        outcome = _Outcome()
-        for attempt in range(self.options.retries + 1):
-            if attempt:
-                wait = max(self.options.pause * 2 ** (attempt - 1), outcome.wait)
-                await asyncio.sleep(min(wait * (1 + jitter.random()), LONGEST_WAIT))
-            if self._down is not None:
-                raise EndpointDown(self._down)
-            outcome = await self._one_try(path, body, sent)
-            if outcome.said is not None:
-                self._in_a_row = 0
-                return outcome.said
-            if outcome.final:
-                raise EpisodeBroken(f"{self.options.url}: {outcome.problem}")
-        self._in_a_row += 1
-        told = f"{self.options.url}: {outcome.problem} ({self.options.retries + 1} tries)"
-        if outcome.unreachable or self._in_a_row >= self.options.down_after:
-            self._down = told
-            raise EndpointDown(told)
-        raise EpisodeBroken(told)
-
-    async def _one_try(self, path: str, body: Mapping[str, Any], sent: Sequence[int]) -> _Outcome:
-        client, places = self._connections()
+    async def _one_try(self, body: Mapping[str, Any], sent: Sequence[int]) -> Outcome[Said]:
+        response = await self.post(self.path, body)
+        if isinstance(response, Outcome):
+            return response
+        if response.status_code != 200:
+            return self.refusal(response)
         try:
-            async with places, asyncio.timeout(self.options.timeout):
-                response = await client.post(self.options.url + path, json=dict(body))
-        except TimeoutError:
-            return _Outcome(problem=f"no whole answer within {self.options.timeout:g} s")
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            return _Outcome(problem=f"cannot be reached: {error}", unreachable=True)
-        except httpx.RequestError as error:
-            return _Outcome(problem=f"{type(error).__name__} {error}".strip())
-        status = response.status_code
-        if status == 200:
-            try:
-                return _Outcome(said=self._turn(response, sent))
-            except (ValueError, LookupError, TypeError, Unreadable) as error:
-                return _Outcome(problem=f"no turn in {response.text[:100]!r}: {error}")
-        told = f"answered {status}: {' '.join(response.text.split())[:200]}"
-        if status in REFUSED:
-            raise ConfigError(f"{self.options.url} {told}: check its address, model and key")
-        if status in RETRIED or status >= 500:
-            return _Outcome(problem=told, wait=seconds(response.headers.get("retry-after")))
-        return _Outcome(problem=told, final=True)
+            return Outcome(value=self._turn(response, sent))
+        except (ValueError, LookupError, TypeError, Unreadable) as error:
+            return Outcome(problem=f"no turn in {response.text[:100]!r}: {error}")
 
     def _turn(self, response: httpx.Response, sent: Sequence[int]) -> Said:
         """The turn in a reply, if it is one that could have been sampled here."""
@@ -342,11 +266,3 @@ class SglangEngine(Server):
     def reloading(self, folder: str) -> list[tuple[str, dict[str, Any]]]:
         """Read the folder and drop what was computed with old weights."""
         return [("/update_weights_from_disk", {"model_path": folder, "flush_cache": True})]
-
-
-def seconds(header: str | None) -> float:
-    """What a Retry-After asks for; a date is not understood, and the usual wait is used."""
-    try:
-        return max(0.0, float(header or 0))
-    except ValueError:
-        return 0.0

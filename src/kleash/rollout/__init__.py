@@ -16,7 +16,7 @@ from torch import Tensor
 
 from kleash.errors import CheckpointError
 from kleash.ledger import Ledger
-from kleash.recipe import AgentRecipe, Recipe, recipe_from
+from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe, recipe_from
 from kleash.runs import Checkpoint, Run
 
 __all__ = ["Groups", "World", "compute_one_way", "load_checkpoint", "world_of"]
@@ -84,8 +84,8 @@ def world_of(
         return AgentWorld(recipe, ledger, device=device, progress=progress)
     from kleash.rollout.selector import SelectorWorld
 
-    assert not isinstance(recipe, AgentRecipe)
-    return SelectorWorld(recipe, ledger, device=device, served=served, progress=progress)  # type: ignore[arg-type]
+    assert isinstance(recipe, SelectorRecipe)
+    return SelectorWorld(recipe, ledger, device=device, served=served, progress=progress)
 
 
 def load_checkpoint(path: Path) -> tuple[Checkpoint, Recipe]:

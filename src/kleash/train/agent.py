@@ -113,10 +113,8 @@ class AgentTrainer(Trainer):
 
     def batch_of(self, step: int) -> list[Any]:
         """The tasks of a step: all are met once before any is met again."""
-        tasks, size = (
-            self.world.tasks("train"),
-            min(self.recipe.batch, len(self.world.tasks("train"))),
-        )
+        tasks = self.world.tasks("train")
+        size = min(self.recipe.batch, len(tasks))
         per_pass = len(tasks) // size
         order = generator("order", self.recipe.seed, "grpo", step // per_pass)
         first = (step % per_pass) * size
@@ -154,12 +152,12 @@ class AgentTrainer(Trainer):
     def validate(self) -> dict[str, float]:
         """Greedy play, or sampled passes, on validation tasks and on as fixed training tasks."""
         asked = self.recipe.validation
-        found = self.scored("validation", asked.tasks)
+        scored = self.scored("validation", asked.tasks)
+        found = {f"validation/{name}": value for name, value in scored.items()}
         if asked.training:
             beside = self.scored("train", asked.training)
-            names = {"validation/reward": "reward", "validation/reward_se": "reward_se"}
-            found |= {f"training_tasks/{names[key]}": beside[key] for key in names}
-            found["overfit"] = found["training_tasks/reward"] - found["validation/reward"]
+            found |= {f"training_tasks/{name}": beside[name] for name in ("reward", "reward_se")}
+            found["overfit"] = beside["reward"] - scored["reward"]
         return found
 
     def scored(self, split: str, count: int) -> dict[str, float]:
@@ -172,12 +170,11 @@ class AgentTrainer(Trainer):
         if len(by_task) < 2:
             raise DataError(f"{len(episodes) - len(whole)} of {len(episodes)} episodes broke")
         spread = float(np.std(list(by_task.values()), ddof=1))
-        means = {f"validation/{name}": value for name, value in episode_means(whole).items()}
-        return means | {
-            "validation/reward": float(np.mean(list(by_task.values()))),
-            "validation/reward_se": spread / math.sqrt(len(by_task)),
-            "validation/n": len(by_task),
-            "validation/broken": len(episodes) - len(whole),
+        return episode_means(whole) | {
+            "reward": float(np.mean(list(by_task.values()))),
+            "reward_se": spread / math.sqrt(len(by_task)),
+            "n": len(by_task),
+            "broken": len(episodes) - len(whole),
         }
 
     def speed(self, trained: float) -> dict[str, float]:
@@ -191,11 +188,10 @@ class AgentTrainer(Trainer):
         if most is not None:
             read, model = self.tokens["update"], self.policy.model
             seen = self.context / read
-            update = self.recipe.updates * flops(model, read, seen, passes=UPDATE)
-            played = flops(model, read, seen, passes=FORWARD)  # each token once, in the cache
-            tied = flops(model, read, seen, passes=FORWARD)  # the reference
-            found["speed/mfu/update"] = (update + tied) / self.seconds["update"] / most
-            found["speed/mfu/step"] = (update + tied + played) / trained / most
+            once = flops(model, read, seen, passes=FORWARD)  # playing, and the reference, each
+            update = self.recipe.updates * flops(model, read, seen, passes=UPDATE) + once
+            found["speed/mfu/update"] = update / self.seconds["update"] / most
+            found["speed/mfu/step"] = (update + once) / trained / most
         return found
 
     # --- collapse
@@ -215,9 +211,9 @@ class AgentTrainer(Trainer):
         """After the last epoch, what came after the best one is dropped if that was asked for."""
         super().run_phases()
         if self.recipe.collapse == "roll_back":
-            lines = list(self.run.metrics())
-            if Collapse.of(lines).signs():
-                best = Collapse.of(lines).best()
+            seen = Collapse.of(list(self.run.metrics()))
+            if seen.signs():
+                best = seen.best()
                 for name in self.run.checkpoints():
                     if name.startswith("epoch-") and int(name.removeprefix("epoch-")) > best:
                         self.run.drop(name)
