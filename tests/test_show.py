@@ -10,7 +10,10 @@ from typer.testing import CliRunner
 from kleash.cli import app
 from kleash.errors import DataError
 from kleash.plan.folder import read_plan
+from kleash.results import results
+from kleash.results.summary import scored
 from kleash.runs import write_json
+from kleash.stats import mean_interval
 from made_study import made_study
 
 
@@ -67,3 +70,9 @@ def test_machines_get_json(study):
 def test_what_is_no_study_is_one_line(tmp_path):
     with pytest.raises(DataError, match=r"holds no study\.toml"):
         shown(tmp_path)
+
+
+def test_an_accuracy_in_the_terminal_is_never_above_one(study):
+    wide = mean_interval([1.0] * 8, bounds=(0, 1))
+    assert wide.high > 1
+    assert re.fullmatch(r"1\.000 \[0\.\d+, 1\.000\]", scored(results(study), wide))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from kleash.compare import Judged
@@ -37,7 +37,7 @@ def summary_table(found: Results) -> list[Table]:
     for row in found.rows:
         name = row.name + (" (added after results were seen)" if row.late else "")
         gap, verdict = gap_text(row.gap)
-        table.add_row(name, shown(row.kl), shown(row.score), row.against, gap, verdict)
+        table.add_row(name, shown(row.kl), scored(found, row.score), row.against, gap, verdict)
     return [
         table,
         *factor_table(found),
@@ -105,7 +105,7 @@ def baseline_table(found: Results) -> Table:
         table.add_column(counted(found.file, shots), justify="right")
     for name, by_shots in baselines(found).items():
         cells = [by_shots.get(shots) for shots in found.file.measure.shots]
-        table.add_row(name, *(shown(cell) for cell in cells))
+        table.add_row(name, *(scored(found, cell) for cell in cells))
     return table
 
 
@@ -129,6 +129,13 @@ def baselines(found: Results) -> dict[str, dict[int, Interval]]:
         if interval is not None:
             made.setdefault(family, {})[shots] = interval
     return made
+
+
+def scored(found: Results, interval: Interval | None) -> str:
+    """A mean score; where it is an accuracy, its interval as far as that is possible."""
+    if interval is not None and not found.file.of_agents:
+        interval = replace(interval, low=max(interval.low, 0.0), high=min(interval.high, 1.0))
+    return shown(interval)
 
 
 def shown(interval: Interval | None) -> str:
