@@ -8,7 +8,7 @@ import pytest
 
 from kleash import charts
 from kleash.charts import Dot, Line, Spot
-from kleash.charts.svg import COLOURS, DASHES, Scale, cut
+from kleash.charts.svg import COLOURS, DASHES, Drawing, Scale, cut, dash_of
 
 HOSTILE = '"><script>alert(1)</script>&'
 HEAD = ("a", "b", "c", "d", "e")
@@ -68,6 +68,17 @@ def test_series_differ_in_shape_and_dash_and_not_only_in_colour():
     corners = {n: len(found[0][1].split()) for n, found in shapes.items()}
     assert corners[0] == 0  # a circle
     assert len(set(corners.values())) >= 5
+
+
+def test_no_two_of_many_series_look_alike():
+    drawn = Drawing(100)
+    looks = []
+    for n in range(24):
+        drawn.marks.clear()
+        drawn.mark(0, 0, n)
+        shape = re.sub(' class="[^"]*"', "", drawn.marks[0])
+        looks.append((dash_of(n), shape))
+    assert len(set(looks)) == 24  # without colour
 
 
 def test_whiskers_end_where_the_interval_does():

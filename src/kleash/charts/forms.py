@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kleash.charts.svg import (
-    DASHES,
     SERIES,
     WIDTH,
     Cell,
@@ -17,6 +16,7 @@ from kleash.charts.svg import (
     at,
     axes,
     cut,
+    dash_of,
     legend,
     number,
     placed,
@@ -82,7 +82,7 @@ def lines(title: str, names: tuple[str, str], series: Sequence[Line], head: Sequ
             back = list(zip(each.across, each.low, strict=True))[::-1]
             edge = [*zip(each.across, each.high, strict=True), *back]
             drawing.area([(across(x), up(y)) for x, y in edge], f"band k{n % SERIES}")
-        drawing.line(points, f"line k{n % SERIES}", DASHES[n % SERIES])
+        drawing.line(points, f"line k{n % SERIES}", dash_of(n))
         # Lines that lie on each other show their marks side by side.
         apart = max(1, math.ceil(len(points) / 12))
         for x, y in points[n * apart // len(drawn) :: apart]:

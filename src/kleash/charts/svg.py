@@ -13,7 +13,7 @@ import numpy as np
 from kleash.imports import Where
 
 WIDTH = 720
-SERIES = 8  # colours, dashes and shapes before they come again
+SERIES = 8  # colours, dashes and shapes; from the ninth series on they come in other company
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 2", "6 2 1 2 1 2")
 # After Okabe and Ito: told apart by people who do not see red or green. First light, then dark.
 COLOURS = (
@@ -208,12 +208,11 @@ class Drawing:
 
     def mark(self, x: float, y: float, series: int, size: float = 4.5) -> None:
         """The shape of a series: told apart without colour."""
-        n = series % SERIES
-        if n == 0:
-            self.add(f'<circle class="mark k{n}" cx="{at(x)}" cy="{at(y)}" r="{at(size)}"/>')
+        look, shape = f"mark k{series % SERIES}", (series + 2 * (series // SERIES)) % SERIES
+        if shape == 0:
+            self.add(f'<circle class="{look}" cx="{at(x)}" cy="{at(y)}" r="{at(size)}"/>')
             return
-        corners = _shape(n)
-        self.area([(x + size * dx, y + size * dy) for dx, dy in corners], f"mark k{n}")
+        self.area([(x + size * dx, y + size * dy) for dx, dy in _shape(shape)], look)
 
     def tip(self, x: float, y: float, said: str, size: float = 8) -> None:
         """Words that are shown when a pointer rests here."""
@@ -235,6 +234,11 @@ class Drawing:
             f' aria-label="{escape(title)}">'
         )
         return Chart(title, start + "".join(self.marks) + "</svg>", head, rows, brief)
+
+
+def dash_of(series: int) -> str:
+    """The dash of a series: in every round of colours another one."""
+    return DASHES[(series + series // SERIES) % SERIES]
 
 
 def _shape(n: int) -> list[tuple[float, float]]:
@@ -283,7 +287,7 @@ def legend(drawing: Drawing, names: Sequence[str], x: float, y: float) -> float:
         if place + wide > drawing.width and place > left:
             place, y = left, y + 18
         look = f"line k{n % SERIES}"
-        drawing.line([(place, y - 4), (place + 26, y - 4)], look, DASHES[n % SERIES])
+        drawing.line([(place, y - 4), (place + 26, y - 4)], look, dash_of(n))
         drawing.mark(place + 13, y - 4, n, 3.5)
         drawing.text(place + 31, y, said)
         place += wide
