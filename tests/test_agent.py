@@ -36,6 +36,7 @@ SMALL = {
     "batch": 3,
     "group": 4,
     "validation": {"tasks": 12, "training": 4},
+    "turn_tokens": 8,
 }
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -79,7 +79,14 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)  # made once: a file has man
 
 
 def _parsed(content: bytes) -> Any:
-    return _DECODER.decode(content.decode())
+    text = content.decode()
+    try:
+        value, end = _DECODER.raw_decode(text)
+        if text[end:] in ("\n", ""):
+            return value
+    except ValueError:
+        pass  # blanks may stand before it, else it is said below
+    return _DECODER.decode(text)
 
 
 def read_json(path: Path) -> Any:

@@ -11,7 +11,7 @@ import math
 import re
 import sys
 from array import array
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from io import BytesIO
@@ -137,15 +137,6 @@ class Points:
         elif math.isfinite(value):
             column.coarse = False
 
-    def add_row(
-        self, prefix: str, step: float, row: Mapping[str, Any], line: int, fixed: Container[str]
-    ) -> None:
-        """The numbers of one row under their names, but for `fixed` ones; as `add` takes them."""
-        for name, value in row.items():
-            taken = value if type(value) is float else number(value)
-            if name not in fixed and taken is not None:
-                self.add(prefix + name, step, taken, line)
-
     def extend(
         self,
         metric: str,
@@ -181,19 +172,27 @@ class Points:
         """What was collected. `float32` names the metrics that were stored with 24 bits."""
         narrow = set(self.columns) if float32 is True else set(float32 or ())
         made = []
+        alike: dict[tuple[str, bytes], NDArray[Any]] = {}  # most columns have the same steps
+
+        def once(held: array[Any]) -> NDArray[Any]:
+            key = (held.typecode, held.tobytes())
+            if key not in alike:
+                alike[key] = shared(np.array(held))
+            return alike[key]
+
         for metric, column in self.columns.items():
             whole_times = len(column.times) == len(column.steps)
             made.append(
                 Series(
                     metric=metric,
                     axis=axis,
-                    steps=shared(np.array(column.steps, dtype=np.float64)),
+                    steps=once(column.steps),
                     values=np.array(column.values, dtype=np.float64),
                     where=Where(column.parts[0][1], int(column.lines[0]), spot),
                     decimals=column.decimals if column.coarse else None,
                     float32=metric in narrow,
-                    lines=shared(np.array(column.lines, dtype=np.int64)),
-                    times=shared(np.array(column.times, dtype=np.float64)) if whole_times else None,
+                    lines=once(column.lines),
+                    times=once(column.times) if whole_times else None,
                     parts=tuple(column.parts[1:]),
                 )
             )

@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kleash.errors import DataError
 from kleash.imports import Imported, Scores, Source, Where
 from kleash.imports.gather import Axis, Points, label, number, repeats, settings, whole_object
+from kleash.imports.stretches import Numbers
 from kleash.runs import FACTS, Run, list_runs
 
 OUTCOMES = {"selector": "accuracy", "env": "eval_reward"}
 """What items are scored by: a selector's, and an agent's."""
 FIXED = {"kind", "phase", "epoch", "step"}
+NUMBERS = {float, int}
+STRETCH = 4096  # records that are taken at once
+Record = dict[str, Any]
 
 
 def fits(path: Path) -> bool:
@@ -74,19 +79,56 @@ def seedless(config: dict[str, Any]) -> dict[str, Any]:
 
 def _series(run: Run) -> list[Any]:
     file = run.path / "metrics.jsonl"
-    steps, epochs = Points(file), Points(file)
+    made: dict[Axis, Points] = {"step": Points(file), "epoch": Points(file)}
     if file.is_file():
-        for line, record in enumerate(run.metrics(), 1):
-            kind, phase = record.get("kind", "step"), record.get("phase", "grpo")
+        for first, records in _alike(run.metrics()):
+            kind, phase = records[0].get("kind", "step"), records[0].get("phase", "grpo")
             if kind not in ("step", "epoch"):
                 continue
             axis: Axis = "step" if kind == "step" else "epoch"
-            place = number(record.get(axis))
-            if place is None:
-                raise DataError(f"{file} line {line} has no {axis}")
+            places = [number(record.get(axis)) for record in records]
+            if None in places:
+                raise DataError(f"{file} line {first + places.index(None)} has no {axis}")
             prefix = "" if phase == "grpo" else f"{phase}/"
-            (steps if axis == "step" else epochs).add_row(prefix, place, record, line, FIXED)
-    return [*steps.series("step"), *epochs.series("epoch")]
+            _add_records(made[axis], prefix, np.array(places, dtype=np.float64), first, records)
+    return [series for axis, points in made.items() for series in points.series(axis)]
+
+
+def _alike(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
+    """Records that follow each other and are about the same, by the stretch; the first's line."""
+    first, stretch, last = 1, list[Record](), ()
+    for line, record in enumerate(records, 1):
+        about = (record.get("kind"), record.get("phase"), *record)
+        if about != last or len(stretch) == STRETCH:
+            if stretch:
+                yield first, stretch
+            first, stretch, last = line, [], about
+        stretch.append(record)
+    if stretch:
+        yield first, stretch
+
+
+def _add_records(
+    points: Points, prefix: str, places: NDArray[np.float64], first: int, records: list[Record]
+) -> None:
+    """All numbers of records with the same keys: by the column, where there is nothing else."""
+    names = [name for name in records[0] if name not in FIXED]
+    table = [[record[name] for name in names] for record in records]
+    if not NUMBERS.issuperset(kind for row in table for kind in map(type, row)):
+        for line, (place, row) in enumerate(zip(places.tolist(), table, strict=True), first):
+            for name, value in zip(names, row, strict=True):
+                if (taken := number(value)) is not None:
+                    points.add(prefix + name, place, taken, line)
+        return
+    try:
+        columns = np.array(table, dtype=np.float64).T
+    except OverflowError:
+        raise DataError(f"{points.file} line {first} or later: a number is too large") from None
+    rows, no_times = np.arange(len(records)), np.empty(0)
+    lines = first + rows.astype(np.int64)
+    for name, values in zip(names, columns, strict=True):
+        coarse = False if np.isfinite(values).any() else None
+        points.extend(prefix + name, places, Numbers(values, rows, 0, coarse), lines, no_times)
 
 
 def _seconds(run: Run) -> float | None:
