@@ -18,7 +18,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -404,9 +404,15 @@ class Run:
 
     def checkpoints(self) -> list[str]:
         """The names of all checkpoints in the order of training."""
-        folders = (self.path / "checkpoints").glob("[!.]*")
-        names = [path.name for path in folders if path.is_dir()]
-        return sorted(names, key=lambda name: (self.state(name)["metrics_bytes"], _natural(name)))
+        return sorted(
+            self.kept(), key=lambda name: (self.state(name)["metrics_bytes"], _natural(name))
+        )
+
+    def kept(self) -> set[str]:
+        """The names of all checkpoints, in no order: nothing in them is read."""
+        folder = self.path / "checkpoints"
+        with os.scandir(folder) if folder.is_dir() else nullcontext(()) as entries:
+            return {each.name for each in entries if each.name[0] != "." and each.is_dir()}
 
     def state(self, name: str) -> dict[str, Any]:
         """The `state.json` of a checkpoint: cheap, no tensors are read."""

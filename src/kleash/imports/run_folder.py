@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kleash.errors import DataError
 from kleash.imports import Imported, Scores, Source, Where
@@ -86,11 +86,13 @@ def _series(run: Run) -> list[Any]:
             if kind not in ("step", "epoch"):
                 continue
             axis: Axis = "step" if kind == "step" else "epoch"
-            places = [number(record.get(axis)) for record in records]
+            places = [record.get(axis) for record in records]
+            if not NUMBERS.issuperset(map(type, places)):
+                places = list(map(number, places))
             if None in places:
                 raise DataError(f"{file} line {first + places.index(None)} has no {axis}")
             prefix = "" if phase == "grpo" else f"{phase}/"
-            _add_records(made[axis], prefix, np.array(places, dtype=np.float64), first, records)
+            _add_records(made[axis], prefix, places, first, records)
     return [series for axis, points in made.items() for series in points.series(axis)]
 
 
@@ -109,26 +111,26 @@ def _alike(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
 
 
 def _add_records(
-    points: Points, prefix: str, places: NDArray[np.float64], first: int, records: list[Record]
+    points: Points, prefix: str, places: list[Any], first: int, records: list[Record]
 ) -> None:
     """All numbers of records with the same keys: by the column, where there is nothing else."""
     names = [name for name in records[0] if name not in FIXED]
     table = [[record[name] for name in names] for record in records]
-    if not NUMBERS.issuperset(kind for row in table for kind in map(type, row)):
-        for line, (place, row) in enumerate(zip(places.tolist(), table, strict=True), first):
+    if not NUMBERS.issuperset(map(type, chain.from_iterable(table))):
+        for line, (place, row) in enumerate(zip(places, table, strict=True), first):
             for name, value in zip(names, row, strict=True):
                 if (taken := number(value)) is not None:
                     points.add(prefix + name, place, taken, line)
         return
     try:
-        columns = np.array(table, dtype=np.float64).T
+        columns, steps = np.array(table, dtype=np.float64).T, np.array(places, dtype=np.float64)
     except OverflowError:
         raise DataError(f"{points.file} line {first} or later: a number is too large") from None
     rows, no_times = np.arange(len(records)), np.empty(0)
     lines = first + rows.astype(np.int64)
     for name, values in zip(names, columns, strict=True):
         coarse = False if np.isfinite(values).any() else None
-        points.extend(prefix + name, places, Numbers(values, rows, 0, coarse), lines, no_times)
+        points.extend(prefix + name, steps, Numbers(values, rows, 0, coarse), lines, no_times)
 
 
 def _seconds(run: Run) -> float | None:

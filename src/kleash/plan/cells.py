@@ -71,6 +71,8 @@ class Place:
     seed: int
     path: Path
     recipe: Recipe
+    run: Run | None = None
+    """The run there, as it was opened to see whose it is."""
 
 
 def base_checkpoint(file: StudyFile, seed: int) -> str:
@@ -89,7 +91,7 @@ def base_name(seed: int, selector: str = "") -> str:
 
 def base_folder(folder: Path, file: StudyFile, seed: int, selector: str = "") -> Path:
     """Where the shared start of a seed lies, or would."""
-    return current(folder / base_name(seed, selector), base_recipe(file, seed, selector))
+    return current(folder / base_name(seed, selector), base_recipe(file, seed, selector))[0]
 
 
 def start_of(folder: Path, file: StudyFile, seed: int, selector: str = "") -> Path:
@@ -104,18 +106,19 @@ def run_place(
     """Where the run of an arm and a seed lies, or would; `start` where it is known already."""
     start = start or start_of(folder, file, seed, own_selector(file, arm))
     recipe = arm_recipe(file, arm, seed, start)
-    return Place(arm.name, seed, current(folder / "runs" / f"{arm.name}-s{seed}", recipe), recipe)
+    path, run = current(folder / "runs" / f"{arm.name}-s{seed}", recipe)
+    return Place(arm.name, seed, path, recipe, run)
 
 
-def current(path: Path, recipe: Recipe) -> Path:
+def current(path: Path, recipe: Recipe) -> tuple[Path, Run | None]:
     """The folder of this recipe: the plain name, or the one with digits that a change made.
 
     Where only other recipes have the name, it is a folder that nobody has made yet.
     """
     for found in _of_name(path):
-        if (found / "config.json").is_file() and same_recipe(Run.open(found), recipe):
-            return found
-    return path.with_name(f"{path.name}-not-yet") if path.exists() else path
+        if (found / "config.json").is_file() and same_recipe(run := Run.open(found), recipe):
+            return found, run
+    return path.with_name(f"{path.name}-not-yet") if path.exists() else path, None
 
 
 def _of_name(path: Path) -> Iterator[Path]:
@@ -181,7 +184,10 @@ def columns(run: Run) -> Columns:
     """All scores of a run, read once."""
     found: Columns = {}
     for number, line in enumerate(run.scores(), 1):
-        column = found.setdefault((line["checkpoint"], line["split"], line["shots"]), Column())
+        key = (line["checkpoint"], line["split"], line["shots"])
+        column = found.get(key)
+        if column is None:
+            column = found[key] = Column()
         column.items.append(line["item"])
         column.lines.append(number)
         column.scores.append(line.get("score"))

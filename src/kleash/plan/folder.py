@@ -121,9 +121,10 @@ def look(
 ) -> Seen:
     """The run that holds a cell: an arm's at its place, or the base's (of the baselines too)."""
     path = base_folder(folder, file, cell.seed) if place is None else place.path
-    if not (path / "meta.json").is_file():
+    if (place is None or place.run is None) and not (path / "meta.json").is_file():
         return Seen(path.name, None, {})
-    run, scores = Run.open(path), path / "scores.jsonl"
+    run = Run.open(path) if place is None or place.run is None else place.run
+    scores = path / "scores.jsonl"
     size = (scores, scores.stat().st_size) if scores.is_file() else None
     scored = known[size].scored if size in known else columns(run)
     if place is None:
@@ -138,7 +139,7 @@ def kept_names(run: Run, names: Sequence[str]) -> list[str]:
     """Checkpoints to choose among: all, or those that a finished run kept when it stopped early."""
     if not run.finished:
         return list(names)
-    have = set(run.checkpoints())
+    have = run.kept()
     return [name for name in names if name in have]
 
 
@@ -146,7 +147,7 @@ def let_go(run: Run, recipe: Recipe) -> frozenset[str]:
     """The checkpoints that a finished run does not have because it may stop early."""
     if recipe.early_stop == "off" or not run.finished:
         return frozenset()
-    return frozenset(checkpoint_names(recipe)[: run.config["epochs"]]) - set(run.checkpoints())
+    return frozenset(checkpoint_names(recipe)[: run.config["epochs"]]) - run.kept()
 
 
 # --- what was asked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import math
 import re
 from collections import Counter
@@ -210,7 +211,7 @@ def items(made: Material) -> list[Part]:
     if not telling:
         return []
     shown = telling[:TELLING]
-    said = _answers(columns, shown, trained_shots(made.study))
+    said = _answers(columns, shown)
     known = _items_of(made.study)
     entries = [_pictured(made, item, means[item], said, known) for item in shown]
     facts = {"count": len(telling), "of": len(means), "shown": len(shown)}
@@ -218,18 +219,19 @@ def items(made: Material) -> list[Part]:
 
 
 def _answers(
-    columns: dict[str, list[tuple[Seen, Column]]], wanted: Sequence[str], shots: int
+    columns: dict[str, list[tuple[Seen, Column]]], wanted: Sequence[str]
 ) -> dict[tuple[str, str], dict[str, Any]]:
     """By arm and item, the line of its first seed."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for arm, each in columns.items():
-        seen = each[0][0]
+        seen, column = each[0]
         assert seen.run is not None  # it has scores
-        file = str(seen.run.path / "scores.jsonl")
-        for number, line in enumerate(seen.run.scores(), 1):
-            fits = line["checkpoint"] == seen.chosen and line["split"] == "test"
-            if fits and line["shots"] == shots and line["item"] in wanted:
-                found[arm, line["item"]] = line | {"where": Where(file, number)}
+        file = seen.run.path / "scores.jsonl"
+        lines = file.read_bytes().splitlines()
+        for item, number in zip(column.items, column.lines, strict=True):
+            if item in wanted:
+                line = json.loads(lines[number - 1])
+                found[arm, item] = line | {"where": Where(str(file), number)}
     return found
 
 

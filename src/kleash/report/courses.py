@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
 from kleash.compare.arms import OUTCOMES, Arm, Curve, Replicate, known_name
-from kleash.imports import Number, Where
+from kleash.imports import Number, Series, Where
 from kleash.report.material import Material
 from kleash.stats import Floats
 
@@ -39,14 +41,18 @@ class Course:
         places = 0 if "e" in short else len(short.partition(".")[2])
         return short if places >= (self.decimals or 0) else f"{value:.{self.decimals}f}"
 
+    @cached_property
+    def told(self) -> list[Series]:
+        """Everything that the first run tells of the quantity."""
+        every = [series for run in self.first.runs for series in run.series]
+        return [s for s in every if s.axis == self.axis and known_name(s.metric) == self.metric]
+
     def where(self, step: float) -> Where | None:
         """Where the value of the first run at a step stands."""
-        for run in self.first.runs:
-            for series in run.series:
-                if known_name(series.metric) == self.metric and series.axis == self.axis:
-                    places = np.flatnonzero(series.steps == step)
-                    if len(places):
-                        return series.place(int(places[-1]))
+        for series in self.told:
+            places = (series.steps == step).nonzero()[0]
+            if len(places):
+                return series.place(int(places[-1]))
         return None
 
     def guess(self, step: float) -> tuple[float, Where] | None:
@@ -65,6 +71,11 @@ def course(arm: Arm, metric: str, axis: str = "") -> Course | None:
         arm.courses[metric, axis] = _course(arm, metric, axis)
     found: Course | None = arm.courses[metric, axis]
     return found
+
+
+@lru_cache(maxsize=1024)
+def _quantile(n: int) -> Any:
+    return stdtrit(n - 1, 0.975)
 
 
 def _course(arm: Arm, metric: str, axis: str) -> Course | None:
@@ -89,11 +100,12 @@ def _course(arm: Arm, metric: str, axis: str) -> Course | None:
         ]
     )
     low = high = None
-    if len(curves) > 1:
-        half = stdtrit(len(curves) - 1, 0.975) * table.std(axis=0, ddof=1) / np.sqrt(len(curves))
-        low, high = table.mean(axis=0) - half, table.mean(axis=0) + half
-    guessed = frozenset(set(curves[0].guessed.tolist()) - set(steps.tolist()))
     middle = table.mean(axis=0)
+    if len(curves) > 1:
+        half = _quantile(len(curves)) * table.std(axis=0, ddof=1) / np.sqrt(len(curves))
+        low, high = middle - half, middle + half
+    guessed = frozenset(curves[0].guessed.tolist())
+    guessed = guessed.difference(steps.tolist()) if guessed else guessed
     printed = curves[0].decimals if len(curves) == 1 else None
     made = (steps, middle, low, high, found[0][0], guessed, printed)
     return Course(arm.name, metric, axis, len(curves), *made) if len(steps) else None

@@ -82,8 +82,10 @@ def curves(made: Material) -> list[Part]:
 
 def worth_drawing(found: Sequence[Course]) -> bool:
     """Whether there is a line to be seen: more than one point, and not one value everywhere."""
-    values = {float(value) for each in found for value in each.values}
-    return any(len(each.steps) > 1 for each in found) and len(values) > 1
+    if not any(len(each.steps) > 1 for each in found):
+        return False
+    first = found[0].values[0]
+    return any((each.values != first).any() for each in found)
 
 
 def some_of(found: Sequence[Course]) -> list[Course]:
@@ -182,8 +184,9 @@ def statistics(arm: Arm, metric: str) -> dict[str, tuple[Cell, float]]:
             step, value = float(each.steps[place]), float(each.values[place])
             text = each.text(value) + (f" ({step:g})" if name in TOLD else "")
             found[name] = (Linked(text, each.where(step)), value)
+    told = told_numbers(arm, metric)
     for name in STATISTICS:
-        step_told = told_numbers(arm, metric).get(TOLD.get(name, name))
+        step_told = told.get(TOLD.get(name, name))
         if name not in found and step_told is not None and step_told[1].value is not None:
             step_at, number = step_told
             text = number.text or figure(number.value or 0.0)
@@ -219,7 +222,11 @@ def epochs(made: Material) -> list[Part]:
             values = {c.arm: value for c in each if (value := at_step(c, place)) is not None}
             if values:
                 by_arm = {c.arm: c for c in each}
-                cells = [_marked(by_arm.get(arm), values, arm, place) for arm in arms]
+                ends = min(values.values()), max(values.values())
+                cells = [
+                    _marked(by_arm[arm], values[arm], ends, place) if arm in values else "—"
+                    for arm in arms
+                ]
                 rows.append([_labelled(made, metric, values), *cells])
         said = made.say("epoch_of", place=f"{place:g}")
         parts.append(Table(said, [made.column("metric"), *arms], rows, folded=len(rows) > 12))
@@ -239,13 +246,10 @@ def _labelled(made: Material, metric: str, values: dict[str, float]) -> str:
     return name
 
 
-def _marked(each: Course | None, values: dict[str, float], arm: str, place: float) -> Cell:
-    if each is None or arm not in values:
-        return "—"
-    text, value = each.text(values[arm]), values[arm]
-    apart = len(set(values.values())) > 1
-    if apart and value in (min(values.values()), max(values.values())):
-        text += " ↑" if value == max(values.values()) else " ↓"
+def _marked(each: Course, value: float, ends: tuple[float, float], place: float) -> Cell:
+    text, (low, high) = each.text(value), ends
+    if low != high and value in ends:
+        text += " ↑" if value == high else " ↓"
     return Linked(text, each.where(place), strong=" " in text)
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,24 +15,18 @@ class Links:
     """Addresses relative to the folder that the report stands in."""
 
     folder: Path
+    known: dict[str, str] = field(default_factory=dict, compare=False)
+    """A report has many numbers from few files."""
 
     def address(self, where: Where | None) -> str:
         """`runs/a-s0/scores.jsonl#L41`; '' where there is no place."""
         if where is None or not where.file:
             return ""
-        path = _quoted(where.file, self.folder)
+        path = self.known.get(where.file)
+        if path is None:
+            path = self.known[where.file] = quote(self.shown(where.file))
         return path if where.line is None else f"{path}#L{where.line}"
 
     def shown(self, file: str) -> str:
         """A file's path as seen from the report."""
-        return _relative(file, self.folder)
-
-
-@lru_cache(maxsize=65_536)  # a report has many numbers from few files
-def _relative(file: str, folder: Path) -> str:
-    return Path(os.path.relpath(file, folder)).as_posix()
-
-
-@lru_cache(maxsize=65_536)
-def _quoted(file: str, folder: Path) -> str:
-    return quote(_relative(file, folder))
+        return Path(os.path.relpath(file, self.folder)).as_posix()

@@ -23,6 +23,8 @@ from kleash.report.parts import (
 )
 
 BLANKS = re.compile(r"\s+")
+PLAIN = re.compile(r"(?:[\w.,;:%()/+=\[−—–↑↓-]| (?! )|\](?![\[(]))*", re.ASCII).fullmatch
+"""What most cells hold, and what stays as it is."""
 
 
 def markdown(document: Document, links: Links) -> str:
@@ -113,6 +115,8 @@ def _padded(text: str, columns: int, right: object) -> str:
 
 def escaped(text: str) -> str:
     """On one line, and nothing in it taken for markup or HTML; blanks at its ends stay."""
+    if PLAIN(text):
+        return text
     text = BLANKS.sub(" ", clean(text))
     for mark in ("\\", "`", "*", "|", "<"):
         text = text.replace(mark, "&lt;" if mark == "<" else f"\\{mark}")

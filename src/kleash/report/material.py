@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kleash.catalogue import CODES, LANGUAGES, Language, gap_text, metric_name, say
@@ -13,8 +12,7 @@ from kleash.catalogue.report_words import ANSWERS, COLUMNS, OWN, PLACES, SECTION
 from kleash.compare import Comparison
 from kleash.compare.arms import Arm, gather
 from kleash.imports import Imported, Source, Where
-from kleash.imports.run_folder import read_run
-from kleash.results import Results
+from kleash.results import Results, scores_of
 from kleash.stats import Interval
 
 ScorePlace = tuple[str, str, str, int]
@@ -122,30 +120,24 @@ class Material:
 
 
 def of_study(found: Results, language: Language) -> Material:
-    """A study with its runs read whole, for curves and for the places of numbers."""
+    """A study with its runs, for curves and for the places of numbers."""
     made = Material(found.file.name, language, found.comparisons, [], [], found)
     source = Source(str(found.folder), "kleash")
-    opened: dict[Path, Imported] = {}
+    arms = {each.name for each in found.arms}
     for (arm, seed), seen in found.overview.seen.items():
         if seen.run is None:
             continue
-        if seen.run.path not in opened:
-            opened[seen.run.path] = read_run(seen.run)
-            _note_places(made, seen.name, opened[seen.run.path])
-        if arm in {each.name for each in found.arms}:
-            run = opened[seen.run.path]
-            run.arm, run.seed = arm, seed
+        file = str(seen.run.path / "scores.jsonl")
+        for key, column in seen.scored.items():
+            made.places.setdefault((seen.name, *key), Where(file, column.lines[0]))
+        if arm in arms:
+            scores = [scores_of(seen, key, found.file.compare.metric) for key in seen.scored]
+            run = replace(found.read(seen.run), arm=arm, seed=seed, scores=scores)
             made.runs[arm, seed] = run
             source.runs.append(run)
     made.sources = [source]
     made.arms = gather(made.sources) if source.runs else []
     return made
-
-
-def _note_places(made: Material, name: str, run: Imported) -> None:
-    for scores in run.scores:
-        place = (name, scores.checkpoint, scores.split, scores.shots or 0)
-        made.places.setdefault(place, scores.where)
 
 
 def of_sources(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +57,8 @@ h2{break-after:avoid}figure,tr,.gallery li{break-inside:avoid}.wide,.plot{overfl
 table{font-size:8pt}th,td{padding:.2em .4em;white-space:normal}.plot svg{min-width:0}}
 """
 
+PLAIN = re.compile(r"[\w .,;:%()/+=#\[\]−—–↑↓-]*", re.ASCII).fullmatch
+"""What most cells and addresses hold, and what stays as it is."""
 LONG = 28  # characters of a cell among numbers before its text may be broken
 
 TEMPLATE = """
@@ -105,6 +108,10 @@ TEMPLATE = """
 """
 
 
+def _escaped(text: str) -> str:
+    return text if PLAIN(text) else str(escape(clean(text)))
+
+
 @dataclass(frozen=True)
 class Writer:
     """Cells, lines and rows as HTML. A report has many, and a template is slow at small things."""
@@ -114,12 +121,12 @@ class Writer:
     def cell(self, cell: Cell) -> str:
         """A text, escaped, with its link; or its small picture."""
         if isinstance(cell, str):
-            return escape(clean(cell))
+            return _escaped(cell)
         if cell.drawing:
             return cell.drawing  # made by kleash.charts
-        text: str = escape(clean(cell.text))
+        text = _escaped(cell.text)
         text = f"<strong>{text}</strong>" if cell.strong else text
-        link = escape(self.links.address(cell.place))
+        link = _escaped(self.links.address(cell.place))
         return f'<a href="{link}" title="{link}">{text}</a>' if link else text
 
     def line(self, line: Line) -> Markup:
@@ -129,13 +136,15 @@ class Writer:
     def body(self, rows: Sequence[Sequence[Cell]], left: int) -> Markup:
         """The rows of a table: words in the first `left` columns, long texts not set like them."""
 
-        def told(at: int, cell: Cell) -> str:
-            long = len(text_of(cell)) > LONG
-            look = ' class="w"' if at < left else ' class="t"' if long else ""
-            return f"<td{look}>{self.cell(cell)}</td>"
-
-        lines = ("".join(told(at, cell) for at, cell in enumerate(row)) for row in rows)
-        return Markup("".join(f"<tr>{line}</tr>\n" for line in lines))
+        made: list[str] = []
+        for row in rows:
+            made.append("<tr>")
+            for at, cell in enumerate(row):
+                long = len(text_of(cell)) > LONG
+                look = ' class="w"' if at < left else ' class="t"' if long else ""
+                made.append(f"<td{look}>{self.cell(cell)}</td>")
+            made.append("</tr>\n")
+        return Markup("".join(made))
 
 
 def page(document: Document, links: Links) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from kleash import stats
 from kleash.compare import Comparison, Judged, Wish, compare
-from kleash.imports import Scores, Setting, Source, Where
+from kleash.imports import Imported, Scores, Setting, Source, Where
 from kleash.imports.run_folder import read_run
 from kleash.plan import (
     Arm,
@@ -41,6 +41,7 @@ from kleash.plan.folder import (
     test_uses,
 )
 from kleash.results.agreement import Agreement, agreements
+from kleash.runs import Run
 from kleash.stats import Interval
 
 Answer = Literal["borne out", "refuted", "undecided"]
@@ -91,6 +92,17 @@ class Expectation:
     verdict: str
 
 
+Runs = dict[Path, Imported]
+"""Runs as they were read, without scores: a file is read once, whoever asks."""
+
+
+def read_once(run: Run, runs: Runs) -> Imported:
+    """A run among those that were read; it is read if it is not."""
+    if run.path not in runs:
+        runs[run.path] = read_run(run, scores=False)
+    return runs[run.path]
+
+
 @dataclass
 class Results:
     """Everything a report needs."""
@@ -109,6 +121,11 @@ class Results:
     spent: dict[str, float]
     late: list[str]
     failures: dict[str, str] = field(default_factory=dict)
+    runs: Runs = field(default_factory=dict)
+
+    def read(self, run: Run) -> Imported:
+        """A run with its config and series; not to be written to."""
+        return read_once(run, self.runs)
 
 
 def results(folder: Path, *, file: StudyFile | None = None) -> Results:
@@ -122,9 +139,10 @@ def results(folder: Path, *, file: StudyFile | None = None) -> Results:
     mixed = mixtures(folder, file, found)
     strangers = [str(entry["run"]) for entry in mixed if entry["what"] == "base"]
     comparisons: dict[str, Comparison] = {}
+    runs: Runs = {}
     for base in dict.fromkeys(compared.values()):
         names = [base, *(arm for arm, theirs in compared.items() if theirs == base)]
-        source = source_of(found, names, file, strangers)
+        source = source_of(found, names, file, strangers, runs)
         begun = {run.arm for run in source.runs}
         if base in begun and len(begun) > 1:
             wish = Wish(file.compare.metric, base, file.compare.margin)
@@ -144,6 +162,7 @@ def results(folder: Path, *, file: StudyFile | None = None) -> Results:
         spent=spent(folder),
         late=late,
         failures=failures,
+        runs=runs,
     )
 
 
@@ -239,7 +258,7 @@ def level_verdict(found: Comparison, arm: str) -> Judged | None:
 
 
 def source_of(
-    found: Overview, names: Sequence[str], file: StudyFile, strangers: Sequence[str]
+    found: Overview, names: Sequence[str], file: StudyFile, strangers: Sequence[str], runs: Runs
 ) -> Source:
     """Runs of some arms as `compare` takes them: the chosen checkpoint on the test, by item.
 
@@ -250,33 +269,37 @@ def source_of(
     for (arm, seed), seen in found.seen.items():
         if arm not in names or seen.run is None:
             continue
-        run = read_run(seen.run, scores=False)
-        run.arm, run.seed = arm, seed
+        run = read_once(seen.run, runs)
         start = str(seen.run.meta["base"]) if seen.name in strangers else "the base of its seed"
-        run.config["from"] = Setting(start, Where(str(seen.run.path / "meta.json")))
-        run.scores = list(tested(seen, file))
-        source.runs.append(run)
+        config = run.config | {"from": Setting(start, Where(str(seen.run.path / "meta.json")))}
+        scores = list(tested(seen, file))
+        source.runs.append(replace(run, arm=arm, seed=seed, config=config, scores=scores))
     source.runs.sort(key=lambda run: names.index(run.arm))
     return source
 
 
 def tested(seen: Seen, file: StudyFile) -> Iterator[Scores]:
     """The scores of a run's chosen checkpoint on the test, by number of shots."""
-    assert seen.run is not None
     for shots in file.measure.shots:
-        column = seen.scored.get((seen.chosen, "test", shots))
-        if column is not None:
-            yield Scores(
-                metric=file.compare.metric,
-                items=column.items,
-                values=np.array(column.scores, dtype=np.float64),  # None becomes NaN
-                where=Where(str(seen.run.path / "scores.jsonl"), column.lines[0]),
-                shots=shots,
-                split="test",
-                checkpoint=seen.chosen,
-                repeats=np.zeros(len(column.items), dtype=np.int64),
-                lines=np.array(column.lines),
-            )
+        if (seen.chosen, "test", shots) in seen.scored:
+            yield scores_of(seen, (seen.chosen, "test", shots), file.compare.metric)
+
+
+def scores_of(seen: Seen, key: tuple[str, str, int], metric: str) -> Scores:
+    """One column of a run's scores, as it was measured."""
+    assert seen.run is not None
+    column, (checkpoint, split, shots) = seen.scored[key], key
+    return Scores(
+        metric=metric,
+        items=column.items,
+        values=np.array(column.scores, dtype=np.float64),  # None becomes NaN
+        where=Where(str(seen.run.path / "scores.jsonl"), column.lines[0]),
+        shots=shots,
+        split=split,
+        checkpoint=checkpoint,
+        repeats=np.zeros(len(column.items), dtype=np.int64),
+        lines=np.array(column.lines),
+    )
 
 
 # --- what was expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +70,87 @@ def agreements(
             if made is not None:
                 by_seed[seed] = made
     load = lru_cache(maxsize=HELD)(np.load)
-    for one, other in combinations(runs, 2):
-        near = compared.get(other) == one or compared.get(one) == other
-        pair = agreement((one, other), (runs[one], runs[other]), load, weights=near)
-        if pair is not None:
-            yield pair
+    tables = [table for at, seed in enumerate(file.seeds) for table in tabled(runs, seed, at)]
+    names = list(runs)
+    for at, one in enumerate(names):
+        others = names[at + 1 :]
+        whole_OS, equal_OST = shares(tables, one, others, (len(file.seeds), recipe.places()))
+        means, by_place = over_known(whole_OS), over_known(equal_OST)
+        for other, whole_S, mean, places in zip(
+            others, whole_OS.tolist(), means, by_place, strict=True
+        ):
+            seeds = [s for s, share in zip(file.seeds, whole_S, strict=True) if not isnan(share)]
+            if not seeds:
+                continue
+            near = compared.get(other) == one or compared.get(one) == other
+            pairs = [(runs[one][seed], runs[other][seed]) for seed in seeds]
+            sizes = differing(pairs) if near else None
+            yield Agreement(
+                arms=(one, other),
+                equal_choices=tuple(places),
+                equal_pointers=mean,
+                kl=kl_over(pairs, load),
+                identical_outputs=whole_S.count(1.0),
+                seeds=len(seeds),
+                parameters=None if sizes is None else sizes[0],
+                differ=None if sizes is None else sizes[1],
+            )
+
+
+@dataclass(frozen=True)
+class Tabled:
+    """What the arms of one seed chose on the same items, an arm a row."""
+
+    seed: int
+    """By its place among the seeds."""
+    rows: dict[str, int]
+    pointers_AN: NDArray[np.intp]
+    choices_ATN: NDArray[np.intp]
+
+
+def tabled(runs: Mapping[str, Mapping[int, Chosen]], seed: int, at: int) -> Iterator[Tabled]:
+    """The runs of a seed by their items; mostly all have the same."""
+    groups: dict[tuple[str, ...], dict[str, Chosen]] = {}
+    for arm, by_seed in runs.items():
+        if seed in by_seed:
+            groups.setdefault(tuple(by_seed[seed].items), {})[arm] = by_seed[seed]
+    for group in groups.values():
+        rows = {arm: row for row, arm in enumerate(group)}
+        pointers = np.array([each.pointers_N for each in group.values()])
+        yield Tabled(at, rows, pointers, np.array([each.choices_TN for each in group.values()]))
+
+
+def shares(
+    tables: Sequence[Tabled], one: str, others: Sequence[str], shape: tuple[int, int]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of equal pointers and of equal choices by place, by other arm and seed; NaN: not shared."""
+    seeds, places = shape
+    whole_OS = np.full((len(others), seeds), np.nan)
+    equal_OST = np.full((len(others), seeds, places), np.nan)
+    for table in tables:
+        row = table.rows.get(one)
+        found = [(at, table.rows[arm]) for at, arm in enumerate(others) if arm in table.rows]
+        if row is None or not found:
+            continue
+        at, theirs = map(list, zip(*found, strict=True))
+        same = table.pointers_AN[theirs] == table.pointers_AN[row]
+        whole_OS[at, table.seed] = same.mean(axis=1)
+        chosen_same = table.choices_ATN[theirs] == table.choices_ATN[row]
+        equal_OST[at, table.seed] = chosen_same.mean(axis=2)
+    return whole_OS, equal_OST
+
+
+def over_known(values: NDArray[np.float64]) -> list[Any]:
+    """The mean over the second axis of what is not NaN."""
+    if not np.isnan(values).any():
+        made: list[Any] = values.mean(axis=1).tolist()
+        return made
+    known = ~np.isnan(values).reshape(*values.shape[:2], -1).any(axis=2)
+    nothing = np.full(values.shape[2:], np.nan)
+    return [
+        (row[have].mean(axis=0) if have.any() else nothing).tolist()
+        for row, have in zip(values, known, strict=True)
+    ]
 
 
 def chosen(
@@ -94,41 +170,16 @@ def chosen(
     return Chosen(seen, column.items, pointers, np.array(by_place), base, kept)
 
 
-def agreement(
-    names: tuple[str, str],
-    runs: tuple[Mapping[int, Chosen], Mapping[int, Chosen]],
-    load: Load,
-    *,
-    weights: bool,
-) -> Agreement | None:
-    """How alike two arms are over the seeds that both have."""
-    equal: list[NDArray[np.float64]] = []
-    whole: list[float] = []
-    kls: list[float] = []
-    sizes: tuple[int, int] | None = None
-    for seed, left in runs[0].items():
-        right = runs[1].get(seed)
-        if right is None or left.items != right.items:
-            continue
-        whole.append(float((left.pointers_N == right.pointers_N).mean()))
-        equal.append((left.choices_TN == right.choices_TN).mean(axis=1))
-        kl = kl_of(left, right, load)
-        if kl is not None:
-            kls.append(kl)
-        if weights and sizes is None:
-            sizes = differing_parameters(left.seen, right.seen)
-    if not whole:
-        return None
-    return Agreement(
-        arms=names,
-        equal_choices=tuple(np.mean(equal, axis=0).tolist()),
-        equal_pointers=float(np.mean(whole)),
-        kl=float(np.mean(kls)) if kls else None,
-        identical_outputs=sum(share == 1.0 for share in whole),
-        seeds=len(whole),
-        parameters=None if sizes is None else sizes[0],
-        differ=None if sizes is None else sizes[1],
-    )
+def kl_over(pairs: Sequence[tuple[Chosen, Chosen]], load: Load) -> float | None:
+    """The mean KL between two arms over the seeds whose distributions were kept."""
+    kls = [kl for pair in pairs if (kl := kl_of(*pair, load)) is not None]
+    return float(np.mean(kls)) if kls else None
+
+
+def differing(pairs: Sequence[tuple[Chosen, Chosen]]) -> tuple[int, int] | None:
+    """Parameters, and how many differ, in the first seed whose weights can be read."""
+    sizes = (differing_parameters(ours.seen, theirs.seen) for ours, theirs in pairs)
+    return next((size for size in sizes if size is not None), None)
 
 
 def kl_of(ours: Chosen, theirs: Chosen, load: Load) -> float | None:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kleash import stats
-from kleash.plan.folder import Overview
 from kleash.results import Results
 from kleash.stats import Interval
 
@@ -55,9 +54,7 @@ class Course:
 def courses(found: Results) -> list[Course]:
     """Every dimension of every arm that has a baseline arm; none of short runs or of one seed."""
     made: list[Course] = []
-    curves = {
-        row.name: curves_of(found.overview, row.name, found.file.logged) for row in found.rows
-    }
+    curves = {row.name: curves_of(found, row.name, found.file.logged) for row in found.rows}
     for row in found.rows:
         ours, theirs = curves[row.name], curves.get(row.against, {})
         seeds = sorted(ours.keys() & theirs.keys())
@@ -68,15 +65,16 @@ def courses(found: Results) -> list[Course]:
     return made
 
 
-def curves_of(found: Overview, arm: str, metric: str) -> dict[int, list[float]]:
+def curves_of(found: Results, arm: str, metric: str) -> dict[int, list[float]]:
     """By seed, an arm's validation score after each epoch of GRPO."""
     curves: dict[int, list[float]] = {}
-    for (name, seed), seen in found.seen.items():
+    for (name, seed), seen in found.overview.seen.items():
         if name == arm and seen.run is not None and (seen.run.path / "metrics.jsonl").is_file():
             curves[seed] = [
-                line[metric]
-                for line in seen.run.metrics()
-                if line["kind"] == "epoch" and line["phase"] == "grpo" and metric in line
+                value
+                for series in found.read(seen.run).series
+                if series.metric == metric and series.axis == "epoch"
+                for value in series.values.tolist()
             ]
     return curves
 
