@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
+# Three on two cores: many tests wait for processes or pages of their own.
+SPREAD := -n 3 --dist worksteal
 WITH_TOOLS := $(addprefix tests/test_,imports.py imports_fuzz.py sinks.py trl_parity*.py stats*.py envs_server.py figures.py)
 
 .PHONY: study test test-all check install browser core-env tools-env ray-env fixtures clean
@@ -13,12 +15,12 @@ study: install
 	$(BIN)/kleash study
 
 test: install core-env browser check
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest $(SPREAD) -m "not slow"
 
 # Then, where the tools and oracles are: the tests that skip what they cannot import.
 test-all: install core-env tools-env ray-env browser check
-	$(BIN)/python -m pytest -n 2
-	PYTHONPATH=src $(VENV)/tools/bin/python -m pytest -n 2 -m "not slow" $(WITH_TOOLS)
+	$(BIN)/python -m pytest $(SPREAD)
+	PYTHONPATH=src $(VENV)/tools/bin/python -m pytest $(SPREAD) -m "not slow" $(WITH_TOOLS)
 	PYTHONPATH=src $(VENV)/ray/bin/python -m pytest $(wildcard tests/test_*_ray.py)
 
 check: install

@@ -26,7 +26,12 @@ PAGES = {
 }
 # A narrow window is where tables and charts scroll on their own.
 SIZES = {"light": {"width": 1280, "height": 900}, "dark": {"width": 400, "height": 800}}
-LOOKS = [(theme, language) for theme in ("light", "dark") for language in ("en", "zh")]
+LOOKS = [
+    ("light", "en"),
+    ("dark", "zh"),
+    pytest.param("light", "zh", marks=pytest.mark.slow),
+    pytest.param("dark", "en", marks=pytest.mark.slow),
+]
 
 
 @pytest.fixture(scope="module")
