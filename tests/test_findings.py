@@ -10,6 +10,7 @@ import pytest
 from kleash.findings import CODES, RULES, find
 from kleash.findings.histories import content, differ
 from kleash.findings.learning import uniform_loss
+from kleash.findings.noticed import GUARDS
 from kleash.imports import (
     Cell,
     Claim,
@@ -78,6 +79,12 @@ def source(*runs, claims=(), derived=(), facts=(), tables=(), path="report.md"):
         facts=list(facts),
         tables=list(tables),
     )
+
+
+def noticed(code):
+    """Two runs of an arm and one of another; a guard of one noticed something twice."""
+    told = [(code, 32, Where("metrics.jsonl", 34)), (code, 64, Where("metrics.jsonl", 68))]
+    return source(run("none"), run("none", noticed=told), run("kl"))
 
 
 def said(text, *judgements, arms=(), numbers=(), line=9):
@@ -383,6 +390,7 @@ CASES = {
     "best-of-several": (source(curve("a", *KL)), source(curve("a", *KL, best=False))),
     "best-against-best": (bests(subtracted=True), bests(subtracted=False)),
     "unequal-steps": (lengths(10), lengths(5)),
+    **{code: (noticed(guard), noticed("something else")) for guard, code in GUARDS.items()},
     "kl-at-start": (source(leashed(epochs("KL", 0.079))), source(leashed(epochs("KL", 0.0)))),
     "kl-falls": (
         source(leashed(epochs("KL", 0.079, 0.054))),
@@ -486,6 +494,12 @@ def test_errors_come_first():
 
 
 # --- by hand
+
+
+def test_what_a_guard_noticed_is_counted_by_runs_and_not_by_lines():
+    (one,) = found(noticed("collapse"), "run-collapse")
+    assert one.facts == {"arms": ["none"], "count": 1, "of": 2, "at": "step 32"}
+    assert [where.line for where in one.where] == [34]
 
 
 def test_the_loss_that_follows_is_given_beside_the_loss_that_was_printed():

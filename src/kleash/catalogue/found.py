@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from kleash.catalogue.noticed_sentences import NOTICED
+
 FOUND: dict[str, tuple[str, str]] = {
+    **NOTICED,
     # sums that do not come out
     "loss-identity": (
         "{arm}, {at}: loss {loss} is not policy loss {policy_loss} + {coefficient} × KL {kl} ="

@@ -166,6 +166,7 @@ class Display:
         self.began = time.monotonic()
         self.first: int | None = None
         self.asked = self.bought = self.ended = 0
+        self.noticed: set[str] = set()  # findings are told of the first run; the report has all
         self.found: Overview | None = None
         self.live: Any = None
 
@@ -196,8 +197,9 @@ class Display:
         """Something a job said of itself."""
         if "finding" in told.record:
             finding = told.record["finding"]
-            if finding["severity"] == "error":
+            if finding["severity"] != "note" and finding["code"] not in self.noticed:
                 self.console.print(f"{told.job}: {finding['message']}", style="yellow")
+                self.noticed.add(finding["code"])
             return
         self.running.setdefault(told.job, {"began": time.monotonic()}).update(told.record)
 

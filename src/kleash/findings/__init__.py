@@ -20,6 +20,7 @@ from kleash.findings import (
     learning,
     leash,
     moments,
+    noticed,
     peaks,
     plans,
     quotes,
@@ -33,6 +34,7 @@ __all__ = ["CODES", "RULES", "Found", "find"]
 
 Rule = Callable[[Sequence[Source]], Iterable[Found]]
 RULES: tuple[Rule, ...] = (
+    *noticed.RULES,
     *identities.RULES,
     *guesses.RULES,
     *copies.RULES,

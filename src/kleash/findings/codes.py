@@ -6,6 +6,14 @@ The sentences are the catalogue's, in both languages; docs/findings.md says what
 from __future__ import annotations
 
 CODES: dict[str, tuple[str, ...]] = {
+    # noticed by the run itself
+    "run-collapse": ("arms", "count", "of", "at"),
+    "run-no-signal": ("arms", "count", "of", "at"),
+    "run-little-signal": ("arms", "count", "of", "at"),
+    "run-near-uniform": ("arms", "count", "of", "at"),
+    "run-no-choice": ("arms", "count", "of", "at"),
+    "run-coefficient-unit": ("arms", "count", "of", "at"),
+    "run-few-tasks": ("arms", "count", "of", "at"),
     # sums that do not come out
     "loss-identity": ("arm", "at", "loss", "policy_loss", "kl", "coefficient", "expected"),
     "kl-loss-identity": ("arm", "at", "kl_loss", "kl", "coefficient", "expected"),

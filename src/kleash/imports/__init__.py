@@ -167,6 +167,8 @@ class Claim:
     arms: tuple[str, ...] = ()
 
 
+    noticed: list[tuple[str, int, Where]] = field(default_factory=list)
+    """What its own guards noticed while it trained: their code, the step, and where it stands."""
 @dataclass(frozen=True)
 class Derived:
     """A number that a document worked out from others of its own, to be worked out again.

@@ -1,0 +1,38 @@
+"""What a run's own guards noticed while it trained, as a report says it."""
+
+from __future__ import annotations
+
+NOTICED: dict[str, tuple[str, str]] = {
+    "run-collapse": (
+        "{arms}: {count} of {of} runs showed signs of collapse, first at {at}",
+        "{arms}：{of} 次运行中有 {count} 次出现崩溃迹象，最早在{at}",
+    ),
+    "run-no-signal": (
+        "{arms}: in {count} of {of} runs whole epochs had no signal, first by {at}: all episodes of"
+        " every group had the same reward, so nothing was learnt there",
+        "{arms}：{of} 次运行中有 {count} 次整轮没有信号，最早到{at}："
+        "每组的奖励全部相同，什么也没学到",
+    ),
+    "run-little-signal": (
+        "{arms}: in {count} of {of} runs few groups had any signal, first by {at}",
+        "{arms}：{of} 次运行中有 {count} 次只有少数组有信号，最早到{at}",
+    ),
+    "run-near-uniform": (
+        "{arms}: {count} of {of} runs chose hardly better than blindly after the first phases",
+        "{arms}：{of} 次运行中有 {count} 次在前几个阶段之后几乎与盲选无异",
+    ),
+    "run-no-choice": (
+        "{arms}: in {count} of {of} runs the pool is as large as the shots: only the order is left"
+        " to choose",
+        "{arms}：{of} 次运行中有 {count} 次候选池与范例数一样大：能选的只有顺序",
+    ),
+    "run-coefficient-unit": (
+        "{arms}: in {count} of {of} runs the advantage is rescaled and the leash is not: the same"
+        " coefficient pulls differently in every group",
+        "{arms}：{of} 次运行中有 {count} 次优势做了缩放而 KL 惩罚没有：同一系数在各组里的力度不同",
+    ),
+    "run-few-tasks": (
+        "{arms}: {count} of {of} runs are validated on too few tasks to tell checkpoints apart",
+        "{arms}：{of} 次运行中有 {count} 次的验证任务太少，分不出检查点的好坏",
+    ),
+}
