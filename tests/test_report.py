@@ -1,5 +1,6 @@
 """A report says what the records say, in both languages, with every number's place."""
 
+import json
 import re
 import shutil
 import tomllib
@@ -60,6 +61,22 @@ def test_missing_cells_are_told_with_the_command_that_fills_them(tmp_path):
     assert "missing (7/8)" in page
     assert re.search(r"\| kl1\.5 \| 3 +\| missing +\|", page)
     assert "\nkleash study half\n" in page
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [("en", "none: 1 of 8 runs showed signs of collapse, first at step 2"), ("zh", "出现崩溃迹象")],
+)
+def test_what_a_run_noticed_of_itself_limits_the_verdict(tmp_path, language, said):
+    made_study(tmp_path / "fell")
+    with (tmp_path / "fell/runs/none-s3/metrics.jsonl").open("a+", encoding="utf-8") as file:
+        told = {"kind": "finding", "code": "collapse", "severity": "warning", "step": 2}
+        file.write(json.dumps(told | {"message": "signs of collapse"}) + "\n")
+        file.seek(0)
+        line = len(file.readlines())
+    page = report.write(results(tmp_path / "fell"), language=language)[0].read_text("utf-8")
+    assert said in page
+    assert f"runs/none-s3/metrics.jsonl#L{line}" in page
 
 
 def test_both_languages_have_the_same_sections_and_numbers(study):
