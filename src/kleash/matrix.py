@@ -69,6 +69,17 @@ def matrix(sources: Sequence[Source]) -> Matrix:
     return Matrix(counts["known"], counts["missing"], counts["estimated"], cells)
 
 
+def may_lack(sources: Sequence[Source]) -> bool:
+    """Whether some cell may be missing or estimated: a cheap look, before all are made."""
+    return any(
+        any(cell.number.state != "known" for cell in run.cells)
+        or any(series.estimated is not None for series in run.series)
+        or not all(np.isfinite(scores.values).any() for scores in run.scores)
+        for source in sources
+        for run in source.runs
+    )
+
+
 @lru_cache(maxsize=4096)
 def _quantity(metric: str) -> str:
     """The name of a quantity, however it is written."""

@@ -33,11 +33,10 @@ from kleash.compare.records import (
     Summary,
 )
 from kleash.compare.speed import faster
-from kleash.compare.summaries import summaries
 from kleash.errors import ConfigError, DataError
 from kleash.findings import find
 from kleash.imports import Source, names
-from kleash.matrix import matrix
+from kleash.matrix import Matrix, may_lack
 
 __all__ = [
     "Amount",
@@ -83,8 +82,7 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
         arms=[_told(arm) for arm in arms],
         baseline=baseline.name,
         findings=list(find(sources)),
-        matrix=matrix(sources),
-        summaries=summaries(arms),
+        sources=sources,
         notes=[note for source in sources for note in source.notes],
         gathered=arms,
     )
@@ -115,7 +113,8 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
         found.verdicts.append(contenders(arms, known, joint))
     found.verdicts += _policies(sources, arms, baseline)
     found.verdicts.append(_recommended(found, arms))
-    found.next = next_steps(arms, baseline, found.verdicts, found.confounds, found.matrix)
+    cells = found.matrix if may_lack(sources) else Matrix(0, 0, 0, ())
+    found.next = next_steps(arms, baseline, found.verdicts, found.confounds, cells)
     return found
 
 

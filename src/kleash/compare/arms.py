@@ -25,15 +25,19 @@ SEED = re.compile(r"[-_ ]?(?:seed|s)[-_=]?(\d{1,9})$", re.I)
 SAME_POINTS = 2  # known points that must agree before a vague name is taken for a clear one
 
 
+NONE: Floats = np.empty(0)
+NONE.flags.writeable = False
+
+
 @dataclass(eq=False)
 class Curve:
     """One metric of one run over its steps, which rise; known points only."""
 
     metric: str
     axis: str
-    steps: Floats = field(default_factory=lambda: np.empty(0))
-    values: Floats = field(default_factory=lambda: np.empty(0))
-    guessed: Floats = field(default_factory=lambda: np.empty(0))
+    steps: Floats = field(default_factory=lambda: NONE)
+    values: Floats = field(default_factory=lambda: NONE)
+    guessed: Floats = field(default_factory=lambda: NONE)
     """Steps that some source only estimates."""
     decimals: int | None = None
     others: list[Curve] = field(default_factory=list)
@@ -136,8 +140,9 @@ def known_name(metric: str) -> str:
 def gather(sources: Sequence[Source]) -> list[Arm]:
     """The arms of all sources together, in the order in which they are first told of."""
     told = [(source, run) for source in sources for run in source.runs]
-    groups = _joined(sources, told)
-    arms = [_arm([told[at] for at in group]) for group in groups]
+    resolved = {id(run): names.resolve(_plain(run)) for _, run in told}
+    groups = _joined(sources, told, resolved)
+    arms = [_arm([told[at] for at in group], resolved) for group in groups]
     best = _telling(sources)
     for arm, group in zip(arms, groups, strict=True):
         fit = [told[at][1] for at in group if told[at][0] is best]
@@ -164,7 +169,13 @@ def _telling(sources: Sequence[Source]) -> Source | None:
     return max(sources, key=says, default=None)
 
 
-def _joined(sources: Sequence[Source], told: list[tuple[Source, Imported]]) -> list[list[int]]:
+def _plain(run: Imported) -> dict[str, Any]:
+    return {key: setting.value for key, setting in run.config.items()}
+
+
+def _joined(
+    sources: Sequence[Source], told: list[tuple[Source, Imported]], resolved: dict[int, Resolved]
+) -> list[list[int]]:
     """Indices of runs, grouped into arms: each key that two runs share joins them."""
     parent = list(range(len(told)))
 
@@ -176,7 +187,7 @@ def _joined(sources: Sequence[Source], told: list[tuple[Source, Imported]]) -> l
     first: dict[Any, int] = {}
     shared = _own_places(sources)
     for at, (source, run) in enumerate(told):
-        for key in (*_keys(run), *shared.get((id(source), run.arm), ())):
+        for key in (*_keys(run, resolved[id(run)]), *shared.get((id(source), run.arm), ())):
             other = first.setdefault(key, at)
             if root(other) != root(at):
                 late, early = sorted((root(other), root(at)), reverse=True)
@@ -187,18 +198,18 @@ def _joined(sources: Sequence[Source], told: list[tuple[Source, Imported]]) -> l
     return list(groups.values())
 
 
-def _keys(run: Imported) -> Iterable[tuple[str, ...]]:
+def _keys(run: Imported, resolved: Resolved) -> Iterable[tuple[str, ...]]:
     """What makes two runs the same arm: its name, or a config that is equal but for the seed."""
     label = _label(run)
     yield ("name", names.spelling(label))
-    config = {key: setting.value for key, setting in run.config.items()}
+    if run.format == "markdown" or "leash.coefficient" not in resolved.values:
+        return
     kept = sorted(
-        (key, repr(value))
-        for key, value in config.items()
+        (key, repr(setting.value))
+        for key, setting in run.config.items()
         if (known := names.key(key)) is None or known.kind not in ("seed", "harmless")
     )
-    has_treatment = "leash.coefficient" in names.resolve(config).values
-    if run.format != "markdown" and has_treatment and len(kept) > 2:
+    if len(kept) > 2:
         yield ("config", repr(kept))
 
 
@@ -216,7 +227,7 @@ def _own_places(sources: Sequence[Source]) -> dict[tuple[int, str], list[tuple[s
     return found
 
 
-def _arm(told: list[tuple[Source, Imported]]) -> Arm:
+def _arm(told: list[tuple[Source, Imported]], resolved: dict[int, Resolved]) -> Arm:
     labels = list(dict.fromkeys(_label(run) for _, run in told))
     arm = Arm(labels[0], labels)
     kept: dict[Any, Replicate] = {}
@@ -227,9 +238,9 @@ def _arm(told: list[tuple[Source, Imported]]) -> Arm:
         replicate = kept.setdefault(key, Replicate(run.name, seed))
         replicate.runs.append(run)
         _add(replicate, run)
-        plain = {name: setting.value for name, setting in run.config.items()}
+        plain = _plain(run)
         if plain:
-            arm.configs.append((source.path, names.resolve(plain), plain))
+            arm.configs.append((source.path, resolved[id(run)], plain))
             arm.configs += [
                 (source.path, names.resolve({name: other.value}), {name: other.value})
                 for name, setting in run.config.items()
@@ -260,15 +271,17 @@ def _add(replicate: Replicate, run: Imported) -> None:
 
 def _add_series(replicate: Replicate, series: Series) -> None:
     metric = known_name(series.metric)
-    curve = replicate.curves.setdefault((metric, series.axis), Curve(metric, series.axis))
-    usable = np.isfinite(series.values)
-    if series.estimated is not None:
-        curve.guessed = np.union1d(curve.guessed, series.steps[series.estimated])
-        usable &= ~series.estimated
+    curve = replicate.curves.get((metric, series.axis))
+    if curve is None:
+        curve = replicate.curves[metric, series.axis] = Curve(metric, series.axis)
     steps, values = series.steps, series.values
-    if not usable.all():
+    if series.estimated is not None or not series.finite:
+        usable = np.isfinite(values)
+        if series.estimated is not None:
+            curve.guessed = np.union1d(curve.guessed, steps[series.estimated])
+            usable &= ~series.estimated
         steps, values = steps[usable], values[usable]
-    if (np.diff(steps) <= 0).any():
+    if not series.rises and (np.diff(steps) <= 0).any():
         # A resumed run tells some steps again: the later telling is the run that went on.
         steps, last = np.unique(steps[::-1], return_index=True)
         values = values[::-1][last]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
+from kleash.imports import Source
+from kleash.matrix import Matrix, matrix
 from kleash.stats import Level, Word
 
 Question = Literal[
@@ -138,10 +141,21 @@ class Comparison:
     factor: tuple[str, ...] = ()
     verdicts: list[Judged] = field(default_factory=list)
     findings: list[Any] = field(default_factory=list)
-    matrix: Any = None
     confounds: list[Confound] = field(default_factory=list)
     next: list[Step] = field(default_factory=list)
-    summaries: list[Summary] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     gathered: list[Any] = field(default_factory=list)
     """The arms themselves, for whoever tells of them next."""
+    sources: Sequence[Source] = ()
+
+    @cached_property
+    def matrix(self) -> Matrix:
+        """Every measurement of the sources; a study's report has its own and asks for none."""
+        return matrix(self.sources)
+
+    @cached_property
+    def summaries(self) -> list[Summary]:
+        """A row for each arm, run and metric."""
+        from kleash.compare.summaries import summaries
+
+        return summaries(self.gathered)

@@ -6,7 +6,6 @@ Known values only. Where a document gives only the statistics of a run, those ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from kleash.compare.arms import Arm, Curve, Replicate
 from kleash.compare.records import Summary
@@ -58,21 +57,15 @@ def _rows(arm: Arm, replicate: Replicate) -> Iterator[Summary]:
 
 
 def _of_curve(arm: Arm, replicate: Replicate, curve: Curve) -> Summary:
-    empty = Summary(
-        arm=arm.name,
-        run=replicate.name,
-        metric=curve.metric,
-        unit=unit_of(curve.metric),
-        n=0,
-        estimated=curve.estimated,
-    )
+    about = (arm.name, replicate.name, curve.metric, unit_of(curve.metric))
     if not len(curve):
-        return empty
+        return Summary(*about, n=0, estimated=curve.estimated)
     steps, values = curve.steps, curve.values
     least, greatest = int(values.argmin()), int(values.argmax())
-    return replace(
-        empty,
+    return Summary(
+        *about,
         n=len(values),
+        estimated=curve.estimated,
         mean=float(values.mean()),
         first=float(values[0]),
         last=float(values[-1]),

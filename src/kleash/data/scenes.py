@@ -73,6 +73,8 @@ _INK = np.array(
     dtype=np.uint8,
 )  # fmt: skip
 _FRAME_INK = np.array([(0, 0, 0), (255, 255, 255), (255, 0, 128), (0, 160, 255)], dtype=np.uint8)
+_PALETTE = np.concatenate([_GROUND, _FRAME_INK, _INK // 5 * 2, _INK])
+_FRAME_AT, _FAINT_AT = len(_GROUND), len(_GROUND) + len(_FRAME_INK)
 
 
 def say(value: str, language: int) -> str:
@@ -168,24 +170,23 @@ _SHAPE_MASKS, _PATTERN_MASKS, _FRAME_MASKS = _shape_masks(), _pattern_masks(), _
 
 def draw(looks: Looks) -> NDArray[np.uint8]:
     """The pictures, [N, 48, 48, 3]."""
-    pictures = np.empty((len(looks), SIDE, SIDE, 3), dtype=np.uint8)
-    pictures[:] = _GROUND[looks.village][:, None, None]
+    inks = np.empty((len(looks), SIDE, SIDE), dtype=np.uint8)  # by their number in the palette
+    inks[:] = looks.village[:, None, None]
     framed = np.flatnonzero(looks.frame < FRAMES)
     dash, ink = looks.frame[framed] // len(_FRAME_INK), looks.frame[framed] % len(_FRAME_INK)
-    pictures[framed] = np.where(
-        _FRAME_MASKS[dash][..., None], _FRAME_INK[ink][:, None, None], pictures[framed]
-    )
+    edge = (_FRAME_AT + ink).astype(np.uint8)[:, None, None]
+    inks[framed] = np.where(_FRAME_MASKS[dash], edge, inks[framed])
     for place in range(len(PLACES)):
         top, left = _EDGE + _CELL * (place // 2), _EDGE + _CELL * (place % 2)
-        cell = pictures[:, top : top + _CELL, left : left + _CELL]
+        cell = inks[:, top : top + _CELL, left : left + _CELL]
         covered = _SHAPE_MASKS[
             looks.shape_NQ[:, place], looks.size_NQ[:, place], looks.nudge_NQ[:, place]
         ]
         covered = covered & looks.present_NQ[:, place, None, None]
-        full = _INK[looks.colour_NQ[:, place]][:, None, None]
-        inked = _PATTERN_MASKS[looks.pattern_NQ[:, place]][..., None]
-        cell[:] = np.where(covered[..., None], np.where(inked, full, full // 5 * 2), cell)
-    return pictures
+        faint = (_FAINT_AT + looks.colour_NQ[:, place]).astype(np.uint8)[:, None, None]
+        full = _PATTERN_MASKS[looks.pattern_NQ[:, place]].astype(np.uint8)
+        cell[:] = np.where(covered, faint + len(_INK) * full, cell)
+    return _PALETTE[inks]
 
 
 @dataclass(frozen=True)

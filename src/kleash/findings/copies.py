@@ -6,20 +6,23 @@ Equal to the last printed digit, several at a time: with three digits each, chan
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import combinations
 
 from kleash.findings.record import (
     Found,
     Point,
+    canonical,
     cell_points,
     coefficient,
     digits,
+    every_value,
     points,
+    sampled,
     series_points,
     told_metrics,
 )
-from kleash.imports import Imported, Source, names
+from kleash.imports import Imported, Series, Source, names
 
 ENOUGH = 3  # equal cells that chance does not explain
 DIGITS = 3
@@ -27,6 +30,7 @@ MANY = 30  # arms that are compared pair by pair
 NEAR = 1e-4  # how close to its constant a quantity is that has one by construction
 
 Places = dict[tuple[str, str], Point]
+Values = dict[tuple[str, str], float]
 
 
 def _is_outcome(written: str) -> bool:
@@ -59,39 +63,50 @@ def _equal(ours: Point, theirs: Point) -> bool:
     return ours.value == theirs.value and min(digits(ours.number), digits(theirs.number)) >= DIGITS
 
 
+def _values(run: Imported) -> Values:
+    """The values of `_outcomes`, without a point for each: logs have many."""
+    if run.cells or any(s.estimated is not None or not s.finite for s in run.series):
+        return {place: point.value for place, point in _outcomes(run).items()}
+    made: Values = {}
+    for series in reversed(run.series):
+        if _is_outcome(series.metric):
+            metric, (places, values) = canonical(series.metric), sampled(series)
+            made |= zip([(metric, at) for at in reversed(places)], reversed(values), strict=True)
+    return made
+
+
 def identical_results(sources: Sequence[Source]) -> Iterator[Found]:
     """Two arms with the same results to the digit gave the same outputs."""
     every = [
-        (index, run, _outcomes(run)) for index, source in enumerate(sources) for run in source.runs
+        (index, run, _values(run)) for index, source in enumerate(sources) for run in source.runs
     ]
     for group in _joined(len(every), _alike(every)):
-        members = [every[index] for index in group]
-        shared = set.intersection(*(set(places) for _, _, places in members))
-        first = members[0][2]
+        members = [(run, _outcomes(run)) for _, run, _ in (every[index] for index in group)]
+        shared = set.intersection(*(set(places) for _, places in members))
+        first = members[0][1]
         cells = sorted(shared) or sorted(first)
         items = {first[cell].items for cell in cells} - {None}
         facts = {
-            "arms": list(dict.fromkeys(run.arm for _, run, _ in members)),
+            "arms": list(dict.fromkeys(run.arm for run, _ in members)),
             "metric": first[cells[0]].written,
             "cells": len(cells),
             "items": max((n for n in items if n is not None), default=None),
             "values": [first[cell].value for cell in cells][:8],
         }
-        where = tuple(
-            places[cells[0]].number.where for _, _, places in members if cells[0] in places
-        )
+        where = tuple(places[cells[0]].number.where for _, places in members if cells[0] in places)
         yield Found("identical-results", "error", where, facts)
 
 
-def _alike(every: Sequence[tuple[int, Imported, Places]]) -> Iterator[tuple[int, int]]:
+def _alike(every: Sequence[tuple[int, Imported, Values]]) -> Iterator[tuple[int, int]]:
     """Pairs of arms whose results are equal wherever both have them."""
     index: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    for at, (_, _, places) in enumerate(every):
-        for place, point in places.items():
-            index[(*place, point.value)].append(at)
-    candidates = {pair for group in index.values() for pair in combinations(group[:MANY], 2)}
+    for at, (_, _, values) in enumerate(every):
+        for cell in values.items():
+            index[cell].append(at)
+    several = (group[:MANY] for group in index.values() if len(group) > 1)
+    candidates = {pair for group in several for pair in combinations(group, 2)}
     for ours, theirs in sorted(candidates):
-        (source, run, places), (other_source, other, others) = every[ours], every[theirs]
+        (source, run, values), (other_source, other, others) = every[ours], every[theirs]
         if names.spelling(run.arm) == names.spelling(other.arm):
             continue
         # Across sources, one run may stand under two names: only another coefficient tells.
@@ -99,8 +114,11 @@ def _alike(every: Sequence[tuple[int, Imported, Places]]) -> Iterator[tuple[int,
             coefficient(run) is None or coefficient(run) == coefficient(other)
         ):
             continue
-        shared = places.keys() & others.keys()
-        if len(shared) >= ENOUGH and all(_equal(places[cell], others[cell]) for cell in shared):
+        shared = values.keys() & others.keys()
+        if len(shared) < ENOUGH or any(values[cell] != others[cell] for cell in shared):
+            continue
+        places, told = _outcomes(run), _outcomes(other)
+        if all(_equal(places[cell], told[cell]) for cell in shared):
             yield ours, theirs
 
 
@@ -144,8 +162,14 @@ def identical_over_training(sources: Sequence[Source]) -> Iterator[Found]:
 # --- training metrics
 
 
-def _training(run: Imported) -> Places:
-    curves = [s for s in run.series if not _is_outcome(s.metric) and s.axis != "time"]
+def _training(run: Imported, without: Container[str] = ()) -> Places:
+    curves = [
+        series
+        for series in run.series
+        if series.axis != "time"
+        and canonical(series.metric) not in without
+        and not _is_outcome(series.metric)
+    ]
     every = [point for series in curves for point in series_points(series)]
     cells = [
         point
@@ -153,6 +177,11 @@ def _training(run: Imported) -> Places:
         if not _is_outcome(point.written) and point.at.startswith(("step", "epoch"))
     ]
     return _placed([*every, *cells])
+
+
+def _prints(run: Imported) -> bool:
+    """Whether some number of a run may have been printed, with the decimals it has."""
+    return bool(run.cells) or any(s.decimals is not None or s.float32 for s in run.series)
 
 
 def _printed(places: Places) -> Places:
@@ -166,7 +195,8 @@ def copied_rows(sources: Sequence[Source]) -> Iterator[Found]:
     nobody typed: runs that share a seed share draws, and shares of few groups are often equal.
     """
     for source in sources:
-        rows = [(run, _printed(_training(run))) for run in source.runs[:MANY]]
+        printed = [run for run in source.runs[:MANY] if _prints(run)]
+        rows = [(run, _printed(_training(run))) for run in printed]
         for first, second in _with_equals([places for _, places in rows]):
             (run, ours), (other, theirs) = rows[first], rows[second]
             shared = sorted(ours.keys() & theirs.keys())
@@ -205,8 +235,9 @@ def same_in_all_arms(sources: Sequence[Source]) -> Iterator[Found]:
     """A training metric that is equal in all arms at all places comes from the data."""
     for source in sources:
         by_metric: dict[str, list[tuple[Imported, Places]]] = defaultdict(list)
+        differing = _differing(source.runs[:100])
         for run in source.runs[:100]:
-            places = _training(run)
+            places = _training(run, differing)
             mine: dict[str, Places] = defaultdict(dict)
             for place, point in places.items():
                 mine[point.metric][place] = point
@@ -216,6 +247,21 @@ def same_in_all_arms(sources: Sequence[Source]) -> Iterator[Found]:
             same = _never_differs(told)
             if same is not None:
                 yield same
+
+
+def _differing(runs: Sequence[Imported]) -> set[str]:
+    """Metrics that differ between two runs at every step: a cheap look, before all is compared."""
+    first: dict[tuple[str, str], Series] = {}
+    found: set[str] = set()
+    for run in runs:
+        counts = Counter(canonical(series.metric) for series in run.series)
+        for series in () if run.cells else run.series:
+            metric = canonical(series.metric)
+            if counts[metric] == 1 and series.finite and series.estimated is None:
+                other = first.setdefault((metric, series.axis), series)
+                if other.steps is series.steps and bool((other.values != series.values).all()):
+                    found.add(metric)
+    return found
 
 
 def _never_differs(told: Sequence[tuple[Imported, Places]]) -> Found | None:
@@ -228,6 +274,8 @@ def _never_differs(told: Sequence[tuple[Imported, Places]]) -> Found | None:
         return None
     if known is not None and known.name in ("learning_rate", "kl_coefficient"):
         return None  # settings that were logged
+    if shared and first[shared[0]].written.endswith(("/n", "/uniform_loss")):
+        return None  # of the data, and logged to be read beside others
     if not all(_equal(first[place], places[place]) for _, places in told for place in shared):
         return None
     facts = {
@@ -243,14 +291,21 @@ def constant_by_construction(sources: Sequence[Source]) -> Iterator[Found]:
     """A quantity with one value whatever is trained; a warning where more is read into it."""
     for source in sources:
         by_metric: dict[str, list[tuple[str, Point]]] = defaultdict(list)
+        varying: set[str] = set()
         for run in source.runs:
-            fixed = [metric for metric in told_metrics(run) if _constant(metric) is not None]
-            for point in points(run, *fixed) if fixed else ():
-                by_metric[point.metric].append((run.arm, point))
+            for metric in told_metrics(run):
+                constant = _constant(metric)
+                if constant is None or metric in varying:
+                    continue
+                if any(abs(value - constant) > NEAR for value in every_value(run, metric)):
+                    varying.add(metric)
+                    by_metric.pop(metric, None)
+                    continue
+                found = [(run.arm, point) for point in points(run, metric)]
+                if found:
+                    by_metric[metric] += found
         for name, found in by_metric.items():
             constant = _constant(name) or 0.0
-            if any(abs(point.value - constant) > NEAR for _, point in found):
-                continue
             said = any(
                 {"same", "similar"} & set(claim.judgements) and _mentions(claim.text, name)
                 for claim in source.claims
@@ -274,8 +329,6 @@ def _constant(metric: str) -> float | None:
 
 def _mentions(text: str, metric: str) -> bool:
     known = names.metric(names.mention(text))
-    if shared and first[shared[0]].written.endswith("/n"):
-        return None  # how many were measured
     return known is not None and known.name == metric
 
 

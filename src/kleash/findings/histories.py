@@ -174,11 +174,13 @@ def _written_later(run: Imported) -> Iterator[Found]:
     """Scores that are older than the weights they are said to be of, by the times of the files."""
     seen = set()
     for scores in run.scores:
-        file = Path(scores.where.file)
-        weights = _weights(file, scores.checkpoint) if scores.checkpoint else None
-        if weights is None or (file, weights) in seen or not file.is_file():
+        if not scores.checkpoint or (scores.where.file, scores.checkpoint) in seen:
             continue
-        seen.add((file, weights))
+        seen.add((scores.where.file, scores.checkpoint))
+        file = Path(scores.where.file)
+        weights = _weights(file, scores.checkpoint)
+        if weights is None or not file.is_file():
+            continue
         if weights.stat().st_mtime > file.stat().st_mtime + CLOCK:
             steps = [] if scores.step is None else [scores.step]
             facts = {"arm": run.arm, "checkpoint": scores.checkpoint, "steps": steps}
@@ -207,7 +209,7 @@ def step_restarts(sources: Sequence[Source]) -> Iterator[Found]:
     """Steps that fall back: a run was resumed, or two runs share a file."""
     for run in runs(sources):
         for series in run.series:
-            back = np.flatnonzero(np.diff(series.steps) < 0)
+            back = () if series.rises else np.flatnonzero(np.diff(series.steps) < 0)
             if len(back):
                 at = int(back[0])
                 facts = {
@@ -248,7 +250,7 @@ def _told_apart(run: Imported) -> Iterator[Found]:
 
 
 def _twice(run: Imported, series: Series) -> Found | None:
-    if (np.diff(series.steps) > 0).all():
+    if series.rises:
         return None
     order = np.argsort(series.steps, kind="stable")
     steps, values = series.steps[order], series.values[order]

@@ -6,6 +6,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from kleash.findings.record import (
     Found,
     Point,
     canonical,
+    known_values,
     number_of,
     points,
     runs,
@@ -91,12 +93,17 @@ def _choose(sources: Sequence[Source]) -> bool:
 
 def _pools(sources: Sequence[Source]) -> list[int]:
     """Sizes of pools that configs name: `pool=64`, or `k64` in the name of a data file."""
-    found = set()
+    found: set[int] = set()
     for run in runs(sources):
         for key, setting in run.config.items():
-            for text in (f"{key}={setting.value}", str(setting.value)):
-                found |= {int(size) for size in _POOL.findall(text.replace("_", " "))}
+            value = str(setting.value)
+            found |= _sizes(f"{key}={value}") | _sizes(value)
     return sorted(size for size in found if size > 1)
+
+
+@lru_cache(maxsize=65_536)  # runs of one study have nearly the same config
+def _sizes(text: str) -> frozenset[int]:
+    return frozenset(int(size) for size in _POOL.findall(text.replace("_", " ")))
 
 
 def barely_moved(sources: Sequence[Source]) -> Iterator[Found]:
@@ -121,6 +128,8 @@ def barely_moved(sources: Sequence[Source]) -> Iterator[Found]:
 def little_signal(sources: Sequence[Source]) -> Iterator[Found]:
     """Advantages without spread: nearly all groups had equal rewards."""
     for run in runs(sources):
+        if any(value >= SIGNAL for value in known_values(run, "std_advantage")):
+            continue
         found = [p for p in points(run, "std_advantage") if p.known]
         if not found:
             continue

@@ -13,6 +13,8 @@ from kleash.findings.record import (
     Found,
     Severity,
     canonical,
+    every_value,
+    known_values,
     number_of,
     points,
     runs,
@@ -67,11 +69,11 @@ def _best_at(run: Imported, axis: str, planned: float) -> tuple[float, Where] | 
 
 def _last(run: Imported, axis: str) -> tuple[float, Where] | None:
     """The last epoch or step of training metrics that is shown, and where."""
-    ends = [
-        (float(series.steps.max()), series.place(int(series.steps.argmax())))
-        for series in run.series
-        if series.axis == axis and len(series.steps)
-    ]
+    curves = [series for series in run.series if series.axis == axis and len(series.steps)]
+    longest = max(curves, key=lambda series: series.last, default=None)
+    ends: list[tuple[float, Where]] = []
+    if longest is not None:
+        ends = [(longest.last, longest.place(int(longest.steps.argmax())))]
     if axis == "epoch":
         # A cell of a best epoch, or a missing one, does not show that training went so far.
         ends += [
@@ -280,6 +282,8 @@ def beyond_limits(sources: Sequence[Source]) -> Iterator[Found]:
     """No response is longer than the longest allowed, no share above 1."""
     for run in runs(sources):
         for metric, limit, key in _limits(run):
+            if not any(value > limit for value in known_values(run, metric)):
+                continue
             over = [p for p in points(run, metric) if p.known and p.value > limit]
             over = [p for p in over if not p.number.about or p.value > 1.01 * limit]
             if over:
@@ -302,7 +306,7 @@ def _limits(run: Imported) -> Iterator[tuple[str, float, str]]:
         if isinstance(prompt, int | float):
             yield "sequence_length", float(length + prompt), "prompt_length + length"
     for metric in ("accuracy", "clip_fraction", "mfu"):
-        values = [point.value for point in points(run, metric)]
+        values = list(every_value(run, metric))
         # "71.2" without a percent sign, like all beside it, is one of 100.
         hundred = len(values) > 0 and sum(value > 1 for value in values) * 2 > len(values)
         yield metric, 100.0 if hundred and metric == "accuracy" else 1.0, "1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, KeysView, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -147,6 +147,24 @@ def points(run: Imported, *metrics: str) -> list[Point]:
     return found
 
 
+def every_value(run: Imported, *metrics: str) -> Iterator[float]:
+    """The values of `points`, for those who need no more: logs have many."""
+    for series in run.series:
+        if canonical(series.metric) in metrics:
+            values = series.values[:: _stride(series)].tolist()
+            yield from values if series.finite else filter(isfinite, values)
+    for cell in run.cells:
+        if cell.number.value is not None and canonical(cell.metric) in metrics:
+            yield cell.number.value
+
+
+def known_values(run: Imported, *metrics: str) -> Iterator[float]:
+    """Those of `points` that are known; of a run with estimates by a look at every point."""
+    if any(series.estimated is not None for series in run.series) or run.cells:
+        return (point.value for point in points(run, *metrics) if point.known)
+    return every_value(run, *metrics)
+
+
 def cell_points(run: Imported) -> list[Point]:
     """The numbers of a run that stand in cells."""
     return [
@@ -168,10 +186,10 @@ def cell_points(run: Imported) -> list[Point]:
     ]
 
 
-def told_metrics(run: Imported) -> set[str]:
-    """The metrics that a run has a curve or a cell of, which may hold no number."""
+def told_metrics(run: Imported) -> KeysView[str]:
+    """The metrics that a run has a curve or a cell of, which may hold no number; as told."""
     written = [series.metric for series in run.series] + [cell.metric for cell in run.cells]
-    return {canonical(metric) for metric in written}
+    return dict.fromkeys(map(canonical, written)).keys()
 
 
 def series_points(series: Series) -> Sequence[Point]:
@@ -188,14 +206,30 @@ def series_points(series: Series) -> Sequence[Point]:
     return kept
 
 
+def _stride(series: Series) -> int:
+    return 1 if len(series.steps) <= SHORT else -(-len(series.steps) // SAMPLED)
+
+
+def _places(series: Series, known: dict[tuple[int, str], list[str]]) -> list[str]:
+    at = known.get((id(series.steps), series.axis))  # series of one file share their steps
+    if at is None:
+        at = [f"{series.axis} {step:g}" for step in series.steps[:: _stride(series)].tolist()]
+        known[id(series.steps), series.axis] = at
+    return at
+
+
+def sampled(series: Series) -> tuple[list[str], list[float]]:
+    """Where the points of a series stand, and their values, finite or not; of a long one some."""
+    made = _MADE.get()
+    at = _places(series, {} if made is None else made.places)
+    return at, series.values[:: _stride(series)].tolist()
+
+
 def _of_series(series: Series, places: dict[tuple[int, str], list[str]]) -> list[Point]:
-    stride = 1 if len(series.steps) <= SHORT else -(-len(series.steps) // SAMPLED)
+    stride = _stride(series)
     metric, written = canonical(series.metric), series.metric
     steps, values = series.steps[::stride].tolist(), series.values[::stride].tolist()
-    at = places.get((id(series.steps), series.axis))  # series of one file share their steps
-    if at is None:
-        at = [f"{series.axis} {step:g}" for step in steps]
-        places[id(series.steps), series.axis] = at
+    at = _places(series, places)
     guessed = [False] * len(steps)
     if series.estimated is not None:
         guessed = series.estimated[::stride].tolist()

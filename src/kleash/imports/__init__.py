@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -75,6 +76,21 @@ class Series:
     estimated: NDArray[np.bool_] | None = None
     times: NDArray[np.float64] | None = None
     parts: tuple[tuple[int, str], ...] = ()
+
+    @cached_property
+    def rises(self) -> bool:
+        """Whether every step is above the one before."""
+        return bool((self.steps[1:] > self.steps[:-1]).all())
+
+    @cached_property
+    def last(self) -> float:
+        """Its greatest step."""
+        return float(self.steps[-1] if self.rises else self.steps.max())
+
+    @cached_property
+    def finite(self) -> bool:
+        """Whether every value is a number."""
+        return bool(np.isfinite(self.values).all())
 
     def place(self, point: int) -> Where:
         """Where one of its points stands."""
@@ -151,6 +167,8 @@ class Imported:
     finished: bool | None = None
     started: str | None = None
     seconds: float | None = None
+    noticed: list[tuple[str, int, Where]] = field(default_factory=list)
+    """What its own guards noticed while it trained: their code, the step, and where it stands."""
 
 
 @dataclass(frozen=True)
@@ -167,8 +185,6 @@ class Claim:
     arms: tuple[str, ...] = ()
 
 
-    noticed: list[tuple[str, int, Where]] = field(default_factory=list)
-    """What its own guards noticed while it trained: their code, the step, and where it stands."""
 @dataclass(frozen=True)
 class Derived:
     """A number that a document worked out from others of its own, to be worked out again.
@@ -286,7 +302,7 @@ def _odd(run: Imported) -> Iterator[str]:
     """What of a run's numbers is there and yet no number, or that there are none."""
     if not (run.series or run.scores or run.cells):
         yield f"{run.name}: no numbers in {run.where.file}"
-    odd = sum(int((~np.isfinite(series.values)).sum()) for series in run.series)
+    odd = sum(int((~np.isfinite(s.values)).sum()) for s in run.series if not s.finite)
     if odd:
         yield f"{run.name}: {odd:,} values are NaN or infinite, kept as they are"
     lost = sum(int(np.isnan(scores.values).sum()) for scores in run.scores)

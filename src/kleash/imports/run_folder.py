@@ -12,14 +12,23 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kleash.errors import DataError
-from kleash.imports import Imported, Scores, Source, Where
-from kleash.imports.gather import Axis, Points, label, number, repeats, settings, whole_object
-from kleash.imports.stretches import Numbers
+from kleash.imports import Imported, Scores, Series, Source, Where
+from kleash.imports.gather import (
+    METRICS,
+    Axis,
+    label,
+    number,
+    repeats,
+    settings,
+    shared,
+    whole_object,
+)
 from kleash.runs import FACTS, Run, list_runs
 
 OUTCOMES = {"selector": "accuracy", "env": "eval_reward"}
@@ -63,7 +72,7 @@ def read_run(run: Run, *, scores: bool = True) -> Imported:
         started=str(run.meta["started"]) if "started" in run.meta else None,
     )
     made.config = settings(seedless(run.config), Where(str(run.path / "config.json")))
-    made.series = _series(run)
+    made.series = _series(run, made.noticed)
     made.scores = _scores(run) if scores else []
     made.seconds = _seconds(run)
     return label(made)
@@ -77,28 +86,60 @@ def seedless(config: dict[str, Any]) -> dict[str, Any]:
     return config | {"from": start.replace(f"-s{seed}/", "-sSEED/")}
 
 
-def _series(run: Run) -> list[Any]:
+def _series(run: Run, noticed: list[tuple[str, int, Where]]) -> list[Series]:
+    """All metrics; what guards noticed among them goes to a list of its own."""
     file = run.path / "metrics.jsonl"
-    made: dict[Axis, Points] = {"step": Points(file), "epoch": Points(file)}
-    if file.is_file():
-        for first, records in _alike(run.metrics()):
-            kind, phase = records[0].get("kind", "step"), records[0].get("phase", "grpo")
-            if kind not in ("step", "epoch"):
-                continue
-            axis: Axis = "step" if kind == "step" else "epoch"
-            places = [record.get(axis) for record in records]
-            if not NUMBERS.issuperset(map(type, places)):
-                places = list(map(number, places))
-            if None in places:
-                raise DataError(f"{file} line {first + places.index(None)} has no {axis}")
-            prefix = "" if phase == "grpo" else f"{phase}/"
-            _add_records(made[axis], prefix, places, first, records)
-    return [series for axis, points in made.items() for series in points.series(axis)]
+    made: dict[Axis, dict[str, list[_Part]]] = {"step": {}, "epoch": {}}
+    for first, records in _alike(run.metrics() if file.is_file() else ()):
+        kind, phase = records[0].get("kind", "step"), records[0].get("phase", "grpo")
+        if kind == "finding":
+            for line, record in enumerate(records, first):
+                step = number(record.get("step")) or 0
+                noticed.append((str(record.get("code")), int(step), Where(str(file), line)))
+        if kind not in ("step", "epoch"):
+            continue
+        axis: Axis = "step" if kind == "step" else "epoch"
+        places = [record.get(axis) for record in records]
+        if not NUMBERS.issuperset(map(type, places)):
+            places = list(map(number, places))
+        if None in places:
+            raise DataError(f"{file} line {first + places.index(None)} has no {axis}")
+        prefix = "" if phase == "grpo" else f"{phase}/"
+        for name, part in _parts(file, places, first, records):
+            made[axis].setdefault(prefix + name, []).append(part)
+        if len(made[axis]) > METRICS:
+            raise DataError(f"{file}: more than {METRICS:,} names of metrics in one run")
+    return [each for axis, named in made.items() for each in _joined(file, axis, named)]
+
+
+class _Part(NamedTuple):
+    """Points of one metric: steps and lines are shared by all metrics of the same records."""
+
+    steps: NDArray[np.float64]
+    lines: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+def _joined(file: Path, axis: Axis, named: Mapping[str, list[_Part]]) -> Iterator[Series]:
+    """The parts of every metric as one; metrics with the same parts share steps and lines."""
+    known: dict[tuple[int, ...], tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
+    for metric, parts in named.items():
+        key = tuple(id(part.steps) for part in parts)
+        if key not in known:
+            steps = np.concatenate([part.steps for part in parts])
+            known[key] = shared(steps), shared(np.concatenate([part.lines for part in parts]))
+        steps, lines = known[key]
+        values = parts[0].values
+        if len(parts) > 1:
+            values = np.concatenate([part.values for part in parts])
+        yield Series(metric, axis, steps, values, Where(str(file), int(lines[0])), lines=lines)
 
 
 def _alike(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
     """Records that follow each other and are about the same, by the stretch; the first's line."""
-    first, stretch, last = 1, list[Record](), ()
+    first = 1
+    stretch: list[Record] = []
+    last: tuple[Any, ...] = ()
     for line, record in enumerate(records, 1):
         about = (record.get("kind"), record.get("phase"), *record)
         if about != last or len(stretch) == STRETCH:
@@ -110,27 +151,32 @@ def _alike(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
         yield first, stretch
 
 
-def _add_records(
-    points: Points, prefix: str, places: list[Any], first: int, records: list[Record]
-) -> None:
-    """All numbers of records with the same keys: by the column, where there is nothing else."""
+def _parts(
+    file: Path, places: list[Any], first: int, records: list[Record]
+) -> Iterator[tuple[str, _Part]]:
+    """The numbers of records with the same keys: by the column, where there is nothing else."""
     names = [name for name in records[0] if name not in FIXED]
     table = [[record[name] for name in names] for record in records]
-    if not NUMBERS.issuperset(map(type, chain.from_iterable(table))):
-        for line, (place, row) in enumerate(zip(places, table, strict=True), first):
-            for name, value in zip(names, row, strict=True):
-                if (taken := number(value)) is not None:
-                    points.add(prefix + name, place, taken, line)
-        return
+    plain = NUMBERS.issuperset(map(type, chain.from_iterable(table)))
+    if not plain:
+        table = [list(map(number, row)) for row in table]  # None where there is no number
     try:
-        columns, steps = np.array(table, dtype=np.float64).T, np.array(places, dtype=np.float64)
+        columns = np.array(table, dtype=np.float64).T.copy()
+        steps = np.array(places, dtype=np.float64)
     except OverflowError:
-        raise DataError(f"{points.file} line {first} or later: a number is too large") from None
-    rows, no_times = np.arange(len(records)), np.empty(0)
-    lines = first + rows.astype(np.int64)
-    for name, values in zip(names, columns, strict=True):
-        coarse = False if np.isfinite(values).any() else None
-        points.extend(prefix + name, steps, Numbers(values, rows, 0, coarse), lines, no_times)
+        raise DataError(f"{file} line {first} or later: a number is too large") from None
+    lines = np.arange(first, first + len(records), dtype=np.int64)
+    if plain:
+        yield from ((name, _Part(steps, lines, columns[at])) for at, name in enumerate(names))
+        return
+    known = {
+        at: [nth for nth, row in enumerate(table) if row[at] is not None]
+        for at in range(len(names))
+    }
+    for at in sorted((at for at in known if known[at]), key=lambda at: known[at][0]):
+        rows = known[at]
+        part = _Part(steps[rows], lines[rows], columns[at][rows])
+        yield names[at], part if len(rows) < len(records) else _Part(steps, lines, columns[at])
 
 
 def _seconds(run: Run) -> float | None:

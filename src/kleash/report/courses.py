@@ -78,6 +78,20 @@ def _quantile(n: int) -> Any:
     return stdtrit(n - 1, 0.975)
 
 
+def _band(curves: Sequence[Floats]) -> tuple[Floats, Floats | None, Floats | None]:
+    """The mean of curves and its 95 % t interval, which one curve has not.
+
+    Sums as `mean` and `std` make them, without what these look at first: a report has thousands.
+    """
+    if len(curves) == 1:
+        return curves[0], None, None
+    table, n = np.array(curves), len(curves)
+    middle: Floats = np.add.reduce(table, axis=0) / n
+    apart = table - middle
+    half = _quantile(n) * np.sqrt(np.add.reduce(apart * apart, axis=0) / (n - 1)) / np.sqrt(n)
+    return middle, middle - half, middle + half
+
+
 def _course(arm: Arm, metric: str, axis: str) -> Course | None:
     found: list[tuple[Replicate, Curve]] = []
     for each in arm.replicates:
@@ -93,17 +107,11 @@ def _course(arm: Arm, metric: str, axis: str) -> Course | None:
         # Runs that were logged alike share their steps: most need no look at them.
         if curve.steps is not steps and not np.array_equal(steps, curve.steps):
             steps = np.intersect1d(steps, curve.steps)
-    table = np.array(
-        [
-            c.values if len(c) == len(steps) else c.values[np.searchsorted(c.steps, steps)]
-            for c in curves
-        ]
-    )
-    low = high = None
-    middle = table.mean(axis=0)
-    if len(curves) > 1:
-        half = _quantile(len(curves)) * table.std(axis=0, ddof=1) / np.sqrt(len(curves))
-        low, high = middle - half, middle + half
+    told = [
+        c.values if len(c) == len(steps) else c.values[np.searchsorted(c.steps, steps)]
+        for c in curves
+    ]
+    middle, low, high = _band(told)
     guessed = frozenset(curves[0].guessed.tolist())
     guessed = guessed.difference(steps.tolist()) if guessed else guessed
     printed = curves[0].decimals if len(curves) == 1 else None

@@ -7,7 +7,7 @@ the arm that they are about; the others stand below it, and in the runs beside i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kleash.charts import Cell, Linked
@@ -32,7 +32,7 @@ def linked(text: str, where: Where | None, arms: Sequence[str] = ()) -> Line:
     """A sentence whose numbers link to a place; digits in the names of arms are no numbers."""
     if where is None:
         return text
-    taken = [found.span() for arm in arms for found in re.finditer(re.escape(arm), text)]
+    taken = [span for arm in arms for span in _spans(arm, text)]
     made: list[Cell] = []
     done = 0
     for found in NUMBER.finditer(text):
@@ -43,6 +43,14 @@ def linked(text: str, where: Where | None, arms: Sequence[str] = ()) -> Line:
             done = end
     rest = text[done:]
     return tuple([*made, rest] if rest else made) if made else text
+
+
+def _spans(arm: str, text: str) -> Iterator[tuple[int, int]]:
+    """From where to where a name stands in a text."""
+    start = text.find(arm) if arm else -1
+    while start >= 0:
+        yield start, start + len(arm)
+        start = text.find(arm, start + len(arm))
 
 
 def joined(lines: Sequence[Line], between: str) -> Line:
