@@ -209,7 +209,9 @@ def step_restarts(sources: Sequence[Source]) -> Iterator[Found]:
     """Steps that fall back: a run was resumed, or two runs share a file."""
     for run in runs(sources):
         for series in run.series:
-            back = () if series.rises else np.flatnonzero(np.diff(series.steps) < 0)
+            if series.rises:
+                continue
+            back = np.flatnonzero(np.diff(series.steps) < 0)
             if len(back):
                 at = int(back[0])
                 facts = {
