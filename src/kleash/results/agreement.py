@@ -145,7 +145,7 @@ def over_known(values: NDArray[np.float64]) -> list[Any]:
     if not np.isnan(values).any():
         made: list[Any] = values.mean(axis=1).tolist()
         return made
-    known: NDArray[np.bool_] = ~np.isnan(values).reshape(*values.shape[:2], -1).any(axis=2)
+    known = np.asarray(~np.isnan(values).reshape(*values.shape[:2], -1).any(axis=2))
     nothing = np.full(values.shape[2:], np.nan)
     return [
         (row[have].mean(axis=0) if have.any() else nothing).tolist()
