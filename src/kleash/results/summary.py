@@ -33,7 +33,8 @@ def summary_table(found: Results) -> list[Table]:
         f" {shots}, {size}, {len(file.seeds)} seeds (95 % intervals)"
     )
     for name in ("arm", "KL, nats/episode", score, "against", "gap", "verdict"):
-        table.add_column(name, justify="left" if name in ("arm", "against") else "right")
+        left = name in ("arm", "against")  # whose names may be long, and differ at their end
+        table.add_column(name, justify="left" if left else "right", overflow="fold")
     for row in found.rows:
         name = row.name + (" (added after results were seen)" if row.late else "")
         gap, verdict = gap_text(row.gap)
