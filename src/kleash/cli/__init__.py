@@ -10,6 +10,7 @@ import sys
 import typer
 
 from kleash.cli.compare import compare
+from kleash.cli.data import data
 from kleash.cli.export import export
 from kleash.cli.look import answerer, bench, doctor, runs
 from kleash.cli.report import report
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.command()(train)
 app.command("eval")(evaluate_run)
 app.command()(export)
+app.add_typer(data, name="data")
 app.command()(study)
 app.command()(stop)
 app.command()(compare)
