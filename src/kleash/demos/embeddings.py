@@ -3,31 +3,60 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kleash.errors import DataError
 
 # What makes two rows of length one, laid side by side, one row of length one.
 HALF_LENGTH = np.float32(0.5**0.5)
 SIMILARITIES = ("text", "image", "both")
 
 
+Rows = NDArray[np.float32]
+
+
 @dataclass(frozen=True)
 class Embeddings:
-    """One row per item, images and questions apart; every row has length one."""
+    """One row per item, images and questions apart; every row has length one.
 
-    image_ND: NDArray[np.float32]
-    text_ND: NDArray[np.float32]
+    An encoder that sees no images gives texts alone, one that reads none gives images alone.
+    """
 
-    def part(self, kind: str) -> NDArray[np.float32]:
-        """The rows to compare by `image`, `text` or `both`."""
-        if kind == "both":
-            return np.concatenate([self.image_ND, self.text_ND], axis=1) * HALF_LENGTH
-        return {"image": self.image_ND, "text": self.text_ND}[kind]
+    image_ND: Rows | None
+    text_ND: Rows | None
+    joint: Literal["beside", "mean"] = "beside"
+    """What both are together: one beside the other or, where they share a space, their mean."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """By what items can be compared."""
+        if self.image_ND is None:
+            return ("text",)
+        return SIMILARITIES if self.text_ND is not None else ("image",)
+
+    def part(self, kind: str) -> Rows:
+        """The rows to compare by `image`, `text` or `both`; where one is all there is, that one."""
+        image, text = self.image_ND, self.text_ND
+        if kind == "both" and image is not None and text is not None:
+            if self.joint == "mean":
+                return unit_rows(image + text)
+            return np.concatenate([image, text], axis=1) * HALF_LENGTH
+        found = {"image": image, "text": text, "both": text if image is None else image}[kind]
+        if found is None:
+            raise DataError(
+                f"nothing to compare by {kind}: the encoder gives {' and '.join(self.kinds)}"
+            )
+        return found
 
     def rows(self, wanted: NDArray[np.int64]) -> Embeddings:
         """Some of the items."""
-        return Embeddings(self.image_ND[wanted], self.text_ND[wanted])
+        image, text = (
+            None if part is None else part[wanted] for part in (self.image_ND, self.text_ND)
+        )
+        return Embeddings(image, text, self.joint)
 
 
 def unit_rows(vectors_ND: NDArray[np.float32]) -> NDArray[np.float32]:

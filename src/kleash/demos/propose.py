@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from kleash.config import Config
-from kleash.demos.embeddings import SIMILARITIES, Embeddings, nearest
+from kleash.demos.embeddings import Embeddings, nearest
 from kleash.seeds import generator
 from kleash.types import Answer, Item, Prompt
 
@@ -92,7 +92,7 @@ def propose(
     proposing: Proposing, pooled: Pooled, shots: int, seed: int, ask: Ask
 ) -> list[list[Proposal]]:
     """The proposals for every query."""
-    size = pooled.pools.shape[1]
+    size, kinds = pooled.pools.shape[1], pooled.query_rows.kinds
     beams = gain_beams(proposing, pooled, shots, seed, ask) if proposing.beams else None
     proposals = []
     for query, item in enumerate(pooled.queries):
@@ -101,8 +101,8 @@ def propose(
         for pointer in beams[query] if beams else ():
             found.setdefault(pointer, "beam")
         for rank in range(proposing.retrieval):
-            skipped, kind = divmod(rank, len(SIMILARITIES))
-            near = similar(pooled, query, SIMILARITIES[kind], shots + skipped)
+            skipped, kind = divmod(rank, len(kinds))
+            near = similar(pooled, query, kinds[kind], shots + skipped)
             found.setdefault(near[:shots], "retrieval")
         for _ in range(proposing.random):
             pointer = tuple(int(p) for p in rng.choice(size, shots, replace=False))

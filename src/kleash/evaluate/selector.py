@@ -10,7 +10,6 @@ import torch
 from kleash import guard
 from kleash.baselines import BASELINES, best_greedy
 from kleash.demos.propose import Pointer
-from kleash.demos.score import vqa_accuracy
 from kleash.policy import fingerprint
 from kleash.rollout.selector import SelectorWorld
 from kleash.runs import Run, ScoreKey
@@ -76,7 +75,7 @@ def lines(
         if fact.text is None:
             made.append(line | {"error": fact.error})
         else:
-            score = vqa_accuracy(fact.text, prompt.query.answers)
+            score = world.score(fact.text, prompt.query)
             made.append(line | {"answer": fact.text, "score": score, "truth_logp": fact.truth_logp})
     return made
 

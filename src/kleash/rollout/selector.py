@@ -23,6 +23,8 @@ from kleash.demos.embeddings import Embeddings
 from kleash.demos.pool import make_pools
 from kleash.demos.propose import Pointer, Pooled, Proposal, propose
 from kleash.demos.reward import REWARDS, facts, query_health
+from kleash.demos.score import scorer
+from kleash.embed import KEPT_ROWS, Encoder, encoder
 from kleash.errors import DataError
 from kleash.ledger import Ledger, Usage
 from kleash.policy import keyed_noise
@@ -35,6 +37,11 @@ from kleash.types import Answer, Item
 Kept = TypeVar("Kept")
 
 SPLITS = ("train", "validation", "test")
+# What two recipes have in common if they have one world.
+SHARED = (
+    *("data", "data_seed", "data_options", "answerer", "answerer_options"),
+    *("encoder", "encoder_options"),
+)
 BROKEN = "ask for more proposals, or look at the answerer"
 
 
@@ -55,21 +62,34 @@ class SelectorWorld:
         self.ledger = ledger
         self.device = device
         self.served = served  # the folder of those who hold the model, if others do
-        self.data: Dataset = dataset(recipe.data, recipe.data_seed)
-        model = Model(recipe.answerer, recipe.data, recipe.data_seed)
-        self.answerer: Answerer = (
-            Served(Path(served), model) if served else answerer(recipe.answerer, self.data.image)
+        self.data: Dataset = dataset(recipe.data, recipe.data_seed, recipe.data_options)
+        model = Model(
+            recipe.answerer,
+            recipe.data,
+            recipe.data_seed,
+            recipe.answerer_options,
+            recipe.data_options,
         )
+        self.answerer: Answerer = (
+            Served(Path(served), model)
+            if served
+            else answerer(recipe.answerer, self.data.image, options=recipe.answerer_options)
+        )
+        self.encoder: Encoder = encoder(
+            recipe.encoder,
+            self.data.image,
+            lambda: self.answerer,
+            device=device,
+            options=recipe.encoder_options,
+            kept=ledger.path.with_name(KEPT_ROWS),
+        )
+        self.score = scorer(self.data)
         self.ask = Asker(self.answerer, ledger, self.data.image, progress)
         self._kept: dict[tuple[object, ...], Any] = {}
 
     def with_recipe(self, recipe: SelectorRecipe) -> SelectorWorld:
         """The world of another recipe; what both have in common is made once and shared."""
-        if (recipe.data, recipe.data_seed, recipe.answerer) != (
-            self.recipe.data,
-            self.recipe.data_seed,
-            self.recipe.answerer,
-        ):
+        if any(getattr(recipe, key) != getattr(self.recipe, key) for key in SHARED):
             return SelectorWorld(
                 recipe,
                 self.ledger,
@@ -96,17 +116,26 @@ class SelectorWorld:
         return self.data.content
 
     def by_content(self) -> dict[str, Any]:
-        """The answerer's name as what it is."""
-        return {"answerer": self.answerer.identity}
+        """The answerer and the encoder as what they are, not where they lie on a disk."""
+        options = ("data_options", "answerer_options", "encoder_options")
+        given: dict[str, Any] = {key: None for key in options if getattr(self.recipe, key)}
+        if self.recipe.encoder != "answerer":
+            given["encoder"] = self.encoder.identity
+        return given | {"answerer": self.answerer.identity}
 
     def facts(self) -> dict[str, Any]:
         """How many items there are, whose answers, which pools."""
-        return {
+        told: dict[str, Any] = {
             "counts": self.counts(),
             "seeds": {"run": self.recipe.seed, "data": self.recipe.data_seed},
             "answerer": self.answerer.identity,
             "pool": self.recipe.pool.maker,
         }
+        if self.recipe.encoder != "answerer":
+            told["encoder"] = self.encoder.identity
+        if excluded := getattr(self.data, "excluded", None):
+            told["excluded"] = dict(excluded)
+        return told
 
     def counts(self) -> dict[str, int]:
         """How many items each part of the data has, and how many training queries are used."""
@@ -141,9 +170,7 @@ class SelectorWorld:
     @property
     def demonstration_rows(self) -> Embeddings:
         """The demonstrations as vectors."""
-        return self.keep(
-            lambda: self.answerer.embed(self.data.demonstrations), "demonstration rows"
-        )
+        return self.keep(lambda: self.encoder.embed(self.data.demonstrations), "demonstration rows")
 
     def item_ids(self, split: str) -> list[str]:
         """The queries of a split by their names, in the order they are measured."""
@@ -158,7 +185,7 @@ class SelectorWorld:
         items = drawn_order(self.data.queries(split), split, self.data.name)
         if split == "train":
             items = items[: self.recipe.queries]
-        rows = self.answerer.embed(items)
+        rows = self.encoder.embed(items)
         demonstrations = self.data.demonstrations
         pools = make_pools(
             self.recipe.pool,
@@ -202,7 +229,7 @@ class SelectorWorld:
         ]
         answers = self.ask(prompts)
         rewarded = [
-            None if answer is None else reward(facts(answer, prompt.query))
+            None if answer is None else reward(facts(answer, prompt.query, self.score))
             for prompt, answer in zip(prompts, answers, strict=True)
         ]
         return rewarded, answers

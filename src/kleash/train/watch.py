@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from kleash import guard
-from kleash.demos.score import vqa_accuracy
 from kleash.errors import DataError
 from kleash.kl import episode_sum, measure
 from kleash.policy import keyed_noise
@@ -28,7 +27,7 @@ def validation(policy: Selector, world: SelectorWorld, bought: Bought) -> dict[s
     _, answers = world.rewards("validation", list(enumerate(chosen.lists())))
     items = world.pooled("validation").queries
     scores = [
-        vqa_accuracy(answer.text, item.answers)
+        world.score(answer.text, item)
         for answer, item in zip(answers, items, strict=True)
         if answer is not None
     ]
