@@ -163,4 +163,76 @@ DATA: dict[str, tuple[str, str]] = {
         "{total} 个范例序列中有 {count} 个递减（随机时占 {chance}）：序列被排过序，"
         "(a, b) 与 (b, a) 被当成同一个",
     ),
+    # --- what was adopted
+    "adopt.run": (
+        "{run}: preset {preset}; checkpoints: {names}",
+        "{run}：预设 {preset}；检查点：{names}",
+    ),
+    "adopt.again": (
+        "{run} was adopted from the same files before: nothing was changed",
+        "{run} 此前已由同样的文件接管：没有改动",
+    ),
+    "adopt.checkpoint": (
+        "{file} → {name}: {parameters} values, every tensor in its place",
+        "{file} → {name}：{parameters} 个数值，每个张量都已就位",
+    ),
+    "adopt.renamed": (
+        "{file} was converted: {count} tensors have names that the evaluating model does not know."
+        " Loaded without being strict, {parameters} of {total} values ({share}) never reached"
+        " evaluation: {names}",
+        "{file} 经过转换：{count} 个张量的名字是评估模型不认识的。非严格加载时，{total} 个数值中有"
+        " {parameters} 个（{share}）从未进入评估：{names}",
+    ),
+    "adopt.lost": (
+        "{file} has lost {count} tensors of {source}, {parameters} values that never reached"
+        " evaluation: {names}",
+        "{file} 丢失了 {source} 的 {count} 个张量，共 {parameters} 个数值从未进入评估：{names}",
+    ),
+    "adopt.other": (
+        "{file} holds other values than {source} in: {names}",
+        "{file} 与 {source} 的数值不同之处：{names}",
+    ),
+    "adopt.same": (
+        "{file} holds the same values as {source}, which was adopted in its place",
+        "{file} 的数值与 {source} 相同，接管的是后者",
+    ),
+    "adopt.equal": (
+        "{names} hold the same weights: what came between them changed nothing",
+        "{names} 的权重相同：其间的训练没有改变任何东西",
+    ),
+    "adopt.towers": (
+        "{file}: {parameters} values belong to {names}, not to the selector: left out",
+        "{file}：{parameters} 个数值属于 {names} 而不属于选择器：未接管",
+    ),
+    "adopt.embeddings": (
+        "{file}: {count} rows of {width}",
+        "{file}：{count} 行，每行 {width} 维",
+    ),
+    "adopt.pools": (
+        "{file}: pools of {queries} queries, of size {sizes}",
+        "{file}：{queries} 道题目的候选池，大小 {sizes}",
+    ),
+    "adopt.beams": (
+        "{file}: {pointers} beams of {queries} queries",
+        "{file}：{queries} 道题目的 {pointers} 条束搜索序列",
+    ),
+    "adopt.rl": (
+        "{file}: {queries} queries, {pointers} pointers, {share} positive; things wrong with it:"
+        " {wrong} (kleash data check)",
+        "{file}：{queries} 道题目，{pointers} 个范例序列，正例 {share}；问题 {wrong} 类"
+        "（kleash data check）",
+    ),
+    "adopt.curves": (
+        "{file}: curves, an epoch a line, under their own names",
+        "{file}：训练曲线，每轮一行，沿用原名",
+    ),
+    "adopt.accuracy": (
+        "{file}: accuracies without their items: shown as they are, and no interval follows",
+        "{file}：没有逐题结果的正确率：照原样展示，无法得出区间",
+    ),
+    "adopt.assumed": (
+        "assumed, since no file says so (give KEY=VALUE to change it): {assumed}",
+        "文件中没有、按惯例假定的（可用 KEY=VALUE 更改）：{assumed}",
+    ),
+    "adopt.left": ("left alone: {names}", "未处理：{names}"),
 }

@@ -9,6 +9,7 @@ import sys
 
 import typer
 
+from kleash.cli.adopt import adopt
 from kleash.cli.compare import compare
 from kleash.cli.data import data
 from kleash.cli.export import export
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.command()(train)
 app.command("eval")(evaluate_run)
 app.command()(export)
+app.command()(adopt)
 app.add_typer(data, name="data")
 app.command()(study)
 app.command()(stop)

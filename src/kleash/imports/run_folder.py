@@ -16,8 +16,17 @@ from typing import Any
 import numpy as np
 
 from kleash.errors import DataError
-from kleash.imports import Imported, Scores, Source, Where
-from kleash.imports.gather import Axis, Points, label, number, repeats, settings, whole_object
+from kleash.imports import Cell, Imported, Scores, Source, Where, selector_files
+from kleash.imports.gather import (
+    Axis,
+    Points,
+    head,
+    label,
+    number,
+    repeats,
+    settings,
+    whole_object,
+)
 from kleash.runs import FACTS, Run, list_runs
 
 OUTCOMES = {"selector": "accuracy", "env": "eval_reward"}
@@ -60,8 +69,18 @@ def read_run(run: Run, *, scores: bool = True) -> Imported:
     made.config = settings(seedless(run.config), Where(str(run.path / "config.json")))
     made.series = _series(run)
     made.scores = _scores(run) if scores else []
+    made.cells = _cells(run)
     made.seconds = _seconds(run)
     return label(made)
+
+
+def _cells(run: Run) -> list[Cell]:
+    """Accuracies that a run was adopted with: without items, so they are cells and no scores."""
+    files = sorted((run.path / "adopted").glob("*.json"))
+    known = [file for file in files if selector_files.kind_of(head(file, 16_384)) == "accuracy"]
+    return [
+        cell for file in known for each in selector_files.read(file).runs for cell in each.cells
+    ]
 
 
 def seedless(config: dict[str, Any]) -> dict[str, Any]:
