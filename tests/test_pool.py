@@ -53,7 +53,8 @@ def test_who_is_near_does_not_depend_on_what_else_is_asked():
     others = distinct[rng.integers(0, 20, 999)]  # many equals: their order must not waver
     queries = unit_rows(rng.standard_normal((150, 384)).astype(np.float32))
     together = nearest(queries, others, 60)
-    assert (nearest(queries, others, 60, block=7) == together).all()
+    for block in ((7, 1000), (1000, 11), (7, 90), (3, 1)):
+        assert (nearest(queries, others, 60, block=block) == together).all()
     for place in range(0, 150, 10):
         assert (nearest(queries[place : place + 1], others, 60)[0] == together[place]).all()
 

@@ -41,10 +41,8 @@ class Items:
 
     def __init__(self, shelf: Shelf, worker: Worker, trusted: Sequence[str]) -> None:
         self.shelf, self.worker = shelf, worker
-        # A data set is code: a folder from elsewhere may not name which code to run.
-        self.trusted = {*DATASETS, *ANSWERERS, *trusted}
-        # Nor which files of this machine to show: options may hold paths.
-        self.named = {*trusted}
+        # A folder from elsewhere may not name code to run, nor files to show: options hold paths.
+        self.trusted, self.named = {*DATASETS, *ANSWERERS, *trusted}, {*trusted}
 
     def recipe(self, study: Path) -> SelectorRecipe:
         """What all arms share of data and pools."""
@@ -344,14 +342,12 @@ class Items:
     ) -> tuple[dict[str, Any], bool]:
         """The candidates of a query; None of them while they are being made."""
         title = ask.t("pool_title")
-        plain = recipe.encoder == "answerer" and not recipe.answerer_options
+        plain = not MODEST.keys() & recipe.resolved().keys()
         for name in (recipe.data, recipe.answerer):
-            if name not in (self.named if recipe.data_options or not plain else self.trusted):
+            if name not in (self.trusted if plain else self.named):
                 return {"title": title, "note": ask.t("no_data", name=name)}, False
         split = "validation" if item.startswith("validation") else "test"
-        kept = ("data", "data_seed", "answerer", "pool", *MODEST)
-        asked = {key: value for key, value in recipe.resolved().items() if key in kept}
-        given = json.dumps(asked, sort_keys=True)
+        given = json.dumps(recipe.resolved(), sort_keys=True)
         found = self.worker.ask(("pools", given, split), tell_pools, given, split, study)
         if found is None:
             return {"title": title, "note": ask.t("look_again")}, True

@@ -51,6 +51,11 @@ def majority(answers: Sequence[str]) -> str:
 
 DATASETS = {
     "scenes": "kleash.data.scenes:Scenes",
+    "okvqa": "kleash.data.vqa:OkVqa",
+    "vqav2": "kleash.data.vqa:VqaV2",
+    "lxmert": "kleash.data.lxmert:Lxmert",
+    "captions": "kleash.data.captions:Captions",
+    "sst2": "kleash.data.sst2:Sst2",
 }
 
 

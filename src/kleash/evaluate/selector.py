@@ -9,6 +9,7 @@ import torch
 
 from kleash import guard
 from kleash.baselines import BASELINES, best_greedy
+from kleash.demos.lemmas import lemmatised_score
 from kleash.demos.propose import Pointer
 from kleash.policy import fingerprint
 from kleash.rollout.selector import SelectorWorld
@@ -76,7 +77,10 @@ def lines(
             made.append(line | {"error": fact.error})
         else:
             score = world.score(fact.text, prompt.query)
-            made.append(line | {"answer": fact.text, "score": score, "truth_logp": fact.truth_logp})
+            line |= {"answer": fact.text, "score": score, "truth_logp": fact.truth_logp}
+            if getattr(world.data, "lemmatised", False):
+                line["lemmatised"] = lemmatised_score(fact.text, prompt.query)
+            made.append(line)
     return made
 
 
