@@ -10,17 +10,23 @@ import torch.nn.functional as F
 from torch import nn
 from typer.testing import CliRunner
 
-import tiny  # noqa: F401  # the data set and the answerer of that name
 from kleash.adopt import adopt
 from kleash.adopt.inert import torch_object
 from kleash.cli import app
 from kleash.compare import Wish, compare
+from kleash.demos.score import item_score
 from kleash.errors import CheckpointError, DataError
 from kleash.imports import read
+from kleash.propose import propose_all
+from kleash.rollout.adopted import AdoptedFacts
+from kleash.rollout.proposed import buy_proposals
+from kleash.rollout.selector import SelectorWorld
 from kleash.runs import Run
 from kleash.seeds import torch_generator
 from kleash.selector import Queries, Selector
+from kleash.types import Item
 from test_data_check import made as made_rl_data
+from tiny import tiny_recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -367,3 +373,102 @@ def test_the_verb_says_it_all_in_both_languages(folder, tmp_path, language):
     assert told.exit_code == 0, told.output
     assert "adopt." not in told.output.replace("adopted", ""), "a code without a sentence"
     assert ("never reached evaluation" if language == "en" else "从未进入评估") in told.output
+
+
+# --- training from what was bought elsewhere
+
+
+@pytest.fixture
+def bought_file(tmp_path):
+    """Our own proposals, written as RL data."""
+    path = tmp_path / "rl_data.json"
+    propose_all(tiny_recipe("queries=16"), path)
+    return path
+
+
+def test_facts_from_a_file_are_the_facts_that_were_written(bought_file, ledger):
+    world = SelectorWorld(tiny_recipe("queries=16"), ledger)
+    ours = buy_proposals(world, "train", 16)
+    adopted = world.with_recipe(tiny_recipe("queries=16", f"facts={bought_file}"))
+    theirs = buy_proposals(adopted, "train", 16)
+    assert by_item(adopted, theirs) == by_item(world, ours)
+    assert (adopted.pooled("train").pools.shape) == (16, 8)
+    assert adopted.by_content()["facts"] == adopted.adopted.data.content
+    best = {name: theirs.best(at) for at, name in enumerate(adopted.item_ids("train"))}
+    assert best == {name: ours.best(at) for at, name in enumerate(world.item_ids("train"))}
+
+
+def by_item(world, bought):
+    return {
+        name: (bought.pointers[at], bought.rewards[at])
+        for at, name in enumerate(world.item_ids("train"))
+    }
+
+
+def test_rce_and_grpo_train_from_a_file_and_ask_for_nothing_more(bought_file, trained):
+    keys = ("source=offline", f"facts={bought_file}", "queries=16", "supervised.epochs=0")
+    run = trained("facts-s0", *keys)
+    assert run.checkpoints() == ["rce-1", "epoch-1", "epoch-2"]
+    assert run.meta["facts"]["queries"] == 16
+    assert run.meta["facts"]["left_out"] == {}
+
+
+def test_what_cannot_be_believed_is_left_out_and_counted(bought_file, ledger):
+    value = json.loads(bought_file.read_text())
+    first, second = [entry for key, entry in value.items() if key != "_meta"][:2]
+    first["pointer_candidates"][0] |= {"vqa_correct": 1, "source_query": "elsewhere"}
+    del first["pointer_candidates"][1]["vqa_pred_answer"]
+    second["pointer_candidates"][0] |= {"vqa_correct": 1, "vqa_acc_score": 1.0}
+    second["pointer_candidates"][0]["vqa_pred_answer"] = "something else"
+    bought_file.write_text(json.dumps(value))
+    world = SelectorWorld(tiny_recipe("queries=16", f"facts={bought_file}"), ledger)
+    assert world.adopted.counts()["left_out"] == {"copied from another query": 1, "no answer": 1}
+    place = world.item_ids("train").index(second["query"]["question_id"])
+    assert buy_proposals(world, "train", 16).rewards[place][0] == 0, "what the answer earns itself"
+
+
+def test_a_file_of_other_data_or_other_pools_is_refused(bought_file, ledger):
+    def world(*keys):
+        return SelectorWorld(tiny_recipe("queries=16", f"facts={bought_file}", *keys), ledger)
+
+    with pytest.raises(DataError, match=r"has 8, and pool\.size is 6"):
+        _ = world("pool.size=6").adopted
+    with pytest.raises(DataError, match="was written for other data"):
+        _ = world("data_seed=5").adopted
+    value = json.loads(bought_file.read_text())
+    del value["_meta"]["numbers"]
+    bought_file.write_text(json.dumps(value))
+    with pytest.raises(DataError, match="the file numbers other items"):
+        _ = world().adopted
+
+
+class Numbered:
+    """A data set as the documents number it: queries are demonstrations, by question id."""
+
+    name, content = "numbered", "hash"
+
+    def __init__(self):
+        truths = ("pony",) * 6 + ("horse",) * 4
+        self.demonstrations = [
+            Item(str(40_000 + n), str(n), "what is it?", truths, "pony") for n in range(9200)
+        ]
+
+    def queries(self, split):
+        return self.demonstrations
+
+
+def test_the_documents_own_numbers_are_proven_query_by_query(tmp_path):
+    path = tmp_path / "rl_data.json"
+    path.write_text(json.dumps(made_rl_data()))
+    facts = AdoptedFacts(path, Numbered(), size=16, most=800)
+    assert len(facts.items) == 12
+    assert facts.pointers(0) == [each.places for each in facts.members[0]]
+    worth = [each.accuracy for each in facts.facts(0, item_score, needs_truth=False)]
+    assert worth == [each.accuracy for each in facts.members[0]]
+    with pytest.raises(DataError, match="vqa_gt_prob, which this reward is made of"):
+        facts.facts(0, item_score, needs_truth=True)
+    value = made_rl_data()
+    value["3"]["query"]["question_id"] = 40_004
+    path.write_text(json.dumps(value))
+    with pytest.raises(DataError, match="query '3' is question 40004"):
+        AdoptedFacts(path, Numbered(), size=16, most=800)

@@ -17,6 +17,7 @@ from kleash.demos.pool import Pooling
 from kleash.demos.presets import Blocks, preset
 from kleash.demos.propose import Proposing
 from kleash.demos.reward import REWARDS
+from kleash.demos.views import View
 from kleash.envs import options_of
 from kleash.errors import ConfigError
 
@@ -136,6 +137,8 @@ MODEST: dict[str, Any] = {
     "answerer_options": {},
     "encoder": "answerer",
     "encoder_options": {},
+    "facts": "",
+    "view": {},
 }
 """Keys that stand in `config.json` only where they are not this."""
 
@@ -167,6 +170,9 @@ class SelectorRecipe(Recipe):
     """Blocks that do not train in the GRPO phase, for example ["projections"]."""
     pool: Pooling = Pooling()
     propose: Proposing = Proposing()
+    facts: str = ""
+    """A file of RL data whose pools, pointers and answers stand in the place of proposals."""
+    view: View = View()
     reward: str = "hard_plus_soft"
     """How an answer is rewarded."""
     phase: Literal["all", "supervised", "rce", "grpo"] = "all"

@@ -235,4 +235,16 @@ DATA: dict[str, tuple[str, str]] = {
         "文件中没有、按惯例假定的（可用 KEY=VALUE 更改）：{assumed}",
     ),
     "adopt.left": ("left alone: {names}", "未处理：{names}"),
+    # --- in a report
+    "report.view": (
+        "{arm}: its view leaves {kept_groups} of {groups} groups and {kept_pointers} of {pointers}"
+        " pointers, {share} of them positive.",
+        "{arm}：视图在 {groups} 组中保留 {kept_groups} 组，在 {pointers} 个范例序列中保留"
+        " {kept_pointers} 个，其中正例占 {share}。",
+    ),
+    "report.facts": (
+        "{arm}: trained on {pointers} facts of {queries} queries from a file; left out:"
+        " {left_out}.",
+        "{arm}：使用文件中 {queries} 道题目的 {pointers} 条记录训练；未使用：{left_out}。",
+    ),
 }

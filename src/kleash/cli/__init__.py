@@ -14,6 +14,7 @@ from kleash.cli.compare import compare
 from kleash.cli.data import data
 from kleash.cli.export import export
 from kleash.cli.look import answerer, bench, doctor, runs
+from kleash.cli.propose import propose
 from kleash.cli.report import report
 from kleash.cli.serve import serve
 from kleash.cli.show import show
@@ -31,6 +32,7 @@ app = typer.Typer(
 app.command()(train)
 app.command("eval")(evaluate_run)
 app.command()(export)
+app.command()(propose)
 app.command()(adopt)
 app.add_typer(data, name="data")
 app.command()(study)

@@ -22,6 +22,9 @@ UNLIKELY = 1e-6
 TRUTHS = 4  # annotators that the official accuracy needs
 
 
+Test = Callable[[RlGroup, Candidate], bool]
+
+
 @dataclass(frozen=True)
 class Noticed:
     """One thing about a file: wrong, or a note."""
@@ -76,8 +79,8 @@ def check(data: RlData, pools: Mapping[str, Sequence[int]] | None = None) -> lis
 def told(
     code: str,
     data: RlData,
-    wrong: Callable[[RlGroup, Candidate], bool],
-    of: Callable[[RlGroup, Candidate], bool] = lambda group, each: True,
+    wrong: Test,
+    of: Test = lambda group, each: True,
     **facts: Any,
 ) -> Iterator[Noticed]:
     """How many pointers something is wrong with, with some of their queries, if any are."""
@@ -108,15 +111,25 @@ def unanswered(data: RlData) -> Iterator[Noticed]:
     yield from told(
         "rl.unanswered",
         data,
-        lambda _, each: each.rewarded and not each.failed and not (each.answer or "").strip(),
+        lambda group, each: each.rewarded and has_no_answer(group, each),
         lambda _, each: each.rewarded,
     )
     yield from told("rl.failed", data, lambda _, each: each.failed and each.rewarded)
     yield from told("rl.unrewarded", data, lambda _, each: not each.rewarded)
 
 
+def has_no_answer(group: RlGroup, each: Candidate) -> bool:
+    """Whether nobody ran the model for it, other than by failing."""
+    return not each.failed and not (each.answer or "").strip()
+
+
 def copied(data: RlData) -> Iterator[Noticed]:
-    """Positives of other queries: said so, or with an answer that is right there and not here."""
+    """Positives that are copies."""
+    yield from told("rl.copied", data, copies_in(data), lambda _, each: each.positive)
+
+
+def copies_in(data: RlData) -> Test:
+    """Tells positives of other queries: said so, or right there and, with this answer, not here."""
     elsewhere: dict[tuple[object, ...], set[str]] = defaultdict(set)
     for group in data.groups:
         for each in group.candidates:
@@ -131,7 +144,7 @@ def copied(data: RlData) -> Iterator[Noticed]:
         others = elsewhere.get((each.shown, each.answer), set()) - {group.query}
         return bool(others) and earned(group, each) == 0
 
-    yield from told("rl.copied", data, is_copy, lambda _, each: each.positive)
+    return is_copy
 
 
 def earned(group: RlGroup, each: Candidate) -> float | None:
@@ -204,18 +217,35 @@ def other_pools(data: RlData, pools: Mapping[str, Sequence[int]]) -> Iterator[No
     yield from told_of_queries("rl.pool_cache", data, other)
 
 
+def leaves(group: RlGroup, each: Candidate) -> bool:
+    """Whether a pointer leads to what is not in the pool."""
+    size = len(group.pool)
+    if size and each.places is not None and not all(0 <= at < size for at in each.places):
+        return True
+    return bool(size) and group.local(each) is None
+
+
+def repeats(group: RlGroup, each: Candidate) -> bool:
+    """Whether a pointer shows a demonstration twice."""
+    return len({*each.shown}) < len(each.shown)
+
+
+def shows_itself(group: RlGroup, each: Candidate) -> bool:
+    """Whether a pointer shows the query."""
+    return group.query in {str(number) for number in each.shown}
+
+
+def elsewhere_in_pool(group: RlGroup, each: Candidate) -> bool:
+    """Whether another demonstration stands at a place than the number beside it says."""
+    places = each.places
+    return bool(group.pool) and places is not None and group.local(each) not in (None, places)
+
+
 def outside(data: RlData) -> Iterator[Noticed]:
     """Pointers to what is not in the pool, to one demonstration twice, or to the query itself."""
-
-    def leaves(group: RlGroup, each: Candidate) -> bool:
-        size = len(group.pool)
-        if size and each.places is not None and not all(0 <= at < size for at in each.places):
-            return True
-        return bool(size) and group.local(each) is None
-
     yield from told("rl.outside", data, leaves, lambda group, _: bool(group.pool))
-    yield from told("rl.repeated", data, lambda _, each: len({*each.shown}) < len(each.shown))
-    yield from told("rl.itself", data, lambda g, each: g.query in {str(n) for n in each.shown})
+    yield from told("rl.repeated", data, repeats)
+    yield from told("rl.itself", data, shows_itself)
     lengths = Counter(len(each.shown) for group in data.groups for each in group.candidates)
     if len(lengths) > 1:
         yield Noticed("rl.lengths", {"lengths": sorted(lengths)}, "note")
@@ -224,18 +254,18 @@ def outside(data: RlData) -> Iterator[Noticed]:
 def misplaced(data: RlData) -> Iterator[Noticed]:
     """Places that hold another demonstration than the number beside; some are modulo accidents."""
 
-    def wrong(group: RlGroup, each: Candidate) -> bool:
-        places = each.places
-        return bool(group.pool) and places is not None and group.local(each) not in (None, places)
-
     def modulo(group: RlGroup, each: Candidate) -> bool:
         size = len(group.pool)
-        return wrong(group, each) and each.places == tuple(n % size for n in each.shown)
+        wrong = elsewhere_in_pool(group, each)
+        return wrong and each.places == tuple(number % size for number in each.shown)
 
     def counted(group: RlGroup, each: Candidate) -> bool:
         return bool(group.pool) and each.places is not None
 
-    yield from told("rl.misplaced", data, lambda g, e: wrong(g, e) and not modulo(g, e), counted)
+    def other(group: RlGroup, each: Candidate) -> bool:
+        return elsewhere_in_pool(group, each) and not modulo(group, each)
+
+    yield from told("rl.misplaced", data, other, counted)
     yield from told("rl.modulo", data, modulo, counted)
 
 
@@ -299,6 +329,33 @@ def tail(count: int, total: int, chance: float) -> float:
     from scipy.stats import binom
 
     return float(binom.sf(count - 1, total, chance))
+
+
+def unsound(data: RlData) -> dict[tuple[str, int], str]:
+    """Pointers that nobody should train on, by query and place in its group, and why.
+
+    A reward that is wrong or missing is no reason: it is worked out again from the answer.
+    """
+    tests: dict[str, Test] = {
+        "an error": lambda _, each: each.failed,
+        "no answer": has_no_answer,
+        "copied from another query": copies_in(data),
+        "no pool": lambda group, _: not group.pool,
+        "outside the pool": leaves,
+        "another demonstration at its place": elsewhere_in_pool,
+        "a demonstration twice": repeats,
+        "the query itself": shows_itself,
+    }
+    found: dict[tuple[str, int], str] = {}
+    for group in data.groups:
+        met: set[tuple[int, ...]] = set()
+        for at, each in enumerate(group.candidates):
+            reasons = (name for name, test in tests.items() if test(group, each))
+            reason = next(reasons, "asked before" if each.shown in met else "")
+            if reason:
+                found[group.query, at] = reason
+            met.add(each.shown)
+    return found
 
 
 CHECKS: tuple[Callable[[RlData], Iterable[Noticed]], ...] = (

@@ -247,10 +247,16 @@ def read_beams(path: Path) -> dict[str, list[Beam]]:
 
 def write_rl_data(path: Path, groups: Sequence[RlGroup], meta: Mapping[str, Any]) -> None:
     """Write groups in the same format: `pointer` counts places, `pointer_global` numbers."""
-    write_json(path, {"_meta": dict(meta)} | {each.query: _entry(each) for each in groups})
+    write_entries(path, {each.query: entry(each) for each in groups}, meta)
 
 
-def _entry(group: RlGroup) -> dict[str, Any]:
+def write_entries(path: Path, entries: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+    """Write queries that are in the format already."""
+    write_json(path, {"_meta": dict(meta), **entries})
+
+
+def entry(group: RlGroup) -> dict[str, Any]:
+    """A query with its pointers, as a file has them."""
     return {
         "query": {
             "question_id": group.question_id,

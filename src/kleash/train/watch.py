@@ -11,7 +11,8 @@ from kleash import guard
 from kleash.errors import DataError
 from kleash.kl import episode_sum, measure
 from kleash.policy import keyed_noise
-from kleash.rollout.selector import Bought, SelectorWorld, best_pointers
+from kleash.rollout.proposed import Bought, best_pointers
+from kleash.rollout.selector import SelectorWorld
 from kleash.selector import Selector, exact_sequence_kl
 
 PROBE_QUERIES, PROBE_ROLLOUTS = 64, 4
