@@ -191,7 +191,7 @@ def test_soft_labels_that_are_wrong_are_told_of_or_counted(tmp_path):
     options = soft_vqa(tmp_path)
     path = Path(options["file"])
     made = json.loads(path.read_text())
-    path.write_text(json.dumps([*made, made[0], made[1] | {"question_id": 1, "label": {}}]))
+    path.write_text(json.dumps([*made, made[0], made[1] | {"question_id": 1, "label": {" ": 1}}]))
     assert dataset("lxmert", 0, options).excluded == {
         "question id met before": 1,
         "without answers": 1,

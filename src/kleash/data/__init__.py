@@ -57,6 +57,8 @@ DATASETS = {
     "captions": "kleash.data.captions:Captions",
     "sst2": "kleash.data.sst2:Sst2",
 }
+FROM_FILES = ("okvqa", "vqav2", "lxmert", "captions", "sst2")
+"""Data sets of which no generator knows the best pointer."""
 
 
 def dataset(name: str, seed: int = 0, options: Mapping[str, Any] | None = None) -> Dataset:

@@ -133,7 +133,7 @@ class Pictures:
         path = self.paths[name]
         try:
             with Image.open(path) as opened:
-                seen = np.asarray(opened.convert("RGB"))
+                seen = np.array(opened.convert("RGB"))  # a copy: some would write on it
         except (UnidentifiedImageError, OSError, SyntaxError) as error:
             raise DataError(f"{path} is not an image ({error}): fetch it again") from None
         self._seen[name] = seen

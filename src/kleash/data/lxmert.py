@@ -77,7 +77,7 @@ class Lxmert(Parts):
 
 
 def soft_labels(label: Any, path: Path) -> tuple[tuple[str, float], ...]:
-    """Answers with scores above 0, in the file's order."""
+    """Answers that say something, with scores above 0, in the file's order."""
     if label is None:
         return ()
     if not isinstance(label, dict):
@@ -86,7 +86,7 @@ def soft_labels(label: Any, path: Path) -> tuple[tuple[str, float], ...]:
     for answer, score in label.items():
         if not isinstance(score, int | float) or not 0 <= score <= 1:
             raise DataError(f"{path}: {answer!r} is worth {score!r}, which is not from 0 to 1")
-        if score:
+        if score and answer.strip():
             found.append((answer, mended(float(score))))
     return tuple(found)
 

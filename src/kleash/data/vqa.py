@@ -113,7 +113,9 @@ class Vqa(Parts):
                 left["annotation without question"] += 1
                 continue
             answers = tuple(
-                sys.intern(str(each["answer"])) for each in given if str(each.get("answer", ""))
+                sys.intern(str(each["answer"]))
+                for each in given
+                if str(each.get("answer", "")).strip()
             )
             if len(answers) < ANNOTATORS:
                 left["without answers"] += 1

@@ -58,6 +58,8 @@ ENCODERS = {
     "siglip": "kleash.embed.towers:Siglip",
     "sentences": "kleash.embed.towers:Sentences",
 }
+BLIND = ("sentences",)
+"""Encoders that see no images: by image nothing is similar then."""
 
 
 class ByAnswerer:
