@@ -389,11 +389,11 @@ def bought_file(tmp_path):
 def test_facts_from_a_file_are_the_facts_that_were_written(bought_file, ledger):
     world = SelectorWorld(tiny_recipe("queries=16"), ledger)
     ours = buy_proposals(world, "train", 16)
-    adopted = world.with_recipe(tiny_recipe("queries=16", f"facts={bought_file}"))
+    adopted = world.with_recipe(tiny_recipe("queries=16", f"propose.facts={bought_file}"))
     theirs = buy_proposals(adopted, "train", 16)
     assert by_item(adopted, theirs) == by_item(world, ours)
     assert (adopted.pooled("train").pools.shape) == (16, 8)
-    assert adopted.by_content()["facts"] == adopted.adopted.data.content
+    assert adopted.by_content()["propose"]["facts"] == adopted.adopted.data.content
     best = {name: theirs.best(at) for at, name in enumerate(adopted.item_ids("train"))}
     assert best == {name: ours.best(at) for at, name in enumerate(world.item_ids("train"))}
 
@@ -406,7 +406,7 @@ def by_item(world, bought):
 
 
 def test_rce_and_grpo_train_from_a_file_and_ask_for_nothing_more(bought_file, trained):
-    keys = ("source=offline", f"facts={bought_file}", "queries=16", "supervised.epochs=0")
+    keys = ("source=offline", f"propose.facts={bought_file}", "queries=16", "supervised.epochs=0")
     run = trained("facts-s0", *keys)
     assert run.checkpoints() == ["rce-1", "epoch-1", "epoch-2"]
     assert run.meta["facts"]["queries"] == 16
@@ -421,7 +421,7 @@ def test_what_cannot_be_believed_is_left_out_and_counted(bought_file, ledger):
     second["pointer_candidates"][0] |= {"vqa_correct": 1, "vqa_acc_score": 1.0}
     second["pointer_candidates"][0]["vqa_pred_answer"] = "something else"
     bought_file.write_text(json.dumps(value))
-    world = SelectorWorld(tiny_recipe("queries=16", f"facts={bought_file}"), ledger)
+    world = SelectorWorld(tiny_recipe("queries=16", f"propose.facts={bought_file}"), ledger)
     assert world.adopted.counts()["left_out"] == {"copied from another query": 1, "no answer": 1}
     place = world.item_ids("train").index(second["query"]["question_id"])
     assert buy_proposals(world, "train", 16).rewards[place][0] == 0, "what the answer earns itself"
@@ -429,7 +429,9 @@ def test_what_cannot_be_believed_is_left_out_and_counted(bought_file, ledger):
 
 def test_a_file_of_other_data_or_other_pools_is_refused(bought_file, ledger):
     def world(*keys):
-        return SelectorWorld(tiny_recipe("queries=16", f"facts={bought_file}", *keys), ledger)
+        return SelectorWorld(
+            tiny_recipe("queries=16", f"propose.facts={bought_file}", *keys), ledger
+        )
 
     with pytest.raises(DataError, match=r"has 8, and pool\.size is 6"):
         _ = world("pool.size=6").adopted

@@ -336,3 +336,29 @@ def test_every_code_of_a_check_has_a_sentence():
 
     named = set(re.findall(r'"(rl\.\w+)"', Path(rl_checks.__file__).read_text(encoding="utf-8")))
     assert named and named <= CODES.keys()
+
+
+def test_every_reason_to_leave_a_pointer_out_is_found_and_has_its_words(file):
+    from kleash.catalogue import CODES
+    from kleash.demos.rl_checks import unsound
+
+    value = made()
+    cases = {
+        "no answer": unanswered,
+        "an error": failed,
+        "copied from another query": transferred,
+        "no pool": no_pool,
+        "outside the pool": unknown,
+        "another demonstration at its place": misplaced,
+        "a demonstration twice": repeated,
+    }
+    for query, breaks in enumerate(cases.values()):
+        breaks(value[str(query)], value[str(query)]["pointer_candidates"][0])
+    twice(value["8"], value["8"]["pointer_candidates"][0])
+    found = unsound(read_rl_data(file(value)))
+    for query, reason in enumerate(cases):
+        assert found[str(query), 0] == reason
+        assert f"report.left.{reason}" in CODES
+    assert found["8", POINTERS] == "asked before"
+    assert sum(query == "3" for query, _ in found) == POINTERS, "without a pool none can be used"
+    assert ("9", 0) not in found

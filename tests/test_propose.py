@@ -292,7 +292,8 @@ def test_proposals_are_written_as_rl_data_and_asked_for_once(tmp_path):
     assert (again["bought"], again["asked"]) == (0, told["asked"])
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "rl.json").read_bytes()
     data = read_rl_data(tmp_path / "rl.json")
-    assert not [each for each in check(data) if each.severity == "wrong"]
+    wrong = {each.code for each in check(data) if each.severity == "wrong"}
+    assert wrong <= {"rl.no_signal"}, "few of so few queries can teach anything"
     assert counts(data)["pointers"] == told["pointers"]
     assert set(counts(data)["methods"]) <= {"beam", "retrieval", "random"}
 

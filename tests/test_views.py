@@ -65,7 +65,7 @@ def test_balancing_keeps_as_many_of_both_and_draws_by_name():
 
 def test_a_recipe_without_a_view_is_the_recipe_from_before_there_were_any():
     plain = tiny_recipe().resolved()
-    assert "view" not in plain and "facts" not in plain
+    assert "view" not in plain
     assert set(plain["propose"]) == {"random", "retrieval", "beams", "width"}
     said = tiny_recipe("view.keep=mixed", "propose.samples=2").resolved()
     assert said["view"] == {"keep": "mixed"}

@@ -137,7 +137,6 @@ MODEST: dict[str, Any] = {
     "answerer_options": {},
     "encoder": "answerer",
     "encoder_options": {},
-    "facts": "",
     "view": {},
 }
 """Keys that stand in `config.json` only where they are not this."""
@@ -170,8 +169,6 @@ class SelectorRecipe(Recipe):
     """Blocks that do not train in the GRPO phase, for example ["projections"]."""
     pool: Pooling = Pooling()
     propose: Proposing = Proposing()
-    facts: str = ""
-    """A file of RL data whose pools, pointers and answers stand in the place of proposals."""
     view: View = View()
     reward: str = "hard_plus_soft"
     """How an answer is rewarded."""

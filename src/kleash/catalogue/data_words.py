@@ -247,4 +247,18 @@ DATA: dict[str, tuple[str, str]] = {
         " {left_out}.",
         "{arm}：使用文件中 {queries} 道题目的 {pointers} 条记录训练；未使用：{left_out}。",
     ),
+    "report.left.an error": ("an error", "出错"),
+    "report.left.no answer": ("no answer", "没有回答"),
+    "report.left.copied from another query": ("copied from another query", "抄自其他题目"),
+    "report.left.no pool": ("no pool", "没有候选池"),
+    "report.left.outside the pool": ("outside the pool", "在候选池之外"),
+    "report.left.another demonstration at its place": (
+        "another demonstration at its place",
+        "所指位置是另一个范例",
+    ),
+    "report.left.a demonstration twice": ("a demonstration twice", "范例重复"),
+    "report.left.the query itself": ("the query itself", "题目本身"),
+    "report.left.asked before": ("asked before", "组内重复"),
+    "report.left.no pointer left": ("no pointer left", "没有可用的范例序列"),
+    "report.left.not in the data set": ("not in the data set", "不在数据集中"),
 }

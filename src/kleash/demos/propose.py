@@ -50,6 +50,8 @@ class Proposing(Config):
     """The most answers asked for a query, those of the search included; 0 is no limit."""
     total: int = Field(0, ge=0)
     """The most answers asked in all, shared evenly among queries; 0 is no limit."""
+    facts: str = ""
+    """A file of RL data whose pools, pointers and answers stand in the place of proposals."""
 
     @model_serializer(mode="wrap")
     def modest(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -82,6 +84,7 @@ LATER: dict[str, Any] = {
     "temperatures": (1.0, 1.3),
     "budget": 0,
     "total": 0,
+    "facts": "",
 }
 
 

@@ -322,5 +322,7 @@ def shaped(made: Material) -> list[Part]:
             line = made.say("view", arm=arm, share=view["positive_share"], **view)
             parts.append(Paragraph(linked(line, place)))
         if facts := run.meta.get("facts"):
-            parts.append(Paragraph(linked(made.say("facts", arm=arm, **facts), place)))
+            left = [f"{made.say(f'left.{why}')} {n}" for why, n in facts["left_out"].items()]
+            told = facts | {"left_out": made.listed(left) if left else None}
+            parts.append(Paragraph(linked(made.say("facts", arm=arm, **told), place)))
     return parts

@@ -83,7 +83,7 @@ def buy_proposals(world: SelectorWorld, split: str, count: int) -> Bought:
 
 def ask_for_proposals(world: SelectorWorld, split: str, count: int) -> Bought:
     """Propose pointers and have every one of them answered; or take facts from a file."""
-    if split == "train" and world.recipe.facts:
+    if split == "train" and world.recipe.propose.facts:
         return from_facts(world, count)
     return ask_for_some(world, split, range(count))
 
@@ -155,7 +155,7 @@ def from_facts(world: SelectorWorld, count: int) -> Bought:
     taught = recipe.phase in ("all", "supervised") and recipe.supervised.epochs
     if taught and all(max(group) == -np.inf for group in truth):
         raise DataError(
-            f"{recipe.facts} holds no vqa_gt_prob, so no pointer to imitate is known: set"
+            f"{recipe.propose.facts} holds no vqa_gt_prob, so no pointer to imitate is known: set"
             " supervised.epochs=0, or start from a checkpoint with phase=rce"
         )
     return Bought(

@@ -121,11 +121,14 @@ class SelectorWorld:
         given: dict[str, Any] = {key: None for key in options if getattr(self.recipe, key)}
         if self.recipe.encoder != "answerer":
             given["encoder"] = self.encoder.identity
-        if self.recipe.facts:
-            given["facts"] = self.adopted.data.content
+        proposed: dict[str, Any] = {}
+        if self.recipe.propose.facts:
+            proposed["facts"] = self.adopted.data.content
         if self.recipe.propose.policy:
             proposer = selector_at(self.recipe.propose.policy, self.width)
-            given["propose"] = {"policy": fingerprint(proposer.state_dict())}
+            proposed["policy"] = fingerprint(proposer.state_dict())
+        if proposed:
+            given["propose"] = proposed
         return given | {"answerer": self.answerer.identity}
 
     def facts(self) -> dict[str, Any]:
@@ -140,7 +143,7 @@ class SelectorWorld:
             told["encoder"] = self.encoder.identity
         if excluded := getattr(self.data, "excluded", None):
             told["excluded"] = dict(excluded)
-        if self.recipe.facts:
+        if self.recipe.propose.facts:
             told["facts"] = self.adopted.counts()
         return told
 
@@ -174,7 +177,7 @@ class SelectorWorld:
         """What the queries of a split and their pools depend on."""
         if split != "train":
             return (split, self.recipe.pool, None)
-        return (split, self.recipe.pool, self.recipe.queries, self.recipe.facts)
+        return (split, self.recipe.pool, self.recipe.queries, self.recipe.propose.facts)
 
     @property
     def adopted(self) -> AdoptedFacts:
@@ -182,9 +185,9 @@ class SelectorWorld:
         recipe = self.recipe
         return self.keep(
             lambda: AdoptedFacts(
-                Path(recipe.facts), self.data, size=recipe.pool.size, most=recipe.queries
+                Path(recipe.propose.facts), self.data, size=recipe.pool.size, most=recipe.queries
             ),
-            *("adopted", recipe.facts, recipe.pool.size, recipe.queries),
+            *("adopted", recipe.propose.facts, recipe.pool.size, recipe.queries),
         )
 
     @property
@@ -202,7 +205,7 @@ class SelectorWorld:
 
     def make_pooled(self, split: str) -> Pooled:
         """The queries of a split with their pools, made anew; or those of a file of facts."""
-        if split == "train" and self.recipe.facts:
+        if split == "train" and self.recipe.propose.facts:
             asked = self.adopted
             rows = self.encoder.embed(asked.items)
             return Pooled(
