@@ -59,6 +59,17 @@ def test_who_is_near_does_not_depend_on_what_else_is_asked():
         assert (nearest(queries[place : place + 1], others, 60)[0] == together[place]).all()
 
 
+def test_faiss_finds_the_same_in_the_same_order(monkeypatch):
+    pytest.importorskip("faiss")
+    rng = generator("test", "faiss")
+    others = unit_rows(rng.standard_normal((3000, 64)).astype(np.float32))
+    others[1000:2000] = others[rng.integers(0, 5, 1000)]  # more equals than are fetched
+    queries = np.concatenate([others[:8], unit_rows(rng.standard_normal((40, 64)))])
+    own = nearest(queries.astype(np.float32), others, 60)
+    monkeypatch.setattr("kleash.demos.embeddings.MANY", 100)
+    assert (nearest(queries.astype(np.float32), others, 60) == own).all()
+
+
 def test_the_order_of_near_equals_is_that_of_exact_sums():
     """In single precision their order would hang on how the sums are made."""
     rng = generator("test", "near equals")

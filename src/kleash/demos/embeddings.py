@@ -77,9 +77,17 @@ def nearest(
     are double and rounded to six digits before ordering, so that the order of equals does not hang
     on how a machine sums or on what else is asked.
     """
-    size, count = len(others_MD), min(count, len(others_MD))
-    if size > MANY and find_spec("faiss") is not None:
+    count = min(count, len(others_MD))
+    if len(others_MD) > MANY and find_spec("faiss") is not None:
         return nearest_by_faiss(query_ND, others_MD, count)
+    return nearest_in_blocks(query_ND, others_MD, count, block)
+
+
+def nearest_in_blocks(
+    query_ND: Rows, others_MD: Rows, count: int, block: tuple[int, int] = (1024, 8192)
+) -> NDArray[np.int64]:
+    """`nearest`, a block of queries with a block of others at a time."""
+    size = len(others_MD)
     found = np.zeros((len(query_ND), count), dtype=np.int64)
     for start in range(0, len(query_ND), block[0]):
         asked = query_ND[start : start + block[0]].astype(np.float64)
@@ -106,9 +114,9 @@ def largest(keys: NDArray[np.int64], count: int) -> NDArray[np.int64]:
 
 
 def nearest_by_faiss(query_ND: Rows, others_MD: Rows, count: int) -> NDArray[np.int64]:
-    """The same by faiss's exact search, whose sums are single: some more are fetched, then ordered.
+    """`nearest` by faiss's exact search, whose sums are single: more are fetched, then ordered.
 
-    Needs the extra `faiss`; worth it from a few hundred thousand rows on.
+    Where equals go on behind all that was fetched, their order is found in blocks.
     """
     import faiss
 
@@ -117,8 +125,14 @@ def nearest_by_faiss(query_ND: Rows, others_MD: Rows, count: int) -> NDArray[np.
     more = min(2 * count + 16, len(others_MD))
     _, near = index.search(np.ascontiguousarray(query_ND), more)
     found = np.zeros((len(query_ND), count), dtype=np.int64)
+    open_ended = []
     for place, rows in enumerate(near):
         products = others_MD[rows].astype(np.float64) @ query_ND[place].astype(np.float64)
         keys = np.sort(ranked(products[None], rows, len(others_MD)), axis=1)[0, ::-1]
         found[place] = len(others_MD) - 1 - keys[:count] % len(others_MD)
+        rounded = keys // len(others_MD)
+        if more < len(others_MD) and rounded[count - 1] - rounded[-1] <= 1:
+            open_ended.append(place)
+    if open_ended:
+        found[open_ended] = nearest_in_blocks(query_ND[open_ended], others_MD, count)
     return found
