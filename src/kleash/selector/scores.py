@@ -129,7 +129,7 @@ class Coverage(Bonus):
     def forward(self, query_BH: Tensor, chosen_BGSH: Tensor, candidates_BAH: Tensor) -> Tensor:
         need_BM = (self.need(query_BH) / self.temperature).softmax(-1)
         missing_BGSM = need_BM[:, None, None] * (1 - self.about(chosen_BGSH)).cumprod(2)
-        gain_BGSA = missing_BGSM @ self.about(candidates_BAH).mT[:, None]
+        gain_BGSA: Tensor = missing_BGSM @ self.about(candidates_BAH).mT[:, None]
         return F.softplus(self.strength) * gain_BGSA
 
 
