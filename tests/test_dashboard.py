@@ -186,9 +186,11 @@ def test_an_item_shows_pictures_and_pool(finished, monkeypatch):
     """The embedded data set and answerer: pools are those that training had."""
     pool = [f"demonstrations-{n}" for n in range(64)]
 
-    def pools(data, seed, answerer, made, split):
-        assert (data, seed, answerer, split) == ("scenes", 0, "embedded", "test")
-        assert made == {"kind": "mixed", "size": 64}
+    def pools(given, split, study):
+        asked = json.loads(given)
+        assert (asked["data"], asked["data_seed"], asked["answerer"]) == ("scenes", 0, "embedded")
+        assert asked["pool"] == {"kind": "mixed", "size": 64}
+        assert (split, study.name) == ("test", "made")
         return {"test-3": pool}
 
     monkeypatch.setattr("kleash.dashboard.items.tell_pools", pools)
@@ -208,11 +210,10 @@ def test_pools_are_those_that_training_had(ledger, one_thread):
     from kleash.recipe import recipe_from
     from kleash.rollout.selector import SelectorWorld
 
-    recipe = recipe_from(
-        {"data": "tiny:Topics", "answerer": "tiny:Reader", "pool": {"size": 8, "kind": "mixed"}}
-    )
-    pooled = SelectorWorld(recipe, ledger).pooled("test")
-    made = tell_pools("tiny:Topics", 0, "tiny:Reader", {"size": 8, "kind": "mixed"}, "test")
+    given = {"data": "tiny:Topics", "answerer": "tiny:Reader"}
+    given |= {"pool": {"size": 8, "kind": "mixed"}}
+    pooled = SelectorWorld(recipe_from(given), ledger).pooled("test")
+    made = tell_pools(json.dumps(given), "test", ledger.path.parent)
     for query, row in zip(pooled.queries, pooled.pools, strict=True):
         assert made[query.id] == [pooled.demonstrations[place].id for place in row]
 

@@ -15,6 +15,8 @@ import tiny
 from kleash.cli import app
 from kleash.config import merge, read_toml
 from study_tools import SMALL, inline
+from test_adopt import Theirs, save
+from test_data_check import made as made_rl_data
 
 __all__ = ["inline"]
 
@@ -66,6 +68,10 @@ def place(folder):
     for path in SEEDS:
         shutil.copy(path, folder / "old" / f"{path.name[:3]}.md")
     place_logs(folder)
+    save(folder / "model_cpk/kl012/rce_epoch5.pt", Theirs())
+    save(folder / "model_cpk/kl012/grpo_epoch1.pt", Theirs(seed=1), kl_beta=0.12)
+    shutil.copy(folder / "results/okvqa/training_metrics_kl012.json", folder / "model_cpk/kl012")
+    (folder / "rl_data_k64_v3.json").write_text(json.dumps(made_rl_data()), encoding="utf-8")
 
 
 def place_logs(folder):
@@ -123,7 +129,7 @@ def test_every_command_and_file_of_a_document_has_its_row(path):
 
 def test_what_is_said_not_to_be_there_yet_is_not():
     rows = [line for line in PAGE.splitlines() if "**not yet**" in line]
-    assert len(rows) > 2
+    assert rows
     later = {verb for row in rows for verb in re.findall(r"\*\*not yet\*\*.*?`kleash (\w+)`", row)}
     there = set(get_command(app).commands) - {"train", "study"}
     assert not later & there, "docs/moving.md says that it is not there yet: give it a row"

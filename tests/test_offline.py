@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from kleash.ledger import Ledger
-from kleash.rollout.selector import SelectorWorld, buy_proposals, proposal_groups
+from kleash.rollout.proposed import buy_proposals, proposal_groups
+from kleash.rollout.selector import SelectorWorld
 from kleash.train.offline import Offline, joined
 from tiny import tiny_recipe
 

@@ -53,9 +53,21 @@ def test_who_is_near_does_not_depend_on_what_else_is_asked():
     others = distinct[rng.integers(0, 20, 999)]  # many equals: their order must not waver
     queries = unit_rows(rng.standard_normal((150, 384)).astype(np.float32))
     together = nearest(queries, others, 60)
-    assert (nearest(queries, others, 60, block=7) == together).all()
+    for block in ((7, 1000), (1000, 11), (7, 90), (3, 1)):
+        assert (nearest(queries, others, 60, block=block) == together).all()
     for place in range(0, 150, 10):
         assert (nearest(queries[place : place + 1], others, 60)[0] == together[place]).all()
+
+
+def test_faiss_finds_the_same_in_the_same_order(monkeypatch):
+    pytest.importorskip("faiss")
+    rng = generator("test", "faiss")
+    others = unit_rows(rng.standard_normal((3000, 64)).astype(np.float32))
+    others[1000:2000] = others[rng.integers(0, 5, 1000)]  # more equals than are fetched
+    queries = np.concatenate([others[:8], unit_rows(rng.standard_normal((40, 64)))])
+    own = nearest(queries.astype(np.float32), others, 60)
+    monkeypatch.setattr("kleash.demos.embeddings.MANY", 100)
+    assert (nearest(queries.astype(np.float32), others, 60) == own).all()
 
 
 def test_the_order_of_near_equals_is_that_of_exact_sums():

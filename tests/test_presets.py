@@ -9,7 +9,13 @@ from kleash.errors import ConfigError
 def test_every_preset_is_a_setting_of_the_blocks(name):
     blocks = preset(name)
     assert blocks == Blocks(**PRESETS[name])
-    assert (blocks.hidden, blocks.temperature, blocks.dropout, blocks.shots) == (256, 0.1, 0.0, 2)
+    assert (blocks.temperature, blocks.dropout, blocks.shots) == (0.1, 0.0, 2)
+    assert blocks.hidden == {"v0-gpt2": 512, "v0-lstm": 128}.get(name, 256)
+
+
+def test_the_presets_are_those_that_users_know():
+    later = [f"v4-{number}" for number in range(1, 11)]
+    assert list(PRESETS) == ["v0-gpt2", "v0-lstm", "v1", "v2", "v3", *later]
 
 
 def test_presets_differ():
@@ -25,8 +31,10 @@ def test_a_preset_takes_changes_and_checks_them():
 def test_an_unknown_preset_is_answered_with_the_nearest():
     with pytest.raises(ConfigError, match="unknown preset 'v4_2': did you mean 'v4-2'"):
         preset("v4_2")
-    with pytest.raises(ConfigError, match="the presets are: v1, v2, v3"):
+    with pytest.raises(ConfigError, match="unknown preset 'lstm': did you mean 'v0-lstm'"):
         preset("lstm")
+    with pytest.raises(ConfigError, match="the presets are: v0-gpt2, v0-lstm, v1, v2, v3"):
+        preset("gru decoder")
 
 
 def test_heads_must_divide_the_width():
@@ -34,11 +42,17 @@ def test_heads_must_divide_the_width():
         preset("v3", heads=3)
 
 
-@pytest.mark.parametrize("changes", [{"state": "gru"}, {"bonus": "mmr"}])
+def test_slots_read_no_state():
+    with pytest.raises(ConfigError, match='nothing would read state "gru"'):
+        preset("v4-2", decoder="slots")
+
+
+@pytest.mark.parametrize("changes", [{"state": "gru"}, {"bonus": "mmr"}, {"bonus": "dpp"}])
 def test_what_one_shot_could_never_train_is_refused(changes):
     with pytest.raises(ConfigError, match="set shots to 2 or more"):
         preset("v3", shots=1, **changes)
-    assert preset("v3", shots=1).shots == 1
+    for name in ("v3", "v0-gpt2", "v0-lstm", "v4-8"):
+        assert preset(name, shots=1).shots == 1
 
 
 def test_every_field_has_its_sentence():

@@ -4,9 +4,24 @@ import pytest
 from kleash.answer import answerer
 from kleash.data.scenes import Scenes
 from kleash.demos.pool import Pooling, make_pools
-from kleash.demos.propose import Pooled, Proposing, gain_beams, propose, similar
+from kleash.demos.propose import (
+    Pooled,
+    Proposal,
+    Proposing,
+    further,
+    gain_beams,
+    propose,
+    similar,
+)
+from kleash.demos.rl_checks import check, counts
+from kleash.demos.rl_data import read_rl_data
+from kleash.policy import fingerprint
+from kleash.propose import propose_all, shard
+from kleash.rollout.chosen import selector_at
+from kleash.rollout.selector import SelectorWorld
 from kleash.seeds import generator
 from kleash.types import Answer
+from tiny import tiny_recipe
 
 PROPOSING = Proposing(random=8, retrieval=4, beams=4, width=12)
 
@@ -165,3 +180,145 @@ def test_a_broken_answer_is_no_reason_to_keep_a_pointer(pooled):
     beams = gain_beams(Proposing(width=4, beams=4), pooled.take(2), 1, 0, ask)
     assert [len(row) for row in beams] == [2, 2]
     assert gain_beams(Proposing(), pooled.take(2), 2, 0, lambda p: [None] * len(p)) == [[], []]
+
+
+# --- budgets, gains, selectors
+
+
+def counting(answer):
+    asked = []
+
+    def ask(prompts):
+        asked.extend(prompts)
+        return answer(prompts)
+
+    return ask, asked
+
+
+@pytest.mark.parametrize("limit", [1, 9, 20, 40])
+def test_no_query_costs_more_answers_than_its_budget(pooled, embedded, limit):
+    some = pooled.take(4)
+    ask, asked = counting(embedded.answer)
+    rows = propose(PROPOSING, some, 2, 0, ask, limit=limit)
+    answered = {(query, p) for query, row in enumerate(rows) for p in row if p.method != "beam"}
+    for query, item in enumerate(some.queries):
+        searched = sum(prompt.query.id == item.id for prompt in asked)
+        later = sum(each[0] == query for each in answered)
+        assert 0 < searched + later <= limit
+    if limit == 40:
+        assert any(p.method == "beam" for row in rows for p in row)
+
+
+def test_a_budget_in_all_is_shared_evenly():
+    assert Proposing(total=100).limit(10) == 10
+    assert Proposing(total=100, budget=4).limit(10) == 4
+    assert Proposing().limit(10) is None
+    assert Proposing(beams=2, width=8).searched(3) == 8 + 2 * 2 * 8
+    assert Proposing(beams=2, width=8).within(12, 2).width == 4
+    assert Proposing(beams=2, width=8).within(2, 2).beams == 0
+
+
+def test_a_step_s_own_gain_is_not_the_gain_in_all(pooled):
+    """By hand: alone x is best; on top of y anything gains much, so a step's gain prefers y."""
+    one = pooled.take(1)
+    ids = [one.demonstrations[row].id for row in one.pools[0]]
+    x, y = ids[0], ids[1]
+
+    def worth(shown):
+        if len(shown) == 1:
+            return {x: -1.0, y: -1.5}.get(shown[0], -9.0)
+        return {x: -0.9, y: -1.2}.get(shown[-1], -8.0)
+
+    def ask(prompts):
+        return [Answer("", worth([d.id for d in p.demonstrations])) for p in prompts]
+
+    both = Proposing(beams=2, width=64)
+    assert gain_beams(both, one, 2, 0, ask)[0][0][-1] == 0, "all that was gained: on x"
+    step = gain_beams(both.but(gain="step"), one, 2, 0, ask)[0]
+    assert step[0][-1] == 1, "the step gained 0.3 on y and 0.1 on x"
+
+
+def test_a_selector_s_pointers_come_without_repeats_and_are_named(pooled):
+    chosen = [[Proposal((3, 4), "policy"), Proposal((4, 3), "sample"), Proposal((3, 4), "sample")]]
+    rows = propose(
+        Proposing(beams=0, random=0, retrieval=0), pooled.take(1), 2, 0, never, chosen=chosen
+    )
+    assert rows == [[Proposal((3, 4), "policy"), Proposal((4, 3), "sample")]]
+
+
+def test_further_pointers_are_new_and_end_when_there_are_no_more(pooled):
+    known = [(0, 1), (1, 0)]
+    found = further(pooled, 0, known, 6, 0)
+    assert len(found) == 6 and not {*found} & {*known}
+    two = Pooled(
+        pooled.queries,
+        pooled.query_rows,
+        pooled.demonstrations,
+        pooled.demonstration_rows,
+        pooled.pools[:, :2],
+    )
+    assert further(two, 0, known, 6, 0) == []
+
+
+# --- a selector proposes, processes share the work, a file is written
+
+
+def test_a_trained_selector_proposes_its_beams_and_samples(tiny_run, ledger):
+    keys = (f"propose.policy={tiny_run.path}/checkpoints/rce-1", "propose.beams=0")
+    keys += ("propose.policy_beams=3", "propose.samples=2", "propose.random=0", "queries=6")
+    world = SelectorWorld(tiny_recipe(*keys), ledger)
+    rows = world.proposals("train", 6)
+    for row in rows:
+        assert [p.method for p in row].count("policy") == 3
+        pointers = [p.pointer for p in row]
+        assert len({*pointers}) == len(pointers)
+    assert any(p.method == "sample" for row in rows for p in row)
+    assert rows == SelectorWorld(tiny_recipe(*keys), ledger).proposals("train", 6)
+    policy = selector_at(str(tiny_run.path / "checkpoints/rce-1"), world.width)
+    likeliest, _ = policy.choose(world.queries("train"), 2)
+    # What is likeliest step by step is among the likeliest in all.
+    assert all(
+        pointer in {p.pointer for p in row}
+        for pointer, row in zip(likeliest.lists(), rows, strict=True)
+    )
+    assert world.by_content()["propose"]["policy"] == fingerprint(policy.state_dict())
+
+
+def test_proposals_are_written_as_rl_data_and_asked_for_once(tmp_path):
+    recipe = tiny_recipe("queries=12")
+    told = propose_all(recipe, tmp_path / "rl.json")
+    assert told["queries"] == 12 and told["bought"] > 0
+    again = propose_all(recipe, tmp_path / "again.json")
+    assert (again["bought"], again["asked"]) == (0, told["asked"])
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "rl.json").read_bytes()
+    data = read_rl_data(tmp_path / "rl.json")
+    wrong = {each.code for each in check(data) if each.severity == "wrong"}
+    assert wrong <= {"rl.no_signal"}, "few of so few queries can teach anything"
+    assert counts(data)["pointers"] == told["pointers"]
+    assert set(counts(data)["methods"]) <= {"beam", "retrieval", "random"}
+
+
+ANYWHERE = ("queries=12", "data=tiny:Topics", "answerer=tiny:Reader")  # other processes know these
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on", ["local", "ray"])
+def test_several_processes_write_what_one_writes(tmp_path, on):
+    if on == "ray":
+        pytest.importorskip("ray")
+    recipe = tiny_recipe(*ANYWHERE)
+    alone = propose_all(recipe, tmp_path / "one/rl.json")
+    both = propose_all(recipe, tmp_path / "two/rl.json", workers=2, on=on)
+    assert (tmp_path / "two/rl.json").read_bytes() == (tmp_path / "one/rl.json").read_bytes()
+    assert both["bought"] == alone["bought"]
+
+
+def test_shards_together_are_the_whole(tmp_path):
+    """Each process takes its share of the queries: none is left out and none comes twice."""
+    given = {"recipe": tiny_recipe("queries=12").resolved(), "machines": False, "device": "cpu"}
+    given |= {"ledger": str(tmp_path / "ledger.sqlite")}
+    whole = shard(given | {"shard": 0, "shards": 1}, lambda told: None)["entries"]
+    parts = [shard(given | {"shard": n, "shards": 5}, lambda told: None) for n in range(5)]
+    assert sum(len(part["entries"]) for part in parts) == len(whole) == 12
+    assert {k: v for part in parts for k, v in part["entries"].items()} == whole
+    assert sum(part["bought"] for part in parts) == 0, "all of it was in the ledger"

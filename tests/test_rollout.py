@@ -11,13 +11,8 @@ from kleash.ledger import Ledger
 from kleash.policy import Noise, keyed_noise
 from kleash.rollout import Groups, load_checkpoint
 from kleash.rollout import selector as rollout
-from kleash.rollout.selector import (
-    SelectorWorld,
-    best_pointers,
-    buy_proposals,
-    proposal_groups,
-    sample_groups,
-)
+from kleash.rollout.proposed import best_pointers, buy_proposals, proposal_groups
+from kleash.rollout.selector import SelectorWorld, sample_groups
 from kleash.selector import Selector
 from kleash.types import Prompt
 from tiny import Reader, tiny_recipe

@@ -20,7 +20,8 @@ from kleash.errors import CheckpointError, ConfigError, DataError, GuardError
 from kleash.grpo import Loss
 from kleash.ledger import Ledger
 from kleash.policy import fingerprint
-from kleash.rollout.selector import SelectorWorld, buy_proposals, sample_groups
+from kleash.rollout.proposed import buy_proposals
+from kleash.rollout.selector import SelectorWorld, sample_groups
 from kleash.runs import Run
 from kleash.seeds import generator
 from kleash.selector import Selector

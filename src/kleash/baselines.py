@@ -43,9 +43,14 @@ def random(draw: int) -> Baseline:
 
 
 def most_similar(kind: str) -> Baseline:
-    """The most similar demonstrations by `image`, `text` or `both`, the nearest one last."""
+    """The most similar demonstrations by `image`, `text` or `both`, the nearest one last.
+
+    Nothing where the encoder sees no images or reads no text.
+    """
 
     def choose(pooled: Pooled, data: Dataset, shots: int, ask: Ask) -> list[Pointer] | None:
+        if kind not in pooled.query_rows.kinds:
+            return None
         return [similar(pooled, query, kind, shots) for query in range(len(pooled))]
 
     return choose

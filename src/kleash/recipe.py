@@ -17,6 +17,7 @@ from kleash.demos.pool import Pooling
 from kleash.demos.presets import Blocks, preset
 from kleash.demos.propose import Proposing
 from kleash.demos.reward import REWARDS
+from kleash.demos.views import View
 from kleash.envs import options_of
 from kleash.errors import ConfigError
 
@@ -131,15 +132,33 @@ def needs_start(phase: str, start: str) -> None:
         )
 
 
+MODEST: dict[str, Any] = {
+    "data_options": {},
+    "answerer_options": {},
+    "encoder": "answerer",
+    "encoder_options": {},
+    "view": {},
+}
+"""Keys that stand in `config.json` only where they are not this."""
+
+
 class SelectorRecipe(Recipe):
     """A run that trains a selector: which data, whose answers, which pools and proposals."""
 
     data: str = "scenes"
     """The data set."""
     data_seed: int = 0
-    """The seed that makes it, where a generator does."""
+    """The seed that makes it, where a generator does; else the one that splits it."""
+    data_options: dict[str, Any] = Field({})
+    """What else the data set asks for, for example data_options.folder=PATH."""
     answerer: str = "embedded"
     """The model that sees the demonstrations and answers."""
+    answerer_options: dict[str, Any] = Field({})
+    """What else the answerer asks for, for example answerer_options.model=PATH."""
+    encoder: str = "answerer"
+    """Who makes vectors of items: the answerer itself, clip, siglip or sentences."""
+    encoder_options: dict[str, Any] = Field({})
+    """What else the encoder asks for, for example encoder_options.model=PATH."""
     queries: int = Field(800, ge=1)
     """Training queries used, at most as many as there are."""
     selector: str = "v4-2"
@@ -150,6 +169,7 @@ class SelectorRecipe(Recipe):
     """Blocks that do not train in the GRPO phase, for example ["projections"]."""
     pool: Pooling = Pooling()
     propose: Proposing = Proposing()
+    view: View = View()
     reward: str = "hard_plus_soft"
     """How an answer is rewarded."""
     phase: Literal["all", "supervised", "rce", "grpo"] = "all"
@@ -177,6 +197,14 @@ class SelectorRecipe(Recipe):
             )
         needs_start(self.phase, self.start)
         return self
+
+    def resolved(self) -> dict[str, Any]:
+        """Without what only some data sets and models ask for, where nothing was asked for.
+
+        So a recipe that names none of it is the same recipe as before there was any.
+        """
+        whole = super().resolved()
+        return {key: whole[key] for key in whole if key not in MODEST or whole[key] != MODEST[key]}
 
     def validated_at(self) -> int:
         """The number of shots in training."""

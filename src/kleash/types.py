@@ -35,7 +35,7 @@ class Episode:
     """What each turn uncovered, in words."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Item:
     """A question about an image with its annotators' answers; also a demonstration.
 
@@ -48,6 +48,10 @@ class Item:
     answers: tuple[str, ...]
     answer: str
     facts: dict[str, Any] = field(default_factory=dict, compare=False)
+    scores: tuple[tuple[str, float], ...] = ()
+    """What each answer is worth (0 to 1), where that is known instead of who gave it."""
+    caption: str = ""
+    """What the image shows, in words, for whoever cannot see it."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,8 @@ class Answer:
 
     text: str
     truth_logp: float
+    error: str | None = None
+    """Why there is no answer, where this prompt alone broke."""
 
 
 @dataclass(frozen=True)

@@ -7,21 +7,23 @@ imported here.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from numpy.typing import NDArray
-
-from kleash.data import imported
+from kleash.data import Images, fitting, imported
 from kleash.demos.embeddings import Embeddings
 from kleash.errors import ConfigError
 from kleash.types import Answer, Item, Prompt
 
-Images = Callable[[str], NDArray[Any]]
+__all__ = ["ANSWERERS", "Answerer", "Images", "answerer", "embedded_by", "looks_at_images"]
 
 
 class Answerer(Protocol):
-    """A model that answers prompts, and finds out how likely it holds the true answer."""
+    """A model that answers prompts, and finds out how likely it holds the true answer.
+
+    One that reads captions and never looks at an image says so: its `looks` is False. One that can
+    make vectors of items with its own eyes has `embed(items)`.
+    """
 
     @property
     def identity(self) -> str:
@@ -30,20 +32,40 @@ class Answerer(Protocol):
     def answer(self, prompts: Sequence[Prompt]) -> list[Answer]:
         """An answer for every prompt; no answer depends on what else was asked."""
 
-    def embed(self, items: Sequence[Item]) -> Embeddings:
-        """The images and questions of items as vectors."""
-
 
 ANSWERERS = {
     "embedded": "kleash.answer.embedded:Embedded",
+    "transformers": "kleash.answer.local:Transformers",
 }
 
 
-def answerer(name: str, images: Images, device: str = "cpu") -> Answerer:
+def answerer(
+    name: str,
+    images: Images,
+    device: str = "cpu",
+    options: Mapping[str, Any] | None = None,
+) -> Answerer:
     """The answerer of that name, looking at the given images, on a device it can compute on."""
     make: Callable[..., Answerer] = imported(ANSWERERS, name, "answerer")
+    given = fitting(make, options or {}, f"answerer {name!r}", without={"images"})
     if device == "cpu":
-        return make(images)
+        return make(images, **given)
     if "device" not in inspect.signature(make).parameters:
         raise ConfigError(f"the answerer {name!r} takes no `device`: it computes on the CPU only")
-    return make(images, device=device)
+    return make(images, **given | {"device": device})
+
+
+def looks_at_images(answerer: Answerer) -> bool:
+    """Whether what it says depends on images, and not on captions instead of them."""
+    return bool(getattr(answerer, "looks", True))
+
+
+def embedded_by(answerer: Answerer, items: Sequence[Item]) -> Embeddings:
+    """The images and questions of items as vectors, by an answerer that can."""
+    embed: Callable[[Sequence[Item]], Embeddings] | None = getattr(answerer, "embed", None)
+    if embed is None:
+        raise ConfigError(
+            "this answerer makes no vectors of items: set encoder to clip, siglip or sentences, and"
+            " encoder_options.model to its folder"
+        )
+    return embed(items)

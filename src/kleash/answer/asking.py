@@ -6,7 +6,8 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 
-from kleash.answer import Answerer, Images
+from kleash.answer import Answerer, Images, looks_at_images
+from kleash.data import image_content
 from kleash.ledger import Fact, Ledger, prompt_key
 from kleash.types import Answer, Item, Prompt
 
@@ -64,16 +65,25 @@ class Asker:
         return prompt_key(*map(self.content, (*prompt.demonstrations, prompt.query)))
 
     def content(self, item: Item) -> str:
-        """The hash of an item's image, question and answer."""
+        """The hash of all that an answerer is shown of an item."""
         if item not in self._content:
-            digest = hashlib.sha256(self.images(item.image).tobytes())
-            digest.update(f"{item.question}\x1f{item.answer}".encode())
-            self._content[item] = digest.hexdigest()
+            self._content[item] = self.content_anew(item)
         return self._content[item]
+
+    def content_anew(self, item: Item) -> str:
+        """The hash of an item's image, question, answer and caption."""
+        words = f"{item.question}\x1f{item.answer}"
+        if item.caption:
+            words += f"\x1f{item.caption}"
+        if not looks_at_images(self.answerer):
+            return hashlib.sha256(words.encode()).hexdigest()
+        return hashlib.sha256(image_content(self.images, item.image) + words.encode()).hexdigest()
 
 
 def as_fact(answer: Answer) -> Fact:
     """An answer to keep; one whose log-probability is not a number broke."""
+    if answer.error is not None:
+        return Fact(None, error=answer.error)
     if math.isnan(answer.truth_logp):
         return Fact(None, error=f"the log-probability of the truth is NaN beside {answer.text!r}")
     return Fact(answer.text, answer.truth_logp)

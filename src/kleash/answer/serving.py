@@ -33,7 +33,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Literal
 
 from kleash import errors
-from kleash.answer import Answerer, answerer
+from kleash.answer import Answerer, answerer, embedded_by, looks_at_images
 from kleash.data import dataset
 from kleash.demos.embeddings import Embeddings
 from kleash.errors import ConfigError, KleashError
@@ -54,6 +54,13 @@ class Model:
     answerer: str
     data: str
     data_seed: int
+    answerer_options: dict[str, Any] = field(default_factory=dict)
+    data_options: dict[str, Any] = field(default_factory=dict)
+
+    def made(self, device: str) -> Answerer:
+        """The answerer itself."""
+        data = dataset(self.data, self.data_seed, self.data_options)
+        return answerer(self.answerer, data.image, device, self.answerer_options)
 
 
 # --- the server
@@ -119,7 +126,7 @@ class Desk:
     def embed(self, request: Request) -> None:
         """Items as vectors."""
         try:
-            request.said.set_result(self.model.embed(request.what))
+            request.said.set_result(embedded_by(self.model, request.what))
         except Exception as error:  # noqa: BLE001  # whoever asked hears of it; others go on
             request.said.set_exception(error)
 
@@ -198,9 +205,14 @@ def attend(desk: Desk, client: Connection, hello: dict[str, Any]) -> None:
 def serve(folder: Path, number: int, device: str, model: Model) -> None:
     """The life of a server: load the model, open the socket, answer until the driver is gone."""
     threading.Thread(target=leave_with_the_driver, args=(folder,), daemon=True).start()
-    asked = answerer(model.answerer, dataset(model.data, model.data_seed).image, device)
+    asked = model.made(device)
     desk = Desk(asked)
-    hello = {"identity": asked.identity, "model": asdict(model), "device": device}
+    hello = {
+        "identity": asked.identity,
+        "looks": looks_at_images(asked),
+        "model": asdict(model),
+        "device": device,
+    }
     path = folder / f"{number}.socket"
     path.unlink(missing_ok=True)
     secret = (folder / "secret").read_bytes()
@@ -243,7 +255,7 @@ class Line:
 
     def __init__(self, folder: Path, number: int, model: Model) -> None:
         self.folder, self.number, self.model = folder, number, model
-        self.identity = ""
+        self.identity, self.looks = "", True
         self.question: tuple[str, Any] = ("", None)
         self.waiting = False
         self.connect()
@@ -273,7 +285,7 @@ class Line:
             raise ConfigError(f"the server answers for {theirs}, not for {self.model}")
         if self.identity not in ("", hello["identity"]):
             raise ConfigError(f"the server's model has changed to {hello['identity']}")
-        self.identity = hello["identity"]
+        self.identity, self.looks = hello["identity"], hello["looks"]
 
     def send(self, kind: str, what: Any) -> None:
         """Ask; `receive` notices if nobody heard it."""
@@ -325,7 +337,7 @@ class Served:
             raise ConfigError(
                 f"the servers hold different models ({'; '.join(found)}): use devices of one kind"
             )
-        self.identity = found[0]
+        self.identity, self.looks = found[0], self.lines[0].looks
 
     def answer(self, prompts: Sequence[Prompt]) -> list[Answer]:
         """An answer for every prompt; all servers work at the same time."""

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from kleash.catalogue.agent_words import AGENT
 from kleash.catalogue.dashboard_words import DASHBOARD
+from kleash.catalogue.data_words import DATA
 from kleash.catalogue.found import FOUND
 from kleash.catalogue.report_sentences import REPORT
 from kleash.catalogue.sentences import SENTENCES
@@ -38,7 +39,14 @@ AXES = {"step": ("step", "步"), "epoch": ("epoch", "轮")}
 TOLD_AS_KEYS = ("key", "keys", "factor")
 TOLD_AS_QUOTED = ("low", "high", "limit", "spread", "nearest")
 TOLD_AS_METRICS = ("metric", "metrics")
-CODES: dict[str, tuple[str, str]] = {**FOUND, **SENTENCES, **REPORT, **AGENT, **DASHBOARD}
+CODES: dict[str, tuple[str, str]] = {
+    **FOUND,
+    **SENTENCES,
+    **REPORT,
+    **AGENT,
+    **DASHBOARD,
+    **DATA,
+}
 
 
 def say(code: str, facts: Mapping[str, Any], language: Language) -> str:

@@ -9,9 +9,12 @@ import sys
 
 import typer
 
+from kleash.cli.adopt import adopt
 from kleash.cli.compare import compare
+from kleash.cli.data import data
 from kleash.cli.export import export
 from kleash.cli.look import answerer, bench, doctor, runs
+from kleash.cli.propose import propose
 from kleash.cli.report import report
 from kleash.cli.serve import serve
 from kleash.cli.show import show
@@ -29,6 +32,9 @@ app = typer.Typer(
 app.command()(train)
 app.command("eval")(evaluate_run)
 app.command()(export)
+app.command()(propose)
+app.command()(adopt)
+app.add_typer(data, name="data")
 app.command()(study)
 app.command()(stop)
 app.command()(compare)

@@ -105,6 +105,11 @@ def resolve_run(
     path = Path(config)
     if path.is_dir():
         run = Run.open(path)
+        if "adopted" in run.meta and out is None:
+            raise KleashError(
+                f"{path} was adopted, and its optimiser is not here: start a new run with"
+                f" phase=grpo from={path}/checkpoints/NAME --out FOLDER"
+            )
         given = merge(run.given, changes)
         recipe = recipe_from(given)
         longer = recipe.epochs != run.config["epochs"]

@@ -83,7 +83,7 @@ def _safetensors(file: Path) -> Tensors:
     try:
         handle: Any = safe_open(file, framework="pt")
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"cannot read {file}: {_line(error)}") from None
+        raise CheckpointError(f"cannot read {file}: {one_line(error)}") from None
     return {name: partial(handle.get_tensor, name) for name in handle.keys()}  # noqa: SIM118  # no mapping
 
 
@@ -93,7 +93,7 @@ def _torch_file(file: Path) -> Tensors:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about how a file was made: nothing a user can change
-            _bound_names(file)
+            bound_names(file)
             held = torch.load(
                 file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(file)
             )
@@ -103,14 +103,14 @@ def _torch_file(file: Path) -> Tensors:
             " save its state_dict alone"
         ) from None
     except (*TORN, *ODD) as error:
-        raise CheckpointError(f"cannot read {file}: {_line(error)}") from None
+        raise CheckpointError(f"cannot read {file}: {one_line(error)}") from None
     if isinstance(held, Mapping):
         inner = [held[key] for key in WEIGHTS_UNDER if isinstance(held.get(key), Mapping)]
         held = inner[0] if inner else held
     return {name: partial(itself, tensor) for name, tensor in _named(held, "", set(), file)}
 
 
-def _bound_names(file: Path) -> None:
+def bound_names(file: Path) -> None:
     """Refuse a class with an endless name: torch's search in its own message would not end."""
     with file.open("rb") as handle, suppress(zipfile.BadZipFile):  # torch may leave checksums out
         if not zipfile.is_zipfile(file):
@@ -137,7 +137,7 @@ def itself(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:160] or type(error).__name__
 
 

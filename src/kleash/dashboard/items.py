@@ -21,7 +21,7 @@ from kleash.dashboard.worker import Unread, Worker, tell_pools
 from kleash.data import DATASETS, Dataset, dataset
 from kleash.plan import BASELINE, CHOSEN, arm_recipe, column_key
 from kleash.plan.cells import Cell, Column
-from kleash.recipe import SelectorRecipe
+from kleash.recipe import MODEST, SelectorRecipe
 from kleash.types import Item
 
 MOST_SIDE = 12  # arms beside each other
@@ -29,9 +29,9 @@ LARGEST_LINE = 1 << 20
 
 
 @lru_cache(maxsize=4)
-def opened(name: str, seed: int) -> tuple[Dataset, dict[str, Item]]:
+def opened(name: str, seed: int, options: str) -> tuple[Dataset, dict[str, Item]]:
     """A data set and its items by id."""
-    data = dataset(name, seed)
+    data = dataset(name, seed, json.loads(options))
     every = [*data.queries("test"), *data.queries("validation"), *data.demonstrations]
     return data, {item.id: item for item in every}
 
@@ -41,8 +41,8 @@ class Items:
 
     def __init__(self, shelf: Shelf, worker: Worker, trusted: Sequence[str]) -> None:
         self.shelf, self.worker = shelf, worker
-        # A data set is code: a folder from elsewhere may not name which code to run.
-        self.trusted = {*DATASETS, *ANSWERERS, *trusted}
+        # A folder from elsewhere may not name code to run, nor files to show: options hold paths.
+        self.trusted, self.named = {*DATASETS, *ANSWERERS, *trusted}, {*trusted}
 
     def recipe(self, study: Path) -> SelectorRecipe:
         """What all arms share of data and pools."""
@@ -54,9 +54,9 @@ class Items:
 
     def data(self, recipe: SelectorRecipe) -> tuple[Dataset | None, dict[str, Item]]:
         """The data set and its items by id, if it may be loaded."""
-        if recipe.data not in self.trusted:
+        if recipe.data not in (self.named if recipe.data_options else self.trusted):
             return None, {}
-        return opened(recipe.data, recipe.data_seed)
+        return opened(recipe.data, recipe.data_seed, json.dumps(recipe.data_options))
 
     def chosen(self, plan: Plan, path: Path) -> str:
         """The checkpoint of a run that was chosen on validation."""
@@ -188,7 +188,7 @@ class Items:
         pointers = {each["arm"]: each["pointer"] for each in said}
         for each in said:
             each["pointer"] = [shown(one) for one in each["pointer"]]
-        pool, again = self.pool(ask, recipe, wanted)
+        pool, again = self.pool(ask, study, recipe, wanted)
         taken = {
             one: ", ".join(arm for arm, chosen in pointers.items() if one in chosen)
             for chosen in pointers.values()
@@ -337,17 +337,18 @@ class Items:
             "image": ask.study(name, "/image", name=found.image),
         }
 
-    def pool(self, ask: Asking, recipe: SelectorRecipe, item: str) -> tuple[dict[str, Any], bool]:
+    def pool(
+        self, ask: Asking, study: Path, recipe: SelectorRecipe, item: str
+    ) -> tuple[dict[str, Any], bool]:
         """The candidates of a query; None of them while they are being made."""
         title = ask.t("pool_title")
+        plain = not MODEST.keys() & recipe.resolved().keys()
         for name in (recipe.data, recipe.answerer):
-            if name not in self.trusted:
+            if name not in (self.trusted if plain else self.named):
                 return {"title": title, "note": ask.t("no_data", name=name)}, False
         split = "validation" if item.startswith("validation") else "test"
-        given = (recipe.data, recipe.data_seed, recipe.answerer)
-        made = recipe.pool.model_dump(mode="json")
-        key = ("pools", *given, recipe.pool.maker, split)
-        found = self.worker.ask(key, tell_pools, *given, made, split)
+        given = json.dumps(recipe.resolved(), sort_keys=True)
+        found = self.worker.ask(("pools", given, split), tell_pools, given, split, study)
         if found is None:
             return {"title": title, "note": ask.t("look_again")}, True
         if isinstance(found, Unread):

@@ -5,6 +5,7 @@ A page asks, and gets the answer or None; it is then shown without, and looks ag
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections import OrderedDict
@@ -182,9 +183,7 @@ def tell_comparison(paths: Sequence[Path], root: Path, language: Language) -> di
     }
 
 
-def tell_pools(
-    data_name: str, data_seed: int, answerer_name: str, pool: dict[str, Any], split: str
-) -> dict[str, list[str]]:
+def tell_pools(given: str, split: str, study: Path) -> dict[str, list[str]]:
     """By query the ids of its pool, made by the function that made them for training."""
     from importlib.util import find_spec
 
@@ -192,18 +191,28 @@ def tell_pools(
         raise DataError("it needs torch: pip install 'kleash[train]'")
     from kleash.answer import answerer
     from kleash.data import dataset
-    from kleash.demos.pool import Pooling, make_pools
+    from kleash.demos.pool import make_pools
+    from kleash.embed import KEPT_ROWS, encoder
+    from kleash.recipe import SelectorRecipe, recipe_from
 
-    data = dataset(data_name, data_seed)
-    model = answerer(answerer_name, data.image)
+    recipe = recipe_from(json.loads(given))
+    assert isinstance(recipe, SelectorRecipe)
+    data = dataset(recipe.data, recipe.data_seed, recipe.data_options)
+    embed = encoder(
+        recipe.encoder,
+        data.image,
+        lambda: answerer(recipe.answerer, data.image, options=recipe.answerer_options),
+        options=recipe.encoder_options,
+        kept=study / KEPT_ROWS,
+    ).embed
     items, demonstrations = data.queries(split), data.demonstrations
     rows = make_pools(
-        Pooling.model_validate(pool),
-        data_seed,
+        recipe.pool,
+        recipe.data_seed,
         items,
-        model.embed(items),
+        embed(items),
         demonstrations,
-        model.embed(demonstrations),
+        embed(demonstrations),
     )
     return {
         item.id: [demonstrations[place].id for place in row.tolist()]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -12,9 +13,14 @@ from numpy.typing import NDArray
 from kleash.errors import ConfigError
 from kleash.types import Item
 
+Images = Callable[[str], NDArray[Any]]
+
 
 class Dataset(Protocol):
-    """Items that may be shown, items that are asked, and the images of both."""
+    """Items that may be shown, items that are asked, and the images of both.
+
+    One whose answers are not scored as VQA has a `score(answer, item)` of its own.
+    """
 
     @property
     def name(self) -> str:
@@ -45,13 +51,45 @@ def majority(answers: Sequence[str]) -> str:
 
 DATASETS = {
     "scenes": "kleash.data.scenes:Scenes",
+    "okvqa": "kleash.data.vqa:OkVqa",
+    "vqav2": "kleash.data.vqa:VqaV2",
+    "lxmert": "kleash.data.lxmert:Lxmert",
+    "captions": "kleash.data.captions:Captions",
+    "sst2": "kleash.data.sst2:Sst2",
 }
+FROM_FILES = ("okvqa", "vqav2", "lxmert", "captions", "sst2")
+"""Data sets of which no generator knows the best pointer."""
 
 
-def dataset(name: str, seed: int = 0) -> Dataset:
+def dataset(name: str, seed: int = 0, options: Mapping[str, Any] | None = None) -> Dataset:
     """The data set of that name; one of your own is named package.module:Class."""
     make: Callable[..., Dataset] = imported(DATASETS, name, "data set")
-    return make(seed=seed)
+    return make(seed=seed, **fitting(make, options or {}, f"data set {name!r}", without={"seed"}))
+
+
+def fitting(
+    make: Callable[..., Any], options: Mapping[str, Any], what: str, without: Collection[str]
+) -> dict[str, Any]:
+    """Options that `make` takes, none of them wrong and none missing."""
+    known = {
+        name: each
+        for name, each in inspect.signature(make).parameters.items()
+        if name not in without and each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+    }
+    there_is = f"its options are {', '.join(known)}" if known else "it has no options"
+    for name in options:
+        if name not in known:
+            raise ConfigError(f"the {what} has no option {name!r}: {there_is}")
+    for name, each in known.items():
+        if each.default is each.empty and name not in options:
+            raise ConfigError(f"the {what} needs the option {name!r}: {there_is}")
+    return dict(options)
+
+
+def image_content(images: Images, name: str) -> bytes:
+    """What tells an image from all others: the hash of its file where it has one, or its bytes."""
+    digest: Callable[[str], bytes] | None = getattr(images, "digest", None)
+    return digest(name) if digest else images(name).tobytes()
 
 
 def imported(table: Mapping[str, str], name: str, what: str) -> Any:

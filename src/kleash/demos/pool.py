@@ -25,7 +25,7 @@ class Pooling(Config):
     """How pools are made."""
 
     kind: Literal["mixed", "random", "text", "image"] = "mixed"
-    """Which demonstrations: random, text- or image-similar ones, or mixed, a third of each."""
+    """Which demonstrations: random, text- or image-similar ones, or mixed, as many of each."""
     size: int = Field(64, ge=1)
     """Candidates in a pool (K)."""
 
@@ -53,8 +53,9 @@ def make_pools(
             " make pool.size smaller"
         )
     drawn = min(2 * pooling.size, len(demonstrations))
-    share = {"mixed": pooling.size // 3, "random": 0}.get(pooling.kind, pooling.size)
-    kinds = {"mixed": ("text", "image"), "random": ()}.get(pooling.kind, (pooling.kind,))
+    seen = tuple(kind for kind in ("text", "image") if kind in query_rows.kinds)
+    kinds = {"mixed": seen, "random": ()}.get(pooling.kind, (pooling.kind,))
+    share = pooling.size // (len(kinds) + 1) if pooling.kind == "mixed" else pooling.size
     near = {
         kind: nearest(query_rows.part(kind), demonstration_rows.part(kind), 2 * pooling.size)
         for kind in kinds

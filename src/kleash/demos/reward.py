@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from kleash.demos.score import normalise, vqa_accuracy
+from kleash.demos.score import Scorer, item_score, normalise
 from kleash.types import Answer, Item
 
 CLAMP = 3.0  # standard deviations
@@ -35,13 +35,13 @@ class Facts:
         return float(self.accuracy > 0)
 
 
-def facts(answer: Answer, item: Item) -> Facts:
+def facts(answer: Answer, item: Item, score: Scorer = item_score) -> Facts:
     """The facts of one answer to one item."""
     # A little above 0 is rounding; NaN fails the comparison too.
     if not answer.truth_logp <= 1e-4:
         raise ValueError(f"a log-probability is at most 0: the answerer gave {answer.truth_logp}")
     return Facts(
-        accuracy=vqa_accuracy(answer.text, item.answers),
+        accuracy=score(answer.text, item),
         truth_probability=min(1.0, math.exp(answer.truth_logp)),
         relevance=relevance(answer.text, item.answers),
         words=len(answer.text.split()),

@@ -8,10 +8,14 @@ an answer is not done here, and neither is the lemmatised variant of OK-VQA.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+from kleash.data import Dataset
 from kleash.errors import DataError
+from kleash.types import Item
+
+Scorer = Callable[[str, Item], float]
 
 PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
 COMMA_IN_NUMBER = re.compile(r"\d,\d")
@@ -85,3 +89,17 @@ def vqa_accuracy(answer: str, truths: Sequence[str]) -> float:
     # In thirds, so that the values are the nearest floats to the lattice.
     thirds = matches * min(3, matches - 1) + (n - matches) * min(3, matches)
     return thirds / (3 * n)
+
+
+def item_score(answer: str, item: Item) -> float:
+    """What an answer to an item is worth: by its soft labels where it has them, else official."""
+    if not item.scores:
+        return vqa_accuracy(answer, item.answers)
+    said = normalise(answer)
+    return max((score for truth, score in item.scores if normalise(truth) == said), default=0.0)
+
+
+def scorer(data: Dataset) -> Scorer:
+    """How answers are scored on a data set."""
+    found: Scorer = getattr(data, "score", item_score)
+    return found

@@ -9,8 +9,8 @@ import torch
 
 from kleash import guard
 from kleash.baselines import BASELINES, best_greedy
+from kleash.demos.lemmas import lemmatised_score
 from kleash.demos.propose import Pointer
-from kleash.demos.score import vqa_accuracy
 from kleash.policy import fingerprint
 from kleash.rollout.selector import SelectorWorld
 from kleash.runs import Run, ScoreKey
@@ -76,8 +76,11 @@ def lines(
         if fact.text is None:
             made.append(line | {"error": fact.error})
         else:
-            score = vqa_accuracy(fact.text, prompt.query.answers)
-            made.append(line | {"answer": fact.text, "score": score, "truth_logp": fact.truth_logp})
+            score = world.score(fact.text, prompt.query)
+            line |= {"answer": fact.text, "score": score, "truth_logp": fact.truth_logp}
+            if getattr(world.data, "lemmatised", False):
+                line["lemmatised"] = lemmatised_score(fact.text, prompt.query)
+            made.append(line)
     return made
 
 

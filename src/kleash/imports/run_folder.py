@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kleash.errors import DataError
-from kleash.imports import Imported, Scores, Series, Source, Where
+from kleash.imports import Cell, Imported, Scores, Series, Source, Where, selector_files
 from kleash.imports.gather import (
     METRICS,
     Axis,
+    head,
     label,
     number,
     repeats,
@@ -74,8 +75,18 @@ def read_run(run: Run, *, scores: bool = True) -> Imported:
     made.config = settings(seedless(run.config), Where(str(run.path / "config.json")))
     made.series = _series(run, made.noticed)
     made.scores = _scores(run) if scores else []
+    made.cells = _cells(run)
     made.seconds = _seconds(run)
     return label(made)
+
+
+def _cells(run: Run) -> list[Cell]:
+    """Accuracies that a run was adopted with: without items, so they are cells and no scores."""
+    files = sorted((run.path / "adopted").glob("*.json"))
+    known = [file for file in files if selector_files.kind_of(head(file, 16_384)) == "accuracy"]
+    return [
+        cell for file in known for each in selector_files.read(file).runs for cell in each.cells
+    ]
 
 
 def seedless(config: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Source, Where
@@ -34,13 +34,14 @@ def fits(path: Path) -> bool:
         return False
     start = head(path, 16_384)
     if path.suffix == ".json":
-        return _kind(start) is not None
+        return kind_of(start) is not None
     return path.suffix in LOGS and any(
         _header(line) for line in start.decode("utf-8", "replace").splitlines()
     )
 
 
-def _kind(start: bytes) -> str | None:
+def kind_of(start: bytes) -> Literal["curves", "accuracy", "beams", "rl data"] | None:
+    """Which of the JSON files one is, by its first bytes."""
     opened = start.lstrip()[:1]
     if opened == b"[" and b'"epoch"' in start:
         return "curves" if sum(f'"{n}"'.encode() in start for n in CURVES) >= 2 else None
@@ -70,7 +71,7 @@ def read(path: Path) -> Source:
             _curves(points, value, path)
             run.series = points.series("epoch", spot="entry")
         elif isinstance(value, dict):
-            run.cells = list(_cells(value, path, _kind(head(path, 16_384))))
+            run.cells = list(_cells(value, path, kind_of(head(path, 16_384))))
         else:
             raise DataError(f"{path} is neither a list of epochs nor an object")
     source.runs.append(label(run))

@@ -135,15 +135,19 @@ class Chat:
 
 
 def load_chat(path: Path | str, *, thinking: bool = False) -> Chat:
+    """The tokenizer that lies beside a model, or in its GGUF file, with its chat template."""
+    return Chat(load_tokenizer(path), name=str(path), thinking=thinking)
+
+
+def load_tokenizer(path: Path | str) -> Any:
     """The tokenizer that lies beside a model, or in its GGUF file."""
     from transformers import AutoTokenizer
 
     folder, options = located(path)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, **options)
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True, **options)
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise DataError(f"{path} has no tokenizer that can be loaded: {error}") from error
-    return Chat(tokenizer, name=str(path), thinking=thinking)
 
 
 def _talk(observation: str) -> list[dict[str, str]]:

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from kleash.data import FROM_FILES
+from kleash.embed import BLIND
 from kleash.plan.arms import Arm, arm_recipe, base_recipe, own_selector
 from kleash.plan.file import StudyFile, dotted
-from kleash.recipe import Recipe
+from kleash.recipe import Recipe, SelectorRecipe
 from kleash.runs import Run
 
 State = Literal["done", "missing", "running", "failed", "void"]
@@ -137,9 +139,14 @@ def same_recipe(run: Run, recipe: Recipe) -> bool:
 
 
 def baseline_names(file: StudyFile) -> list[str]:
-    """Every baseline that is measured by choosing without learning."""
+    """Every baseline that is measured by choosing without learning, of those that there can be."""
     wanted = [name for name in file.measure.baselines if name != "base"]
-    return [each for name in wanted for each in FAMILIES.get(name, (name,))]
+    recipe, none = base_recipe(file, file.seeds[0]), set[str]()
+    if isinstance(recipe, SelectorRecipe):
+        none |= {"similar-image", "similar-both"} if recipe.encoder in BLIND else set()
+        none |= {"planted"} if recipe.data in FROM_FILES else set()
+    every = (each for name in wanted for each in FAMILIES.get(name, (name,)))
+    return [name for name in every if name not in none]
 
 
 def cells_of(file: StudyFile, arms: Iterable[Arm]) -> Iterator[Cell]:

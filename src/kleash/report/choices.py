@@ -241,7 +241,7 @@ def _items_of(study: Results) -> tuple[Any, dict[str, Any]]:
     if not isinstance(recipe, SelectorRecipe):
         return None, {}
     try:
-        data = dataset(recipe.data, recipe.data_seed)
+        data = dataset(recipe.data, recipe.data_seed, recipe.data_options)
         known = {item.id: item for item in (*data.queries("test"), *data.demonstrations)}
     except (KleashError, OSError):
         return None, {}

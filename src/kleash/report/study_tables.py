@@ -26,6 +26,7 @@ from kleash.report.places import (
 from kleash.results import ArmRow, Measured
 from kleash.results.agreement import last_choices
 from kleash.results.summary import baselines as baseline_means
+from kleash.runs import Run
 from kleash.stats import Interval, mean_interval
 
 MOST_ROWS = 2000  # of a table of cells; plan.json has them all
@@ -304,4 +305,24 @@ def used(made: Material) -> list[Part]:
     if spent["asked"]:  # a rule that answers an agent costs nothing
         line = made.say("answers", saved=int(saved), share=share, **facts)
         parts.append(Paragraph(linked(line, told)))
+    return parts + shaped(made)
+
+
+def shaped(made: Material) -> list[Part]:
+    """How much the views of the arms have left, and facts from files; told of each first run."""
+    assert made.study is not None
+    first: dict[str, Run] = {}
+    for (arm, _), seen in made.study.overview.seen.items():
+        if seen.run is not None:
+            first.setdefault(arm, seen.run)
+    parts: list[Part] = []
+    for arm, run in first.items():
+        place = Where(str(run.path / "meta.json"))
+        if view := run.meta.get("view"):
+            line = made.say("view", arm=arm, share=view["positive_share"], **view)
+            parts.append(Paragraph(linked(line, place)))
+        if facts := run.meta.get("facts"):
+            left = [f"{made.say(f'left.{why}')} {n}" for why, n in facts["left_out"].items()]
+            told = facts | {"left_out": made.listed(left) if left else None}
+            parts.append(Paragraph(linked(made.say("facts", arm=arm, **told), place)))
     return parts

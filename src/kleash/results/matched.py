@@ -142,7 +142,10 @@ def by_updates(found: Overview, file: StudyFile, arm: Arm) -> dict[int, Mapping[
     for (name, seed), seen in found.seen.items():
         if name != arm.name or seen.run is None:
             continue
-        each = recipe.batches(seen.run.meta["counts"]["used"]) * recipe.updates
+        used = seen.run.meta["counts"]["used"]
+        if getattr(recipe, "source", "") == "offline":  # a view leaves fewer groups to train on
+            used = int(seen.run.meta.get("view", {}).get("kept_groups", used))
+        each = recipe.batches(used) * recipe.updates
         curves[seed] = {
             line["epoch"] * each: line[file.logged]
             for line in seen.run.metrics()

@@ -6,7 +6,7 @@ score. Retention is over what the base of the seed answered rightly before GRPO,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 
 from kleash import stats
 from kleash.data import dataset
-from kleash.demos.reward import PROXIES, REWARDS, facts
+from kleash.demos.reward import PROXIES, REWARDS, Facts, facts
+from kleash.demos.score import Scorer, scorer
 from kleash.plan import StudyFile, arm_recipe, base_checkpoint
 from kleash.plan.folder import Overview, Seen
 from kleash.recipe import SelectorRecipe
@@ -46,24 +47,25 @@ def proxy_rows(found: Results) -> list[ProxyRow]:
         return []
     if recipe.reward not in PROXIES or recipe.shots not in file.measure.shots:
         return []
-    data = dataset(recipe.data, recipe.data_seed)
+    data = dataset(recipe.data, recipe.data_seed, recipe.data_options)
     items = {item.id: item for item in data.queries("test")}
-    return [proxy_row(found.overview, file, recipe, name, items) for name in names]
+    paid = payment(REWARDS[recipe.reward], scorer(data), items)
+    return [proxy_row(found.overview, file, recipe.shots, name, paid) for name in names]
 
 
 def proxy_row(
-    found: Overview, file: StudyFile, recipe: SelectorRecipe, arm: str, items: Mapping[str, Item]
+    found: Overview, file: StudyFile, shots: int, arm: str, paid: Callable[[Any], float]
 ) -> ProxyRow:
     """One arm over its seeds."""
     start = base_checkpoint(file, file.seeds[0])
     proxies, golds, retained, sizes = [], [], [], []
     for seed in file.seeds:
         ours, base = found.seen.get((arm, seed)), found.seen.get(("base", seed))
-        lines = {} if ours is None else answers(ours, ours.chosen or start, recipe.shots)
-        before = {} if base is None else answers(base, start, recipe.shots)
+        lines = {} if ours is None else answers(ours, ours.chosen or start, shots)
+        before = {} if base is None else answers(base, start, shots)
         if not lines:
             continue
-        proxies.append(float(np.mean([paid(recipe, line, items) for line in lines.values()])))
+        proxies.append(float(np.mean([paid(line) for line in lines.values()])))
         golds.append(float(np.mean([line["score"] for line in lines.values()])))
         right = [item for item, line in before.items() if line["score"] > 0 and item in lines]
         if right:
@@ -84,10 +86,16 @@ def answers(seen: Seen, checkpoint: str, shots: int) -> dict[str, Any]:
     }
 
 
-def paid(recipe: SelectorRecipe, line: Mapping[str, Any], items: Mapping[str, Item]) -> float:
-    """What training would have paid for an answer."""
-    answer = Answer(line["answer"], line["truth_logp"])
-    return REWARDS[recipe.reward](facts(answer, items[line["item"]]))
+def payment(
+    reward: Callable[[Facts], float], score: Scorer, items: Mapping[str, Item]
+) -> Callable[[Any], float]:
+    """What training would have paid for the answer of a line."""
+
+    def paid(line: Mapping[str, Any]) -> float:
+        answer = Answer(line["answer"], line["truth_logp"])
+        return reward(facts(answer, items[line["item"]], score))
+
+    return paid
 
 
 def over(values: list[float]) -> Interval | None:

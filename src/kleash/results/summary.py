@@ -11,6 +11,7 @@ from kleash.results import ArmRow, Results
 from kleash.results.courses import courses
 from kleash.results.factors import factor_effects
 from kleash.results.matched import at_equal_kl, at_equal_updates
+from kleash.results.presets import preset_rows
 from kleash.results.proxy import proxy_rows
 from kleash.results.tuning import searched, signed
 from kleash.stats import Interval, mean_interval
@@ -41,6 +42,7 @@ def summary_table(found: Results) -> list[Table]:
         table.add_row(name, shown(row.kl), scored(found, row.score), row.against, gap, verdict)
     return [
         table,
+        *preset_table(found),
         *factor_table(found),
         *proxy_table(found),
         *matched_table(found),
@@ -53,6 +55,29 @@ def counted(file: StudyFile, shots: int) -> str:
     if not file.of_agents:
         return f"{shots} shot{'s' if shots > 1 else ''}"
     return f"{shots} sampled pass{'es' if shots > 1 else ''}" if shots else "greedy"
+
+
+def preset_table(found: Results) -> list[Table]:
+    """Size, time and score by shots of each preset, where arms differ in it."""
+    from rich.table import Table
+
+    rows, shots = preset_rows(found), found.file.measure.shots
+    table = Table(title="presets: accuracy, and its paired gap (95 % intervals, not adjusted)")
+    columns = ("arm", "parameters", "s/epoch", *(counted(found.file, n) for n in shots))
+    for name in columns:
+        table.add_column(name, justify="left" if name == "arm" else "right")
+    for row in rows:
+        size = "–" if row.parameters is None else f"{row.parameters:,}"
+        seconds = "–" if row.seconds is None else f"{row.seconds:.3g}"
+        cells = [valued(row.scores[n], row.gaps[n]) for n in shots]
+        table.add_row(row.arm, size, seconds, *cells)
+    return [table] if rows else []
+
+
+def valued(score: Interval | None, gap: Interval | None) -> str:
+    """A score, and its gap where there is something to compare it with."""
+    text = "–" if score is None else f"{score.estimate:.3f}"
+    return text if gap is None else f"{text} {signed(gap)}"
 
 
 def factor_table(found: Results) -> list[Table]:
@@ -176,6 +201,7 @@ def plain(found: Results) -> dict[str, Any]:
         "test_uses": found.test_uses,
         "proxy": [asdict(row) for row in proxy_rows(found)],
         "courses": [asdict(row) | {"ahead": row.ahead} for row in courses(found)],
+        "presets": [asdict(row) for row in preset_rows(found)],
         "factors": [asdict(row) for row in factor_effects(found)],
         "matched": [asdict(row) for row in (*at_equal_kl(found), *at_equal_updates(found))],
         "spent": found.spent,

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 
 from kleash.answer import Answerer, answerer
@@ -22,12 +20,16 @@ from kleash.data import Dataset, dataset
 from kleash.demos.embeddings import Embeddings
 from kleash.demos.pool import make_pools
 from kleash.demos.propose import Pointer, Pooled, Proposal, propose
-from kleash.demos.reward import REWARDS, facts, query_health
+from kleash.demos.reward import REWARDS, facts
+from kleash.demos.score import scorer
+from kleash.embed import KEPT_ROWS, Encoder, encoder
 from kleash.errors import DataError
-from kleash.ledger import Ledger, Usage
-from kleash.policy import keyed_noise
+from kleash.ledger import Ledger
+from kleash.policy import fingerprint, keyed_noise
 from kleash.recipe import SelectorRecipe
 from kleash.rollout import Groups, compute_one_way
+from kleash.rollout.adopted import AdoptedFacts
+from kleash.rollout.chosen import chosen_by, selector_at
 from kleash.seeds import generator, torch_generator
 from kleash.selector import STOP, Pointers, Queries, Selector
 from kleash.types import Answer, Item
@@ -35,6 +37,11 @@ from kleash.types import Answer, Item
 Kept = TypeVar("Kept")
 
 SPLITS = ("train", "validation", "test")
+# What two recipes have in common if they have one world.
+SHARED = (
+    *("data", "data_seed", "data_options", "answerer", "answerer_options"),
+    *("encoder", "encoder_options"),
+)
 BROKEN = "ask for more proposals, or look at the answerer"
 
 
@@ -55,21 +62,34 @@ class SelectorWorld:
         self.ledger = ledger
         self.device = device
         self.served = served  # the folder of those who hold the model, if others do
-        self.data: Dataset = dataset(recipe.data, recipe.data_seed)
-        model = Model(recipe.answerer, recipe.data, recipe.data_seed)
-        self.answerer: Answerer = (
-            Served(Path(served), model) if served else answerer(recipe.answerer, self.data.image)
+        self.data: Dataset = dataset(recipe.data, recipe.data_seed, recipe.data_options)
+        model = Model(
+            recipe.answerer,
+            recipe.data,
+            recipe.data_seed,
+            recipe.answerer_options,
+            recipe.data_options,
         )
+        self.answerer: Answerer = (
+            Served(Path(served), model)
+            if served
+            else answerer(recipe.answerer, self.data.image, options=recipe.answerer_options)
+        )
+        self.encoder: Encoder = encoder(
+            recipe.encoder,
+            self.data.image,
+            lambda: self.answerer,
+            device=device,
+            options=recipe.encoder_options,
+            kept=ledger.path.with_name(KEPT_ROWS),
+        )
+        self.score = scorer(self.data)
         self.ask = Asker(self.answerer, ledger, self.data.image, progress)
         self._kept: dict[tuple[object, ...], Any] = {}
 
     def with_recipe(self, recipe: SelectorRecipe) -> SelectorWorld:
         """The world of another recipe; what both have in common is made once and shared."""
-        if (recipe.data, recipe.data_seed, recipe.answerer) != (
-            self.recipe.data,
-            self.recipe.data_seed,
-            self.recipe.answerer,
-        ):
+        if any(getattr(recipe, key) != getattr(self.recipe, key) for key in SHARED):
             return SelectorWorld(
                 recipe,
                 self.ledger,
@@ -96,17 +116,36 @@ class SelectorWorld:
         return self.data.content
 
     def by_content(self) -> dict[str, Any]:
-        """The answerer's name as what it is."""
-        return {"answerer": self.answerer.identity}
+        """The answerer and the encoder as what they are, not where they lie on a disk."""
+        options = ("data_options", "answerer_options", "encoder_options")
+        given: dict[str, Any] = {key: None for key in options if getattr(self.recipe, key)}
+        if self.recipe.encoder != "answerer":
+            given["encoder"] = self.encoder.identity
+        proposed: dict[str, Any] = {}
+        if self.recipe.propose.facts:
+            proposed["facts"] = self.adopted.data.content
+        if self.recipe.propose.policy:
+            proposer = selector_at(self.recipe.propose.policy, self.width)
+            proposed["policy"] = fingerprint(proposer.state_dict())
+        if proposed:
+            given["propose"] = proposed
+        return given | {"answerer": self.answerer.identity}
 
     def facts(self) -> dict[str, Any]:
         """How many items there are, whose answers, which pools."""
-        return {
+        told: dict[str, Any] = {
             "counts": self.counts(),
             "seeds": {"run": self.recipe.seed, "data": self.recipe.data_seed},
             "answerer": self.answerer.identity,
             "pool": self.recipe.pool.maker,
         }
+        if self.recipe.encoder != "answerer":
+            told["encoder"] = self.encoder.identity
+        if excluded := getattr(self.data, "excluded", None):
+            told["excluded"] = dict(excluded)
+        if self.recipe.propose.facts:
+            told["facts"] = self.adopted.counts()
+        return told
 
     def counts(self) -> dict[str, int]:
         """How many items each part of the data has, and how many training queries are used."""
@@ -136,14 +175,25 @@ class SelectorWorld:
 
     def split_name(self, split: str) -> tuple[object, ...]:
         """What the queries of a split and their pools depend on."""
-        return (split, self.recipe.pool, self.recipe.queries if split == "train" else None)
+        if split != "train":
+            return (split, self.recipe.pool, None)
+        return (split, self.recipe.pool, self.recipe.queries, self.recipe.propose.facts)
+
+    @property
+    def adopted(self) -> AdoptedFacts:
+        """Facts from a file, in the place of proposals."""
+        recipe = self.recipe
+        return self.keep(
+            lambda: AdoptedFacts(
+                Path(recipe.propose.facts), self.data, size=recipe.pool.size, most=recipe.queries
+            ),
+            *("adopted", recipe.propose.facts, recipe.pool.size, recipe.queries),
+        )
 
     @property
     def demonstration_rows(self) -> Embeddings:
         """The demonstrations as vectors."""
-        return self.keep(
-            lambda: self.answerer.embed(self.data.demonstrations), "demonstration rows"
-        )
+        return self.keep(lambda: self.encoder.embed(self.data.demonstrations), "demonstration rows")
 
     def item_ids(self, split: str) -> list[str]:
         """The queries of a split by their names, in the order they are measured."""
@@ -154,11 +204,17 @@ class SelectorWorld:
         return self.keep(lambda: self.make_pooled(split), "pooled", *self.split_name(split))
 
     def make_pooled(self, split: str) -> Pooled:
-        """The queries of a split with their pools, made anew."""
+        """The queries of a split with their pools, made anew; or those of a file of facts."""
+        if split == "train" and self.recipe.propose.facts:
+            asked = self.adopted
+            rows = self.encoder.embed(asked.items)
+            return Pooled(
+                asked.items, rows, self.data.demonstrations, self.demonstration_rows, asked.pools
+            )
         items = drawn_order(self.data.queries(split), split, self.data.name)
         if split == "train":
             items = items[: self.recipe.queries]
-        rows = self.answerer.embed(items)
+        rows = self.encoder.embed(items)
         demonstrations = self.data.demonstrations
         pools = make_pools(
             self.recipe.pool,
@@ -202,16 +258,33 @@ class SelectorWorld:
         ]
         answers = self.ask(prompts)
         rewarded = [
-            None if answer is None else reward(facts(answer, prompt.query))
+            None if answer is None else reward(facts(answer, prompt.query, self.score))
             for prompt, answer in zip(prompts, answers, strict=True)
         ]
         return rewarded, answers
 
     def proposals(self, split: str, count: int) -> list[list[Proposal]]:
         """Proposed pointers for the first so many queries of a split."""
-        pooled = self.pooled(split).take(count)
+        return self.proposals_for(split, range(count))
+
+    def proposals_for(self, split: str, places: Sequence[int]) -> list[list[Proposal]]:
+        """Proposed pointers for some queries of a split."""
+        recipe = self.recipe
+        asked, seed = recipe.propose, self.proposal_seed(split)
+        chosen = None
+        if asked.policy and split == "train":
+            policy = selector_at(asked.policy, self.width).to(self.device)
+            some = self.queries(split).take(list(places))
+            chosen = chosen_by(policy, some, asked, recipe.shots, seed)
+        whole = self.pooled(split)
         return propose(
-            self.recipe.propose, pooled, self.recipe.shots, self.proposal_seed(split), self.ask
+            asked,
+            whole.some(places),
+            recipe.shots,
+            seed,
+            self.ask,
+            chosen=chosen,
+            limit=asked.limit(len(whole)),
         )
 
     def proposal_seed(self, split: str) -> int:
@@ -284,88 +357,3 @@ def sample_groups(
     ]
     size = recipe.group
     return grouped(queries, [members[i : i + size] for i in range(0, len(members), size)])
-
-
-@dataclass(frozen=True)
-class Bought:
-    """The proposals of some queries with what their answers were worth."""
-
-    pointers: list[list[Pointer]]
-    rewards: list[list[float | None]]
-    truth_logp: list[list[float]]
-
-    def best(self, query: int) -> Pointer | None:
-        """The pointer that made the true answer likeliest; none where all answers broke."""
-        logp = self.truth_logp[query]
-        if not logp or max(logp) == -np.inf:
-            return None
-        return self.pointers[query][int(np.argmax(logp))]
-
-    def health(self) -> dict[str, int]:
-        """How many queries have proposals that all failed, all reached the top, or differ."""
-        known = [[reward for reward in group if reward is not None] for group in self.rewards]
-        return asdict(query_health([group for group in known if group]))
-
-    def positive_share(self) -> float:
-        """The share of answered pointers with any reward."""
-        known = [reward for rewards in self.rewards for reward in rewards if reward is not None]
-        return sum(reward > 0 for reward in known) / max(len(known), 1)
-
-
-def buy_proposals(world: SelectorWorld, split: str, count: int) -> Bought:
-    """Propose pointers and have every one of them answered.
-
-    Worlds that share what they hold work it out once; the ledger counts the asking every time.
-    """
-    recipe, ledger = world.recipe, world.ledger
-    before = ledger.usage()
-
-    def ask() -> tuple[Bought, Usage]:
-        bought = ask_for_proposals(world, split, count)
-        return bought, ledger.usage().since(before)
-
-    seed = world.proposal_seed(split)
-    on = (recipe.propose, recipe.shots, seed, recipe.reward, *world.split_name(split))
-    bought, usage = world.keep(ask, "proposals", count, *on)
-    if ledger.usage() == before:
-        ledger.recall(usage)
-    return bought
-
-
-def ask_for_proposals(world: SelectorWorld, split: str, count: int) -> Bought:
-    """Propose pointers and have every one of them answered."""
-    proposals = world.proposals(split, count)
-    asked = [
-        (query, proposal.pointer) for query, group in enumerate(proposals) for proposal in group
-    ]
-    rewards, answers = world.rewards(split, asked)
-    pointers: list[list[Pointer]] = [[] for _ in proposals]
-    rewarded: list[list[float | None]] = [[] for _ in proposals]
-    truth: list[list[float]] = [[] for _ in proposals]
-    for (query, pointer), reward, answer in zip(asked, rewards, answers, strict=True):
-        pointers[query].append(pointer)
-        rewarded[query].append(reward)
-        truth[query].append(-np.inf if answer is None else answer.truth_logp)
-    return Bought(pointers, rewarded, truth)
-
-
-def best_pointers(queries: Queries, bought: Bought, places: Sequence[int]) -> Pointers:
-    """The best proposal of each query, without the queries whose answers all broke."""
-    found = [(place, best) for place in places if (best := bought.best(place)) is not None]
-    if not found:
-        raise DataError(f"none of {len(places)} queries has an answered pointer: {BROKEN}")
-    return Pointers.of(queries.take([place for place, _ in found]), [[best] for _, best in found])
-
-
-def proposal_groups(queries: Queries, bought: Bought, places: Sequence[int]) -> Groups:
-    """The proposals of some of the queries as groups."""
-    return grouped(
-        queries.take(places),
-        [
-            [
-                (pointer, reward, None)
-                for pointer, reward in zip(bought.pointers[p], bought.rewards[p], strict=True)
-            ]
-            for p in places
-        ],
-    )

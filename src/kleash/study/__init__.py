@@ -97,7 +97,7 @@ def check_data(file: StudyFile) -> str:
             sizes_fit(file, recipe.env, lambda split: len(played.tasks(split)))
             return played.content
     assert isinstance(recipe, SelectorRecipe)
-    data = dataset(recipe.data, recipe.data_seed)
+    data = dataset(recipe.data, recipe.data_seed, recipe.data_options)
     if recipe.pool.size <= max(file.measure.shots):
         raise ConfigError(
             f"a pool of {recipe.pool.size} leaves nothing to choose at"
@@ -170,7 +170,13 @@ def model_of(file: StudyFile) -> Model | None:
     recipe = base_recipe(file, file.seeds[0])
     if not isinstance(recipe, SelectorRecipe):
         return None
-    return Model(recipe.answerer, recipe.data, recipe.data_seed)
+    return Model(
+        recipe.answerer,
+        recipe.data,
+        recipe.data_seed,
+        recipe.answerer_options,
+        recipe.data_options,
+    )
 
 
 def base_finished(file: StudyFile, folder: Path, seed: int, selector: str) -> bool:

@@ -12,6 +12,7 @@ from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe
 from kleash.plan.folder import Overview, job_of, overview, placed
 from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe
 from kleash.runs import read_lines
+from kleash.study.price import CARD, Price, price
 
 
 def estimate(folder: Path, file: StudyFile) -> dict[str, Any]:
@@ -20,7 +21,7 @@ def estimate(folder: Path, file: StudyFile) -> dict[str, Any]:
     found = overview(folder, file, arms)
     todo = {job_of(cell) for cell, state in found.cells if state not in ("done", "void")}
     answers = answers_at_most(file, arms, todo, found)
-    seconds = seconds_left(folder, todo)
+    seconds, guessed = seconds_left(folder, todo), answering(file, answers)
     known = facts_known(folder)
     counts = found.counts()
     lines = [
@@ -32,9 +33,7 @@ def estimate(folder: Path, file: StudyFile) -> dict[str, Any]:
             else f"answers to be asked for: at most {answers:,}"
             f" (the ledger knows {known:,} and pays for none twice)"
         ),
-        "time: not known before a job of each kind has run"
-        if seconds is None
-        else f"time: about {seconds / 60:,.1f} minutes of one core",
+        time_line(seconds, guessed),
     ]
     lines += tuning_first(folder, file)
     return {
@@ -44,9 +43,30 @@ def estimate(folder: Path, file: StudyFile) -> dict[str, Any]:
         "jobs": sorted(todo),
         "episodes" if file.of_agents else "answers": answers,
         "ledger": known,
-        "seconds": seconds,
+        "seconds": guessed[0] if seconds is None and guessed else seconds,
         "lines": lines,
     }
+
+
+def answering(file: StudyFile, answers: int) -> tuple[float, Price] | None:
+    """Seconds that the answers of a model will take at most, where its size is known."""
+    recipe = base_recipe(file, file.seeds[0])
+    found = price(recipe) if isinstance(recipe, SelectorRecipe) else None
+    return None if found is None else (answers * found.seconds, found)
+
+
+def time_line(seconds: float | None, guessed: tuple[float, Price] | None) -> str:
+    """What is known of the time: what jobs took, else what the model's size says."""
+    if seconds is not None:
+        return f"time: about {seconds / 60:,.1f} minutes of one core"
+    if guessed is None:
+        return "time: not known before a job of each kind has run"
+    whole, each = guessed
+    return (
+        f"time: about {whole / 3600:,.1f} hours of one {CARD} for the answers, if no two are the"
+        f" same: {each.seconds:.3f} s each ({each.parameters / 1e9:.1f} billion weights,"
+        f" {each.tokens:,} tokens); a slower card takes longer by as much as it is slower"
+    )
 
 
 def tuning_first(folder: Path, file: StudyFile) -> list[str]:

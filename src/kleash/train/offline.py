@@ -14,7 +14,8 @@ from torch import Tensor
 
 from kleash.policy import judge_logits
 from kleash.rollout import Groups
-from kleash.rollout.selector import Bought, SelectorWorld, proposal_groups
+from kleash.rollout.proposed import Bought, proposal_groups
+from kleash.rollout.selector import SelectorWorld
 from kleash.selector import Pointers, Selector
 
 AT_ONCE = 64  # queries judged together
@@ -28,6 +29,7 @@ class Offline:
         # Frozen projections make the same of the queries in every update.
         if not any(p.requires_grad for p in policy.projections.parameters()):
             self.queries = policy.settle(self.queries)
+        self.places = range(len(self.queries)) if bought.kept is None else bought.kept
         self.alone: dict[int, Groups] = {}
 
     def groups(self, places: Sequence[int]) -> Groups:
@@ -57,8 +59,8 @@ class Offline:
     def judged(self, policy: Selector) -> Iterator[tuple[Pointers, Tensor]]:
         """All pointers with a policy's logits, many queries at a time."""
         queries = policy.settle(self.queries)
-        for start in range(0, len(queries), AT_ONCE):
-            places = range(start, min(start + AT_ONCE, len(queries)))
+        for start in range(0, len(self.places), AT_ONCE):
+            places = self.places[start : start + AT_ONCE]
             pointers = proposal_groups(queries, self.bought, places).batch
             yield pointers, policy.logits(pointers)
 

@@ -14,14 +14,14 @@ from kleash.kl import episode_sum
 from kleash.policy import Judged
 from kleash.recipe import Phase, SelectorRecipe
 from kleash.rollout import Groups
-from kleash.rollout.selector import (
+from kleash.rollout.proposed import (
     Bought,
-    SelectorWorld,
     best_pointers,
     buy_proposals,
     proposal_groups,
-    sample_groups,
+    viewed,
 )
+from kleash.rollout.selector import SelectorWorld, sample_groups
 from kleash.seeds import generator
 from kleash.selector import Pointers, Selector
 from kleash.train.loop import Trainer
@@ -53,7 +53,7 @@ class SelectorTrainer(Trainer):
             self.policy.freeze(self.recipe.freeze)
         super().begin(phase, epochs)
         if phase == "grpo" and self.recipe.source == "offline":
-            self.offline = Offline(self.world, self.proposed("train"), self.policy)
+            self.offline = Offline(self.world, self.shaped(), self.policy)
 
     def rate(self, phase: Phase) -> float:
         """Each phase has its own."""
@@ -61,8 +61,10 @@ class SelectorTrainer(Trainer):
         return rates.get(phase, self.recipe.lr)
 
     def steps_in_epoch(self) -> int:
-        """Until every training query was met."""
-        return math.ceil(len(self.world.queries("train")) / self.recipe.batch)
+        """Until every training query was met that is trained on."""
+        kept = self.kept("grpo")
+        count = len(self.world.queries("train")) if kept is None else len(kept)
+        return math.ceil(count / self.recipe.batch)
 
     def probe(self, leashed: Leashed) -> dict[str, float]:
         """KL on queries and noise that every arm shares."""
@@ -98,7 +100,7 @@ class SelectorTrainer(Trainer):
 
     def rce_epoch(self, epoch: int, epochs: int) -> dict[str, Any]:
         """Σ softmax(R/τ) × cross-entropy over the proposals of a query; τ falls linearly."""
-        bought, rce, totals = self.proposed("train"), self.recipe.rce, Totals()
+        bought, rce, totals = self.shaped(), self.recipe.rce, Totals()
         queries = self.world.queries("train")
         tau = rce.hot + (rce.cold - rce.hot) * (epoch - 1) / max(epochs - 1, 1)
         for places in self.batches("rce", epoch):
@@ -112,7 +114,8 @@ class SelectorTrainer(Trainer):
             norm = self.descent.down([loss], groups.batch)
             broken = {"broken": float(groups.broken), "dropped_groups": float(groups.dropped)}
             totals.add(groups.size, loss=loss.item(), grad_norm=norm, **broken)
-        return {"tau": tau, "positive_share": bought.positive_share(), **totals.means()}
+        told = {"tau": tau, "positive_share": bought.positive_share(), **totals.means()}
+        return told | self.seen(bought)
 
     def learnt(
         self, leashed: Leashed, epoch: int
@@ -135,6 +138,7 @@ class SelectorTrainer(Trainer):
         record = super().grpo_epoch(leashed, epoch)
         if self.offline is not None:
             record["positive_share"] = self.offline.bought.positive_share()
+            record |= self.seen(self.offline.bought)
         return record
 
     def tied_logits(self, leashed: Leashed) -> dict[str, Tensor]:
@@ -152,6 +156,29 @@ class SelectorTrainer(Trainer):
             if split == "train":
                 self.run.learn(positive_share=bought.positive_share(), health=bought.health())
         return self.bought[split]
+
+    def shaped(self) -> Bought:
+        """The proposals of the training queries through the recipe's view."""
+        bought, view = self.proposed("train"), self.recipe.view
+        if not view.is_set:
+            return bought
+        if "view" not in self.bought:
+            names = self.world.item_ids("train")
+            self.bought["view"] = viewed(bought, view, names, self.recipe.seed)
+            self.run.learn(view=dict(self.bought["view"].counts))
+        return self.bought["view"]
+
+    @staticmethod
+    def seen(bought: Bought) -> dict[str, float]:
+        """How much a view has left, for an epoch's line; nothing without one."""
+        return {f"view/{name}": value for name, value in bought.counts.items()}
+
+    def kept(self, phase: Phase) -> set[int] | None:
+        """The training queries that a phase uses; None for all of them."""
+        shapes = phase == "rce" or (phase == "grpo" and self.recipe.source == "offline")
+        if not self.recipe.view.is_set or not shapes:
+            return None
+        return set(self.shaped().kept or ())
 
     def keep_batch(self, batch: Pointers) -> str:
         """Write the batch that broke, and the weights it broke, beside the run."""
@@ -172,5 +199,7 @@ class SelectorTrainer(Trainer):
         """The training queries in this epoch's order, some at a time."""
         count = len(self.world.queries("train"))
         order = generator("order", self.recipe.seed, phase, epoch).permutation(count).tolist()
-        for start in range(0, count, self.recipe.batch):
+        kept = self.kept(phase)
+        order = [place for place in order if kept is None or place in kept]
+        for start in range(0, len(order), self.recipe.batch):
             yield order[start : start + self.recipe.batch]

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 from kleash import guard
-from kleash.demos.score import vqa_accuracy
 from kleash.errors import DataError
 from kleash.kl import episode_sum, measure
 from kleash.policy import keyed_noise
-from kleash.rollout.selector import Bought, SelectorWorld, best_pointers
+from kleash.rollout.proposed import Bought, best_pointers
+from kleash.rollout.selector import SelectorWorld
 from kleash.selector import Selector, exact_sequence_kl
 
 PROBE_QUERIES, PROBE_ROLLOUTS = 64, 4
@@ -28,7 +28,7 @@ def validation(policy: Selector, world: SelectorWorld, bought: Bought) -> dict[s
     _, answers = world.rewards("validation", list(enumerate(chosen.lists())))
     items = world.pooled("validation").queries
     scores = [
-        vqa_accuracy(answer.text, item.answers)
+        world.score(answer.text, item)
         for answer, item in zip(answers, items, strict=True)
         if answer is not None
     ]

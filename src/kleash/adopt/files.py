@@ -1,0 +1,116 @@
+"""What a file of a selector's project is: told by its content, never by its name alone."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from kleash.adopt.inert import torch_object
+from kleash.adopt.weights import ANCHOR, UNDER, Weights, read_weights
+from kleash.demos.rl_data import read_whole
+from kleash.errors import DataError
+from kleash.imports.gather import head
+from kleash.imports.selector_files import kind_of
+
+Kind = Literal["checkpoint", "embeddings", "rl data", "beams", "pools", "curves", "accuracy"]
+TORCH = (".pt", ".pth", ".ckpt", ".bin")
+EPOCH = re.compile(r"(?P<phase>rce|grpo)_epoch[_-]?(?P<epoch>\d{1,6})")
+LIGHTNING = re.compile(r"epoch=(?P<epoch>\d{1,6})")
+CONVERTED = "_v2format"
+PHASES = {"rce": "rce", "grpo": "grpo", "sft": "supervised", "supervised": "supervised"}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A checkpoint of somebody's run: which phase and epoch, and its weights."""
+
+    file: Path
+    phase: str
+    epoch: int
+    weights: Weights
+    converted: bool
+
+    @property
+    def name(self) -> str:
+        """What it is called in a run of ours."""
+        return f"{'epoch' if self.phase == 'grpo' else self.phase}-{self.epoch}"
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Its place in training."""
+        return (("supervised", "rce", "grpo").index(self.phase), self.epoch)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file, what it is, and what it holds."""
+
+    file: Path
+    kind: Kind
+    held: Any
+    content: str
+
+
+def look(file: Path) -> Found | None:
+    """What a file is, or None for one that is none of these."""
+    held: Any = None
+    kind: Kind | None = None
+    if file.suffix in TORCH:
+        held = torch_object(file)
+        kind = _torch_kind(held, file)
+    elif file.suffix == ".json":
+        kind, held = _json_kind(file)
+    if kind is None:
+        return None
+    with file.open("rb") as handle:
+        return Found(file, kind, held, hashlib.file_digest(handle, "sha256").hexdigest())
+
+
+def _torch_kind(held: Any, file: Path) -> Kind | None:
+    import torch
+
+    if isinstance(held, torch.Tensor):
+        return "embeddings" if held.ndim == 2 else None
+    if not isinstance(held, Mapping):
+        return None
+    under = next((held[key] for key in UNDER if isinstance(held.get(key), Mapping)), held)
+    if any(str(name).endswith(ANCHOR) for name in under) or under is not held:
+        return "checkpoint"
+    rows = [each for each in held.values() if isinstance(each, torch.Tensor)]
+    shapes = {tuple(row.shape) for row in rows}
+    alike = len(rows) == len(held) > 0 and len(shapes) == 1 and rows[0].ndim == 1
+    return "embeddings" if alike else "checkpoint" if EPOCH.search(file.stem) else None
+
+
+def _json_kind(file: Path) -> tuple[Kind | None, Any]:
+    known = kind_of(head(file, 16_384))
+    if known is not None:
+        return known, None
+    _, value = read_whole(file)
+    if isinstance(value, dict) and isinstance(value.get("candidate_set"), dict):
+        value = value["candidate_set"]
+    alike = isinstance(value, dict) and bool(value)
+    alike = alike and all(key.isdigit() and isinstance(row, list) for key, row in value.items())
+    return ("pools" if alike else None), None
+
+
+def trained(found: Found) -> Trained:
+    """A file as a checkpoint; its name or what it holds must tell phase and epoch."""
+    weights = read_weights(found.held, found.file)
+    facts, stem = weights.facts or {}, found.file.stem
+    named, lightning = EPOCH.search(stem), LIGHTNING.search(stem)
+    converted = stem.endswith(CONVERTED) or bool(weights.renamed)
+    if named:
+        return Trained(found.file, PHASES[named["phase"]], int(named["epoch"]), weights, converted)
+    epoch = int(lightning["epoch"]) if lightning else facts.get("epoch")
+    if not isinstance(epoch, int):
+        raise DataError(
+            f"{found.file} does not tell its epoch: call it rce_epochN.pt, grpo_epochN.pt or"
+            " epoch=N.ckpt"
+        )
+    phase = PHASES.get(str(facts.get("phase", "supervised")).lower(), "supervised")
+    return Trained(found.file, phase, epoch, weights, converted)
