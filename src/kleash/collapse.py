@@ -117,14 +117,21 @@ class Contrast:
 
     now: Floats
     before: Floats
-    wandering: Floats
+    white: Floats
+    """What noise from step to step makes of it."""
+    past: Floats
+    """What it has been so far; NaN while there is too little of that."""
+
+    @property
+    def wandering(self) -> Floats:
+        """The larger of the two."""
+        return np.maximum(self.white, self.past)
 
     @property
     def sizes(self) -> Floats:
         """The contrast in units of its wandering; 0 where nothing can be said yet."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = (self.now - self.before) / np.maximum(self.wandering, SMALL)
-        return np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0)
+        found = (self.now - self.before) / np.maximum(self.wandering, SMALL)
+        return np.nan_to_num(found, nan=0.0)
 
 
 def contrast(values: Floats, short: int = SHORT, long: int = LONG) -> Contrast:
@@ -139,9 +146,9 @@ def contrast(values: Floats, short: int = SHORT, long: int = LONG) -> Contrast:
     before = _earlier(_median(values, long), short)
     recent = np.array([_earlier(values, by) for by in range(short)])
     now = (recent.sum(axis=0) - recent.max(axis=0) - recent.min(axis=0)) / (short - 2)
-    wandered = _earlier(_spread(now - before), 2 * short)
+    past = _earlier(_spread(now - before), 2 * short)
     white = noise * math.sqrt(1.15 / short + math.pi / 2 / long)  # of the two, if white
-    return Contrast(now, before, np.maximum(white, wandered))
+    return Contrast(now, before, white, past)
 
 
 def _logs(values: Floats, least: float) -> Floats:
@@ -311,7 +318,8 @@ def _reward(course: Course) -> Callable[[Floats], Reward]:
     at, values = curve.steps[known], curve.values[known]
     found = contrast(values, 2 * SHORT, LONG + 2 * SHORT)
     lost, best, wandering = _below_best(values)
-    rising, fallen = found.sizes > RISING, lost > np.maximum(LOST * np.abs(best), LOWER * wandering)
+    rising = found.now - found.before > RISING * np.fmax(found.white, found.past)
+    fallen = lost > np.maximum(LOST * np.abs(best), LOWER * wandering)
 
     def seen(steps: Floats) -> Reward:
         place = np.searchsorted(at, steps, side="right") - 1

@@ -17,6 +17,7 @@ from kleash.cli.serve import serve
 from kleash.cli.show import show
 from kleash.cli.study import stop, study
 from kleash.cli.train import evaluate_run, train
+from kleash.cli.watch import watch
 from kleash.errors import KleashError
 
 app = typer.Typer(
@@ -35,6 +36,7 @@ app.command()(compare)
 app.command()(report)
 app.command()(show)
 app.command()(serve)
+app.command()(watch)
 app.command()(runs)
 app.command()(doctor)
 app.command()(bench)
