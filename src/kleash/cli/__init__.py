@@ -9,9 +9,11 @@ import sys
 
 import typer
 
+from kleash.cli.attribute import attribute
 from kleash.cli.compare import compare
 from kleash.cli.export import export
 from kleash.cli.look import answerer, bench, doctor, runs
+from kleash.cli.plan import plan
 from kleash.cli.report import report
 from kleash.cli.serve import serve
 from kleash.cli.show import show
@@ -33,6 +35,8 @@ app.command()(export)
 app.command()(study)
 app.command()(stop)
 app.command()(compare)
+app.command()(attribute)
+app.command()(plan)
 app.command()(report)
 app.command()(show)
 app.command()(serve)
