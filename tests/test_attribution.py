@@ -79,7 +79,7 @@ def test_a_planted_factor_is_found_and_nothing_else(tmp_path):
 
 @pytest.mark.parametrize(
     "studies",
-    [pytest.param(40, id="short"), pytest.param(1500, id="full", marks=pytest.mark.slow)],
+    [pytest.param(40, id="short"), pytest.param(500, id="full", marks=pytest.mark.slow)],
 )
 def test_intervals_cover_and_equal_factors_are_rarely_named(studies, tmp_path):
     rng = generator("month")

@@ -13,7 +13,7 @@ SEEDS = {
     "some shared": [0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 4, 5, None],
     "eight runs": [0, 0, 0, 1, 1, 1, 2, 2],
 }
-STUDIES = [pytest.param(80, id="short"), pytest.param(2500, id="full", marks=pytest.mark.slow)]
+STUDIES = [pytest.param(80, id="short"), pytest.param(1000, id="full", marks=pytest.mark.slow)]
 
 
 def unbalanced(rng, runs):

@@ -70,7 +70,7 @@ def kept(design, spread, margin, studies):
 
 @pytest.mark.parametrize(
     "studies",
-    [pytest.param(25, id="short"), pytest.param(1500, id="full", marks=pytest.mark.slow)],
+    [pytest.param(25, id="short"), pytest.param(800, id="full", marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize(
     ("hours", "arms", "spread"),
@@ -85,7 +85,8 @@ def test_proposals_have_the_power_they_promise(hours, arms, spread, studies):
     design = found.design
     assert design.arms == arms and design.seeds >= 4
     seen, equal = kept(design, spread, design.margin, studies)
-    room = 0.03 if studies > 1000 else 0.03 + 2.5 * math.sqrt(0.16 / studies)
+    # Of the statistics alone `test_crossed` holds 3 points; here the draws' own luck is added.
+    room = 0.03 + (1.5 if studies > 100 else 2.5) * math.sqrt(0.16 / studies)
     assert seen == pytest.approx(0.8, abs=room)
     if arms > 2:
         assert equal == pytest.approx(0.8, abs=room)

@@ -158,6 +158,7 @@ def sort_settings(rows: Sequence[Row], asked: Sequence[str] = ()) -> Sorted:
     for keys_of in groups.values():
         first, *also = sorted(keys_of, key=_rank)
         found.factors.append(factor(first, [row.settings.get(first) for row in rows], also))
+    found.factors.sort(key=lambda each: _rank(each.key))
     return found
 
 

@@ -30,7 +30,7 @@ def attribute(
 
     \b
     kleash attribute runs.csv --on accuracy
-    kleash attribute wandb/ logs/ --lang zh
+    kleash attribute wandb/run-1 wandb/run-2 wandb/run-3 --lang zh
     kleash attribute runs.csv --factor lr --factor kl_coef --json
     """
     start_lean()

@@ -57,10 +57,10 @@ def plan(  # noqa: PLR0913  every flag of a verb is an argument
     """Say what hours buy: arms, seeds and items to run, and what would then be decided.
 
     \b
-    kleash plan --hours 40 --run-hours 0.5 --item-seconds 0.4 --seed-sd 0.01 --item-sd 0.2
-    kleash plan demos-kl-wide --hours 2 --from studies/demos-kl --write mine.toml
+    kleash plan --hours 40 --run-hours 0.5 --item-seconds 0.4 --seed-sd 0.01 --item-sd 0.1
+    kleash plan demos-kl-wide --hours 5 --from studies/demos-kl --write mine.toml
     kleash plan studies/demos-kl --hours 10  (what 10 more hours would change)
-    kleash plan wandb/run-1 wandb/run-2 --hours 100 --margin 0.01 --lang zh
+    kleash plan wandb/run-1 wandb/run-2 --hours 100 --run-hours 6 --margin 0.1 --lang zh
     """
     start_lean()
     from kleash.prospect import Asked, Cost

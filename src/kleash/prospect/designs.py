@@ -102,11 +102,15 @@ def best(found: Sequence[Design]) -> Design:
 
 
 def chosen(found: Sequence[Design], goal: Goal, arms: int | None) -> Design | None:
-    """As many arms as asked for; else the most that decide at the margin, else the fewest."""
+    """As many arms as asked for; else the most that decide at the margin, else the fewest.
+
+    Those that decide for items like these come before those that do for these items alone.
+    """
     if arms is not None:
         return next((each for each in found if each.arms == arms), None)
-    deciding = [e for e in found if e.gap <= goal.margin and e.erring <= MOST_ERRING]
-    return deciding[-1] if deciding else found[0] if found else None
+    deciding = [each for each in found if each.gap <= goal.margin]
+    sound = [each for each in deciding if each.erring <= MOST_ERRING]
+    return next(reversed(sound or deciding or found[:1]), None)
 
 
 def items_needed(design: Design, spread: GapSpread) -> int | None:
