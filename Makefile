@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
-WITH_TOOLS := $(addprefix tests/test_,imports.py imports_fuzz.py sinks.py trl_parity*.py stats*.py envs_server.py figures.py)
+WITH_TOOLS := $(addprefix tests/test_,imports.py imports_fuzz.py sinks.py callbacks.py trl_parity*.py stats*.py envs_server.py figures.py)
 
 .PHONY: study test test-all check install browser core-env tools-env ray-env fixtures clean
 

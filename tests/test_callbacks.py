@@ -211,6 +211,12 @@ class Tracking:
     def log(self, data: dict[str, Any], step: int, backend: list[str] | None = None) -> None:
         self.rows.append((step, data))
 
+    def finish(self, exit_code: int = 0) -> None:
+        self.exit_code = exit_code
+
+    def __del__(self) -> None:
+        self.finish()
+
 
 def settings(place: Path, coefficient: float, *, leashed: bool = True) -> dict[str, Any]:
     """The part of verl's config that matters, as OmegaConf resolves it."""
@@ -268,10 +274,13 @@ def test_runs_that_verl_tracks_are_kept_with_their_dumps_and_reach_items(
             project_name="p", experiment_name=name, default_backend=["console"], config=config
         )
         for step in (1, 2):
-            dump(tmp_path / f"val-{coefficient}", step, shift)
             row = {"critic/rewards/mean": np.float64(1.5), "actor/kl_loss": 0.001 * step}
             logger.log(data=row, step=step)
+            dump(tmp_path / f"val-{coefficient}", step, shift)  # in a thread: after it was logged
+        if coefficient:
+            logger.finish()
         assert [step for step, _ in logger.rows] == [1, 2], "verl's own tracker hears it all"
+        del logger  # versions without `finish` end so
     runs = [Run.open(tmp_path / "runs" / name) for name in ("kl0.0-s0", "kl0.01-s0")]
     for run in runs:
         assert run.finished
@@ -286,9 +295,13 @@ def test_runs_that_verl_tracks_are_kept_with_their_dumps_and_reach_items(
 
 
 def test_verl_is_told_what_its_settings_keep_from_being_known(
-    tmp_path: Path, verl: types.ModuleType, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    verl: types.ModuleType,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for_verl.keep(tmp_path / "runs")
+    monkeypatch.setenv("KLEASH_RUNS", str(tmp_path / "runs"))
+    for_verl.keep()
     config = settings(tmp_path, 0.0, leashed=False)
     del config["trainer"]["validation_data_dir"]
     logger = verl.Tracking("p", "free-s0", "console", config)
@@ -299,7 +312,8 @@ def test_verl_is_told_what_its_settings_keep_from_being_known(
     codes = [line["code"] for line in run.metrics() if line["kind"] == "finding"]
     assert codes == ["no-kl", "no-items"]
     assert run.meta["hashes"] == {"data": None, "eval_data": None, "start": None}
-    assert not run.finished
+    del logger
+    assert not run.finished, "one of two steps"
 
 
 def test_without_verl_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,8 @@ class Kept:
             "eval_data": rows_hash(trainer.eval_dataset),
             "start": self.weights() if step == 0 else self.known_start(),
         }
-        steady = str(trainer.args.lr_scheduler_type).endswith("constant")
+        schedule = trainer.args.lr_scheduler_type
+        steady = getattr(schedule, "value", schedule) == "constant"
         length = LENGTH if steady else ()  # else the length is in every step
         self.keeper = Keeper(self.folder, config_of(trainer), hashes, length=length)
         self.keeper.begin(step)

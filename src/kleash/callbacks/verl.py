@@ -1,18 +1,17 @@
-"""verl, kept as a run of ours: two lines in the file of the reward function.
+"""verl, kept as a run of ours: one call of `keep()` in the trainer's process, two settings.
 
-    from kleash.callbacks.verl import keep
-    keep("runs")
-
-The trainer's process loads that file before it trains, and every number it logs goes through
-`verl.utils.tracking.Tracking(project_name, experiment_name, default_backend, config)` and its
-`log(data, step)`: that class is wrapped. Scores of items come from the dumps that verl writes to
-`trainer.validation_data_dir`. No GPU is here to run verl on: the tests hold this against the
-interfaces that its sources state, not against verl itself.
+Every number that verl's trainer logs goes through `verl.utils.tracking.Tracking`, made when
+training starts: that class is wrapped. Scores of items come from the dumps that verl writes to
+`trainer.validation_data_dir`, in a thread of its own: a dump is read when a later step is logged,
+or at the end. No GPU is here to run verl on: the tests hold this against the interfaces that the
+sources of verl 0.9.1 state, not against verl itself. docs/watch.md says where to call it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,11 @@ from kleash.imports.verl import read_dump
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
-def keep(folder: Path | str = "runs") -> None:
-    """From now on every run that verl tracks in this process is kept in `folder`, by its name."""
+def keep(folder: Path | str = "") -> None:
+    """From now on every run that verl tracks in this process is kept in `folder`, by its name.
+
+    Without a folder it is KLEASH_RUNS, which Ray's workers can be told, or `runs`.
+    """
     try:
         from verl.utils import tracking
     except ImportError:
@@ -32,7 +34,8 @@ def keep(folder: Path | str = "runs") -> None:
             "verl is not installed here: pip install verl, then train with it"
         ) from None
     if not getattr(tracking.Tracking, "kept_by_kleash", False):
-        tracking.Tracking = keeping(tracking.Tracking, Path(folder))
+        place = Path(folder or os.environ.get("KLEASH_RUNS", "runs"))
+        tracking.Tracking = keeping(tracking.Tracking, place)
 
 
 def keeping(tracking: Any, folder: Path) -> Any:
@@ -53,7 +56,20 @@ def keeping(tracking: Any, folder: Path) -> Any:
         tracking.log(self, data=data, step=step, **more)
         self.kleash.log(data, int(step))
 
-    body = {"__init__": __init__, "log": log, "kept_by_kleash": True}
+    def finish(self: Any, *words: Any, **more: Any) -> None:
+        if hasattr(tracking, "finish"):
+            tracking.finish(self, *words, **more)
+        if hasattr(self, "kleash"):
+            self.kleash.close()
+
+    def __del__(self: Any) -> None:
+        if hasattr(tracking, "__del__"):
+            tracking.__del__(self)
+        if hasattr(self, "kleash"):
+            self.kleash.close()
+
+    body: dict[str, Any] = {"__init__": __init__, "log": log, "finish": finish, "__del__": __del__}
+    body["kept_by_kleash"] = True
     return type("Tracking", (tracking,), body)
 
 
@@ -67,10 +83,12 @@ class Kept:
             "eval_data": hash_files(files(data.get("val_files"))),
             "start": hash_files(weights(at(config, "actor_rollout_ref.model.path"))),
         }
-        self.last = at(config, "trainer.total_training_steps")
+        self.last = at(config, "trainer.total_training_steps") or at(
+            config, "actor_rollout_ref.actor.optim.total_training_steps"
+        )
+        self.step, self.closed = 0, False
+        self.waiting: list[int] = []
         self.dumps = at(config, "trainer.validation_data_dir")
-        self.read: set[int] = set()
-        self.begun = False
         self.keeper = Keeper(folder, config, hashes)
         self.advise(config)
 
@@ -92,28 +110,39 @@ class Kept:
             )
 
     def log(self, data: Mapping[str, Any], step: int) -> None:
-        """A line of metrics, and the dump of the step where there is one."""
-        if not self.begun:
-            self.begun = True
+        """A line of metrics; dumps of earlier steps are whole by now."""
+        if not self.step:
             self.keeper.begin(step - 1)
+        self.take_dumps(before=step)
+        self.step = step
+        self.waiting = sorted({*self.waiting, step})
         self.keeper.log(step, {name: plain(value) for name, value in data.items()})
-        self.keeper.safely(lambda: self.take_dump(step))
-        if self.last is not None and step >= int(self.last):
-            self.keeper.end(finished=True)
 
-    def take_dump(self, step: int) -> None:
-        """The scores that verl wrote of a validation at this step."""
-        file = Path(str(self.dumps)) / f"{step}.jsonl"
-        if not self.dumps or step in self.read or not file.is_file():
+    def close(self) -> None:
+        """Training is over: the last dumps, and `done` if it got as far as it was asked to."""
+        if self.closed:
             return
-        self.read.add(step)
+        self.closed = True
+        self.take_dumps(before=self.step + 1)
+        self.keeper.end(finished=self.step > 0 and self.step >= int(self.last or 0))
+
+    def take_dumps(self, *, before: int) -> None:
+        """The scores of validations that verl has written."""
+        ready = [step for step in self.waiting if step < before]
+        self.waiting = [step for step in self.waiting if step >= before]
+        for step in ready if self.dumps else ():
+            file = Path(str(self.dumps)) / f"{step}.jsonl"
+            if file.is_file():
+                self.keeper.safely(partial(self.take_dump, file, step))
+
+    def take_dump(self, file: Path, step: int) -> None:
+        """The scores in one dump."""
         found = {scores.metric: scores for scores in read_dump(file, [])}
         scores = found.get("score")
         if scores is None:
             raise DataError(f"{file} holds no scores")
-        self.keeper.score(
-            step, "validation", zip(scores.items, scores.values.tolist(), strict=True)
-        )
+        tries = zip(scores.items, scores.values.tolist(), strict=True)
+        self.keeper.score(step, "validation", tries)
 
 
 def at(config: Any, path: str) -> Any:
