@@ -405,6 +405,8 @@ def test_what_the_verb_refuses(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text("run,seed,accuracy\na,0,0.5\n")
     with pytest.raises(ConfigError, match="--write continues one study"):
         asked_verb("a.csv", "--hours", "4", "--write", "x.toml")
+    with pytest.raises(ConfigError, match="--from is for a new study"):
+        asked_verb("a.csv", "--hours", "4", "--from", "a.csv")
     with pytest.raises(DataError, match="cannot write"):
         write_file(tmp_path / "no/x.toml", FILE)
 
