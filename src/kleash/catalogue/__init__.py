@@ -20,6 +20,7 @@ from kleash.catalogue.report_sentences import REPORT
 from kleash.catalogue.sentences import SENTENCES
 from kleash.catalogue.terms import KEYS, METRICS, PLACES
 from kleash.catalogue.watch_words import WATCH
+from kleash.catalogue.written_words import WRITTEN
 from kleash.compare import Amount
 from kleash.imports import names
 
@@ -39,7 +40,15 @@ AXES = {"step": ("step", "步"), "epoch": ("epoch", "轮")}
 TOLD_AS_KEYS = ("key", "keys", "factor")
 TOLD_AS_QUOTED = ("low", "high", "limit", "spread", "nearest")
 TOLD_AS_METRICS = ("metric", "metrics")
-CODES: dict[str, tuple[str, str]] = {**FOUND, **SENTENCES, **REPORT, **AGENT, **DASHBOARD, **WATCH}
+CODES: dict[str, tuple[str, str]] = {
+    **FOUND,
+    **SENTENCES,
+    **REPORT,
+    **AGENT,
+    **DASHBOARD,
+    **WATCH,
+    **WRITTEN,
+}
 
 
 def say(code: str, facts: Mapping[str, Any], language: Language) -> str:

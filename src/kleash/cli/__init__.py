@@ -10,8 +10,10 @@ import sys
 import typer
 
 from kleash.cli.attribute import attribute
+from kleash.cli.check import check
 from kleash.cli.compare import compare
 from kleash.cli.export import export
+from kleash.cli.fill import fill
 from kleash.cli.look import answerer, bench, doctor, runs
 from kleash.cli.plan import plan
 from kleash.cli.report import report
@@ -37,6 +39,8 @@ app.command()(stop)
 app.command()(compare)
 app.command()(attribute)
 app.command()(plan)
+app.command()(check)
+app.command()(fill)
 app.command()(report)
 app.command()(show)
 app.command()(serve)
