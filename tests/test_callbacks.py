@@ -18,7 +18,7 @@ import pytest
 
 from kleash.callbacks import Keeper, hash_files, hash_rows
 from kleash.callbacks import verl as for_verl
-from kleash.callbacks.trl import item_of, rows_hash, total
+from kleash.callbacks.trl import item_of, keep, rows_hash, total
 from kleash.compare import compare
 from kleash.errors import ConfigError
 from kleash.imports import read
@@ -125,9 +125,6 @@ def test_rewards_are_summed_by_their_weights_and_none_is_no_zero() -> None:
 
 
 def test_a_trainer_that_is_no_grpo_trainer_is_refused() -> None:
-    pytest.importorskip("transformers")
-    from kleash.callbacks.trl import keep
-
     with pytest.raises(ConfigError, match="SimpleNamespace has no _calculate_rewards"):
         keep(types.SimpleNamespace(), "runs/a-s0")
 

@@ -26,14 +26,14 @@ def keep(trainer: Any, folder: Path | str, *, hash_weights: bool = True, kl: boo
     `hash_weights=False` saves reading all weights at every evaluation, `kl=False` the copy of the
     start that an arm without a leash otherwise holds. Returns the trainer.
     """
-    from transformers import TrainerCallback
-
     lacking = [name for name in NEEDED if not hasattr(trainer, name)]
     if lacking:
         raise ConfigError(
             f"{type(trainer).__name__} has no {', '.join(lacking)}: keep() knows GRPOTrainer of TRL"
             " 1.16; take one of these, or compare the trainer's own output folder"
         )
+    from transformers import TrainerCallback
+
     kept = Kept(trainer, Path(folder), hash_weights=hash_weights)
     trainer.add_callback(type("KleashCallback", (Callback, TrainerCallback), {})(kept))
     trainer._calculate_rewards = kept.scoring(trainer._calculate_rewards)

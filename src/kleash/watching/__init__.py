@@ -130,10 +130,12 @@ class Watch:
         self.looks += 1
         new: list[Warned] = []
         for follower in self.followed.values():
+            moved = False
             while follower.poll():
+                moved = True
                 if not isinstance(follower, Lines):
                     break
-            for told in follower.runs:
+            for told in follower.runs if moved else ():
                 if told.format == "kleash":
                     told.finished = (told.path.parent / "done").is_file()
                 new += [each for each in signs(told) if self.once(each)]

@@ -282,4 +282,3 @@ class Whole:
                 continue
             found.append((str(file), seen.st_size, seen.st_mtime_ns))
         return found
-
