@@ -1,4 +1,7 @@
-"""docs/moving.md: its commands run, and every command of the five documents has a row in it."""
+"""docs/moving.md: its commands run, and every command of the five documents has a row in it.
+
+So do those of docs/plan.md, and what the `--help` of some verbs shows.
+"""
 
 import json
 import re
@@ -14,9 +17,12 @@ from typer.testing import CliRunner
 import tiny
 from kleash.cli import app
 from kleash.config import merge, read_toml
+from kleash.seeds import generator
 from study_tools import SMALL, inline
 from test_adopt import Theirs, save
+from test_attribution import MONTH, scored, table
 from test_data_check import made as made_rl_data
+from test_prospect import noisy_study
 
 __all__ = ["inline"]
 
@@ -102,11 +108,7 @@ def test_the_commands_run_in_the_order_of_the_page(tmp_path, monkeypatch, inline
     place(tmp_path)
     asked = [each for each in commands() if SEEDS or "old/" not in each]
     for command in asked:
-        told = CliRunner().invoke(app, shlex.split(command)[1:])
-        if told.exception is not None and not isinstance(told.exception, SystemExit):
-            raise AssertionError(command) from told.exception
-        assert told.exit_code == 0, f"{command}\n{told.output}"
-        assert told.output.strip(), command
+        ran(command)
     for made in re.findall(r"--(?:html|md) (\S+)", " ".join(asked)):
         assert (tmp_path / made).stat().st_size > 1000, made
     for made in re.findall(r"--figures (\S+)", " ".join(asked)):
@@ -133,3 +135,57 @@ def test_what_is_said_not_to_be_there_yet_is_not():
     later = {verb for row in rows for verb in re.findall(r"\*\*not yet\*\*.*?`kleash (\w+)`", row)}
     there = set(get_command(app).commands) - {"train", "study"}
     assert not later & there, "docs/moving.md says that it is not there yet: give it a row"
+
+
+# --- what `--help` shows
+
+
+def place_runs(folder):
+    """A study that was run, three runs of W&B, and a table of runs."""
+    noisy_study(folder / "studies/demos-kl", seeds=4)
+    for at, (used, rewards) in enumerate(zip((1, 0, 1), [*REWARDS.values()] * 2, strict=False), 1):
+        files = folder / f"wandb/run-{at}/files"
+        shutil.copytree(FIXTURES / "wandb/run-20240101_000000-abc/files", files)
+        told = [f"step:{5 * n} - val/reward:{r + at / 50}\n" for n, r in enumerate(rewards, 1)]
+        (files / "output.log").write_text("".join(told))
+        config = (files / "config.yaml").read_text().replace("value: 1\n", f"value: {at}\n")
+        if not used:
+            config = config.replace("use_kl_loss: true", "use_kl_loss: false")
+        (files / "config.yaml").write_text(config)
+    table(folder, MONTH, scored(MONTH, generator("help"), entropy=0.05))
+
+
+SHOWN = {"plan": place_runs, "attribute": place_runs}
+
+
+@pytest.mark.parametrize("verb", SHOWN)
+def test_what_help_shows_runs(verb, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    SHOWN[verb](tmp_path)
+    shown = re.findall(rf"^ *(kleash {verb} .*?)(?:  \(.*)?$", command_help(verb), re.M)
+    assert len(shown) > 2
+    for command in shown:
+        ran(command)
+
+
+def ran(command):
+    told = CliRunner().invoke(app, shlex.split(command)[1:])
+    if told.exception is not None and not isinstance(told.exception, SystemExit):
+        raise AssertionError(command) from told.exception
+    assert told.exit_code == 0, f"{command}\n{told.output}"
+    assert told.output.strip(), command
+
+
+def command_help(verb):
+    return get_command(app).commands[verb].help
+
+
+def test_the_commands_of_the_page_on_planning_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    place_runs(tmp_path)
+    page = (ROOT / "docs/plan.md").read_text(encoding="utf-8")
+    lines = "".join(re.findall(r"^```console\n(.*?)^```", page, re.S | re.M)).splitlines()
+    assert len(lines) > 6
+    for line in lines:
+        ran(line.removeprefix("$ "))
+    assert (tmp_path / "next.toml").is_file()

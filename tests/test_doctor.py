@@ -42,6 +42,15 @@ def test_what_is_missing_comes_with_how_to_get_it(monkeypatch: pytest.MonkeyPatc
     assert not {"gpu", "embedded answerer"} & set(by_name)
 
 
+def test_the_hub_is_named_with_its_mirror_and_modelscope(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_ENDPOINT", raising=False)
+    assert "HF_ENDPOINT is not set: huggingface.co" in doctor.model_hub().state
+    monkeypatch.setenv("HF_ENDPOINT", "https://hf-mirror.com")
+    examined = doctor.model_hub()
+    assert "HF_ENDPOINT is https://hf-mirror.com" in examined.state
+    assert "modelscope download --model NAME --local_dir FOLDER" in examined.remedy
+
+
 def test_an_answerer_that_answers_wrongly_is_told_from_a_good_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -23,6 +23,7 @@ from test_imports import FIXTURES, HANDMADE, own_run
 # What is pointed at, within the folder that is damaged.
 UNITS = {
     "wandb": FIXTURES / "wandb",
+    "swanlab": FIXTURES / "swanlab",
     "wandb files": HANDMADE / "wandb",
     "tensorboard": FIXTURES / "tensorboard",
     "tensorboardx": FIXTURES / "tensorboardx",
@@ -42,7 +43,7 @@ UNITS = {
     "tables": HANDMADE / "csv",
     "own": None,
 }
-CHECKSUMMED = {"wandb", "tensorboard", "tensorboardx"}
+CHECKSUMMED = {"wandb", "swanlab", "tensorboard", "tensorboardx"}
 SECONDS = 10
 TOKENS = [
     b"NaN", b"-Infinity", b"1e999", b"9" * 5000, b"-0", b"null", b"true", b"{}", b"[]", b'""',

@@ -31,6 +31,8 @@ EXTRAS = (
         "pip install 'kleash[train]'",
     ),
     ("safetensors", "reading and writing checkpoints", "pip install 'kleash[train]'"),
+    ("swanlab", "curves in SwanLab", "pip install 'kleash[swanlab]'"),
+    ("modelscope", "models from ModelScope", "pip install modelscope"),
     ("trl", "the parity test of the leash", "pip install 'kleash[oracles]'"),
     ("statsmodels", "oracles in the tests of statistics", "pip install 'kleash[oracles]'"),
 )
@@ -44,6 +46,7 @@ def examine() -> list[Examined]:
         Examined("sqlite", sqlite3.sqlite_version),
         *(package(*row) for row in EXTRAS),
     ]
+    found.append(model_hub())
     if find_spec("torch") is not None:
         found += accelerators()
         found.append(embedded_answerer())
@@ -56,6 +59,19 @@ def package(name: str, purpose: str, remedy: str) -> Examined:
         return Examined(name, f"{importlib.metadata.version(name)}, for {purpose}")
     except importlib.metadata.PackageNotFoundError:
         return Examined(name, f"missing, for {purpose}", remedy)
+
+
+def model_hub() -> Examined:
+    """Where models come from: Kleash takes local folders, and never downloads by itself."""
+    mirror = os.environ.get("HF_ENDPOINT", "")
+    state = f"HF_ENDPOINT is {mirror}" if mirror else "HF_ENDPOINT is not set: huggingface.co"
+    return Examined(
+        "model hub",
+        f"{state}; models are local folders (model=FOLDER)",
+        "hf download NAME --local-dir FOLDER; where huggingface.co is not reached, first export"
+        " HF_ENDPOINT=https://hf-mirror.com, or take modelscope download --model NAME"
+        " --local_dir FOLDER",
+    )
 
 
 def free_space() -> str:

@@ -514,6 +514,17 @@ class Run:
         with metrics.open("r+b") as handle:
             handle.truncate(size)
 
+    def cut(self, step: int) -> None:
+        """Forget what came after a step, where whoever trains keeps its own checkpoints.
+
+        As with `rewind` scores go first, and `timings.jsonl` stays.
+        """
+        for name, lines in (("scores.jsonl", self.scores()), ("metrics.jsonl", self.metrics())):
+            path = self.path / name
+            if path.exists():
+                kept = [line for line in lines if line.get("step", 0) <= step]
+                _write(path, b"".join(map(canonical, kept)))
+
     # scores
 
     def scores(self) -> Iterator[dict[str, Any]]:

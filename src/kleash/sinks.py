@@ -1,8 +1,9 @@
-"""What a run reports, live in another tool: W&B, MLflow, TensorBoard or trackio. Off by default.
+"""What a run reports, live in another tool: W&B, SwanLab, MLflow, TensorBoard, trackio.
 
-A sink is a view: the run's folder stays the record, and nothing of a sink is in it or in the run's
-identity. So a sink that breaks is let go, with a finding, and the run goes on. Weights, scores and
-artifacts are not sent. `docs/sinks.md` says where each tool puts its files and how it goes on.
+Off by default. A sink is a view: the run's folder stays the record, and nothing of a sink is in it
+or in the run's identity. So a sink that breaks is let go, with a finding, and the run goes on.
+Weights, scores and artifacts are not sent. `docs/sinks.md` says where each tool puts its files and
+how it goes on.
 """
 
 from __future__ import annotations
@@ -97,6 +98,43 @@ class WandB:
     def close(self, *, failed: bool) -> None:
         """Waits until all is written or sent."""
         self.run.finish(exit_code=int(failed))
+
+
+class SwanLab:
+    """SwanLab; with `mode="offline"` it only writes files, for `swanlab sync`."""
+
+    needs = "swanlab"
+
+    def __init__(self, mode: str | None = None) -> None:
+        self.mode: Any = mode
+
+    def start(self, about: About) -> None:
+        """A run with our id, so that the server goes on with it; offline it is one more folder."""
+        import swanlab
+
+        self.run: Any = swanlab.init(
+            project=os.environ.get("SWANLAB_PROJECT", PROJECT),
+            id=about.id,
+            experiment_name=about.name,
+            group=about.arm,
+            config=dict(about.config),
+            logdir=str(about.folder / "swanlog"),
+            mode=self.mode,
+            resume="allow",
+        )
+
+    def log(self, record: Mapping[str, float | str], step: int) -> None:
+        """Numbers are points; texts are kept as texts."""
+        import swanlab
+
+        texts = {
+            name: swanlab.Text(value) for name, value in record.items() if isinstance(value, str)
+        }
+        self.run.log(dict(record) | texts, step=step)
+
+    def close(self, *, failed: bool) -> None:
+        """Waits until all is written or sent."""
+        self.run.finish(**({"state": "crashed", "error": "stopped"} if failed else {}))
 
 
 class TensorBoard:
@@ -200,6 +238,8 @@ class Trackio:
 SINKS: dict[str, Callable[[], Sink]] = {
     "wandb": WandB,
     "wandb-offline": partial(WandB, mode="offline"),
+    "swanlab": SwanLab,
+    "swanlab-offline": partial(SwanLab, mode="offline"),
     "mlflow": MLflow,
     "tensorboard": TensorBoard,
     "trackio": Trackio,

@@ -20,6 +20,8 @@ from kleash.catalogue.found import FOUND
 from kleash.catalogue.report_sentences import REPORT
 from kleash.catalogue.sentences import SENTENCES
 from kleash.catalogue.terms import KEYS, METRICS, PLACES
+from kleash.catalogue.watch_words import WATCH
+from kleash.catalogue.written_words import WRITTEN
 from kleash.compare import Amount
 from kleash.imports import names
 
@@ -46,6 +48,8 @@ CODES: dict[str, tuple[str, str]] = {
     **AGENT,
     **DASHBOARD,
     **DATA,
+    **WATCH,
+    **WRITTEN,
 }
 
 

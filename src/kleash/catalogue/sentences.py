@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from kleash.catalogue.answers import ANSWERS
+from kleash.catalogue.attribution_words import ATTRIBUTION
+from kleash.catalogue.prospect_words import PROSPECT
 from kleash.catalogue.tensors import TENSORS
 
 SENTENCES: dict[str, tuple[str, str]] = {
     **TENSORS,
     **ANSWERS,
+    **ATTRIBUTION,
+    **PROSPECT,
     # what was compared
     "curve_means": (
         "mean over {axis}s {first}–{last} ({n} points both have): {ours} against {theirs}",

@@ -10,16 +10,21 @@ import sys
 import typer
 
 from kleash.cli.adopt import adopt
+from kleash.cli.attribute import attribute
+from kleash.cli.check import check
 from kleash.cli.compare import compare
 from kleash.cli.data import data
 from kleash.cli.export import export
+from kleash.cli.fill import fill
 from kleash.cli.look import answerer, bench, doctor, runs
+from kleash.cli.plan import plan
 from kleash.cli.propose import propose
 from kleash.cli.report import report
 from kleash.cli.serve import serve
 from kleash.cli.show import show
 from kleash.cli.study import stop, study
 from kleash.cli.train import evaluate_run, train
+from kleash.cli.watch import watch
 from kleash.errors import KleashError
 
 app = typer.Typer(
@@ -38,9 +43,14 @@ app.add_typer(data, name="data")
 app.command()(study)
 app.command()(stop)
 app.command()(compare)
+app.command()(attribute)
+app.command()(plan)
+app.command()(check)
+app.command()(fill)
 app.command()(report)
 app.command()(show)
 app.command()(serve)
+app.command()(watch)
 app.command()(runs)
 app.command()(doctor)
 app.command()(bench)

@@ -29,7 +29,8 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
     what: Annotated[
         str,
         typer.Argument(
-            metavar="[STUDY]", help="A bundled study, a TOML file, or the folder of a study."
+            metavar="[STUDY]",
+            help="A bundled study, a TOML file, the folder of a study; or `from` and reports.",
         ),
     ] = "",
     keys: Keys = None,
@@ -61,7 +62,15 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
     kleash study mine.toml --dry-run          (all cells with state, cost, and what is known)
     kleash study studies/demos-kl             (goes on with a study that was stopped)
     kleash study mine.toml --until decided    (seeds at looks 3, 5, 8, 12, alpha split over them)
+    kleash study from old.md --out mine.toml  (the study file that would settle reports)
     """
+    if what == "from":
+        from kleash.cli.ask import study_from
+
+        written = study_from(keys or [], out)
+        if not dry_run or written is None:
+            return
+        what, keys, out = str(written), [], None
     file, folder = resolve_study(what, keys or [], out)
     if dry_run:
         show_plan(folder, file, as_json=as_json)

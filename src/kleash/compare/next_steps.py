@@ -117,16 +117,17 @@ def _cost(arms: Sequence[Arm], runs: int) -> tuple[tuple[float, float] | None, i
     """Hours for so many trainings, from times per step and steps; devices where configs tell."""
     low, high, found, devices = 0.0, 0.0, 0, None
     for arm in arms:
-        span = _training_hours(arm)
+        span = training_hours(arm)
         if span:
             low, high, found = low + span[0], high + span[1], found + 1
-        devices = devices or _devices(arm)
+        devices = devices or devices_of(arm)
     if not found:
         return None, devices
     return (runs * low / found, runs * high / found), devices
 
 
-def _training_hours(arm: Arm) -> tuple[float, float] | None:
+def training_hours(arm: Arm) -> tuple[float, float] | None:
+    """What one training of an arm took, at least and at most; None where no log tells."""
     for replicate in arm.replicates:
         seconds = [run.seconds for run in replicate.runs if run.seconds]
         if seconds:
@@ -155,7 +156,8 @@ def _step_seconds(arm: Arm) -> tuple[float, float] | None:
     return None
 
 
-def _devices(arm: Arm) -> int | None:
+def devices_of(arm: Arm) -> int | None:
+    """How many devices an arm trained on, where a config tells."""
     for _, config, _ in arm.configs:
         value = config.values.get("hardware")
         if isinstance(value, int | float):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import pstdev, stdev
 
 from kleash.findings.record import (
@@ -73,26 +73,44 @@ def _coefficient(run: Imported, parts: Parts) -> float | None:
     return coefficient(run) if "fix" in controller or "const" in controller else None
 
 
+@dataclass(frozen=True)
+class Sum:
+    """A loss with its parts at one place of a run, and whether it comes out."""
+
+    at: str
+    parts: Parts
+    coefficient: float
+    less: Range
+    holds: bool
+
+
+def losses(run: Imported) -> Iterator[Sum]:
+    """Every place at which the loss, the policy loss and KL of a run stand together."""
+    if not {"kl", "kl_loss"} & told_metrics(run):
+        return
+    bonus = number_of(run, "entropy_bonus") or 0.0
+    for at, parts in _rows(run, {"loss", "policy_loss"}):
+        by = _coefficient(run, parts)
+        if by is None or not {"loss", "policy_loss"} <= parts.keys():
+            continue
+        if bonus and "entropy" not in parts:
+            continue
+        less = _scaled(_range(parts["entropy"]), -bonus) if bonus else (0.0, 0.0)
+        wholes = _wholes(parts, by, less)
+        off = bool(wholes) and all(apart(_range(parts["loss"]), whole) for whole in wholes)
+        yield Sum(at, parts, by, less, not off)
+
+
 def loss_identity(sources: Sequence[Source]) -> Iterator[Found]:
     """The loss is the policy loss + coefficient × KL, less an entropy bonus where there is one."""
     for run in runs(sources):
-        if not {"kl", "kl_loss"} & told_metrics(run):
-            continue
-        bonus = number_of(run, "entropy_bonus") or 0.0
-        failed, fine = [], 0
-        for at, parts in _rows(run, {"loss", "policy_loss"}):
-            by = _coefficient(run, parts)
-            if by is None or not {"loss", "policy_loss"} <= parts.keys():
-                continue
-            if bonus and "entropy" not in parts:
-                continue
-            less = _scaled(_range(parts["entropy"]), -bonus) if bonus else (0.0, 0.0)
-            wholes = _wholes(parts, by, less)
-            if wholes and all(apart(_range(parts["loss"]), whole) for whole in wholes):
-                failed.append(_loss_finding(run, at, parts, by, less))
-            else:
-                fine += 1
-        yield from _shown(run, failed, fine)
+        every = list(losses(run))
+        failed = [
+            _loss_finding(run, one.at, one.parts, one.coefficient, one.less)
+            for one in every
+            if not one.holds
+        ]
+        yield from _shown(run, failed, len(every) - len(failed))
 
 
 def _wholes(parts: Parts, by: float, less: Range) -> list[Range]:
@@ -120,29 +138,37 @@ def _loss_finding(run: Imported, at: str, parts: Parts, by: float, less: Range) 
     return Found("loss-identity", "error", where, facts)
 
 
+def kl_losses(run: Imported) -> Iterator[Sum]:
+    """Every place at which KL and the KL loss of a run stand together."""
+    for at, parts in _rows(run, {"kl", "kl_loss"}):
+        by = _coefficient(run, parts)
+        if by is None or not {"kl", "kl_loss"} <= parts.keys():
+            continue
+        kl, term = _range(parts["kl"]), _range(parts["kl_loss"])
+        off = apart(term, _scaled(kl, by)) and apart(term, kl)
+        kept = {name: parts[name] for name in ("kl", "kl_loss")}
+        yield Sum(at, kept, by, (0.0, 0.0), not off)
+
+
 def kl_loss_identity(sources: Sequence[Source]) -> Iterator[Found]:
     """The KL loss is coefficient × KL, or in some frameworks KL itself."""
     for run in runs(sources):
-        failed, fine = [], 0
-        for at, parts in _rows(run, {"kl", "kl_loss"}):
-            by = _coefficient(run, parts)
-            if by is None or not {"kl", "kl_loss"} <= parts.keys():
-                continue
-            kl, term = _range(parts["kl"]), _range(parts["kl_loss"])
-            if apart(term, _scaled(kl, by)) and apart(term, kl):
-                facts = {
-                    "arm": run.arm,
-                    "at": at,
-                    "kl_loss": parts["kl_loss"].value,
-                    "kl": parts["kl"].value,
-                    "coefficient": by,
-                    "expected": shown(by * parts["kl"].value),
-                }
-                where = (parts["kl_loss"].number.where, parts["kl"].number.where)
-                failed.append(Found("kl-loss-identity", "error", where, facts))
-            else:
-                fine += 1
-        yield from _shown(run, failed, fine)
+        every = list(kl_losses(run))
+        failed = [_kl_finding(run, one) for one in every if not one.holds]
+        yield from _shown(run, failed, len(every) - len(failed))
+
+
+def _kl_finding(run: Imported, one: Sum) -> Found:
+    kl, term = one.parts["kl"], one.parts["kl_loss"]
+    facts = {
+        "arm": run.arm,
+        "at": one.at,
+        "kl_loss": term.value,
+        "kl": kl.value,
+        "coefficient": one.coefficient,
+        "expected": shown(one.coefficient * kl.value),
+    }
+    return Found("kl-loss-identity", "error", (term.number.where, kl.number.where), facts)
 
 
 def _shown(run: Imported, failed: Sequence[Found], fine: int) -> Iterator[Found]:
@@ -168,7 +194,7 @@ def derived_numbers(sources: Sequence[Source]) -> Iterator[Found]:
             if any(operand.state == "missing" for operand in operands):
                 facts = {key: facts[key] for key in ("text", "kind", "metric", "arms")}
                 yield Found("derived-from-missing", "error", where, facts)
-            elif follows(derived) is False and not _roughly(derived):
+            elif follows(derived) is False and not roughly(derived):
                 if derived.kind == "same":
                     del facts["kind"]
                     both = (*where, derived.of[0].where)
@@ -226,7 +252,7 @@ def _facts(derived: Derived) -> dict[str, object]:
     }
 
 
-def _roughly(derived: Derived) -> bool:
+def roughly(derived: Derived) -> bool:
     """Whether a number that was called rough is off by no more than one in its last digit."""
     printed, range_ = derived.number, allowed(derived)
     if not printed.about or range_ is None or printed.value is None:

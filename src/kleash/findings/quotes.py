@@ -74,7 +74,7 @@ def number_without_source(sources: Sequence[Source]) -> Iterator[Found]:
         gaps = _gaps(source)
         for claim in source.claims:
             for number in claim.numbers:
-                if not _is_quoted(number, claim):
+                if not is_quoted(number, claim):
                     continue
                 fit = printed | shares if number.unit == "%" else printed
                 meant = _meant_gaps(source, gaps, claim)
@@ -92,7 +92,7 @@ def number_without_source(sources: Sequence[Source]) -> Iterator[Found]:
                 yield Found("number-without-source", "warning", (claim.where,), facts)
 
 
-def _is_quoted(number: Number, claim: Claim) -> bool:
+def is_quoted(number: Number, claim: Claim) -> bool:
     """Whether a number claims to be a measurement: decimals, enough digits, no mere plan."""
     return (
         number.value is not None

@@ -243,6 +243,7 @@ class Source:
 # `read(path) -> Source`. The first that fits reads, so the particular come before the general.
 READERS: dict[str, str] = {
     "kleash": "kleash.imports.run_folder",
+    "swanlab": "kleash.imports.swanlab",  # before wandb: its folders hold files/config.yaml too
     "wandb": "kleash.imports.wandb",
     "wandb export": "kleash.imports.wandb_export",
     "tensorboard": "kleash.imports.tensorboard",
@@ -264,6 +265,7 @@ READERS: dict[str, str] = {
 FOLDERS = {"kleash", "dvclive"}
 LINE = 1_000  # characters of an error that are shown
 BEGINNINGS = {
+    "swanlab": b":SWL\xd6\xe1",
     "wandb": b":W&B\xe1\xbe",
     "mlflow": b"SQLite format 3\0",
     "trackio": b"SQLite format 3\0",

@@ -32,8 +32,8 @@ from kleash.imports.gather import (
 )
 from kleash.runs import FACTS, Run, list_runs
 
-OUTCOMES = {"selector": "accuracy", "env": "eval_reward"}
-"""What items are scored by: a selector's, and an agent's."""
+OUTCOMES = {"selector": "accuracy", "env": "eval_reward", "trainer": "eval_reward"}
+"""What items are scored by: a selector's, an agent's, those of a trainer that is not ours."""
 FIXED = {"kind", "phase", "epoch", "step"}
 NUMBERS = {float, int}
 STRETCH = 4096  # records that are taken at once
@@ -205,11 +205,13 @@ class _Cell:
     def __init__(self) -> None:
         self.items: list[str] = []
         self.lines = array("q")
+        self.step: float | None = None
         self.values = {"score": array("d"), "truth_logp": array("d")}
 
     def add(self, line: int, record: Mapping[str, Any]) -> None:
         self.items.append(sys.intern(str(record.get("item"))))
         self.lines.append(line)
+        self.step = number(record.get("step"))
         for name, column in self.values.items():
             taken = number(record.get(name))
             column.append(np.nan if taken is None else taken)
@@ -234,7 +236,7 @@ def _scores(run: Run) -> list[Scores]:
                     items=cell.items,
                     values=values,
                     where=Where(str(run.path / "scores.jsonl"), cell.lines[0]),
-                    step=_step(run, checkpoint),
+                    step=_step(run, checkpoint) if cell.step is None else cell.step,
                     shots=shots,
                     split=split,
                     checkpoint=checkpoint,

@@ -46,15 +46,15 @@ BELOW = 3  # folders that a run's own folder may hold its parts in
 def fits(path: Path) -> bool:
     """One of verl's files, or a folder that holds some."""
     if path.is_file():
-        return _kind(path) is not None
-    kinds = {_kind(file) for file in path.iterdir() if file.is_file()}
+        return kind(path) is not None
+    kinds = {kind(file) for file in path.iterdir() if file.is_file()}
     if kinds - {None}:
         return True
-    below = {_kind(file) for file in path.glob("*/*") if file.is_file()} - {None}
+    below = {kind(file) for file in path.glob("*/*") if file.is_file()} - {None}
     return "dump" in below and bool(below & {"rows", "console"})
 
 
-def _kind(path: Path) -> str | None:
+def kind(path: Path) -> str | None:
     """What a file is, by its name and its beginning."""
     if path.suffix == ".jsonl":
         first = first_object(path)
@@ -83,9 +83,9 @@ def read(path: Path) -> Source:
     whole = _Whole(path, source.notes)
     parts: dict[str, list[Path]] = {"rows": [], "console": [], "dump": [], "config": []}
     for file in [path] if path.is_file() else _below(path, BELOW):
-        kind = "config" if file.match(".hydra/config.yaml") else _kind(file)
-        if kind:
-            parts[kind].append(file)
+        what = "config" if file.match(".hydra/config.yaml") else kind(file)
+        if what:
+            parts[what].append(file)
     for file in parts["rows"]:
         run = whole.add(file, file.stem)
         run.series = _rows(file, source.notes)
@@ -157,18 +157,24 @@ def _rows(path: Path, notes: list[str]) -> list[Series]:
 def read_console(path: Path, notes: list[str]) -> list[Series]:
     """The series that were printed as `step:5 - actor/kl_loss:0.003 - …`."""
     points = Points(path)
-    for line, step, parts in _steps(path, notes):
-        for part in parts:
-            name, colon, written = part.rpartition(":")
-            wrapped = WRAPPED.match(written)
-            inner = next(filter(None, wrapped.groups()), "") if wrapped else written
-            found = printed(inner.strip()) if colon else None
-            if found is not None:
-                points.add(name.strip(), step, found[0], line, decimals=found[1])
+    for line, step, written in _steps(path, notes):
+        for name, (value, decimals) in console_values(written):
+            points.add(name, step, value, line, decimals=decimals)
     return points.series()
 
 
-def _steps(path: Path, notes: list[str]) -> Iterator[tuple[int, float, list[str]]]:
+def console_values(written: str) -> Iterator[tuple[str, tuple[float, int | None]]]:
+    """The numbers of `actor/kl_loss:0.003 - …` with their names and decimals."""
+    for part in written.split(" - "):
+        name, colon, text = part.rpartition(":")
+        wrapped = WRAPPED.match(text)
+        inner = next(filter(None, wrapped.groups()), "") if wrapped else text
+        found = printed(inner.strip()) if colon else None
+        if found is not None:
+            yield name.strip(), found
+
+
+def _steps(path: Path, notes: list[str]) -> Iterator[tuple[int, float, str]]:
     for line, raw in raw_lines(path):
         if b"step:" not in raw:
             continue
@@ -179,7 +185,7 @@ def _steps(path: Path, notes: list[str]) -> Iterator[tuple[int, float, list[str]
         if not raw.endswith(b"\n"):
             notes.append(f"{path} line {line} was cut off: left out")
             return
-        yield line, float(match[1]), written[match.end() :].split(" - ")
+        yield line, float(match[1]), written[match.end() :]
 
 
 def _add_console(run: Imported, path: Path, notes: list[str]) -> None:

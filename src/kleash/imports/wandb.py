@@ -46,7 +46,7 @@ def fits(path: Path) -> bool:
     """A `.wandb` file, or the folder of one run."""
     if path.is_file():
         return head(path, 6) == MAGIC
-    return bool(_logs(path)) or any((path / "files" / name).is_file() for name in FILES)
+    return bool(logs(path)) or any((path / "files" / name).is_file() for name in FILES)
 
 
 FILES = ("wandb-summary.json", "config.yaml", "wandb-metadata.json")
@@ -55,22 +55,22 @@ FILES = ("wandb-summary.json", "config.yaml", "wandb-metadata.json")
 def read(path: Path) -> Source:
     """The run in the folder, or in its log alone."""
     source = Source(str(path), "wandb")
-    logs = [path] if path.is_file() else _logs(path)
-    for log in logs:
+    found = [path] if path.is_file() else logs(path)
+    for log in found:
         source.runs.append(read_log(log, source.notes))
-    if not logs:
+    if not found:
         source.runs.append(read_files(path, source.notes))
     return source
 
 
-def _logs(folder: Path) -> list[Path]:
+def logs(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.glob("run-*.wandb")) if path.is_file()]
 
 
 # --- the log -----------------------------------------------------------------------------------
 
 
-class _Log:
+class Log:
     """What the records of a log say so far."""
 
     def __init__(self, path: Path) -> None:
@@ -208,7 +208,7 @@ class _Log:
 
 def read_log(path: Path, notes: list[str]) -> Imported:
     """The run in a `.wandb` file."""
-    log = _Log(path)
+    log = Log(path)
     record = 0
     try:
         with path.open("rb") as handle:

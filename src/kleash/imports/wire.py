@@ -1,4 +1,4 @@
-"""Bytes that other tools frame: protobuf fields, W&B's log, TensorBoard's records.
+"""Bytes that other tools frame: protobuf fields, the log of W&B and SwanLab, TensorBoard's records.
 
 Only reading, only what those files use, and every checksum is verified. Anything unsound is a
 `ValueError`; the reader that called knows the file and says so.
@@ -102,7 +102,7 @@ def zigzag(value: int | bytes | None) -> int:
     return (value >> 1) ^ -(value & 1)
 
 
-# --- the log of W&B: LevelDB's framing, with plain CRC-32 over type and content ------------------
+# --- the log of W&B and SwanLab: LevelDB's framing, with plain CRC-32 over type and content ------
 
 BLOCK = 32_768
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
@@ -112,6 +112,12 @@ RECORD = 64 * 2**20
 
 def log_records(handle: BinaryIO) -> Iterator[bytes]:
     """The content of every record; the handle stands behind the file's own header."""
+    for _, content in placed_records(handle):
+        yield content
+
+
+def placed_records(handle: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """The same with the byte at which each ends: whoever follows a file goes on from there."""
     parts: list[bytes] = []
     size = 0
     for at, kind, piece in _fragments(handle):
@@ -122,7 +128,7 @@ def log_records(handle: BinaryIO) -> Iterator[bytes]:
         if size > RECORD:
             raise ValueError(f"the record before byte {at} is longer than {RECORD // 2**20} MiB")
         if kind in (FULL, LAST):
-            yield b"".join(parts)
+            yield at + 7 + len(piece), b"".join(parts)
             parts, size = [], 0
     if parts:
         raise TornError("the last record has no end")

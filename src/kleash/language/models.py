@@ -106,7 +106,8 @@ def located(path: Path | str) -> tuple[Path, dict[str, Any]]:
         return path, {}
     raise DataError(
         f"no language model at {path}: give a folder with config.json and safetensors (from"
-        " `hf download NAME --local-dir FOLDER`) or a .gguf file"
+        " `hf download NAME --local-dir FOLDER`, or `modelscope download --model NAME --local_dir"
+        " FOLDER`) or a .gguf file"
     )
 
 

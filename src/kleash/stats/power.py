@@ -130,6 +130,12 @@ def t_power(shift: float, df: float, *, alpha: float = 0.05) -> float:
     degrees of freedom and large shifts, which is where two seeds are.
     """
     edge = float(stdtrit(df, 1 - alpha / 2))
+    s, weights = spread_draws(df)
+    return float(weights @ (ndtr(shift - edge * s) + ndtr(-shift - edge * s)))
+
+
+def spread_draws(df: float) -> tuple[Floats, Floats]:
+    """Values of s = √(χ²/df) and their weights, which sum to 1: for means over a seen spread."""
     # Ten SDs of s to each side; the density is s^(df - 1)·exp(-df·s²/2), but for a factor.
     reach = 10 / math.sqrt(2 * df)
     low, high = max(0.0, 1 - reach), 1 + reach
@@ -137,8 +143,7 @@ def t_power(shift: float, df: float, *, alpha: float = 0.05) -> float:
     s = low + (high - low) * (nodes + 1) / 2
     logs = (df - 1) * np.log(s) - df * (s**2 - 1) / 2
     weights = areas * np.exp(logs - logs.max())
-    powers = ndtr(shift - edge * s) + ndtr(-shift - edge * s)
-    return float(weights @ powers / weights.sum())
+    return s, weights / weights.sum()
 
 
 def seed_scale(seeds: int, *, paired: bool) -> tuple[int, float]:

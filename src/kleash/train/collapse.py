@@ -1,8 +1,4 @@
-"""Signs that a policy is collapsing, by a run's own lines: relative to where it stood at first.
-
-In a documented run dead groups, actions that cannot be read and short responses announced the
-collapse 27 steps ahead.
-"""
+"""Signs of collapse in the lines of a run that trains, as findings: the rules are `collapse`'s."""
 
 from __future__ import annotations
 
@@ -12,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from kleash import collapse
 from kleash.guard import Finding
 
-SETTLED = 10  # steps after which a run's own level is taken
-DEAD = 0.5  # share of groups without a difference, those at the ceiling not counted
-FALLEN = 0.2  # of the valid actions at first
-ERRORS = 3 * 2**0.5  # of one mean: three of a difference, below the best validation, twice in a row
+UNKNOWN = collapse.Reward(np.zeros(0, dtype=bool), np.zeros(0, dtype=bool))  # not asked for here
 
 
 @dataclass(frozen=True)
@@ -45,39 +39,42 @@ class Collapse:
         rewards = [line["validation/reward"] for line in self.epochs]
         return int(self.epochs[int(np.argmax(rewards))]["epoch"])
 
-    def recent(self, name: str) -> tuple[float, float] | None:
-        """The mean of a quantity when the run had settled, and over its last steps."""
-        values = [line[name] for line in self.steps if name in line]
-        if len(values) < 2 * SETTLED:
-            return None
-        first = float(np.mean(values[SETTLED // 2 : SETTLED + SETTLED // 2]))
-        return first, float(np.mean(values[-SETTLED // 2 :]))
+    def values(self, name: str) -> collapse.Floats:
+        """A quantity of the steps."""
+        return np.array([line[name] for line in self.steps if name in line], dtype=np.float64)
 
     def dead_groups(self) -> Finding | None:
         """Most groups no longer differ in reward, and not because all is reached."""
-        level = self.recent("dead_groups")
-        if level is None or level[1] <= max(DEAD, level[0]):
+        level = last(collapse.dead_groups(self.values("dead_groups"), UNKNOWN))
+        if level is None:
             return None
         return sign(
-            "dead groups", f"{level[1]:.0%} of groups have equal rewards", level[0], "{:.0%}"
+            "dead groups", f"{level[0]:.0%} of groups have equal rewards", level[1], "{:.0%}"
         )
 
     def unreadable(self) -> Finding | None:
         """Fewer actions can be read than at first."""
-        level = self.recent("episode/valid_actions")
-        if level is None or level[1] >= (1 - FALLEN) * level[0]:
+        level = last(collapse.unreadable(self.values("episode/valid_actions"), UNKNOWN))
+        if level is None:
             return None
-        return sign("valid actions", f"{level[1]:.0%} of actions can be read", level[0], "{:.0%}")
+        return sign("valid actions", f"{level[0]:.0%} of actions can be read", level[1], "{:.0%}")
 
     def fallen(self) -> Finding | None:
         """Validation is far below its best, twice in a row."""
-        scores = [(e["validation/reward"], e["validation/reward_se"]) for e in self.epochs]
-        if len(scores) < 3:
+        scores, errors = (
+            np.array([line[f"validation/{name}"] for line in self.epochs], dtype=np.float64)
+            for name in ("reward", "reward_se")
+        )
+        level = last(collapse.fallen_by_errors(scores, errors)) if len(scores) else None
+        if level is None:
             return None
-        best, error = max(scores)
-        if not all(score < best - ERRORS * error for score, _ in scores[-2:]):
-            return None
-        return sign("validation", f"reward {scores[-1][0]:.2f}, twice below", best, "{:.2f}")
+        return sign("validation", f"reward {level[0]:.2f}, twice below", level[1], "{:.2f}")
+
+
+def last(seen: collapse.Seen) -> tuple[float, float] | None:
+    """The level now and before, where the sign is there now."""
+    there, now, before = seen
+    return (float(now[-1]), float(before[-1])) if len(there) and there[-1] else None
 
 
 def sign(what: str, now: str, before: float, form: str) -> Finding:

@@ -24,6 +24,7 @@ from kleash.imports.markdown.text import (
     Heading,
     Item,
     Paragraph,
+    bare,
     blocks,
     fold,
     plain,
@@ -35,6 +36,11 @@ _OUTCOMES = ("accuracy", "eval_reward", "reward", "performance")
 
 def read(path: Path) -> Source:
     """What a document says of each of its arms, what it derives from that, and what it claims."""
+    return drafted(path).source
+
+
+def drafted(path: Path) -> Draft:
+    """The same with every cell of its tables, for whoever goes back to the text."""
     raw = path.read_bytes()
     if len(raw) > LARGEST:
         size = f"{len(raw):,} bytes"
@@ -49,7 +55,8 @@ def read(path: Path) -> Source:
     source.notes += notes
     draft = Draft(source, _arms(parts, titles), _outcome(text))
     _tell(parts, titles, draft)
-    return draft.finish()
+    draft.finish()
+    return draft
 
 
 def language(text: str) -> Literal["zh", "en", ""]:
@@ -102,6 +109,9 @@ def _tell(parts: list[Block], titles: list[Heading], draft: Draft) -> None:
     title = _title(titles)
     lookups: list[Lookup] = []
     items: list[Item] = []
+    draft.lines = [(one.line, bare(one.text)) for one in titles]
+    spoken = [part for part in parts if isinstance(part, Item | Paragraph)]
+    draft.lines += [(part.line, bare(plain(part.text))) for part in spoken]
     read_headings(parts, draft, [(heading.text, heading.line) for heading in titles])
     for part in [*parts, None]:
         if isinstance(part, Item):

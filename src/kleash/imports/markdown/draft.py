@@ -15,7 +15,8 @@ import numpy as np
 from kleash.imports import Cell, Derived, Imported, Number, Series, Setting, Source, Where, names
 from kleash.imports.markdown.derived import bounds
 from kleash.imports.markdown.labels import Arms
-from kleash.imports.markdown.numbers import Place
+from kleash.imports.markdown.numbers import Place, Reading
+from kleash.imports.markdown.senses import Sense
 
 Course = Literal["step", "epoch"]
 SEED = "\0seed "  # between an arm and its seed; no text holds NUL
@@ -52,6 +53,12 @@ def _is_outcome(metric: str) -> bool:
     return known is not None and known.direction == 1 and known.unit in ("fraction", "reward", "")
 
 
+def _elsewhere(cell: Cell, place: Place, statistic: str) -> bool:
+    """Whether a best is told again at another step or epoch."""
+    steps = ((cell.step, place.step), (cell.epoch, place.epoch))
+    return bool(statistic) and any(None not in pair and pair[0] != pair[1] for pair in steps)
+
+
 @dataclass(frozen=True)
 class Command:
     """A command of a document: whose it is, which cells it names, and whether it measures."""
@@ -77,6 +84,20 @@ class Command:
         return bare or (self.every and self.evaluates)
 
 
+@dataclass(frozen=True)
+class Printed:
+    """One cell of a table that was understood: its line and column, what it is and holds."""
+
+    line: int
+    column: int
+    sense: Sense
+    read: Reading
+    where: Where
+    header: str
+    table: int
+    """The line of the table's header."""
+
+
 @dataclass
 class Draft:
     """A document on its way to records."""
@@ -91,6 +112,9 @@ class Draft:
     largest: list[tuple[Number, str]] = field(default_factory=list)
     boxes: list[tuple[str, str, Number, Place]] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
+    printed: list[Printed] = field(default_factory=list)
+    lines: list[tuple[int, str]] = field(default_factory=list)
+    """Headings, items and paragraphs, folded and without marks, each with its line."""
 
     def where(self, line: int, spot: str = "") -> Where:
         """A place in this document."""
@@ -157,6 +181,8 @@ class Draft:
             held[0] = cell
             return
         for other in held:
+            if _elsewhere(other, place, statistic):
+                continue  # the same best at another step: one of the two is wrong
             ranges = (other.number.low, other.number.high) == (number.low, number.high)
             if agree(other.number, number) or (number.value is None and ranges):
                 self.again(number, other.number, metric, arm)
@@ -176,13 +202,21 @@ class Draft:
         elif not any(names.same(one.value, value) for one in (held, *held.others)):
             config[key] = replace(held, others=(*held.others, Setting(value, where)))
 
+    def name_by(self, run: Imported, key: str, value: Any) -> None:
+        """The setting that names an arm, before all others: those with another value are wrong."""
+        held = run.config.pop(key, None)
+        others = () if held is None else (held, *held.others)
+        kept = tuple(one for one in others if not names.same(one.value, value))
+        where = held.where if held is not None and len(kept) < len(others) else run.where
+        run.config = {key: Setting(value, where, kept), **run.config}
+
     def numbers(self, arm: str, metric: str, place: Place, statistic: str = "") -> list[Number]:
         """The numbers of an arm at an epoch and a count of items, over all shots."""
         found = []
         for (whose, what, at, kind), cells in self.cells.items():
             fits = (whose, what, kind) == (arm, identity(metric), statistic)
             if fits and at.epoch == place.epoch and at.items == place.items:
-                found += [cell.number for cell in cells]
+                found += [cell.number for cell in cells[:1]]
         return found
 
     def course(self, arm: str) -> list[Number]:
@@ -236,7 +270,7 @@ class Draft:
             if pair:
                 written = pair.written.split("=")[0]
                 known = names.key(written) is not None
-                self.set(arm, written if known else pair.key, pair.value, run.where)
+                self.name_by(run, written if known else pair.key, pair.value)
             for key, value, where in self.shared:
                 self.set(arm, key, value, where)
         self.source.runs = [run for _, run in ranked]

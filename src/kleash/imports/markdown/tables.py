@@ -21,7 +21,7 @@ from kleash.imports.markdown.differences import (
     metric_of,
     statistics,
 )
-from kleash.imports.markdown.draft import SEED, Draft
+from kleash.imports.markdown.draft import SEED, Draft, Printed
 from kleash.imports.markdown.numbers import Place, Reading, percent, reading
 from kleash.imports.markdown.prose import claim
 from kleash.imports.markdown.senses import Sense, head_of, shape, without_index
@@ -33,7 +33,9 @@ def read_table(grid: Grid, draft: Draft, *, title: int) -> list[Lookup]:
     where = draft.where(grid.line)
     headings = tuple(heading.text for heading in grid.headings)
     draft.source.tables.append(Table(where, headings, grid.header, grid.rows, grid.lines))
+    above, columns = grid.line, len(grid.header)
     grid = without_index(grid)
+    left_out = columns - len(grid.header)
     empty = not grid.rows or len(grid.header) < 2
     form = None if empty else shape(grid, head_of(grid, draft.arms, title=title), draft.arms)
     if form is None:
@@ -50,6 +52,8 @@ def read_table(grid: Grid, draft: Draft, *, title: int) -> list[Lookup]:
             if any(map(labels.in_percent, (grid.header[column + 1], row[0]))):
                 read = percent(read)
             spots.append(Spot(at, column, whole, read, where))
+            nth, header = column + 1 + left_out, grid.header[column + 1]
+            draft.printed.append(Printed(line, nth, whole, read, where, header, above))
         reader.spots.append(spots)
     for spots in reader.spots:
         for spot in spots:

@@ -1,0 +1,253 @@
+"""Runs as rows: what each scored, and in which settings they differ.
+
+A setting that is the same everywhere is no factor, one that follows the seed is the seed's, and one
+that no two runs share is a label. Settings that always change together are one factor with several
+names: which of them did it, these runs cannot say.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kleash.compare.arms import OUTCOMES, Arm, Replicate
+from kleash.compare.confounds import COSMETIC, FOLLOWING, alike
+from kleash.compare.evidence import run_means
+from kleash.errors import ConfigError, DataError
+from kleash.imports import names
+from kleash.stats import Floats
+
+FEWEST_RUNS = 3
+LINEAR_FROM = 3  # different numbers from which a factor is a line in their logarithm
+APART = ("seed", "harmless")
+OF_SEED = ("start",)  # each seed may have a start of its own; of any other setting it is an alias
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run: its outcome, and its settings under known names where they have one."""
+
+    name: str
+    seed: int | None
+    value: float
+    settings: Mapping[str, Any]
+    written: Mapping[str, str]
+    """How each setting is called where it was written."""
+    path: str
+    format: str
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A setting that differs between runs, as columns of a design.
+
+    `values` has one for each run, None where it is not told. `also` are settings that change
+    exactly when this one does.
+    """
+
+    key: str
+    values: tuple[Any, ...]
+    reference: Any
+    levels: tuple[Any, ...]
+    """One for each column: a value against the reference; of a line, DOUBLING or 0."""
+    columns: Floats
+    also: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All its names."""
+        return (self.key, *self.also)
+
+
+DOUBLING = "doubling"
+
+
+@dataclass
+class Sorted:
+    """What became of every setting: a factor, or the reason why it is none."""
+
+    factors: list[Factor] = field(default_factory=list)
+    constant: list[str] = field(default_factory=list)
+    untold: list[str] = field(default_factory=list)
+    """The same wherever it is told, and not told everywhere."""
+    of_seed: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+
+
+def outcome(arms: Sequence[Arm], wanted: str) -> names.Metric:
+    """What runs are judged by: as asked, else the first outcome that most of them have."""
+    if wanted:
+        known = names.metric(wanted)
+        if known is None:
+            raise ConfigError(f"no metric {wanted!r} is known: try {', '.join(OUTCOMES)}")
+        return known
+    counts = {name: sum(len(run_means(arm, name)) for arm in arms) for name in OUTCOMES}
+    found = names.metric(max(counts, key=lambda name: counts[name]))
+    assert found is not None  # every outcome is in the table
+    return found
+
+
+def rows_of(arms: Sequence[Arm], metric: str) -> list[Row]:
+    """Every run that has the outcome."""
+    made = [_row(replicate, value) for arm in arms for replicate, value in run_means(arm, metric)]
+    if len(made) < FEWEST_RUNS:
+        raise DataError(
+            f"{len(made)} runs tell their {metric}: what did it takes {FEWEST_RUNS} or more"
+        )
+    if len({each.value for each in made}) == 1:
+        raise DataError(
+            f"all {len(made)} runs scored the same: either one model was measured again and again,"
+            " or there is nothing to attribute"
+        )
+    return made
+
+
+def _row(replicate: Replicate, value: float) -> Row:
+    plain: dict[str, Any] = {}
+    for run in replicate.runs:
+        for key, setting in run.config.items():
+            plain.setdefault(key, setting.value)
+        for cell in run.cells:
+            # A table of runs has settings in its columns; one that is a known key is no outcome.
+            known = names.key(cell.metric)
+            if known and not _measures(cell.metric) and cell.number.value is not None:
+                plain.setdefault(cell.metric, cell.number.value)
+    found = names.resolve(plain)
+    settings = {**{key: plain[key] for key in found.unknown}, **found.values}
+    first = replicate.runs[0]
+    return Row(
+        name=replicate.name,
+        seed=replicate.seed,
+        value=value,
+        settings={key: _kept(each) for key, each in settings.items()},
+        written={key: found.written.get(key, key) for key in settings},
+        path=first.where.file,
+        format=first.format,
+    )
+
+
+def _measures(name: str) -> bool:
+    known = names.metric(name)
+    return known is not None and known.name in OUTCOMES
+
+
+def _kept(value: Any) -> Any:
+    return "null" if value is None else value
+
+
+def sort_settings(rows: Sequence[Row], asked: Sequence[str] = ()) -> Sorted:
+    """Every setting, each in its place; with `asked`, factors are those alone."""
+    found = Sorted()
+    groups: dict[tuple[int, ...], list[str]] = {}
+    wanted = [known.name if (known := names.key(each)) else each for each in asked]
+    keys = list(_keys(rows))
+    for key in wanted:
+        if key not in keys:
+            raise ConfigError(f"no run tells {key!r}: they tell {', '.join(keys)}")
+    for key in wanted or keys:
+        groups_of = partition([row.settings.get(key) for row in rows])
+        place = _place(key, rows, groups_of, asked=key in wanted)
+        if place is None:
+            groups.setdefault(groups_of, []).append(key)
+        else:
+            getattr(found, place).append(key)
+    for keys_of in groups.values():
+        first, *also = sorted(keys_of, key=_rank)
+        found.factors.append(factor(first, [row.settings.get(first) for row in rows], also))
+    found.factors.sort(key=lambda each: _rank(each.key))
+    return found
+
+
+def _keys(rows: Sequence[Row]) -> Iterator[str]:
+    for key in dict.fromkeys(key for row in rows for key in row.settings):
+        known = names.key(key)
+        if known is None:
+            if not key.lower().rsplit(".", 1)[-1].endswith(COSMETIC):
+                yield key
+        elif known.kind not in APART and key not in FOLLOWING:
+            yield key
+
+
+def _rank(key: str) -> int:
+    """The treatment gives a group its name, then what is known to matter."""
+    known = names.key(key)
+    return 2 if known is None else ("treatment", "must match").index(known.kind)
+
+
+def partition(values: Sequence[Any]) -> tuple[int, ...]:
+    """Which values are the same, as numbers from 0 in the order they come; -1 is not told."""
+    seen: list[Any] = []
+    found = []
+    for value in values:
+        if value is None:
+            found.append(-1)
+            continue
+        at = next((at for at, other in enumerate(seen) if alike(value, other)), len(seen))
+        if at == len(seen):
+            seen.append(value)
+        found.append(at)
+    return tuple(found)
+
+
+def _place(key: str, rows: Sequence[Row], groups: tuple[int, ...], *, asked: bool) -> str | None:
+    """Why a setting is no factor; None if it is one."""
+    told = set(groups) - {-1}
+    if len(told) < 2:
+        return "untold" if -1 in groups else "constant"
+    if asked:
+        return None
+    seeds = [row.seed for row in rows]
+    pairs = set(zip(groups, seeds, strict=True))
+    own = key in OF_SEED or names.key(key) is None
+    if own and None not in seeds and len(pairs) == len(set(seeds)) == len(set(groups)) < len(rows):
+        return "of_seed"
+    if names.key(key) is None and len(told) == len(rows):
+        return "labels"
+    return None
+
+
+def factor(key: str, values: Sequence[Any], also: Sequence[str] = ()) -> Factor:
+    """The columns of a setting: a line in the logarithm of three numbers or more, else levels."""
+    groups = partition(values)
+    numbers = [value for value in values if _is_number(value) and value >= 0]
+    if len(numbers) == len(values) and len(set(groups)) >= LINEAR_FROM:
+        return _line(key, np.array(numbers, dtype=float), also)
+    counts = Counter(groups)
+    usual = max(counts, key=lambda group: (counts[group], -group))
+    others = [group for group in dict.fromkeys(groups) if group != usual]
+    columns = [[float(group == other) for group in groups] for other in others]
+    return Factor(
+        key=key,
+        values=tuple(values),
+        reference=values[groups.index(usual)],
+        levels=tuple(values[groups.index(other)] for other in others),
+        columns=np.array(columns).T,
+        also=tuple(also),
+    )
+
+
+def _line(key: str, numbers: Floats, also: Sequence[str]) -> Factor:
+    """One slope per doubling; 0, which has no logarithm, is a level against the others' mean."""
+    positive = numbers > 0
+    logs = np.zeros(len(numbers))
+    logs[positive] = np.log2(numbers[positive]) - np.log2(numbers[positive]).mean()
+    columns, levels = [logs], [DOUBLING]
+    if not positive.all():
+        columns.append((~positive).astype(float))
+        levels.append("0")
+    return Factor(
+        key=key,
+        values=tuple(numbers.tolist()),
+        reference=float(np.exp(np.log(numbers[positive]).mean())),
+        levels=tuple(levels),
+        columns=np.array(columns).T,
+        also=tuple(also),
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,150 @@
+"""What is said of reports that were filled, checked or turned into a study: English, Chinese."""
+
+from __future__ import annotations
+
+WRITTEN: dict[str, tuple[str, str]] = {
+    # states of a number or a claim
+    "state.right": ("right", "正确"),
+    "state.wrong": ("WRONG", "错误"),
+    "state.unsupported": ("not supported", "无依据"),
+    "state.unknown": ("not checkable", "无法核对"),
+    # against logs
+    "check.log": ("as in {file} ({runs} run(s))", "与 {file} 一致（{runs} 次训练）"),
+    "check.not-log": (
+        "{file} has {value} ({arm}; {runs} run(s))",
+        "{file} 中为 {value}（{arm}；{runs} 次训练）",
+    ),
+    "check.no-step": ("{file} has no such step", "{file} 中没有这一步"),
+    # against each other
+    "check.mean": (
+        "is the mean of its numbers (lines {lines})",
+        "是所列数字的平均（第 {lines} 行）",
+    ),
+    "check.difference": ("is the difference (lines {lines})", "差值算得对（第 {lines} 行）"),
+    "check.relative": ("is the relative change (lines {lines})", "相对变化算得对（第 {lines} 行）"),
+    "check.largest": ("is the largest change (lines {lines})", "是最大的变化（第 {lines} 行）"),
+    "check.same": ("is printed alike in lines {lines}", "与第 {lines} 行一致"),
+    "check.loss": ("is policy loss + coefficient × KL", "等于策略损失 + 系数 × KL"),
+    "check.kl_loss": ("is coefficient × KL", "等于系数 × KL"),
+    "check.min": ("is below mean, first and last", "不大于平均、初始与最终值"),
+    "check.max": ("is above mean, first and last", "不小于平均、初始与最终值"),
+    "check.fits": (
+        "fits what was worked out from it (lines {lines})",
+        "与由其算出的数相符（第 {lines} 行）",
+    ),
+    "check.not-mean": ("the mean is {value} (lines {lines})", "平均应为 {value}（第 {lines} 行）"),
+    "check.not-difference": (
+        "the difference is {value} (lines {lines})",
+        "差值应为 {value}（第 {lines} 行）",
+    ),
+    "check.not-relative": (
+        "the relative change is {value} (lines {lines})",
+        "相对变化应为 {value}（第 {lines} 行）",
+    ),
+    "check.not-largest": (
+        "the largest change is {value} (lines {lines})",
+        "最大变化应为 {value}（第 {lines} 行）",
+    ),
+    "check.not-same": ("line(s) {lines} have {value}", "第 {lines} 行为 {value}"),
+    "check.not-loss": (
+        "policy loss + coefficient × KL is {value}",
+        "策略损失 + 系数 × KL 应为 {value}",
+    ),
+    "check.not-kl_loss": ("coefficient × KL is {value}", "系数 × KL 应为 {value}"),
+    "check.not-min": ("is not the least: see lines {lines}", "不是最小值：见第 {lines} 行"),
+    "check.not-max": ("is not the greatest: see lines {lines}", "不是最大值：见第 {lines} 行"),
+    "check.no-fit": ("does not fit what lines {lines} say", "与第 {lines} 行不符"),
+    "check.rests-on": ("rests on line {other}, which is wrong", "依据的第 {other} 行有误"),
+    "check.from-missing": ("is worked out from a number that is missing", "由缺失的数字算出"),
+    "check.estimate": ("is an estimate: nothing measured it", "是估计值，没有实测"),
+    "check.nothing": (
+        "nothing to hold it against ({metric}; {arm})",
+        "没有可对照的数字（{metric}；{arm}）",
+    ),
+    # layout
+    "check.copied": (
+        "the same numbers as line {other}: was a row copied?",
+        "与第 {other} 行的数字完全相同：是否抄错了行？",
+    ),
+    "check.swapped": (
+        "line {other} gives these numbers in another order: were two swapped?",
+        "第 {other} 行中这些数字的顺序不同：是否有两个调换了？",
+    ),
+    "check.arrow": ("the arrow points the other way than the sign", "箭头方向与正负号相反"),
+    "check.star": (
+        "marked as the best, but line {other} has {value}",
+        "标为最佳，但第 {other} 行为 {value}",
+    ),
+    # places
+    "check.elsewhere": ("stands at {at}, not at {said}", "出现在 {at}，而不是 {said}"),
+    "check.best-order": ("the bests are at {at}", "最佳值分别在 {at}"),
+    "check.beyond": (
+        "{said} is beyond the {limit} that were trained",
+        "{said} 超出了训练的 {limit}",
+    ),
+    "check.other-arm": ("this arm is {arm}", "该配置是 {arm}"),
+    "check.stranger": (
+        "no table has such an arm: there are {arms}",
+        "没有表格有这个配置：有 {arms}",
+    ),
+    # sentences
+    "check.quoted": ("stands in a table, or follows from one", "表中有，或可由表中数字得出"),
+    "check.slip": ("the tables have {value}", "表中为 {value}"),
+    "check.ranked": ("as the tables have it", "与表格一致"),
+    "check.word": (
+        "“{word}” is said without a statistic (interval, test, seeds)",
+        "“{word}”没有统计量支持（区间、检验、多个种子）",
+    ),
+    "check.test": ("no table or log shows this test", "没有表格或日志给出这一检验"),
+    "check.total": (
+        "{right} right, {wrong} wrong, {unsupported} not supported, {unknown} not checkable",
+        "正确 {right}，错误 {wrong}，无依据 {unsupported}，无法核对 {unknown}",
+    ),
+    # fill
+    "fill.filled": (
+        "{count} cell(s) filled, {corrected} corrected, {left} stay open: {file}",
+        "填入 {count} 个单元格，更正 {corrected} 个，{left} 个仍待填：{file}",
+    ),
+    "fill.corrected": (
+        "line {line}: {before} was wrong, now {after}",
+        "第 {line} 行：{before} 有误，改为 {after}",
+    ),
+    "fill.left": ("{count} cell(s), lines {lines}:", "{count} 个单元格，第 {lines} 行："),
+    "fill.derived": (
+        "{count} follow from cells that were not measured (lines {lines})",
+        "{count} 个要由未测的单元格得出（第 {lines} 行）",
+    ),
+    "fill.words": ("{count} ask for words (lines {lines})", "{count} 个要填文字（第 {lines} 行）"),
+    "fill.nothing": ("nothing was open", "没有待填的单元格"),
+    # a study out of reports
+    "ask.about": ("The study that would settle {reports}.", "能给 {reports} 下结论的研究。"),
+    "ask.questions": (
+        "Questions, to be answered before it runs:",
+        "运行之前要回答的问题：",
+    ),
+    "ask.differs": (
+        "{key} is not the same everywhere: {values}. Here: {here}.",
+        "{key} 各处不一致：{values}。此处取：{here}。",
+    ),
+    "ask.not-here": (
+        "{key}: the reports have {values}, which is not among {known}. Here: {here}.",
+        "{key}：报告中为 {values}，这里只有 {known}。此处取：{here}。",
+    ),
+    "ask.one-run": (
+        "every arm was trained once. Here: {here} seeds, which all arms share.",
+        "每个配置只训练了一次。此处：{here} 个种子，所有配置共用。",
+    ),
+    "ask.no-none": (
+        "no arm is without a leash: without one, what the leash does cannot be told. Add it?",
+        "没有不加 KL 约束的配置：没有它就无法知道约束起了什么作用。要加上吗？",
+    ),
+    "ask.together": (
+        "{keys} change together between the arms: what each did cannot be told apart. The [grid]"
+        " below, in place of the arms, would tell.",
+        "{keys} 在各配置之间同时改变：无法分清各自的作用。用下面的 [grid] 代替各 [arms] 即可分清。",
+    ),
+    "ask.coefficient": (
+        "no coefficient is given for {arm}. Here: {here}.",
+        "没有给出 {arm} 的系数。此处取：{here}。",
+    ),
+}

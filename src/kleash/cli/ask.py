@@ -1,0 +1,46 @@
+"""`kleash study from REPORT.md…`: the study file that would settle reports."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kleash.cli.compare import _language as language_of
+from kleash.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def study_from(paths: Sequence[str], out: Path | None) -> Path | None:
+    """Write the study that would settle reports, or print it; the file that was written."""
+    from kleash.catalogue import CODES, LANGUAGES
+    from kleash.imports import markdown
+    from kleash.plan.file import NAME
+    from kleash.written.ask import study_of
+
+    if not paths:
+        raise ConfigError("kleash study from REPORT.md…: which reports?")
+    if out is not None and out.exists():
+        raise DataError(f"{out} is there already: give another --out, or move it away")
+    for path in map(Path, paths):
+        if not path.is_file() or not markdown.fits(path):
+            raise DataError(f"{path} is no report in Markdown")
+    sources = [markdown.read(Path(path)) for path in paths]
+    if not any(run.arm for source in sources for run in source.runs):
+        raise DataError(f"{', '.join(paths)}: no arms are told of, so there is nothing to study")
+    language = language_of("", sources)
+
+    def say(code: str, facts: dict[str, Any]) -> str:
+        # Values are quoted whole: a question that is cut off cannot be answered.
+        return string.Formatter().vformat(CODES[code][LANGUAGES.index(language)], (), facts)
+
+    stem = out.stem if out is not None else Path(paths[0]).stem
+    text = study_of(sources, stem if NAME.fullmatch(stem) else "from-reports", say)
+    if out is None:
+        print(text, end="")
+        return None
+    out.write_text(text, encoding="utf-8")
+    print(out)
+    return out

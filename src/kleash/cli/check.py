@@ -1,0 +1,113 @@
+"""The verb `check`: a report in, what is right and wrong with it line by line out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kleash.cli.compare import _start_lean as start_lean
+from kleash.cli.console import AsJson
+from kleash.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kleash.catalogue import Language
+    from kleash.written.marks import Mark
+
+SHOWN = ("wrong", "unsupported")
+
+
+def check(
+    report: Annotated[Path, typer.Argument(help="A report in Markdown.")],
+    against: Annotated[
+        list[Path] | None,
+        typer.Option("--against", help="Logs, runs or a study; may be given several times."),
+    ] = None,
+    more: Annotated[
+        list[Path] | None, typer.Argument(metavar="[LOGS]...", show_default=False)
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also what is right, and what cannot be checked.")
+    ] = False,
+    lang: Annotated[str, typer.Option(help="zh or en; else the report's own.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Hold every number and claim of a report against logs, or against its own tables.
+
+    Each is right, wrong (with the right value), not supported, or not checkable. Exit 1 if anything
+    is wrong, so that it can stand in a CI.
+
+    \b
+    kleash check report.md
+    kleash check report.md --against runs/kl0.12-s0 runs/kl0.15-s0 --all
+    """
+    start_lean()
+    from kleash.imports.markdown import document
+    from kleash.written.check import check as checked
+    from kleash.written.logs import logs_of
+    from kleash.written.page import read_page
+
+    if lang not in ("", "zh", "en"):
+        raise ConfigError(f"no language {lang!r}: there is zh and en")
+    page = read_page(report)
+    draft = document.drafted(report)
+    paths = [*(against or []), *(more or [])]
+    logs = logs_of(paths, draft.source, reports=True) if paths else None
+    marks = checked(draft, page, logs)
+    language: Language = "zh" if (lang or draft.source.language) == "zh" else "en"
+    if as_json:
+        print(json.dumps(plain(marks, report, language), ensure_ascii=False))
+    else:
+        print("\n".join(told(marks, report, language, every=every)))
+    if any(mark.state == "wrong" for mark in marks):
+        raise typer.Exit(1)
+
+
+def sentence(mark: Mark, language: Language) -> str:
+    """Why a mark is what it is, in words."""
+    from kleash.catalogue import say
+
+    facts = dict(mark.facts)
+    if isinstance(facts.get("lines"), list):
+        facts["lines"] = ", ".join(map(str, facts["lines"]))
+    return say(mark.code, facts, language)
+
+
+def told(marks: Sequence[Mark], report: Path, language: Language, *, every: bool) -> list[str]:
+    """Line by line, as compilers do: file, line, state, what is written, why."""
+    from kleash.catalogue import say
+
+    lines = []
+    for mark in marks:
+        if every or mark.state in SHOWN:
+            state = say(f"state.{mark.state}", {}, language)
+            text = f" {mark.text} ·" if mark.text else ""
+            lines.append(f"{report}:{mark.line}: {state}:{text} {sentence(mark, language)}")
+    counts = Counter(mark.state for mark in marks)
+    facts = {state: counts[state] for state in ("right", "wrong", "unsupported", "unknown")}
+    return [*lines, say("check.total", facts, language)]
+
+
+def plain(marks: Sequence[Mark], report: Path, language: Language) -> dict[str, Any]:
+    """The marks as JSON: codes are fixed, the sentences are in the language."""
+    counts = Counter(mark.state for mark in marks)
+    return {
+        "report": str(report),
+        "counts": {state: counts[state] for state in ("right", "wrong", "unsupported", "unknown")},
+        "marks": [
+            {
+                "line": mark.line,
+                "text": mark.text,
+                "state": mark.state,
+                "code": mark.code,
+                "right": mark.facts.get("value"),
+                "message": sentence(mark, language),
+            }
+            for mark in marks
+        ],
+    }

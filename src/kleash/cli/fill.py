@@ -1,0 +1,139 @@
+"""The verb `fill`: a report written by hand in, the same report with its open cells filled out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kleash.cli.compare import _language as language_of
+from kleash.cli.compare import _start_lean as start_lean
+from kleash.cli.console import AsJson
+from kleash.errors import DataError
+
+if TYPE_CHECKING:
+    from kleash.catalogue import Language
+    from kleash.written.fill import Filled, Left
+
+
+def fill(
+    report: Annotated[Path, typer.Argument(help="A report in Markdown with open cells.")],
+    measured: Annotated[
+        list[Path],
+        typer.Option("--from", help="A study, runs or logs; may be given several times."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write it; else into the report.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the changes as a diff; write nothing.")
+    ] = False,
+    lang: Annotated[str, typer.Option(help="zh or en; else the locale's, the report's.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Fill the open cells ("?", TBD, 待填充) of a report with what was measured; nothing else.
+
+    Means and differences are worked out again; one that was wrong stays, struck out, beside the
+    right one. What was never measured stays open, and the command that would measure it is printed.
+
+    \b
+    kleash fill report.md --from studies/kl --dry-run
+    kleash fill report.md --from runs/kl0.12-s0 --from runs/kl0.18-s0 --out filled.md
+    """
+    start_lean()
+    from kleash.imports.markdown import document
+    from kleash.written.commands import commands
+    from kleash.written.fill import fill as filled
+    from kleash.written.logs import logs_of
+    from kleash.written.page import read_page
+
+    page = read_page(report)
+    draft = document.drafted(report)
+    logs = logs_of(measured, draft.source)
+    made = filled(draft, page, logs)
+    target = out or report
+    if dry_run:
+        _show_diff(page.text, made.text, report)
+    else:
+        _write(target, page.bytes(made.text))
+    wanted = commands(made.left, logs, report)
+    if as_json:
+        _print_json(made, wanted, target)
+    else:
+        language = language_of(lang, [draft.source])
+        stream = sys.stderr if dry_run else sys.stdout
+        print("\n".join(told(made, wanted, target, language)), file=stream)
+
+
+def _write(path: Path, raw: bytes) -> None:
+    """The file whole or not at all."""
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        beside.write_bytes(raw)
+        beside.replace(path)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _show_diff(before: str, after: str, report: Path) -> None:
+    """Every line that changes; none is ever added or taken away."""
+    print(f"--- {report}\n+++ {report}")
+    lines = zip(before.splitlines(), after.splitlines(), strict=True)
+    for number, (old, new) in enumerate(lines, 1):
+        if old != new:
+            print(f"@@ -{number} +{number} @@\n-{old}\n+{new}")
+
+
+def told(
+    made: Filled, wanted: dict[str, list[Left]], target: Path, language: Language
+) -> list[str]:
+    """What was filled, what was corrected, and what stays with its commands."""
+    from kleash.catalogue import say
+
+    counts = {"count": len(made.filled), "corrected": len(made.corrected), "left": len(made.left)}
+    lines = [say("fill.filled", counts | {"file": str(target)}, language)]
+    for one in made.corrected:
+        facts = {"line": one.line, "before": one.before, "after": one.after}
+        lines.append("  " + say("fill.corrected", facts, language))
+    for command, cells in wanted.items():
+        facts = {"count": len(cells), "lines": stretches(cell.line for cell in cells)}
+        lines.append("  " + say("fill.left", facts, language))
+        lines += [f"    {one}" for one in command.splitlines()]
+        own = dict.fromkeys(
+            cell.command for cell in cells if cell.command and cell.command != command
+        )
+        lines += [f"    ({one})" for one in own]
+    for why in ("derived", "words"):
+        rest = [one for one in made.left if one.why == why]
+        if rest:
+            facts = {"count": len(rest), "lines": stretches(one.line for one in rest)}
+            lines.append("  " + say(f"fill.{why}", facts, language))
+    return lines
+
+
+def stretches(lines: object) -> str:
+    """Line numbers as 3, 7-9."""
+    every = sorted(set(lines))  # type: ignore[call-overload]
+    parts: list[list[int]] = []
+    for line in every:
+        if parts and line == parts[-1][-1] + 1:
+            parts[-1].append(line)
+        else:
+            parts.append([line])
+    return ", ".join(f"{p[0]}-{p[-1]}" if len(p) > 1 else str(p[0]) for p in parts)
+
+
+def _print_json(made: Filled, wanted: dict[str, list[Left]], target: Path) -> None:
+    from dataclasses import asdict
+
+    found = {
+        "file": str(target),
+        "filled": [asdict(one) for one in made.filled],
+        "corrected": [asdict(one) for one in made.corrected],
+        "left": [asdict(one) for one in made.left],
+        "commands": {command: [one.line for one in cells] for command, cells in wanted.items()},
+    }
+    print(json.dumps(found, ensure_ascii=False))

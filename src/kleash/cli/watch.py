@@ -1,0 +1,221 @@
+"""The verb `watch`: logs of running jobs, live in the terminal; warnings once, and passed on."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kleash.cli.compare import _language as language_of
+from kleash.cli.console import stderr, stdout
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+    from kleash.catalogue import Language
+    from kleash.watching import Told, Warned, Watch
+
+SHOWN = ("reward", "kl", "entropy", "response_length")
+LAST = 12  # warnings below the table
+LONGEST = 600  # characters of what a run says of itself
+
+
+def watch(
+    sources: Annotated[list[Path], typer.Argument(help="Logs or folders of running jobs.")],
+    once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
+    every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 5.0,
+    webhook: Annotated[str, typer.Option(help="An address that each warning is sent to.")] = "",
+    run: Annotated[str, typer.Option(help="A command for each warning: $KLEASH_TEXT …")] = "",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A line of JSON for each warning.")
+    ] = False,
+    lang: Annotated[str, typer.Option(help="zh or en; else the locale's.")] = "",
+) -> None:
+    """Follow jobs that run, here or elsewhere, and warn of trouble once and early. It only reads.
+
+    \b
+    kleash watch runs/
+    kleash watch verl/outputs wandb/ --webhook https://open.feishu.cn/open-apis/bot/v2/hook/…
+    kleash watch train.jsonl --once --json
+    """
+    from kleash.watching import Watch
+
+    language = language_of(lang, ())
+    watched = Watch(sources)
+    teller = Teller(webhook, run, language, as_json=as_json)
+    if once:
+        teller.tell(watched.look())
+        if as_json:
+            seen = {"runs": [plain(told) for told in watched.runs], "warnings": len(watched.warned)}
+            print(json.dumps(seen, ensure_ascii=False))
+        else:
+            end(watched, language)
+        return
+    if as_json:
+        follow(watched, teller, every)
+    else:
+        live(watched, teller, every, language)
+
+
+def follow(watched: Watch, teller: Teller, every: float) -> None:
+    """Look again and again, until Ctrl-C."""
+    try:
+        while True:
+            teller.tell(watched.look())
+            time.sleep(every)
+    except KeyboardInterrupt:
+        return
+
+
+def live(watched: Watch, teller: Teller, every: float, language: Language) -> None:
+    """The same with a table that is drawn anew after each look."""
+    from rich.live import Live
+
+    with Live(console=stdout(), auto_refresh=False, screen=False) as screen:
+        try:
+            while True:
+                teller.tell(watched.look(), quiet=True)
+                screen.update(view(watched, language), refresh=True)
+                time.sleep(every)
+        except KeyboardInterrupt:
+            return
+
+
+def end(watched: Watch, language: Language) -> None:
+    """The table, and what could not be read."""
+    from kleash.catalogue import say
+
+    console = stdout()
+    if watched.runs:
+        console.print(table(watched, language))
+    console.print(say("watch.looked", counts(watched), language), highlight=False)
+
+
+def counts(watched: Watch) -> dict[str, Any]:
+    """How much there was to see."""
+    points = sum(told.count for told in watched.runs)
+    found = {"runs": len(watched.runs), "points": points, "n": len(watched.warned)}
+    return found
+
+
+# --- warnings ------------------------------------------------------------------------------------
+
+
+class Teller:
+    """Says each warning: on the console, to a webhook, to a command."""
+
+    def __init__(self, webhook: str, command: str, language: Language, *, as_json: bool) -> None:
+        self.webhook, self.command, self.language = webhook, command, language
+        self.as_json = as_json
+        self.failed: set[str] = set()
+
+    def tell(self, warned: list[Warned], *, quiet: bool = False) -> None:
+        """All that is new; `quiet` where the screen shows it anyway."""
+        from kleash.watching.tell import call, post
+
+        for each in warned:
+            told = record(each, self.language)
+            if self.as_json:
+                print(json.dumps(told, ensure_ascii=False), flush=True)
+            elif not quiet:
+                stdout().print(told["text"], highlight=False, markup=False, soft_wrap=True)
+            wrong = [post(self.webhook, told)] if self.webhook else []
+            wrong += [call(self.command, told)] if self.command else []
+            for line in filter(None, wrong):
+                if line not in self.failed:
+                    self.failed.add(line)
+                    stderr().print(f"kleash: {line}", highlight=False, markup=False)
+
+
+def sentence(warned: Warned, language: Language) -> str:
+    """What a warning says."""
+    from kleash.catalogue import say
+
+    facts = dict(warned.facts)
+    if warned.sentence in ("watch.dead-groups", "watch.dead-groups-no-gain", "watch.valid-actions"):
+        facts |= {name: f"{100 * facts[name]:.0f}%" for name in ("now", "before")}
+    if warned.sentence == "watch.run-finding":  # it is a sentence already, and may be long
+        joined = "：" if language == "zh" else ": "
+        return f"{facts['run']}{joined}{facts['message']}"[:LONGEST]
+    return say(warned.sentence, facts, language)
+
+
+def record(warned: Warned, language: Language) -> dict[str, Any]:
+    """A warning as JSON."""
+    numbers = {
+        name: value
+        for name in ("now", "before")
+        if isinstance(value := warned.facts.get(name), float) and math.isfinite(value)
+    }
+    return {
+        "run": warned.run,
+        "source": warned.source,
+        "code": warned.code,
+        "step": warned.step,
+        **numbers,
+        "text": sentence(warned, language),
+    }
+
+
+def plain(told: Told) -> dict[str, Any]:
+    """A run as JSON: where it stands."""
+    return {"run": told.name, "format": told.format, "source": str(told.path), "step": told.step,
+            "finished": told.finished, "points": told.count, "unread": told.unread}  # fmt: skip
+
+
+# --- the screen ----------------------------------------------------------------------------------
+
+
+def view(watched: Watch, language: Language) -> Group:
+    """The table, and the last warnings below it."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from kleash.catalogue import say
+
+    lines = [Text(sentence(each, language), style="yellow") for each in watched.warned[-LAST:]]
+    if not watched.runs:
+        where = ", ".join(map(str, watched.sources))
+        return Group(Text(say("watch.nothing", {"where": where}, language)), *lines)
+    return Group(table(watched, language), *lines)
+
+
+def table(watched: Watch, language: Language) -> Table:
+    """A run a line: its step, what it earns, KL, entropy, length, and whether anything is amiss."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from kleash.catalogue import say
+    from kleash.watching import course
+
+    made = Table()
+    for name in ("run", "step", *SHOWN, "state"):
+        left = name in ("run", "state")
+        made.add_column(say(f"watch.{name}", {}, language), justify="left" if left else "right")
+    for told in watched.runs:
+        curves = course(told)
+        cells = [told.name, "—" if told.step is None else f"{told.step:g}"]
+        for name in SHOWN:
+            other = "kl_loss" if name == "kl" else "eval_reward" if name == "reward" else name
+            curve = curves.get(name) or curves.get(other)
+            cells.append("—" if curve is None else drawn(curve.values.tolist()))
+        count = sum(each.source == str(told.path) and each.run == told.name
+                    for each in watched.warned)  # fmt: skip
+        code = "fine" if not count else "warned.1" if count == 1 else "warned"
+        state = Text(
+            say(f"watch.{code}", {"n": count}, language), style="red" if count else "green"
+        )
+        made.add_row(*map(Text, cells), state)
+    return made
+
+
+def drawn(values: list[float]) -> str:
+    """The last value behind a sparkline."""
+    from kleash.charts import blocks
+
+    return f"{blocks(values)} {values[-1]:.4g}" if values else "—"

@@ -1,0 +1,75 @@
+"""What runs and evaluations cost, in hours of one device: given, or read off logs and studies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kleash.compare.arms import Arm
+from kleash.compare.next_steps import devices_of, training_hours
+from kleash.plan import StudyFile, arms_of
+from kleash.plan.folder import placed
+from kleash.runs import read_lines
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Hours of a run, of the shared start of a seed, and seconds of an item of one checkpoint.
+
+    None is not known: a run must be, the others count as nothing and that is said.
+    """
+
+    run: float | None = None
+    base: float | None = None
+    item: float | None = None
+
+    def over(self, other: Cost) -> Cost:
+        """What is known here, and else what is known there."""
+        pairs = ((self.run, other.run), (self.base, other.base), (self.item, other.item))
+        return Cost(*(ours if ours is not None else theirs for ours, theirs in pairs))
+
+    def of_runs(self, runs: int, items: int) -> float:
+        """Hours of so many runs, each measured on so many items."""
+        return runs * ((self.run or 0.0) + items * (self.item or 0.0) / 3600)
+
+    def of_study(self, arms: int, seeds: int, items: int) -> float:
+        """Hours of a whole study."""
+        return seeds * (self.base or 0.0) + self.of_runs(arms * seeds, items)
+
+
+def cost_of_logs(arms: Sequence[Arm]) -> Cost:
+    """The middle of what trainings took, times the devices they took it on."""
+    hours = [
+        sum(span) / 2 * (devices_of(arm) or 1)
+        for arm in arms
+        if (span := training_hours(arm)) is not None
+    ]
+    return Cost(run=float(np.median(hours))) if hours else Cost()
+
+
+def cost_of_study(folder: Path, file: StudyFile, arms: Sequence[Arm]) -> Cost:
+    """From what a study's jobs took: training by its own clock, the rest is measuring."""
+    spent = folder / "spent.jsonl"
+    jobs: dict[str, float] = {}
+    for line in read_lines(spent) if spent.is_file() else ():
+        jobs[line["job"]] = jobs.get(line["job"], 0.0) + line["seconds"]
+    bases = [seconds for job, seconds in jobs.items() if job.startswith("base-s")]
+    trained, measured = [], []
+    names = {arm.name for arm in arms_of(file, placed(folder))}
+    for arm in arms:
+        for each in arm.replicates:
+            seconds = sum(run.seconds or 0.0 for run in each.runs)
+            whole = jobs.get(f"{arm.name}-s{each.seed}")
+            if not seconds or arm.name not in names:
+                continue
+            trained.append(seconds)
+            if whole is not None and whole > seconds:
+                measured.append((whole - seconds) / file.measure.items[-1])
+    return Cost(
+        run=float(np.mean(trained)) / 3600 if trained else None,
+        base=float(np.mean(bases)) / 3600 if bases else None,
+        item=float(np.mean(measured)) if measured else None,
+    )

@@ -1,0 +1,239 @@
+"""Watching jobs that run elsewhere: their logs are followed, signs of trouble are told once, early.
+
+The rules of collapse are `collapse`'s, the guards `findings`'; what a run of ours has found itself
+is passed on. Nothing here writes, locks or asks the job anything: it only reads what it logs. The
+sentences are the catalogue's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kleash import collapse
+from kleash.errors import DataError
+from kleash.findings import Found, Rule
+from kleash.findings.identities import kl_loss_identity, loss_identity
+from kleash.findings.learning import little_signal, near_uniform
+from kleash.findings.leash import kl_at_start, kl_falls
+from kleash.imports import fitting, names, read, swanlab, verl, wandb
+from kleash.runs import FACTS
+from kleash.watching.follow import (
+    Follower,
+    Framed,
+    Lines,
+    Told,
+    Whole,
+    take_console,
+    take_own,
+    take_verl,
+)
+
+__all__ = ["Told", "Warned", "Watch", "course"]
+
+GUARDS: tuple[Rule, ...] = (
+    kl_at_start,
+    kl_falls,
+    loss_identity,
+    kl_loss_identity,
+    near_uniform,
+    little_signal,
+)
+DEPTH = 4  # folders below a source in which runs are sought
+AGAIN = 6  # looks, after which new files are sought
+QUANTITIES = {
+    "episode/reward": "reward",
+    "kl/ref/exact": "kl",
+    "kl/ref/k3": "kl",
+    "dead_groups": "dead_groups",
+    "frac_reward_zero_std": "dead_or_done",
+    "episode/valid_actions": "valid_actions",
+    "episode/valid_action_ratio": "valid_actions",
+    "valid_actions": "valid_actions",
+    "valid_action_ratio": "valid_actions",
+    "有效动作比例": "valid_actions",
+    "死组比例": "dead_or_done",
+    "validation/reward_se": "eval_reward_se",
+    "validation/accuracy": "accuracy",
+    "validation/accuracy_se": "accuracy_se",
+}
+"""What `imports.names` does not know, or knows as something that is not compared."""
+WATCHED = {name for metrics, _ in collapse.RULES.values() for name in metrics} | {
+    *("eval_reward_se", "accuracy_se", "loss", "policy_loss", "grad_norm")
+}
+
+
+def quantity(name: str) -> str | None:
+    """The quantity that a logged name stands for, if rules look at it."""
+    plain = name.removeprefix("train/").removeprefix("training/")
+    if plain in QUANTITIES:
+        return QUANTITIES[plain]
+    known = names.metric(name)
+    return known.name if known is not None and known.name in WATCHED else None
+
+
+def course(told: Told) -> dict[str, collapse.Curve]:
+    """A run's curves under the names of quantities; of several names for one, the first logged."""
+    found: dict[str, collapse.Curve] = {}
+    for name, points in told.points.items():
+        what = quantity(name)
+        if what is not None and what not in found:
+            steps = np.array(points.steps, dtype=np.float64)
+            found[what] = collapse.Curve(steps, np.array(points.values, dtype=np.float64))
+    return found
+
+
+@dataclass(frozen=True)
+class Warned:
+    """One warning: which run, what sign, where; its sentence is the catalogue's of `sentence`."""
+
+    run: str
+    source: str
+    code: str
+    step: float | None
+    sentence: str
+    facts: dict[str, Any]
+
+
+@dataclass
+class Watch:
+    """The sources that are watched, and all that was told of them."""
+
+    sources: Sequence[Path]
+    followed: dict[Path, Follower] = field(default_factory=dict)
+    warned: list[Warned] = field(default_factory=list)
+    known: set[tuple[str, ...]] = field(default_factory=set)
+    looks: int = 0
+    guarded: dict[Path, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """A source must be there; what is in it may come later."""
+        for path in self.sources:
+            if not path.exists():
+                raise DataError(f"no such file or folder: {path}")
+
+    @property
+    def runs(self) -> list[Told]:
+        """Every run that a log has told of."""
+        return [told for follower in self.followed.values() for told in follower.runs]
+
+    def look(self) -> list[Warned]:
+        """Take in what is new, and say what was not said before."""
+        if self.looks % AGAIN == 0:
+            for source in self.sources:
+                for path, follower in followers(source, DEPTH):
+                    self.followed.setdefault(path, follower)
+        self.looks += 1
+        new: list[Warned] = []
+        for follower in self.followed.values():
+            moved = False
+            while follower.poll():
+                moved = True
+                if not isinstance(follower, Lines):
+                    break
+            for told in follower.runs if moved else ():
+                if told.format == "kleash":
+                    told.finished = (told.path.parent / "done").is_file()
+                new += [each for each in signs(told) if self.once(each)]
+        for source in self.sources:
+            new += [each for each in self.guards(source) if self.once(each)]
+        self.warned += new
+        return new
+
+    def once(self, warned: Warned) -> bool:
+        """Whether it has not been told before."""
+        key = (warned.source, warned.run, warned.code)
+        if key in self.known:
+            return False
+        self.known.add(key)
+        return True
+
+    def guards(self, source: Path) -> Iterator[Warned]:
+        """What guards find, whenever there is twice as much as when they last looked."""
+        held = [path for path in self.followed if path == source or source in path.parents]
+        count = sum(told.count for path in held for told in self.followed[path].runs)
+        if not count or count < 2 * self.guarded.get(source, 0):
+            return
+        self.guarded[source] = count
+        try:
+            imported = read(source)
+        except DataError:  # being written: the next time
+            return
+        for rule in GUARDS:
+            for found in rule([imported]):
+                if found.severity != "note":
+                    yield of_finding(found, source)
+
+
+def of_finding(found: Found, source: Path) -> Warned:
+    """A finding of a guard as a warning."""
+    run = str(found.facts.get("arm", ""))
+    return Warned(run, str(source), found.code, None, found.code, found.facts)
+
+
+def signs(told: Told) -> Iterator[Warned]:
+    """The signs of collapse in a run, and what it has found itself."""
+    axes = {quantity(name): points.axis for name, points in reversed(told.points.items())}
+    for sign in collapse.first_signs(course(told)):
+        axis = axes.get(sign.metric, "step")
+        facts = {
+            "run": told.name,
+            "metric": sign.metric,
+            "at": f"{axis} {sign.step:g}",
+            "now": sign.now,
+            "before": sign.before,
+        }
+        code = f"{sign.code}:{sign.metric}" if sign.code == "not-finite" else sign.code
+        step = sign.step if axis == "step" else None
+        yield Warned(told.name, str(told.path), code, step, f"watch.{sign.code}", facts)
+    for code, message in told.findings.items():
+        facts = {"run": told.name, "message": message}
+        yield Warned(told.name, str(told.path), f"run:{code}", None, "watch.run-finding", facts)
+
+
+# --- what there is to follow ---------------------------------------------------------------------
+
+
+def followers(path: Path, depth: int) -> Iterator[tuple[Path, Follower]]:
+    """Whoever follows a source, by the format it has; a folder of no format is looked into."""
+    found = next(fitting(path), None)
+    form = found[0] if found else ""
+    if form == "kleash":
+        for run in [path] if is_run(path) else sorted(filter(is_run, path.iterdir())):
+            yield run, Lines(run / "metrics.jsonl", run.name, "kleash", take_own)
+    elif form == "verl":
+        yield from of_verl(path)
+    elif form in ("wandb", "swanlab"):
+        logs = swanlab.logs if form == "swanlab" else wandb.logs
+        framed = [path] if path.is_file() else logs(path)
+        yield from ((log, Framed(log)) for log in framed)
+        if not framed:
+            yield path, Whole(path)
+    elif form:
+        yield path, Whole(path)
+    elif path.is_dir() and depth:
+        for inner in sorted(path.iterdir()):
+            if not inner.name.startswith((".", "__")) and not inner.is_symlink():
+                yield from followers(inner, depth - 1)
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder is a run of ours."""
+    return path.is_dir() and all((path / name).is_file() for name in FACTS)
+
+
+def of_verl(path: Path) -> Iterator[tuple[Path, Follower]]:
+    """verl's JSON lines; where there are none, its console."""
+    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+    by_kind: dict[str | None, list[Path]] = {}
+    for file in files:
+        by_kind.setdefault(verl.kind(file), []).append(file)
+    for file in by_kind.get("rows", []):
+        yield file, Lines(file, file.stem, "verl", take_verl)
+    if not by_kind.get("rows"):
+        for file in by_kind.get("console", []):
+            yield file, Lines(file, file.stem, "verl", take_console)

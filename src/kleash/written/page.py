@@ -1,0 +1,104 @@
+"""A report as its bytes: lines, the places of cells in them, and edits that touch nothing else.
+
+Text is only ever put back in the encoding it came in, and only if that gives back the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+from kleash.errors import DataError
+
+_QUOTE = re.compile(r"\s{0,3}(?:>\s?){1,5}")
+_BORDER = re.compile(r"(?<!\\)\|")
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Page:
+    """The text of a report, and how it was encoded."""
+
+    path: Path
+    text: str
+    encoding: str
+    errors: str = "strict"
+
+    def bytes(self, text: str | None = None) -> bytes:
+        """A text in the report's own encoding; its own where none is given."""
+        return (self.text if text is None else text).encode(self.encoding, self.errors)
+
+    @cached_property
+    def lines(self) -> list[Span]:
+        """Where every line begins and ends, without what ends it."""
+        found, at = list[Span](), 0
+        for line in self.text.splitlines(keepends=True):
+            bare = line.splitlines()[0]
+            found.append((at, at + len(bare)))
+            at += len(line)
+        return found
+
+    def cells(self, line: int) -> list[Span]:
+        """The places of a table row's cells, without the blanks around them; lines count from 1."""
+        start, end = self.lines[line - 1]
+        return cell_spans(self.text[start:end], start)
+
+
+def cell_spans(row: str, offset: int = 0) -> list[Span]:
+    """Where the cells of a row stand in it, as `imports.markdown.text.split` counts them."""
+    quote = _QUOTE.match(row)
+    begin = quote.end() if quote and ">" in quote.group() else 0
+    begin += len(row[begin:]) - len(row[begin:].lstrip())
+    end = len(row.rstrip())
+    begin += row[begin:end].startswith("|")
+    if row[begin:end].endswith("|") and not row[begin:end].endswith("\\|"):
+        end -= 1
+    borders = [match.start() for match in _BORDER.finditer(row, begin, end)]
+    edges = [begin - 1, *borders, end]
+    found = []
+    for left, right in pairwise(edges):
+        inner = row[left + 1 : right]
+        first = left + 1 + len(inner) - len(inner.lstrip())
+        last = left + 1 + len(inner.rstrip())
+        found.append((offset + first, offset + max(first, last)))
+    return found
+
+
+def read_page(path: Path) -> Page:
+    """A report's text, so that it can be written back byte for byte."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    for encoding, errors in _encodings(raw):
+        try:
+            page = Page(path, raw.decode(encoding, errors), encoding, errors)
+        except UnicodeDecodeError:
+            continue
+        if page.bytes() == raw:
+            return page
+    raise DataError(f"{path}: its encoding cannot be kept; save it as UTF-8")
+
+
+def _encodings(raw: bytes) -> list[tuple[str, str]]:
+    """What a text may be encoded in, in the order in which `imports.markdown` reads it."""
+    if raw.startswith(b"\xff\xfe"):
+        return [("utf-16-le", "strict")]
+    if raw.startswith(b"\xfe\xff"):
+        return [("utf-16-be", "strict")]
+    return [("utf-8", "strict"), ("gb18030", "strict"), ("utf-8", "surrogateescape")]
+
+
+def edited(page: Page, edits: Mapping[Span, str]) -> str:
+    """The text with some spans replaced, each where it stood."""
+    made, at = list[str](), 0
+    for (start, end), new in sorted(edits.items()):
+        if start < at:
+            raise ValueError(f"two edits overlap at {start}")
+        made += [page.text[at:start], new]
+        at = end
+    return "".join([*made, page.text[at:]])

@@ -1,0 +1,325 @@
+"""Which printed numbers must fit together, and which of them is to blame where they do not.
+
+A difference that does not come out may be wrong itself, or one of the numbers it was taken from.
+Numbers stand in several such relations, so the fewest numbers that explain all that fails are
+blamed: a base that four differences were taken from is one slip, not four.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import exp, factorial, sqrt
+
+from kleash.findings.identities import Sum, kl_losses, losses, roughly
+from kleash.findings.record import canonical
+from kleash.imports import Derived, Imported, Number
+from kleash.imports.markdown.derived import allowed, follows
+from kleash.imports.markdown.draft import Draft, agree
+
+RARE = 0.03
+Node = tuple[int, str, float]
+"""A printed number: its line, its place in the line, its value."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Numbers that must fit together. `low` and `high` are what the others let the first be."""
+
+    kind: str
+    nodes: tuple[Node, ...]
+    holds: bool
+    text: str = ""
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    decimals: int | None = None
+    inexact: bool = False
+    """Whether it holds only within the rounding of the numbers it is made of."""
+    chance: float = 0.0
+    """How likely that is where it was worked out before they were rounded."""
+
+
+@dataclass(frozen=True)
+class Blame:
+    """A number that does not fit, what it should be, and the relation that says so."""
+
+    node: Node
+    relation: Relation
+    value: float | None
+    """What it should be, where the others tell."""
+    consequences: tuple[Relation, ...] = ()
+    """What else fails because of it."""
+
+
+def node(number: Number) -> Node:
+    """A number by its place in the document."""
+    return number.where.line or 0, number.where.spot, number.value or 0.0
+
+
+def relations(draft: Draft) -> list[Relation]:
+    """Every relation of a document that can be worked out."""
+    derived = oriented(draft.source.derived)
+    found = [one for each in derived for one in _derived(each)]
+    found = _as_printed(found)
+    found += _worked_out_twice(derived)
+    found += _told_twice(draft)
+    # A point of a series has lost its place in the line: its line and value lead back to it.
+    places = {(one.where.line, one.value): node(one) for one in measured(draft)}
+    for run in draft.source.runs[:100]:
+        for kind, sums in (("loss", losses(run)), ("kl_loss", kl_losses(run))):
+            found += [_sum(kind, one, places) for one in sums]
+        found += _ordered(run)
+    return found
+
+
+def oriented(every: Sequence[Derived]) -> list[Derived]:
+    """Differences of two arms, all in the order in which most of the document takes them."""
+    ways: dict[frozenset[str], Counter[tuple[str, ...]]] = defaultdict(Counter)
+    for one in every:
+        if _has_order(one) and follows(one):
+            ways[frozenset(one.arms)][one.arms] += 1
+    made = []
+    for one in every:
+        counts = ways.get(frozenset(one.arms), Counter()) if _has_order(one) else Counter()
+        usual = counts.most_common(1)[0][0] if counts else one.arms
+        clear = counts[usual] >= max(4, 2 * (counts.total() - counts[usual]))
+        if usual != one.arms and clear:
+            one = replace(one, of=one.minus, minus=one.of, arms=usual)
+        made.append(one)
+    return made
+
+
+def _has_order(one: Derived) -> bool:
+    """Whether a difference would have the other sign if it were taken the other way round."""
+    plain = one.kind == "difference" and not one.unsigned and bool(one.number.value)
+    return plain and len(one.arms) == 2
+
+
+def _as_printed(every: list[Relation]) -> list[Relation]:
+    """What comes out only before rounding is wrong in a document that works with printed numbers.
+
+    Of differences that were worked out first and rounded then, a quarter do not come out of the
+    printed numbers to the digit. Where that would be expected of far more than there are, the few
+    are slips. Differences of numbers that were worked out themselves tell nothing about that.
+    """
+    results = {one.nodes[0] for one in every}
+    plain = {
+        one for one in every if one.holds and not any(node in results for node in one.nodes[1:])
+    }
+    certain = {one for one in plain if one.inexact and not one.chance}
+    odd = {one for one in plain - certain if one.inexact}
+    expected = sum(one.chance for one in plain)
+    slips = certain | (odd if _at_most(len(odd), expected) <= RARE else set())
+    return [replace(one, holds=False) if one in slips else one for one in every]
+
+
+def _at_most(count: int, expected: float) -> float:
+    """The probability of so few where so many are expected (Poisson)."""
+    return exp(-expected) * sum(expected**n / factorial(n) for n in range(count + 1))
+
+
+def _worked_out_twice(every: Sequence[Derived]) -> Iterator[Relation]:
+    """The same thing worked out of the same numbers is the same number."""
+    groups: dict[tuple[object, ...], list[Number]] = defaultdict(list)
+    for one in every:
+        of, minus = (tuple(each.value for each in side) for side in (one.of, one.minus))
+        plain = one.kind in ("mean", "difference", "relative") and not one.unsigned
+        if plain and one.number.value is not None and None not in (*of, *minus):
+            groups[one.kind, of, minus, one.number.decimals].append(one.number)
+    for numbers in groups.values():
+        for ours, theirs in combinations(numbers[:12], 2):
+            if node(ours) != node(theirs) and not (ours.about or theirs.about):
+                yield _same(theirs, ours)
+
+
+def _ordered(run: Imported) -> Iterator[Relation]:
+    """The least of a curve is no more than its mean, first and last; the greatest no less."""
+    by_metric: dict[str, dict[str, Number]] = defaultdict(dict)
+    for cell in run.cells:
+        if cell.statistic and cell.number.value is not None and cell.number.state == "known":
+            by_metric[canonical(cell.metric)].setdefault(cell.statistic, cell.number)
+    for found in by_metric.values():
+        for end, sign in (("min", 1), ("max", -1)):
+            for other in ("mean", "first", "last", "median") if end in found else ():
+                if other in found:
+                    least, inner = found[end], found[other]
+                    gap = sign * ((inner.value or 0.0) - (least.value or 0.0))
+                    yield Relation(end, (node(least), node(inner)), gap >= 0, least.text)
+
+
+def measured(draft: Draft) -> Iterator[Number]:
+    """Every number that a document gives as measured, where it first stands."""
+    for told in draft.histories.values():
+        for history in told:
+            yield from history.points.values()
+    for cells in draft.cells.values():
+        yield from (cell.number for cell in cells if cell.number.value is not None)
+
+
+def _derived(derived: Derived) -> Iterator[Relation]:
+    # A guess was typed as it stands: it has no hidden digits.
+    of, minus = (tuple(map(_typed, side)) for side in (derived.of, derived.minus))
+    derived = replace(derived, of=of, minus=minus)
+    holds, range_ = follows(derived), allowed(derived)
+    if holds is None or range_ is None:
+        return
+    low, high = range_
+    if derived.unsigned and (derived.number.value or 0.0) * (low + high) < 0:
+        low, high = -high, -low
+    number, operands = derived.number, (*derived.of, *derived.minus)
+    nodes = tuple(dict.fromkeys(map(node, (number, *operands))))
+    inexact, chance = _exactness(derived, low, high)
+    yield Relation(
+        derived.kind,
+        nodes,
+        holds or roughly(derived),
+        number.text,
+        low,
+        high,
+        number.unit,
+        number.decimals,
+        inexact,
+        chance,
+    )
+
+
+def _typed(number: Number) -> Number:
+    return replace(number, decimals=None) if number.state == "estimated" else number
+
+
+def _exactness(derived: Derived, low: float, high: float) -> tuple[bool, float]:
+    """Whether a number misses what the printed ones give, and how likely that is by rounding."""
+    number, operands = derived.number, (*derived.of, *derived.minus)
+    kinds = ("difference", "relative")
+    if derived.kind not in kinds or number.decimals is None or number.about or high <= low:
+        return False, 0.0
+    exact = allowed(
+        replace(
+            derived,
+            of=tuple(replace(each, decimals=None) for each in derived.of),
+            minus=tuple(replace(each, decimals=None) for each in derived.minus),
+        )
+    )
+    if exact is None or number.value is None:
+        return False, 0.0
+    unit = 10.0**-number.decimals
+    values = (number.value, -number.value) if derived.unsigned else (number.value,)
+    inexact = all(abs(value - exact[0]) > 0.5 * unit * (1 + 1e-6) for value in values)
+    rounded = [one for one in operands if one.decimals is not None]
+    if derived.kind == "difference" and all(o.decimals == number.decimals for o in rounded):
+        # On the grid of the printed numbers one rounding alone never shows.
+        return inexact, 0.25 if len(rounded) > 1 else 0.0
+    spread = (high - low) / sqrt(12 * len(operands))
+    return inexact, min(0.9, 0.8 * spread / unit)
+
+
+def _told_twice(draft: Draft) -> Iterator[Relation]:
+    """All that is printed for one point of one run is one number."""
+    again: dict[Node, list[Number]] = defaultdict(list)
+    for derived in draft.source.derived:
+        if derived.kind == "same":
+            again[node(derived.of[0])].append(derived.number)
+    for numbers in _points(draft):
+        known = [one for one in numbers if one.value is not None and one.state == "known"]
+        printed = [each for one in known for each in (one, *again[node(one)])]
+        conflict = len(known) > 1
+        for ours, theirs in combinations(printed[:12], 2) if conflict else ():
+            yield _same(theirs, ours)
+
+
+def _points(draft: Draft) -> Iterator[list[Number]]:
+    """The different numbers that a document gives for each point and cell."""
+    for cells in draft.cells.values():
+        yield [cell.number for cell in cells]
+    for told in draft.histories.values():
+        by_step: dict[float, list[Number]] = defaultdict(list)
+        for history in told:
+            for step, number in history.points.items():
+                by_step[step].append(number)
+        yield from by_step.values()
+
+
+def _same(ours: Number, theirs: Number) -> Relation:
+    value = theirs.value or 0.0
+    nodes = (node(ours), node(theirs))
+    return Relation(
+        "same", nodes, agree(ours, theirs), ours.text, value, value, ours.unit, ours.decimals
+    )
+
+
+def _sum(kind: str, one: Sum, places: Mapping[tuple[int | None, float | None], Node]) -> Relation:
+    """The loss, or the KL loss, with its parts."""
+    whole = one.parts[kind]
+    others = [part for name, part in one.parts.items() if name != kind]
+    if kind == "loss":
+        kl = one.parts.get("kl") or one.parts["kl_loss"]
+        value = one.parts["policy_loss"].value + one.coefficient * kl.value + sum(one.less) / 2
+    else:
+        value = one.coefficient * one.parts["kl"].value
+    numbers = [part.number for part in (whole, *others)]
+    nodes = tuple(dict.fromkeys(places.get((n.where.line, n.value)) or node(n) for n in numbers))
+    decimals = whole.number.decimals
+    return Relation(kind, nodes, one.holds, whole.number.text, value, value, "", decimals)
+
+
+# --- who is to blame
+
+
+def blamed(
+    every: Sequence[Relation],
+    innocent: Iterable[Node] = (),
+    quoted: Mapping[float, int] | None = None,
+) -> list[Blame]:
+    """The fewest numbers that explain all relations that fail; those of `innocent` are right.
+
+    Of two that explain as much, the one that fewer sentences quote.
+    """
+    fine: dict[Node, int] = defaultdict(int)
+    for relation in every:
+        for one in relation.nodes if relation.holds else ():
+            fine[one] += 1
+    right = set(innocent)
+    left = [relation for relation in every if not relation.holds]
+    found: list[Blame] = []
+    while left:
+        failing: dict[Node, int] = defaultdict(int)
+        for relation in left:
+            for one in relation.nodes:
+                failing[one] += 1
+        results = {relation.nodes[0] for relation in left}
+
+        def guilt(one: Node) -> tuple[object, ...]:
+            count = failing[one]  # noqa: B023  it is asked for before the next round
+            worked_out = one in results  # noqa: B023
+            said = (quoted or {}).get(one[2], 0)
+            return one not in right, count > fine[one], count - fine[one], -said, worked_out, one
+
+        worst = max(failing, key=guilt)
+        about = [relation for relation in left if worst in relation.nodes]
+        found.append(_blame(worst, about))
+        left = [relation for relation in left if worst not in relation.nodes]
+    return found
+
+
+def _blame(worst: Node, about: Sequence[Relation]) -> Blame:
+    own = [relation for relation in about if relation.nodes[0] == worst]
+    again = [relation for relation in about if relation.kind == "same"]
+    first = (own or again or list(about))[0]
+    value = None
+    if own and first.low is not None and first.high is not None:
+        value = (first.low + first.high) / 2
+    elif again:
+        value = next(one[2] for one in again[0].nodes if one != worst)
+    elif first.kind == "difference" and len(first.nodes) == 3:
+        value = _solved(first, worst)
+    rest = tuple(relation for relation in about if relation is not first)
+    return Blame(worst, first, value, rest)
+
+
+def _solved(relation: Relation, worst: Node) -> float:
+    """The operand of a difference from the other two numbers."""
+    gap, ours, theirs = (one[2] for one in relation.nodes)
+    return gap + theirs if relation.nodes[1] == worst else ours - gap

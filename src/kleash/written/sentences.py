@@ -1,0 +1,203 @@
+"""The sentences of a report: what the rules of `findings` say of each, and which words need more.
+
+A rule that finds a sentence false makes it wrong. A number that stands in no table is not
+supported, or wrong where the table has nearly the same; a word such as "significantly" is not
+supported where no statistic stands beside it. What holds is right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from kleash.findings import find
+from kleash.findings.comparisons import comparison_false, extreme_false
+from kleash.findings.quotes import is_quoted
+from kleash.findings.record import Found
+from kleash.findings.spoken import facts_said
+from kleash.imports import Claim, Source, Where
+from kleash.imports.markdown.draft import Draft
+from kleash.imports.markdown.text import bare
+from kleash.written.marks import Mark, State
+
+# Findings that say that something written is not so. Those on one number are `relations`'.
+FALSE = frozenset(
+    (
+        "order-false",
+        "spread-false",
+        "extreme-false",
+        "comparison-false",
+        "same-false",
+        "range-false",
+        "range-gap-false",
+        "difference-false",
+        "count-false",
+        "percent-reversed",
+        "other-arms-number",
+        "best-false",
+        "best-step-false",
+        "value-elsewhere",
+        "stray-step",
+        "course-false",
+        "steps-ahead-false",
+        "steps-denied",
+        "off-lattice",
+        "beyond-limit",
+        "gpu-hours",
+        "config-denied",
+        "started-after-report",
+        "not-steady",
+        "spread-identity",
+        "beyond-plan",
+        "samples-differ",
+        "stable-contradicted",
+        "faster-contradicted",
+        "copied-row",
+    )
+)
+WEAK = frozenset(("kl-likeness", "same-outputs-other-weights"))
+# The places of these are sentences, but for the two curves at the end.
+SAID_OFTEN = ("stable-contradicted", "faster-contradicted")
+SLIP = 5  # units of the last digit within which a quoted number was meant to be another
+_WORDS: dict[str, str] = {
+    "significant": r"显著|统计上|significan\w*",
+    "clear": (
+        r"明显|清楚地?表明|毫无疑问|无疑|clear(?:ly)?|obvious(?:ly)?|evident(?:ly)?|undoubtedly"
+    ),
+    "large": (
+        r"大幅|极大|远超|远远|大大|substantial(?:ly)?|dramatic(?:ally)?|considerabl[ey]|vastly|"
+        r"massive(?:ly)?|remarkabl[ey]|huge(?:ly)?|far (?:better|superior|ahead)|much better"
+    ),
+    "proof": r"证明了?|证实|prove[sdn]?|demonstrates?|confirms?|guarantees?|保证",
+    "always": (
+        r"始终|总是|任何情况|一致地|在所有|always|consistently|in all cases|never|universally"
+    ),
+    "general": r"鲁棒|泛化|普遍适用|robust\w*|generali[sz]\w*",
+    "optimal": r"最优(?!化)|理想|optimal(?:ly)?|state[- ]of[- ]the[- ]art|sota",
+    "stable": r"(?<!不)稳定|平滑|温和|stable|stability|smooth(?:er|ly)?|steadi\w*",
+    "unstable": r"不稳定|震荡|崩溃|unstable|volatile|collaps\w*",
+    "faster": r"更快|提前|加速|faster|sooner|quicker|accelerat\w*|speeds? up",
+    "converged": r"收敛|converge\w*",
+    "overfitting": r"过拟合|over-?fit\w*",
+    "conservative": r"保守|激进|conservative\w*|aggressive\w*",
+    "similar": (
+        r"几乎相同|非常相似|差不多|相似|几乎一致|不相上下|差异不大|相当(?=$|[，,。])|"
+        r"similar|comparable|on par|indistinguishable|equivalent|(?:about|almost|nearly) the same"
+    ),
+    "cause": r"导致|归因|得益于|because of|thanks to|due to|caused? by|owing to",
+}
+_PATTERNS = {name: re.compile(rf"(?<![A-Za-z])(?:{words})", re.I) for name, words in _WORDS.items()}
+_STATISTIC = re.compile(
+    r"置信|区间|标准差|标准误|bootstrap|interval|(?<![a-z])(?:CI|SE|SD)(?![a-z])|std\.? ?err|±",
+    re.I,
+)
+_P = re.compile(r"(?<![a-z])p(?:[ -]?value)?\s?[<=≈>]\s?0?\.\d+|(?:\d+\s?σ)|t-?检验|t-test", re.I)
+_SUPPOSED = re.compile(
+    r"如果|若要|假如|应该|能否|是否|可能|预期|预计|也许|(?<![a-z])(?:if|should|would|could|may|might|"
+    r"whether|expect\w*|likely|perhaps)(?![a-z])",
+    re.I,
+)
+_OPPOSITE = (
+    ("最高", "最低"), ("更高", "更低"), ("高于", "低于"), ("略高", "略低"), ("较高", "较低"),
+    ("最好", "最差"), ("更好", "更差"), ("优于", "劣于"), ("更长", "更短"), ("最大", "最小"),
+    ("highest", "lowest"), ("higher", "lower"), ("best", "worst"), ("better", "worse"),
+    ("above", "below"), ("longer", "shorter"), ("larger", "smaller"), ("greater", "smaller"),
+)  # fmt: skip
+
+
+def said(draft: Draft, marks: Sequence[Mark]) -> list[Mark]:
+    """A mark for every sentence, number in a sentence, and word that needs more than there is."""
+    source = draft.source
+    rows = {cell.line for cell in draft.printed}
+    found = [mark for one in find([source]) for mark in _of_finding(one, marks, rows)]
+    wrong = {(mark.line, mark.text) for mark in (*marks, *found)}
+    for line, text in _said(draft):
+        found += _words(line, text)
+    for claim in source.claims:
+        found += _numbers(claim, wrong)
+    found += [mark for claim in facts_said(source) for mark in _holding(source, claim)]
+    return found
+
+
+def _of_finding(one: Found, marks: Sequence[Mark], rows: set[int]) -> Iterator[Mark]:
+    """The marks of a finding, at the sentences or cells that it speaks of."""
+    if one.code == "number-without-source":
+        yield _quoted(one)
+    elif one.code == "copied-row":
+        wrong = {mark.line for mark in marks if mark.state == "wrong"}
+        lines = [place.line or 0 for place in one.where]
+        guilty = [line for line in lines if line in wrong] or lines[-1:]
+        yield from (_marked(one, Where("", line), "wrong") for line in guilty[:1])
+    elif one.code == "too-long-for-dates":
+        yield _marked(one, one.where[-1], "wrong")  # the date: the times were measured
+    elif one.code in FALSE or one.code in WEAK:
+        places = one.where[:-2] if one.code in SAID_OFTEN else one.where
+        often = one.code in SAID_OFTEN or one.code == "kl-likeness"
+        # A remark beside one row of a table speaks of that row: it may be right there.
+        aside = rows if one.code in SAID_OFTEN else set[int]()
+        for place in places if often else places[:1]:
+            weak = one.code in WEAK or place.line in aside
+            yield _marked(one, place, "unsupported" if weak else "wrong")
+
+
+def _marked(one: Found, place: Where, state: State) -> Mark:
+    text = str(one.facts.get("number") or one.facts.get("text") or "")
+    return Mark(place.line or 0, text, state, one.code, one.facts, one.code)
+
+
+def _quoted(one: Found) -> Mark:
+    """A number that is printed nowhere: a slip of the last digits, or one without a source."""
+    place, number = one.where[0], str(one.facts["number"])
+    nearest = one.facts.get("nearest")
+    value = re.sub(r"[^\d.]", "", number)
+    if isinstance(nearest, float) and re.fullmatch(r"\d+\.\d+", value):
+        share = "%" in number
+        shown = 100 * nearest if share else nearest
+        decimals = len(value.partition(".")[2])
+        if abs(float(value) - shown) <= SLIP * 10.0**-decimals:
+            right = f"{shown:.{decimals}f}" + ("%" if share else "")
+            facts = {**one.facts, "value": right}
+            return Mark(place.line or 0, number, "wrong", "check.slip", facts, one.code)
+    return _marked(one, place, "unsupported")
+
+
+def _said(draft: Draft) -> Iterator[tuple[int, str]]:
+    """Everything that is said in words: lines of text, and remarks in tables."""
+    yield from draft.lines
+    for cell in draft.printed:
+        if cell.read.number is None or cell.sense.role in ("remark", "winner"):
+            yield cell.line, bare(cell.read.words)
+
+
+def _words(line: int, text: str) -> Iterator[Mark]:
+    """Words that need a statistic, where there is none, and statistics that nothing shows."""
+    for match in _P.finditer(text):
+        yield Mark(line, match.group(), "unsupported", "check.test", {"text": text}, "test")
+    if _SUPPOSED.search(text) or _STATISTIC.search(text):
+        return
+    for name, pattern in _PATTERNS.items():
+        for match in pattern.finditer(text):
+            facts = {"word": match.group(), "text": text}
+            yield Mark(line, match.group(), "unsupported", "check.word", facts, f"word {name}")
+
+
+def _numbers(claim: Claim, wrong: set[tuple[int, str]]) -> Iterator[Mark]:
+    """The numbers of a sentence that stand in a table or follow from one."""
+    line = claim.where.line or 0
+    for number in claim.numbers:
+        if is_quoted(number, claim) and (line, number.text) not in wrong:
+            yield Mark(line, number.text, "right", "check.quoted", {}, f"said {number.text}")
+
+
+def _holding(source: Source, claim: Claim) -> Iterator[Mark]:
+    """A sentence that ranks arms is right if its opposite is found to be false."""
+    for ours, theirs in _OPPOSITE:
+        if (ours in claim.text) == (theirs in claim.text):
+            continue
+        here, there = (ours, theirs) if ours in claim.text else (theirs, ours)
+        turned = replace(claim, text=claim.text.replace(here, there))
+        alone = replace(source, claims=[turned])
+        if any(True for rule in (extreme_false, comparison_false) for _ in rule([alone])):
+            yield Mark(claim.where.line or 0, claim.text, "right", "check.ranked", {}, "ranked")
+            return

@@ -1,0 +1,211 @@
+"""What the layout of a table says: rows that are copies, differences turned round, stars, arrows.
+
+None of it stands in a number, and all of it can be wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from kleash.findings.record import digits
+from kleash.findings.spoken import direction
+from kleash.imports import Number, names
+from kleash.imports.markdown.draft import Draft, Printed
+from kleash.written.marks import Mark
+from kleash.written.page import Page
+
+DIGITS = 3
+RECITED = 3  # numbers of a row that a sentence must give to be about it
+ENOUGH = 2  # equal cells of a row that chance does not explain
+_STAR = re.compile("[⭐★🏆🥇]|最佳|(?<![a-z])best(?![a-z])", re.I)
+_UP, _DOWN = re.compile("[⬆↑▲📈]"), re.compile("[⬇↓▼📉]")
+_BOLD = re.compile(r"\*\*[^*]*\d[^*]*\*\*|__[^_]*\d[^_]*__")
+
+Rows = dict[int, list[Printed]]
+
+
+def laid_out(draft: Draft, page: Page, marks: Sequence[Mark]) -> list[Mark]:
+    """What is wrong with how the tables of a report are laid out."""
+    found = [*_recited(draft), *_arrows(draft), *_stars(draft), *_bold(draft, page)]
+    return [*found, *_copied(draft, marks)]
+
+
+def tables(draft: Draft) -> list[Rows]:
+    """The cells of each table, row by row."""
+    found: dict[int, Rows] = defaultdict(lambda: defaultdict(list))
+    for cell in draft.printed:
+        found[cell.table][cell.line].append(cell)
+    return [dict(rows) for rows in found.values()]
+
+
+def value_of(cell: Printed) -> Number | None:
+    """The measured number of a cell; None for differences, remarks, settings and gaps."""
+    number = cell.read.number
+    measured = cell.sense.role == "value" and not cell.sense.setting
+    return number if measured and number is not None and number.value is not None else None
+
+
+# --- copies
+
+
+def _copied(draft: Draft, marks: Sequence[Mark]) -> Iterator[Mark]:
+    """Rows of one table with the same measurements, where nobody says that they are the same."""
+    wrong = {mark.line for mark in marks if mark.state == "wrong"}
+    for rows in tables(draft):
+        for (line, ours), (other, theirs) in combinations(rows.items(), 2):
+            equal = _all_equal(ours, theirs)
+            if not equal or _declared(draft, ours, theirs):
+                continue
+            label = ", ".join(number.text for number in equal)
+            # Which of the two is the copy only what else is wrong with one of them can tell.
+            for copy, original in ((line, other), (other, line)):
+                if copy in wrong or original not in wrong:
+                    facts = {"other": original}
+                    yield Mark(copy, label, "unsupported", "check.copied", facts, "row")
+
+
+def _all_equal(ours: Sequence[Printed], theirs: Sequence[Printed]) -> list[Number]:
+    """The numbers of two rows, if all are equal and enough of them have digits that tell."""
+    left = {cell.column: number for cell in ours if (number := value_of(cell)) is not None}
+    right = {cell.column: number for cell in theirs if (number := value_of(cell)) is not None}
+    if len(left) < ENOUGH or left.keys() != right.keys():
+        return []
+    if any(left[at].value != right[at].value for at in left):
+        return []
+    telling = [one for one in left.values() if digits(one) >= DIGITS]
+    return telling if len({one.value for one in telling}) >= ENOUGH else []
+
+
+def _declared(draft: Draft, ours: Sequence[Printed], theirs: Sequence[Printed]) -> bool:
+    """Whether a sentence says that the arms of two rows are the same."""
+    one, other = (
+        {cell.sense.arm for cell in row if value_of(cell) is not None} for row in (ours, theirs)
+    )
+    return len(one) == len(other) == 1 and any(
+        "same" in claim.judgements and one | other <= set(claim.arms)
+        for claim in draft.source.claims
+    )
+
+
+# --- rows that a sentence repeats
+
+
+def _recited(draft: Draft) -> Iterator[Mark]:
+    """A row whose numbers a sentence gives in another order: two of them are swapped."""
+    rows = [cells for table in tables(draft) for cells in table.values()]
+    for claim in draft.source.claims:
+        said = [one.value for one in claim.numbers if one.value is not None]
+        if len(said) < RECITED or len(claim.numbers) > len(said):
+            continue
+        for cells in rows:
+            numbers = [number for cell in cells if (number := value_of(cell)) is not None]
+            arms = {cell.sense.arm for cell in cells if value_of(cell) is not None}
+            if len(arms) != 1 or not arms <= set(claim.arms):
+                continue
+            values = [number.value for number in numbers]
+            for first in range(len(values) - RECITED + 1):
+                for count in range(RECITED, len(values) - first + 1):
+                    part, told = values[first : first + count], said[:count]
+                    if part != told and sorted(map(float, part)) == sorted(told):  # type: ignore[arg-type]
+                        facts = {"other": claim.where.line}
+                        text = ", ".join(n.text for n in numbers[first : first + count])
+                        yield Mark(cells[0].line, text, "wrong", "check.swapped", facts, "row")
+
+
+# --- arrows
+
+
+def _arrows(draft: Draft) -> Iterator[Mark]:
+    """An arrow up beside a number that is negative, where the others of its column agree."""
+    columns: dict[tuple[int, int], list[tuple[Printed, bool]]] = defaultdict(list)
+    for cell in draft.printed:
+        number = cell.read.number
+        up, down = _UP.search(cell.read.words), _DOWN.search(cell.read.words)
+        if number is None or not number.value or bool(up) == bool(down):
+            continue
+        columns[cell.table, cell.column].append((cell, bool(up) == (number.value > 0)))
+    for cells in columns.values():
+        odd = [cell for cell, agrees in cells if not agrees and "-" in cell.read.words]
+        odd += [cell for cell, agrees in cells if not agrees and "+" in cell.read.words]
+        if len(odd) * 3 < len(cells):
+            for cell in odd:
+                text = cell.read.number.text if cell.read.number else ""
+                yield Mark(cell.line, text, "wrong", "check.arrow", {}, cell.where.spot)
+
+
+# --- stars and bold
+
+
+def _lines_of(draft: Draft) -> dict[tuple[int, int], list[Printed]]:
+    """Columns of measurements of one metric, without rows of statistics."""
+    found: dict[tuple[int, int], list[Printed]] = defaultdict(list)
+    for cell in draft.printed:
+        if value_of(cell) is not None and not (
+            cell.sense.statistic and cell.sense.statistic != "mean"
+        ):
+            found[cell.table, cell.column].append(cell)
+    return found
+
+
+def _sign(draft: Draft, cells: Sequence[Printed]) -> int:
+    metrics = {cell.sense.metric for cell in cells}
+    if len(metrics) != 1:
+        return 0
+    written = metrics.pop() or draft.outcome
+    share = all(cell.read.number and cell.read.number.unit == "%" for cell in cells)
+    return direction(written) or (1 if share and names.metric(written) is None else 0)
+
+
+def _stars(draft: Draft) -> Iterator[Mark]:
+    """A star beside a number of a column, or of a row, that holds a better one."""
+    for cells in _lines_of(draft).values():
+        starred = [cell for cell in cells if _STAR.search(cell.read.words)]
+        sign = _sign(draft, cells)
+        if len(starred) != 1 or not sign or len(cells) < 3:
+            continue
+        known = [cell for cell in cells if cell.read.number and cell.read.number.state == "known"]
+        best = max(known, key=lambda cell: sign * _number(cell), default=None)
+        if best is not None and sign * _number(best) > sign * _number(starred[0]):
+            facts = {"value": best.read.number.text if best.read.number else "", "other": best.line}
+            cell = starred[0]
+            text = cell.read.number.text if cell.read.number else ""
+            yield Mark(cell.line, text, "wrong", "check.star", facts, cell.where.spot)
+
+
+def _number(cell: Printed) -> float:
+    one = value_of(cell)
+    return 0.0 if one is None else one.value or 0.0
+
+
+def _bold(draft: Draft, page: Page) -> Iterator[Mark]:
+    """The one bold number of a column that is not its best, where bold means best in the others."""
+    by_table: dict[int, list[tuple[Printed, Printed, bool]]] = defaultdict(list)
+    raw = {cell: _is_bold(page, cell) for cell in draft.printed if value_of(cell) is not None}
+    for (table, _), cells in _lines_of(draft).items():
+        bold = [cell for cell in cells if raw.get(cell)]
+        sign = _sign(draft, cells)
+        if len(bold) != 1 or len(cells) < 3 or not sign:
+            continue
+        best = max(cells, key=lambda cell: sign * _number(cell))
+        by_table[table].append((bold[0], best, _number(best) == _number(bold[0])))
+    for found in by_table.values():
+        odd = [(cell, best) for cell, best, fits in found if not fits]
+        if len(found) >= 3 and len(odd) * 3 <= len(found):
+            for cell, best in odd:
+                text = cell.read.number.text if cell.read.number else ""
+                facts = {
+                    "value": best.read.number.text if best.read.number else "",
+                    "other": best.line,
+                }
+                yield Mark(cell.line, text, "wrong", "check.star", facts, cell.where.spot)
+
+
+def _is_bold(page: Page, cell: Printed) -> bool:
+    spans = page.cells(cell.line)
+    if cell.column >= len(spans):
+        return False
+    start, end = spans[cell.column]
+    return bool(_BOLD.search(page.text[start:end]))

@@ -1,0 +1,196 @@
+"""`kleash check`: right figures are left alone, planted errors are found, each is told as it is."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kleash.cli import app
+from kleash.imports.markdown import document
+from kleash.written.check import check
+from kleash.written.logs import logs_of
+from kleash.written.page import read_page
+from made_logs import write_logs
+from made_reports import STYLES
+from planting import planted
+from test_planted import NAMES, PLANTS, text_of
+
+SEEDS = Path(__file__).parent.parent.parent / "shared/seeds"
+DOCUMENTS = sorted(SEEDS.glob("00*.txt"))
+BAD = ("wrong", "unsupported")
+# What is wrong with the five documents as they are: lines, beside words without a statistic.
+WRONG = {
+    "000": {40, 43},
+    "001": {119},
+    "002": set(),
+    "003": {66, 89, 106, 252},
+    "004": {23, 32, 65, 68, 73, 98, 132, 133, 143, 148, 157, 162, 164, 168, 169, 207, 210},
+}
+
+
+def marks(path, text, logs=()):
+    path.write_text(text, encoding="utf-8")
+    draft = document.drafted(path)
+    return check(draft, read_page(path), logs_of(logs, draft.source) if logs else None)
+
+
+def lines(found, *states):
+    return {mark.line for mark in found if mark.state in states}
+
+
+# --- nothing is said against what is right
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_right_report_has_nothing_wrong(tmp_path, name):
+    found = marks(tmp_path / "r.md", text_of(name))
+    assert not [(mark.line, mark.code, mark.text) for mark in found if mark.state == "wrong"]
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_report_in_another_style_has_nothing_wrong(tmp_path, style, seed):
+    found = marks(tmp_path / "r.md", STYLES[style](seed))
+    wrong = [mark for mark in found if mark.state in BAD and mark.code != "check.word"]
+    assert not [(mark.line, mark.code, mark.text) for mark in wrong]
+    assert sum(mark.state == "right" for mark in found) > 10
+
+
+@pytest.mark.skipif(len(DOCUMENTS) != 5, reason="the five documents are not here")
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name[:3])
+def test_what_is_wrong_with_the_five_documents(path, tmp_path):
+    text = path.read_text(encoding="utf-8")
+    found = marks(tmp_path / "r.md", text)
+    assert lines(found, "wrong") == WRONG[path.name[:3]]
+    logs = write_logs(document.drafted(path), tmp_path / "logs")
+    held = marks(tmp_path / "r.md", text, logs)
+    assert not [mark for mark in held if mark.code == "check.not-log"]
+    assert sum(mark.code == "check.log" for mark in held) > 40
+
+
+# --- errors are found
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "code"),
+    PLANTS,
+    ids=[f"{number}-{plant[0]}-{plant[3]}" for number, plant in enumerate(PLANTS)],
+)
+def test_a_planted_slip_is_marked(tmp_path, name, old, new, code):
+    if code in MEANS_LESS:
+        pytest.skip("it is not wrong, it means less: for compare")
+    text = text_of(name)
+    before = {(m.line, m.code, m.text) for m in marks(tmp_path / "r.md", text) if m.state in BAD}
+    after = [m for m in marks(tmp_path / "r.md", text.replace(old, new)) if m.state in BAD]
+    fresh = [mark for mark in after if (mark.line, mark.code, mark.text) not in before]
+    assert fresh
+
+
+MEANS_LESS = (
+    "evaluations-missing",
+    "inside-warmup",
+    "derived-from-estimate",
+    "runs-overlap",
+    "identical-results",
+    "duplicate-step",
+)
+
+
+def recall(path, text, seed, logs=()):
+    """How many of 20 planted errors have a new mark on their line, and new marks elsewhere."""
+    known = {(m.line, m.code, m.text) for m in marks(path, text, logs) if m.state in BAD}
+    changed, plants = planted(text, seed)
+    found = [m for m in marks(path, changed, logs) if m.state in BAD]
+    fresh = {mark.line for mark in found if (mark.line, mark.code, mark.text) not in known}
+    touched = {plant.line for plant in plants}
+    rows = {at for at, line in enumerate(changed.split("\n"), 1) if line.startswith("|")}
+    return len(fresh & touched), len(plants), (fresh - touched) & rows
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(len(DOCUMENTS) != 5, reason="the five documents are not here")
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name[:3])
+def test_of_twenty_planted_errors_eighteen_are_found_with_logs(path, tmp_path):
+    text = path.read_text(encoding="utf-8")
+    logs = write_logs(document.drafted(path), tmp_path / "logs")
+    found = [recall(tmp_path / "r.md", text, seed, logs) for seed in range(3)]
+    assert all(count == 20 for _, count, _ in found)
+    assert sum(hits for hits, _, _ in found) >= 18 * len(found), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("style", STYLES)
+def test_errors_in_reports_of_other_styles_are_found_with_logs(style, tmp_path):
+    text = STYLES[style](0)
+    path = tmp_path / "r.md"
+    path.write_text(text, encoding="utf-8")
+    logs = write_logs(document.drafted(path), tmp_path / "logs")
+    found = [recall(path, text, seed, logs) for seed in range(3)]
+    assert sum(hits for hits, _, _ in found) >= 0.9 * sum(count for _, count, _ in found), found
+
+
+# --- how it tells
+
+
+REPORT = """# Two arms
+
+| Step | free | leashed | Difference |
+|---|---|---|---|
+| 10 | 0.512 | 0.498 | -0.014 |
+| 20 | 0.530 | 0.541 | +0.021 |
+| 30 | 0.571 | 0.560 | -0.011 |
+
+- leashed is significantly better
+"""
+
+
+def test_a_wrong_number_is_told_with_the_right_one_and_exits_1(tmp_path):
+    path = tmp_path / "report.md"
+    path.write_text(REPORT)
+    told = CliRunner().invoke(app, ["check", str(path)])
+    assert told.exit_code == 1
+    (line,) = [line for line in told.output.splitlines() if ":6: WRONG" in line]
+    assert "+0.021" in line
+    assert "+0.011" in line
+    assert ":9: not supported" in told.output
+    fine = tmp_path / "fine.md"
+    fine.write_text(REPORT.replace("+0.021", "+0.011"))
+    assert CliRunner().invoke(app, ["check", str(fine)]).exit_code == 0
+
+
+def test_it_answers_in_the_language_of_the_report(tmp_path):
+    path = tmp_path / "report.md"
+    path.write_text(STYLES["curves"](0).replace("| 最终 |", "| 最终 |"), encoding="utf-8")
+    told = CliRunner().invoke(app, ["check", str(path), "--all"])
+    assert "正确" in told.output
+    assert told.exit_code == 0
+
+
+def test_a_log_overrules_the_report(tmp_path):
+    path = tmp_path / "report.md"
+    path.write_text(REPORT)
+    rows = {10: (0.512, 0.498), 20: (0.530, 0.551), 30: (0.571, 0.560)}
+    for nth, arm in enumerate(("free", "leashed")):
+        made = [json.dumps({"step": step, "reward": both[nth]}) for step, both in rows.items()]
+        (tmp_path / f"{arm}.jsonl").write_text("\n".join(made) + "\n")
+    asked = ["check", str(path), "--against", str(tmp_path / "free.jsonl"), "--json"]
+    told = json.loads(CliRunner().invoke(app, [*asked, str(tmp_path / "leashed.jsonl")]).output)
+    wrong = [mark for mark in told["marks"] if mark["state"] == "wrong"]
+    assert [(mark["line"], mark["text"], mark["right"]) for mark in wrong] == [
+        (6, "0.541", "0.551")
+    ]
+    right = [mark["line"] for mark in told["marks"] if mark["code"] == "check.log"]
+    assert len(right) >= 5
+
+
+def test_of_two_tellings_the_one_that_more_speaks_for_is_right(tmp_path):
+    text = STYLES["agents"](1)
+    row = next(line for line in text.splitlines() if line.startswith("| 100 |"))
+    value = row.split("|")[2].strip()
+    other = f"{float(value) + 0.1:.3f}"
+    changed = text.replace(f"Step 100: {value}", f"Step 100: {other}", 1)
+    at = changed.split("\n").index(f"Step 100: {other}") + 1
+    found = marks(tmp_path / "r.md", changed)
+    assert {mark.line for mark in found if mark.state == "wrong"} == {at}
+    assert any(mark.facts.get("value") == value for mark in found if mark.line == at)

@@ -1,0 +1,180 @@
+"""`kleash fill`: open cells are filled as their neighbours are written; no byte else changes."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kleash.cli import app
+from kleash.config import build
+from kleash.plan import StudyFile, arm_recipe, arms_of
+from kleash.runs import write_json
+
+SEEDS = Path(__file__).parent.parent.parent / "shared/seeds"
+DOCUMENTS = sorted(SEEDS.glob("002*.txt"))
+REPORT = """# Two coefficients
+
+Is beta=0.1 better?  Who knows?
+
+| beta |  1-shot | 2-shot  | Mean | vs 0.02 |
+|------|:-------:|---------|------|---------|
+| 0.02 | 51.00%  | 50.00%  | 50.50% | baseline |
+| 0.1  |   ?     | **?**   | ? | ? |
+| 0.5  | ? | ? | ? | ? |
+
+## beta=0.02 and 0.1, training
+
+| Epoch | beta=0.02 Train Loss | beta=0.1 Train Loss | Note |
+|---|---|---|---|
+| 1 | 0.0123 | TBD | ? |
+"""
+
+
+def run_folder(path, config, seed, scores, losses):
+    """A run of ours that measured some checkpoints: {(epoch, shots): share of items right}."""
+    path.mkdir(parents=True)
+    for name, value in (("config", config), ("given", {}), ("meta", {"identity": path.name})):
+        write_json(path / f"{name}.json", value)
+    rows = []
+    for (epoch, shots), right in scores.items():
+        (path / "checkpoints" / f"epoch-{epoch}").mkdir(parents=True, exist_ok=True)
+        state = {"step": epoch, "epoch": epoch}
+        write_json(path / "checkpoints" / f"epoch-{epoch}" / "state.json", state)
+        rows += [
+            {
+                "checkpoint": f"epoch-{epoch}",
+                "split": "test",
+                "shots": shots,
+                "item": f"test-{n}",
+                "score": float(n % 20 < 20 * right),
+            }
+            for n in range(800)
+        ]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (path / "scores.jsonl").write_text(lines, encoding="utf-8")
+    told = [
+        {"kind": "epoch", "phase": "grpo", "epoch": epoch, "step": epoch, **row}
+        for epoch, row in losses.items()
+    ]
+    (path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told))
+
+
+def study(folder, measured, losses, seeds=(0, 1)):
+    """The folder of a study that measured part of its cells."""
+    asked = {
+        "name": "kl",
+        "seeds": len(seeds),
+        "base": {"supervised": {"epochs": 1}, "rce": {"epochs": 1}},
+        "arms": {f"kl-{beta:g}": {"leash": {"coefficient": beta}} for beta in measured},
+    }
+    file = build(StudyFile, asked)
+    for arm in arms_of(file):
+        beta = arm.keys["leash.coefficient"]
+        for seed in seeds:
+            config = arm_recipe(file, arm, seed, "BASE").resolved()
+            path = folder / "runs" / f"{arm.name}-s{seed}"
+            run_folder(path, config, seed, measured[beta], losses.get(beta, {}))
+    (folder / "study.toml").write_text("", encoding="utf-8")
+    return folder
+
+
+def fill(report, *more):
+    told = CliRunner().invoke(app, ["fill", str(report), *map(str, more)])
+    assert told.exit_code == 0, told.output
+    return told.output
+
+
+@pytest.fixture
+def measured(tmp_path):
+    scores = {(1, 1): 0.55, (1, 2): 0.45}
+    return study(tmp_path / "kl", {0.1: scores}, {0.1: {1: {"loss": 0.04567}}})
+
+
+def test_only_open_cells_change_and_what_was_not_measured_stays(tmp_path, measured):
+    report = tmp_path / "report.md"
+    text = REPORT.replace("1-shot", "1-shot (Epoch 1)").replace("2-shot", "2-shot (Epoch 1)")
+    report.write_bytes(text.replace("\n", "\r\n").encode())
+    told = fill(report, "--from", measured)
+    rows = report.read_bytes().decode().split("\r\n")
+    assert rows[7] == "| 0.1  |   55.00%     | **45.00%**   | 50.00% | -0.50% |"
+    assert rows[14] == "| 1 | 0.0123 | 0.0457 | ? |"
+    before = text.split("\n")
+    assert [n for n in range(len(before)) if rows[n] != before[n]] == [7, 14]
+    assert "kleash study from" in told  # beta=0.5 was never trained
+    filled = report.read_bytes()
+    fill(report, "--from", measured)
+    assert report.read_bytes() == filled
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "gb18030", "utf-16"])
+def test_a_report_keeps_its_encoding(tmp_path, measured, encoding):
+    text = REPORT.replace("Who knows", "谁知道")
+    report, out = tmp_path / "report.md", tmp_path / "filled.md"
+    report.write_bytes(text.encode(encoding))
+    fill(report, "--from", measured, "--out", out)
+    assert report.read_bytes() == text.encode(encoding)
+    filled = "|   55.00%     | **45.00%**   | 50.00% | -0.50% |"
+    expected = text.replace("|   ?     | **?**   | ? | ? |", filled).replace("TBD", "0.0457")
+    assert out.read_bytes() == expected.encode(encoding)
+
+
+def test_a_wrong_difference_is_corrected_and_the_old_text_struck_out(tmp_path, measured):
+    report = tmp_path / "report.md"
+    wrong = REPORT.replace("| 50.50% |", "| 51.50% |")
+    report.write_text(wrong)
+    told = fill(report, "--from", measured)
+    assert "| 50.50% ~~51.50%~~ |" in report.read_text()
+    assert "51.50%" in told
+    again = report.read_bytes()
+    assert ", 0 corrected" in fill(report, "--from", measured, "--lang", "en")
+    assert report.read_bytes() == again
+
+
+def test_a_dry_run_writes_nothing(tmp_path, measured):
+    report = tmp_path / "report.md"
+    report.write_text(REPORT)
+    assert "+| 1 | 0.0123 | 0.0457 | ? |" in fill(report, "--from", measured, "--dry-run")
+    assert report.read_text() == REPORT
+
+
+def test_no_report_is_filled_from_another(tmp_path):
+    report = tmp_path / "report.md"
+    report.write_text(REPORT)
+    told = CliRunner().invoke(app, ["fill", str(report), "--from", str(report)])
+    assert told.exit_code != 0
+    assert "is a report itself" in str(told.exception)
+
+
+@pytest.mark.skipif(not DOCUMENTS, reason="the documents are not here")
+def test_of_139_open_cells_of_document_002_only_those_not_measured_stay(tmp_path):
+    shares = {(epoch, shots): 0.4 + 0.05 * shots for epoch in (1, 2) for shots in (1, 2, 3, 4)}
+    row = {"loss": 0.0112, "policy_loss": 0.0003, "validation/loss": 5.1, "std_advantage": 0.006}
+    row |= {"max_advantage": 0.009, "probe/kl/ref/exact/episode/mean": 0.09}
+    losses = dict.fromkeys((1, 2), row)
+    folder = study(tmp_path / "kl", {0.12: shares, 0.18: shares}, {0.18: losses})
+    report = tmp_path / "002.md"
+    report.write_bytes(DOCUMENTS[0].read_bytes())
+    before = report.read_text(encoding="utf-8").split("\n")
+    fill(report, "--from", folder)
+    after = report.read_text(encoding="utf-8").split("\n")
+    assert sum(line.count("?") for line in before) == 139
+    left = [number for number, line in enumerate(after, 1) for _ in range(line.count("?"))]
+    # Epoch 3 was not measured (6 + 32 cells), and ten cells ask for words.
+    assert len(left) == 48
+    assert set(left) == {
+        64,
+        *range(119, 123),
+        *range(163, 167),
+        *range(172, 176),
+        185,
+        *range(193, 197),
+    }
+    for old, new in zip(before, after, strict=True):
+        kept = re.sub(r"\?", "\0", old)
+        pattern = re.escape(kept).replace("\0", r"(?:\?|[+-]?[\d.]+%?(?: \(200样本\))?)")
+        assert re.fullmatch(pattern, new), (old, new)
+    once = report.read_bytes()
+    fill(report, "--from", folder)
+    assert report.read_bytes() == once

@@ -1,0 +1,108 @@
+"""`kleash study from`: arms, places and settings of reports, and questions where they differ."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kleash.cli import app
+from kleash.plan import arms_of, read_study
+
+SEEDS = Path(__file__).parent.parent.parent / "shared/seeds"
+DOCUMENTS = sorted(SEEDS.glob("00*.txt"))
+REPORT = """# KL sweep
+
+## Configuration of beta=0.02
+
+| Parameter | Value |
+|---|---|
+| Base checkpoint | RCE epoch 4 |
+| Learning rate | 2e-5 |
+| Batch size | 8 |
+| Epochs | 2 |
+
+## Configuration of beta=0.1
+
+| Parameter | Value |
+|---|---|
+| Base checkpoint | RCE epoch 6 |
+| Learning rate | 2e-5 |
+| Batch size | 8 |
+| Epochs | 2 |
+
+## Epoch 1, accuracy
+
+| beta | 100 samples, 1-shot | 200 samples, 1-shot | 100 samples, 3-shot |
+|---|---|---|---|
+| 0.02 | 51.0% | 50.5% | ? |
+| 0.1 | 52.0% | ? | 49.0% |
+"""
+
+
+def made(tmp_path, *reports):
+    out = tmp_path / "asked.toml"
+    told = CliRunner().invoke(app, ["study", "from", *map(str, reports), "--out", str(out)])
+    assert told.exit_code == 0, told.output
+    return out
+
+
+def test_a_report_becomes_a_study_that_can_be_planned(tmp_path):
+    report = tmp_path / "report.md"
+    report.write_text(REPORT)
+    out = made(tmp_path, report)
+    file = read_study(str(out))
+    assert {arm.name: arm.keys["leash.coefficient"] for arm in arms_of(file)} == {
+        "kl-0.02": 0.02,
+        "kl-0.1": 0.1,
+    }
+    assert file.measure.shots == (1, 3)
+    assert file.measure.items == (100, 200)
+    assert file.measure.test == "all"
+    assert (file.grpo["lr"], file.grpo["batch"], file.grpo["epochs"]) == (2e-5, 8, 2)
+    told = CliRunner().invoke(app, ["study", str(out), "--dry-run"])
+    assert told.exit_code == 0, told.output
+    questions = [line for line in out.read_text().splitlines() if line.startswith("# ")]
+    (base,) = [line for line in questions if "base checkpoint" in line]
+    assert "RCE epoch 4" in base
+    assert "RCE epoch 6" in base
+    assert "report.md:7" in base
+
+
+def test_it_is_printed_where_no_file_is_named_and_never_written_over_one(tmp_path):
+    report = tmp_path / "report.md"
+    report.write_text(REPORT)
+    told = CliRunner().invoke(app, ["study", "from", str(report)])
+    assert "kl-0.1" in tomllib.loads(told.output)["arms"]
+    out = made(tmp_path, report)
+    again = CliRunner().invoke(app, ["study", "from", str(report), "--out", str(out)])
+    assert again.exit_code != 0
+
+
+@pytest.mark.skipif(len(DOCUMENTS) != 5, reason="the five documents are not here")
+def test_documents_000_and_002_ask_for_five_arms_three_epochs_four_shots_and_sizes(tmp_path):
+    out = made(tmp_path, DOCUMENTS[0], DOCUMENTS[2])
+    file = read_study(str(out))
+    values = [arm.keys["leash.coefficient"] for arm in arms_of(file)]
+    assert values == [0.12, 0.145, 0.15, 0.155, 0.18]
+    assert file.grpo["epochs"] == 3
+    assert file.measure.shots == (1, 2, 3, 4)
+    assert file.measure.items == (100, 200, 400, 800)
+    assert file.base["rce"]["epochs"] == 5
+    assert (file.grpo["lr"], file.grpo["batch"]) == (5e-6, 1)
+    questions = "\n".join(line for line in out.read_text().splitlines() if line.startswith("# "))
+    for said in ("RCE epoch 2", "kl012/rce_epoch5.pt", "rl_data_k64_v3.json", "OKVQA"):
+        assert said in questions
+    told = CliRunner().invoke(app, ["study", str(out), "--dry-run"])
+    assert told.exit_code == 0
+    assert "epoch-1,epoch-2,epoch-3" in told.output
+
+
+@pytest.mark.skipif(len(DOCUMENTS) != 5, reason="the five documents are not here")
+def test_documents_003_and_004_ask_for_agents_and_say_what_changed_together(tmp_path):
+    out = made(tmp_path, DOCUMENTS[3], DOCUMENTS[4])
+    file = read_study(str(out))
+    assert file.of_agents
+    assert set(file.arms) == {"none", "kl-0.01"}
+    assert "entropy_bonus, schedule" in out.read_text()
+    assert CliRunner().invoke(app, ["study", str(out), "--dry-run"]).exit_code == 0
