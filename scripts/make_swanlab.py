@@ -2,7 +2,8 @@
 
 SwanLab wants an older protobuf than the other tools, so it has an environment of its own:
 `pip install swanlab==0.10.3` (records in protobuf) or `swanlab==0.7.20` (records in JSON), then
-`python scripts/make_swanlab.py FOLDER`. Run it in a folder whose path may be seen: it is in the log.
+`python scripts/make_swanlab.py FOLDER`. Run it where the path
+may be seen: it is in the log.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def repeated(token: str, inputs: Mapping[str, Any], vectors: int) -> str:
 
 def between_marks(token: str, inputs: Mapping[str, Any], vectors: int) -> str:
     """The vectors of every crop between marks, as Idefics2 has them."""
-    crops = inputs["pixel_values"].shape[1]
+    crops = int(inputs["pixel_values"].shape[1])
     return AROUND + (token * (vectors // crops) + AROUND) * crops
 
 

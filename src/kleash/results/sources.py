@@ -28,7 +28,7 @@ def study_source(folder: Path) -> Source:
     strangers = [
         str(entry["run"]) for entry in mixtures(folder, file, found) if entry["what"] == "base"
     ]
-    made = source_of(found, [arm.name for arm in arms], file, strangers)
+    made = source_of(found, [arm.name for arm in arms], file, strangers, {})
     made.path = str(folder)
     return made
 
