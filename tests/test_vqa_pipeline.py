@@ -7,10 +7,12 @@ import json
 import pytest
 
 from kleash.config import build
+from kleash.evaluate import Wanted, table
 from kleash.ledger import Ledger
 from kleash.plan import StudyFile
 from kleash.report import write
 from kleash.results import results
+from kleash.runs import Run
 from kleash.study import Asked, run_study
 from kleash.study.estimate import estimate
 from made_data import official_vqa
@@ -69,6 +71,8 @@ def test_from_official_files_to_a_report(file, tmp_path, inline):
     assert before["answers"] >= sum(
         json.loads(line)["bought"] for line in (folder / "spent.jsonl").read_text().splitlines()
     )
+    shown = table(Run.open(folder / "runs/kl-s0"), Wanted(["epoch-1"], [2], "test", 6))[0]
+    assert shown["lemmatised"] == pytest.approx(sum(line["lemmatised"] for line in tested) / 6)
     write(results(folder))
     report = (folder / "report.md").read_text(encoding="utf-8")
     assert "kl" in report and "none" in report

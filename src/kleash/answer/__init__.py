@@ -36,6 +36,7 @@ class Answerer(Protocol):
 ANSWERERS = {
     "embedded": "kleash.answer.embedded:Embedded",
     "transformers": "kleash.answer.local:Transformers",
+    "endpoint": "kleash.answer.remote:Remote",
 }
 
 

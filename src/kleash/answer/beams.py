@@ -40,7 +40,8 @@ class Greedy:
 
     def said(self) -> list[list[int]]:
         """Up to the first id that ends a turn."""
-        return [upto(row, set(self.stops.tolist())) for row in self.chosen.tolist()]
+        stops = set(self.stops.tolist())
+        return [upto(row, stops) for row in self.chosen.tolist()]
 
 
 class Beams:

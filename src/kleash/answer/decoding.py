@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from kleash.answer.beams import Beams, Greedy, Search
-from kleash.answer.reading import Memory, Reader, seen_before
+from kleash.answer.reading import Memory, Reader, plain_attention, seen_before
 
 CHUNK = 1 << 27  # logits there at once: half a gigabyte of them
 
@@ -73,6 +73,8 @@ class Decoder:
         self.reader, self.embed, self.head, self.decoding = reader, embed, head, decoding
         self.stops = torch.tensor(list(stops), dtype=torch.long)
 
+    @torch.inference_mode()
+    @plain_attention()
     def begin(self, row: Row, device: torch.device) -> Memory:
         """The memory of what several prompts begin with."""
         inputs, place, length_B = self.laid_out([row], device)
@@ -80,6 +82,7 @@ class Decoder:
         return memory
 
     @torch.inference_mode()
+    @plain_attention()
     def decode(
         self, rows: Sequence[Row], device: torch.device, begun: Memory | None = None
     ) -> tuple[list[list[int]], list[float]]:

@@ -30,10 +30,10 @@ from kleash.policy import fingerprint
 from kleash.types import Answer, Prompt
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-PLACES = {"cpu": 1 << 11}
-"""Places of prompts read at once, by kind of device."""
-MORE_PLACES = 1 << 15
-"""The same for any other kind."""
+PLACES = 1 << 11
+"""Places of prompts read at once on a CPU."""
+NUMBERS = 1 << 26
+"""Elsewhere places times the width of the model: 32,768 places of Qwen2.5-VL-3B."""
 WITH_IMAGES = 256  # prompts with images that are got ready together
 
 
@@ -76,7 +76,8 @@ class Local:
             parts.tokenizer, parts.name, self.eyes.family.text if self.eyes else ""
         )
         self.context = context_of(self.model)
-        self.places = places or PLACES.get(self.device.type, MORE_PLACES)
+        width = self.model.config.get_text_config().hidden_size
+        self.places = places or (PLACES if self.device.type == "cpu" else NUMBERS // width)
         self.decoder = Decoder(
             reader_of(self.model.get_decoder()),
             self.model.get_input_embeddings(),

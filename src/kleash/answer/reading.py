@@ -10,6 +10,8 @@ and values, G heads of queries for each, D width of a head, W width of the model
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -67,6 +69,16 @@ def reader_of(decoder: Any) -> Reader:
     if type(decoder).__name__ in DECODERS and kinds == {"full_attention"} and steady and not window:
         return LeanReader(decoder)
     return ModuleReader(decoder)
+
+
+@contextmanager
+def plain_attention() -> Iterator[None]:
+    """Attention without cuDNN's, which makes a plan for every new shape: 0.3 s on an H200."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    kernels = (SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH)
+    with sdpa_kernel([*kernels]):
+        yield
 
 
 def seen_before(length_B: Tensor, places: int) -> Tensor:

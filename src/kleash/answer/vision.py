@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kleash.answer.caching import Kept
+from kleash.answer.reading import plain_attention
 from kleash.data import Images, image_content
 from kleash.errors import ConfigError, DataError
 
@@ -56,7 +57,7 @@ def repeated(token: str, inputs: Mapping[str, Any], vectors: int) -> str:
 
 def between_marks(token: str, inputs: Mapping[str, Any], vectors: int) -> str:
     """The vectors of every crop between marks, as Idefics2 has them."""
-    crops = int(inputs["pixel_values"].shape[1])
+    crops: int = inputs["pixel_values"].shape[1]
     return AROUND + (token * (vectors // crops) + AROUND) * crops
 
 
@@ -153,6 +154,7 @@ class Eyes:
         return self.contents[name]
 
     @torch.inference_mode()
+    @plain_attention()
     def look(self, names: Mapping[str, str]) -> dict[str, Seen | DataError]:
         """Look at images that are new, by content."""
         found: dict[str, Seen | DataError] = {}

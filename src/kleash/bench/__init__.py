@@ -504,7 +504,21 @@ def leash_bench() -> dict[str, Any]:
         return measured()
 
 
-BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
+def vlm_bench(device: str = "cpu") -> dict[str, Any]:
+    """Seconds per prompt of a vision-language model, beside one prompt at a time."""
+    from kleash.bench.vlm import vlm_bench as measured
+
+    return measured(device)
+
+
+def captions_bench(device: str = "cpu") -> dict[str, Any]:
+    """Prompts per second of a small language model that reads captions."""
+    from kleash.bench.vlm import captions_bench as measured
+
+    return measured(device)
+
+
+BENCHES: dict[str, Callable[..., dict[str, Any]]] = {
     "selector": selector_bench,
     "answerer": answerer_bench,
     "compare": compare_bench,
@@ -512,4 +526,8 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "report": report_bench,
     "rollouts": rollouts_bench,
     "leash": leash_bench,
+    "vlm": vlm_bench,
+    "captions": captions_bench,
 }
+ON_DEVICE = ("vlm", "captions")
+"""Those that can be told where to compute."""

@@ -79,9 +79,13 @@ def doctor(as_json: AsJson = False) -> None:
 
 def bench(
     what: Annotated[
-        str, typer.Argument(help="selector, answerer, compare, study, report, rollouts or leash.")
+        str,
+        typer.Argument(
+            help="selector, answerer, compare, study, report, rollouts, leash, vlm or captions."
+        ),
     ],
     as_json: AsJson = False,
+    device: Device = "cpu",
 ) -> None:
     """Measure against plain implementations in the same run, and print ratios.
 
@@ -93,14 +97,18 @@ def bench(
     kleash bench report    (pages and reports of 1,000 runs; needs no torch)
     kleash bench rollouts  (tokens said per second against model.generate turn by turn)
     kleash bench leash  (whole steps of an agent with KL measured, and without)
+    kleash bench vlm --device cuda       (seconds per prompt of Qwen2.5-VL-3B's shape)
+    kleash bench captions --device cuda  (prompts per second of SmolLM2-135M's shape)
     """
-    from kleash.bench import BENCHES
+    from kleash.bench import BENCHES, ON_DEVICE
 
     if what not in BENCHES:
         raise KleashError(f"no bench {what!r}: there is {', '.join(BENCHES)}")
     if what not in ("compare", "report"):
         need_torch()
-    found = BENCHES[what]()
+    if device != "cpu" and what not in ON_DEVICE:
+        raise KleashError(f"the bench {what!r} computes on the CPU: --device is for {ON_DEVICE}")
+    found = BENCHES[what](device) if what in ON_DEVICE else BENCHES[what]()
     if as_json:
         print(json.dumps(found))
         return

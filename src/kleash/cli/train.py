@@ -333,4 +333,5 @@ def cell_text(cell: dict[str, Any]) -> str:
     if "void" in cell:
         return f"void: {cell['broken']} of {cell['broken'] + cell['n']} broke"
     broken = f" ({cell['broken']} broke)" if cell["broken"] else ""
-    return f"{cell['mean']:.3f} [{cell['low']:.3f}, {cell['high']:.3f}]{broken}"
+    lemmas = f", by lemmas {cell['lemmatised']:.3f}" if "lemmatised" in cell else ""
+    return f"{cell['mean']:.3f} [{cell['low']:.3f}, {cell['high']:.3f}]{lemmas}{broken}"

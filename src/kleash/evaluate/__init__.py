@@ -120,7 +120,7 @@ def read_scores(run: Run, wanted: Wanted) -> Scores:
 
 def table(run: Run, wanted: Wanted) -> list[dict[str, Any]]:
     """Every cell: its mean with an interval, n, and how many answers broke."""
-    cells = []
+    cells, by_lemmas = [], lemmatised(run, wanted)
     bounds = (0.0, 1.0) if "selector" in run.config else None  # a reward has none
     for (name, count), scores in read_scores(run, wanted).items():
         good = [score for score in scores.values() if score is not None]
@@ -129,10 +129,24 @@ def table(run: Run, wanted: Wanted) -> list[dict[str, Any]]:
         if len(good) > 1 or (good and bounds):
             found = mean_interval(good, bounds=bounds)
             cell |= {"mean": found.estimate, "low": found.low, "high": found.high}
+        if by_lemmas[name, count]:
+            cell["lemmatised"] = sum(by_lemmas[name, count]) / len(by_lemmas[name, count])
         if void := voided(scores):
             cell["void"] = void.message
         cells.append(cell)
     return cells
+
+
+def lemmatised(run: Run, wanted: Wanted) -> dict[tuple[str, int], list[float]]:
+    """By (checkpoint, shots): the scores by lemmas of the same items, where there are any."""
+    found: dict[tuple[str, int], list[float]] = {
+        (name, count): [] for name in wanted.checkpoints for count in wanted.shots
+    }
+    for line in run.scores():
+        scores = found.get((line["checkpoint"], line["shots"]), [])
+        if "lemmatised" in line and line["split"] == wanted.split and len(scores) < wanted.items:
+            scores.append(line["lemmatised"])
+    return found
 
 
 def voided(scores: Mapping[str, float | None]) -> guard.Finding | None:

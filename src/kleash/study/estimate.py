@@ -106,11 +106,13 @@ def answers_at_most(file: StudyFile, arms: list[Arm], todo: set[str], found: Ove
         if state not in ("done", "void") and cell.items in sizes:
             total += cell.items * (max(cell.shots, 1) if file.of_agents else 1)
     for seed in file.seeds:
+        base = base_recipe(file, seed)
         if f"base-s{seed}" in todo:
-            total += proposals(base_recipe(file, seed))
+            total += proposals(base)
         for arm in arms:
             if f"{arm.name}-s{seed}" in todo:
-                total += training(arm_recipe(file, arm, seed, "BASE"))
+                recipe = arm_recipe(file, arm, seed, "BASE")
+                total += 0 if proposed_before(recipe, base) else training(recipe)
     return total
 
 
@@ -126,6 +128,14 @@ def proposals(recipe: Recipe) -> int:
     propose = recipe.propose
     tried = propose.beams * propose.width * recipe.shots
     return recipe.queries * (propose.random + propose.retrieval + propose.beams + tried)
+
+
+def proposed_before(recipe: Recipe, base: Recipe) -> bool:
+    """Whether all that an offline run asks for was asked for by the start of its seed."""
+    if not (isinstance(recipe, SelectorRecipe) and isinstance(base, SelectorRecipe)):
+        return False
+    same = (recipe.propose, recipe.pool, recipe.shots) == (base.propose, base.pool, base.shots)
+    return recipe.source == "offline" and same and recipe.queries <= base.queries
 
 
 def training(recipe: Recipe) -> int:
