@@ -125,7 +125,7 @@ def test_every_command_and_file_of_a_document_has_its_row(path):
 
 def test_what_is_said_not_to_be_there_yet_is_not():
     rows = [line for line in PAGE.splitlines() if "**not yet**" in line]
-    assert len(rows) > 2
+    assert rows
     later = {verb for row in rows for verb in re.findall(r"\*\*not yet\*\*.*?`kleash (\w+)`", row)}
     there = set(get_command(app).commands) - {"train", "study"}
     assert not later & there, "docs/moving.md says that it is not there yet: give it a row"

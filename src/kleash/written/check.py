@@ -49,7 +49,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
         _against_log(one, truth[node(one.number)]) for one in told if node(one.number) in truth
     ]
     marks += _again(source, truth)
-    marks += _settings(source, logs) if logs else []
+    marks += [*_settings(source, logs), *_steps(told, truth, logs)] if logs else []
     fixed = {(mark.line, mark.spot): mark.state for mark in marks}
     right = {one for one in truth if fixed.get(one[:2]) == "right"}
     off = {one for one in truth if fixed.get(one[:2]) == "wrong"}
@@ -177,6 +177,30 @@ def _derived_from_logs(
         }
         code = "check.log" if right else "check.not-log"
         marks.append(_mark(number, "right" if right else "wrong", code, facts))
+    return marks
+
+
+def _steps(told: Sequence[Told], truth: Mapping[Node, Held], logs: Logs) -> list[Mark]:
+    """Bests at another step than the log has them, and points at steps that it does not have."""
+    marks = []
+    for one in told:
+        at = one.place.step if one.place.step is not None else one.place.epoch
+        counted = one.place.shots is not None or one.place.items is not None
+        if at is None or counted or one.number.state == "estimated":
+            continue
+        if one.statistic in ("best", "min", "max"):
+            kind = f"{one.statistic} step"
+            best = logs.look(one.arm, one.metric, Place(), kind, one.seed)
+            if best is not None and best.value != at:
+                facts = {"value": f"{best.value:g}", "file": best.file, "runs": best.runs}
+                spot = f"{one.number.where.spot} step"
+                line = one.number.where.line or 0
+                facts |= {"arm": one.arm}
+                marks.append(Mark(line, str(at), "wrong", "check.not-log", facts, spot))
+        elif not one.statistic and node(one.number) not in truth:
+            file = logs.lacks(one.arm, one.metric, one.place)
+            if file:
+                marks.append(_mark(one.number, "unsupported", "check.no-step", {"file": file}))
     return marks
 
 
