@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from kleash.findings.record import canonical
 from kleash.imports import Cell, Number, Source, names
@@ -24,6 +25,10 @@ from kleash.written.relations import Blame, Node, Relation, blamed, node, orient
 from kleash.written.sentences import said
 from kleash.written.tables import laid_out
 
+SHARES: dict[str, tuple[Literal["difference", "relative"], ...]] = {
+    "difference": ("relative",),
+    "relative": ("difference",),
+}
 RANK: dict[State, int] = {"wrong": 0, "unsupported": 1, "right": 2, "unknown": 3}
 
 
@@ -168,7 +173,12 @@ def _derived_from_logs(
             continue
         number = derived.number
         signs = (1, -1) if derived.unsigned else (1,)
-        right = any(_agrees(number, sign * range_[0]) for sign in signs)
+        # Beside wrong numbers a share may have been read as a difference, or the other way round.
+        ranges = [range_]
+        for kind in SHARES.get(derived.kind, ()):
+            other = allowed(replace(derived, kind=kind, of=of, minus=minus))
+            ranges += [other] if other is not None else []
+        right = any(_agrees(number, sign * each[0]) for sign in signs for each in ranges)
         facts = {
             "value": written(range_[0], number),
             "file": next(one.file for one in known if one is not None),
