@@ -190,7 +190,7 @@ def _metrics(metric: str) -> Iterable[str]:
     known = known_name(metric)
     yield known
     yield from OWN.get(known, ())
-    if known == "performance":
+    if known in ("performance", "value"):  # the report does not say what was measured
         for outcome in OUTCOMES:
             yield outcome
             yield from OWN.get(outcome, ())
