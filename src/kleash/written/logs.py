@@ -185,11 +185,13 @@ def _both_leashed(report: Source, arm: str, log: Arm) -> bool:
 # --- what an arm has
 
 
-def _metrics(metric: str) -> Iterable[str]:
+def _metrics(metric: str, statistic: str = "") -> Iterable[str]:
     """The names under which logs may have what a report calls so."""
     known = known_name(metric)
     yield known
     yield from OWN.get(known, ())
+    if known == "reward" and statistic.startswith(("best", "max")):
+        yield from ("eval_reward", *OWN["eval_reward"])  # "best reward" is what was validated
     if known in ("performance", "value"):  # the report does not say what was measured
         for outcome in OUTCOMES:
             yield outcome
@@ -197,7 +199,7 @@ def _metrics(metric: str) -> Iterable[str]:
 
 
 def _value(run: Replicate, metric: str, place: Place, statistic: str) -> Found | None:
-    for name in _metrics(metric):
+    for name in _metrics(metric, statistic):
         found = _cell(run, name, place, statistic)
         if found is None and (place.shots is not None or place.items is not None):
             found = _scored(run, name, place)
