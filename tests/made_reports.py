@@ -86,7 +86,7 @@ def agents(seed: int) -> str:
     ours, theirs = (value[name][top[name]] for name in ("leashed", "free"))
     lines += [f"- Best against best: {ours:.3f} vs {theirs:.3f} ({share:+.1f}%)", ""]
     for name in value:
-        lines += [f"## Course of {name}", "", "```"]
+        lines += [f"## Validation reward of {name}", "", "```"]
         lines += [f"Step {s}: {v:.3f}" for s, v in zip(steps, value[name], strict=True)]
         lines += ["```", ""]
     return "\n".join(lines)

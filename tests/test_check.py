@@ -188,7 +188,7 @@ def test_of_two_tellings_the_one_that_more_speaks_for_is_right(tmp_path):
     text = STYLES["agents"](1)
     row = next(line for line in text.splitlines() if line.startswith("| 100 |"))
     value = row.split("|")[2].strip()
-    other = f"{float(value) + 0.1:.3f}"
+    other = f"{float(value) - 0.1:.3f}"
     changed = text.replace(f"Step 100: {value}", f"Step 100: {other}", 1)
     at = changed.split("\n").index(f"Step 100: {other}") + 1
     found = marks(tmp_path / "r.md", changed)

@@ -2,9 +2,12 @@
 
 import json
 import re
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from kleash.cli import app
@@ -178,3 +181,23 @@ def test_of_139_open_cells_of_document_002_only_those_not_measured_stay(tmp_path
     once = report.read_bytes()
     fill(report, "--from", folder)
     assert report.read_bytes() == once
+
+
+def test_the_commands_of_the_page_and_of_the_help_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("report.md").write_text(REPORT)
+    scores = {(1, 1): 0.55, (1, 2): 0.45}
+    study(Path("studies/kl"), {0.02: scores, 0.1: scores}, {}, seeds=(0,))
+    for name in ("kl0.02-s0", "kl0.1-s0", "kl0.12-s0", "kl0.15-s0", "kl0.18-s0"):
+        Path("runs").mkdir(exist_ok=True)
+        shutil.copytree("studies/kl/runs/kl-0.1-s0", f"runs/{name}")
+    page = (Path(__file__).parent.parent / "docs/reports_by_hand.md").read_text(encoding="utf-8")
+    asked = re.findall(r"^\$ (kleash .*)$", page, re.M)
+    helped = [get_command(app).commands[verb].help for verb in ("fill", "check")]
+    asked += re.findall(r"^ *(kleash (?:fill|check) .*)$", "\n".join(helped), re.M)
+    assert len(asked) == 8
+    for command in asked:
+        told = CliRunner().invoke(app, shlex.split(command)[1:])
+        wrong = told.exit_code == 1 and " check " in command
+        assert told.exit_code == 0 or wrong, (command, told.output, told.exception)
+        assert told.output.strip()

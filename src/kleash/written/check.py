@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from kleash.findings.record import canonical
 from kleash.imports import Cell, Number, Source, names
@@ -24,6 +25,10 @@ from kleash.written.relations import Blame, Node, Relation, blamed, node, orient
 from kleash.written.sentences import said
 from kleash.written.tables import laid_out
 
+SHARES: dict[str, tuple[Literal["difference", "relative"], ...]] = {
+    "difference": ("relative",),
+    "relative": ("difference",),
+}
 RANK: dict[State, int] = {"wrong": 0, "unsupported": 1, "right": 2, "unknown": 3}
 
 
@@ -49,7 +54,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
         _against_log(one, truth[node(one.number)]) for one in told if node(one.number) in truth
     ]
     marks += _again(source, truth)
-    marks += _settings(source, logs) if logs else []
+    marks += [*_settings(source, logs), *_steps(told, truth, logs)] if logs else []
     fixed = {(mark.line, mark.spot): mark.state for mark in marks}
     right = {one for one in truth if fixed.get(one[:2]) == "right"}
     off = {one for one in truth if fixed.get(one[:2]) == "wrong"}
@@ -168,7 +173,12 @@ def _derived_from_logs(
             continue
         number = derived.number
         signs = (1, -1) if derived.unsigned else (1,)
-        right = any(_agrees(number, sign * range_[0]) for sign in signs)
+        # Beside wrong numbers a share may have been read as a difference, or the other way round.
+        ranges = [range_]
+        for kind in SHARES.get(derived.kind, ()):
+            other = allowed(replace(derived, kind=kind, of=of, minus=minus))
+            ranges += [other] if other is not None else []
+        right = any(_agrees(number, sign * each[0]) for sign in signs for each in ranges)
         facts = {
             "value": written(range_[0], number),
             "file": next(one.file for one in known if one is not None),
@@ -177,6 +187,30 @@ def _derived_from_logs(
         }
         code = "check.log" if right else "check.not-log"
         marks.append(_mark(number, "right" if right else "wrong", code, facts))
+    return marks
+
+
+def _steps(told: Sequence[Told], truth: Mapping[Node, Held], logs: Logs) -> list[Mark]:
+    """Bests at another step than the log has them, and points at steps that it does not have."""
+    marks = []
+    for one in told:
+        at = one.place.step if one.place.step is not None else one.place.epoch
+        counted = one.place.shots is not None or one.place.items is not None
+        if at is None or counted or one.number.state == "estimated":
+            continue
+        if one.statistic in ("best", "min", "max"):
+            kind = f"{one.statistic} step"
+            best = logs.look(one.arm, one.metric, Place(), kind, one.seed)
+            if best is not None and best.value != at:
+                facts = {"value": f"{best.value:g}", "file": best.file, "runs": best.runs}
+                spot = f"{one.number.where.spot} step"
+                line = one.number.where.line or 0
+                facts |= {"arm": one.arm}
+                marks.append(Mark(line, str(at), "wrong", "check.not-log", facts, spot))
+        elif not one.statistic and node(one.number) not in truth:
+            file = logs.lacks(one.arm, one.metric, one.place)
+            if file:
+                marks.append(_mark(one.number, "unsupported", "check.no-step", {"file": file}))
     return marks
 
 

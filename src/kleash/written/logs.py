@@ -26,6 +26,7 @@ OWN: dict[str, tuple[str, ...]] = {
     "kl": ("kl/ref/exact/episode/mean", "probe/kl/ref/exact/episode/mean"),
     "eval_reward": ("validation/reward",),
 }
+ENOUGH = 4  # points of a curve that show at which steps it was measured
 OUTCOMES = ("eval_reward", "accuracy", "reward")
 _IN_NAME = re.compile(
     r"(?:kl|beta|coef\w{0,8}|β)[-_=: ]{0,2}(\d+\.\d+|0\d{2,5}|\d+(?:e-\d+)?)", re.I
@@ -68,6 +69,17 @@ class Logs:
         where = values[0][1][1]
         mean = float(np.mean([value for _, (value, _) in values]))
         return Held(mean, len(values), *where)
+
+    def lacks(self, arm: str, metric: str, place: Place) -> str:
+        """The file of a curve that has no such step, though it has enough others; else ''."""
+        found = self.match.get(arm)
+        for run in found.replicates if found else ():
+            for name in _metrics(metric):
+                for axis, at in (("step", place.step), ("epoch", place.epoch)):
+                    curve = run.curves.get((name, axis))
+                    if curve is not None and at is not None and len(curve) >= ENOUGH:
+                        return "" if at in curve.steps else _file(run, name)[0]
+        return ""
 
 
 Found = tuple[float, tuple[str, int | None]]
@@ -173,19 +185,21 @@ def _both_leashed(report: Source, arm: str, log: Arm) -> bool:
 # --- what an arm has
 
 
-def _metrics(metric: str) -> Iterable[str]:
+def _metrics(metric: str, statistic: str = "") -> Iterable[str]:
     """The names under which logs may have what a report calls so."""
     known = known_name(metric)
     yield known
     yield from OWN.get(known, ())
-    if known == "performance":
+    if known == "reward" and statistic.startswith(("best", "max")):
+        yield from ("eval_reward", *OWN["eval_reward"])  # "best reward" is what was validated
+    if known in ("performance", "value"):  # the report does not say what was measured
         for outcome in OUTCOMES:
             yield outcome
             yield from OWN.get(outcome, ())
 
 
 def _value(run: Replicate, metric: str, place: Place, statistic: str) -> Found | None:
-    for name in _metrics(metric):
+    for name in _metrics(metric, statistic):
         found = _cell(run, name, place, statistic)
         if found is None and (place.shots is not None or place.items is not None):
             found = _scored(run, name, place)
@@ -263,8 +277,9 @@ def _statistic(curve: Curve, metric: str, statistic: str) -> float | None:
     known = names.metric(metric)
     sign = -1 if known is not None and known.direction == -1 else 1
     values = curve.values
-    if statistic == "best step":
-        return float(curve.steps[np.argmax(sign * values)])
+    if statistic.endswith(" step"):
+        signs = {"min step": -1, "max step": 1}
+        return float(curve.steps[np.argmax(signs.get(statistic, sign) * values)])
     if statistic == "change":
         return None if not values[0] else float((values[-1] - values[0]) / abs(values[0]))
     made: dict[str, Callable[[], float]] = {
