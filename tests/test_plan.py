@@ -175,3 +175,12 @@ def test_a_hundred_thousand_cells_are_planned_in_seconds() -> None:
     count = sum(1 for _ in cells_of(file, arms))
     assert count > 100_000
     assert time.process_time() - began < 5
+
+
+def test_of_equal_means_the_earliest_is_chosen_whatever_order_they_are_summed_in() -> None:
+    # Summed from the left, ten tenths are less than 1.
+    scored = {
+        ("epoch-1", "validation", 2): Column([], [0.1] * 10 + [0.0] * 10),
+        ("epoch-2", "validation", 2): Column([], [1.0] + [0.0] * 19),
+    }
+    assert chosen_of(scored, 2, 20, ["epoch-1", "epoch-2"]) == "epoch-1"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -54,7 +55,8 @@ class Column:
     def mean(self, items: int) -> float | None:
         """Of the first so many; None where fewer were measured or all broke."""
         known = [score for score in self.scores[:items] if score is not None]
-        return sum(known) / len(known) if known and len(self.scores) >= items else None
+        # Exact, so that equal means are equal by every Python: the earliest of them is chosen.
+        return fsum(known) / len(known) if known and len(self.scores) >= items else None
 
     def broken(self, items: int) -> int:
         """How many of the first so many answers broke."""

@@ -266,8 +266,15 @@ def _pictured(
         facts = {"arm": arm, "score": made.scored(mean), "answer": line.get("answer") or "—"}
         told = made.say("arm_said", pointer=made.listed(shown), **facts)
         lines.append(linked(told, line.get("where"), [arm]))
-    picture = "" if query is None else data_uri(data.image(query.image))
-    return Pictured(picture, item, lines)
+    return Pictured("" if query is None else _picture(data, query.image), item, lines)
+
+
+def _picture(data: Any, name: str) -> str:
+    """An image, where there is one: questions with captions may come without."""
+    try:
+        return data_uri(data.image(name))
+    except KleashError:
+        return ""
 
 
 def _demonstration(item: Any, name: str) -> str:
