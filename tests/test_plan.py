@@ -25,6 +25,7 @@ from kleash.plan import (
     read_study,
     state_of,
 )
+from kleash.plan.arms import seeded
 from study_tools import SMALL, small
 
 
@@ -54,6 +55,18 @@ def test_bundled_studies_can_be_planned_and_say_what_they_are_for(name: str) -> 
     assert sum(1 for _ in cells_of(file, arms)) > 50
     for arm in arms:
         assert arm_recipe(file, arm, 0, "BASE").phase == "grpo"
+
+
+@pytest.mark.parametrize("name", bundled())
+def test_the_recipe_of_another_seed_is_the_one_that_would_be_built(name: str) -> None:
+    file = read_study(name)
+    own = Arm("own", {"from": "x/checkpoints/y"})
+    for arm in (*arms_of(file), own):
+        first = arm_recipe(file, arm, 0, "BASE")
+        other = seeded(first, arm, 3, Path("ELSE"))
+        assert other == arm_recipe(file, arm, 3, Path("ELSE"))
+        assert other.resolved() == arm_recipe(file, arm, 3, Path("ELSE")).resolved()
+        assert first.seed == 0
 
 
 def test_arm_differs_only_in_the_keys_it_names() -> None:

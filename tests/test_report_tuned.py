@@ -2,13 +2,14 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 import made_study as made
 from kleash import report
-from kleash.report import curves, efficiency, study_tables, tuned
-from kleash.report.parts import Figure, Table, text_of
+from kleash.report import choices, courses, curves, efficiency, gaps, study_tables, tuned
+from kleash.report.parts import Figure, Table, cells, text_of
 from kleash.results import results
 from kleash.results.proxy import proxy_rows
 from test_report_links import unlinked
@@ -197,3 +198,32 @@ def test_a_cut_table_says_how_much_is_left_out_and_where_all_is(tmp_path, monkey
     assert re.search(rf"{runs} \[metrics\.jsonl\]", cut, re.M)
     page = report.html_of(one, tmp_path / "long")
     assert page.count('<p class="below">') == 2
+
+
+def test_of_many_arms_some_have_a_column_and_the_rest_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(courses, "MOST_COLUMNS", 2)
+    monkeypatch.setattr(gaps, "MOST_ROWS", 3)
+    monkeypatch.setattr("kleash.results.courses.FEWEST_EPOCHS", 3)
+    one = material(tmp_path / "wide")
+    assert [arm.name for arm in courses.beside(one)] == ["none", "kl0.15"]  # the baseline first
+    for section in (curves.curves, curves.epochs, curves.steps, curves.dynamics):
+        found = [part for part in section(one) if isinstance(part, Table)]
+        assert found, section
+        for table in found:
+            assert "kl1.5" not in table.head
+            assert text_of(table.below[0]).startswith("1 of 3 arms are left out; they are in the")
+            where = table.below[-1].where
+            assert "kl1.5-s0" in where.file
+            assert json.loads(Path(where.file).read_text().splitlines()[where.line - 1])
+    _, cut, gallery = choices.items(one)
+    assert cut.line[0].startswith("1 of 3 arms are left out")
+    assert "kl1.5-s0" in cut.line[-1].where.file
+    told = ["".join(map(text_of, cells(line))) for line in gallery.entries[0].lines]
+    assert [line.partition(":")[0] for line in told[-2:]] == ["none", "kl0.15"]
+    assert not any("kl1.5" in line for line in told)
+    whole = report.markdown_of(one, tmp_path / "wide")
+    assert "rows are left out; kleash study --json has them all." in whole
+    monkeypatch.setattr(courses, "MOST_COLUMNS", 3)
+    again = report.study_material(one.study, "en")
+    assert len(courses.beside(again)) == 3
+    assert "arms are left out" not in report.markdown_of(again, tmp_path / "wide")

@@ -6,6 +6,7 @@ import math
 import os
 import random
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -168,6 +169,28 @@ def test_floats_come_back_as_they_went(tmp_path: Path) -> None:
     numbers = [rng.uniform(-1, 1) * 10.0 ** rng.randint(-300, 300) for _ in range(200)]
     append_line(tmp_path / "a.jsonl", {"numbers": numbers})
     assert next(read_lines(tmp_path / "a.jsonl")) == {"numbers": numbers}
+
+
+def test_lines_are_read_as_the_standard_library_reads_them(tmp_path: Path) -> None:
+    draw = random.Random(0)
+    floats = [struct.unpack("<d", draw.randbytes(8))[0] for _ in range(5000)]
+    lines = [json.dumps({"value": value}) for value in floats if math.isfinite(value)]
+    odd = ("-0", "-0.0", "1e400", "2.4e-324", "1" * 30, '"\\ud800"', '"\\u4e2d中"', "[[1.0, 1]]")
+    lines += [f' {{"value": {value}, "value": {value}}} ' for value in odd]
+    path = tmp_path / "a.jsonl"
+    path.write_bytes("".join(line + "\n" for line in lines).encode())
+    wanted = [json.loads(line) for line in lines]
+    assert [repr(each) for each in read_lines(path)] == [repr(each) for each in wanted]
+
+
+def test_lines_before_one_that_cannot_be_read_are_told(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(runs, "TAKEN", 20)  # bytes: two lines at once
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"".join(b'{"step": %d}\n' % n for n in range(7)) + b'[7]\n{"step": 8}\n')
+    lines = read_lines(path)
+    assert [next(lines)["step"] for _ in range(7)] == list(range(7))
+    with pytest.raises(DataError, match=r"line 8 cannot be read: b'\[7\]"):
+        next(lines)
 
 
 @pytest.mark.parametrize("tail", [b'{"step": 3', b'{"step": 3}', b"\xff\x00", b"\xe7\xba"])

@@ -76,7 +76,7 @@ def _needed(code: str) -> list[str]:
 
 def _spaced(said: str, more: str) -> str:
     """Both, with the blank that stands between Chinese and Latin letters or figures."""
-    if not said or not more:
+    if not said or not more or (said[-1].isascii() and more[0].isascii()):
         return said + more
     chinese = [unicodedata.name(each, "").startswith("CJK UNI") for each in (said[-1], more[0])]
     latin = [each.isascii() and each.isalnum() for each in (said[-1], more[0])]

@@ -123,14 +123,21 @@ REPORT: dict[str, tuple[str, str]] = {
         " in",
         "共 {of} 轮，省略了 {count} 轮；见各运行自己的文件，第一个在",
     ),
+    "report.left_out_arms": (
+        "{count} of {of} arms are left out; they are in the runs' own files, the first of them in",
+        "共 {of} 个配置，省略了 {count} 个；见各运行自己的文件，第一个在",
+    ),
+    "report.left_out_json": (
+        "{count} of {of} rows are left out; kleash study --json has them all.",
+        "共 {of} 行，省略了 {count} 行；kleash study --json 给出全部。",
+    ),
     "report.left_out_pairs": (
         "{count} of {of} pairs are left out; kleash study --json has them all.",
         "共 {of} 对，省略了 {count} 对；kleash study --json 给出全部。",
     ),
     "report.some_drawn": (
-        "{drawn} of {of} arms are drawn, evenly from the highest to the lowest at the end; the"
-        " table below has all.",
-        "{of} 个配置中画出 {drawn} 个，按最后的值从高到低均匀选取；下表包含全部。",
+        "{drawn} of {of} arms are drawn, evenly from the highest to the lowest at the end.",
+        "{of} 个配置中画出 {drawn} 个，按最后的值从高到低均匀选取。",
     ),
     "report.fill": ("Fill them with:", "用下面的命令补齐："),
     "report.baselines_of": (

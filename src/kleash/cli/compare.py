@@ -74,7 +74,7 @@ def _start_lean() -> None:
     """
     if "numpy" not in sys.modules:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        gc.set_threshold(100_000)
+        gc.set_threshold(1_000_000)
 
 
 def _tell_checkpoints(paths: Sequence[Path], lang: str, *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -105,6 +105,8 @@ class Arm:
     configs: list[tuple[str, Resolved, dict[str, Any]]] = field(default_factory=list)
     settings: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     """What each source says of a setting, once it was looked for."""
+    apart: dict[Arm, list[Any]] = field(default_factory=dict, init=False, repr=False)
+    """What differs from another arm, once that was worked out."""
     courses: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
     """The way of a metric over all trainings, once a report worked it out."""
 
@@ -131,6 +133,7 @@ class Arm:
         return None
 
 
+@lru_cache(maxsize=4096)
 def known_name(metric: str) -> str:
     """A metric's name in our tables, or its own where it has none."""
     known = names.metric(metric)
@@ -272,9 +275,12 @@ def _add(replicate: Replicate, run: Imported) -> None:
 def _add_series(replicate: Replicate, series: Series) -> None:
     metric = known_name(series.metric)
     curve = replicate.curves.get((metric, series.axis))
+    steps, values = series.steps, series.values
     if curve is None:
         curve = replicate.curves[metric, series.axis] = Curve(metric, series.axis)
-    steps, values = series.steps, series.values
+        if series.estimated is None and series.finite and series.rises:
+            curve.steps, curve.values, curve.decimals = steps, values, series.decimals
+            return
     if series.estimated is not None or not series.finite:
         usable = np.isfinite(values)
         if series.estimated is not None:

@@ -43,8 +43,8 @@ def alike(ours: Any, theirs: Any) -> bool:
     """Whether two values are the same, files by what is in them where they are at hand."""
     if names.same(ours, theirs):
         return True
-    files = [Path(str(value)) for value in (ours, theirs)]
-    if all(isinstance(value, str) for value in (ours, theirs)):
+    if isinstance(ours, str) and isinstance(theirs, str):
+        files = [Path(ours), Path(theirs)]
         try:
             if all(file.is_file() for file in files):
                 digests = {hashlib.sha256(file.read_bytes()).digest() for file in files}
@@ -73,6 +73,12 @@ def factor(ours: Arm, theirs: Arm) -> tuple[str, ...]:
 
 def confounds(ours: Arm, theirs: Arm) -> list[Confound]:
     """Every setting besides the factor that differs, and every one that sources disagree on."""
+    if theirs not in ours.apart:
+        ours.apart[theirs] = _confounds(ours, theirs)
+    return list(ours.apart[theirs])
+
+
+def _confounds(ours: Arm, theirs: Arm) -> list[Confound]:
     found = []
     aside = factor(ours, theirs)
     for key in _keys((ours, theirs), ("must match",)):

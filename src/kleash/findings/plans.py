@@ -250,10 +250,11 @@ def _pace(run: Imported) -> tuple[float, float, Where] | None:
             if low is not None and high is not None:
                 return low, high, number.where
     for series in run.series:
-        known = series.values[np.isfinite(series.values)]
-        if canonical(series.metric) == "step_time" and len(known):
-            median = float(np.median(known))
-            return median, median, series.where
+        if canonical(series.metric) == "step_time":
+            known = series.values[np.isfinite(series.values)]
+            if len(known):
+                median = float(np.median(known))
+                return median, median, series.where
     return None
 
 

@@ -213,14 +213,15 @@ def _beside(claim: Claim, number: Number) -> set[float]:
 def other_arms_number(sources: Sequence[Source]) -> Iterator[Found]:
     """ "B (0.081)", where 0.081 is the number of A and B has another."""
     for source in sources:
+        claims = list(facts_said(source))
         values: dict[str, list[float]] = defaultdict(list)
-        for run in source.runs[:MANY]:
+        for run in source.runs[:MANY] if claims else ():
             values[run.arm] += [point.value for point in points(run)]
         for one in source.derived:
             if one.number.value is not None and one.kind != "same":
                 for arm in one.arms:
                     values[arm].append(one.number.value)
-        for claim in facts_said(source):
+        for claim in claims:
             for arm, number in _given(claim):
                 mine = _supported(number, {abs(value) for value in values[arm]})
                 owners = [

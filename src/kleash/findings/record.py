@@ -6,6 +6,7 @@ from collections.abc import Iterator, KeysView, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import floor, isfinite, log10
 from typing import Any, Literal
 
@@ -86,6 +87,7 @@ def runs(sources: Sequence[Source]) -> Iterator[Imported]:
         yield from source.runs
 
 
+@lru_cache(maxsize=4096)
 def canonical(metric: str) -> str:
     """The name of a quantity where it is known, else as it is written."""
     known = names.metric(metric)

@@ -278,6 +278,7 @@ _NOT_METRICS = (
 )
 
 
+@lru_cache(maxsize=16_384)
 def spelling(name: str) -> str:
     """A name without case, width, spaces, underscores, hyphens and Markdown's stars."""
     text = unicodedata.normalize("NFKC", name[:LONGEST]).casefold()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,8 +137,11 @@ def _joined(file: Path, axis: Axis, named: Mapping[str, list[_Part]]) -> Iterato
     for metric, parts in named.items():
         key = tuple(id(part.steps) for part in parts)
         if key not in known:
-            steps = np.concatenate([part.steps for part in parts])
-            known[key] = shared(steps), shared(np.concatenate([part.lines for part in parts]))
+            steps, lines = parts[0].steps, parts[0].lines
+            if len(parts) > 1:
+                steps = np.concatenate([part.steps for part in parts])
+                lines = np.concatenate([part.lines for part in parts])
+            known[key] = shared(steps), shared(lines)
         steps, lines = known[key]
         values = parts[0].values
         if len(parts) > 1:
@@ -149,17 +152,14 @@ def _joined(file: Path, axis: Axis, named: Mapping[str, list[_Part]]) -> Iterato
 def _alike(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
     """Records that follow each other and are about the same, by the stretch; the first's line."""
     first = 1
-    stretch: list[Record] = []
-    last: tuple[Any, ...] = ()
-    for line, record in enumerate(records, 1):
-        about = (record.get("kind"), record.get("phase"), *record)
-        if about != last or len(stretch) == STRETCH:
-            if stretch:
-                yield first, stretch
-            first, stretch, last = line, [], about
-        stretch.append(record)
-    if stretch:
-        yield first, stretch
+    for _, group in groupby(records, key=_about):
+        while stretch := list(islice(group, STRETCH)):
+            yield first, stretch
+            first += len(stretch)
+
+
+def _about(record: Record) -> tuple[Any, ...]:
+    return (record.get("kind"), record.get("phase"), *record)
 
 
 def _parts(

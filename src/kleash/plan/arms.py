@@ -135,20 +135,27 @@ def arm_recipe(file: StudyFile, arm: Arm, seed: int, start: Path | str) -> Recip
     return recipe_from(arm_given(file, arm, seed, start))
 
 
-def differing(file: StudyFile, ours: Arm, theirs: Arm) -> list[str]:
-    """The keys in which the recipes of two arms differ."""
-    one, other = (
-        dict(dotted(arm_recipe(file, arm, 0, "BASE").resolved())) for arm in (ours, theirs)
-    )
-    return sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+def seeded(recipe: Recipe, arm: Arm, seed: int, start: Path | str) -> Recipe:
+    """The recipe of another run of an arm: nothing but its seed and its start is another."""
+    own = nested(arm.keys).get("from")
+    return recipe.model_copy(update={"seed": seed, "start": own or str(start)})
+
+
+def _told(file: StudyFile, arm: Arm) -> dict[str, Any]:
+    return dict(dotted(arm_recipe(file, arm, 0, "BASE").resolved()))
+
+
+def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
+    return {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
 
 
 def against(file: StudyFile, arms: Sequence[Arm]) -> dict[str, str]:
     """By arm, the baseline arm it is compared with: the one it shares most settings with."""
     by_name = {arm.name: arm for arm in arms}
     baselines = [by_name[name] for name in file.compare.baselines] or list(arms[:1])
+    told = {arm.name: _told(file, arm) for arm in arms}
     return {
-        arm.name: min(baselines, key=lambda base: len(differing(file, arm, base))).name
+        arm.name: min(baselines, key=lambda base: len(_apart(told[arm.name], told[base.name]))).name
         for arm in arms
         if arm not in baselines
     }

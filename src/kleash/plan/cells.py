@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from math import fsum
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from kleash.data import FROM_FILES
 from kleash.embed import BLIND
-from kleash.plan.arms import Arm, arm_recipe, base_recipe, own_selector
+from kleash.plan.arms import Arm, arm_recipe, base_recipe, own_selector, seeded
 from kleash.plan.file import StudyFile, dotted
 from kleash.recipe import Recipe, SelectorRecipe
 from kleash.runs import Run
@@ -60,7 +62,7 @@ class Column:
 
     def broken(self, items: int) -> int:
         """How many of the first so many answers broke."""
-        return sum(score is None for score in self.scores[:items])
+        return self.scores[:items].count(None)
 
 
 Columns = dict[tuple[str, str, int], Column]
@@ -105,11 +107,22 @@ def start_of(folder: Path, file: StudyFile, seed: int, selector: str = "") -> Pa
 
 
 def run_place(
-    folder: Path, file: StudyFile, arm: Arm, seed: int, start: Path | None = None
+    folder: Path,
+    file: StudyFile,
+    arm: Arm,
+    seed: int,
+    start: Path | None = None,
+    other: Recipe | None = None,
 ) -> Place:
-    """Where the run of an arm and a seed lies, or would; `start` where it is known already."""
+    """Where the run of an arm and a seed lies, or would.
+
+    `start` where it is known already, and the recipe of another seed, which was checked.
+    """
     start = start or start_of(folder, file, seed, own_selector(file, arm))
-    recipe = arm_recipe(file, arm, seed, start)
+    if other is None:
+        recipe = arm_recipe(file, arm, seed, start)
+    else:
+        recipe = seeded(other, arm, seed, start)
     path, run = current(folder / "runs" / f"{arm.name}-s{seed}", recipe)
     return Place(arm.name, seed, path, recipe, run)
 
@@ -132,8 +145,10 @@ def _of_name(path: Path) -> Iterator[Path]:
 
 def same_recipe(run: Run, recipe: Recipe) -> bool:
     """Whether a run was asked for the same, however long and wherever its start lies."""
-    ours, theirs = dict(dotted(recipe.resolved())), dict(dotted(run.config))
-    apart = {"from", *recipe.length_keys()}
+    asked, apart = recipe.resolved(), {"from", *recipe.length_keys()}
+    if asked | dict.fromkeys(apart) == run.config | dict.fromkeys(apart):
+        return True  # as it mostly is; else it may be told with other keys
+    ours, theirs = dict(dotted(asked)), dict(dotted(run.config))
     return all(ours.get(key) == theirs.get(key) for key in (ours.keys() | theirs.keys()) - apart)
 
 
@@ -192,15 +207,14 @@ def run_cells(file: StudyFile, arm: Arm, seed: int, recipe: Recipe) -> Iterator[
 def columns(run: Run) -> Columns:
     """All scores of a run, read once."""
     found: Columns = {}
-    for number, line in enumerate(run.scores(), 1):
-        key = (line["checkpoint"], line["split"], line["shots"])
-        column = found.get(key)
-        if column is None:
-            column = found[key] = Column()
-        column.items.append(line["item"])
-        column.lines.append(number)
-        column.scores.append(line.get("score"))
-        column.pointers.append(tuple(line["pointer"]))
+    number = 1
+    for key, group in groupby(run.scores(), key=itemgetter("checkpoint", "split", "shots")):
+        lines, column = list(group), found.setdefault(key, Column())
+        column.items += [line["item"] for line in lines]
+        column.scores += [line.get("score") for line in lines]
+        column.pointers += [tuple(line["pointer"]) for line in lines]
+        column.lines += range(number, number + len(lines))
+        number += len(lines)
     return found
 
 

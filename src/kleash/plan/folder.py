@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -59,6 +59,10 @@ class Overview:
     cells: list[tuple[Cell, State]] = field(default_factory=list)
     seen: dict[tuple[str, int], Seen] = field(default_factory=dict)
 
+    def of_arm(self, arm: str, seeds: Iterable[int]) -> dict[int, Seen]:
+        """An arm's runs by seed, of those seeds that it has."""
+        return {seed: self.seen[arm, seed] for seed in seeds if (arm, seed) in self.seen}
+
     def counts(self) -> dict[str, int]:
         """How many cells are in each state."""
         found: dict[str, int] = {}
@@ -91,6 +95,7 @@ def overview(
     by_name = {arm.name: arm for arm in arms}
     own = {arm.name: own_selector(file, arm) for arm in arms}
     starts: dict[tuple[int, str], Path] = {}  # a start is looked for once, not for each arm
+    recipes: dict[str, Recipe] = {}
     for cell in cells_of(file, arms):
         key = (cell.arm, cell.seed)
         if key not in found.seen:
@@ -99,7 +104,9 @@ def overview(
                 start = (cell.seed, own[arm.name])
                 if start not in starts:
                     starts[start] = start_of(folder, file, *start)
-                place = run_place(folder, file, arm, cell.seed, starts[start])
+                known_recipe = recipes.get(arm.name)
+                place = run_place(folder, file, arm, cell.seed, starts[start], known_recipe)
+                recipes.setdefault(arm.name, place.recipe)
             found.seen[key] = look(folder, file, place, cell, known)
             known[found.seen[key].size] = found.seen[key]  # baselines lie in one file
         seen = found.seen[key]

@@ -19,6 +19,7 @@ from kleash.plan import arm_recipe
 from kleash.plan.cells import Column
 from kleash.plan.folder import Seen
 from kleash.recipe import SelectorRecipe
+from kleash.report.courses import beside
 from kleash.report.material import Material, percent, plain
 from kleash.report.parts import (
     Cell,
@@ -32,7 +33,7 @@ from kleash.report.parts import (
     Table,
 )
 from kleash.report.places import first_place, kl_place, linked
-from kleash.report.study_tables import agreement_table
+from kleash.report.study_tables import agreement_table, left_out
 from kleash.results import Results
 from kleash.stats import Interval
 
@@ -210,12 +211,16 @@ def items(made: Material) -> list[Part]:
     )
     if not telling:
         return []
-    shown = telling[:TELLING]
-    said = _answers(columns, shown)
+    shown, arms = telling[:TELLING], {arm.name for arm in beside(made)}
+    said = _answers({arm: each for arm, each in columns.items() if arm in arms}, shown)
     known = _items_of(made.study)
-    entries = [_pictured(made, item, means[item], said, known) for item in shown]
+    told = {item: {arm: m for arm, m in means[item].items() if arm in arms} for item in shown}
+    entries = [_pictured(made, item, told[item], said, known) for item in shown]
     facts = {"count": len(telling), "of": len(means), "shown": len(shown)}
-    return [Paragraph(made.say("items_of", **facts)), Gallery(entries)]
+    rest = next((first_place(made, arm) for arm in columns if arm not in arms), None)
+    cut = left_out(made, len(columns), len(arms & columns.keys()), rest, "left_out_arms")
+    parts = [Paragraph(line) for line in (made.say("items_of", **facts), cut) if line]
+    return [*parts, Gallery(entries)]
 
 
 def _answers(

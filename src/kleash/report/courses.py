@@ -16,6 +16,7 @@ from kleash.report.material import Material
 from kleash.stats import Floats
 
 OWN_OUTCOMES = ("validation/accuracy", "validation/loss")
+MOST_COLUMNS = 24  # arms that stand beside each other in a table
 
 
 @dataclass(frozen=True)
@@ -125,17 +126,43 @@ def courses(made: Material, metric: str, axis: str = "") -> list[Course]:
     return [each for each in found if each.axis == found[0].axis]
 
 
+def some_of(found: Sequence[Course], most: int) -> list[Course]:
+    """So many at most: in the order of their last values, evenly from end to end."""
+    if len(found) <= most:
+        return list(found)
+    ranked = sorted(found, key=lambda each: float(each.values[-1]))
+    places = np.linspace(0, len(ranked) - 1, most).round().astype(int).tolist()
+    kept = {ranked[place].arm for place in places}
+    return [each for each in found if each.arm in kept]
+
+
+def beside(made: Material) -> list[Arm]:
+    """The arms with a column in tables: all that can be read, else the baselines and some more.
+
+    These are chosen by the outcome, evenly from the highest to the lowest; then those told first.
+    """
+    if made.beside is None:
+        metric = outcome(made) if len(made.arms) > MOST_COLUMNS else ""
+        ranked = some_of(courses(made, metric), MOST_COLUMNS) if metric else []
+        every = [*made.comparisons, *(each.arm for each in ranked), *(a.name for a in made.arms)]
+        names = list(dict.fromkeys(every))[: max(MOST_COLUMNS, len(made.comparisons))]
+        made.beside = [arm for arm in made.arms if arm.name in names]
+    return made.beside
+
+
 def metrics_of(made: Material, axis: str = "") -> list[str]:
     """Every quantity that some run has a curve of, in the order told."""
-    return list(
-        dict.fromkeys(
-            metric
-            for arm in made.arms
-            for replicate in arm.replicates
-            for (metric, over), curve in replicate.curves.items()
-            if len(curve) and axis in ("", over)
+    if axis not in made.metrics:
+        made.metrics[axis] = list(
+            dict.fromkeys(
+                metric
+                for arm in made.arms
+                for replicate in arm.replicates
+                for (metric, over), curve in replicate.curves.items()
+                if axis in ("", over) and len(curve)
+            )
         )
-    )
+    return made.metrics[axis]
 
 
 def outcome(made: Material) -> str:
@@ -167,7 +194,8 @@ def common(found: Sequence[Course], most: int) -> list[float]:
         return []
     steps = found[0].steps
     for each in found[1:]:
-        steps = np.intersect1d(steps, each.steps)
+        if each.steps is not steps and not np.array_equal(steps, each.steps):
+            steps = np.intersect1d(steps, each.steps)
     if len(steps) > most:
         steps = steps[np.unique(np.linspace(0, len(steps) - 1, most).round().astype(int))]
     return [float(step) for step in steps]

@@ -15,16 +15,18 @@ from kleash.imports import Where, names
 from kleash.report.courses import (
     Course,
     at_step,
+    beside,
     common,
     course,
     courses,
     metrics_of,
     outcome,
+    some_of,
     told_numbers,
 )
 from kleash.report.material import Material
 from kleash.report.parts import Cell, Figure, Line, Linked, Paragraph, Part, Table
-from kleash.report.places import linked
+from kleash.report.places import joined, linked
 from kleash.report.study_tables import left_out
 
 CHARTED = (
@@ -43,7 +45,7 @@ TOLD = {"least": "min", "greatest": "max"}
 NEAR_ZERO = 0.001  # of the largest value: a change relative to less says nothing
 SAME_POINTS = 8  # of the dynamics
 MOST_STEPS = 60  # of a step-by-step table
-MOST_ROWS = 1000
+MOST_ROWS = 500
 MOST_LINES = 10  # of a chart; of more arms, some from the highest to the lowest
 
 
@@ -66,7 +68,7 @@ def curves(made: Material) -> list[Part]:
     for metric in CHARTED:
         found = courses(made, metric)
         if worth_drawing(found) and not constant(metric):
-            every, found = len(found), some_of(found)
+            every, found = len(found), some_of(found, MOST_LINES)
             name = "curve-" + "".join(e if e.isalnum() else "-" for e in metric)
             title, where = _seen(made, metric, found)
             chart = _chart(made, metric, found, title)
@@ -88,14 +90,15 @@ def worth_drawing(found: Sequence[Course]) -> bool:
     return any((each.values != first).any() for each in found)
 
 
-def some_of(found: Sequence[Course]) -> list[Course]:
-    """As many as a chart can hold: in the order of their last values, evenly from end to end."""
-    if len(found) <= MOST_LINES:
-        return list(found)
-    ranked = sorted(found, key=lambda each: float(each.values[-1]))
-    places = np.linspace(0, len(ranked) - 1, MOST_LINES).round().astype(int).tolist()
-    kept = {ranked[place].arm for place in places}
-    return [each for each in found if each.arm in kept]
+def not_beside(made: Material, metric: str, axis: str = "") -> Line:
+    """How many arms have no column in tables of a quantity, and where the first of them stands."""
+    names = {arm.name for arm in beside(made)}
+    if len(names) == len(made.arms):
+        return ""
+    every = courses(made, metric, axis)
+    rest = [each for each in every if each.arm not in names]
+    where = rest[0].where(float(rest[0].steps[0])) if rest else None
+    return left_out(made, len(every), len(every) - len(rest), where, "left_out_arms")
 
 
 def _chart(made: Material, metric: str, found: Sequence[Course], title: str) -> Chart:
@@ -149,7 +152,7 @@ def constant(metric: str) -> bool:
 
 def summary_of(made: Material, metric: str) -> Table | None:
     """Mean, first, last, change and extrema of one quantity, an arm a column."""
-    told = [(arm, statistics(arm, metric)) for arm in made.arms]
+    told = [(arm, statistics(arm, metric)) for arm in beside(made)]
     told = [(arm, each) for arm, each in told if each]
     if not told:
         return None
@@ -168,7 +171,8 @@ def summary_of(made: Material, metric: str) -> Table | None:
     code = "summary_constant" if constant(metric) else "summary_metric"
     said = made.say(code, name=made.metric(metric))
     head = [made.column("metric"), *(arm.name for arm, _ in told)]
-    return Table(said, [*head, *(made.head("difference") if len(told) == 2 else [])], rows)
+    head += made.head("difference") if len(told) == 2 else []
+    return Table(said, head, rows, below=not_beside(made, metric))
 
 
 def statistics(arm: Arm, metric: str) -> dict[str, tuple[Cell, float]]:
@@ -214,7 +218,8 @@ def epochs(made: Material) -> list[Part]:
     found = {metric: courses(made, metric, "epoch") for metric in metrics}
     found = {metric: each for metric, each in found.items() if each}
     places = sorted({float(s) for each in found.values() for c in each for s in c.steps})
-    arms = [arm.name for arm in made.arms]
+    arms = [arm.name for arm in beside(made)]
+    below = not_beside(made, next(iter(found)), "epoch") if found else ""
     parts: list[Part] = []
     for place in places[:MOST_STEPS]:
         rows: list[list[Cell]] = []
@@ -229,7 +234,8 @@ def epochs(made: Material) -> list[Part]:
                 ]
                 rows.append([_labelled(made, metric, values), *cells])
         said = made.say("epoch_of", place=f"{place:g}")
-        parts.append(Table(said, [made.column("metric"), *arms], rows, folded=len(rows) > 12))
+        head, folded = [made.column("metric"), *arms], len(rows) > 12
+        parts.append(Table(said, head, rows, folded=folded, below=below))
     if len(places) > MOST_STEPS:
         where = next(iter(found.values()))[0].where(places[MOST_STEPS])
         parts.append(Paragraph(left_out(made, len(places), MOST_STEPS, where, "left_out_epochs")))
@@ -264,6 +270,8 @@ def steps(made: Material) -> list[Part]:
     if len(places) < 2:
         return []
     thinned = places if len(places) <= MOST_STEPS else common(found, MOST_STEPS)
+    where = found[0].where(float(found[0].steps[0]))
+    found = _beside(made, found)
     rows: list[list[Cell]] = []
     for place in thinned:
         row: list[Cell] = [f"{place:g}", *(_stepped(made, each, place) for each in found)]
@@ -275,9 +283,15 @@ def steps(made: Material) -> list[Part]:
     head = [axis_name(made, found[0].axis), *(each.arm for each in found)]
     if len(found) == 2:
         head.append(made.say("less", ours=found[1].arm, theirs=found[0].arm))
-    where = found[0].where(float(found[0].steps[0]))
-    below = left_out(made, len(places), len(rows), where, "left_out_runs")
+    cut = left_out(made, len(places), len(rows), where, "left_out_runs")
+    below = joined([each for each in (cut, not_beside(made, metric)) if each], " ")
     return [Table(made.say("steps_of", name=made.metric(metric)), head, rows, below=below)]
+
+
+def _beside(made: Material, found: Sequence[Course]) -> list[Course]:
+    """Those of the arms that have a column."""
+    names = {arm.name for arm in beside(made)}
+    return [each for each in found if each.arm in names]
 
 
 def _guessed(found: Sequence[Course]) -> set[float]:
@@ -312,6 +326,7 @@ def dynamics(made: Material) -> list[Part]:
         places = common(found, SAME_POINTS) if len(found) > 1 else []
         if not places:
             continue
+        found = _beside(made, found)
         rows: list[list[Cell]] = [
             [
                 f"{place:g}",
@@ -320,7 +335,8 @@ def dynamics(made: Material) -> list[Part]:
             for place in places
         ]
         head = [axis_name(made, found[0].axis), *(each.arm for each in found)]
-        parts.append(Table(made.say("dynamics_of", name=made.metric(metric)), head, rows))
+        said = made.say("dynamics_of", name=made.metric(metric))
+        parts.append(Table(said, head, rows, below=not_beside(made, metric)))
     return parts
 
 

@@ -95,11 +95,11 @@ def _clocks(made: Material, arm: str) -> dict[str, Clock]:
     """By quantity, what `timings.jsonl` of an arm's runs has, over all epochs and seeds."""
     assert made.study is not None
     found: dict[str, Clock] = {}
-    for (name, seed), seen in made.study.overview.seen.items():
-        if name != arm or seen.run is None:
+    for seed, seen in made.study.overview.of_arm(arm, made.study.file.seeds).items():
+        if seen.run is None or not (file := seen.run.path / "timings.jsonl").is_file():
             continue
-        file, steps = seen.run.path / "timings.jsonl", _steps_per_epoch(made.runs.get((arm, seed)))
-        for number, line in enumerate(seen.run.timings() if file.is_file() else (), 1):
+        steps = _steps_per_epoch(made.runs.get((arm, seed)))
+        for number, line in enumerate(seen.run.timings(), 1):
             if line.get("phase") != "grpo":
                 continue
             where = Where(str(file), number)

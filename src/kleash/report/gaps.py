@@ -17,7 +17,7 @@ from kleash.report.material import Material
 from kleash.report.opening import gap_of
 from kleash.report.parts import Cell, Code, Figure, Line, Lines, Linked, Paragraph, Part, Table
 from kleash.report.places import arm_place, first_place, judged_place, linked, logged_place
-from kleash.report.study_tables import score_of
+from kleash.report.study_tables import MOST_ROWS, left_out, score_of
 from kleash.results.courses import Course, courses
 from kleash.stats import Interval, mean_interval
 
@@ -160,7 +160,8 @@ def scoreboard(made: Material) -> list[Part]:
 def over_seeds(made: Material) -> list[Part]:
     """Of a study: how arms got there, with seeds as the replicates."""
     rows: list[list[Cell]] = []
-    for each in [] if made.study is None else courses(made.study):
+    found = [] if made.study is None else courses(made.study)
+    for each in found[:MOST_ROWS]:
         where = logged_place(made, each.arm, made.study.file.logged) if made.study else None
         names = {"level": made.scored(each.at)} if each.dimension == "threshold" else {}
         texts = [_course_value(made, each, side) for side in (each.theirs, each.ours)]
@@ -178,7 +179,8 @@ def over_seeds(made: Material) -> list[Part]:
     if not rows:
         return []
     head = made.head("dimension", "arm", "against", "theirs", "ours", "interval", "winner")
-    return [Table(made.say("courses_of"), head, rows, left=3)]
+    cut = left_out(made, len(found), len(rows), None, "left_out_json")
+    return [Table(made.say("courses_of"), head, rows, left=3, below=cut)]
 
 
 def _course_value(made: Material, each: Course, value: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from kleash.catalogue import pad, width
 from kleash.report.links import Links
@@ -48,11 +49,16 @@ class _References:
     def of(self, cell: Cell) -> str:
         if isinstance(cell, str):
             return escaped(cell)
-        text = f"**{escaped(cell.text)}**" if cell.strong else escaped(cell.text)
-        address = self.links.address(cell.place)
+        text = escaped(cell.text)
+        if cell.strong:
+            text = f"**{text}**"
+        where = cell.place
+        address = "" if where is None else self.links.address(where)
         if not address:
             return text
-        number = self.numbers.setdefault(address, len(self.numbers) + 1)
+        number = self.numbers.get(address)
+        if number is None:
+            number = self.numbers[address] = len(self.numbers) + 1
         return f"[{text}][{number}]"
 
     def line(self, line: Line) -> str:
@@ -97,22 +103,32 @@ def _told(table: Table, book: _References) -> list[str]:
 
 
 def _table(rows: list[list[str]], left: int) -> list[str]:
-    columns = [max(3, *map(_width, column)) for column in zip(*rows, strict=True)]
-    dashes = ["-" * n if at < left else "-" * (n - 1) + ":" for at, n in enumerate(columns)]
-    texts = [[_padded(cell, columns[n], n >= left) for n, cell in enumerate(row)] for row in rows]
-    return ["| " + " | ".join(row) + " |" for row in (texts[0], dashes, *texts[1:])]
+    columns: list[list[str]] = []
+    for at, column in enumerate(zip(*rows, strict=True)):
+        plain = "".join(column).isascii()
+        size = max(3, *map(len if plain else _width, column))
+        dashes = "-" * size if at < left else "-" * (size - 1) + ":"
+        if not plain:
+            texts = [_padded(text, size, right=at >= left) for text in column]
+        elif at < left:
+            texts = [text.ljust(size) for text in column]
+        else:
+            texts = [text.rjust(size) for text in column]
+        columns.append([texts[0], dashes, *texts[1:]])
+    return ["| " + " | ".join(row) + " |" for row in zip(*columns, strict=True)]
 
 
 def _width(text: str) -> int:
     return len(text) if text.isascii() else width(text)
 
 
-def _padded(text: str, columns: int, right: object) -> str:
+def _padded(text: str, columns: int, *, right: bool) -> str:
     if text.isascii():
         return text.rjust(columns) if right else text.ljust(columns)
-    return pad(text, columns, right=bool(right))
+    return pad(text, columns, right=right)
 
 
+@lru_cache(maxsize=16_384)
 def escaped(text: str) -> str:
     """On one line, and nothing in it taken for markup or HTML; blanks at its ends stay."""
     if PLAIN(text):

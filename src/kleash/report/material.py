@@ -39,6 +39,10 @@ class Material:
     """The author's own words."""
     asked: list[str] | None = None
     """The lines of `study.toml`, once they were needed."""
+    beside: list[Arm] | None = None
+    """The arms that stand beside each other in tables, once they were chosen."""
+    metrics: dict[str, list[str]] = field(default_factory=dict)
+    """By axis, every quantity that some run has a curve of, once they were looked for."""
     firsts: dict[str, Where | None] = field(default_factory=dict)
     """Where an arm's first tested column begins, once that was looked up."""
 
@@ -131,13 +135,32 @@ def of_study(found: Results, language: Language) -> Material:
         for key, column in seen.scored.items():
             made.places.setdefault((seen.name, *key), Where(file, column.lines[0]))
         if arm in arms:
-            scores = [scores_of(seen, key, found.file.compare.metric) for key in seen.scored]
+            first = list(seen.scored)[:1]  # a place to link to; every score is the study's
+            scores = [scores_of(seen, key, found.file.compare.metric) for key in first]
             run = replace(found.read(seen.run), arm=arm, seed=seed, scores=scores)
             made.runs[arm, seed] = run
             source.runs.append(run)
     made.sources = [source]
-    made.arms = gather(made.sources) if source.runs else []
+    made.arms = _arms(made, source) if source.runs else []
     return made
+
+
+def _arms(made: Material, source: Source) -> list[Arm]:
+    """The arms of a study's runs, with the curves that comparing gathered if it met them all."""
+    known = {arm.name: arm for each in made.comparisons.values() for arm in each.gathered}
+    if any(arm not in known or len(known[arm].names) > 1 for arm, _ in made.runs):
+        return gather([source])
+    return [
+        replace(
+            known[name],
+            replicates=[
+                replace(each, scores=made.runs[name, each.seed].scores)
+                for each in known[name].replicates
+                if each.seed is not None
+            ],
+        )
+        for name in dict.fromkeys(arm for arm, _ in made.runs)
+    ]
 
 
 def of_sources(

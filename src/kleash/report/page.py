@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -108,6 +109,7 @@ TEMPLATE = """
 """
 
 
+@lru_cache(maxsize=16_384)
 def _escaped(text: str) -> str:
     return text if PLAIN(text) else str(escape(clean(text)))
 
@@ -125,8 +127,10 @@ class Writer:
         if cell.drawing:
             return cell.drawing  # made by kleash.charts
         text = _escaped(cell.text)
-        text = f"<strong>{text}</strong>" if cell.strong else text
-        link = _escaped(self.links.address(cell.place))
+        if cell.strong:
+            text = f"<strong>{text}</strong>"
+        where = cell.place
+        link = "" if where is None else _escaped(self.links.address(where))
         return f'<a href="{link}" title="{link}">{text}</a>' if link else text
 
     def line(self, line: Line) -> Markup:
@@ -140,9 +144,12 @@ class Writer:
         for row in rows:
             made.append("<tr>")
             for at, cell in enumerate(row):
-                long = len(text_of(cell)) > LONG
-                look = ' class="w"' if at < left else ' class="t"' if long else ""
-                made.append(f"<td{look}>{self.cell(cell)}</td>")
+                if at < left:
+                    made.append(f'<td class="w">{self.cell(cell)}</td>')
+                elif len(text_of(cell)) > LONG:
+                    made.append(f'<td class="t">{self.cell(cell)}</td>')
+                else:
+                    made.append(f"<td>{self.cell(cell)}</td>")
             made.append("</tr>\n")
         return Markup("".join(made))
 

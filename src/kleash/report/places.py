@@ -84,7 +84,8 @@ def cell_place(made: Material, each: Measured) -> Where | None:
 
 def logged_place(made: Material, arm: str, metric: str, at: float | None = None) -> Where | None:
     """Where the first run of an arm logged a quantity, at an epoch or last."""
-    run = next((run for (name, _), run in made.runs.items() if name == arm), None)
+    seeds = () if made.study is None else made.study.file.seeds
+    run = next((made.runs[arm, seed] for seed in seeds if (arm, seed) in made.runs), None)
     for series in () if run is None else run.series:
         if series.metric == metric and len(series.steps):
             points = [k for k, step in enumerate(series.steps) if at in (None, float(step))]
@@ -110,8 +111,9 @@ def asked_place(made: Material, arm: str) -> Where | None:
         return None
     if made.asked is None:
         made.asked = Path(path.file).read_text(encoding="utf-8").splitlines()
+    heads = (f"[arms.{arm}]", f"[arms.{arm}.", f'[arms."{arm}"')
     for number, line in enumerate(made.asked, 1):
-        if line.startswith((f"[arms.{arm}]", f"[arms.{arm}.", f'[arms."{arm}"')):
+        if line.startswith(heads):
             return Where(path.file, number)
     return study_file(made, "search.json") if arm == "found" else path
 

@@ -29,7 +29,7 @@ from kleash.results.summary import baselines as baseline_means
 from kleash.runs import Run
 from kleash.stats import Interval, mean_interval
 
-MOST_ROWS = 2000  # of a table of cells; plan.json has them all
+MOST_ROWS = 500  # of a table of cells; plan.json has them all
 
 
 def summary(made: Material) -> list[Part]:
@@ -193,12 +193,12 @@ def baselines(made: Material) -> list[Part]:
     rows: list[list[Cell]] = []
     for name, by_shots in baseline_means(study).items():
         values = [by_shots.get(n) for n in shots]
-        where = [
+        where = (
             cell_place(made, each)
             for each in study.measured
             if each.cell.arm.removeprefix(BASELINE).startswith(name) and each.mean is not None
-        ]
-        first = where[0] if where else None
+        )
+        first = next(where, None)
         rows.append([name, *(Linked(made.score(value), first) for value in values)])
     if not rows:
         return []
@@ -255,8 +255,8 @@ def agreement_table(made: Material) -> list[Part]:
 def _kept(made: Material, arm: str) -> tuple[Where | None, Where, Where]:
     """Where an arm's first run keeps its scores, its distributions and its weights."""
     assert made.study is not None
-    every = made.study.overview.seen.items()
-    seen = next(seen for (name, _), seen in every if name == arm and seen.run is not None)
+    every = made.study.overview.of_arm(arm, made.study.file.seeds).values()
+    seen = next(seen for seen in every if seen.run is not None)
     assert seen.run is not None
     weights = seen.run.path / "checkpoints" / seen.chosen / "weights.safetensors"
     return first_place(made, arm), Where(str(last_choices(seen.run))), Where(str(weights))

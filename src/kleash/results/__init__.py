@@ -7,8 +7,10 @@ author expected, how far arms agree, and everything that limits what may be said
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -56,10 +58,19 @@ class Measured:
     state: State
     checkpoint: str
     mean: float | None = None
-    interval: Interval | None = None
+    scores: Sequence[float] = ()
+    """Those of its items that did not break."""
+    bounds: tuple[float, float] | None = None
     broken: int = 0
     command: str = ""
     why: str = ""
+
+    @cached_property
+    def interval(self) -> Interval | None:
+        """Over items; a report shows few of a large study's, and so it is made when asked for."""
+        return (
+            stats.mean_interval(self.scores, bounds=self.bounds) if len(self.scores) > 1 else None
+        )
 
 
 @dataclass(frozen=True)
@@ -180,9 +191,8 @@ def measured(
         if state in ("done", "void"):
             column = seen.scored[name, split, shots]
             known = [score for score in column.scores[: cell.items] if score is not None]
-            interval = stats.mean_interval(known, bounds=bounds) if len(known) > 1 else None
             mean, broken = column.mean(cell.items), column.broken(cell.items)
-            yield Measured(cell, state, name, mean, interval, broken)
+            yield Measured(cell, state, name, mean, known, bounds, broken)
         else:
             why = failures.get(job_of(cell), "")
             yield Measured(cell, state, name, command=f"kleash study {folder}", why=why)
@@ -191,9 +201,7 @@ def measured(
 def seed_means(found: Overview, file: StudyFile, arm: str) -> dict[int, float]:
     """By seed, the score of the chosen checkpoint averaged over shots at the largest n."""
     means: dict[int, float] = {}
-    for (name, seed), seen in found.seen.items():
-        if name != arm:
-            continue
+    for seed, seen in found.of_arm(arm, file.seeds).items():
         columns = [seen.scored.get((seen.chosen, "test", shots)) for shots in file.measure.shots]
         each = [c.mean(file.measure.items[-1]) for c in columns if c is not None]
         known = [mean for mean in each if mean is not None]
@@ -216,7 +224,11 @@ def realised_kl(seen: Seen) -> float | None:
 def last_lines(path: Path) -> Iterator[bytes]:
     """The whole lines of a file, last first; none where there is no file."""
     content = path.read_bytes() if path.is_file() else b""
-    yield from reversed(content[: content.rfind(b"\n") + 1].splitlines())
+    end = content.rfind(b"\n")
+    while end >= 0:
+        start = content.rfind(b"\n", 0, end) + 1
+        yield content[start:end]
+        end = start - 1
 
 
 def arm_row(
@@ -228,7 +240,7 @@ def arm_row(
     late: Sequence[str],
 ) -> ArmRow:
     """An arm over its seeds."""
-    runs = [seen for (name, _), seen in found.seen.items() if name == arm.name]
+    runs = list(found.of_arm(arm.name, file.seeds).values())
     means = seed_means(found, file, arm.name)
     kls = [kl for seen in runs if (kl := realised_kl(seen)) is not None]
     base = compared.get(arm.name, "")
@@ -293,7 +305,7 @@ def scores_of(seen: Seen, key: tuple[str, str, int], metric: str) -> Scores:
         metric=metric,
         items=column.items,
         values=np.array(column.scores, dtype=np.float64),  # None becomes NaN
-        where=Where(str(seen.run.path / "scores.jsonl"), column.lines[0]),
+        where=Where(os.path.join(seen.run.path, "scores.jsonl"), column.lines[0]),  # noqa: PTH118
         shots=shots,
         split=split,
         checkpoint=checkpoint,

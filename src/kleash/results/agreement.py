@@ -72,6 +72,7 @@ def agreements(
     load = lru_cache(maxsize=HELD)(np.load)
     tables = [table for at, seed in enumerate(file.seeds) for table in tabled(runs, seed, at)]
     names = list(runs)
+    keep = {name for name in names if any(each.kept for each in runs[name].values())}
     for at, one in enumerate(names):
         others = names[at + 1 :]
         whole_OS, equal_OST = shares(tables, one, others, (len(file.seeds), recipe.places()))
@@ -79,11 +80,14 @@ def agreements(
         for other, whole_S, mean, places in zip(
             others, whole_OS.tolist(), means, by_place, strict=True
         ):
-            seeds = [s for s, share in zip(file.seeds, whole_S, strict=True) if not isnan(share)]
+            seeds: Sequence[int] = file.seeds
+            if any(map(isnan, whole_S)):
+                seeds = [s for s, share in zip(seeds, whole_S, strict=True) if not isnan(share)]
             if not seeds:
                 continue
             near = compared.get(other) == one or compared.get(one) == other
-            pairs = [(runs[one][seed], runs[other][seed]) for seed in seeds]
+            looked = near or (one in keep and other in keep)
+            pairs = [(runs[one][seed], runs[other][seed]) for seed in seeds] if looked else []
             sizes = differing(pairs) if near else None
             yield Agreement(
                 arms=(one, other),

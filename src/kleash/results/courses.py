@@ -68,8 +68,8 @@ def courses(found: Results) -> list[Course]:
 def curves_of(found: Results, arm: str, metric: str) -> dict[int, list[float]]:
     """By seed, an arm's validation score after each epoch of GRPO."""
     curves: dict[int, list[float]] = {}
-    for (name, seed), seen in found.overview.seen.items():
-        if name == arm and seen.run is not None and (seen.run.path / "metrics.jsonl").is_file():
+    for seed, seen in found.overview.of_arm(arm, found.file.seeds).items():
+        if seen.run is not None and (seen.run.path / "metrics.jsonl").is_file():
             curves[seed] = [
                 value
                 for series in found.read(seen.run).series

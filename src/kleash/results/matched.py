@@ -55,6 +55,8 @@ def at_equal_kl(found: Results) -> list[Matched]:
     A seed counts at a KL that both its curves reach; nothing is drawn beyond what was reached.
     """
     several = {name: arms for name, arms in families(found.arms).items() if len(arms) > 1}
+    if len(several) < 2:
+        return []
     curves = {name: traced(found, arms) for name, arms in several.items()}
     names = list(curves)
     rows: list[Matched] = []
