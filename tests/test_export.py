@@ -20,7 +20,7 @@ from kleash.train.agent import passes_of
 transformers = pytest.importorskip("transformers")
 
 
-@pytest.fixture(scope="module", params=["whole", "lora"])
+@pytest.fixture(scope="module", params=["whole", pytest.param("lora", marks=pytest.mark.slow)])
 def exported(request, tmp_path_factory):
     """An agent's run and its exported folder: trained whole, or as an adapter."""
     folder = tmp_path_factory.mktemp("agents")
