@@ -77,7 +77,7 @@ def test_no_page_of_the_dashboard_has_a_serious_fault(browser, address, theme, l
     found = {}
     page = browser.new_page(color_scheme=theme, locale=language, viewport=SIZES[theme])
     for kind, below in PAGES.items():
-        # A page that is still being worked out loads itself again, and may do so before it is loaded.
+        # A page that is still being worked out loads itself again, maybe before it is loaded.
         page.goto(
             f"{address}{below}{'&' if '?' in below else '?'}lang={language}", wait_until="commit"
         )
