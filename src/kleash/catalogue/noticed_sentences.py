@@ -18,8 +18,8 @@ NOTICED: dict[str, tuple[str, str]] = {
         "{arms}：{of} 次运行中有 {count} 次只有少数组有信号，最早到{at}",
     ),
     "run-near-uniform": (
-        "{arms}: {count} of {of} runs chose hardly better than blindly after the first phases",
-        "{arms}：{of} 次运行中有 {count} 次在前几个阶段之后几乎与盲选无异",
+        "{arms}: {count} of {of} runs chose hardly better than blindly after the supervised phase",
+        "{arms}：{of} 次运行中有 {count} 次在监督阶段之后几乎与盲选无异",
     ),
     "run-no-choice": (
         "{arms}: in {count} of {of} runs the pool is as large as the shots: only the order is left"

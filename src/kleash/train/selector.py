@@ -81,10 +81,10 @@ class SelectorTrainer(Trainer):
     def teach(self, phase: Phase, epoch: int, epochs: int) -> dict[str, Any]:
         """Supervised or RCE."""
         if phase == "supervised":
-            return self.supervised_epoch(epoch)
+            return self.supervised_epoch(epoch, epochs)
         return self.rce_epoch(epoch, epochs)
 
-    def supervised_epoch(self, epoch: int) -> dict[str, Any]:
+    def supervised_epoch(self, epoch: int, epochs: int) -> dict[str, Any]:
         """Cross-entropy of the pointer that made the true answer likeliest."""
         bought, queries, totals = self.proposed("train"), self.world.queries("train"), Totals()
         for places in self.batches("supervised", epoch):
@@ -95,7 +95,8 @@ class SelectorTrainer(Trainer):
             totals.add(used, loss=loss.item(), grad_norm=norm, dropped_groups=dropped)
         record = totals.means() | {"positive_share": bought.positive_share()}
         size, shots = self.recipe.pool.size, self.recipe.shots
-        self.note(guard.loss_beside_uniform(record["loss"], size, shots))
+        if epoch == epochs:  # the first one always begins near it
+            self.note(guard.loss_beside_uniform(record["loss"], size, shots))
         return record | {"uniform_loss": guard.uniform_loss(size, shots)}
 
     def rce_epoch(self, epoch: int, epochs: int) -> dict[str, Any]:
