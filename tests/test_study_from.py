@@ -89,9 +89,11 @@ def test_documents_000_and_002_ask_for_five_arms_three_epochs_four_shots_and_siz
     assert file.measure.shots == (1, 2, 3, 4)
     assert file.measure.items == (100, 200, 400, 800)
     assert file.base["rce"]["epochs"] == 5
+    assert (file.base["data"], file.base["answerer"]) == ("okvqa", "transformers")
+    assert file.base["answerer_options"]["model"] == "models/Qwen2.5-VL-3B-Instruct"
     assert (file.grpo["lr"], file.grpo["batch"]) == (5e-6, 1)
     questions = "\n".join(line for line in out.read_text().splitlines() if line.startswith("# "))
-    for said in ("RCE epoch 2", "kl012/rce_epoch5.pt", "rl_data_k64_v3.json", "OKVQA"):
+    for said in ("RCE epoch 2", "kl012/rce_epoch5.pt", "rl_data_k64_v3.json", "data/okvqa"):
         assert said in questions
     told = CliRunner().invoke(app, ["study", str(out), "--dry-run"])
     assert told.exit_code == 0

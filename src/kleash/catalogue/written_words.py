@@ -130,6 +130,12 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "{key}: the reports have {values}, which is not among {known}. Here: {here}.",
         "{key}：报告中为 {values}，这里只有 {known}。此处取：{here}。",
     ),
+    "ask.files": (
+        "where {data} and the models lie is not said. Here: {folders}; docs/vqa.md says what to"
+        " fetch and which other models there are.",
+        "没有说明 {data} 和模型在哪里。此处取：{folders}；"
+        "docs/vqa.md 说明要下载什么、还能用哪些模型。",
+    ),
     "ask.one-run": (
         "every arm was trained once. Here: {here} seeds, which all arms share.",
         "每个配置只训练了一次。此处：{here} 个种子，所有配置共用。",

@@ -16,7 +16,7 @@ from typing import Any
 
 from kleash.answer import ANSWERERS
 from kleash.compare.arms import Arm, gather
-from kleash.data import DATASETS
+from kleash.data import DATASETS, FROM_FILES
 from kleash.demos.presets import PRESETS
 from kleash.demos.reward import REWARDS
 from kleash.envs import ENVS
@@ -105,8 +105,11 @@ def _base(asked: Asked, said: Sequence[Said], sources: Sequence[Source], *, agen
     datasets = tuple(DATASETS)
     data = _cannot(asked, said, "dataset", datasets, datasets[0])
     asked.put("base", "data", data)
-    answerer = _cannot(asked, said, "answerer", tuple(ANSWERERS), "embedded")
-    asked.put("base", "answerer", answerer)
+    if data in FROM_FILES:
+        _files(asked, said, data)
+    else:
+        answerer = _cannot(asked, said, "answerer", tuple(ANSWERERS), "embedded")
+        asked.put("base", "answerer", answerer)
     text = _everything(sources)
     preset = next(
         (
@@ -120,6 +123,19 @@ def _base(asked: Asked, said: Sequence[Said], sources: Sequence[Source], *, agen
         asked.put("base", "selector", preset)
     _start(asked, said)
     _pool(asked, said)
+
+
+def _files(asked: Asked, said: Sequence[Said], data: str) -> None:
+    """Real questions and a real model: where both are looked for, which only the author knows."""
+    models = [_shown(every[0].value) for every in _values(said, "answerer").values()]
+    model = f"models/{Path(models[0] if models else 'Qwen2.5-VL-3B-Instruct').name}"
+    encoder = "models/clip-vit-base-patch32"
+    asked.put("base", "data_options", {"folder": f"data/{data}"})
+    asked.put("base", "answerer", "transformers")
+    asked.put("base", "answerer_options", {"model": model})
+    asked.put("base", "encoder", "clip")
+    asked.put("base", "encoder_options", {"model": encoder})
+    asked.ask("files", data=data, folders=f"data/{data}, {model}, {encoder}")
 
 
 def _start(asked: Asked, said: Sequence[Said]) -> None:
