@@ -5,7 +5,7 @@ import pytest
 from browser_tools import SOON, browser, needs_browser, served, silent_page
 from kleash import report
 from kleash.results import results
-from made_study import made_study
+from made_study import EMBEDDED, made_study
 
 axe = pytest.importorskip(
     "axe_playwright_python.sync_playwright", reason="no axe-core: pip install -e '.[dev]'"
@@ -37,7 +37,7 @@ LOOKS = [
 @pytest.fixture(scope="module")
 def studies(tmp_path_factory):
     folder = tmp_path_factory.mktemp("studies")
-    made_study(folder / "made", seeds=3)
+    made_study(folder / "made", seeds=2, base=EMBEDDED)  # as `serve` has its pictures
     made = results(folder / "made")
     for language in ("en", "zh"):
         report.write(made, language=language)
