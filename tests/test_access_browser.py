@@ -51,6 +51,18 @@ def address(studies):
         yield address
 
 
+def go_to(page, address, kind, language="en"):
+    """Open a page and wait for what is worked out: till then it loads itself again, at any time."""
+    below = PAGES[kind]
+    place = f"{address}{below}{'&' if '?' in below else '?'}lang={language}"
+    page.goto(place, wait_until="commit")
+    page.wait_for_load_state()
+    if kind == "study":
+        page.locator("#verdict h3").wait_for(timeout=SOON)
+    if kind == "compare":
+        page.get_by_role("heading", level=2).nth(1).wait_for(timeout=SOON)
+
+
 def faults(page):
     """What axe-core calls serious or critical, with the first place of each."""
     found = axe.Axe().run(page).response["violations"]
@@ -76,16 +88,8 @@ def test_a_report_has_no_serious_fault(browser, studies, theme, language):
 def test_no_page_of_the_dashboard_has_a_serious_fault(browser, address, theme, language):
     found = {}
     page = browser.new_page(color_scheme=theme, locale=language, viewport=SIZES[theme])
-    for kind, below in PAGES.items():
-        # A page that is still being worked out loads itself again, maybe before it is loaded.
-        page.goto(
-            f"{address}{below}{'&' if '?' in below else '?'}lang={language}", wait_until="commit"
-        )
-        page.wait_for_load_state()
-        if kind == "study":
-            page.locator("#verdict h3").wait_for(timeout=SOON)
-        if kind == "compare":
-            page.get_by_role("heading", level=2).nth(1).wait_for(timeout=SOON)
+    for kind in PAGES:
+        go_to(page, address, kind, language)
         found[kind] = faults(page)
     page.close()
     assert not {kind: told for kind, told in found.items() if told}
@@ -100,7 +104,7 @@ OUTLINED = """() => {
 @pytest.mark.parametrize("kind", ["index", "study", "items", "compare"])
 def test_what_has_the_focus_is_seen_and_follows_the_page(browser, address, kind):
     page = browser.new_page(locale="en")
-    page.goto(address + PAGES[kind])
+    go_to(page, address, kind)
     tops, unseen = [], []
     for at in range(12):
         page.keyboard.press("Tab")
