@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
+# Compiled modules are kept: else every worker, and every process of a test, compiles them again.
+export PYTHONDONTWRITEBYTECODE :=
 PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
 # Three on two cores: many tests wait for processes or pages of their own.
 SPREAD := -n 3 --dist worksteal

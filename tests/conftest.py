@@ -5,15 +5,24 @@ Torch is imported by the fixtures that need it: tests of the parts without it st
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes is the machine's affair: where time is a claim, its test measures it.
+settings.register_profile("any-machine", deadline=None)
+settings.load_profile("any-machine")
 
 # A shell that works in the background ignores interrupts, and whatever it starts would too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# It only matters when the power fails: a process that is killed loses nothing that it has written.
+os.fsync = lambda fd: None
 
 if TYPE_CHECKING:
     from kleash.ledger import Ledger

@@ -21,11 +21,14 @@ from kleash.plan import (
 from kleash.plan.folder import overview, write_asked, write_plan
 from kleash.runs import write_json
 
+EMBEDDED = {"supervised": {"epochs": 1}, "rce": {"epochs": 1}, "queries": 24}
+# No more items than are looked at: a report makes the data set anew for their pictures.
+SIZES = {"demonstrations": 24, "train": 24, "validation": 20, "test": 40}
 ASKED: dict[str, Any] = {
     "name": "made",
     "about": "a study made by hand",
     "seeds": 8,
-    "base": {"supervised": {"epochs": 1}, "rce": {"epochs": 1}, "queries": 24},
+    "base": EMBEDDED | {"data_options": {"sizes": SIZES}},
     "grpo": {"epochs": 3, "lr": 1e-3},
     "arms": {
         "none": {"leash": {"coefficient": 0.0}},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from kleash.errors import KleashError
 from kleash.jobs import Job, Outcome, Told
 from kleash.plan import StudyFile
 from kleash.study import Asked, Ran, run_study
+from made_once import made_once
 
 HERE = Path(__file__).parent
 SMALL: dict[str, Any] = {
@@ -89,11 +91,13 @@ def lasting(folder: Path) -> dict[str, bytes]:
     }
 
 
-def kill_and_go_on(whole: Path, folder: Path, kills: int, run: Any = run_small) -> None:
+def kill_and_go_on(
+    whole: Path, folder: Path, kills: int, run: Any = run_small, jobs: int = 2
+) -> None:
     """Kill the driver and its workers at random moments, then let it finish."""
     code = (
         f"import sys; from pathlib import Path; from {run.__module__} import {run.__name__}\n"
-        f"if __name__ == '__main__': {run.__name__}(Path(sys.argv[1]), jobs=2)"
+        f"if __name__ == '__main__': {run.__name__}(Path(sys.argv[1]), jobs={jobs})"
     )
     script = folder.with_name("driver.py")
     script.write_text(code, encoding="utf-8")
@@ -111,7 +115,7 @@ def kill_and_go_on(whole: Path, folder: Path, kills: int, run: Any = run_small) 
         if driver.poll() is None:
             os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()
-    ran, _ = run(folder, jobs=2)
+    ran, _ = run(folder, jobs=jobs)
     assert not ran.failures
     ours, theirs = lasting(folder), lasting(whole)
     assert ours.keys() == theirs.keys(), f"killed after {moments}"
@@ -133,10 +137,12 @@ def wait_for_work(driver: subprocess.Popen[bytes], folder: Path) -> None:
 @pytest.fixture(scope="session")
 def small_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished study. Copy it to change it."""
-    folder = tmp_path_factory.mktemp("studies") / "small"
-    ran, _ = run_small(folder, jobs=2)
-    assert not ran.failures
-    return folder
+
+    def make(folder: Path) -> None:
+        ran, _ = run_small(folder, jobs=2)
+        assert not ran.failures
+
+    return made_once(tmp_path_factory, "small", make)
 
 
 @pytest.fixture
@@ -146,7 +152,7 @@ def inline(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> None:
 
 
 def run_inline(jobs: list[Job], *, hear: Any, stop: Any, **_: Any) -> dict[str, Outcome]:
-    """What `run_jobs` does, without processes."""
+    """What `run_jobs` does, without processes; what goes in and out is JSON all the same."""
     outcomes: dict[str, Outcome] = {}
     for job in jobs:
         if stop():
@@ -155,7 +161,9 @@ def run_inline(jobs: list[Job], *, hear: Any, stop: Any, **_: Any) -> dict[str, 
         hear(Told("started", job.name))
         module, _, name = job.call.partition(":")
         try:
-            result = getattr(import_module(module), name)(job.given, lambda record: None)
+            given = json.loads(json.dumps(job.given))
+            call = getattr(import_module(module), name)
+            result = json.loads(json.dumps(call(given, lambda record: None)))
         except KleashError as error:
             outcomes[job.name] = Outcome("failed", error=str(error))
             hear(Told("failed", job.name, error=str(error)))

@@ -5,7 +5,7 @@ import pytest
 from browser_tools import SOON, browser, needs_browser, served, silent_page
 from kleash import report
 from kleash.results import results
-from made_study import made_study
+from made_study import EMBEDDED, made_study
 
 axe = pytest.importorskip(
     "axe_playwright_python.sync_playwright", reason="no axe-core: pip install -e '.[dev]'"
@@ -37,7 +37,7 @@ LOOKS = [
 @pytest.fixture(scope="module")
 def studies(tmp_path_factory):
     folder = tmp_path_factory.mktemp("studies")
-    made_study(folder / "made", seeds=3)
+    made_study(folder / "made", seeds=2, base=EMBEDDED)  # as `serve` has its pictures
     made = results(folder / "made")
     for language in ("en", "zh"):
         report.write(made, language=language)
@@ -49,6 +49,18 @@ def studies(tmp_path_factory):
 def address(studies):
     with served(studies) as address:
         yield address
+
+
+def go_to(page, address, kind, language="en"):
+    """Open a page and wait for what is worked out: till then it loads itself again, at any time."""
+    below = PAGES[kind]
+    place = f"{address}{below}{'&' if '?' in below else '?'}lang={language}"
+    page.goto(place, wait_until="commit")
+    page.wait_for_load_state()
+    if kind == "study":
+        page.locator("#verdict h3").wait_for(timeout=SOON)
+    if kind == "compare":
+        page.get_by_role("heading", level=2).nth(1).wait_for(timeout=SOON)
 
 
 def faults(page):
@@ -76,16 +88,8 @@ def test_a_report_has_no_serious_fault(browser, studies, theme, language):
 def test_no_page_of_the_dashboard_has_a_serious_fault(browser, address, theme, language):
     found = {}
     page = browser.new_page(color_scheme=theme, locale=language, viewport=SIZES[theme])
-    for kind, below in PAGES.items():
-        # A page that is still being worked out loads itself again, maybe before it is loaded.
-        page.goto(
-            f"{address}{below}{'&' if '?' in below else '?'}lang={language}", wait_until="commit"
-        )
-        page.wait_for_load_state()
-        if kind == "study":
-            page.locator("#verdict h3").wait_for(timeout=SOON)
-        if kind == "compare":
-            page.get_by_role("heading", level=2).nth(1).wait_for(timeout=SOON)
+    for kind in PAGES:
+        go_to(page, address, kind, language)
         found[kind] = faults(page)
     page.close()
     assert not {kind: told for kind, told in found.items() if told}
@@ -100,7 +104,7 @@ OUTLINED = """() => {
 @pytest.mark.parametrize("kind", ["index", "study", "items", "compare"])
 def test_what_has_the_focus_is_seen_and_follows_the_page(browser, address, kind):
     page = browser.new_page(locale="en")
-    page.goto(address + PAGES[kind])
+    go_to(page, address, kind)
     tops, unseen = [], []
     for at in range(12):
         page.keyboard.press("Tab")

@@ -63,6 +63,14 @@ def trained(folder: Path, ledger: Ledger, *keys: str) -> Run:
     return train(folder, recipe, asked(*keys), AgentWorld(recipe, ledger))
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Run:
+    """A run that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("agents")
+    with Ledger(folder / "ledger.sqlite") as ledger:
+        return trained(folder / "whole", ledger)
+
+
 def bytes_of(run: Run) -> dict[str, bytes]:
     """What must not depend on how often a run was stopped."""
     kept = [run.path / "metrics.jsonl", *sorted(run.path.glob("checkpoints/*/*"))]
@@ -225,10 +233,12 @@ def test_an_adapter_may_move_too_little_to_be_seen_in_its_first_update(ledger: L
 # --- a run
 
 
-def test_a_run_validates_measures_and_is_the_same_twice(tmp_path: Path, ledger: Ledger) -> None:
-    first, second = (trained(tmp_path / name, ledger) for name in "ab")
-    assert bytes_of(first) == bytes_of(second)
-    epochs = [line for line in first.metrics() if line["kind"] == "epoch"]
+def test_a_run_validates_measures_and_is_the_same_twice(
+    tmp_path: Path, ledger: Ledger, whole: Run
+) -> None:
+    again = trained(tmp_path / "again", ledger)
+    assert bytes_of(again) == bytes_of(whole)
+    epochs = [line for line in again.metrics() if line["kind"] == "epoch"]
     assert [line["phase"] for line in epochs] == ["supervised", "grpo", "grpo"]
     last = epochs[-1]
     assert last["validation/n"] == 12 and last["validation/broken"] == 0
@@ -237,7 +247,7 @@ def test_a_run_validates_measures_and_is_the_same_twice(tmp_path: Path, ledger: 
     )
     assert last["probe/kl/ref/exact/episode/mean"] > 0
     assert "probe/kl/ref/exact/turn/0/mean" in last
-    codes = [line["code"] for line in first.metrics() if line["kind"] == "finding"]
+    codes = [line["code"] for line in again.metrics() if line["kind"] == "finding"]
     assert "few-tasks" in codes
 
 
@@ -247,9 +257,8 @@ class Cut(Exception):
 
 @pytest.mark.parametrize("at", ["supervised", "step 1", "step 3"])
 def test_stopped_in_the_middle_of_a_step_it_goes_on_bit_exactly(
-    tmp_path: Path, ledger: Ledger, at: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, ledger: Ledger, at: str, monkeypatch: pytest.MonkeyPatch, whole: Run
 ) -> None:
-    whole = trained(tmp_path / "whole", ledger)
     recipe, world = agent(), AgentWorld(agent(), ledger)
     played = {"count": 0}
     real = AgentWorld.play_one

@@ -20,7 +20,8 @@ from kleash.results import results
 from kleash.runs import Run
 from kleash.study import Asked, Ran, run_study
 from kleash.study.estimate import estimate
-from study_tools import inline, kill_and_go_on, lasting
+from made_once import made_once
+from study_tools import inline, kill_and_go_on, lasting, run_inline
 
 __all__ = ["inline"]
 AGENTS: dict[str, Any] = {
@@ -28,10 +29,14 @@ AGENTS: dict[str, Any] = {
     "seeds": 2,
     "base": {
         "env": "intention",
-        "gym": {"surface": "tokens", "limit": 4},
+        "gym": {
+            "surface": "tokens",
+            "limit": 4,
+            "world": {"train": 60, "validation": 20, "test": 50},
+        },
         "tiny": {"width": 32, "layers": 1, "heads": 2},
         "turn_tokens": 4,
-        "supervised": {"epochs": 1, "dialogues": 640, "lr": 1e-2},
+        "supervised": {"epochs": 1, "dialogues": 200, "lr": 1e-2},
         "validation": {"tasks": 20, "training": 10},
     },
     "grpo": {"epochs": 1, "steps": 2, "batch": 4, "group": 4, "lr": 1e-2},
@@ -59,12 +64,16 @@ def run_agents(folder: Path, jobs: int = 1, **changes: Any) -> tuple[Ran, list[s
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
     """A finished study. Copy it to change it."""
-    folder = tmp_path_factory.mktemp("studies") / "agents"
-    ran, _ = run_agents(folder)
-    assert not ran.failures
-    return folder
+
+    def make(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("kleash.study.run_jobs", run_inline)
+            ran, _ = run_agents(folder)
+        assert not ran.failures
+
+    return made_once(tmp_path_factory, "agents", make)
 
 
 @pytest.fixture
@@ -139,7 +148,7 @@ def test_report_and_show_speak_of_rewards_in_both_languages(copied: Path) -> Non
 def test_dry_run_counts_episodes(tmp_path: Path) -> None:
     plan = estimate(tmp_path / "none", agents())
     # Each base: dialogues, 30 played after its epoch, 20 tasks greedy and twice on the test.
-    base = 640 + 30 + 60
+    base = 200 + 30 + 60
     run = 2 * 4 * 4 + 30 + 20 + 60
     assert plan["episodes"] == 2 * base + 4 * run
     assert "answers" not in " ".join(plan["lines"])

@@ -259,7 +259,10 @@ def test_an_item_whose_answer_was_changed_is_another_item(embedded, scenes):
 # --- the same to the last bit
 
 
-def test_answers_are_the_same_alone_together_and_shuffled(scenes, embedded, prompts):
+@pytest.mark.parametrize("count", [50, pytest.param(200, marks=pytest.mark.slow)])
+def test_answers_are_the_same_alone_together_and_shuffled(scenes, embedded, prompts, count):
+    prompts = prompts[:count]
+    assert {len(prompt.demonstrations) for prompt in prompts} == {0, 1, 2, 3, 4}
     together = Embedded(scenes.image).answer(prompts)
     one_by_one = Embedded(scenes.image)
     # Looking at pictures one by one has its own test.
@@ -269,7 +272,7 @@ def test_answers_are_the_same_alone_together_and_shuffled(scenes, embedded, prom
     order = generator("test", "shuffle").permutation(len(prompts))
     shuffled = Embedded(scenes.image).answer([prompts[i] for i in order])
     assert [shuffled[i] for i in np.argsort(order)] == together
-    assert len({answer.truth_logp for answer in together}) > 150
+    assert len({answer.truth_logp for answer in together}) > 0.75 * count
 
 
 def test_embeddings_are_the_same_alone_and_together(scenes, embedded):

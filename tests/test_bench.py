@@ -1,3 +1,5 @@
+import os
+
 import pytest
 import torch
 
@@ -85,6 +87,9 @@ def test_the_bench_of_comparing_has_ratios_and_seconds():
 
 
 def test_the_verb_is_caught_if_it_imports_torch(monkeypatch, tmp_path):
+    # A torch of one line: to compile the real one takes seconds, and its name is what is seen.
+    (tmp_path / "torch.py").write_text("large = True\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     monkeypatch.setattr(bench, "PROBE", "import torch\n" + bench.PROBE)
     with pytest.raises(RuntimeError, match="has imported torch"):
         bench.verb_seconds(tmp_path, 1)

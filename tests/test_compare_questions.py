@@ -357,10 +357,10 @@ def called_better(seeds, run_sd, studies):
 
 # The noise of a mean over 100 items is 0.05: runs differ by twice that, and by a fifth.
 @pytest.mark.parametrize("run_sd", [0.1, 0.01])
-@pytest.mark.parametrize(("seeds", "studies"), [(3, 20), (5, 60), (10, 20)])
-def test_six_equal_arms_are_rarely_told_apart_by_the_whole_of_compare(seeds, studies, run_sd):
-    # At exactly 5 %, more than 4 of 20 or 8 of 60 come less than once in a hundred times.
-    assert called_better(seeds, run_sd, studies) <= {20: 4, 60: 8}[studies]
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+def test_six_equal_arms_are_rarely_told_apart_by_the_whole_of_compare(seeds, run_sd):
+    # At exactly 5 %, more than 4 of 20 come less than once in a hundred times.
+    assert called_better(seeds, run_sd, 20) <= 4
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from kleash.dashboard.worker import Worker, tell_pools, told
 from kleash.errors import ConfigError, DataError
 from kleash.plan.folder import held, read_plan
 from kleash.runs import write_json
-from made_study import made_study
+from made_study import EMBEDDED, made_study
 
 HERE = "http://127.0.0.1:8321"
 SCRIPT = "<script>alert(1)</script>"
@@ -52,7 +52,7 @@ def inline(monkeypatch):
 def finished(tmp_path_factory):
     """A folder with one study. Copy it to change it."""
     folder = tmp_path_factory.mktemp("finished")
-    made_study(folder / "made")
+    made_study(folder / "made", base=EMBEDDED)
     return folder
 
 

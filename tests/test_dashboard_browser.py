@@ -28,7 +28,7 @@ def address(studies):
 def running(studies):
     """A real study, begun in another process."""
     code = "from pathlib import Path; from study_tools import run_small;"
-    code += f"run_small(Path({str(studies / 'small')!r}), jobs=1, seeds=3)"
+    code += f"run_small(Path({str(studies / 'small')!r}), jobs=1)"
     with subprocess.Popen([sys.executable, "-c", code], env=surroundings()) as driver:
         yield driver
         driver.kill()

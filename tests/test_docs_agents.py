@@ -9,14 +9,16 @@ from typer.testing import CliRunner
 from agent_tools import AGENT
 from kleash.cli import app
 from kleash.cli.train import NAMED
-from kleash.config import help_lines
+from kleash.config import help_lines, merge
 from kleash.credit import CREDITS, SCORES
 from kleash.envs import options_of
 from kleash.recipe import AgentRecipe, Credit
 
 PAGE = (Path(__file__).parent.parent / "docs/agents.md").read_text(encoding="utf-8")
 
-SHORTER = (("epoch-15", "epoch-2"), ("epochs=16", "epochs=3"))  # as the small agent has them
+# As the small agent has them.
+SHORTER = (("epoch-15", "epoch-2"), ("epochs=16", "epochs=3"), ("--items 200", "--items 20"))
+SMALL = merge(AGENT, {"supervised": {"dialogues": 100}})
 
 
 def blocks(language):
@@ -33,7 +35,7 @@ def ran(command):
 
 def test_the_commands_and_the_python_of_the_page_run(tmp_path, monkeypatch, one_thread, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(NAMED, "agent", AGENT | {"gym": AGENT["gym"] | {"world": {}}})
+    monkeypatch.setitem(NAMED, "agent", SMALL)
     for line in "".join(blocks("console")).replace("\\\n", " ").splitlines():
         assert line.startswith("$ kleash ")
         for long, short in SHORTER:

@@ -3,7 +3,6 @@
 import asyncio
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -74,13 +73,14 @@ def replies(seed, turns=3):
     return [rng.integers(4, WORDS, size=rng.integers(1, 9)).tolist() for _ in range(turns)]
 
 
-async def played(engine, key, heard, *, wait=0.0, **options):
+async def played(engine, key, heard, *, wait=None, **options):
     """A conversation: what was heard and said in each turn."""
     talk = engine.talk(key, **{"most": 12} | options)
     turns = []
     for ids in heard:
         turns.append((ids, await engine.say(talk, ids)))
-        await asyncio.sleep(wait) if wait else None
+        if wait is not None:
+            await wait()
     engine.forget(talk)
     return turns
 
@@ -273,22 +273,32 @@ def test_another_seed_task_rollout_or_turn_is_another_draw():
 # --- no lock-step
 
 
-def test_others_finish_while_one_user_thinks():
+def test_others_finish_while_users_think_and_users_think_at_once():
     engine = OwnEngine(tiny(), {STOP})
-    ended = []
-
-    async def one(name, wait):
-        await played(engine, (name,), replies(1), wait=wait)
-        ended.append(name)
+    thinking, ended = set(), []
 
     async def all_of_them():
-        begun = time.monotonic()
-        await asyncio.gather(one("slow", 0.5), one("quick", 0.0), one("also slow", 0.5))
-        return time.monotonic() - begun
+        both, quick = asyncio.Event(), asyncio.Event()
 
-    took = asyncio.run(all_of_them())
-    assert ended[0] == "quick"
-    assert 1.5 <= took < 2.5  # three waits of half a second; those of two users overlap
+        async def think(name):
+            thinking.add(name)
+            if len(thinking) == 2:
+                both.set()
+            await both.wait()
+            await quick.wait()
+
+        async def one(name, wait):
+            await played(engine, (name,), replies(1), wait=wait)
+            ended.append(name)
+            if wait is None:
+                quick.set()
+
+        slow = [one(name, lambda name=name: think(name)) for name in ("slow", "also slow")]
+        await asyncio.gather(slow[0], one("quick", None), slow[1])
+
+    # In lock-step nobody would say a second turn before all have said the first and heard a reply.
+    asyncio.run(asyncio.wait_for(all_of_them(), 60))
+    assert ended[0] == "quick" and len(ended) == 3
 
 
 def test_rule_users_make_no_tick_more_than_the_longest_conversation_needs():

@@ -28,6 +28,7 @@ def exported(request, tmp_path_factory):
     if request.param == "lora":
         pytest.importorskip("peft")
         changes = {"lora": {"rank": 4, "alpha": 8}}
+    changes["supervised"] = {"dialogues": 200}  # what it says need not be wise
     run, world = trained(folder, "run", epochs=1, **changes)
     export(run, "epoch-1", folder / "out")
     return run, world, folder / "out"

@@ -9,31 +9,50 @@ import numpy as np
 import pytest
 
 from kleash.report import markdown_of, study_material
-from kleash.results import results
+from kleash.results import Results, results
 from kleash.results.factors import factor_effects, mains, pairs
 from kleash.results.summary import plain, summary_table
 from made_factorial import ASKED, Keys, made_factorial
 
+PLANTED = "entropy_bonus"
 GRID: dict[str, list[Any]] = ASKED["grid"]
 ON = {key: values[1] for key, values in GRID.items()}
 
 
-def told_apart(folder: Path) -> dict[tuple[str, ...], float]:
+def apart(found: Results) -> dict[tuple[str, ...], float]:
     """The effects with an adjusted p below 0.05, and how large they are."""
-    found = factor_effects(results(folder))
-    assert len(found) == 6  # three keys and three pairs of them
-    return {each.keys: each.gap.estimate for each in found if each.adjusted_p < 0.05}
+    effects = factor_effects(found)
+    assert len(effects) == 6  # three keys and three pairs of them
+    return {each.keys: each.gap.estimate for each in effects if each.adjusted_p < 0.05}
 
 
-@pytest.mark.parametrize("planted", GRID)
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A study in which one key has an effect, as several tests tell of it."""
+    folder = tmp_path_factory.mktemp("factors") / "made"
+    made_factorial(folder, lambda keys: 1.5 + 0.3 * (keys[PLANTED] == ON[PLANTED]))
+    return results(folder)
+
+
+def test_terminal_and_json_have_the_effects(found: Results) -> None:
+    titles = [str(table.title) for table in summary_table(found)]
+    assert titles[0].startswith("made-agents: test reward")
+    assert "mean over greedy and 2 sampled passes, 40 tasks, 6 seeds" in titles[0]
+    assert any(title.startswith("effects of the grid's keys") for title in titles)
+    effects = plain(found)["factors"]
+    assert [each["keys"] for each in effects if each["adjusted_p"] < 0.05] == [(PLANTED,)]
+    assert apart(found)[PLANTED,] == pytest.approx(0.3, abs=0.06)
+
+
+@pytest.mark.parametrize("planted", [key for key in GRID if key != PLANTED])
 def test_effect_is_attributed_to_the_factor_that_has_it(planted: str, tmp_path: Path) -> None:
     def worth(keys: Keys) -> float:
         return 1.5 + 0.3 * (keys[planted] == ON[planted])
 
     made_factorial(tmp_path / "made", worth)
-    apart = told_apart(tmp_path / "made")
-    assert list(apart) == [(planted,)]
-    assert apart[planted,] == pytest.approx(0.3, abs=0.06)
+    told = apart(results(tmp_path / "made"))
+    assert list(told) == [(planted,)]
+    assert told[planted,] == pytest.approx(0.3, abs=0.06)
 
 
 def test_effect_of_two_together_is_an_interaction(tmp_path: Path) -> None:
@@ -44,14 +63,14 @@ def test_effect_of_two_together_is_an_interaction(tmp_path: Path) -> None:
         return 1.5 + 0.2 * (1 if one == other else -1)  # neither has an effect on the average
 
     made_factorial(tmp_path / "made", worth)
-    apart = told_apart(tmp_path / "made")
-    assert list(apart) == [both]
-    assert apart[both] == pytest.approx(0.8, abs=0.12)
+    told = apart(results(tmp_path / "made"))
+    assert list(told) == [both]
+    assert told[both] == pytest.approx(0.8, abs=0.12)
 
 
 def test_noise_alone_is_attributed_to_nothing(tmp_path: Path) -> None:
     made_factorial(tmp_path / "made", lambda keys: 1.5)
-    assert told_apart(tmp_path / "made") == {}
+    assert apart(results(tmp_path / "made")) == {}
 
 
 def test_effects_by_hand() -> None:
@@ -78,26 +97,13 @@ def test_effects_by_hand() -> None:
     ],
 )
 def test_report_of_agents_names_the_factor_in_words_of_agents(
-    language: str, said: tuple[str, ...], never: tuple[str, ...], tmp_path: Path
+    language: str, said: tuple[str, ...], never: tuple[str, ...], found: Results
 ) -> None:
-    made_factorial(tmp_path / "made", lambda keys: 1.5 + 0.3 * (keys["entropy_bonus"] > 0))
-    found = results(tmp_path / "made")
-    text = markdown_of(study_material(found, language), tmp_path)
+    text = markdown_of(study_material(found, language), found.folder.parent)
     for words in said:
         assert words in text
     lines = [line for line in text.splitlines() if any(word in line for word in never)]
     assert lines == []
-
-
-def test_terminal_and_json_have_the_effects(tmp_path: Path) -> None:
-    made_factorial(tmp_path / "made", lambda keys: 1.5 + 0.3 * (keys["entropy_bonus"] > 0))
-    found = results(tmp_path / "made")
-    titles = [str(table.title) for table in summary_table(found)]
-    assert titles[0].startswith("made-agents: test reward")
-    assert "mean over greedy and 2 sampled passes, 40 tasks, 6 seeds" in titles[0]
-    assert any(title.startswith("effects of the grid's keys") for title in titles)
-    effects = plain(found)["factors"]
-    assert [each["keys"] for each in effects if each["adjusted_p"] < 0.05] == [("entropy_bonus",)]
 
 
 def test_study_without_a_grid_has_no_factors(tmp_path: Path) -> None:

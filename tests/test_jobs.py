@@ -122,9 +122,9 @@ def test_a_place_that_is_none_is_refused():
 
 def test_a_hundred_thousand_jobs_are_ordered_in_seconds():
     jobs = [job(str(n), after=[str(n - 1)] if n % 10 else ()) for n in range(100_000)]
-    start = time.monotonic()
+    start = time.process_time()
     _, outcomes = run(jobs, stop=lambda: True)
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
     assert len(outcomes) == 100_000
 
 

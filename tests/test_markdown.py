@@ -524,9 +524,9 @@ def test_torn_tables_and_open_code_are_noted(tmp_path):
     ],
 )
 def test_hostile_text_is_read_soon_and_without_a_traceback(tmp_path, text):
-    start = time.perf_counter()
+    start = time.process_time()
     document(tmp_path, text)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_300_torn_documents_are_read_or_refused(tmp_path):
@@ -560,7 +560,7 @@ def test_300_torn_documents_are_read_or_refused(tmp_path):
         "-" * 40,
         "±",
     ]
-    start = time.perf_counter()
+    start = time.process_time()
     for at in range(300):
         text = rng.choice(whole)
         for _ in range(rng.randint(1, 40)):
@@ -578,7 +578,7 @@ def test_300_torn_documents_are_read_or_refused(tmp_path):
                 assert known == (one.number.state != "missing")
         for one in source.derived:
             assert follows(one) in (True, False, None)
-    assert time.perf_counter() - start < 15
+    assert time.process_time() - start < 15
 
 
 # --- the reports that the design was drawn from, where they are at hand

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import study_tools
 from kleash.plan import Arm
 from kleash.results import results
 from kleash.results.matched import (
@@ -21,7 +22,8 @@ from kleash.results.matched import (
 )
 from kleash.results.proxy import proxy_rows
 from kleash.runs import Run
-from study_tools import inline, run_small
+from kleash.study import Asked, run_study
+from study_tools import inline, run_small, small
 
 __all__ = ["inline"]
 
@@ -73,10 +75,9 @@ def test_real_arms_at_equal_kl_and_equal_updates(tmp_path: Path, inline: None) -
     measure = {"baselines": [], "shots": [2], "items": [60]}
     folder = tmp_path / "matched"
     drop: dict[str, Any] = {"arms": arms, "compare": {"baselines": ["once-0"]}}
-    run_small(folder, measure=measure, **drop)
+    with study_tools.tests_importable():
+        run_study(Asked(small(measure=measure, **drop).but(arms=arms), folder))
     found = results(folder)
-    named = [arm for arm in found.arms if arm.name not in ("none", "tight")]
-    found.arms = named
     rows = at_equal_updates(found)
     assert [(row.ours, row.theirs, row.at) for row in rows] == [
         ("twice-0", "once-0", 6.0),
@@ -134,6 +135,4 @@ def test_proxy_gold_and_retention_of_real_runs(tmp_path: Path, inline: None) -> 
 
 
 def test_no_proxy_nothing_to_set_apart(tmp_path: Path) -> None:
-    from study_tools import small
-
     assert proxy_rows(results(tmp_path, file=small())) == []

@@ -70,9 +70,9 @@ def assert_optimal(found: Outcome, coefficient: float) -> None:
     [
         ("return_to_go", 0.3, 150),
         ("return_to_go", 0.1, 300),
-        ("return_to_go", 0.03, 700),
+        pytest.param("return_to_go", 0.03, 700, marks=pytest.mark.slow),
         ("exact", 0.3, 150),
-        ("exact", 0.1, 300),
+        pytest.param("exact", 0.1, 300, marks=pytest.mark.slow),
     ],
 )
 def test_a_selector_reaches_the_optimum(form, coefficient, steps):

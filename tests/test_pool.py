@@ -142,8 +142,8 @@ def test_the_order_in_a_pool_says_nothing():
     """The nearest demonstration stands anywhere, as often early as late."""
     near = nearest(QUERY_ROWS.part("text"), SHOWN_ROWS.part("text"), 1)[:, 0]
     places = [
-        pools("text", seed=seed)[query].tolist().index(near[query])
-        for seed in range(15)
+        made[query].tolist().index(near[query])
+        for made in (pools("text", seed=seed) for seed in range(15))
         for query in range(40)
     ]
     counts = np.bincount(places, minlength=24)

@@ -30,13 +30,17 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
-def embedded():
-    return answerer("embedded", Scenes(seed=5).image)
+def scenes():
+    return Scenes(seed=5)
 
 
 @pytest.fixture(scope="module")
-def pooled(embedded):
-    scenes = Scenes(seed=5)
+def embedded(scenes):
+    return answerer("embedded", scenes.image)
+
+
+@pytest.fixture(scope="module")
+def pooled(scenes, embedded):
     queries, shown = scenes.queries("train")[:30], scenes.demonstrations
     asked, rows = embedded.embed(queries), embedded.embed(shown)
     pools = make_pools(Pooling(), 0, queries, asked, shown, rows)

@@ -53,9 +53,12 @@ def test_two_small_logs_are_compared_in_a_second_of_cpu_and_load_nothing_large(t
     logs = small_logs(tmp_path)
     compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path / "compiled")}
     verb(*logs, **compiled)  # the first call compiles the sources
-    spent, out, err = min(verb(*logs, "--json", **compiled) for _ in range(3))
-    assert err.endswith("LOADED ")
-    assert {arm["name"] for arm in json.loads(out)["arms"]} == {"kl0", "kl0.1"}
+    for _ in range(3):  # the least of three: no other one is needed once there is one
+        spent, out, err = verb(*logs, "--json", **compiled)
+        assert err.endswith("LOADED ")
+        assert {arm["name"] for arm in json.loads(out)["arms"]} == {"kl0", "kl0.1"}
+        if spent <= 1.0:
+            break
     assert spent <= 1.0
 
 

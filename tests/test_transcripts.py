@@ -16,7 +16,7 @@ from kleash.types import Episode, Turn
 def made(tmp_path_factory):
     """A base, an arm that starts from it, and the arm's transcripts."""
     folder = tmp_path_factory.mktemp("agents")
-    base, world = trained(folder, "base", epochs=0)
+    base, world = trained(folder, "base", epochs=0, supervised={"dialogues": 400})
     start = folder / "base/checkpoints/supervised-3"
     run, world = trained(folder, "arm", phase="grpo", **{"from": str(start)})
     first = load_policy(base, world, "supervised-3")

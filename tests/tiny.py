@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,24 @@ KEYS = (
 )
 
 
+@cache  # every run of every test has the same few items
+def made_item(seed: int, part: str, index: int) -> Item:
+    """One item; its annotators do not all agree."""
+    rng = generator("tiny", seed, part, index)
+    word, manner = int(rng.integers(WORDS)), int(rng.integers(MANNERS))
+    name, truth = f"{part}-{index}", f"word{word} manner{manner}"
+    agreed = int(rng.integers(3, 11))
+    answers = (truth,) * agreed + ("nothing",) * (10 - agreed)
+    shows = {"word": word, "manner": manner, "clarity": float(rng.random())}
+    return Item(name, name, f"{name}?", answers, truth, shows)
+
+
+@cache
+def noise_of(name: str) -> NDArray[np.float64]:
+    """What blurs the vector of an item of that name."""
+    return NOISE * generator("tiny", "noise", name).normal(size=WORDS + MANNERS + 2)
+
+
 class Topics:
     """The data set: items of a word and a manner, in the splits that every data set has."""
 
@@ -67,17 +85,10 @@ class Topics:
     @cached_property
     def items(self) -> dict[str, list[Item]]:
         """All items by part."""
-        return {part: [self.item(part, i) for i in range(size)] for part, size in SIZES.items()}
-
-    def item(self, part: str, index: int) -> Item:
-        """One item; its annotators do not all agree."""
-        rng = generator("tiny", self.seed, part, index)
-        word, manner = int(rng.integers(WORDS)), int(rng.integers(MANNERS))
-        name, truth = f"{part}-{index}", f"word{word} manner{manner}"
-        agreed = int(rng.integers(3, 11))
-        answers = (truth,) * agreed + ("nothing",) * (10 - agreed)
-        shows = {"word": word, "manner": manner, "clarity": float(rng.random())}
-        return Item(name, name, f"{name}?", answers, truth, shows)
+        return {
+            part: [made_item(self.seed, part, i) for i in range(size)]
+            for part, size in SIZES.items()
+        }
 
     @property
     def demonstrations(self) -> Sequence[Item]:
@@ -154,8 +165,7 @@ class Reader:
         So similarity misleads, and an untrained selector with it.
         """
         turn = 0 if item.id.startswith("demonstrations") else 1
-        noise = NOISE * generator("tiny", "noise", item.id).normal(size=WORDS + MANNERS + 2)
-        image, text = np.split(noise.astype(np.float32), [WORDS + 1])
+        image, text = np.split(noise_of(item.id).astype(np.float32), [WORDS + 1])
         for row, fact in ((image, "word"), (text, "manner")):
             row[(item.facts[fact] + turn) % (len(row) - 1)] += 1
             row[-1] += item.facts["clarity"]
