@@ -8,7 +8,7 @@ import pytest
 
 from kleash import charts
 from kleash.charts import Dot, Line, Spot
-from kleash.charts.svg import COLOURS, DASHES, Drawing, Scale, cut, dash_of
+from kleash.charts.svg import COLOURS, DASHES, Drawing, Scale, at, cut, dash_of, through
 
 HOSTILE = '"><script>alert(1)</script>&'
 HEAD = ("a", "b", "c", "d", "e")
@@ -113,3 +113,11 @@ def test_a_line_as_small_as_a_word():
     assert charts.blocks([1]) == ""
     assert charts.spark([1, 1]).count("polyline") == 1
     assert charts.spark([math.nan, 1]) == ""
+
+
+def test_positions_at_once_are_those_one_by_one():
+    values = [0.0, -0.001, 0.05, 0.5, 1.0, 10.0, 100.0, 20.05, 100.5, 1200.004, -30.0, 7.999]
+    points = list(zip(values, reversed(values), strict=True))
+    assert through(points) == " ".join(f"{at(x)},{at(y)}" for x, y in points)
+    assert through([(100.0, 0.5)]) == "100,0.5"
+    assert through([]) == ""

@@ -1,14 +1,25 @@
-"""A thousand runs of a thousand points: pages stay within their time on one core, the first too.
+"""A thousand runs of a thousand points: pages and reports stay within their time on one core.
 
-In CPU time of the server's process, as `kleash bench report` measures it: other programs on the
-machine do not count. The least of a few servers, each new: a page that is asked for first has
-nothing kept from before.
+In CPU time of the server's process, or of the whole process that makes a report, as `kleash bench
+report` measures it: other programs on the machine count little. The least of a few, each new: a
+page that is asked for first has nothing kept from before.
 """
 
 import pytest
 from starlette.testclient import TestClient
 
-from kleash.bench.reports import ARMS, LIMITS, POINTS, SEEDS, STUDY, page_seconds, write_folder
+from kleash.bench.reports import (
+    ARMS,
+    LIMITS,
+    LOGS,
+    POINTS,
+    SEEDS,
+    STUDY,
+    TIMES,
+    page_seconds,
+    report_seconds,
+    write_folder,
+)
 from kleash.dashboard import dashboard
 from kleash.results import results
 
@@ -29,6 +40,20 @@ def test_the_first_page_of_a_thousand_runs_is_made_in_time(folder, what):
     assert ARMS * SEEDS == POINTS == 1000
     taken = min(page_seconds(folder, PAGES[what]) for _ in range(3))
     assert taken <= LIMITS[what], f"{1000 * taken:.0f} ms"
+
+
+@pytest.mark.slow
+def test_a_report_of_a_study_of_a_thousand_runs_is_made_in_time(folder):
+    taken = min(report_seconds(folder / STUDY) for _ in range(TIMES))
+    assert (folder / STUDY / "report.html").stat().st_size > 1_000_000
+    assert taken <= LIMITS["report of a study"], f"{taken:.1f} s"
+
+
+@pytest.mark.slow
+def test_a_report_of_a_thousand_logs_is_made_in_time(folder, tmp_path):
+    taken = min(report_seconds(folder / LOGS, tmp_path) for _ in range(TIMES))
+    assert (tmp_path / "report.html").stat().st_size > 1_000_000
+    assert taken <= LIMITS["report of logs"], f"{taken:.1f} s"
 
 
 @pytest.mark.slow

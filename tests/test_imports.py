@@ -15,10 +15,12 @@ import pytest
 
 from kleash.errors import DataError
 from kleash.imports import (
+    csv_rows,
     database,
     gather,
     plain_yaml,
     read,
+    stretches,
     tensorboard,
     trl,
     wandb,
@@ -803,3 +805,27 @@ def test_a_log_record_may_go_over_blocks(tmp_path):
     with path.open("rb") as handle:
         handle.seek(7)
         assert list(wire.log_records(handle)) == [b"".join(parts)]
+
+
+@pytest.mark.parametrize(
+    ("entries", "values", "decimals"),
+    [
+        (["0.5", "0.25", "1"], [0.5, 0.25, 1.0], 2),
+        (["-12.5", ".125", "3"], [-12.5, 0.125, 3.0], 3),
+        (["1.5e-3", "0.25"], [0.0015, 0.25], 4),
+        (["1e-1", "0.125"], [0.1, 0.125], 3),
+        (["0.5\n", "0.25"], [0.5, 0.25], 2),
+        (["1\n2", "0.25"], [0.25], 2),
+        (["1_0", "0.5"], [0.5], 1),
+        (["1e00005", "0.5"], [0.5], 1),
+        (["+-1", "0.5"], [0.5], 1),
+        (["", "?", "0.5"], [0.5], 1),
+        (["inf", "0.5"], [math.inf, 0.5], 1),
+    ],
+)
+def test_a_column_is_read_at_once_as_it_is_one_by_one(entries, values, decimals):
+    found = csv_rows.numbers(entries)
+    plain = stretches.one_by_one(entries, csv_rows.value)
+    assert found.values.tolist() == plain.values.tolist() == values
+    assert found.rows.tolist() == plain.rows.tolist()
+    assert (found.decimals, found.coarse) == (plain.decimals, plain.coarse) == (decimals, True)

@@ -110,3 +110,28 @@ def test_scores_that_all_broke_are_no_number():
 
 def test_no_sources_make_an_empty_matrix():
     assert counts(matrix([])) == (0, 0, 0)
+
+
+def test_points_of_logs_are_counted_alike_whether_or_not_cells_are_made_of_them():
+    def curve(metric, steps, estimated=None):
+        guessed = None if estimated is None else np.array(estimated)
+        steps = np.array(steps, dtype=float)
+        return Series(metric, "step", steps, steps / 9, HERE, estimated=guessed)
+
+    told = [
+        source(
+            run("alone", series=[curve("reward", [1, 2, 3]), curve("loss", [1, 2])]),
+            run("again", series=[curve("reward", [1, 2, 2])]),
+            run("twice", series=[curve("accuracy", [1, 2]), curve("acc", [2, 3])]),
+            run("guessed", series=[curve("reward", [1, 2], [False, True])]),
+            run("celled", KNOWN, GAP, series=[curve("accuracy", [1, 2])]),
+        ),
+        source(run("told", series=[curve("reward", [1, 2])])),
+        source(run("Told", series=[curve("reward", [2, 3])])),
+    ]
+    whole, counted = matrix(told), matrix(told, logged=False)
+    assert (whole.known, whole.missing, whole.estimated) == (15, 1, 1)
+    assert (counted.known, counted.missing, counted.estimated) == (15, 1, 1)
+    # Only the curve that nothing else tells of makes no cells; every cell of a table is there.
+    assert len(whole.cells) - len(counted.cells) == 3
+    assert [cell for cell in whole.cells if cell.shots] == [c for c in counted.cells if c.shots]

@@ -53,20 +53,42 @@ class Matrix:
     cells: tuple[MatrixCell, ...]
 
 
-def matrix(sources: Sequence[Source]) -> Matrix:
-    """The cells of all sources, one for each measurement: the best known of those that say it."""
+def matrix(sources: Sequence[Source], *, logged: bool = True) -> Matrix:
+    """The cells of all sources, one for each measurement: the best known of those that say it.
+
+    Not `logged`: points of logs that nothing else tells of are counted, and no cells are made.
+    """
     best: dict[tuple[object, ...], MatrixCell] = {}
+    alone = set() if logged else _told_once(sources)
+    counted = 0
     for source in sources:
         for run in source.runs:
             whose = (names.spelling(run.arm), run.seed)
-            for cell in _cells(run, written=bool(source.tables)):
+            kept = []
+            for series in _curves(run, written=bool(source.tables)):
+                known = series.rises and series.estimated is None
+                if known and (*whose, _quantity(series.metric)) in alone:
+                    counted += len(series.steps)
+                else:
+                    kept.append(series)
+            for cell in _cells(run, kept):
                 where = (cell.epoch, cell.step, cell.shots, cell.items, cell.split, cell.statistic)
                 place = (*whose, _quantity(cell.metric), *where)
                 other = best.get(place)
                 best[place] = cell if other is None else _better(other, cell)
     cells = tuple(best.values())
     counts = Counter(cell.state for cell in cells)
-    return Matrix(counts["known"], counts["missing"], counts["estimated"], cells)
+    return Matrix(counts["known"] + counted, counts["missing"], counts["estimated"], cells)
+
+
+def _told_once(sources: Sequence[Source]) -> set[tuple[object, ...]]:
+    """Arm, seed and quantity of what one series tells, one cell or one file of scores alone."""
+    times: Counter[tuple[object, ...]] = Counter()
+    for run in (run for source in sources for run in source.runs):
+        told = [*(e.metric for e in run.cells), *(e.metric for e in run.scores)]
+        told += [series.metric for series in run.series]
+        times.update((names.spelling(run.arm), run.seed, _quantity(metric)) for metric in told)
+    return {quantity for quantity, count in times.items() if count == 1}
 
 
 def may_lack(sources: Sequence[Source]) -> bool:
@@ -96,16 +118,21 @@ def _better(ours: MatrixCell, theirs: MatrixCell) -> MatrixCell:
     return ours
 
 
-def _cells(run: Imported, *, written: bool) -> Iterator[MatrixCell]:
-    """The cells of a run; of a log only outcomes, of a source `written` as tables all series."""
-    for cell in run.cells:
-        if cell.statistic in ("", "best"):
-            yield _of_cell(run, cell)
+def _curves(run: Imported, *, written: bool) -> Iterator[Series]:
+    """Series that are cells: of a log only outcomes, of a source `written` as tables all."""
     for series in run.series:
         known = names.metric(series.metric)
         outcome = known is not None and known.name in OUTCOMES
-        if not (outcome or written) or len(series.steps) > LONGEST:
-            continue
+        if (outcome or written) and len(series.steps) <= LONGEST:
+            yield series
+
+
+def _cells(run: Imported, curves: Sequence[Series]) -> Iterator[MatrixCell]:
+    """The cells of a run, and the points of some of its curves."""
+    for cell in run.cells:
+        if cell.statistic in ("", "best"):
+            yield _of_cell(run, cell)
+    for series in curves:
         yield from _of_series(run, series)
     for scores in run.scores:
         tried = scores.values[np.isfinite(scores.values)]

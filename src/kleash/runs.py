@@ -332,12 +332,15 @@ class Run:
     @classmethod
     def open(cls, path: Path) -> Self:
         """The run in a folder."""
-        if not path.is_dir():
-            raise DataError(f"no such run: {path}")
-        for name in FACTS:
-            if not (path / name).is_file():
-                raise DataError(f"{path} is not a run: it holds no {name}")
-        config, given, meta = (read_json(path / name) for name in FACTS)
+        try:
+            config, given, meta = (read_json(path / name) for name in FACTS)
+        except DataError:
+            if not path.is_dir():
+                raise DataError(f"no such run: {path}") from None
+            for name in FACTS:
+                if not (path / name).is_file():
+                    raise DataError(f"{path} is not a run: it holds no {name}") from None
+            raise
         if not isinstance(meta, dict) or "identity" not in meta:
             raise DataError(f"{path} is not a run: its meta.json holds no identity")
         return cls(path, config, given, meta)

@@ -13,7 +13,6 @@ from kleash.charts.svg import (
     Chart,
     Drawing,
     Scale,
-    at,
     axes,
     cut,
     dash_of,
@@ -21,6 +20,7 @@ from kleash.charts.svg import (
     number,
     placed,
     spread,
+    through,
 )
 from kleash.imports import Where
 
@@ -87,10 +87,10 @@ def lines(title: str, names: tuple[str, str], series: Sequence[Line], head: Sequ
         apart = max(1, math.ceil(len(points) / 12))
         for x, y in points[n * apart // len(drawn) :: apart]:
             drawing.mark(x, y, n, 3.5)
-        ends = zip(each.low, each.high, strict=True) if each.low else [("", "")] * len(points)
         told = [
-            [each.name, *map(_said, (x, y, low, high))]
-            for x, y, (low, high) in zip(each.across, each.values, ends, strict=True)
+            [each.name, *(f"{side[k]:.6g}" if side else "" for side in sides)]
+            for sides in [(each.across, each.values, each.low, each.high)]
+            for k in range(len(points))
         ]
         rows += told
         stride = max(1, math.ceil(len(told) / BRIEF))
@@ -110,10 +110,6 @@ def _thinned(line: Line) -> Line:
         return line
     kept = (line.across[::every], line.values[::every], line.low[::every], line.high[::every])
     return Line(line.name, *kept, where=line.where)
-
-
-def _said(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float | int) else str(value)
 
 
 def whiskers(
@@ -278,7 +274,7 @@ def spark(values: Sequence[float]) -> str:
     across, up = Scale(0, len(known) - 1, 2, 78), Scale(min(known), max(known), 16, 3)
     if min(known) == max(known):
         up = Scale(known[0] - 1, known[0] + 1, 16, 3)
-    path = " ".join(f"{at(across(n))},{at(up(value))}" for n, value in enumerate(known))
+    path = through([(across(n), up(value)) for n, value in enumerate(known)])
     return (
         '<svg class="chart" width="80" height="18" viewBox="0 0 80 18" aria-hidden="true">'
         f'<polyline class="line k0" points="{path}"/></svg>'

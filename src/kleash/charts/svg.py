@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import chain
 
 import numpy as np
 
@@ -35,6 +36,7 @@ SHADES = {
     "paper": ("#ffffff", "#16181c"),
     "heat": ("10,92,158", "108,182,245"),
 }
+NOUGHTS = re.compile(r"\.?0+(?=[ ,])")  # that two decimals may end with
 FONTS = "system-ui,'Noto Sans','Noto Sans CJK SC',sans-serif"
 
 
@@ -157,6 +159,12 @@ def at(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
+def through(points: Sequence[tuple[float, float]]) -> str:
+    """Positions of points, each as `at` has it: `1.5,20 3,4.25`; all at once, charts have many."""
+    text = ("%.2f,%.2f " * len(points)) % tuple(chain.from_iterable(points))
+    return NOUGHTS.sub("", text).rstrip()
+
+
 def cut(text: str, longest: int = 28) -> str:
     """A label that fits; Chinese characters count twice."""
     size, kept = 0, ""
@@ -193,13 +201,13 @@ class Drawing:
 
     def line(self, points: Sequence[tuple[float, float]], kind: str, dash: str = "") -> None:
         """A line through points."""
-        path = " ".join(f"{at(x)},{at(y)}" for x, y in points)
+        path = through(points)
         dashed = f' stroke-dasharray="{dash}"' if dash else ""
         self.add(f'<polyline class="{kind}" points="{path}"{dashed}/>')
 
     def area(self, points: Sequence[tuple[float, float]], kind: str) -> None:
         """A filled shape."""
-        path = " ".join(f"{at(x)},{at(y)}" for x, y in points)
+        path = through(points)
         self.add(f'<polygon class="{kind}" points="{path}"/>')
 
     def box(self, x: float, y: float, wide: float, high: float, look: str) -> None:

@@ -121,6 +121,12 @@ class Arm:
                     values.append(plain[key])
         return found
 
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """Every key that some source tells of and a table knows, with its kind."""
+        told = dict.fromkeys(key for _, config, _ in self.configs for key in config.values)
+        return {key: known.kind for key in told if (known := names.key(key))}
+
     @property
     def coefficient(self) -> float | None:
         """What a nat of KL costs in this arm, if any source says; 0 where the leash is off."""
@@ -143,9 +149,8 @@ def known_name(metric: str) -> str:
 def gather(sources: Sequence[Source]) -> list[Arm]:
     """The arms of all sources together, in the order in which they are first told of."""
     told = [(source, run) for source in sources for run in source.runs]
-    resolved = {id(run): names.resolve(_plain(run)) for _, run in told}
-    groups = _joined(sources, told, resolved)
-    arms = [_arm([told[at] for at in group], resolved) for group in groups]
+    groups = _joined(sources, told)
+    arms = [_arm([told[at] for at in group]) for group in groups]
     best = _telling(sources)
     for arm, group in zip(arms, groups, strict=True):
         fit = [told[at][1] for at in group if told[at][0] is best]
@@ -176,9 +181,7 @@ def _plain(run: Imported) -> dict[str, Any]:
     return {key: setting.value for key, setting in run.config.items()}
 
 
-def _joined(
-    sources: Sequence[Source], told: list[tuple[Source, Imported]], resolved: dict[int, Resolved]
-) -> list[list[int]]:
+def _joined(sources: Sequence[Source], told: list[tuple[Source, Imported]]) -> list[list[int]]:
     """Indices of runs, grouped into arms: each key that two runs share joins them."""
     parent = list(range(len(told)))
 
@@ -190,7 +193,7 @@ def _joined(
     first: dict[Any, int] = {}
     shared = _own_places(sources)
     for at, (source, run) in enumerate(told):
-        for key in (*_keys(run, resolved[id(run)]), *shared.get((id(source), run.arm), ())):
+        for key in (*_keys(run), *shared.get((id(source), run.arm), ())):
             other = first.setdefault(key, at)
             if root(other) != root(at):
                 late, early = sorted((root(other), root(at)), reverse=True)
@@ -201,19 +204,19 @@ def _joined(
     return list(groups.values())
 
 
-def _keys(run: Imported, resolved: Resolved) -> Iterable[tuple[str, ...]]:
+def _keys(run: Imported) -> Iterable[tuple[object, ...]]:
     """What makes two runs the same arm: its name, or a config that is equal but for the seed."""
     label = _label(run)
     yield ("name", names.spelling(label))
-    if run.format == "markdown" or "leash.coefficient" not in resolved.values:
+    if run.format == "markdown" or "leash.coefficient" not in run.resolved.values:
         return
-    kept = sorted(
+    kept = frozenset(
         (key, repr(setting.value))
         for key, setting in run.config.items()
         if (known := names.key(key)) is None or known.kind not in ("seed", "harmless")
     )
     if len(kept) > 2:
-        yield ("config", repr(kept))
+        yield ("config", kept)
 
 
 def _own_places(sources: Sequence[Source]) -> dict[tuple[int, str], list[tuple[str, ...]]]:
@@ -230,7 +233,7 @@ def _own_places(sources: Sequence[Source]) -> dict[tuple[int, str], list[tuple[s
     return found
 
 
-def _arm(told: list[tuple[Source, Imported]], resolved: dict[int, Resolved]) -> Arm:
+def _arm(told: list[tuple[Source, Imported]]) -> Arm:
     labels = list(dict.fromkeys(_label(run) for _, run in told))
     arm = Arm(labels[0], labels)
     kept: dict[Any, Replicate] = {}
@@ -243,7 +246,7 @@ def _arm(told: list[tuple[Source, Imported]], resolved: dict[int, Resolved]) -> 
         _add(replicate, run)
         plain = _plain(run)
         if plain:
-            arm.configs.append((source.path, resolved[id(run)], plain))
+            arm.configs.append((source.path, run.resolved, plain))
             arm.configs += [
                 (source.path, names.resolve({name: other.value}), {name: other.value})
                 for name, setting in run.config.items()

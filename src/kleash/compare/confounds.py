@@ -112,14 +112,8 @@ def _may_agree(ours: Any, theirs: Any) -> bool:
 
 
 def _keys(arms: Sequence[Arm], kinds: Sequence[str]) -> list[str]:
-    found: dict[str, None] = {}
-    for arm in arms:
-        for _, config, _ in arm.configs:
-            for key in config.values:
-                known = names.key(key)
-                if known and known.kind in kinds:
-                    found[key] = None
-    return list(found)
+    found = (key for arm in arms for key, kind in arm.kinds.items() if kind in kinds)
+    return list(dict.fromkeys(found))
 
 
 def _differs(ours: Arm, theirs: Arm, key: str) -> tuple[Any, Any, tuple[str, ...]] | None:

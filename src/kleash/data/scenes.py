@@ -350,12 +350,12 @@ def annotate(
     rival = others[int(rng.integers(len(others)))]
     rival_language = int(rng.integers(LANGUAGES)) if rng.random() < 0.5 else language
     doubt = (0.0, 0.1, 0.2, 0.3)[int(rng.integers(4))]
-    answers = []
-    for kind in rng.random(10):
+    answers, own = [], say(value, language)
+    for kind in rng.random(10).tolist():
         if kind < doubt:
             answers.append(say(rival if rival_language == language else value, rival_language))
         elif kind > 0.97:
             answers.append(say(VALUES[int(rng.integers(len(VALUES)))], language))
         else:
-            answers.append(say(value, language))
+            answers.append(own)
     return tuple(answers)

@@ -100,8 +100,10 @@ def identical_results(sources: Sequence[Source]) -> Iterator[Found]:
 def _alike(every: Sequence[tuple[int, Imported, Values]]) -> Iterator[tuple[int, int]]:
     """Pairs of arms whose results are equal wherever both have them."""
     index: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    # Runs with the same places are alike where all values are equal, others where some are.
+    same = len({tuple(values) for _, _, values in every}) == 1
     for at, (_, _, values) in enumerate(every):
-        for cell in values.items():
+        for cell in [tuple(values.values())] if same else values.items():
             index[cell].append(at)
     several = (group[:MANY] for group in index.values() if len(group) > 1)
     candidates = {pair for group in several for pair in combinations(group, 2)}

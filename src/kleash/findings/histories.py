@@ -194,9 +194,14 @@ def _weights(scores: Path, checkpoint: str) -> Path | None:
         return None
     for folder in (scores.parent, scores.parent / "checkpoints", scores.parent.parent):
         named = folder / checkpoint
-        if named.is_file():
-            return named
-        inside = sorted(named.glob("*.safetensors")) if named.is_dir() and checkpoint else []
+        try:  # one question where there is mostly nothing: a study has thousands of checkpoints
+            inside = sorted(each for each in named.iterdir() if each.suffix == ".safetensors")
+        except NotADirectoryError:
+            if named.is_file():
+                return named
+            continue
+        except OSError:
+            continue
         if inside:
             return inside[0]
     return None

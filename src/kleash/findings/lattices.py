@@ -89,17 +89,23 @@ def _parts(found: Sequence[Point]) -> int | None:
 def scores_off_lattice(sources: Sequence[Source]) -> Iterator[Found]:
     """Single scores that are no multiples of what nearly all others are multiples of."""
     seen: dict[str, Counter[float]] = defaultdict(Counter)
-    for run in runs(sources):
-        for scores in run.scores:
-            support, counts = np.unique(scores.values.round(9), return_counts=True)
-            if len(support) <= COARSE:
-                counted = dict(zip(support.tolist(), counts.tolist(), strict=True))
-                seen[scores.metric].update(counted)
-    for run in runs(sources):
-        for scores in run.scores:
-            found = _stray(run, scores, seen[scores.metric])
-            if found is not None:
-                yield found
+    # Right and wrong are 1 and 0, multiples of anything: most scores need no look at their values.
+    uneven = [(run, scores) for run in runs(sources) for scores in run.scores if _uneven(scores)]
+    for _, scores in uneven:
+        support, counts = np.unique(scores.values.round(9), return_counts=True)
+        if len(support) <= COARSE:
+            counted = dict(zip(support.tolist(), counts.tolist(), strict=True))
+            seen[scores.metric].update(counted)
+    for run, scores in uneven:
+        found = _stray(run, scores, seen[scores.metric])
+        if found is not None:
+            yield found
+
+
+def _uneven(scores: Scores) -> bool:
+    """Whether some score is no whole number."""
+    values = scores.values[np.isfinite(scores.values)]
+    return bool((values != np.rint(values)).any())
 
 
 def _stray(run: Imported, scores: Scores, seen: Counter[float]) -> Found | None:

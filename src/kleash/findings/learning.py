@@ -6,7 +6,6 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 import numpy as np
 
@@ -93,17 +92,10 @@ def _choose(sources: Sequence[Source]) -> bool:
 
 def _pools(sources: Sequence[Source]) -> list[int]:
     """Sizes of pools that configs name: `pool=64`, or `k64` in the name of a data file."""
-    found: set[int] = set()
-    for run in runs(sources):
-        for key, setting in run.config.items():
-            value = str(setting.value)
-            found |= _sizes(f"{key}={value}") | _sizes(value)
+    told = {(key, str(s.value)) for run in runs(sources) for key, s in run.config.items()}
+    texts = (text for key, value in told for text in (f"{key}={value}", value))
+    found = {int(size) for text in texts for size in _POOL.findall(text.replace("_", " "))}
     return sorted(size for size in found if size > 1)
-
-
-@lru_cache(maxsize=65_536)  # runs of one study have nearly the same config
-def _sizes(text: str) -> frozenset[int]:
-    return frozenset(int(size) for size in _POOL.findall(text.replace("_", " ")))
 
 
 def barely_moved(sources: Sequence[Source]) -> Iterator[Found]:

@@ -11,6 +11,8 @@ from kleash.findings.record import (
     bounds,
     canonical,
     coefficient,
+    curves,
+    ends,
     points,
     runs,
     settings,
@@ -28,15 +30,22 @@ _ALIKE = {"same", "similar"}
 
 
 def _kl(run: Imported) -> list[Point]:
-    """KL of a run in the order of training; the KL loss where KL itself is not given."""
+    """KL of a run in the order of training; the KL loss where KL itself is not given.
+
+    Of a curve that is whole its ends: nobody asks for what lies between.
+    """
     for metric in ("kl", "kl_loss"):
+        whole = curves(run, metric)
+        alone = len(whole) == 1 and whole[0].axis != "time" and not run.cells
+        if alone and (both := ends(whole[0])):
+            return both
         found = [p for p in points(run, metric) if p.known and p.items is None]
         curve = [p for p in found if p.at.startswith(("epoch", "step"))]
         if curve:
             return sorted(curve, key=lambda p: p.epoch if p.epoch is not None else p.step or 0.0)
-        ends = [p for at in ("first", "last") for p in found if p.at == at]
-        if ends:
-            return ends
+        told = [p for at in ("first", "last") for p in found if p.at == at]
+        if told:
+            return told
     return []
 
 
@@ -83,10 +92,8 @@ def kl_falls(sources: Sequence[Source]) -> Iterator[Found]:
 def kl_likeness(sources: Sequence[Source]) -> Iterator[Found]:
     """That two policies are as far from a reference does not make them alike."""
     for source in sources:
-        if not any(_kl(run) for run in source.runs):
-            continue
         said = [claim for claim in source.claims if _likens(claim)]
-        if said:
+        if said and any(_kl(run) for run in source.runs):
             facts = {"texts": [claim.text for claim in said[:QUOTED]]}
             where = tuple(claim.where for claim in said)
             yield Found("kl-likeness", "warning", where, facts)

@@ -21,6 +21,7 @@ from kleash.findings.record import (
     setting_place,
     settings,
     shown,
+    told_metrics,
 )
 from kleash.imports import Imported, Series, Source, Where
 
@@ -38,10 +39,10 @@ def planned_and_done(sources: Sequence[Source]) -> Iterator[Found]:
     for run in runs(sources):
         for axis, key in (("epoch", "epochs"), ("step", "steps")):
             planned = number_of(run, key)
-            last = _last(run, axis)
             if planned is None or planned <= 0:  # 0 and -1 stand for no limit
                 continue
-            last = max(filter(None, (last, _best_at(run, axis, planned))), default=None, key=_end)
+            ends = (_last(run, axis), _best_at(run, axis, planned))
+            last = max(filter(None, ends), default=None, key=_end)
             if last is None or last[0] == planned:
                 continue
             facts = {"arm": run.arm, "axis": axis, "last": last[0], "planned": planned}
@@ -306,7 +307,10 @@ def _limits(run: Imported) -> Iterator[tuple[str, float, str]]:
         yield "response_length", float(length), "length"
         if isinstance(prompt, int | float):
             yield "sequence_length", float(length + prompt), "prompt_length + length"
+    told = told_metrics(run)
     for metric in ("accuracy", "clip_fraction", "mfu"):
+        if metric not in told:
+            continue
         values = list(every_value(run, metric))
         # "71.2" without a percent sign, like all beside it, is one of 100.
         hundred = len(values) > 0 and sum(value > 1 for value in values) * 2 > len(values)

@@ -74,7 +74,7 @@ class Made:
 
     series: dict[int, Sequence[Point]] = field(default_factory=dict)
     places: dict[tuple[int, str], list[str]] = field(default_factory=dict)
-    settings: dict[int, dict[str, Any]] = field(default_factory=dict)
+    curves: dict[int, dict[str, list[Series]]] = field(default_factory=dict)
     count: int = 0
 
 
@@ -96,13 +96,7 @@ def canonical(metric: str) -> str:
 
 def settings(run: Imported) -> dict[str, Any]:
     """The config of a run under known names; not to be written to."""
-    made = _MADE.get()
-    if made is not None and id(run) in made.settings:
-        return made.settings[id(run)]
-    found = names.resolve({key: setting.value for key, setting in run.config.items()}).values
-    if made is not None:
-        made.settings[id(run)] = found
-    return found
+    return run.resolved.values
 
 
 def coefficient(run: Imported) -> float | None:
@@ -128,7 +122,7 @@ def setting_place(run: Imported, key: str) -> Where:
 
 @contextmanager
 def made_once() -> Iterator[None]:
-    """Within it points and settings are made once, for all rules that ask; then they are let go."""
+    """Within it points are made once, for all rules that ask; then they are let go."""
     token = _MADE.set(Made())
     try:
         yield
@@ -141,20 +135,35 @@ def points(run: Imported, *metrics: str) -> list[Point]:
 
     Of some metrics only, if any are named: then the others are not made.
     """
-    found: list[Point] = []
-    for series in run.series:
-        if not metrics or canonical(series.metric) in metrics:
-            found += series_points(series)
+    found = [point for series in curves(run, *metrics) for point in series_points(series)]
     found += [each for each in cell_points(run) if not metrics or each.metric in metrics]
+    return found
+
+
+def curves(run: Imported, *metrics: str) -> Sequence[Series]:
+    """The series of a run, of some metrics only if any are named; in the order of the file."""
+    if len(metrics) != 1:
+        return [s for s in run.series if not metrics or canonical(s.metric) in metrics]
+    return _by_metric(run).get(metrics[0], ())
+
+
+def _by_metric(run: Imported) -> dict[str, list[Series]]:
+    made = _MADE.get()
+    if made is not None and id(run) in made.curves:
+        return made.curves[id(run)]
+    found: dict[str, list[Series]] = {}
+    for series in run.series:
+        found.setdefault(canonical(series.metric), []).append(series)
+    if made is not None:
+        made.curves[id(run)] = found
     return found
 
 
 def every_value(run: Imported, *metrics: str) -> Iterator[float]:
     """The values of `points`, for those who need no more: logs have many."""
-    for series in run.series:
-        if canonical(series.metric) in metrics:
-            values = series.values[:: _stride(series)].tolist()
-            yield from values if series.finite else filter(isfinite, values)
+    for series in curves(run, *metrics):
+        values = series.values[:: _stride(series)].tolist()
+        yield from values if series.finite else filter(isfinite, values)
     for cell in run.cells:
         if cell.number.value is not None and canonical(cell.metric) in metrics:
             yield cell.number.value
@@ -190,6 +199,8 @@ def cell_points(run: Imported) -> list[Point]:
 
 def told_metrics(run: Imported) -> KeysView[str]:
     """The metrics that a run has a curve or a cell of, which may hold no number; as told."""
+    if not run.cells:
+        return _by_metric(run).keys()
     written = [series.metric for series in run.series] + [cell.metric for cell in run.cells]
     return dict.fromkeys(map(canonical, written)).keys()
 
@@ -206,6 +217,30 @@ def series_points(series: Series) -> Sequence[Point]:
             made.series[id(series)] = kept
             made.count += len(kept)
     return kept
+
+
+def ends(series: Series) -> list[Point]:
+    """The first and the last of its points, if steps rise and all values are known; else none."""
+    if not (series.rises and series.finite and series.estimated is None):
+        return []
+    count, stride = len(series.steps), _stride(series)
+    last = (count - 1) // stride * stride
+    return [_point(series, nth) for nth in dict.fromkeys((0, last))] if count else []
+
+
+def _point(series: Series, nth: int) -> Point:
+    step, by_epoch = float(series.steps[nth]), series.axis == "epoch"
+    return Point(
+        canonical(series.metric),
+        series.metric,
+        f"{series.axis} {step:g}",
+        float(series.values[nth]),
+        True,
+        series,
+        nth,
+        step if by_epoch else None,
+        None if by_epoch else step,
+    )
 
 
 def _stride(series: Series) -> int:

@@ -8,7 +8,7 @@ list of objects. Vendor libraries are not needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kleash.errors import DataError
+from kleash.imports.names import Resolved, resolve
 
 State = Literal["known", "missing", "estimated"]
 
@@ -55,14 +56,15 @@ class Number:
     text: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Series:
     """One metric of one run over steps: arrays of equal length, in the order of the file.
 
     Steps may repeat or fall back where a run was resumed: that is for findings to say. `lines` are
     line numbers (or record numbers) in the file; `estimated` marks points that were guessed;
     `times` are seconds since 1970. A series that goes on in another file says from which point.
-    Arrays may be shared between series and cannot be written to.
+    Arrays may be shared between series and cannot be written to. Nothing writes to a series or a
+    setting; they are not frozen because logs have many, and those take three times as long to make.
     """
 
     metric: str
@@ -91,6 +93,11 @@ class Series:
     def finite(self) -> bool:
         """Whether every value is a number."""
         return bool(np.isfinite(self.values).all())
+
+    def known(self, *, rises: bool, finite: bool) -> Series:
+        """The same, told what its reader knows: series share steps, and are looked at together."""
+        vars(self).update(rises=rises, finite=finite)
+        return self
 
     def place(self, point: int) -> Where:
         """Where one of its points stands."""
@@ -142,7 +149,7 @@ class Cell:
     statistic: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Setting:
     """A value of a config, and where it stands; `others` are different values given elsewhere."""
 
@@ -169,6 +176,11 @@ class Imported:
     seconds: float | None = None
     noticed: list[tuple[str, int, Where]] = field(default_factory=list)
     """What its own guards noticed while it trained: their code, the step, and where it stands."""
+
+    @cached_property
+    def resolved(self) -> Resolved:
+        """Its config under known names, once it is read; neither is written to after that."""
+        return resolve({key: setting.value for key, setting in self.config.items()})
 
 
 @dataclass(frozen=True)
@@ -267,9 +279,7 @@ LINE = 1_000  # characters of an error that are shown
 BEGINNINGS = {
     "swanlab": b":SWL\xd6\xe1",
     "wandb": b":W&B\xe1\xbe",
-    "mlflow": b"SQLite format 3\0",
-    "trackio": b"SQLite format 3\0",
-    "optuna": b"SQLite format 3\0",
+    **dict.fromkeys(("mlflow", "trackio", "optuna"), b"SQLite format 3\0"),
 }
 DEPTH = 8  # folders within folders that are looked into
 ENTRIES = 100_000  # files and folders looked at for one source
@@ -362,12 +372,8 @@ def _inside(folder: Path) -> Source | None:
             refused.append(error)
             continue
         if source is not None:
-            whole.runs += source.runs
-            whole.claims += source.claims
-            whole.notes += source.notes
-            whole.derived += source.derived
-            whole.facts += source.facts
-            whole.tables += source.tables
+            for held in ("runs", "claims", "notes", "derived", "facts", "tables"):
+                getattr(whole, held).extend(getattr(source, held))
             seen.add(source.format)
     if not whole.runs and not whole.claims:
         if refused:
@@ -391,6 +397,3 @@ def _candidates(folder: Path, depth: int, budget: list[int]) -> Iterator[Path]:
             yield path
         elif path.is_dir() and depth:
             yield from _candidates(path, depth - 1, budget)
-
-
-Reader = Callable[[Path], Source]

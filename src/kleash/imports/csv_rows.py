@@ -23,9 +23,8 @@ from kleash.imports.rows import layout, read_tables
 from kleash.imports.stretches import Form, Numbers, Stretch, Value, one_by_one
 
 MISSING = {"", "?", "-", "—", "n/a", "na", "null", "none"}
-PLAIN = re.compile(
-    r"(?:[-+]?+(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?+\d{1,4}+)?+(?:\n(?!\Z)|\Z))++", re.ASCII
-)
+PLAIN = bytes(ord(sign) for sign in "0123456789+-.eE\n")  # of numbers, a line each
+EXPONENT = re.compile(r"[eE][-+]?\d{5}")  # longer than a number's can be: looked at one by one
 PERCENT = re.compile(r"[-+]?[\d.]+\s*[%％]")
 WIDTH = 10_000  # columns
 DIGITS = 15  # a shorter text cannot hold as many as a float has
@@ -110,9 +109,13 @@ def numbers(parts: Sequence[str]) -> Numbers:
         rows = np.array([row for row, part in enumerate(parts) if part], dtype=np.intp)
         held = list(filter(None, parts))
     text = "\n".join(held)
-    if not PLAIN.fullmatch(text):
+    odd = not text.isascii() or text.encode().translate(None, PLAIN) or EXPONENT.search(text)
+    if odd or text.count("\n") != len(held) - 1:
         return one_by_one(parts, value)
-    values = np.array(list(map(float, held)))
+    try:
+        values = np.array(list(map(float, held)))
+    except ValueError:
+        return one_by_one(parts, value)
     if not np.isfinite(values).all():
         return one_by_one(parts, value)
     longest = max(held, key=len)
@@ -120,13 +123,16 @@ def numbers(parts: Sequence[str]) -> Numbers:
         if _decimals(longest) is None:  # one number with all its digits is enough
             return Numbers(values, rows, coarse=False)
         return one_by_one(parts, value)
-    decimals = len(longest.partition(".")[2])  # no fewer, and seldom more
-    if "e" in text or "E" in text:
-        odd = [part for part in held if "e" in part or "E" in part]
-        decimals = max(_decimals(part) or 0 for part in odd)
+    whole, _, rest = longest.partition(".")
+    decimals = len(rest)  # no fewer, and seldom more
+    powers = [part for part in held if "e" in part or "E" in part] if "e" in text.lower() else []
+    if powers:
+        decimals = max(_decimals(part) or 0 for part in powers)
         text = "\n".join(part for part in held if "e" not in part and "E" not in part)
-    while re.search(rf"\.\d{{{decimals + 1}}}", text, re.ASCII):
-        decimals += 1
+    # Where no number has fewer digits before its point, the longest has the most behind it.
+    if powers or len(whole) > 1 or text.startswith(".") or "\n." in text:
+        while re.search(rf"\.\d{{{decimals + 1}}}", text, re.ASCII):
+            decimals += 1
     return Numbers(values, rows, decimals, coarse=True)
 
 

@@ -33,6 +33,7 @@ LINE = 32 * 2**20  # bytes of one line
 BLOCK = 2**20  # bytes that are read at a time, fewer than a line may have
 METRICS = 50_000  # names in one run: more is not a log but noise
 DEPTH = 64  # of settings within settings
+PLAIN = {str, int, float, bool, type(None), list}  # most settings
 NOT_FINITE = {"NaN", "Infinity", "-Infinity", "nan", "inf", "-inf"}
 
 
@@ -180,22 +181,25 @@ class Points:
                 alike[key] = shared(np.array(held))
             return alike[key]
 
+        rising: dict[int, bool] = {}
         for metric, column in self.columns.items():
             whole_times = len(column.times) == len(column.steps)
-            made.append(
-                Series(
-                    metric=metric,
-                    axis=axis,
-                    steps=once(column.steps),
-                    values=np.array(column.values, dtype=np.float64),
-                    where=Where(column.parts[0][1], int(column.lines[0]), spot),
-                    decimals=column.decimals if column.coarse else None,
-                    float32=metric in narrow,
-                    lines=once(column.lines),
-                    times=once(column.times) if whole_times else None,
-                    parts=tuple(column.parts[1:]),
-                )
+            each = Series(
+                metric=metric,
+                axis=axis,
+                steps=once(column.steps),
+                values=np.array(column.values, dtype=np.float64),
+                where=Where(column.parts[0][1], int(column.lines[0]), spot),
+                decimals=column.decimals if column.coarse else None,
+                float32=metric in narrow,
+                lines=once(column.lines),
+                times=once(column.times) if whole_times else None,
+                parts=tuple(column.parts[1:]),
             )
+            if id(each.steps) not in rising:
+                rising[id(each.steps)] = each.rises
+            finite = bool(np.isfinite(each.values).all())
+            made.append(each.known(rises=rising[id(each.steps)], finite=finite))
         return made
 
 
@@ -342,7 +346,7 @@ def settings(values: Mapping[Any, Any], where: Where, prefix: str = "") -> dict[
     made: dict[str, Setting] = {}
     for key, value in values.items():
         name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and value:
+        if type(value) not in PLAIN and isinstance(value, Mapping) and value:
             made |= settings(value, where, f"{name}.")
         else:
             made[name] = Setting(value, where)

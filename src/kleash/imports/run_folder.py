@@ -11,6 +11,7 @@ import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,7 +83,8 @@ def read_run(run: Run, *, scores: bool = True) -> Imported:
 
 def _cells(run: Run) -> list[Cell]:
     """Accuracies that a run was adopted with: without items, so they are cells and no scores."""
-    files = sorted((run.path / "adopted").glob("*.json"))
+    folder = run.path / "adopted"
+    files = sorted(folder.glob("*.json")) if folder.is_dir() else []
     known = [file for file in files if selector_files.kind_of(head(file, 16_384)) == "accuracy"]
     return [
         cell for file in known for each in selector_files.read(file).runs for cell in each.cells
@@ -129,11 +131,22 @@ class _Part(NamedTuple):
     steps: NDArray[np.float64]
     lines: NDArray[np.int64]
     values: NDArray[np.float64]
+    finite: bool
+    """Whether all values of its records are numbers."""
+
+
+class _Steps(NamedTuple):
+    """What metrics with the same records share."""
+
+    steps: NDArray[np.float64]
+    lines: NDArray[np.int64]
+    rises: bool
+    where: Where
 
 
 def _joined(file: Path, axis: Axis, named: Mapping[str, list[_Part]]) -> Iterator[Series]:
     """The parts of every metric as one; metrics with the same parts share steps and lines."""
-    known: dict[tuple[int, ...], tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
+    known: dict[tuple[int, ...], _Steps] = {}
     for metric, parts in named.items():
         key = tuple(id(part.steps) for part in parts)
         if key not in known:
@@ -141,12 +154,16 @@ def _joined(file: Path, axis: Axis, named: Mapping[str, list[_Part]]) -> Iterato
             if len(parts) > 1:
                 steps = np.concatenate([part.steps for part in parts])
                 lines = np.concatenate([part.lines for part in parts])
-            known[key] = shared(steps), shared(lines)
-        steps, lines = known[key]
+            rises = bool((steps[1:] > steps[:-1]).all())
+            where = Where(str(file), int(lines[0]))
+            known[key] = _Steps(shared(steps), shared(lines), rises, where)
+        steps, lines, rises, where = known[key]
         values = parts[0].values
         if len(parts) > 1:
             values = np.concatenate([part.values for part in parts])
-        yield Series(metric, axis, steps, values, Where(str(file), int(lines[0])), lines=lines)
+        made = Series(metric, axis, steps, values, where, lines=lines)
+        finite = all(part.finite for part in parts) or bool(np.isfinite(values).all())
+        yield made.known(rises=rises, finite=finite)
 
 
 def _alike(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
@@ -167,27 +184,34 @@ def _parts(
 ) -> Iterator[tuple[str, _Part]]:
     """The numbers of records with the same keys: by the column, where there is nothing else."""
     names = [name for name in records[0] if name not in FIXED]
-    table = [[record[name] for name in names] for record in records]
-    plain = NUMBERS.issuperset(map(type, chain.from_iterable(table)))
+    if not names:
+        return
+    taken = map(itemgetter(*names), records)
+    every = list(chain.from_iterable(taken) if len(names) > 1 else taken)
+    plain = NUMBERS.issuperset(map(type, every))
     if not plain:
-        table = [list(map(number, row)) for row in table]  # None where there is no number
+        every = list(map(number, every))  # None where there is no number
     try:
-        columns = np.array(table, dtype=np.float64).T.copy()
+        columns = np.array(every, dtype=np.float64).reshape(-1, len(names)).T.copy()
         steps = np.array(places, dtype=np.float64)
     except OverflowError:
         raise DataError(f"{file} line {first} or later: a number is too large") from None
     lines = np.arange(first, first + len(records), dtype=np.int64)
+    finite = bool(np.isfinite(columns).all())
     if plain:
-        yield from ((name, _Part(steps, lines, columns[at])) for at, name in enumerate(names))
+        for at, name in enumerate(names):
+            yield name, _Part(steps, lines, columns[at], finite)
         return
     known = {
-        at: [nth for nth, row in enumerate(table) if row[at] is not None]
+        at: [nth for nth, value in enumerate(every[at :: len(names)]) if value is not None]
         for at in range(len(names))
     }
     for at in sorted((at for at in known if known[at]), key=lambda at: known[at][0]):
         rows = known[at]
-        part = _Part(steps[rows], lines[rows], columns[at][rows])
-        yield names[at], part if len(rows) < len(records) else _Part(steps, lines, columns[at])
+        part = _Part(steps, lines, columns[at], finite)
+        if len(rows) < len(records):
+            part = _Part(steps[rows], lines[rows], columns[at][rows], finite)
+        yield names[at], part
 
 
 def _seconds(run: Run) -> float | None:

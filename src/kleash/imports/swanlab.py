@@ -13,11 +13,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kleash.errors import DataError
 from kleash.imports import Imported, Source, Where
 from kleash.imports.gather import Points, content, head, label, moment, number, parsed, settings
 from kleash.imports.plain_yaml import read_yaml
-from kleash.imports.wire import TornError, chosen, double, log_records, signed, text
+from kleash.imports.wire import chosen, double, read_log, signed, text
 
 MAGIC = b":SWL\xd6\xe1"
 JSON, PROTOBUF = 1, 2  # versions of the file
@@ -43,7 +42,7 @@ def read(path: Path) -> Source:
     """Every run that is there."""
     source = Source(str(path), "swanlab")
     for log in [path] if path.is_file() else logs(path):
-        source.runs.append(read_log(log, source.notes))
+        source.runs.append(read_log(Log, log, source.notes).finish())
     return source
 
 
@@ -135,25 +134,6 @@ class Log:
         """The run, once all records are read."""
         self.run.series = self.points.series(spot="record")
         return label(self.run)
-
-
-def read_log(path: Path, notes: list[str]) -> Imported:
-    """The run in a `.swanlab` file."""
-    record = 0
-    try:
-        log = Log(path)
-        with path.open("rb") as handle:
-            handle.seek(7)
-            for record, data in enumerate(log_records(handle), 1):
-                log.take(record, data)
-    except TornError as error:
-        notes.append(f"{path}: unfinished, read up to record {record} ({error})")
-        log.run.finished = False
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise DataError(f"{path} cannot be read behind record {record}: {error}") from None
-    return log.finish()
 
 
 def _old_number(written: Any) -> float | None:

@@ -26,16 +26,7 @@ from kleash.imports.gather import (
     whole_object,
 )
 from kleash.imports.plain_yaml import read_yaml
-from kleash.imports.wire import (
-    TornError,
-    chosen,
-    double,
-    fields,
-    log_records,
-    signed,
-    text,
-    zigzag,
-)
+from kleash.imports.wire import HEADER, chosen, double, fields, read_log, signed, text, zigzag
 
 MAGIC = b":W&B\xe1\xbe"
 HISTORY, SUMMARY, CONFIG, METRIC, RUN, EXIT = 2, 3, 5, 12, 17, 18
@@ -57,7 +48,7 @@ def read(path: Path) -> Source:
     source = Source(str(path), "wandb")
     found = [path] if path.is_file() else logs(path)
     for log in found:
-        source.runs.append(read_log(log, source.notes))
+        source.runs.append(read_log(Log, log, source.notes).finish(source.notes))
     if not found:
         source.runs.append(read_files(path, source.notes))
     return source
@@ -90,6 +81,12 @@ class Log:
         ] = []  # metric or pattern, and the metric it is plotted over
         self.along: dict[str, float] = {}
         self.unplaced = 0
+        with path.open("rb") as handle:
+            start = handle.read(HEADER)
+        if start[:6] != MAGIC:
+            raise ValueError("it does not begin as a W&B log does")
+        if start[6:] != b"\0":
+            raise ValueError(f"its version {start[6:].hex()} is not known here")
 
     def take(self, record: int, data: bytes) -> None:
         """One record."""
@@ -204,29 +201,6 @@ class Log:
                 "plotted over: left out"
             )
         return label(self.run)
-
-
-def read_log(path: Path, notes: list[str]) -> Imported:
-    """The run in a `.wandb` file."""
-    log = Log(path)
-    record = 0
-    try:
-        with path.open("rb") as handle:
-            start = handle.read(7)
-            if start[:6] != MAGIC:
-                raise ValueError("it does not begin as a W&B log does")
-            if start[6:] != b"\0":
-                raise ValueError(f"its version {start[6:].hex()} is not known here")
-            for record, data in enumerate(log_records(handle), 1):
-                log.take(record, data)
-    except TornError as error:
-        notes.append(f"{path}: unfinished, read up to record {record} ({error})")
-        log.run.finished = False
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise DataError(f"{path} cannot be read behind record {record}: {error}") from None
-    return log.finish(notes)
 
 
 def _item(data: bytes) -> tuple[list[str], Any]:

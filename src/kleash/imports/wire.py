@@ -1,18 +1,22 @@
 """Bytes that other tools frame: protobuf fields, the log of W&B and SwanLab, TensorBoard's records.
 
 Only reading, only what those files use, and every checksum is verified. Anything unsound is a
-`ValueError`; the reader that called knows the file and says so.
+`ValueError`; the reader that called knows the file and says so, of W&B and SwanLab `read_log`.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kleash.errors import DataError
+from kleash.imports import Imported
 
 Field = tuple[int, int, int | bytes]
 
@@ -104,10 +108,45 @@ def zigzag(value: int | bytes | None) -> int:
 
 # --- the log of W&B and SwanLab: LevelDB's framing, with plain CRC-32 over type and content ------
 
+HEADER = 7  # bytes before the first record: whose log it is, and its version
 BLOCK = 32_768
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 KINDS = [zlib.crc32(bytes([kind])) for kind in range(5)]
 RECORD = 64 * 2**20
+
+
+class Log(Protocol):
+    """What the records of a log say so far."""
+
+    run: Imported
+
+    def take(self, record: int, data: bytes) -> None:
+        """One record."""
+
+
+SomeLog = TypeVar("SomeLog", bound=Log)
+
+
+def read_log(begin: Callable[[Path], SomeLog], path: Path, notes: list[str]) -> SomeLog:
+    """A log with all its records; one whose writer was stopped is unfinished, and `notes` say so.
+
+    `begin` looks at the header.
+    """
+    record = 0
+    try:
+        log = begin(path)
+        with path.open("rb") as handle:
+            handle.seek(HEADER)
+            for record, data in enumerate(log_records(handle), 1):
+                log.take(record, data)
+    except TornError as error:
+        notes.append(f"{path}: unfinished, read up to record {record} ({error})")
+        log.run.finished = False
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise DataError(f"{path} cannot be read behind record {record}: {error}") from None
+    return log
 
 
 def log_records(handle: BinaryIO) -> Iterator[bytes]:

@@ -101,7 +101,8 @@ def own_selector(file: StudyFile, arm: Arm) -> str:
     '' for all others, which share one base per seed, and for agents, whose arms share a model.
     """
     preset = str(arm.keys.get("selector", ""))
-    return "" if preset == base_recipe(file, file.seeds[0]).model_name() else preset
+    shared = not preset or preset == base_recipe(file, file.seeds[0]).model_name()
+    return "" if shared else preset
 
 
 def base_given(file: StudyFile, seed: int, selector: str = "") -> dict[str, Any]:

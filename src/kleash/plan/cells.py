@@ -166,8 +166,13 @@ def baseline_names(file: StudyFile) -> list[str]:
     return [name for name in every if name not in none]
 
 
-def cells_of(file: StudyFile, arms: Iterable[Arm]) -> Iterator[Cell]:
-    """Every cell, one at a time: a plan of any size needs no room."""
+def cells_of(
+    file: StudyFile, arms: Iterable[Arm], recipes: Mapping[str, Recipe] | None = None
+) -> Iterator[Cell]:
+    """Every cell, one at a time: a plan of any size needs no room.
+
+    `recipes` are those of the arms, where they were made already.
+    """
     measure = file.measure
     first = file.seeds[0]
     for name in baseline_names(file):
@@ -182,7 +187,7 @@ def cells_of(file: StudyFile, arms: Iterable[Arm]) -> Iterator[Cell]:
             for shots in measure.shots:
                 yield from (Cell("base", seed, name, "test", shots, n) for n in measure.items)
     for arm in arms:
-        recipe = arm_recipe(file, arm, first, "BASE")
+        recipe = (recipes or {}).get(arm.name) or arm_recipe(file, arm, first, "BASE")
         for seed in file.seeds:
             yield from run_cells(file, arm, seed, recipe)
 

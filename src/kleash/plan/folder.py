@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kleash.plan.arms import FOUND, Arm, arms_of, own_selector
+from kleash.plan.arms import FOUND, Arm, arm_recipe, arms_of, own_selector
 from kleash.plan.cells import (
     BASELINE,
     Cell,
@@ -95,8 +95,8 @@ def overview(
     by_name = {arm.name: arm for arm in arms}
     own = {arm.name: own_selector(file, arm) for arm in arms}
     starts: dict[tuple[int, str], Path] = {}  # a start is looked for once, not for each arm
-    recipes: dict[str, Recipe] = {}
-    for cell in cells_of(file, arms):
+    recipes = {arm.name: arm_recipe(file, arm, file.seeds[0], "BASE") for arm in arms}
+    for cell in cells_of(file, arms, recipes):
         key = (cell.arm, cell.seed)
         if key not in found.seen:
             arm, place = by_name.get(cell.arm), None
@@ -104,9 +104,8 @@ def overview(
                 start = (cell.seed, own[arm.name])
                 if start not in starts:
                     starts[start] = start_of(folder, file, *start)
-                known_recipe = recipes.get(arm.name)
-                place = run_place(folder, file, arm, cell.seed, starts[start], known_recipe)
-                recipes.setdefault(arm.name, place.recipe)
+                recipe = recipes[arm.name]
+                place = run_place(folder, file, arm, cell.seed, starts[start], recipe)
             found.seen[key] = look(folder, file, place, cell, known)
             known[found.seen[key].size] = found.seen[key]  # baselines lie in one file
         seen = found.seen[key]

@@ -101,10 +101,10 @@ def agreement(made: Material) -> list[Part]:
     """Shares of equal pointers as a heat map, then every number."""
     if made.study is None or not made.study.agreements:
         return []
-    found = {frozenset(each.arms): each.equal_pointers for each in made.study.agreements}
     names = [arm.name for arm in made.study.arms]
     if not 1 < len(names) <= MOST_HEAT:
         return agreement_table(made)
+    found = {frozenset(each.arms): each.equal_pointers for each in made.study.agreements}
     values = [
         [1.0 if one == other else found.get(frozenset((one, other))) for other in names]
         for one in names

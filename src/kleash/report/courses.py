@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -48,6 +48,11 @@ class Course:
         every = [series for run in self.first.runs for series in run.series]
         return [s for s in every if s.axis == self.axis and known_name(s.metric) == self.metric]
 
+    @cached_property
+    def by_step(self) -> dict[float, float]:
+        """The values by their steps."""
+        return dict(zip(self.steps.tolist(), self.values.tolist(), strict=True))
+
     def where(self, step: float) -> Where | None:
         """Where the value of the first run at a step stands."""
         for series in self.told:
@@ -68,32 +73,52 @@ class Course:
 
 def course(arm: Arm, metric: str, axis: str = "") -> Course | None:
     """The quantity of an arm, worked out once; None where no run has it."""
-    if (metric, axis) not in arm.courses:
-        arm.courses[metric, axis] = _course(arm, metric, axis)
+    _work_out([arm], metric, axis)
     found: Course | None = arm.courses[metric, axis]
     return found
 
 
-@lru_cache(maxsize=1024)
-def _quantile(n: int) -> Any:
-    return stdtrit(n - 1, 0.975)
+def courses(made: Material, metric: str, axis: str = "") -> list[Course]:
+    """The quantity of every arm that has it, all over the same axis."""
+    _work_out(made.arms, metric, axis)
+    found = [each for arm in made.arms if (each := arm.courses[metric, axis]) is not None]
+    return [each for each in found if each.axis == found[0].axis]
 
 
-def _band(curves: Sequence[Floats]) -> tuple[Floats, Floats | None, Floats | None]:
-    """The mean of curves and its 95 % t interval, which one curve has not.
+class _Told(NamedTuple):
+    """The curves of an arm's runs over the same axis, and their values at common steps."""
 
-    Sums as `mean` and `std` make them, without what these look at first: a report has thousands.
-    """
-    if len(curves) == 1:
-        return curves[0], None, None
-    table, n = np.array(curves), len(curves)
-    middle: Floats = np.add.reduce(table, axis=0) / n
-    apart = table - middle
-    half = _quantile(n) * np.sqrt(np.add.reduce(apart * apart, axis=0) / (n - 1)) / np.sqrt(n)
-    return middle, middle - half, middle + half
+    arm: Arm
+    first: Replicate
+    curves: list[Curve]
+    steps: Floats
+    values: list[Floats]
 
 
-def _course(arm: Arm, metric: str, axis: str) -> Course | None:
+def _work_out(arms: Sequence[Arm], metric: str, axis: str) -> None:
+    """The courses of a quantity that were not worked out yet, arms of the same size at once."""
+    alike: dict[tuple[int, int], list[_Told]] = {}
+    for arm in arms:
+        if (metric, axis) not in arm.courses:
+            arm.courses[metric, axis] = None
+            told = _told(arm, metric, axis)
+            if told is not None:
+                alike.setdefault((len(told.curves), len(told.steps)), []).append(told)
+    for group in alike.values():
+        bands = _bands(np.array([told.values for told in group]))
+        for at, told in enumerate(group):
+            arm, curves, steps = told.arm, told.curves, told.steps
+            guessed = frozenset(curves[0].guessed.tolist())
+            guessed = guessed.difference(steps.tolist()) if guessed else guessed
+            printed = curves[0].decimals if len(curves) == 1 else None
+            middle, low, high = (None if side is None else side[at] for side in bands)
+            assert middle is not None
+            made = (steps, middle, low, high, told.first, guessed, printed)
+            arm.courses[metric, axis] = Course(arm.name, metric, curves[0].axis, len(curves), *made)
+
+
+def _told(arm: Arm, metric: str, axis: str) -> _Told | None:
+    """None where no run has the quantity, or no step is common to all."""
     found: list[tuple[Replicate, Curve]] = []
     for each in arm.replicates:
         curve = each.curves.get((metric, axis)) if axis else each.curve(metric)
@@ -101,29 +126,29 @@ def _course(arm: Arm, metric: str, axis: str) -> Course | None:
             found.append((each, curve))
     if not found:
         return None
-    axis = found[0][1].axis
-    curves = [curve for _, curve in found if curve.axis == axis]
+    curves = [curve for _, curve in found if curve.axis == found[0][1].axis]
     steps = curves[0].steps
     for curve in curves[1:]:
         # Runs that were logged alike share their steps: most need no look at them.
         if curve.steps is not steps and not np.array_equal(steps, curve.steps):
             steps = np.intersect1d(steps, curve.steps)
-    told = [
+    values = [
         c.values if len(c) == len(steps) else c.values[np.searchsorted(c.steps, steps)]
         for c in curves
     ]
-    middle, low, high = _band(told)
-    guessed = frozenset(curves[0].guessed.tolist())
-    guessed = guessed.difference(steps.tolist()) if guessed else guessed
-    printed = curves[0].decimals if len(curves) == 1 else None
-    made = (steps, middle, low, high, found[0][0], guessed, printed)
-    return Course(arm.name, metric, axis, len(curves), *made) if len(steps) else None
+    return _Told(arm, found[0][0], curves, steps, values) if len(steps) else None
 
 
-def courses(made: Material, metric: str, axis: str = "") -> list[Course]:
-    """The quantity of every arm that has it, all over the same axis."""
-    found = [each for arm in made.arms if (each := course(arm, metric, axis)) is not None]
-    return [each for each in found if each.axis == found[0].axis]
+def _bands(table_ANS: Floats) -> tuple[Floats, Floats | None, Floats | None]:
+    """By arm the mean of its curves and its 95 % t interval, which one curve has not."""
+    n = table_ANS.shape[1]
+    if n == 1:
+        return table_ANS[:, 0], None, None
+    middle: Floats = np.add.reduce(table_ANS, axis=1) / n
+    apart = table_ANS - middle[:, None]
+    spread = np.sqrt(np.add.reduce(apart * apart, axis=1) / (n - 1))
+    half = stdtrit(n - 1, 0.975) * spread / np.sqrt(n)
+    return middle, middle - half, middle + half
 
 
 def some_of(found: Sequence[Course], most: int) -> list[Course]:
@@ -203,7 +228,4 @@ def common(found: Sequence[Course], most: int) -> list[float]:
 
 def at_step(each: Course, step: float) -> float | None:
     """The value at a step, if it is there."""
-    place = int(np.searchsorted(each.steps, step))
-    if place < len(each.steps) and each.steps[place] == step:
-        return float(each.values[place])
-    return None
+    return each.by_step.get(step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Any
 
 from kleash.catalogue import AXES, LANGUAGES, gap_text, show
@@ -18,7 +19,7 @@ from kleash.report.opening import gap_of
 from kleash.report.parts import Cell, Code, Figure, Line, Lines, Linked, Paragraph, Part, Table
 from kleash.report.places import arm_place, first_place, judged_place, linked, logged_place
 from kleash.report.study_tables import MOST_ROWS, left_out, score_of
-from kleash.results.courses import Course, courses
+from kleash.results.courses import DIMENSIONS, Course, dimensions, pairs, swinging
 from kleash.stats import Interval, mean_interval
 
 BOARD = (
@@ -160,8 +161,10 @@ def scoreboard(made: Material) -> list[Part]:
 def over_seeds(made: Material) -> list[Part]:
     """Of a study: how arms got there, with seeds as the replicates."""
     rows: list[list[Cell]] = []
-    found = [] if made.study is None else courses(made.study)
-    for each in found[:MOST_ROWS]:
+    every = [] if made.study is None else list(pairs(made.study))
+    count = sum(len(DIMENSIONS) - (not swinging(ours, theirs)) for *_, ours, theirs in every)
+    found = chain.from_iterable(dimensions(*pair) for pair in every)  # most are not shown
+    for each in islice(found, MOST_ROWS):
         where = logged_place(made, each.arm, made.study.file.logged) if made.study else None
         names = {"level": made.scored(each.at)} if each.dimension == "threshold" else {}
         texts = [_course_value(made, each, side) for side in (each.theirs, each.ours)]
@@ -179,7 +182,7 @@ def over_seeds(made: Material) -> list[Part]:
     if not rows:
         return []
     head = made.head("dimension", "arm", "against", "theirs", "ours", "interval", "winner")
-    cut = left_out(made, len(found), len(rows), None, "left_out_json")
+    cut = left_out(made, count, len(rows), None, "left_out_json")
     return [Table(made.say("courses_of"), head, rows, left=3, below=cut)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -228,14 +229,13 @@ def agreement_table(made: Material) -> list[Part]:
     """How alike every two arms are."""
     if made.study is None or not made.study.agreements:
         return []
-    found = made.study.agreements
-    places = max(len(each.equal_choices) for each in found)
+    every, places = len(made.study.agreements), made.study.agreements.places
+    found = list(islice(made.study.agreements, MOST_ROWS))
     kept = {arm: _kept(made, arm) for arm in dict.fromkeys(each.arms[0] for each in found)}
     rows: list[list[Cell]] = []
-    for each in found[:MOST_ROWS]:
+    for each in found:
         scores, choices, weights = kept[each.arms[0]]
         texts = [percent(each.equal_pointers), *(percent(share) for share in each.equal_choices)]
-        texts += ["—"] * (1 + places - len(texts))
         between = "—" if each.kl is None else f"{each.kl:.3g}"
         size = "—"
         if each.differ is not None and each.parameters:
@@ -247,8 +247,8 @@ def agreement_table(made: Material) -> list[Part]:
         rows.append([*row, Linked(size, weights)])
     head = made.head("arms", "equal_pointers", *(f"place:{n + 1}" for n in range(places)))
     head += made.head(*([] if made.of_agents else ["kl_between"]), "identical", "parameters")
-    below = made.say("left_out_pairs", count=len(found) - len(rows), of=len(found))
-    cut = below if len(found) > len(rows) else ""
+    below = made.say("left_out_pairs", count=every - len(rows), of=every)
+    cut = below if every > len(rows) else ""
     return [Table(made.say("agreement_of"), head, rows, below=cut)]
 
 

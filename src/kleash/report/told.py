@@ -9,6 +9,7 @@ from kleash.catalogue.screen import confound
 from kleash.compare.arms import known_name
 from kleash.imports import names
 from kleash.matrix import MatrixCell
+from kleash.matrix import matrix as measurements
 from kleash.report import study_tables
 from kleash.report.curves import axis_name
 from kleash.report.material import Material, short
@@ -22,8 +23,8 @@ def matrix(made: Material) -> list[Part]:
     """Every cell with its state: a study's own, or as the sources tell them."""
     if made.study is not None:
         return study_tables.matrix(made)
-    found = next(iter(made.comparisons.values())).matrix
-    if found is None or not found.cells:
+    found = measurements(made.sources, logged=False)
+    if not (found.known or found.missing or found.estimated):
         return []
     counts = {name: getattr(found, name) for name in ("known", "missing", "estimated")}
     parts: list[Part] = [Paragraph(say("matrix_line", counts, made.language))]

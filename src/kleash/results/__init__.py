@@ -42,7 +42,7 @@ from kleash.plan.folder import (
     spent,
     test_uses,
 )
-from kleash.results.agreement import Agreement, agreements
+from kleash.results.agreement import Agreements
 from kleash.runs import Run
 from kleash.stats import Interval
 
@@ -125,7 +125,7 @@ class Results:
     measured: list[Measured]
     rows: list[ArmRow]
     comparisons: dict[str, Comparison]
-    agreements: list[Agreement]
+    agreements: Agreements
     expectations: list[Expectation]
     mixed: list[dict[str, Any]]
     test_uses: dict[str, int]
@@ -166,7 +166,7 @@ def results(folder: Path, *, file: StudyFile | None = None) -> Results:
         measured=list(measured(found, file, folder, failures)),
         rows=[arm_row(file, arm, found, compared, comparisons, late) for arm in arms],
         comparisons=comparisons,
-        agreements=list(agreements(found, file, arms, compared)),
+        agreements=Agreements(found, file, arms, compared),
         expectations=expectations(file, compared, comparisons),
         mixed=mixed,
         test_uses=test_uses(found),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from kleash.plan import Arm, StudyFile, arm_recipe
 from kleash.plan.folder import Overview, Seen
+from kleash.recipe import Recipe
 from kleash.runs import Run
 
 HELD = 256  # files of distributions that are kept in memory at once
@@ -55,37 +56,73 @@ class Chosen:
 Load = Callable[[Path], Any]
 
 
-def agreements(
-    found: Overview, file: StudyFile, arms: Sequence[Arm], compared: Mapping[str, str]
-) -> Iterator[Agreement]:
-    """Every pair of arms; weights are compared where one is the other's baseline."""
-    recipe = arm_recipe(file, Arm("", {}), file.seeds[0], "BASE")
-    shots = recipe.validated_at()
-    numbers: dict[tuple[str, ...], int] = {}
-    runs: dict[str, dict[int, Chosen]] = {arm.name: {} for arm in arms}
-    for name, by_seed in runs.items():
-        for seed in file.seeds:
-            seen = found.seen.get((name, seed))
-            made = None if seen is None else chosen(seen, shots, recipe.places(), numbers)
-            if made is not None:
-                by_seed[seed] = made
-    load = lru_cache(maxsize=HELD)(np.load)
-    tables = [table for at, seed in enumerate(file.seeds) for table in tabled(runs, seed, at)]
-    names = list(runs)
-    keep = {name for name in names if any(each.kept for each in runs[name].values())}
-    for at, one in enumerate(names):
-        others = names[at + 1 :]
-        whole_OS, equal_OST = shares(tables, one, others, (len(file.seeds), recipe.places()))
+@dataclass(frozen=True)
+class Agreements:
+    """Every pair of arms that shares a seed; weights are compared where one is the baseline.
+
+    They are made when they are asked for: 200 arms have 19,900 pairs, and a report shows 500.
+    """
+
+    found: Overview
+    file: StudyFile
+    arms: Sequence[Arm]
+    compared: Mapping[str, str]
+
+    @cached_property
+    def places(self) -> int:
+        """How many choices make a pointer."""
+        return self._recipe.places()
+
+    @cached_property
+    def _recipe(self) -> Recipe:
+        return arm_recipe(self.file, Arm("", {}), self.file.seeds[0], "BASE")
+
+    @cached_property
+    def _runs(self) -> dict[str, dict[int, Chosen]]:
+        """What each run chose, by arm and seed."""
+        shots = self._recipe.validated_at()
+        numbers: dict[tuple[str, ...], int] = {}
+        runs: dict[str, dict[int, Chosen]] = {arm.name: {} for arm in self.arms}
+        for name, by_seed in runs.items():
+            for seed in self.file.seeds:
+                seen = self.found.seen.get((name, seed))
+                made = None if seen is None else chosen(seen, shots, self.places, numbers)
+                if made is not None:
+                    by_seed[seed] = made
+        return runs
+
+    @cached_property
+    def _tables(self) -> list[Tabled]:
+        seeds = enumerate(self.file.seeds)
+        return [table for at, seed in seeds for table in tabled(self._runs, seed, at)]
+
+    def __len__(self) -> int:
+        held = [[arm in each.rows for each in self._tables] for arm in self._runs]
+        held_AG = np.array(held, dtype=np.intp).reshape(len(self._runs), len(self._tables))
+        shared_AA = held_AG @ held_AG.T > 0
+        return int(np.triu(shared_AA, 1).sum())
+
+    def __iter__(self) -> Iterator[Agreement]:
+        load = lru_cache(maxsize=HELD)(np.load)
+        keep = {arm for arm, by_seed in self._runs.items() if any(e.kept for e in by_seed.values())}
+        names = list(self._runs)
+        for at, one in enumerate(names):
+            yield from self._of(one, names[at + 1 :], keep, load)
+
+    def _of(
+        self, one: str, others: Sequence[str], keep: Set[str], load: Load
+    ) -> Iterator[Agreement]:
+        """An arm with each of some others; those in `keep` have kept distributions."""
+        every, runs = self.file.seeds, self._runs
+        whole_OS, equal_OST = shares(self._tables, one, others, (len(every), self.places))
         means, by_place = over_known(whole_OS), over_known(equal_OST)
         for other, whole_S, mean, places in zip(
             others, whole_OS.tolist(), means, by_place, strict=True
         ):
-            seeds: Sequence[int] = file.seeds
-            if any(map(isnan, whole_S)):
-                seeds = [s for s, share in zip(seeds, whole_S, strict=True) if not isnan(share)]
+            seeds = [s for s, share in zip(every, whole_S, strict=True) if not isnan(share)]
             if not seeds:
                 continue
-            near = compared.get(other) == one or compared.get(one) == other
+            near = self.compared.get(other) == one or self.compared.get(one) == other
             looked = near or (one in keep and other in keep)
             pairs = [(runs[one][seed], runs[other][seed]) for seed in seeds] if looked else []
             sizes = differing(pairs) if near else None
@@ -196,7 +233,8 @@ def kl_of(ours: Chosen, theirs: Chosen, load: Load) -> float | None:
 
 def last_choices(run: Run) -> Path | None:
     """The distributions that a run kept of its last checkpoint, if it kept any."""
-    files = (run.path / "choices").glob("epoch-*.npy")
+    folder = run.path / "choices"
+    files = folder.glob("epoch-*.npy") if folder.is_dir() else ()
     return max(files, key=lambda path: (len(path.name), path.name), default=None)
 
 

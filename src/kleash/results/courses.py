@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ FEWEST_EPOCHS = 4
 FEWEST_SEEDS = 2
 LEAST = 1e-12  # of an SD: below it nothing swings
 Dimension = Literal["peak", "threshold", "swings", "early", "middle", "late"]
+DIMENSIONS = get_args(Dimension)
 Unit = Literal["score", "epoch", "ratio"]
 Curves = NDArray[np.float64]
 """[seed, epoch]: the validation score of every seed that both arms have."""
@@ -53,7 +54,15 @@ class Course:
 
 def courses(found: Results) -> list[Course]:
     """Every dimension of every arm that has a baseline arm; none of short runs or of one seed."""
-    made: list[Course] = []
+    return [course for pair in pairs(found) for course in dimensions(*pair)]
+
+
+Two = tuple[str, str, Curves, Curves]
+"""An arm and its baseline arm, and the curves of each."""
+
+
+def pairs(found: Results) -> Iterator[Two]:
+    """Arms with their baseline arms, where courses can be compared."""
     curves = {row.name: curves_of(found, row.name, found.file.logged) for row in found.rows}
     for row in found.rows:
         ours, theirs = curves[row.name], curves.get(row.against, {})
@@ -61,8 +70,13 @@ def courses(found: Results) -> list[Course]:
         length = min((len(side[s]) for s in seeds for side in (ours, theirs)), default=0)
         if len(seeds) >= FEWEST_SEEDS and length >= FEWEST_EPOCHS:
             pair = [np.array([side[s][:length] for s in seeds]) for side in (ours, theirs)]
-            made += dimensions(row.name, row.against, pair[0], pair[1])
-    return made
+            yield row.name, row.against, pair[0], pair[1]
+
+
+def swinging(ours: Curves, theirs: Curves) -> bool:
+    """Whether every curve swings, so that there is a ratio."""
+    bends = np.diff(np.concatenate([ours, theirs]), 2)
+    return bool(np.sqrt((bends**2).sum(axis=1).min() / (6 * bends.shape[1])) >= LEAST)
 
 
 def curves_of(found: Results, arm: str, metric: str) -> dict[int, list[float]]:
@@ -80,13 +94,14 @@ def curves_of(found: Results, arm: str, metric: str) -> dict[int, list[float]]:
 
 
 def dimensions(arm: str, against: str, ours: Curves, theirs: Curves) -> Iterator[Course]:
-    """Everything that is asked of two courses."""
+    """Everything that is asked of two courses; of `swinging` ones there is one more."""
     names = (arm, against)
     yield paired(names, "peak", "score", ours.max(axis=1), theirs.max(axis=1))
     level = float(min(ours.max(axis=1).min(), theirs.max(axis=1).min()))
     first = [1.0 + (side >= level).argmax(axis=1) for side in (ours, theirs)]
     yield paired(names, "threshold", "epoch", first[0], first[1], level)
-    yield from swings(names, ours, theirs)
+    if swinging(ours, theirs):
+        yield swings(names, ours, theirs)
     thirds = [np.array_split(side, 3, axis=1) for side in (ours, theirs)]
     parts: tuple[Dimension, ...] = ("early", "middle", "late")
     for name, mine, other in zip(parts, *thirds, strict=True):
@@ -107,13 +122,11 @@ def paired(  # every fact of a comparison
     return Course(*names, dimension, unit, *means, gap, at)
 
 
-def swings(names: tuple[str, str], ours: Curves, theirs: Curves) -> Iterator[Course]:
-    """SDs of second differences as a ratio; nothing where a curve does not swing at all."""
+def swings(names: tuple[str, str], ours: Curves, theirs: Curves) -> Course:
+    """SDs of second differences as a ratio."""
     sides = [[stats.second_difference_sd(curve) for curve in side] for side in (ours, theirs)]
-    if min(min(side) for side in sides) < LEAST:
-        return
     logs = stats.paired_seeds(*(np.log(side) for side in sides)).interval
     middle, low, high = (math.exp(each) for each in (logs.estimate, logs.low, logs.high))
     ratio = Interval(middle, low, high, logs.level, logs.n)
     mine, other = (float(np.exp(np.mean(np.log(side)))) for side in sides)
-    yield Course(*names, "swings", "ratio", mine, other, ratio)
+    return Course(*names, "swings", "ratio", mine, other, ratio)

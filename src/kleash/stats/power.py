@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -134,6 +134,7 @@ def t_power(shift: float, df: float, *, alpha: float = 0.05) -> float:
     return float(weights @ (ndtr(shift - edge * s) + ndtr(-shift - edge * s)))
 
 
+@lru_cache(maxsize=256)  # a study asks for the same few numbers of seeds for every arm
 def spread_draws(df: float) -> tuple[Floats, Floats]:
     """Values of s = √(χ²/df) and their weights, which sum to 1: for means over a seen spread."""
     # Ten SDs of s to each side; the density is s^(df - 1)·exp(-df·s²/2), but for a factor.
@@ -181,7 +182,8 @@ def seeds_needed(
         df, scale = seed_scale(seeds, paired=paired)
         return sd == 0 or t_power(abs(gap) / (sd * scale), df, alpha=alpha) >= power
 
-    return fewest(shown)
+    # By the normal distribution, which asks for a few less than t does.
+    return fewest(shown, near_to(z_total(alpha, power) * sd / abs(gap), paired=paired))
 
 
 def seeds_for_equivalence(
@@ -196,15 +198,27 @@ def seeds_for_equivalence(
         reach = float(stdtrit(df, 1 - alpha) + stdtrit(df, 0.9))
         return reach * sd * scale <= margin - abs(gap)
 
-    return fewest(shown)
+    errors = z_equivalence(alpha, 0.8) * sd / (margin - abs(gap))
+    return fewest(shown, near_to(errors, paired=paired))
 
 
-def fewest(shown: Callable[[int], bool]) -> int:
-    """The fewest seeds, from 2 on, at which it is shown; found by doubling, then halving."""
-    high = 2
-    while not shown(high):
-        high *= 2
-    low = max(1, high // 2)
+def near_to(errors: float, *, paired: bool) -> int:
+    """About how many seeds make a standard error so much smaller than the SD of one."""
+    return whole(min(errors, 1e6) ** 2 * (1 if paired else 2)) + 2
+
+
+def fewest(shown: Callable[[int], bool], near: int) -> int:
+    """The fewest seeds, from 2 on, at which it is shown: in strides from `near`, then halving."""
+    low, high, stride = 1, max(2, near), 1
+    if shown(high):
+        while high > 2 and shown(max(2, high - stride)):
+            high, stride = max(2, high - stride), 2 * stride
+        low = max(1, high - stride)
+    else:
+        low, high = high, high + stride
+        while not shown(high):
+            stride *= 2
+            low, high = high, high + stride
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if shown(middle) else (middle, high)

@@ -198,7 +198,7 @@ class Framed:
                 start = handle.read(7)
                 if handle.seek(0, 2) < self.at:
                     self.begin()
-                if self.log is None and len(start) == 7:
+                if self.log is None and len(start) == 7 and not self.broken:
                     self.log = (
                         SwanLabLog(self.path) if start[:6] == SWANLAB else WandbLog(self.path)
                     )
