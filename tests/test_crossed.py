@@ -130,6 +130,16 @@ def test_what_items_add_by_hand():
     assert item_error(twice, names) == (pytest.approx(error), 29)
 
 
+def test_gaps_that_no_seed_changes_have_the_p_of_their_signs_or_of_their_items():
+    one = np.tile(np.repeat([0.0, 1.0], [60, 40]), (8, 1))
+    found = stats.crossed_seeds(one)
+    assert found.p == pytest.approx(2.0**-7) and found.interval.low > 0
+    few = np.tile(np.repeat([0.0, 1.0], [60, 3]), (8, 1))
+    found = stats.crossed_seeds(few)
+    alone = stats.mean_interval(few[0])
+    assert found.p > 2.0**-7 and found.interval.low == pytest.approx(alone.low)
+
+
 def test_seeds_with_items_of_their_own_need_nothing_on_top():
     rng = generator("own items")
     table = np.full((4, 40), np.nan)

@@ -26,10 +26,12 @@ from kleash.stats.intervals import (
     gaps,
     parts_interval,
     parts_p,
+    t_quantile,
 )
 from kleash.stats.many import holm, pairs
 
 LISTED_UP_TO = 200_000  # arrangements of labels: C(20, 10) is 184,756
+LEAST = 1e-12  # of an SD: below it gaps are the same
 LOOKS = (3, 5, 8, 12)  # seeds at which a study that grows may be looked at
 
 
@@ -73,7 +75,7 @@ def paired_seeds(ours: ArrayLike, theirs: ArrayLike, *, level: float = 0.95) -> 
         )
     mean, sd, df = float(gap.mean()), float(gap.std(ddof=1)), seeds - 1
     error = sd / math.sqrt(seeds)
-    if sd < 1e-12 and mean:
+    if sd < LEAST and mean:
         error = abs(mean) / float(stdtrit(df, 1 - 2.0**-seeds))
     return seed_gap(mean, ((error, df),), sd, level=level, n=seeds)
 
@@ -90,13 +92,18 @@ def crossed_seeds(
     """The mean gap of settings on items like these, from the gap of every item under every seed.
 
     What seeds show is that of `paired_seeds`; what shared items add (`item_error`) is the same
-    under every seed and comes on top, so the interval is never narrower. NaN is not measured.
+    under every seed and comes on top, so the interval is never narrower. NaN is not measured. Gaps
+    that are the same under all seeds have a p of 2 ** (1 - S) here, too, or of their items.
     """
     table = np.asarray(gaps_SN, dtype=np.float64)
     by_seed = np.nanmean(table, axis=1)
     alone = paired_seeds(by_seed, np.zeros(len(by_seed)), level=level)
-    errors = (*alone.errors, item_error(table, clusters))
-    return seed_gap(alone.interval.estimate, errors, alone.sd, level=level, n=len(table))
+    mean, item = alone.interval.estimate, item_error(table, clusters)
+    error, df = alone.errors[0]
+    if alone.sd < LEAST and mean:
+        left = mean**2 - (t_quantile(item[1], 2.0 ** -len(table)) * item[0]) ** 2
+        error = math.sqrt(max(0.0, left)) / abs(t_quantile(df, 2.0 ** -len(table)))
+    return seed_gap(mean, ((error, df), item), alone.sd, level=level, n=len(table))
 
 
 @dataclass(frozen=True)
