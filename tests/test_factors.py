@@ -75,7 +75,7 @@ def test_noise_alone_is_attributed_to_nothing(tmp_path: Path) -> None:
 
 def test_effects_by_hand() -> None:
     # Two seeds; a: 0 → 1, b: 0 → 1. Scores [seed, a, b].
-    scores = np.array([[[0.0, 1.0], [2.0, 5.0]], [[1.0, 2.0], [4.0, 5.0]]])
+    scores = np.array([[[0.0, 1.0], [2.0, 5.0]], [[1.0, 2.0], [4.0, 5.0]]])[..., None]
     grid: dict[str, tuple[Any, ...]] = {"a": (0, 1), "b": (0, 1)}
     first, second = mains(grid, scores)
     assert first.gap.estimate == pytest.approx(((2 - 0 + 5 - 1) / 2 + (4 - 1 + 5 - 2) / 2) / 2)

@@ -72,6 +72,7 @@ def test_the_interval_over_seeds_leaves_out_0_exactly_when_the_adjusted_p_is_sma
             n=5,
             counted="seeds",
             p=p,
+            errors=((1.0, 4),),
         )
 
     found = adjust([gap(9.0), gap(3.3), gap(2.9), gap(0.5)])

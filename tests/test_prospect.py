@@ -16,12 +16,10 @@ from kleash.plan import StudyFile, read_study
 from kleash.prospect import Asked, Cost, after, before, screen
 from kleash.prospect.costs import cost_of_logs, cost_of_study
 from kleash.prospect.designs import (
-    MOST_ERRING,
     Goal,
     comparisons,
     designs,
     grown,
-    items_needed,
     made,
 )
 from kleash.prospect.places import placed_arms, reached
@@ -148,15 +146,17 @@ def test_without_a_spread_gaps_are_in_sds():
     assert screen.plain(found, "", "en")["margin"] is None
 
 
-def test_few_items_that_all_seeds_share_are_warned_of():
-    found = proposed(40.0, spread=GapSpread(0.01, 0.2, 0.1), most_items=200)
-    assert found.design.erring > MOST_ERRING
-    needed = items_needed(found.design, GapSpread(0.01, 0.2, 0.1))
-    assert Crossed(GapSpread(0.01, 0.2, 0.1), found.design.seeds, needed).false_alarms() <= 0.08
-    assert f"measure {needed:,} or more" in screen.proposal_text(found, "", "en", 400)
-    assert items_needed(found.design, GapSpread(0.0, 0.2, 0.1)) is None
-    text = screen.proposal_text(proposed(40.0, spread=GapSpread(0.0, 0.2, 0.1)), "", "en", 400)
-    assert "would tell equal arms apart" in text and "or more" not in text
+def test_where_items_weigh_more_of_them_are_measured():
+    dear = Cost(run=0.5, base=0.1, item=4.0)
+    few = proposed(40.0, cost=dear, spread=GapSpread(0.01, 0.0, 0.1), arms=2).design
+    much = proposed(40.0, cost=dear, spread=GapSpread(0.01, 0.2, 0.1), arms=2).design
+    assert much.items > few.items
+    short = proposed(40.0, spread=GapSpread(0.01, 0.2, 0.1), most_items=200)
+    assert short.design.items == 200 and short.design.gap > much.gap
+    # No number of seeds would go below what 200 items leave.
+    assert short.design.gap > 2.8 * 0.2 / math.sqrt(200)
+    text = screen.proposal_text(short, "", "en", 400)
+    assert "of the error comes from seeds, the rest from items" in text
 
 
 def test_arms_lie_where_logs_show_that_kl_parts():

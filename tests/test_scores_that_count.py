@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from kleash.compare.arms import Arm, Replicate
-from kleash.compare.evidence import run_means
 from kleash.compare.items import latest
+from kleash.compare.seeds import run_means
 from kleash.findings.lattices import scores_off_lattice
 from kleash.imports import Imported, Scores, Source, Where
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from kleash.compare.arms import OUTCOMES, Arm, Replicate
 from kleash.compare.confounds import COSMETIC, FOLLOWING, alike
-from kleash.compare.evidence import run_means
+from kleash.compare.seeds import run_means
 from kleash.errors import ConfigError, DataError
 from kleash.imports import names
 from kleash.stats import Floats

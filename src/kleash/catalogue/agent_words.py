@@ -57,9 +57,17 @@ AGENT: dict[str, tuple[str, str]] = {
         " it round.",
         "可靠程度 [L2]：只说明这些检查点在同类任务上的表现；换一个随机种子，结果可能反过来。",
     ),
+    "report.sure.L3.agent": (
+        "How sure [L3]: it is about the settings on tasks like these, over {n} seeds; 95 %"
+        " intervals, adjusted for all comparisons made.",
+        "可靠程度 [L3]：说明的是设置本身在同类任务上的表现，依据 {n} 个随机种子；区间为 95%，"
+        "已按所做的全部比较校正。",
+    ),
     "report.levels.agent": (
-        "L1: these measurements. L2: these checkpoints on tasks like these. L3: the settings.",
-        "L1：只是这些测量。L2：这些检查点在同类任务上。L3：设置本身。",
+        "L1: these measurements. L2: these checkpoints on tasks like these. L3: the settings, on"
+        " tasks like these where each one's score was kept.",
+        "L1：只是这些测量。L2：这些检查点在同类任务上。"
+        "L3：设置本身（保留了逐个得分时，指在同类任务上）。",
     ),
     "report.agreement_of.agent": (
         "The checkpoints chosen, same seeds and test tasks, first tries; means over seeds",

@@ -82,6 +82,22 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "达到 {threshold}（起点与双方都能达到的最高值的中点）："
         "第 {ours} {axis}对第 {theirs} {axis}",
     ),
+    "threshold_over_seeds": (
+        "to {threshold}, half way from where both began to the highest value both reach: {axis}"
+        " {ours} against {axis} {theirs}, means over {n} seeds; {late} of {of} runs never arrive"
+        " and count at the end",
+        "达到 {threshold}（起点与双方都能达到的最高值的中点）："
+        "第 {ours} {axis}对第 {theirs} {axis}（{n} 个随机种子的平均）；"
+        "{of} 次运行中有 {late} 次始终未达到，按末尾计",
+    ),
+    "swings_over_seeds": (
+        "second-difference SD {ours} against {theirs}, geometric means over {n} seeds",
+        "二阶差分标准差 {ours} 对 {theirs}（{n} 个随机种子的几何平均）",
+    ),
+    "drawdowns_over_seeds": (
+        "largest drawdown {ours} against {theirs} on average over them",
+        "最大回撤的平均为 {ours} 对 {theirs}",
+    ),
     "first_runs_only": (
         "about one run of each arm on items like these, not about the setting",
         "只针对每个配置的一次运行及同类题目，与设置的作用无关",

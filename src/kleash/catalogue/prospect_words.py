@@ -55,19 +55,6 @@ PROSPECT: dict[str, tuple[str, str]] = {
         "{parts} of the error comes from seeds, the rest from items",
         "误差中有 {parts} 来自随机种子，其余来自题目",
     ),
-    "plan_erring": (
-        "this is about these {items} items: what they add is the same under every seed and would"
-        " tell equal arms apart in {erring} of studies; for items like these measure {needed} or"
-        " more",
-        "这只针对这 {items} 道题目：题目的影响在每个随机种子下都相同，"
-        "会在 {erring} 的研究中把相同的配置判为不同；要推及同类题目，请测量 {needed} 道或更多",
-    ),
-    "plan_erring.unknown": (
-        "this is about these {items} items: what they add is the same under every seed and would"
-        " tell equal arms apart in {erring} of studies",
-        "这只针对这 {items} 道题目：题目的影响在每个随机种子下都相同，"
-        "会在 {erring} 的研究中把相同的配置判为不同",
-    ),
     "plan_cautious": (
         "with the spread at its upper 80 % bound: a gap of {gap}, equivalence within {margin}",
         "离散程度取其 80% 上界时：差距 {gap}，等价容差 {margin}",

@@ -39,10 +39,17 @@ REPORT: dict[str, tuple[str, str]] = {
         "可靠程度 [L2]：只说明这些检查点在同类题目上的表现；换一个随机种子，结果可能反过来。",
     ),
     "report.sure.L3": (
-        "How sure [L3]: it is about the settings, over {n} seeds; 95 % intervals, adjusted for"
-        " all comparisons made.",
-        "可靠程度 [L3]：说明的是设置本身，依据 {n} 个随机种子；区间为 95%，"
+        "How sure [L3]: it is about the settings on questions like these, over {n} seeds; 95 %"
+        " intervals, adjusted for all comparisons made.",
+        "可靠程度 [L3]：说明的是设置本身在同类题目上的表现，依据 {n} 个随机种子；区间为 95%，"
         "已按所做的全部比较校正。",
+    ),
+    "report.sure.L3_these": (
+        "How sure [L3]: it is about the settings on what was measured, over {n} seeds, not on"
+        " others like it, since single scores were not kept; 95 % intervals, adjusted for all"
+        " comparisons made.",
+        "可靠程度 [L3]：说明的是设置本身在所测内容上的表现，依据 {n} 个随机种子；"
+        "没有保留逐题得分，不能推及同类题目；区间为 95%，已按所做的全部比较校正。",
     ),
     "report.unsaid": (
         "What it does not say: anything about values that were not trained, about other data, or"
@@ -170,8 +177,10 @@ REPORT: dict[str, tuple[str, str]] = {
         "共 {jobs} 个作业。",
     ),
     "report.levels": (
-        "L1: these measurements. L2: these checkpoints on items like these. L3: the settings.",
-        "L1：只是这些测量。L2：这些检查点在同类题目上。L3：设置本身。",
+        "L1: these measurements. L2: these checkpoints on items like these. L3: the settings, on"
+        " items like these where each one's score was kept.",
+        "L1：只是这些测量。L2：这些检查点在同类题目上。"
+        "L3：设置本身（保留了逐题得分时，指在同类题目上）。",
     ),
     # gaps
     "report.forest": (

@@ -80,7 +80,7 @@ def sentence(
         return f"{question} {answer}{stop}"
     if judged.verdict == "identical":
         bound = Amount(judged.bound or 0.0, judged.unit, gap=True)
-        parts.append(say("bound_of", {"n": judged.n, "bound": bound}, language))
+        parts.append(say("bound_of", {"n": judged.items or judged.n, "bound": bound}, language))
     elif judged.estimate is not None and judged.question != "stopping":
         parts.append(_measured(judged, language))
     if judged.also_changed and (whole or judged.question == "level"):

@@ -25,6 +25,17 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "run means over {n} seeds (paired by seed: {paired})",
         "{n} 个随机种子的运行均值（按种子配对：{paired}）",
     ),
+    "on_items_like_these": (
+        "it holds for items like these: {share} of the squared error is theirs and in the interval,"
+        " which would be for these items alone from {low} to {high}",
+        "结论适用于同类题目：误差平方中有 {share} 来自题目，已计入区间；"
+        "若只针对这些题目，区间为 {low} 至 {high}",
+    ),
+    "on_these_items": (
+        "scores of items were not kept under each seed: it holds for the items measured, and what"
+        " others like them would change is not in the interval",
+        "没有保留各随机种子下的逐题得分：结论只针对所测的题目，换一批同类题目的影响不在区间内",
+    ),
     "items_differ": (
         "{k} of {n} items are scored differently",
         "{n} 道题目中有 {k} 道得分不同",

@@ -16,7 +16,7 @@ from kleash.compare.best import best_step
 from kleash.compare.coefficients import trends
 from kleash.compare.confounds import factor
 from kleash.compare.endings import endings
-from kleash.compare.evidence import of_curves, of_items, of_means, of_seeds, shared_means
+from kleash.compare.evidence import of_curves, of_items, of_means, shared_means
 from kleash.compare.interactions import interactions
 from kleash.compare.judging import Pair, judge
 from kleash.compare.many import adjust, contenders, other_pairs, together, without_baseline
@@ -32,6 +32,7 @@ from kleash.compare.records import (
     Step,
     Summary,
 )
+from kleash.compare.seeds import of_seeds
 from kleash.compare.speed import faster
 from kleash.errors import ConfigError, DataError
 from kleash.findings import find

@@ -86,6 +86,8 @@ class Replicate:
     """Curves that nobody logged, made of the scores of single items."""
     means: dict[str, float | None] = field(default_factory=dict)
     """The mean of a metric that stands for the training, once it was worked out."""
+    items: dict[Any, dict[str, float]] = field(default_factory=dict)
+    """Scores by item of a metric and some of `scores`, once they were put together."""
 
     def curve(self, metric: str) -> Curve | None:
         """The metric's longest curve, over steps or epochs; of equals the one told first."""

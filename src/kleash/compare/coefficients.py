@@ -15,9 +15,10 @@ import numpy as np
 from kleash import stats
 from kleash.compare.arms import Arm
 from kleash.compare.confounds import changed, confounds, factor
-from kleash.compare.evidence import at_steps, means_of, run_means
+from kleash.compare.evidence import at_steps, means_of
 from kleash.compare.items import aligned, curve_of, latest
 from kleash.compare.records import Amount, Because, Judged
+from kleash.compare.seeds import run_means, scored
 from kleash.imports.names import Metric
 from kleash.stats import Floats, Interval, Level, Word
 
@@ -34,23 +35,27 @@ def trends(arms: Sequence[Arm], baseline: Arm, known: Metric) -> list[Judged]:
     names = tuple(arm.name for arm in line)
     blank = Judged("trend", known.name, known.unit, names, "undecided", "L1")
     at = np.array([arm.coefficient for arm in line], dtype=float)
-    rows, counted = _by_seeds(line, known.name), "seeds"
+    (rows, like_these), counted = _by_seeds(line, known.name), "seeds"
     if rows is None:
         rows, counted = _by_items(line, known.name), "items"
     if rows is None:
         return _seen(blank, at, line, known)
     if len(rows) < 2 or not np.ptp(rows, axis=1).any():
         return []
-    found = stats.trend(at, rows)
+    found = stats.trend(at, rows if like_these is None else like_these)
     few = counted == "seeds" and found.n < FEWEST_SEEDS
     level: Level = "L2" if counted == "items" else "L1" if few else "L3"
     told = replace(blank, level=level, counted="seeds" if counted == "seeds" else "items")
     why = [Because("too_few_seeds")] if few else []
     if counted == "items":
         why.append(Because("one_run_per_arm"))
+    elif like_these is None:
+        why.append(Because("on_these_items"))
+    told = replace(told, errors=found.errors[0] if counted == "seeds" else ())
     judged = [_judged(told, found.slope, found.p, known, _over(line, rows.mean(axis=0), known))]
     if found.zero is not None:
-        told = replace(told, question="trend_zero")
+        errors = found.errors[1] if counted == "seeds" else ()
+        told = replace(told, question="trend_zero", errors=errors)
         judged.append(_judged(told, found.zero, found.zero_p, known, Because("zero_against_rest")))
     return [
         replace(each, verdict="undecided" if few else each.verdict, because=(*each.because, *why))
@@ -78,10 +83,17 @@ def _only_coefficient(ours: Arm, theirs: Arm) -> bool:
     return not changed(confounds(ours, theirs), lengths=True)
 
 
-def _by_seeds(line: Sequence[Arm], metric: str) -> Floats | None:
+def _by_seeds(line: Sequence[Arm], metric: str) -> tuple[Floats | None, Floats | None]:
+    """Run means [seed, arm]; and where they were kept, the scores of items [seed, arm, item]."""
     means = [{run.seed: mean for run, mean in run_means(arm, metric)} for arm in line]
     seeds = sorted(seed for seed in set(means[0]).intersection(*means[1:]) if seed is not None)
-    return np.array([[each[seed] for each in means] for seed in seeds]) if len(seeds) > 1 else None
+    if len(seeds) < 2:
+        return None, None
+    found = scored(line, metric)
+    if found is not None and found.scores_ASN.shape[1] == len(seeds):
+        items = np.moveaxis(found.scores_ASN, 0, 1)
+        return np.nanmean(items, axis=2), items
+    return np.array([[each[seed] for each in means] for seed in seeds]), None
 
 
 def _by_items(line: Sequence[Arm], metric: str) -> Floats | None:

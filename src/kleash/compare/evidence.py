@@ -1,32 +1,25 @@
-"""What two arms can be compared on: seeds, items, curves or means alone, the strongest first.
+"""What two runs can be compared on: items, curves or means alone, the strongest first.
 
-Each function returns the pieces of a verdict or None where its kind of data is not there. The
-order of claims is that of the levels: runs are replicates of a setting, items of a checkpoint.
+Each function returns the pieces of a verdict or None where its kind of data is not there. Runs as
+replicates of a setting, which come before all of these, are in `seeds`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Literal
 
 import numpy as np
 
 from kleash import stats
 from kleash.compare.arms import Arm, Curve, Place, Replicate
-from kleash.compare.items import (
-    by_item,
-    by_spot,
-    clusters_of,
-    curve_of,
-    latest,
-    span_of,
-    what_counts,
-)
+from kleash.compare.items import by_item, clusters_of, curve_of, latest, span_of
 from kleash.compare.records import Amount, Because
 from kleash.imports import Number
 from kleash.seeds import generator
-from kleash.stats import Interval
+from kleash.stats import Errors, Floats, Interval
 
 FEWEST_STEPS = 8
 FEWEST_ALIKE = 3  # equal printed means before identical outputs are named
@@ -48,6 +41,10 @@ class Gap:
     span: float = 1.0
     seeds: int = 1
     item_scores: bool = False
+    items: int | None = None
+    """Those behind seeds, where each was scored under each."""
+    errors: Errors = ()
+    """Of a gap over seeds, the parts of its error: what seeds show, and what items add."""
     too_few: bool = False
     integrity: list[str] = field(default_factory=list)
     because: list[Because] = field(default_factory=list)
@@ -81,6 +78,38 @@ def curves_of_pair(ours: Arm, theirs: Arm, metric: str) -> tuple[Curve, Curve] |
             if left.axis == right.axis and (seed == other or None in (seed, other)):
                 return left, right
     return None
+
+
+@dataclass(frozen=True)
+class Courses:
+    """Curves [seed, step] of two arms over the seeds and steps that all of them have."""
+
+    steps: Floats
+    ours: Floats
+    theirs: Floats
+    axis: str
+
+
+def courses_of_pair(ours: Arm, theirs: Arm, metric: str, fewest: int) -> Courses | None:
+    """The curves of all runs that share a seed; None below two seeds or so many steps."""
+    runs = {each.seed: each for each in theirs.replicates if each.seed is not None}
+    pairs = [
+        (left, right)
+        for each in ours.replicates
+        if each.seed in runs
+        and (left := curve_of(each, metric)) is not None
+        and (right := curve_of(runs[each.seed], metric)) is not None
+    ]
+    curves = [curve for pair in pairs for curve in pair]
+    if len(pairs) < 2 or len({curve.axis for curve in curves}) > 1:
+        return None
+    if any(curve.others or not len(curve) for curve in curves):
+        return None
+    steps = reduce(np.intersect1d, [curve.steps for curve in curves])
+    if len(steps) < fewest:
+        return None
+    table = np.array([at_steps(curve, steps) for curve in curves])
+    return Courses(steps, table[0::2], table[1::2], curves[0].axis)
 
 
 def of_curves(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
@@ -163,71 +192,6 @@ def of_items(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
         because=because,
         baseline_mean=float(other.mean()),
     )
-
-
-# --- seeds
-
-
-def of_seeds(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
-    """Run means over seeds: paired where both arms have the seed, else Welch."""
-    left, right = ({r.seed: v for r, v in run_means(arm, metric)} for arm in (ours, theirs))
-    loose = [[v for _, v in run_means(arm, metric)] for arm in (ours, theirs)]
-    both = sorted(seed for seed in left.keys() & right.keys() if seed is not None)
-    if len(both) >= 2:
-        one, other = [left[seed] for seed in both], [right[seed] for seed in both]
-        gap, narrow = stats.paired_seeds(one, other), stats.paired_seeds(one, other, level=0.9)
-        seeds, p, mean = len(both), gap.p, float(np.mean(other))
-    elif min(map(len, loose)) >= 2:
-        rng = generator("compare", "seeds")
-        found = stats.unpaired_seeds(loose[0], loose[1], rng)
-        gap, p = found.welch, max(found.welch.p, found.permutation_p)
-        narrow = stats.unpaired_seeds(loose[0], loose[1], rng, level=0.9).welch
-        seeds, mean = min(map(len, loose)), float(np.mean(loose[1]))
-    else:
-        return None
-    return Gap(
-        wide=gap.interval,
-        narrow=narrow.interval,
-        counted="seeds",
-        p=p,
-        spread=gap.sd,
-        seeds=seeds,
-        too_few=seeds < 4,
-        because=[Because("seed_means", {"n": seeds, "paired": len(both) >= 2})],
-        baseline_mean=mean,
-    )
-
-
-def run_means(arm: Arm, metric: str) -> list[tuple[Replicate, float]]:
-    """The mean of each training that has one."""
-    found = []
-    for replicate in arm.replicates:
-        if metric not in replicate.means:
-            replicate.means[metric] = _run_mean(replicate, metric)
-        mean = replicate.means[metric]
-        if mean is not None:
-            found.append((replicate, mean))
-    return found
-
-
-def _run_mean(replicate: Replicate, metric: str) -> float | None:
-    """Over a training's items at the end, else over its last cells or its curve."""
-    spots = by_spot(replicate, metric)
-    if spots:
-        means, _ = by_item(spots[max(spots, key=what_counts)])
-        return float(np.mean(list(means.values()))) if means else None
-    if cells := means_of(replicate, metric):
-        value = _last_cell(cells)
-        if value is not None:
-            return value
-    curve = replicate.curve(metric)
-    return float(curve.values.mean()) if curve is not None and len(curve) else None
-
-
-def _last_cell(cells: dict[Place, dict[int | None, Number]]) -> float | None:
-    place = max(cells, key=lambda p: (p[2] or 0, p[0] or 0, p[1] or 0))
-    values = [number.value for number in cells[place].values() if number.value is not None]
-    return float(np.mean(values)) if values else None
 
 
 # --- means alone

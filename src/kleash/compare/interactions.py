@@ -14,7 +14,15 @@ import numpy as np
 from kleash import stats
 from kleash.compare.arms import Arm, Place, Replicate
 from kleash.compare.evidence import MOST_FLIPS, means_of
-from kleash.compare.items import aligned, by_item, by_spot, same_shots, span_of, what_counts
+from kleash.compare.items import (
+    aligned,
+    by_item,
+    by_spot,
+    same_shots,
+    span_of,
+    table_of,
+    what_counts,
+)
 from kleash.compare.judging import Pair
 from kleash.compare.records import Because, Judged, Question
 from kleash.imports import Scores
@@ -134,29 +142,28 @@ def _conditions(replicate: Replicate, metric: str, along: str) -> Conditions:
 
 def _seeds(pair: Pair, along: str, first: float, other: float) -> Contrast | None:
     """Over seeds that both arms have, where four or more measured both conditions."""
-    gaps: dict[float, list[float]] = {first: [], other: []}
+    if not pair.configured or pair.also_changed(lengths=True):
+        return None
     theirs = {run.seed: run for run in pair.theirs.replicates if run.seed is not None}
+    rows = []
     for run in pair.ours.replicates:
         if run.seed not in theirs:
             continue
         sides = [_conditions(each, pair.metric, along) for each in (run, theirs[run.seed])]
-        if all(level in side for side in sides for level in gaps):
-            for level, kept in gaps.items():
-                kept.append(_mean(sides[0][level]) - _mean(sides[1][level]))
-    seeds = len(gaps[first])
-    if not np.isfinite([*gaps[first], *gaps[other]]).all():
-        return None  # all items of a cell broke
-    if seeds < FEWEST_SEEDS or not pair.configured or pair.also_changed(lengths=True):
-        return None
-    zeros = np.zeros(seeds)
-    interval = stats.interaction((gaps[first], zeros), (gaps[other], zeros), span=None)
-    p = stats.paired_seeds(gaps[first], gaps[other]).p
-    return Contrast(first, other, interval.estimate, interval, p, "L3")
+        if all(level in side for side in sides for level in (first, other)):
+            cells = [by_item(side[level])[0] for level in (first, other) for side in sides]
+            rows.append(_of_items(cells))
+    if len(rows) < FEWEST_SEEDS or not all(rows):
+        return None  # or all items of a cell broke
+    found = stats.crossed_seeds(table_of(rows)[1])
+    return Contrast(first, other, found.interval.estimate, found.interval, found.p, "L3")
 
 
-def _mean(scores: Sequence[Scores]) -> float:
-    means = list(by_item(scores)[0].values())
-    return float(np.mean(means)) if means else float("nan")
+def _of_items(cells: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Ours less theirs in the first condition, less the same in the other, of every item."""
+    one, two, three, four = cells
+    whole = one.keys() & two.keys() & three.keys() & four.keys()
+    return {item: one[item] - two[item] - three[item] + four[item] for item in whole}
 
 
 # --- printed means

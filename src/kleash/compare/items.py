@@ -7,7 +7,7 @@ broke anywhere are in no array.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +85,14 @@ def aligned(groups: Sequence[Sequence[Scores]]) -> Floats | None:
     if not items:
         return None
     return np.array([[table[item] for item in items] for table in tables])
+
+
+def table_of(rows: Sequence[Mapping[str, float]]) -> tuple[list[str], Floats]:
+    """All items of some rows, and the rows over them; NaN where a row has none of it."""
+    items = sorted(set().union(*rows))
+    if all(len(row) == len(items) for row in rows):
+        return items, np.array([[row[item] for item in items] for row in rows])
+    return items, np.array([[row.get(item, math.nan) for item in items] for row in rows])
 
 
 def span_of(values: Floats) -> float:

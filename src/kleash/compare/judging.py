@@ -14,7 +14,7 @@ from kleash.compare.evidence import Gap
 from kleash.compare.records import Amount, Because, Confound, Judged, Question
 from kleash.imports import names
 from kleash.imports.names import Metric
-from kleash.stats import Interval
+from kleash.stats import Interval, SeedGap
 
 ACCURACY_MARGIN = 0.01
 SHARE_MARGIN = 0.05  # of the baseline's mean, where the metric is not a fraction
@@ -87,6 +87,8 @@ def judge(pair: Pair, gap: Gap, question: Question = "level") -> Judged:
         level=level,
         n=gap.wide.n,
         k=gap.k,
+        items=gap.items,
+        items_error=gap.errors[1][0] if len(gap.errors) > 1 else 0.0,
         spread=gap.spread,
         span=gap.span,
         confounds=also,
@@ -108,13 +110,47 @@ def judge(pair: Pair, gap: Gap, question: Question = "level") -> Judged:
         high=gap.wide.high,
         n=gap.wide.n,
         counted=gap.counted,
+        items=gap.items,
         p=gap.p,
         margin=margin,
         more=found.more,
+        more_of=found.unit if found.more else "",
+        errors=gap.errors,
         beyond_margin=found.beyond_margin,
         bound=found.bound,
         also_changed=also,
         because=tuple(reasons(pair, gap, word, integrity)),
+    )
+
+
+def over_seeds(pair: Pair, blank: Judged, wide: SeedGap, narrow: SeedGap) -> Judged:
+    """The verdict on a gap over seeds of which less is better, steps or a logarithm of swings."""
+    also = pair.also_changed()
+    seeds = wide.interval.n
+    level = stats.claim_level(
+        item_scores=False, seeds=seeds, only_treatment_differs=pair.configured and not also
+    )
+    ends = turned(wide.interval, -1), turned(narrow.interval, -1)
+    evidence = stats.Evidence(level=level, n=seeds, spread=wide.sd, confounds=also)
+    found = stats.verdict(*ends, blank.margin or 1.0, evidence)
+    because = list(blank.because)
+    few = seeds < stats.FEWEST_SEEDS
+    if few:
+        because.append(Because("too_few_seeds"))
+    if not pair.configured:
+        because.append(Because("config_unknown"))
+    return replace(
+        blank,
+        verdict="undecided" if few else found.word,
+        level=found.level,
+        estimate=wide.interval.estimate,
+        low=wide.interval.low,
+        high=wide.interval.high,
+        n=seeds,
+        counted="seeds",
+        beyond_margin=found.beyond_margin,
+        also_changed=also,
+        because=tuple(because),
     )
 
 

@@ -11,10 +11,11 @@ from itertools import combinations
 
 from kleash import stats
 from kleash.compare.arms import Arm
-from kleash.compare.evidence import MOST_FLIPS, Gap, of_seeds
+from kleash.compare.evidence import MOST_FLIPS, Gap
 from kleash.compare.items import aligned, latest, span_of
 from kleash.compare.judging import Pair, judge
 from kleash.compare.records import Because, Judged
+from kleash.compare.seeds import of_seeds
 from kleash.imports.names import Metric
 from kleash.seeds import generator
 from kleash.stats import Floats, PairGap
@@ -98,23 +99,11 @@ def holm_shares(p_values: Sequence[float], adjusted: Sequence[float]) -> list[fl
 
 
 def _widened(judged: Judged, share: float) -> Judged:
-    """A gap over seeds with the interval its share of alpha allows, so that it says what p says.
-
-    Of runs without common seeds the fewer give the degrees of freedom, which is on the safe side.
-    """
-    if judged.counted != "seeds" or judged.n is None or judged.estimate is None:
+    """A gap over seeds with the interval its share of alpha allows, so that it says what p says."""
+    if not judged.errors or judged.estimate is None or share >= ALPHA:
         return judged
-    if judged.low is None or judged.high is None or share >= ALPHA:
-        return judged
-    from scipy.special import stdtrit
-
-    free = judged.n - 1
-    wider = float(stdtrit(free, 1 - share / 2) / stdtrit(free, 1 - ALPHA / 2))
-    return replace(
-        judged,
-        low=judged.estimate - wider * (judged.estimate - judged.low),
-        high=judged.estimate + wider * (judged.high - judged.estimate),
-    )
+    half = stats.reach(judged.errors, 1 - share)
+    return replace(judged, low=judged.estimate - half, high=judged.estimate + half)
 
 
 def _held(judged: Judged, p: float, count: int) -> Judged:

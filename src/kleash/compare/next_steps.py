@@ -42,18 +42,27 @@ def next_steps(
     lone = [each for each in level if each.counted != "seeds" or (each.n or 0) < FEWEST_SEEDS]
     if any(each.level == "L1" for each in lone):
         steps.append(_revalidate(level))
-    elif more := [e.more for e in open_questions if e.counted == "items" and e.more]:
+    elif more := [e.more for e in open_questions if _of_items(e) and e.more]:
         steps.append(Step("more_items", {"more": max(more)}))
     for each in level:
         if each.also_changed:
             steps.append(_unconfound(by_name[each.arms[0]], baseline, each))
     if lone:
         steps.append(_seeds(arms, baseline))
-    elif more := [e.more for e in open_questions if e.level == "L3" and e.more]:
+    elif more := [e.more for e in open_questions if _of_seeds(e) and e.more]:
         steps.append(Step("more_seeds", {"more": max(more)}, *_cost(arms, 2 * max(more))))
     if not level:
         steps.append(Step("measure_outcome"))
     return steps
+
+
+def _of_items(judged: Judged) -> bool:
+    """Whether further items would decide: of a gap over seeds only if no seeds would."""
+    return judged.counted == "items" or (judged.level == "L3" and judged.more_of == "items")
+
+
+def _of_seeds(judged: Judged) -> bool:
+    return judged.level == "L3" and judged.more_of != "items"
 
 
 def _settle(confounds: Sequence[Confound]) -> list[Step]:

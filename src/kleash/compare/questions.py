@@ -7,41 +7,85 @@ was seen; a word such as "steadier" needs a statistic.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from kleash import stats
 from kleash.compare.arms import Arm, Curve
-from kleash.compare.evidence import LOG, common, curves_of_pair, upwards
-from kleash.compare.judging import Pair
+from kleash.compare.evidence import LOG, common, courses_of_pair, curves_of_pair, upwards
+from kleash.compare.judging import Pair, over_seeds
 from kleash.compare.records import Amount, Because, Judged
 from kleash.seeds import generator
 from kleash.stats import Evidence, Interval
 
 FEWEST_POINTS = 4
+LEAST = 1e-12  # of an SD: below it nothing swings
 SWAPPED_AT_ONCE = 10  # steps whose every swap is tried; beyond 14 a few hundred random ones
 TIMES = ("step_time", "throughput")
 
 
 def steadier(pair: Pair) -> Judged | None:
-    """The ratio of second-difference SDs, ours to theirs, and the largest drawdowns."""
+    """The ratio of second-difference SDs, ours to theirs, and the largest drawdowns.
+
+    Over seeds where both arms have them; else of the first run of each.
+    """
+    return _steadier_over_seeds(pair) or _steadier_of_two(pair)
+
+
+def _steadier_over_seeds(pair: Pair) -> Judged | None:
+    """One ratio for each seed, then t over their logarithms; None where a curve never swings."""
+    seen = courses_of_pair(pair.ours, pair.theirs, pair.metric, FEWEST_POINTS)
+    if seen is None:
+        return None
+    sides = seen.ours, seen.theirs
+    swings = [np.array([stats.second_difference_sd(each) for each in side]) for side in sides]
+    if min(side.min() for side in swings) < LEAST:
+        return None
+    logs = np.log(swings[0]), np.log(swings[1])
+    wide, narrow = (stats.paired_seeds(*logs, level=level) for level in (0.95, 0.9))
+    sign, unit = pair.known.direction or 1, pair.known.unit
+    falls = [float(np.mean([stats.max_drawdown(sign * each) for each in side])) for side in sides]
+    typical = [float(np.exp(each.mean())) for each in logs]
+    blank = Judged(
+        question="steadier",
+        metric=pair.metric,
+        unit="ratio",
+        arms=pair.names,
+        verdict="undecided",
+        level="L1",
+        p=wide.p,
+        margin=math.log(stats.STEADY_MARGIN),
+        because=(
+            Because("swings_over_seeds", _both(typical, unit) | {"n": wide.interval.n}),
+            Because("drawdowns_over_seeds", _both(falls, unit)),
+        ),
+    )
+    found = over_seeds(pair, blank, wide, narrow)
+    middle, low, high = (math.exp(each or 0.0) for each in (found.estimate, found.low, found.high))
+    return replace(found, estimate=middle, low=low, high=high, margin=stats.STEADY_MARGIN)
+
+
+def _both(values: Sequence[float], unit: str) -> dict[str, object]:
+    ours, theirs = (Amount(value, unit, gap=True) for value in values)
+    return {"ours": ours, "theirs": theirs}
+
+
+def _steadier_of_two(pair: Pair) -> Judged | None:
+    """The first run of each arm: about these two curves, whatever is found."""
     curves = curves_of_pair(pair.ours, pair.theirs, pair.metric)
     if curves is None or len(steps := common(*curves)) < FEWEST_POINTS:
         return None
     ours, theirs = (upwards(curve, steps, pair.known.direction) for curve in curves)
-    if min(stats.second_difference_sd(side) for side in (ours, theirs)) < 1e-12:
+    if min(stats.second_difference_sd(side) for side in (ours, theirs)) < LEAST:
         return None
     found = stats.spread_ratio(steps, ours, theirs)
     also = pair.also_changed()
     down, other_down = stats.max_drawdown(ours), stats.max_drawdown(theirs)
     unit = pair.known.unit
-    swing = {
-        "ours": Amount(stats.second_difference_sd(ours), unit, gap=True),
-        "theirs": Amount(stats.second_difference_sd(theirs), unit, gap=True),
-    }
-    falls = {
-        "ours": Amount(down, unit, gap=True),
-        "theirs": Amount(other_down, unit, gap=True),
-        "p": _drawdown_p(ours, theirs),
-    }
+    swing = _both([stats.second_difference_sd(side) for side in (ours, theirs)], unit)
+    falls = _both([down, other_down], unit) | {"p": _drawdown_p(ours, theirs)}
     need = stats.points_for_ratio(1.5)
     because = [
         Because("swings", swing),
@@ -70,7 +114,7 @@ def steadier(pair: Pair) -> Judged | None:
         n=len(steps),
         counted="steps",
         p=found.p,
-        margin=1.25,
+        margin=stats.STEADY_MARGIN,
         also_changed=also,
         because=tuple(because),
     )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from kleash.imports import Source
 from kleash.matrix import Matrix, matrix
-from kleash.stats import Level, Word
+from kleash.stats import Errors, Level, Word
 
 Question = Literal[
     "level",
@@ -71,10 +71,15 @@ class Judged:
     high: float | None = None
     n: int | None = None
     counted: Literal["steps", "items", "seeds", ""] = ""
+    items: int | None = None
+    """Of a gap over seeds: the items that each of them scored."""
     p: float | None = None
     adjusted_p: float | None = None
     margin: float | None = None
     more: int | None = None
+    more_of: Literal["items", "seeds", ""] = ""
+    errors: Errors = ()
+    """Of a gap over seeds, the parts of its error."""
     beyond_margin: bool = False
     bound: float | None = None
     also_changed: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Faster? Steps to a common threshold, never to an arm's own best.
 
-Where both arms have scores of the same items at the same steps there is an interval; else only what
-was seen.
+Over seeds where both arms have them; of one run each there is an interval where both have scores of
+the same items at the same steps; else only what was seen.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from kleash import stats
-from kleash.compare.evidence import common, curves_of_pair, upwards
+from kleash.compare.evidence import Courses, common, courses_of_pair, curves_of_pair, upwards
 from kleash.compare.items import Stepwise, stepwise
-from kleash.compare.judging import Pair
+from kleash.compare.judging import Pair, over_seeds
 from kleash.compare.records import Amount, Because, Judged
+from kleash.compare.seeds import for_items
 from kleash.seeds import generator
 from kleash.stats import Floats
 
@@ -22,26 +23,85 @@ DRAWS = 1_000
 
 
 def faster(pair: Pair) -> Judged | None:
-    """By items where their scores are there; from curves alone nothing is decided."""
-    return _by_items(pair) or _by_curves(pair)
+    """Over seeds, else by items; from curves of one run each nothing is decided."""
+    return _over_seeds(pair) or _by_items(pair) or _by_curves(pair)
+
+
+def _over_seeds(pair: Pair) -> Judged | None:
+    """One gap in steps for each seed, then t; for items like these where their scores are there."""
+    seen = courses_of_pair(pair.ours, pair.theirs, pair.metric, FEWEST_POINTS)
+    if seen is None:
+        return None
+    sign = pair.known.direction or 1
+    curves, items = (sign * seen.ours, sign * seen.theirs), _items_over_seeds(pair, seen)
+    threshold = _half_way(curves[0].mean(axis=0), curves[1].mean(axis=0))
+    if threshold is None:
+        return None
+    wide, narrow = (
+        stats.speed_over_seeds(
+            seen.steps, curves, threshold, generator("compare", "faster"), items=items, level=level
+        )
+        for level in (0.95, 0.9)
+    )
+    facts = {
+        "threshold": Amount(sign * threshold, pair.known.unit),
+        "ours": wide.ours,
+        "theirs": wide.theirs,
+        "axis": seen.axis,
+        "n": wide.gap.interval.n,
+        "late": wide.late,
+        "of": 2 * wide.gap.interval.n,
+    }
+    spacing = float(np.diff(seen.steps).max())
+    blank = Judged(
+        question="faster",
+        metric=pair.metric,
+        unit=seen.axis,
+        arms=pair.names,
+        verdict="undecided",
+        level="L1",
+        p=wide.gap.p,
+        margin=spacing,
+        errors=wide.gap.errors,
+        because=(Because("threshold_over_seeds", facts), for_items(wide.gap, seen.axis)),
+    )
+    return over_seeds(pair, blank, wide.gap, narrow.gap)
+
+
+def _items_over_seeds(pair: Pair, seen: Courses) -> tuple[Floats, Floats] | None:
+    """The scores behind the curves [seed, item, step], where they are what the curves are of."""
+    runs = {each.seed: each for each in pair.theirs.replicates if each.seed is not None}
+    both = [
+        run for each in pair.ours.replicates if each.seed in runs for run in (each, runs[each.seed])
+    ]
+    table = stepwise(both, pair.metric) if len(both) == 2 * len(seen.ours) else None
+    if table is None or not np.array_equal(table.steps, seen.steps):
+        return None
+    tables = (pair.known.direction or 1) * np.array(table.tables)
+    return tables[0::2], tables[1::2]
+
+
+def _half_way(ours: Floats, theirs: Floats) -> float | None:
+    """Half way from where both began to the lower of the two highest values; None if one falls.
+
+    At the highest value itself, which one arm just reaches, half of its runs would not arrive.
+    """
+    top = float(min(ours.max(), theirs.max()))
+    if not top > max(ours[0], theirs[0]):
+        return None  # an arm that never rises arrives nowhere
+    return float((ours[0] + theirs[0]) / 2 + top) / 2
 
 
 def _by_items(pair: Pair) -> Judged | None:
-    """The interval of the gap in steps, over items drawn again.
-
-    The threshold lies half way from where both began to the lower of the two highest values: at
-    that value itself, which one arm just reaches, half of its draws would not arrive.
-    """
+    """The interval of the gap in steps, over items drawn again."""
     table = stepwise((pair.ours.replicates[0], pair.theirs.replicates[0]), pair.metric)
     if table is None or len(table.steps) < FEWEST_POINTS:
         return None
     sign = pair.known.direction or 1
     ours, theirs = (sign * each for each in table.tables)
-    means = ours.mean(axis=0), theirs.mean(axis=0)
-    start, top = float((means[0][0] + means[1][0]) / 2), float(min(m.max() for m in means))
-    if not top > max(means[0][0], means[1][0]):
-        return None  # an arm that never rises arrives nowhere
-    threshold = (start + top) / 2
+    threshold = _half_way(ours.mean(axis=0), theirs.mean(axis=0))
+    if threshold is None:
+        return None
     at = (table.steps, table.steps)
     rng = generator("compare", "faster")
     found = stats.speed_by_items(at, ours, theirs, threshold, rng, draws=DRAWS)

@@ -1,7 +1,7 @@
 """Arms × seeds × items for a number of hours, and what each such design would decide.
 
-What is promised is what `kleash compare` will do: t over paired seeds, Holm over the arms and the
-trend, four seeds or none. Fewer than four seeds decide nothing about settings and are not proposed.
+What is promised is what `kleash compare` will do: seeds and items crossed, Holm over the arms and
+the trend. Fewer than four seeds decide nothing about settings and are not proposed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from kleash.stats import Crossed, GapSpread
 FEWEST_SEEDS = 4
 MOST_SEEDS = 40
 MOST_ARMS = 6  # with a leash, beside the one without
-MOST_ERRING = 0.08  # false alarms on items like these, before more items are asked for
-MOST_ITEMS = 1_000_000
 SIZES = (50, 100, 200, 400, 800, 1600, 3200, 6400, 12800)
 
 
@@ -26,7 +24,7 @@ class Design:
 
     `gap` is the smallest that is seen with the power asked for, `margin` the narrowest within which
     equal arms are called equivalent with it. `seen` and `equal` are the powers at the margin that
-    matters, `erring` how often equal arms are told apart because of the items they were tried on.
+    matters.
     """
 
     arms: int
@@ -37,7 +35,6 @@ class Design:
     margin: float
     seen: float
     equal: float
-    erring: float
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,6 @@ def made(
         margin=crossed.smallest_margin(goal.power),
         seen=crossed.power(goal.margin),
         equal=crossed.equivalence(goal.margin),
-        erring=crossed.false_alarms(),
     )
 
 
@@ -96,34 +92,16 @@ def _of_arms(
 
 
 def best(found: Sequence[Design]) -> Design:
-    """The smallest gap seen, among those that rarely err because of their items where there are."""
-    sound = [each for each in found if each.erring <= MOST_ERRING]
-    return min(sound or found, key=lambda each: (round(each.gap, 6), each.hours))
+    """The one that sees the smallest gap; of equals the cheapest."""
+    return min(found, key=lambda each: (round(each.gap, 6), each.hours))
 
 
 def chosen(found: Sequence[Design], goal: Goal, arms: int | None) -> Design | None:
-    """As many arms as asked for; else the most that decide at the margin, else the fewest.
-
-    Those that decide for items like these come before those that do for these items alone.
-    """
+    """As many arms as asked for; else the most that decide at the margin, else the fewest."""
     if arms is not None:
         return next((each for each in found if each.arms == arms), None)
     deciding = [each for each in found if each.gap <= goal.margin]
-    sound = [each for each in deciding if each.erring <= MOST_ERRING]
-    return next(reversed(sound or deciding or found[:1]), None)
-
-
-def items_needed(design: Design, spread: GapSpread) -> int | None:
-    """Items from which equal arms are rarely told apart because of them, with as many seeds.
-
-    None where no number does: seeds that differ by their items alone say nothing of other items.
-    """
-    items = design.items
-    while Crossed(spread, design.seeds, items).false_alarms() > MOST_ERRING:
-        items *= 2
-        if items > MOST_ITEMS:
-            return None
-    return items
+    return next(reversed(deciding or found[:1]), None)
 
 
 def grown(

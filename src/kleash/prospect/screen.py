@@ -10,7 +10,6 @@ from typing import Any
 from kleash.catalogue import Language, cut, gap_text, pad, say, show, width
 from kleash.compare import Amount
 from kleash.prospect import Design, Option, Proposal, Prospect, Rest
-from kleash.prospect.designs import MOST_ERRING, items_needed
 
 COLUMNS = ("arms", "seeds", "items", "hours", "gap", "margin", "seen")
 
@@ -59,12 +58,6 @@ def decided(design: Design, rest: Rest, language: Language) -> list[str]:
     items = rest.spread.gap.of_items(design.items) ** 2
     if items:
         said.append(say("plan_unequal", {"parts": f"{seeds / (seeds + items):.0%}"}, language))
-    if design.erring > MOST_ERRING:
-        needed = items_needed(design, rest.spread.gap)
-        facts = {"erring": f"{design.erring:.0%}", "items": str(design.items)}
-        if needed is not None:
-            facts["needed"] = f"{needed:,}"
-        said.append(say("plan_erring", facts, language))
     return said
 
 

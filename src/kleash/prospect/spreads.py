@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 
 from kleash import stats
-from kleash.compare.arms import Arm, Replicate
-from kleash.compare.evidence import run_means
-from kleash.compare.items import by_item, by_spot, what_counts
+from kleash.compare.arms import Arm
+from kleash.compare.items import aligned, latest
+from kleash.compare.seeds import run_means, scored
 from kleash.stats import Floats, GapSpread
 
 Way = Literal["given", "items", "seeds", "apart", "one seed", "unknown"]
@@ -66,28 +66,17 @@ def spread_of(arms: Sequence[Arm], baseline: Arm, metric: str) -> Spread:
 
 
 def gaps_of(ours: Arm, theirs: Arm, metric: str) -> Floats | None:
-    """Gaps [seed, item] over shared seeds and the items that all their runs scored."""
-    sides = [
-        {each.seed: scores for each in arm.replicates if (scores := _items(each, metric))}
-        for arm in (ours, theirs)
-    ]
-    seeds = sorted(seed for seed in sides[0].keys() & sides[1].keys() if seed is not None)
-    if not seeds and len(ours.replicates) == len(theirs.replicates) == 1:
-        seeds = [None] if None in sides[0] and None in sides[1] else []  # type: ignore[list-item]
-    if not seeds:
+    """Gaps [seed, item] over the seeds and items that `compare` takes, items scored in all."""
+    found = scored((ours, theirs), metric)
+    if found is None and len(ours.replicates) == len(theirs.replicates) == 1:
+        groups = latest((ours, theirs), metric)
+        rows = aligned(groups) if groups else None
+        return None if rows is None or rows.shape[1] < 2 else rows[:1] - rows[1:]
+    if found is None:
         return None
-    tables = [side[seed] for seed in seeds for side in sides]
-    items = sorted(set(tables[0]).intersection(*tables[1:]))
-    if len(items) < 2:
-        return None
-    rows = np.array([[table[item] for item in items] for table in tables])
-    gaps: Floats = rows[0::2] - rows[1::2]
-    return gaps
-
-
-def _items(replicate: Replicate, metric: str) -> dict[str, float]:
-    spots = by_spot(replicate, metric)
-    return by_item(spots[max(spots, key=what_counts)])[0] if spots else {}
+    gaps: Floats = found.scores_ASN[0] - found.scores_ASN[1]
+    whole: Floats = gaps[:, np.isfinite(gaps).all(axis=0)]
+    return whole if whole.shape[1] > 1 else None
 
 
 def _of_means(others: Sequence[Arm], baseline: Arm, metric: str) -> Spread | None:

@@ -44,7 +44,8 @@ def paragraph(made: Material, found: Comparison) -> Line:
     if levels:
         sure = min(each.level for each in levels)
     seeds = min((each.n or 0 for each in levels), default=0)
-    said.append(made.say(f"sure.{sure}", n=seeds))
+    these = sure == "L3" and any(each.items is None for each in levels)
+    said.append(made.say("sure.L3_these" if these else f"sure.{sure}", n=seeds))
     said.append(made.say("unsaid" if sure == "L3" else "unsaid_setting"))
     return joined(said, "" if made.language == "zh" else " ")
 

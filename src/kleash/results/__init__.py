@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import fsum
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ from kleash.imports.run_folder import read_run
 from kleash.plan import (
     Arm,
     Cell,
+    Column,
     State,
     StudyFile,
     against,
@@ -207,6 +209,33 @@ def seed_means(found: Overview, file: StudyFile, arm: str) -> dict[int, float]:
         known = [mean for mean in each if mean is not None]
         if len(known) == len(file.measure.shots):
             means[seed] = float(np.mean(known))
+    return means
+
+
+def seed_scores(found: Overview, file: StudyFile, arm: str) -> dict[int, dict[str, float]]:
+    """By seed, what `seed_means` is the mean of: each item's score, averaged over shots."""
+    rows = {}
+    for seed, seen in found.of_arm(arm, file.seeds).items():
+        columns = [seen.scored.get((seen.chosen, "test", shots)) for shots in file.measure.shots]
+        if row := item_means(columns, file.measure.items[-1]):
+            rows[seed] = row
+    return rows
+
+
+def item_means(columns: Sequence[Column | None], items: int) -> dict[str, float]:
+    """Each item's mean over columns, of those that broke in none; {} where a column lacks."""
+    whole = [column for column in columns if column is not None and len(column.scores) >= items]
+    if len(whole) < len(columns):
+        return {}
+    held: dict[str, list[float | None]] = {}
+    for column in whole:
+        for item, score in zip(column.items[:items], column.scores[:items], strict=True):
+            held.setdefault(item, []).append(score)
+    means = {}
+    for item, scores in held.items():
+        known = [score for score in scores if score is not None]
+        if len(known) == len(columns):
+            means[item] = fsum(known) / len(known)
     return means
 
 

@@ -1,7 +1,8 @@
 """How arms got there, over seeds: peak, epochs to a common threshold, swings, early, middle, late.
 
-`compare` answers these of two curves, which is about these two runs. A study has several seeds, and
-what holds over them is about the settings: here each is one number per seed, paired and then by t.
+Each is one number per seed, paired and then by t, from the means that validation logs: about the
+settings on these validation items. The threshold is the highest that every run reaches, so that all
+arrive; that of `compare` lies half way, where it is less a matter of luck.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 In a full grid every value of a key meets every value of the others. So a key's effect is the mean
 gap between its values with all else equal, and an interaction is how much one key's gap depends on
-another. Both are taken within a seed and then over seeds; p-values are adjusted for all of them.
+another. Both are taken within a seed and an item, then over seeds and items like these. p-values
+are adjusted for all of them.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kleash import stats
-from kleash.results import Results, seed_means
+from kleash.compare.items import table_of
+from kleash.results import Results, seed_scores
 from kleash.stats import Interval
 
 FEWEST_SEEDS = 2
 Scores = NDArray[np.float64]
-"""[seed, first key, second key, ...]"""
+"""[seed, first key, second key, ..., item]; NaN where an item broke in a run of the seed."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +68,17 @@ def grid_scores(found: Results) -> Scores | None:
     for values in product(*found.file.grid.values()):
         keys = dict(zip(found.file.grid, values, strict=True))
         names.append(by_keys[spelt(keys)])
-    means = [seed_means(found.overview, found.file, name) for name in names]
-    seeds = [seed for seed in found.file.seeds if all(seed in each for each in means)]
+    rows = [seed_scores(found.overview, found.file, name) for name in names]
+    seeds = [seed for seed in found.file.seeds if all(seed in each for each in rows)]
     if not seeds:
         return None
+    _, table = table_of([each[seed] for seed in seeds for each in rows])
+    scores = table.reshape(len(seeds), len(rows), -1)
+    scores = np.where(np.isfinite(scores).all(axis=1, keepdims=True), scores, np.nan)
+    if not np.isfinite(scores).any(axis=(1, 2)).all():
+        return None
     sizes = [len(values) for values in found.file.grid.values() if len(values) > 1]
-    return np.array([[each[seed] for each in means] for seed in seeds]).reshape(-1, *sizes)
+    return scores.reshape(len(seeds), *sizes, -1)
 
 
 def spelt(keys: Mapping[str, Any]) -> str:
@@ -109,7 +116,6 @@ def pairs(grid: dict[str, tuple[Any, ...]], scores: Scores) -> Iterator[Effect]:
 
 
 def over_seeds(keys: tuple[str, ...], values: tuple[tuple[Any, Any], ...], gap: Scores) -> Effect:
-    """The mean over the rest of the grid in each seed, then t over seeds."""
-    each = gap.reshape(len(gap), -1).mean(axis=1)
-    test = stats.paired_seeds(each, np.zeros_like(each))
+    """The mean over the rest of the grid in each seed and item, then over both."""
+    test = stats.crossed_seeds(gap.reshape(len(gap), -1, gap.shape[-1]).mean(axis=1))
     return Effect(keys, values, test.interval, float(test.p))

@@ -12,8 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from kleash import stats
+from kleash.compare.items import table_of
 from kleash.plan import FOUND, StudyFile, arm_recipe, arms_of
 from kleash.plan.folder import Overview, placed
+from kleash.results import item_means
 from kleash.runs import read_json
 from kleash.stats import Interval
 
@@ -88,17 +90,13 @@ def gain(folder: Path, file: StudyFile, found: Overview, base: str, split: str) 
     trained = arm_recipe(file, arms[FOUND.name], 0, "BASE").validated_at()
     shots = [trained] if split == "validation" or trained in file.measure.shots else []
     items = file.measure.validation if split == "validation" else file.measure.items[-1]
-    pairs = []
+    rows = []
     for seed in file.seeds:
-        pair = []
+        sides = []
         for name in (FOUND.name, base):
             seen = found.seen.get((name, seed))
             keys = [(seen.chosen, split, n) for n in shots or file.measure.shots] if seen else []
-            columns = [seen.scored.get(key) for key in keys] if seen else []
-            means = [None if column is None else column.mean(items) for column in columns]
-            known = [mean for mean in means if mean is not None]
-            if known and len(known) == len(keys):
-                pair.append(float(np.mean(known)))
-        if len(pair) == 2:
-            pairs.append(pair)
-    return stats.paired_seeds(*zip(*pairs, strict=True)).interval if len(pairs) > 1 else None
+            sides.append(item_means([seen.scored.get(key) for key in keys], items) if seen else {})
+        if both := sides[0].keys() & sides[1].keys():
+            rows.append({item: sides[0][item] - sides[1][item] for item in both})
+    return stats.crossed_seeds(table_of(rows)[1]).interval if len(rows) > 1 else None

@@ -26,7 +26,7 @@ from kleash.stats.contrasts import (
     interaction,
     trend,
 )
-from kleash.stats.crossed import Crossed, GapSpread, cautious_factor, gap_spread
+from kleash.stats.crossed import Crossed, GapSpread, cautious_factor, gap_spread, item_error
 from kleash.stats.curves import (
     Collapse,
     CurveGap,
@@ -49,6 +49,7 @@ from kleash.stats.effects import (
 )
 from kleash.stats.intervals import (
     Equivalence,
+    Errors,
     Floats,
     Interval,
     checked,
@@ -59,8 +60,10 @@ from kleash.stats.intervals import (
     gaps,
     mean_interval,
     paired_difference,
+    reach,
 )
 from kleash.stats.judging import (
+    FEWEST_SEEDS,
     Evidence,
     Level,
     Verdict,
@@ -90,6 +93,7 @@ from kleash.stats.many import (
 )
 from kleash.stats.pace import (
     Efficiency,
+    SeedSpeed,
     Speed,
     Timing,
     arrival,
@@ -97,6 +101,7 @@ from kleash.stats.pace import (
     hodges_lehmann,
     speed,
     speed_by_items,
+    speed_over_seeds,
 )
 from kleash.stats.paired import (
     ClusteredDifference,
@@ -127,6 +132,7 @@ from kleash.stats.replicates import (
     SeedGap,
     UnpairedSeeds,
     arms_over_seeds,
+    crossed_seeds,
     look,
     paired_seeds,
     unpaired_seeds,
@@ -138,6 +144,7 @@ from kleash.stats.stopping import (
     premature_stop,
 )
 from kleash.stats.swings import (
+    STEADY_MARGIN,
     Excess,
     NoiseFloor,
     SpreadRatio,
@@ -153,6 +160,8 @@ from kleash.stats.swings import (
 )
 
 __all__ = [
+    "FEWEST_SEEDS",
+    "STEADY_MARGIN",
     "AggregateBound",
     "ArmGap",
     "Best",
@@ -165,6 +174,7 @@ __all__ = [
     "CurveGap",
     "Efficiency",
     "Equivalence",
+    "Errors",
     "Evidence",
     "Excess",
     "FactorEffect",
@@ -185,6 +195,7 @@ __all__ = [
     "Premature",
     "RepeatedDifference",
     "SeedGap",
+    "SeedSpeed",
     "Speed",
     "SpreadRatio",
     "Stability",
@@ -208,6 +219,7 @@ __all__ = [
     "collapse",
     "confidence_sequence",
     "contenders",
+    "crossed_seeds",
     "curve_gap",
     "design",
     "differing_bound",
@@ -225,6 +237,7 @@ __all__ = [
     "holm",
     "interaction",
     "iqm",
+    "item_error",
     "items_for_equivalence",
     "items_needed",
     "lattice_of_means",
@@ -250,6 +263,7 @@ __all__ = [
     "premature_stop",
     "probability_of_improvement",
     "rank",
+    "reach",
     "repeated_difference",
     "second_difference_sd",
     "seeds_for_equivalence",
@@ -260,6 +274,7 @@ __all__ = [
     "smallest_margin",
     "speed",
     "speed_by_items",
+    "speed_over_seeds",
     "spread_bound",
     "spread_ratio",
     "stability",

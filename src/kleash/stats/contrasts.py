@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kleash.stats.intervals import (
+    Errors,
     Floats,
     Interval,
     checked,
     checked_table,
     gaps,
     mean_interval,
-    t_interval,
-    t_p,
 )
+from kleash.stats.replicates import SeedGap, crossed_seeds, seed_gap
 
 
 @dataclass(frozen=True)
@@ -34,39 +34,53 @@ class Trend:
     zero: Interval | None
     """The arm with coefficient 0 less the mean of the others; None if there is no such arm."""
     zero_p: float | None
+    errors: tuple[Errors, Errors]
+    """The parts of the errors of `slope` and of `zero`; () where there is none."""
     arms: int
     """How many arms the slope is from."""
     n: int
 
 
-def trend(coefficients: ArrayLike, values_RA: ArrayLike, *, level: float = 0.95) -> Trend:
+def trend(coefficients: ArrayLike, values: ArrayLike, *, level: float = 0.95) -> Trend:
     """Linear in the logarithm of the coefficient; 0, which has none, is a level of its own.
 
-    One slope for each row (seed or item), then t over rows: arms share their rows.
+    One slope for each row (seed or item) of `values` [row, arm], then t over rows: arms share their
+    rows. With a third axis, [seed, arm, item], for items like these by `crossed_seeds`.
     """
-    at = checked(coefficients)
-    values = checked_table(values_RA, rows=2)
-    if len(at) != values.shape[1] or (at < 0).any() or len(np.unique(at)) < len(at):
+    at, table = checked(coefficients), np.asarray(values, dtype=np.float64)
+    if table.ndim == 2:
+        checked_table(table, rows=2)
+    if len(at) != table.shape[1] or (at < 0).any() or len(np.unique(at)) < len(at):
         raise ValueError("need one column of values for each coefficient, all different, none < 0")
     positive = at > 0
     logs = np.log2(at[positive])
     if len(logs) < 2:
         raise ValueError(f"{len(logs)} arm with a coefficient above 0 has no trend: give 2 or more")
     centred = logs - logs.mean()
-    slopes = values[:, positive] @ (centred / (centred @ centred))
-    slope, p = over_rows(slopes, level)
-    zero, zero_p = None, None
+    leashed = table[:, positive]
+    slope = over_rows(np.tensordot(leashed, centred / (centred @ centred), axes=(1, 0)), level)
+    zero = None
     if not positive.all():
-        rest = values[:, positive].mean(axis=1)
-        zero, zero_p = over_rows(values[:, ~positive][:, 0] - rest, level)
-    return Trend(slope, p, zero, zero_p, len(logs), len(values))
+        zero = over_rows(table[:, ~positive][:, 0] - leashed.mean(axis=1), level)
+    return Trend(
+        slope=slope.interval,
+        p=slope.p,
+        zero=None if zero is None else zero.interval,
+        zero_p=None if zero is None else zero.p,
+        errors=(slope.errors, () if zero is None else zero.errors),
+        arms=len(logs),
+        n=len(table),
+    )
 
 
-def over_rows(values: Floats, level: float) -> tuple[Interval, float]:
-    """The mean over replicates by t, and its p."""
+def over_rows(values: Floats, level: float) -> SeedGap:
+    """The mean over replicates by t; with a second axis, over seeds and items like these."""
+    if values.ndim == 2:
+        return crossed_seeds(values, level=level)
     n = len(values)
-    mean, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(n)
-    return t_interval(mean, error, n - 1, level=level, n=n), t_p(mean, error, n - 1)
+    sd = float(values.std(ddof=1))
+    errors = ((sd / math.sqrt(n), float(n - 1)),)
+    return seed_gap(float(values.mean()), errors, sd, level=level, n=n)
 
 
 def interaction(

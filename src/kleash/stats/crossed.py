@@ -1,24 +1,26 @@
 """Seeds and items crossed: the parts of a gap's spread, and what so many of each would decide.
 
 Arms share seeds and items. The gap of an arm on one item under one seed is the gap of the settings,
-plus what the seed adds on all items, what the item adds under all seeds, and a rest. `paired_seeds`
-sees the first and the last of these; what items add moves all seeds alike, so that more seeds do
-not show it and only more items make it small. In names, S is seeds and N items.
+plus what the seed adds on all items, what the item adds under all seeds, and a rest. How mean gaps
+differ between seeds shows the first and the last of these; what items add moves all seeds alike, so
+that only items show it and only more items make it small. In names, S is seeds and N items.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtri, ndtr, stdtrit
+from scipy.special import chdtri, ndtr, ndtri, stdtrit
 
 from kleash.stats.intervals import Floats, checked_table
 from kleash.stats.power import spread_draws
 
+DRAWS = 9  # of what items may be seen to add, for a mean over it
 LIKE_PAIRS = 0.25  # correlation of the squares of two gaps to one baseline, which correlate by half
 
 
@@ -68,9 +70,60 @@ def cautious_factor(seeds: int, arms: int = 1, *, level: float = 0.8) -> float:
     return math.sqrt(df / float(chdtri(df, level)))
 
 
+# --- what items add to a gap over seeds
+
+
+def item_error(gaps_SN: Floats, clusters: Sequence[Hashable] | None = None) -> tuple[float, float]:
+    """How far the items that seeds share move the mean of their gaps, and its degrees of freedom.
+
+    Two seeds' mean gaps vary together by what their common items add: its square is the mean
+    covariance of two seeds over items, (MS_items - MS_rest)/(S·N) if none is missing, cut at 0.
+    Items of one cluster are added up first. Seeds that share no items get 0: their t has it all.
+    """
+    shares = _shares(gaps_SN, clusters)
+    square, free = _between(shares), _free(shares)
+    return math.sqrt(max(0.0, square) * (free + 1) / free), free
+
+
+def item_error_apart(ours_SN: Floats, theirs_SN: Floats) -> tuple[float, float]:
+    """The same for arms that share items and no seeds: within each arm, less between them."""
+    ours, theirs = _shares(ours_SN), _shares(theirs_SN)
+    square = _between(ours) + _between(theirs) - 2 * float(ours.mean(axis=0) @ theirs.mean(axis=0))
+    free = min(_free(ours), _free(theirs))
+    return math.sqrt(max(0.0, square) * (free + 1) / free), free
+
+
+def _shares(table_SN: Floats, clusters: Sequence[Hashable] | None = None) -> Floats:
+    """What each item (or cluster) adds to its seed's mean, about that mean; NaN adds nothing."""
+    there = np.isfinite(table_SN)
+    counts = there.sum(axis=1, keepdims=True)
+    if table_SN.ndim != 2 or not counts.all():
+        raise ValueError(f"need a table of seeds with an item each or more: {table_SN.shape}")
+    held = np.where(there, table_SN, 0.0)
+    shares: Floats = np.where(there, held - held.sum(axis=1, keepdims=True) / counts, 0.0) / counts
+    if clusters is not None:
+        of = {name: at for at, name in enumerate(dict.fromkeys(clusters))}
+        at = np.array([of[name] for name in clusters])
+        shares = np.array([np.bincount(at, weights=row) for row in shares])
+    return shares
+
+
+def _between(shares_SN: Floats) -> float:
+    """The mean product of two different rows."""
+    seeds, total = len(shares_SN), shares_SN.sum(axis=0)
+    return float(total @ total - (shares_SN**2).sum()) / (seeds * (seeds - 1))
+
+
+def _free(shares_SN: Floats) -> float:
+    return float(max(1, shares_SN.shape[1] - 1))
+
+
+# --- what so many seeds and items would decide
+
+
 @dataclass(frozen=True)
 class Crossed:
-    """Arms that share so many seeds and items, and a spread: what is decided by `paired_seeds`.
+    """Arms that share so many seeds and items, and a spread: what `crossed_seeds` decides.
 
     `comparisons` is how many p-values share alpha by Holm; the power is that of the first step.
     """
@@ -94,33 +147,42 @@ class Crossed:
         """
         return math.hypot(self.error, self.spread.of_items(self.items))
 
+    @cached_property
+    def _seen(self) -> tuple[Floats, Floats, Floats]:
+        """Squared errors that may be seen, of seeds and of items [item draw, seed draw]; weights.
+
+        Items' is a difference of mean squares, nearly normal: as many equally likely values of it.
+        """
+        s, weights = spread_draws(self.seeds - 1)
+        count, free = self.seeds * self.items, max(1, self.items - 1)
+        rest = self.spread.rest**2 / count
+        truth = self.spread.of_items(self.items) ** 2
+        sd = math.sqrt(2 / free * ((truth + rest) ** 2 + rest**2 / (self.seeds - 1)))
+        seen = np.maximum(0.0, truth + sd * ndtri((np.arange(DRAWS) + 0.5) / DRAWS))
+        return (self.error * s) ** 2, seen[:, None], weights / DRAWS
+
+    def _reach(self, alpha: float) -> Floats:
+        """Half the widths that intervals at 1 - alpha may have."""
+        seeds, items, _ = self._seen
+        by_seeds = float(stdtrit(self.seeds - 1, alpha / 2)) ** 2
+        by_items = float(stdtrit(max(1, self.items - 1), alpha / 2)) ** 2
+        half: Floats = np.sqrt(by_seeds * seeds + by_items * items)
+        return half
+
     def power(self, gap: float) -> float:
         """How often a gap of that size, on items like these, is called what it is."""
         if not self.whole_error:
             raise ValueError("a spread of 0 leaves nothing to plan for: give one above 0")
-        edge = float(stdtrit(self.seeds - 1, 1 - self.alpha / self.comparisons / 2))
-        s, weights = spread_draws(self.seeds - 1)
-        return float(weights @ ndtr((abs(gap) - edge * self.error * s) / self.whole_error))
-
-    def false_alarms(self) -> float:
-        """How often one of two equal arms is called better, on items like these: 5 % at best.
-
-        More where items add much to the gap: then it is there, but on these items only.
-        """
-        alone = replace(self, comparisons=1)
-        return 2 * alone.power(0.0)
+        over = abs(gap) - self._reach(self.alpha / self.comparisons)
+        return float((ndtr(over / self.whole_error) @ self._seen[2]).sum())
 
     def equivalence(self, margin: float) -> float:
         """How often two equal arms are called equivalent within the margin.
 
         The 90 % interval lies inside; what also shows as a gap counts only where Holm lets it.
         """
-        free = self.seeds - 1
-        s, weights = spread_draws(free)
-        error = self.error * s
-        inside = margin - float(stdtrit(free, 1 - self.alpha)) * error
-        alone = float(stdtrit(free, 1 - self.alpha / 2)) * error
-        among = float(stdtrit(free, 1 - self.alpha / self.comparisons / 2)) * error
+        inside = margin - self._reach(2 * self.alpha)
+        alone, among = self._reach(self.alpha), self._reach(self.alpha / self.comparisons)
 
         def within(bound: Floats) -> Floats:
             share: Floats = 2 * ndtr(np.maximum(bound, 0) / self.whole_error) - 1
@@ -128,7 +190,7 @@ class Crossed:
 
         seen = within(np.minimum(inside, alone))
         seen += np.maximum(within(inside) - within(among), 0)
-        return float(weights @ seen)
+        return float((seen @ self._seen[2]).sum())
 
     def smallest_gap(self, power: float = 0.8) -> float:
         """The gap that is called what it is with `power`."""

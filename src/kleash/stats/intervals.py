@@ -85,6 +85,39 @@ def t_p(estimate: float, error: float, df: float) -> float:
     return float(2 * stdtr(df, -abs(estimate) / error))
 
 
+Errors = tuple[tuple[float, float], ...]
+"""Standard errors of the independent parts of an estimate, each with its degrees of freedom."""
+
+
+def reach(errors: Errors, level: float) -> float:
+    """Half the width of an interval whose error has parts that are known unequally well.
+
+    √Σ(t·error)², each part by its own t: covers `level` or more (Banerjee 1961), while one t with
+    Satterthwaite's degrees of freedom covers less where a part has few.
+    """
+    tail = (1 - level) / 2
+    return math.sqrt(sum((t_quantile(df, tail) * error) ** 2 for error, df in errors))
+
+
+def parts_interval(estimate: float, errors: Errors, *, level: float, n: int) -> Interval:
+    """The interval of an estimate whose error has parts; of one part that is `t_interval`."""
+    half = reach(errors, level)
+    return Interval(estimate, estimate - half, estimate + half, level, n)
+
+
+def parts_p(estimate: float, errors: Errors) -> float:
+    """Two-sided p of "the truth is 0": one less the level at which the interval meets 0."""
+    if len(errors) == 1 or not estimate or not any(error for error, _ in errors):
+        return t_p(estimate, *errors[0])
+    low, high = -690.0, 0.0  # of the logarithm of p
+    for _ in range(60):
+        middle = (low + high) / 2
+        tail = math.exp(middle) / 2
+        half = sum((float(stdtrit(df, tail)) * error) ** 2 for error, df in errors)
+        low, high = (middle, high) if half > estimate**2 else (low, middle)
+    return math.exp(high)
+
+
 def mean_interval(
     values: ArrayLike, *, level: float = 0.95, bounds: tuple[float, float] | None = None
 ) -> Interval:

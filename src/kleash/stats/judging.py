@@ -6,6 +6,7 @@ what is invalid is not judged, what is identical is not equal, what is confounde
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -16,6 +17,8 @@ from kleash.stats.power import (
     items_needed,
     seeds_for_equivalence,
     seeds_needed,
+    z_equivalence,
+    z_total,
 )
 
 Level = Literal["L1", "L2", "L3"]
@@ -37,7 +40,8 @@ def claim_level(*, item_scores: bool, seeds: int, only_treatment_differs: bool) 
     """The highest level of claim that the data allow.
 
     L1: these checkpoints on these items. L2: these checkpoints on items like these. L3: the
-    settings, which takes four seeds of each arm and nothing else that differs.
+    settings, which takes four seeds of each arm and nothing else that differs; on items like these
+    if every item was scored under every seed, else on these.
     """
     if seeds >= FEWEST_SEEDS and only_treatment_differs:
         return "L3"
@@ -61,6 +65,7 @@ class Verdict:
     more: int | None
     """Further items, or seeds of each arm, that would decide if spread and gap stay as they are."""
     unit: Literal["items", "seeds"]
+    """What `more` counts."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,11 @@ class Evidence:
     n: int
     """Items, or seeds of each arm at L3."""
     k: int | None = None
-    """Items that differ; None where differing items mean nothing (curves, seeds)."""
+    """Items that differ, under any seed; None where that is not known or means nothing."""
+    items: int | None = None
+    """The items behind seeds; None where n counts them, or their scores were not kept."""
+    items_error: float = 0.0
+    """Of a gap over seeds: the standard error that its items add and no seed makes smaller."""
     spread: float | None = None
     """Upper bound on the SD of a difference, to plan with; None if unknown."""
     span: float = 1.0
@@ -89,15 +98,20 @@ def verdict(wide: Interval, narrow: Interval, margin: float, evidence: Evidence)
     word = word_for(wide, narrow, margin, evidence)
     because = evidence.integrity if word == "invalid" else evidence.confounds
     decided_up, decided_down = word.startswith("better"), word.startswith("worse")
+    unit: Literal["items", "seeds"] = "seeds" if evidence.level == "L3" else "items"
+    more = None
+    if word == "undecided":
+        more, unit = still_needed(wide.estimate, margin, evidence)
+    items = evidence.items or evidence.n
     return Verdict(
         word=word,
         level=evidence.level,
         beyond_margin=(decided_up and wide.low > margin) or (decided_down and wide.high < -margin),
         attributable=not evidence.confounds,
         because=tuple(because),
-        bound=differing_bound(0, evidence.n) * evidence.span if word == "identical" else None,
-        more=still_needed(wide.estimate, margin, evidence) if word == "undecided" else None,
-        unit="seeds" if evidence.level == "L3" else "items",
+        bound=differing_bound(0, items) * evidence.span if word == "identical" else None,
+        more=more,
+        unit=unit,
     )
 
 
@@ -109,7 +123,8 @@ def word_for(wide: Interval, narrow: Interval, margin: float, evidence: Evidence
         return "identical"
     inside = -margin < narrow.low and narrow.high < margin
     if evidence.k is not None:
-        inside = inside and may_be_equivalent(evidence.k, evidence.n, margin, span=evidence.span)
+        items = evidence.items or evidence.n
+        inside = inside and may_be_equivalent(evidence.k, items, margin, span=evidence.span)
     if wide.low > 0:
         return "better_within_margin" if inside else "better"
     if wide.high < 0:
@@ -117,21 +132,39 @@ def word_for(wide: Interval, narrow: Interval, margin: float, evidence: Evidence
     return "equivalent" if inside else "undecided"
 
 
-def still_needed(gap: float, margin: float, evidence: Evidence) -> int | None:
+def still_needed(
+    gap: float, margin: float, evidence: Evidence
+) -> tuple[int | None, Literal["items", "seeds"]]:
     """How many more items or seeds would decide; None if the spread is unknown.
 
     A gap below half the margin shows as equivalent before it shows as a gap; a larger one does not.
     """
     sd, size = evidence.spread, abs(gap)
-    if sd is None:
-        return None
     as_gap = 2 * size >= margin
     if evidence.level == "L3":
-        enough = (
-            seeds_needed(size, sd, paired=True)
-            if as_gap
-            else seeds_for_equivalence(margin, sd, gap=size, paired=True)
-        )
-    else:
-        enough = items_needed(sd, size) if as_gap else items_for_equivalence(sd, margin, gap=size)
-    return max(1, enough - evidence.n)
+        return seeds_or_items(size if as_gap else margin - size, evidence, as_gap=as_gap)
+    if sd is None:
+        return None, "items"
+    enough = items_needed(sd, size) if as_gap else items_for_equivalence(sd, margin, gap=size)
+    return max(1, enough - evidence.n), "items"
+
+
+def seeds_or_items(
+    room: float, evidence: Evidence, *, as_gap: bool
+) -> tuple[int | None, Literal["items", "seeds"]]:
+    """Seeds, for what items leave of the room there is; items, if they leave nothing of it.
+
+    Then as many that half of the room is theirs: seeds may still be too few after that.
+    """
+    if evidence.spread is None:
+        return None, "seeds"
+    taken = (z_total(0.05, 0.8) if as_gap else z_equivalence(0.05, 0.8)) * evidence.items_error
+    if taken >= room and evidence.items:
+        return math.ceil(evidence.items * (2 * (taken / room) ** 2 - 1)), "items"
+    left = math.sqrt(room**2 - taken**2)
+    enough = (
+        seeds_needed(left, evidence.spread, paired=True)
+        if as_gap
+        else seeds_for_equivalence(left, evidence.spread, paired=True)
+    )
+    return max(1, enough - evidence.n), "seeds"

@@ -6,16 +6,19 @@ faster. In names, N is items and K evaluations.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kleash.stats.curves import curve
-from kleash.stats.intervals import Floats, Interval, checked, checked_table
+from kleash.stats.intervals import Errors, Floats, Interval, checked, checked_table
+from kleash.stats.replicates import SeedGap, paired_seeds, seed_gap
 from kleash.stats.resampling import block_interval, drawn_means, moving_blocks, percentile_interval
 
 FEWEST_TIMINGS = 20
+ITEM_DRAWS = 200  # for an SD
 DRAWN_FROM = 2_000  # steps of a run
 ENOUGH = 100  # values of a draw that are paired with each of the other side
 
@@ -86,6 +89,62 @@ def speed_by_items(
     drawn = times[0] - times[1]
     gap = percentile_interval(float(drawn.mean()), drawn, level=level, n=len(left))
     return Speed(threshold, seen.horizon, seen.ours, seen.theirs, seen.reached, gap)
+
+
+@dataclass(frozen=True)
+class SeedSpeed:
+    """How soon runs of two arms reach a threshold, paired by seed."""
+
+    threshold: float
+    ours: float
+    theirs: float
+    """Mean arrivals; who has not arrived by the last position is counted there."""
+    late: int
+    """Runs that did not arrive."""
+    gap: SeedGap
+    """Ours less theirs; with the scores of items, for items like these."""
+
+
+def speed_over_seeds(
+    at: ArrayLike,
+    curves: tuple[Floats, Floats],
+    threshold: float,
+    rng: np.random.Generator,
+    *,
+    items: tuple[Floats, Floats] | None = None,
+    level: float = 0.95,
+) -> SeedSpeed:
+    """From curves [seed, evaluation] of both arms at the same positions, t over seeds.
+
+    An arrival is known to one evaluation only, so gaps spread by no less than two such roundings.
+    `items` are the scores behind the curves, [seed, item, evaluation]: drawn again under all seeds
+    at once, they show how far items move the gap.
+    """
+    positions = checked(at)
+    last = float(positions[-1])
+    times = [restricted(positions, each, threshold, last) for each in curves]
+    alone = paired_seeds(times[0], times[1], level=level)
+    seeds = len(times[0])
+    rounding = float(np.diff(positions).max()) / math.sqrt(6 * seeds)
+    errors: Errors = ((max(alone.errors[0][0], rounding), alone.df),)
+    if items is not None:
+        sides = [_drawn_arrivals(positions, each, threshold, rng) for each in items]
+        errors = (*errors, (float((sides[0] - sides[1]).std(ddof=1)), items[0].shape[1] - 1.0))
+    gap = seed_gap(alone.interval.estimate, errors, alone.sd, level=level, n=seeds)
+    late = sum(int((each < threshold - 1e-12).all(axis=1).sum()) for each in curves)
+    return SeedSpeed(threshold, float(times[0].mean()), float(times[1].mean()), late, gap)
+
+
+def _drawn_arrivals(
+    at: Floats, items_SNK: Floats, threshold: float, rng: np.random.Generator
+) -> Floats:
+    """Mean arrivals over seeds, items drawn again."""
+    seeds, items, evaluations = items_SNK.shape
+    flat = np.moveaxis(items_SNK, 1, 0).reshape(items, -1)
+    curves = drawn_means(flat, ITEM_DRAWS, rng).reshape(-1, evaluations)
+    times = restricted(at, curves, threshold, float(at[-1]))
+    means: Floats = times.reshape(-1, seeds).mean(axis=1)
+    return means
 
 
 def restricted(at: Floats, curves_BK: Floats, threshold: float, horizon: float) -> Floats:

@@ -1,32 +1,37 @@
 """Runs as replicates: what seeds say about a setting, paired, unpaired, and over many arms.
 
-An interval over items is about checkpoints; only these are about settings. In names, S is seeds
-and M arms.
+An interval over items is about checkpoints; only these are about settings. `crossed_seeds` is about
+settings on items like those measured, the others on these items. In names, S is seeds, M arms and
+N items.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
+from kleash.stats.crossed import item_error, item_error_apart
 from kleash.stats.intervals import (
+    Errors,
     Floats,
     Interval,
     checked,
     checked_table,
     gaps,
-    t_interval,
-    t_p,
+    parts_interval,
+    parts_p,
+    t_quantile,
 )
 from kleash.stats.many import holm, pairs
 
 LISTED_UP_TO = 200_000  # arrangements of labels: C(20, 10) is 184,756
+LEAST = 1e-12  # of an SD: below it gaps are the same
 LOOKS = (3, 5, 8, 12)  # seeds at which a study that grows may be looked at
 
 
@@ -40,6 +45,20 @@ class SeedGap:
     sd: float
     """Of the paired gaps, or of runs within an arm."""
     df: float
+    """Of what seeds show."""
+    errors: Errors
+    """The standard error that seeds show; then what shared items add, where that was seen."""
+
+    @property
+    def items_error(self) -> float:
+        """The standard error that no further seed makes smaller; 0 where it was not seen."""
+        return self.errors[1][0] if len(self.errors) > 1 else 0.0
+
+    @property
+    def on_these_items(self) -> Interval:
+        """The interval that takes the items for fixed: of the setting on these items alone."""
+        inside = self.interval
+        return parts_interval(inside.estimate, self.errors[:1], level=inside.level, n=inside.n)
 
 
 def paired_seeds(ours: ArrayLike, theirs: ArrayLike, *, level: float = 0.95) -> SeedGap:
@@ -59,9 +78,35 @@ def paired_seeds(ours: ArrayLike, theirs: ArrayLike, *, level: float = 0.95) -> 
     apart = gap - mean
     sd = math.sqrt(float(np.add.reduce(apart * apart)) / df)
     error = sd / math.sqrt(seeds)
-    if sd < 1e-12 and mean:
+    if sd < LEAST and mean:
         error = abs(mean) / float(stdtrit(df, 1 - 2.0**-seeds))
-    return SeedGap(t_interval(mean, error, df, level=level, n=seeds), t_p(mean, error, df), sd, df)
+    return seed_gap(mean, ((error, df),), sd, level=level, n=seeds)
+
+
+def seed_gap(mean: float, errors: Errors, sd: float, *, level: float, n: int) -> SeedGap:
+    """The record of a mean gap and the parts of its error, that of seeds first."""
+    interval = parts_interval(mean, errors, level=level, n=n)
+    return SeedGap(interval, parts_p(mean, errors), sd, errors[0][1], errors)
+
+
+def crossed_seeds(
+    gaps_SN: ArrayLike, clusters: Sequence[Hashable] | None = None, *, level: float = 0.95
+) -> SeedGap:
+    """The mean gap of settings on items like these, from the gap of every item under every seed.
+
+    What seeds show is that of `paired_seeds`; what shared items add (`item_error`) is the same
+    under every seed and comes on top, so the interval is never narrower. NaN is not measured. Gaps
+    that are the same under all seeds have a p of 2 ** (1 - S) here, too, or of their items.
+    """
+    table = np.asarray(gaps_SN, dtype=np.float64)
+    by_seed = np.nanmean(table, axis=1)
+    alone = paired_seeds(by_seed, np.zeros(len(by_seed)), level=level)
+    mean, item = alone.interval.estimate, item_error(table, clusters)
+    error, df = alone.errors[0]
+    if alone.sd < LEAST and mean:
+        left = mean**2 - (t_quantile(item[1], 2.0 ** -len(table)) * item[0]) ** 2
+        error = math.sqrt(max(0.0, left)) / abs(t_quantile(df, 2.0 ** -len(table)))
+    return seed_gap(mean, ((error, df), item), alone.sd, level=level, n=len(table))
 
 
 @dataclass(frozen=True)
@@ -79,10 +124,15 @@ def unpaired_seeds(
     theirs: ArrayLike,
     rng: np.random.Generator,
     *,
+    items: tuple[ArrayLike, ArrayLike] | None = None,
     level: float = 0.95,
     draws: int = 10_000,
 ) -> UnpairedSeeds:
-    """Welch's interval and the permutation of run labels, exact up to 10 + 10 runs."""
+    """Welch's interval and the permutation of run labels, exact up to 10 + 10 runs.
+
+    `items` are the scores behind the means, [run, item] of each arm over the same items: with them
+    the interval is for items like these, as that of `crossed_seeds`.
+    """
     left, right = checked(ours), checked(theirs)
     if min(len(left), len(right)) < 2:
         raise ValueError(
@@ -96,8 +146,10 @@ def unpaired_seeds(
     pooled = math.sqrt(float((free * [left.var(ddof=1), right.var(ddof=1)]).sum() / free.sum()))
     p, exact = permuted_labels(left, right, rng, draws)
     smaller = min(len(left), len(right))
-    interval = t_interval(mean, error, df, level=level, n=smaller)
-    welch = SeedGap(interval, t_p(mean, error, df), pooled, df)
+    errors: Errors = ((error, df),)
+    if items is not None:
+        errors = (*errors, item_error_apart(*(np.asarray(side, float) for side in items)))
+    welch = seed_gap(mean, errors, pooled, level=level, n=smaller)
     return UnpairedSeeds(welch, p, exact, (len(left), len(right)))
 
 

@@ -1,0 +1,238 @@
+"""Runs as replicates of a setting: one mean for each run, or every item under every seed.
+
+Where each item was scored under each seed, what is found is for items like these; where only means
+are left, for the items that they are means of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kleash import stats
+from kleash.compare.arms import Arm, Place, Replicate
+from kleash.compare.evidence import Gap, means_of
+from kleash.compare.items import (
+    MOST_SCORES,
+    by_item,
+    by_spot,
+    clusters_of,
+    same_shots,
+    span_of,
+    table_of,
+    what_counts,
+)
+from kleash.compare.records import Amount, Because
+from kleash.imports import Number, Scores, names
+from kleash.seeds import generator
+from kleash.stats import Floats, SeedGap
+
+FEWEST_SEEDS = 4
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores of some arms [arm, run, item]; NaN where an item was not scored in all arms."""
+
+    scores_ASN: Floats
+    most: int
+    """Items of the run that has most."""
+    clusters: Sequence[Hashable] | None = None
+
+    @property
+    def items(self) -> int:
+        """Those of the run that has fewest of them."""
+        return int(np.isfinite(self.scores_ASN[0]).sum(axis=1).min())
+
+
+def scored(arms: Sequence[Arm], metric: str) -> Scored | None:
+    """Every item under every seed that the arms share, at the end of each run.
+
+    None where a run did not keep them, no seed is shared by two runs, or some run shares no item.
+    """
+    runs = [{run.seed: run for run in arm.replicates if run.seed is not None} for arm in arms]
+    seeds = sorted(set(runs[0]).intersection(*runs[1:]))
+    return _tables([[side[seed] for seed in seeds] for side in runs], metric)
+
+
+def _tables(runs: Sequence[Sequence[Replicate]], metric: str) -> Scored | None:
+    """Runs of each arm, in the order in which they are paired."""
+    if (
+        len(runs[0]) < 2
+        or (groups := _at_the_end([r for side in runs for r in side], metric)) is None
+    ):
+        return None
+    rows = [_means(run, metric, group) for run, group in groups]
+    items, table = table_of(rows)
+    tables = table.reshape(len(runs), len(runs[0]), -1)
+    tables = np.where(np.isfinite(tables).all(axis=0), tables, np.nan)
+    used = np.isfinite(tables[0])
+    if not used.any(axis=1).all():
+        return None
+    kept = used.any(axis=0)
+    names_of = [item for item, there in zip(items, kept, strict=True) if there]
+    whole = [scores for _, group in groups for scores in group]
+    told = any(scores.clusters is not None for scores in whole)
+    clusters = clusters_of(whole, names_of) if told else None
+    return Scored(tables[:, :, kept], max(map(len, rows)), clusters)
+
+
+def _at_the_end(
+    runs: Sequence[Replicate], metric: str
+) -> list[tuple[Replicate, list[Scores]]] | None:
+    """Each run's scores where it counts, with the shots that all of them have."""
+    spots = [by_spot(run, metric) for run in runs]
+    if not all(spots):
+        return None
+    groups = same_shots([each[max(each, key=what_counts)] for each in spots])
+    if groups is None or sum(len(s.items) for group in groups for s in group) > MOST_SCORES:
+        return None
+    return list(zip(runs, groups, strict=True))
+
+
+def _means(run: Replicate, metric: str, scores: Sequence[Scores]) -> dict[str, float]:
+    """By item; kept, because a run is in many pairs."""
+    key = metric, tuple(sorted(id(each) for each in scores))
+    if key not in run.items:
+        run.items[key] = by_item(scores)[0]
+    return run.items[key]
+
+
+def of_seeds(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
+    """Over seeds: paired where both arms have the seed, else Welch; with items where they are."""
+    left, right = ({r.seed: v for r, v in run_means(arm, metric)} for arm in (ours, theirs))
+    both = sorted(seed for seed in left.keys() & right.keys() if seed is not None)
+    if len(both) < 2:
+        return _apart(ours, theirs, metric)
+    found = scored((ours, theirs), metric)
+    if found is not None and found.scores_ASN.shape[1] == len(both):
+        one, other = found.scores_ASN
+        gap, narrow = (
+            stats.crossed_seeds(one - other, found.clusters, level=level) for level in (0.95, 0.9)
+        )
+        return _gap(gap, narrow, float(np.nanmean(other)), metric, found)
+    means = [left[seed] for seed in both], [right[seed] for seed in both]
+    gap, narrow = (stats.paired_seeds(*means, level=level) for level in (0.95, 0.9))
+    return _gap(gap, narrow, float(np.mean(means[1])), metric)
+
+
+def _apart(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
+    """Runs that share no seeds."""
+    loose = [run_means(arm, metric) for arm in (ours, theirs)]
+    if min(map(len, loose)) < 2:
+        return None
+    means = [[mean for _, mean in side] for side in loose]
+    tables = _apart_by_items([[run for run, _ in side] for side in loose], metric)
+    rng = generator("compare", "seeds")
+    found, inner = (
+        stats.unpaired_seeds(means[0], means[1], rng, items=tables, level=level)
+        for level in (0.95, 0.9)
+    )
+    gap = _gap(found.welch, inner.welch, float(np.mean(means[1])), metric, paired=False)
+    gap.p = max(found.welch.p, found.permutation_p)
+    gap.items = None if tables is None else tables[0].shape[1]
+    return gap
+
+
+def _apart_by_items(
+    runs: Sequence[Sequence[Replicate]], metric: str
+) -> tuple[Floats, Floats] | None:
+    """Scores [run, item] of both arms over the items that all runs have."""
+    groups = _at_the_end([run for side in runs for run in side], metric)
+    if groups is None:
+        return None
+    _, table = table_of([_means(run, metric, group) for run, group in groups])
+    whole = table[:, np.isfinite(table).all(axis=0)]
+    return (whole[: len(runs[0])], whole[len(runs[0]) :]) if whole.shape[1] > 1 else None
+
+
+def _gap(
+    gap: SeedGap,
+    narrow: SeedGap,
+    mean: float,
+    metric: str,
+    found: Scored | None = None,
+    *,
+    paired: bool = True,
+) -> Gap:
+    seeds = gap.interval.n
+    made = Gap(
+        wide=gap.interval,
+        narrow=narrow.interval,
+        counted="seeds",
+        p=gap.p,
+        spread=gap.sd,
+        seeds=seeds,
+        errors=gap.errors,
+        too_few=seeds < FEWEST_SEEDS,
+        because=[
+            Because("seed_means", {"n": seeds, "paired": paired}),
+            for_items(gap, _unit(metric)),
+        ],
+        baseline_mean=mean,
+    )
+    if found is not None:
+        ours, theirs = found.scores_ASN
+        made.items = found.items
+        made.k = int((np.nan_to_num(np.abs(ours - theirs)) > 1e-12).any(axis=0).sum())
+        made.span = span_of(found.scores_ASN[np.isfinite(found.scores_ASN)])
+        if found.items < found.most:
+            counts = {"n": found.items, "of": found.most}
+            made.because.append(Because("common_items", counts))
+    return made
+
+
+def for_items(gap: SeedGap, unit: str) -> Because:
+    """For which items it holds: for those like these, or for these alone."""
+    if len(gap.errors) < 2:
+        return Because("on_these_items")
+    inside = gap.on_these_items
+    whole = sum(error**2 for error, _ in gap.errors)
+    facts = {
+        "share": f"{gap.items_error**2 / whole if whole else 0.0:.0%}",
+        "low": Amount(inside.low, unit, gap=True),
+        "high": Amount(inside.high, unit, gap=True),
+    }
+    return Because("on_items_like_these", facts)
+
+
+def _unit(metric: str) -> str:
+    known = names.metric(metric)
+    return known.unit if known else ""
+
+
+# --- one mean for each run
+
+
+def run_means(arm: Arm, metric: str) -> list[tuple[Replicate, float]]:
+    """The mean of each training that has one."""
+    found = []
+    for replicate in arm.replicates:
+        if metric not in replicate.means:
+            replicate.means[metric] = _run_mean(replicate, metric)
+        mean = replicate.means[metric]
+        if mean is not None:
+            found.append((replicate, mean))
+    return found
+
+
+def _run_mean(replicate: Replicate, metric: str) -> float | None:
+    """Over a training's items at the end, else over its last cells or its curve."""
+    spots = by_spot(replicate, metric)
+    if spots:
+        means = _means(replicate, metric, spots[max(spots, key=what_counts)])
+        return float(np.mean(list(means.values()))) if means else None
+    if cells := means_of(replicate, metric):
+        value = _last_cell(cells)
+        if value is not None:
+            return value
+    curve = replicate.curve(metric)
+    return float(curve.values.mean()) if curve is not None and len(curve) else None
+
+
+def _last_cell(cells: dict[Place, dict[int | None, Number]]) -> float | None:
+    place = max(cells, key=lambda p: (p[2] or 0, p[0] or 0, p[1] or 0))
+    values = [number.value for number in cells[place].values() if number.value is not None]
+    return float(np.mean(values)) if values else None
