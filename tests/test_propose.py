@@ -302,13 +302,10 @@ ANYWHERE = ("queries=12", "data=tiny:Topics", "answerer=tiny:Reader")  # other p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("on", ["local", "ray"])
-def test_several_processes_write_what_one_writes(tmp_path, on):
-    if on == "ray":
-        pytest.importorskip("ray")
+def test_several_processes_write_what_one_writes(tmp_path):
     recipe = tiny_recipe(*ANYWHERE)
     alone = propose_all(recipe, tmp_path / "one/rl.json")
-    both = propose_all(recipe, tmp_path / "two/rl.json", workers=2, on=on)
+    both = propose_all(recipe, tmp_path / "two/rl.json", workers=2)
     assert (tmp_path / "two/rl.json").read_bytes() == (tmp_path / "one/rl.json").read_bytes()
     assert both["bought"] == alone["bought"]
 
