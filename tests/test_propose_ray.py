@@ -2,9 +2,9 @@
 
 import pytest
 
+import study_tools
 from kleash.jobs import on_ray
 from kleash.propose import propose_all
-from study_tools import tests_importable
 from test_propose import ANYWHERE
 from tiny import tiny_recipe
 
@@ -22,7 +22,7 @@ pytestmark = [
 def test_a_cluster_writes_what_one_process_writes(tmp_path):
     recipe = tiny_recipe(*ANYWHERE)
     alone = propose_all(recipe, tmp_path / "one/rl.json")
-    with tests_importable():
+    with study_tools.tests_importable():
         both = propose_all(recipe, tmp_path / "two/rl.json", workers=2, on="ray")
     assert (tmp_path / "two/rl.json").read_bytes() == (tmp_path / "one/rl.json").read_bytes()
     assert both["bought"] == alone["bought"]
