@@ -29,7 +29,9 @@ def clip_folder(folder: Path) -> Path:
     from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 
     tokenizer = made_tokenizer()
-    text = TEXT | {"vocab_size": len(tokenizer), "projection_dim": 8}
+    # Its vector is that of the first place behind the text, which must be told.
+    ends = {"eos_token_id": tokenizer.pad_token_id}
+    text = TEXT | {"vocab_size": len(tokenizer), "projection_dim": 8} | ends
     config = CLIPConfig(
         text_config=text, vision_config=EYES | {"projection_dim": 8}, projection_dim=8
     )

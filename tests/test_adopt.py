@@ -12,10 +12,12 @@ from typer.testing import CliRunner
 
 from kleash.adopt import adopt
 from kleash.adopt.inert import torch_object
+from kleash.answer import ANSWERERS
 from kleash.cli import app
 from kleash.compare import Wish, compare
 from kleash.demos.score import item_score
-from kleash.errors import CheckpointError, DataError
+from kleash.embed import ENCODERS
+from kleash.errors import CheckpointError, ConfigError, DataError
 from kleash.imports import read
 from kleash.propose import propose_all
 from kleash.rollout.adopted import AdoptedFacts
@@ -280,9 +282,26 @@ def test_a_folder_becomes_a_run_with_its_checkpoints_in_order(folder, tmp_path):
 
 def test_what_did_not_move_is_said(tmp_path):
     for epoch in (1, 2):
-        save(tmp_path / f"kl/grpo_epoch{epoch}.pt", Theirs())
-    told = codes(adopt(tmp_path / "kl", {}, tmp_path / "runs"))
+        save(tmp_path / f"kl0.12/grpo_epoch{epoch}.pt", Theirs())
+    made = adopt(tmp_path / "kl0.12", {}, tmp_path / "runs")
+    assert made.run.path.name == "kl0.12"
+    told = codes(made)
     assert told["adopt.equal"]["names"] == ["grpo_epoch1.pt", "grpo_epoch2.pt"]
+
+
+def test_what_is_assumed_exists_and_options_go_with_their_names(folder, tmp_path):
+    made = adopt(folder, {}, tmp_path / "assumed")
+    config = made.run.config
+    assert config["answerer"] in ANSWERERS and config["encoder"] in ENCODERS
+    assert codes(made)["adopt.assumed"]["assumed"]["answerer_options.prompt"] == "documents"
+    mine = {"answerer": "endpoint", "answerer_options": {"url": "http://here", "model": "mine"}}
+    config = adopt(folder, mine, tmp_path / "mine").run.config
+    assert config["answerer_options"] == mine["answerer_options"], "no other answerer's"
+    assert config["encoder_options"] == {"model": "models/clip-vit-base-patch32"}
+    with pytest.raises(ConfigError, match=r"no answerer 'qwen2\.5-vl': there is embedded"):
+        adopt(folder, {"answerer": "qwen2.5-vl"}, tmp_path / "runs")
+    with pytest.raises(ConfigError, match="no encoder 'clap'"):
+        adopt(folder, {"encoder": "clap"}, tmp_path / "runs")
 
 
 def test_eval_measures_an_adopted_run(folder, tmp_path, monkeypatch):
@@ -346,7 +365,9 @@ def test_data_is_counted_kept_and_told_of(folder, tmp_path):
     (folder / "rl_data.json").write_text(json.dumps(made_rl_data()))
     beams = {"4821": {"id_list": [[7232, 2229, 4821]], "score_list": [0.046]}}
     (folder / "beams.json").write_text(json.dumps(beams))
-    (folder / "pools.json").write_text(json.dumps({"1": [4, 5, 6], "2": [7, 8, 9]}))
+    held = {key: each for key, each in made_rl_data().items() if key != "_meta"}
+    pools = {key: each["candidate_pool_ids"] for key, each in held.items()}
+    (folder / "pools.json").write_text(json.dumps(pools))
     torch.save(torch.zeros(5, WIDTH), folder / "query_embeddings.pt")
     (folder / "notes.txt").write_text("nothing")
     told = codes(adopt(folder, {}, tmp_path / "runs"))
@@ -360,6 +381,9 @@ def test_data_is_counted_kept_and_told_of(folder, tmp_path):
     }
     assert told["adopt.left"]["names"] == ["notes.txt"]
     assert (tmp_path / "runs/kl012/adopted/rl_data.json").is_file()
+    (folder / "pools.json").write_text(json.dumps(pools | {"3": [4, 5, 6]}))
+    told = codes(adopt(folder, {}, tmp_path / "runs"))
+    assert told["adopt.rl"]["wrong"] == 1, "a pool that is not the one in the cache"
     torch.save(torch.zeros(5, 7), folder / "query_embeddings.pt")
     with pytest.raises(DataError, match="rows of 7"):
         adopt(folder, {}, tmp_path / "other")

@@ -131,6 +131,12 @@ def test_an_image_that_breaks_off_is_named_when_it_is_looked_at(mini):
         data.image("100")
 
 
+def test_an_image_too_large_to_be_one_is_named_when_it_is_looked_at(mini, monkeypatch):
+    monkeypatch.setattr("PIL.Image.MAX_IMAGE_PIXELS", 10)
+    with pytest.raises(DataError, match=r"000000000100.jpg is not an image \(.*bomb"):
+        dataset("okvqa", 0, mini).image("100")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

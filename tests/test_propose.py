@@ -15,6 +15,7 @@ from kleash.demos.propose import (
 )
 from kleash.demos.rl_checks import check, counts
 from kleash.demos.rl_data import read_rl_data
+from kleash.errors import ConfigError
 from kleash.policy import fingerprint
 from kleash.propose import propose_all, shard
 from kleash.rollout.chosen import selector_at
@@ -289,6 +290,8 @@ def test_a_trained_selector_proposes_its_beams_and_samples(tiny_run, ledger):
 
 
 def test_proposals_are_written_as_rl_data_and_asked_for_once(tmp_path):
+    with pytest.raises(ConfigError, match="leave it out"):
+        propose_all(tiny_recipe("propose.facts=rl.json"), tmp_path / "rl.json")
     recipe = tiny_recipe("queries=12")
     told = propose_all(recipe, tmp_path / "rl.json")
     assert told["queries"] == 12 and told["bought"] > 0
@@ -306,13 +309,10 @@ ANYWHERE = ("queries=12", "data=tiny:Topics", "answerer=tiny:Reader")  # other p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("on", ["local", "ray"])
-def test_several_processes_write_what_one_writes(tmp_path, on):
-    if on == "ray":
-        pytest.importorskip("ray")
+def test_several_processes_write_what_one_writes(tmp_path):
     recipe = tiny_recipe(*ANYWHERE)
     alone = propose_all(recipe, tmp_path / "one/rl.json")
-    both = propose_all(recipe, tmp_path / "two/rl.json", workers=2, on=on)
+    both = propose_all(recipe, tmp_path / "two/rl.json", workers=2)
     assert (tmp_path / "two/rl.json").read_bytes() == (tmp_path / "one/rl.json").read_bytes()
     assert both["bought"] == alone["bought"]
 

@@ -20,7 +20,7 @@ from kleash import guard
 from kleash.choices import load_policy
 from kleash.config import build
 from kleash.demos.presets import Blocks
-from kleash.errors import CheckpointError, DataError
+from kleash.errors import CheckpointError, ConfigError, DataError
 from kleash.language.models import load, merged
 from kleash.language.words import Words
 from kleash.ledger import Ledger
@@ -146,6 +146,11 @@ def generation(recipe: AgentRecipe, tokenizer: Any, stops: list[int]) -> Any:
 
 def export_selector(run: Run, recipe: SelectorRecipe, name: str, folder: Path) -> dict[str, Any]:
     """Weights and what the selector is made of: `load_selector` needs nothing else."""
+    if recipe.blocks().towers != "fixed":
+        raise ConfigError(
+            f"{run.path} has adapters on its encoder's towers, and a selector is exported without"
+            " towers: use its checkpoint where the towers are"
+        )
     weights = run.load(name, trainer=False).weights
     config = {
         "kind": "selector",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kleash.demos.rl_data import entry, write_entries
-from kleash.errors import KleashError
+from kleash.errors import ConfigError, KleashError
 from kleash.jobs import Job, Told, run_jobs
 from kleash.ledger import Ledger
 from kleash.recipe import SelectorRecipe, recipe_from
@@ -30,6 +30,10 @@ def propose_all(
     progress: Callable[[int], None] = lambda count: None,
 ) -> dict[str, Any]:
     """Write the training queries' proposals with their answers to a file; what it cost."""
+    if recipe.propose.facts:
+        raise ConfigError(
+            "propose.facts stands in the place of proposals, and these are to be made: leave it out"
+        )
     out.parent.mkdir(parents=True, exist_ok=True)
     count = min(recipe.queries, max(1, SHARDS * workers))
     given = {

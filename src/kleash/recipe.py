@@ -162,7 +162,7 @@ class SelectorRecipe(Recipe):
     queries: int = Field(800, ge=1)
     """Training queries used, at most as many as there are."""
     selector: str = "v4-2"
-    """The preset of the selector's blocks."""
+    """The preset of the selector's blocks; v3+lora trains adapters on the encoder's towers too."""
     shots: int = Field(2, ge=1)
     """Demonstrations chosen in training."""
     freeze: tuple[str, ...] = ()
@@ -189,6 +189,10 @@ class SelectorRecipe(Recipe):
             raise ConfigError(
                 f"a pool of {self.pool.size} cannot fill {self.shots} shots:"
                 " enlarge pool.size or ask for fewer shots"
+            )
+        if self.leash.reference == "adapter_off":
+            raise ConfigError(
+                "leash.reference 'adapter_off' is an agent's: a selector is more than its adapters"
             )
         if self.source == "offline" and self.leash.controller in ("adaptive", "target"):
             raise ConfigError(

@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from kleash.adopt.files import CONVERTED, Found, Trained, look, trained
 from kleash.adopt.weights import lost
+from kleash.answer import ANSWERERS
 from kleash.config import merge
+from kleash.data import DATASETS, imported
 from kleash.demos.rl_checks import check, counts
 from kleash.demos.rl_data import read_beams, read_pools, read_rl_data, read_whole
+from kleash.embed import ENCODERS
 from kleash.errors import DataError
 from kleash.plan.file import dotted
 from kleash.recipe import SelectorRecipe, recipe_from
@@ -30,8 +33,16 @@ if TYPE_CHECKING:
 ASSUMED: dict[str, Any] = {
     "like": "lever-plus",
     "data": "okvqa",
+    "data_options": {"folder": "data/okvqa", "images": "data/coco"},
     "encoder": "clip",
-    "answerer": "qwen2.5-vl",
+    "encoder_options": {"model": "models/clip-vit-base-patch32"},
+    "answerer": "transformers",
+    "answerer_options": {
+        "model": "models/Qwen2.5-VL-3B-Instruct",
+        "prompt": "documents",
+        "beams": 3,
+        "tokens": 5,
+    },
     "selector": "v3",
     "shots": 2,
     "pool": {"kind": "random", "size": 64},
@@ -39,7 +50,8 @@ ASSUMED: dict[str, Any] = {
     "batch": 1,
     "lr": 5e-6,
 }
-"""What Lever-Plus's own scripts use, for what no file says."""
+"""What Lever-Plus's own scripts use, for what no file says; places are those of docs/vqa.md."""
+TABLES = {"data": DATASETS, "encoder": ENCODERS, "answerer": ANSWERERS}
 KEPT = "adopted"
 """The folder of a run that holds the files it came from, other than weights."""
 
@@ -66,17 +78,20 @@ def adopt(path: Path, keys: Mapping[str, Any], out: Path) -> Adopted:
     points, said = checkpoints([each for each in files if each.kind == "checkpoint"])
     told, data_says = look_at_data(files, points)
     told_by_files = merge(data_says, recipe_of(points))
-    layers = merge(ASSUMED, told_by_files, keys)
+    usual = assumed_beside(keys)
+    layers = merge(usual, told_by_files, keys)
     recipe = recipe_from(layers)
     if not isinstance(recipe, SelectorRecipe):
         raise DataError("what is adopted is a selector's: leave `env` out")
     known = {name for name, _ in dotted(merge(told_by_files, keys))}
-    assumed = {name: value for name, value in dotted(ASSUMED) if name not in known}
+    assumed = {name: value for name, value in dotted(usual) if name not in known}
     said += told
     said.append(Said("adopt.assumed", {"assumed": assumed}))
     if left:
         said.append(Said("adopt.left", {"names": [each.name for each in left][:8]}))
-    run = place(out / path.resolve().stem, recipe, layers, files, said)
+    called = path.resolve()
+    name = called.name if path.is_dir() else called.stem  # a folder may be called kl0.12
+    run = place(out / name, recipe, layers, files, said)
     if run.finished:
         return Adopted(run, [Said("adopt.again", {"run": str(run.path)})])
     with run.lock():
@@ -86,6 +101,16 @@ def adopt(path: Path, keys: Mapping[str, Any], out: Path) -> Adopted:
     names = run.checkpoints()
     facts = {"run": str(run.path), "preset": recipe.selector, "names": names or ["—"]}
     return Adopted(run, [Said("adopt.run", facts), *said])
+
+
+def assumed_beside(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """What is assumed where these keys are given: options go with the name they are options of."""
+    for name, table in TABLES.items():
+        imported(table, str(keys.get(name, ASSUMED[name])), name)
+    others = {
+        f"{name}_options" for name in TABLES if keys.get(name, ASSUMED[name]) != ASSUMED[name]
+    }
+    return {name: value for name, value in ASSUMED.items() if name not in others}
 
 
 def found_in(path: Path) -> tuple[list[Found], list[Path]]:
@@ -209,9 +234,14 @@ def recipe_of(points: Sequence[Trained]) -> dict[str, Any]:
 def look_at_data(
     files: Sequence[Found], points: Sequence[Trained]
 ) -> tuple[list[Said], dict[str, Any]]:
-    """What each file holds, and what it tells of the recipe."""
+    """What each file holds, and what it tells of the recipe.
+
+    RL data is checked against the pools beside it, where there is one file of them.
+    """
     said: list[Said] = []
     told: dict[str, Any] = {}
+    caches = [read_pools(each.file) for each in files if each.kind == "pools"]
+    meant = caches[0] if len(caches) == 1 else None
     for each in files:
         name = {"file": each.file.name}
         if each.kind == "embeddings":
@@ -233,7 +263,7 @@ def look_at_data(
             said.append(Said("adopt.beams", name | {"queries": len(beams), "pointers": pointers}))
         elif each.kind == "rl data":
             held = counts(read := read_rl_data(each.file))
-            wrong = sum(noticed.severity == "wrong" for noticed in check(read))
+            wrong = sum(noticed.severity == "wrong" for noticed in check(read, meant))
             told = merge(told, {"shots": held["lengths"][-1]} if held["lengths"] else {})
             if held["sizes"][-1]:
                 told = merge(told, {"pool": {"size": held["sizes"][-1]}})

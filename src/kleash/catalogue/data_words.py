@@ -205,22 +205,28 @@ DATA: dict[str, tuple[str, str]] = {
         "{file}：{parameters} 个数值属于 {names} 而不属于选择器：未接管",
     ),
     "adopt.embeddings": (
-        "{file}: {count} rows of {width}",
-        "{file}：{count} 行，每行 {width} 维",
+        "{file}: {count} rows of {width}; kept and not used: no row tells which item it is of, and"
+        " the encoder makes them again",
+        "{file}：{count} 行，每行 {width} 维；仅保存而不使用：各行没有写明对应"
+        "哪个样本，向量由编码器重新生成",
     ),
     "adopt.pools": (
-        "{file}: pools of {queries} queries, of size {sizes}",
-        "{file}：{queries} 道题目的候选池，大小 {sizes}",
+        "{file}: pools of {queries} queries, of size {sizes}; RL data beside it is checked against"
+        " them, training takes its pools from RL data or makes them anew",
+        "{file}：{queries} 道题目的候选池，大小 {sizes}；用于核对同处的 RL 数据，"
+        "训练时候选池取自 RL 数据或重新生成",
     ),
     "adopt.beams": (
-        "{file}: {pointers} beams of {queries} queries",
-        "{file}：{queries} 道题目的 {pointers} 条束搜索序列",
+        "{file}: {pointers} beams of {queries} queries; kept and not used: none has an answer, and"
+        " kleash propose searches anew",
+        "{file}：{queries} 道题目的 {pointers} 条束搜索序列；仅保存而不使用：都没有回答，"
+        "kleash propose 会重新搜索",
     ),
     "adopt.rl": (
         "{file}: {queries} queries, {pointers} pointers, {share} positive; things wrong with it:"
-        " {wrong} (kleash data check)",
+        " {wrong} (kleash data check); propose.facts=FILE trains from it",
         "{file}：{queries} 道题目，{pointers} 个范例序列，正例 {share}；问题 {wrong} 类"
-        "（kleash data check）",
+        "（kleash data check）；用 propose.facts=FILE 可据此训练",
     ),
     "adopt.curves": (
         "{file}: curves, an epoch a line, under their own names",
@@ -238,9 +244,14 @@ DATA: dict[str, tuple[str, str]] = {
     # --- in a report
     "report.view": (
         "{arm}: its view leaves {kept_groups} of {groups} groups and {kept_pointers} of {pointers}"
-        " pointers, {share} of them positive.",
+        " pointers, {share} of them positive (all {seeds} seeds together).",
         "{arm}：视图在 {groups} 组中保留 {kept_groups} 组，在 {pointers} 个范例序列中保留"
-        " {kept_pointers} 个，其中正例占 {share}。",
+        " {kept_pointers} 个，其中正例占 {share}（{seeds} 个随机种子合计）。",
+    ),
+    "report.view_added": (
+        "{arm}: where all pointers of a query were worth the same, {added} further ones were asked"
+        " for.",
+        "{arm}：对奖励全部相同的题目，另外询问了 {added} 个范例序列。",
     ),
     "report.facts": (
         "{arm}: trained on {pointers} facts of {queries} queries from a file; left out:"

@@ -72,6 +72,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "parameters": ("parameters that differ", "不同的参数"),
     "size": ("parameters", "参数量"),
     "epoch_seconds": ("seconds per epoch of GRPO", "GRPO 每轮秒数"),
+    "cpu_seconds": ("processor seconds per epoch", "GRPO 每轮处理器秒数"),
     "key": ("setting", "设置"),
     "uses": ("checkpoints tested", "用过测试集的检查点数"),
     "step": ("step", "步"),

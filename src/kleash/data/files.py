@@ -134,7 +134,12 @@ class Pictures:
         try:
             with Image.open(path) as opened:
                 seen = np.array(opened.convert("RGB"))  # a copy: some would write on it
-        except (UnidentifiedImageError, OSError, SyntaxError) as error:
+        except (
+            UnidentifiedImageError,
+            Image.DecompressionBombError,
+            OSError,
+            SyntaxError,
+        ) as error:
             raise DataError(f"{path} is not an image ({error}): fetch it again") from None
         self._seen[name] = seen
         if len(self._seen) > PICTURES_KEPT:

@@ -7,6 +7,7 @@ Which number stands for which blocks, and the sizes that go with it, users know 
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from typing import Any, Literal, Self
 
@@ -19,6 +20,10 @@ from kleash.errors import ConfigError
 class Blocks(Config):
     """What a selector is made of."""
 
+    towers: Literal["fixed", "lora"] = "fixed"
+    """Whether the encoder's towers stay as they are, or adapters on them train with the rest."""
+    lora_rank: int = Field(8, ge=1)
+    """The rank of these adapters; their product is scaled by 2."""
     hidden: int = Field(256, ge=1)
     """Width of every vector inside the selector."""
     projection: Literal["shared", "separate"] = "shared"
@@ -95,10 +100,18 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
+ADAPTED = re.compile(r"(?P<preset>.+)\+lora(?P<rank>\d*)")
+"""`v3+lora`: preset v3 on towers with adapters; a number behind it is their rank."""
+
+
 def preset(name: str, **changes: Any) -> Blocks:
     """The blocks behind a name, with some of them changed."""
-    if name not in PRESETS:
-        near = get_close_matches(name, PRESETS, n=1)
+    plain, found = name, ADAPTED.fullmatch(name)
+    if found:
+        plain, rank = found["preset"], found["rank"]
+        changes = {"towers": "lora", **({"lora_rank": int(rank)} if rank else {}), **changes}
+    if plain not in PRESETS:
+        near = get_close_matches(plain, PRESETS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"the presets are: {', '.join(PRESETS)}"
         raise ConfigError(f"unknown preset {name!r}: {hint}")
-    return build(Blocks, PRESETS[name] | changes)
+    return build(Blocks, PRESETS[plain] | changes)

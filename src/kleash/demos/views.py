@@ -24,7 +24,7 @@ class View(Config):
     """Which groups are trained on, and which of their pointers; as it stands, all of them."""
 
     more: int = Field(0, ge=0)
-    """Further random pointers asked for a query whose pointers are all worth the same."""
+    """Further random pointers where all of a query's are worth the same; in no budget."""
     balance: Literal["none", "equal"] = "none"
     """Whether as many positives as negatives are kept of a group that has both."""
     keep: Literal["all", "mixed"] = "all"

@@ -70,10 +70,14 @@ class Model:
     @cached_property
     def network(self) -> Any:
         """The network, ready to read and see."""
+        return self.load().to(self.device)
+
+    def load(self) -> Any:
+        """The network anew, as its folder has it."""
         from transformers import AutoModel
 
         loaded = AutoModel.from_pretrained(self.folder, local_files_only=True, dtype=torch.float32)
-        return loaded.to(self.device).eval()
+        return loaded.eval()
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -97,15 +101,19 @@ class Model:
             for start in range(0, len(places), BATCH):
                 some = places[start : start + BATCH]
                 full = [texts[place] for place in some] + [""] * (BATCH - len(some))
-                made = self.tokenizer(
-                    full,
-                    padding="max_length",
-                    truncation=True,
-                    max_length=length,
-                    return_tensors="pt",
-                ).to(self.device)
+                made = self.tokens(full, length).to(self.device)
                 rows |= dict(zip(some, as_rows(self.read_batch(made)), strict=False))
         return np.stack([rows[place] for place in range(len(texts))])
+
+    def tokens(self, texts: Sequence[str], length: int) -> Any:
+        """Texts as tokens, all of one length."""
+        return self.tokenizer(
+            list(texts),
+            padding="max_length",
+            truncation=True,
+            max_length=length,
+            return_tensors="pt",
+        )
 
     def padded_length(self, text: str) -> int:
         """How many tokens a text is padded to, by itself alone."""
@@ -125,6 +133,8 @@ class TwoTowers(Model):
 
     sees = True
     joint = "mean"
+    masked = True
+    """Whether the text tower is told what is padding."""
 
     @cached_property
     def prepare(self) -> Any:
@@ -137,12 +147,27 @@ class TwoTowers(Model):
 
     def padded_length(self, text: str) -> int:
         """Always as in training: the text tower's length."""
-        return int(self.network.config.text_config.max_position_embeddings)
+        return int(self.config.text_config.max_position_embeddings)
+
+    @cached_property
+    def config(self) -> Any:
+        """What the folder says of the network's shape."""
+        from transformers import AutoConfig
+
+        return AutoConfig.from_pretrained(self.folder, local_files_only=True)
 
     def read_batch(self, tokens: Any) -> Tensor:
         """The text tower's vector."""
-        given = {"input_ids": tokens["input_ids"], "attention_mask": tokens.get("attention_mask")}
-        return pooled(self.network.get_text_features(**given))
+        return self.of_texts(self.network, tokens)
+
+    def of_texts(self, network: Any, tokens: Any) -> Tensor:
+        """What the text tower of a network makes of tokens [B, D]."""
+        mask = {"attention_mask": tokens.get("attention_mask")} if self.masked else {}
+        return pooled(network.get_text_features(input_ids=tokens["input_ids"], **mask))
+
+    def of_images(self, network: Any, pixels: Tensor) -> Tensor:
+        """What the image tower of a network makes of pixels [B, D]."""
+        return pooled(network.get_image_features(pixel_values=pixels))
 
     @torch.inference_mode()
     def see(self, pictures: Sequence[NDArray[Any]]) -> Rows:
@@ -151,10 +176,14 @@ class TwoTowers(Model):
         for start in range(0, len(pictures), BATCH):
             some = list(pictures[start : start + BATCH])
             full = some + some[-1:] * (BATCH - len(some))
-            pixels = self.prepare(images=full, return_tensors="pt")["pixel_values"]
-            features = pooled(self.network.get_image_features(pixel_values=pixels.to(self.device)))
+            features = self.of_images(self.network, self.pixels(full).to(self.device))
             made.append(as_rows(features)[: len(some)])
         return np.concatenate(made)
+
+    def pixels(self, pictures: Sequence[NDArray[Any]]) -> Tensor:
+        """Pictures as the image tower takes them."""
+        made: Tensor = self.prepare(images=list(pictures), return_tensors="pt")["pixel_values"]
+        return made
 
 
 class Clip(TwoTowers):
@@ -164,13 +193,10 @@ class Clip(TwoTowers):
 
 
 class Siglip(TwoTowers):
-    """SigLIP, the same with another loss (arXiv 2303.15343); it reads no attention mask."""
+    """SigLIP, the same with another loss (arXiv 2303.15343); it was trained to read padding too."""
 
     what = "a SigLIP model"
-
-    def read_batch(self, tokens: Any) -> Tensor:
-        """The text tower's vector; padding is read too, as in training."""
-        return pooled(self.network.get_text_features(input_ids=tokens["input_ids"]))
+    masked = False
 
 
 class Sentences(Model):

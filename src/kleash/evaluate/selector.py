@@ -99,7 +99,10 @@ def loaded(run: Run, world: SelectorWorld, name: str, shots: int) -> tuple[Selec
     guard.same_weights(kept.state["weights_hash"], weights)
     queries = world.queries("validation").take(range(4))
     policy.to(world.device)
-    chosen, _ = policy.choose(queries, max(2, min(shots, world.recipe.shots)))
+    some = max(2, min(shots, world.recipe.shots))
+    if policy.towers is not None:  # hundreds of tensors, each with a pass through the towers
+        queries = queries.take(range(2)).few(2 * some)
+    chosen, _ = policy.choose(queries, some)
     guard.every_tensor_matters(policy, lambda: policy.judge(chosen).logp)
     return policy, weights
 

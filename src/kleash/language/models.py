@@ -112,11 +112,18 @@ def located(path: Path | str) -> tuple[Path, dict[str, Any]]:
 
 
 def adapted(
-    model: Any, rng: Generator, *, rank: int = 16, alpha: int = 32, targets: str = "all-linear"
+    model: Any,
+    rng: Generator,
+    *,
+    rank: int = 16,
+    alpha: int = 32,
+    targets: str = "all-linear",
+    task: str | None = "CAUSAL_LM",
 ) -> Any:
     """The model with a LoRA adapter (2106.09685), which alone trains; at the start it adds nothing.
 
-    `targets` names the products it is put on, with commas; all but the head if not said.
+    `targets` names the products it is put on, with commas; all but the head if not said. `task` is
+    what peft calls the model's; none for towers.
     """
     try:
         from peft import LoraConfig, get_peft_model
@@ -124,7 +131,7 @@ def adapted(
         raise ConfigError("LoRA needs peft: pip install 'kleash[lora]'") from None
     names = targets if targets == "all-linear" else targets.split(",")
     config = LoraConfig(
-        r=rank, lora_alpha=alpha, lora_dropout=0.0, target_modules=names, task_type="CAUSAL_LM"
+        r=rank, lora_alpha=alpha, lora_dropout=0.0, target_modules=names, task_type=task
     )
     devices = [model.device] if model.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):  # what peft draws is drawn over

@@ -14,7 +14,9 @@ def presets(made: Material) -> list[Part]:
     if made.study is None or not found:
         return []
     shots = made.study.file.measure.shots
-    head = made.head("arm", "size", "epoch_seconds", *(f"shots:{n}" for n in shots), "against")
+    head = made.head(
+        *("arm", "size", "epoch_seconds", "cpu_seconds"), *(f"shots:{n}" for n in shots), "against"
+    )
     facts = {"items": made.study.file.measure.items[-1], "seeds": len(made.study.file.seeds)}
     rows = [_row(made, each, shots) for each in found]
     return [Table(made.say("presets_of", **facts), head, rows, left=1)]
@@ -23,11 +25,11 @@ def presets(made: Material) -> list[Part]:
 def _row(made: Material, each: PresetRow, shots: tuple[int, ...]) -> list[Cell]:
     where = first_place(made, each.arm)
     size = "—" if each.parameters is None else f"{each.parameters:,}"
-    seconds = "—" if each.seconds is None else f"{each.seconds:.3g}"
+    clocks = ["—" if read is None else f"{read:.3g}" for read in (each.seconds, each.cpu_seconds)]
     cells: list[Cell] = [
         each.arm,
         Linked(size, asked_place(made, each.arm)),
-        Linked(seconds, where),
+        *(Linked(clock, where) for clock in clocks),
     ]
     for n in shots:
         score, gap = each.scores[n], each.gaps[n]

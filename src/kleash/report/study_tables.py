@@ -309,20 +309,33 @@ def used(made: Material) -> list[Part]:
 
 
 def shaped(made: Material) -> list[Part]:
-    """How much the views of the arms have left, and facts from files; told of each first run."""
+    """How much the views of base and arms have left, over seeds; and facts from files."""
     assert made.study is not None
-    first: dict[str, Run] = {}
+    runs: dict[str, list[Run]] = {}
     for (arm, _), seen in made.study.overview.seen.items():
-        if seen.run is not None:
-            first.setdefault(arm, seen.run)
+        if seen.run is not None and not arm.startswith(BASELINE):  # these lie in the base's folder
+            runs.setdefault(arm, []).append(seen.run)
     parts: list[Part] = []
-    for arm, run in first.items():
-        place = Where(str(run.path / "meta.json"))
-        if view := run.meta.get("view"):
-            line = made.say("view", arm=arm, share=view["positive_share"], **view)
-            parts.append(Paragraph(linked(line, place)))
-        if facts := run.meta.get("facts"):
+    for arm, own in runs.items():
+        place = Where(str(own[0].path / "meta.json"))
+        parts += [Paragraph(linked(line, place)) for line in viewed(made, arm, own)]
+        if facts := own[0].meta.get("facts"):
             left = [f"{made.say(f'left.{why}')} {n}" for why, n in facts["left_out"].items()]
             told = facts | {"left_out": made.listed(left) if left else None}
             parts.append(Paragraph(linked(made.say("facts", arm=arm, **told), place)))
     return parts
+
+
+def viewed(made: Material, arm: str, runs: Sequence[Run]) -> list[str]:
+    """What a view left of the groups of some runs, all together."""
+    counts = [run.meta["view"] for run in runs if run.meta.get("view")]
+    if not counts:
+        return []
+    names = ("groups", "kept_groups", "pointers", "kept_pointers")
+    total = {name: sum(int(each[name]) for each in counts) for name in names}
+    positive = sum(each["positive_share"] * each["kept_pointers"] for each in counts)
+    share = positive / max(total["kept_pointers"], 1)
+    said = [made.say("view", arm=arm, share=share, seeds=len(counts), **total)]
+    if added := sum(int(each.get("added", 0)) for each in counts):
+        said.append(made.say("view_added", arm=arm, added=added))
+    return said

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,8 @@ class PresetRow:
     parameters: int | None
     seconds: float | None
     """An epoch of GRPO, mean over epochs and seeds; answering is in it."""
+    cpu_seconds: float | None
+    """The same of the processor alone: what others do on the machine is not in it."""
     scores: dict[int, Interval | None]
     """By shots, over seeds; over items where there is one seed."""
     gaps: dict[int, Interval | None]
@@ -43,12 +45,6 @@ def preset_rows(found: Results) -> list[PresetRow]:
 def preset_row(found: Results, row: ArmRow) -> PresetRow:
     """One arm."""
     ours, theirs = runs_of(found, row.name), runs_of(found, row.against)
-    clocks = [
-        float(line["seconds"])
-        for seen in ours.values()
-        for line in (() if seen.run is None else seen.run.timings())
-        if line.get("phase") == "grpo" and "epoch" in line
-    ]
     sizes = [size for seen in ours.values() if (size := parameters(seen)) is not None]
     both = [seed for seed in ours if seed in theirs]
     shots = found.file.measure.shots
@@ -58,13 +54,25 @@ def preset_row(found: Results, row: ArmRow) -> PresetRow:
         preset=preset_of(found, row),
         against=row.against,
         parameters=sizes[0] if sizes else None,
-        seconds=sum(clocks) / len(clocks) if clocks else None,
+        seconds=clocked(ours.values(), "seconds"),
+        cpu_seconds=clocked(ours.values(), "cpu_seconds"),
         scores={n: over([tested(seen, n, most) for seen in ours.values()]) for n in shots},
         gaps={
             n: over([apart(tested(ours[s], n, most), tested(theirs[s], n, most)) for s in both])
             for n in shots
         },
     )
+
+
+def clocked(runs: Iterable[Seen], clock: str) -> float | None:
+    """What an epoch of GRPO took by a clock, on average; None where it was not read."""
+    read = [
+        float(line[clock])
+        for seen in runs
+        for line in (() if seen.run is None else seen.run.timings())
+        if line.get("phase") == "grpo" and "epoch" in line and clock in line
+    ]
+    return sum(read) / len(read) if read else None
 
 
 def preset_of(found: Results, row: ArmRow) -> str:

@@ -63,14 +63,16 @@ def preset_table(found: Results) -> list[Table]:
 
     rows, shots = preset_rows(found), found.file.measure.shots
     table = Table(title="presets: accuracy, and its paired gap (95 % intervals, not adjusted)")
-    columns = ("arm", "parameters", "s/epoch", *(counted(found.file, n) for n in shots))
+    clocks = ("s/epoch", "CPU s/epoch")
+    columns = ("arm", "parameters", *clocks, *(counted(found.file, n) for n in shots))
     for name in columns:
         table.add_column(name, justify="left" if name == "arm" else "right")
     for row in rows:
         size = "–" if row.parameters is None else f"{row.parameters:,}"
-        seconds = "–" if row.seconds is None else f"{row.seconds:.3g}"
+        read = (row.seconds, row.cpu_seconds)
+        seconds = ["–" if each is None else f"{each:.3g}" for each in read]
         cells = [valued(row.scores[n], row.gaps[n]) for n in shots]
-        table.add_row(row.arm, size, seconds, *cells)
+        table.add_row(row.arm, size, *seconds, *cells)
     return [table] if rows else []
 
 

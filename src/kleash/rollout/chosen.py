@@ -20,6 +20,11 @@ def selector_at(path: str, width: int) -> Selector:
     kept, recipe = load_checkpoint(Path(path))
     if not isinstance(recipe, SelectorRecipe):
         raise ConfigError(f"propose.policy {path!r} is an agent's checkpoint: give a selector's")
+    if recipe.blocks().towers != "fixed":
+        raise ConfigError(
+            f"propose.policy {path!r} chooses by towers of its own: give one that was trained"
+            " without +lora"
+        )
     policy = Selector(recipe.blocks(), width, None)
     guard.load_strictly(policy, kept.weights, source=path)
     return policy

@@ -19,11 +19,13 @@ from kleash.answer.serving import Model, Served
 from kleash.data import Dataset, dataset
 from kleash.demos.embeddings import Embeddings
 from kleash.demos.pool import make_pools
+from kleash.demos.presets import Blocks
 from kleash.demos.propose import Pointer, Pooled, Proposal, propose
 from kleash.demos.reward import REWARDS, facts
 from kleash.demos.score import scorer
 from kleash.embed import KEPT_ROWS, Encoder, encoder
-from kleash.errors import DataError
+from kleash.embed.towers import TwoTowers
+from kleash.errors import ConfigError, DataError
 from kleash.ledger import Ledger
 from kleash.policy import fingerprint, keyed_noise
 from kleash.recipe import SelectorRecipe
@@ -32,6 +34,7 @@ from kleash.rollout.adopted import AdoptedFacts
 from kleash.rollout.chosen import chosen_by, selector_at
 from kleash.seeds import generator, torch_generator
 from kleash.selector import STOP, Pointers, Queries, Selector
+from kleash.selector.towers import AdaptedTowers
 from kleash.types import Answer, Item
 
 Kept = TypeVar("Kept")
@@ -159,12 +162,29 @@ class SelectorWorld:
 
     def empty_policy(self) -> Selector:
         """A selector to load weights into, strictly: its own mean nothing."""
-        return Selector(self.recipe.blocks(), self.width, None)
+        blocks = self.recipe.blocks()
+        return Selector(blocks, self.width, None, self.towers(blocks))
 
     def fresh_policy(self) -> Selector:
         """A selector with weights drawn by the recipe's seed."""
-        drawn = torch_generator("weights", self.recipe.seed)
-        return Selector(self.recipe.blocks(), self.width, drawn)
+        drawn, blocks = torch_generator("weights", self.recipe.seed), self.recipe.blocks()
+        return Selector(blocks, self.width, drawn, self.towers(blocks))
+
+    def towers(self, blocks: Blocks) -> AdaptedTowers | None:
+        """The encoder's towers with adapters of their own, for blocks that train such."""
+        if blocks.towers == "fixed":
+            return None
+        seeing = getattr(self.encoder, "towers", None)
+        if not isinstance(seeing, TwoTowers):
+            raise ConfigError(
+                f"encoder {self.recipe.encoder!r} has no two towers to put adapters on: set"
+                " encoder=clip or siglip, or leave +lora out of selector"
+            )
+        made = self.keep(
+            lambda: AdaptedTowers(seeing, self.data.image, blocks.lora_rank),
+            *("towers", blocks.lora_rank),
+        )
+        return copy.deepcopy(made)
 
     def keep(self, make: Callable[[], Kept], *name: object) -> Kept:
         """What was made before under this name; the name holds all that it depends on."""
@@ -240,6 +260,8 @@ class SelectorWorld:
             rows_RD=self.keep(lambda: rows.to(self.device), "demonstrations on the device"),
             row_BK=torch.from_numpy(pooled.pools).to(self.device),
             mask_BK=torch.ones(pooled.pools.shape, dtype=torch.bool, device=self.device),
+            asked=tuple(pooled.queries),
+            shown=self.data.demonstrations,
         )
 
     @property

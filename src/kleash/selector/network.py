@@ -35,6 +35,7 @@ from kleash.selector.pointers import (
 )
 from kleash.selector.scores import BONUSES, SCORES, SECOND_LOOKS, STOPS
 from kleash.selector.states import Encoded, state_of
+from kleash.selector.towers import AdaptedTowers
 from kleash.types import Turn
 
 
@@ -44,8 +45,19 @@ class Selector(nn.Module):
     Without a generator they are whatever lay in memory: load weights strictly before use.
     """
 
-    def __init__(self, blocks: Blocks, width: int, rng: Generator | None) -> None:
+    def __init__(
+        self,
+        blocks: Blocks,
+        width: int,
+        rng: Generator | None,
+        towers: AdaptedTowers | None = None,
+    ) -> None:
         super().__init__()
+        if (blocks.towers == "lora") != (towers is not None):
+            raise ConfigError(
+                "a selector on towers with adapters needs these towers, and no other has any: make"
+                " it by the world of its recipe"
+            )
         self.blocks, self.width = blocks, width
         with torch.device("meta"):  # the modules' own starting values would use torch's generator
             self.projections = Projections(blocks, width)
@@ -57,6 +69,7 @@ class Selector(nn.Module):
             self.stop = STOPS[blocks.stop](blocks)
             self.second_look = SECOND_LOOKS[blocks.decoder](blocks)
         self.to_empty(device="cpu")
+        self.towers = towers
         if rng is not None:
             self.reset(rng)
 
@@ -82,10 +95,15 @@ class Selector(nn.Module):
 
     def settle(self, queries: Queries) -> Queries:
         """The same queries with what the projections make of them, for while these stand still."""
-        laid = self.projections.lay(replace(queries, laid=None))
+        laid = self.projections.lay(self.seen(replace(queries, laid=None)))
         if self.set_encoder is None:
             laid.projected  # noqa: B018 - worked out here, for all that is taken from it later
         return replace(queries, laid=laid)
+
+    def seen(self, queries: Queries) -> Queries:
+        """The queries and pools as the towers see them now, where these train."""
+        laid = queries.laid is not None and queries.laid.by is self.projections
+        return queries if self.towers is None or laid else self.towers(queries)
 
     def encode(self, queries: Queries, dropout: Generator | None = None) -> Encoded:
         """Everything that does not depend on what is chosen: once per query.
@@ -93,7 +111,7 @@ class Selector(nn.Module):
         Dropout is drawn from the generator given. Judging gives none, so that policy and reference
         are always in the same mode.
         """
-        laid, mask_BA = self.projections.lay(queries), queries.mask_BK
+        laid, mask_BA = self.projections.lay(self.seen(queries)), queries.mask_BK
         query_BH, pool_BKH = laid.query_BH, laid.pool_BKH
         if self.set_encoder is not None:
             pool_BKH = self.set_encoder(pool_BKH, mask_BA)

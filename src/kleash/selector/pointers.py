@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from kleash.errors import DataError
+from kleash.types import Item
 
 if TYPE_CHECKING:
     from kleash.selector.encoders import Laid
@@ -48,6 +49,10 @@ class Queries:
     mask_BK: Tensor
     laid: Laid | None = None
     """What a selector's projections make of them, where that was worked out before."""
+    asked: tuple[Item, ...] = ()
+    """The queries as items, for a selector whose towers train."""
+    shown: Sequence[Item] = ()
+    """The rows of the table as items, likewise."""
 
     @classmethod
     def of(
@@ -86,7 +91,14 @@ class Queries:
             self.row_BK[rows],
             self.mask_BK[rows],
             None if self.laid is None else self.laid.take(rows),
+            tuple(self.asked[i] for i in index) if self.asked else (),
+            self.shown,
         )
+
+    def few(self, candidates: int) -> Queries:
+        """The same queries with no more than the first so many of their candidates."""
+        row_BK, mask_BK = self.row_BK[:, :candidates], self.mask_BK[:, :candidates]
+        return replace(self, row_BK=row_BK, mask_BK=mask_BK, laid=None)
 
     def __len__(self) -> int:
         return len(self.tasks)

@@ -148,7 +148,7 @@ class Trainer:
 
     def one_epoch(self, phase: Phase, epoch: int, epochs: int) -> None:
         """All batches of an epoch, its line, its checkpoint."""
-        began = time.monotonic()
+        began, worked = time.monotonic(), time.process_time()
         if phase == "grpo":
             assert self.leashed is not None
             record = self.grpo_epoch(self.leashed, epoch) | self.probe(self.leashed)
@@ -161,7 +161,8 @@ class Trainer:
         line = {"kind": "epoch", "phase": phase, "epoch": epoch, "step": self.descent.step}
         self.run.log(line | record)
         times = {"seconds": time.monotonic() - began} | self.speed(trained)
-        self.run.time({"phase": phase, "epoch": epoch} | times)
+        cpu = {"cpu_seconds": time.process_time() - worked}  # the same on a busy machine
+        self.run.time({"phase": phase, "epoch": epoch} | times | cpu)
         self.save(phase, epoch)
         self.tell(phase, epoch, epochs, line | record | times)
 

@@ -26,8 +26,9 @@ class Offline:
 
     def __init__(self, world: SelectorWorld, bought: Bought, policy: Selector) -> None:
         self.bought, self.queries = bought, world.queries("train")
-        # Frozen projections make the same of the queries in every update.
-        if not any(p.requires_grad for p in policy.projections.parameters()):
+        # Frozen towers and projections make the same of the queries in every update.
+        before = [part for part in (policy.towers, policy.projections) if part is not None]
+        if not any(p.requires_grad for part in before for p in part.parameters()):
             self.queries = policy.settle(self.queries)
         self.places = range(len(self.queries)) if bought.kept is None else bought.kept
         self.alone: dict[int, Groups] = {}
