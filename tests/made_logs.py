@@ -92,7 +92,7 @@ def write_logs(draft: Draft, folder: Path, *, arms: dict[str, str] | None = None
     writer.curves()
     writer.accuracies()
     writer.statistics()
-    return sorted(path for path in folder.iterdir() if path.is_dir())
+    return sorted(path for path in folder.glob("*") if path.is_dir())
 
 
 def curve_of(known: dict[str, float]) -> list[float]:

@@ -1,7 +1,8 @@
 """Errors planted in reports by a seed: seven kinds, one to a line, knowing nothing of the checker.
 
 It works on the lines of a text with a few patterns of its own, so that what is found is not what
-the reader of reports happens to understand.
+the reader of reports happens to understand. Each error contradicts something that stands in the
+text: its witness, a line that is then left as it is. A number that stands alone is left alone.
 """
 
 from __future__ import annotations
@@ -9,13 +10,26 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
-NUMBER = re.compile(r"(?<![\w.~\-/])[+-]?\d+\.\d+%?(?![\w.\-/])")
-DASHES = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)+\|?\s*")
-DERIVED = re.compile(r"差|vs|平均|变化|mean|avg|average|diff|delta|Δ|gap|change|gain|提升", re.I)
+from planting_field import (
+    DERIVED,
+    NUMBER,
+    PURE,
+    Field,
+    Plant,
+    base_of,
+    cells,
+    comes_out,
+    decimals,
+    derived_cells,
+    numbers,
+    shows,
+    with_cell,
+)
+
 PLACE = re.compile(r"((?:step|epoch)\s*[(（]?\s*|第\s*)(\d+)", re.I)
 BEST = re.compile(r"最佳|最小|最优|峰值|达到|best|peak|lowest|minimum|highest", re.I)
+MANY = 16
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 WORDS = {
     "zh": ("显著", "明显", "大幅", "稳定地", "始终"),
@@ -37,78 +51,6 @@ ENDS = {
         ", and it converges faster",
     ),
 }
-
-
-@dataclass(frozen=True)
-class Plant:
-    """An error: its kind, its line (from 1), and what stood there before and stands there now."""
-
-    kind: str
-    line: int
-    before: str
-    after: str
-
-
-@dataclass
-class Field:
-    """A text as lines, and which of them were touched."""
-
-    lines: list[str]
-    language: str
-    rng: random.Random
-    touched: set[int]
-
-    def tables(self) -> list[tuple[int, list[int]]]:
-        """The line of each table's header, and those of its rows."""
-        found, at = [], 0
-        while at + 1 < len(self.lines):
-            if "|" in self.lines[at] and DASHES.fullmatch(self.lines[at + 1]):
-                rows = []
-                last = at + 2
-                while last < len(self.lines) and "|" in self.lines[last]:
-                    rows.append(last)
-                    last += 1
-                found.append((at, rows))
-                at = last
-            else:
-                at += 1
-        return found
-
-    def prose(self) -> list[int]:
-        """Lines that say something: no tables, headings, code, blanks, and nothing expected."""
-        inside, found = False, []
-        rows = {line for head, rows in self.tables() for line in (head, head + 1, *rows)}
-        supposed = re.compile(
-            r"可能|预期|如果|建议|待|should|may|expect|next|would|\[ \]|bash|下一步"
-        )
-        for at, line in enumerate(self.lines):
-            if line.strip().startswith("```"):
-                inside = not inside
-            elif not inside and at not in rows and line.strip() and not line.startswith("#"):
-                long = len(re.findall(r"[A-Za-z\u4e00-\u9fff]", line)) > 8
-                if long and not supposed.search(line) and "`" not in line:
-                    found.append(at)
-        return found
-
-    def put(self, at: int, text: str, kind: str) -> Plant | None:
-        """Change a line, if it was not touched and does change."""
-        if at in self.touched or text == self.lines[at]:
-            return None
-        plant = Plant(kind, at + 1, self.lines[at], text)
-        self.lines[at] = text
-        self.touched.add(at)
-        return plant
-
-
-def cells(line: str) -> list[str]:
-    return line.strip().strip("|").split("|")
-
-
-def with_cell(line: str, nth: int, text: str) -> str:
-    parts = line.split("|")
-    first = 1 if line.lstrip().startswith("|") else 0
-    parts[nth + first] = text
-    return "|".join(parts)
 
 
 def digit_changed(number: str, rng: random.Random, *, last: bool = False) -> str:
@@ -137,33 +79,27 @@ def changed_in(text: str, rng: random.Random, *, last: bool) -> str:
     )
 
 
-def derived_cells(field: Field) -> list[tuple[int, int]]:
-    """Rows and columns of cells that a table worked out."""
-    found = []
-    for head, rows in field.tables():
-        titles = cells(field.lines[head])
-        for row in rows:
-            parts = cells(field.lines[row])
-            for nth, part in enumerate(parts[1:], 1):
-                derived = nth < len(titles) and DERIVED.search(titles[nth])
-                if (derived or DERIVED.search(parts[0])) and NUMBER.search(part):
-                    found.append((row, nth))
-    return found
-
-
 def arithmetic(field: Field) -> Plant | None:
     every = derived_cells(field)
     if not every:
         return None
     row, nth = field.rng.choice(every)
     part = cells(field.lines[row])[nth]
+    base = base_of(field, row, nth)
+    if base in field.planted:
+        return None
+    kept = () if base is None else (base,)
     signed = re.search(r"[+-](?=\d)", part)
-    if signed and field.rng.random() < 0.3 and re.search(r"[1-9]", part):
+    rows = next(rows for _, rows in field.tables() if row in rows)
+    beside = [at for at, n in every if n == nth and at in rows and at not in (row, *field.touched)]
+    if signed and field.rng.random() < 0.3 and re.search(r"[1-9]", part) and len(beside) > 1:
         turned = part.replace(signed.group(), "+" if signed.group() == "-" else "-", 1)
-        return field.put(row, with_cell(field.lines[row], nth, turned), "arithmetic")
-    return field.put(
-        row, with_cell(field.lines[row], nth, changed_in(part, field.rng, last=False)), "arithmetic"
-    )
+        line = with_cell(field.lines[row], nth, turned)
+        return field.put(row, line, "arithmetic", *kept, *beside[:2])
+    line = with_cell(field.lines[row], nth, changed_in(part, field.rng, last=False))
+    seen = [] if shows(field, row, line) else field.witnesses(row, *NUMBER.findall(part))
+    shown = seen or shows(field, row, line)
+    return field.put(row, line, "arithmetic", *kept, *seen) if shown else None
 
 
 def rounding(field: Field) -> Plant | None:
@@ -178,14 +114,20 @@ def rounding(field: Field) -> Plant | None:
         match = field.rng.choice(found)
         text = field.lines[at]
         new = digit_changed(match.group(), field.rng, last=True)
-        return field.put(at, text[: match.start()] + new + text[match.end() :], "rounding")
-    if not every:
+        seen = field.witnesses(at, match.group())
+        line = text[: match.start()] + new + text[match.end() :]
+        return field.put(at, line, "rounding", *seen) if seen else None
+    # Of differences that were taken before rounding a quarter miss the printed ones by a digit:
+    # one that does shows nothing, unless there are many that do not.
+    exact = [one for one in every if comes_out(field, *one)]
+    if len(exact) < MANY * (1 + len(field.planted & {row for row, _ in every})):
         return None
-    row, nth = field.rng.choice(every)
+    row, nth = field.rng.choice(exact)
     part = cells(field.lines[row])[nth]
-    return field.put(
-        row, with_cell(field.lines[row], nth, changed_in(part, field.rng, last=True)), "rounding"
-    )
+    base = base_of(field, row, nth)
+    kept = () if base is None else (base,)
+    line = with_cell(field.lines[row], nth, changed_in(part, field.rng, last=True))
+    return field.put(row, line, "rounding", *kept)
 
 
 def numeric(line: str) -> list[int]:
@@ -208,8 +150,10 @@ def copied(field: Field) -> Plant | None:
         return None
     if numeric(field.lines[source]) != numeric(field.lines[target]):
         return None
+    if numbers(field.lines[source]) == numbers(field.lines[target]):
+        return None  # they are the same anyway
     label = cells(field.lines[target])[0]
-    return field.put(target, with_cell(field.lines[source], 0, label), "copied")
+    return field.put(target, with_cell(field.lines[source], 0, label), "copied", source)
 
 
 def swapped(field: Field) -> Plant | None:
@@ -231,10 +175,19 @@ def swapped(field: Field) -> Plant | None:
         return None
     one, other = field.rng.sample(nths, 2)
     parts = cells(field.lines[row])
-    if parts[one].strip() == parts[other].strip():
+    both = [PURE.match(parts[nth]) for nth in (one, other)]
+    if None in both or len({match[1] for match in both if match}) == 1:
         return None
     line = with_cell(field.lines[row], one, parts[other])
-    return field.put(row, with_cell(line, other, parts[one]), "swapped")
+    line = with_cell(line, other, parts[one])
+    seen = field.witnesses(row, *(match[1] for match in both if match))
+    formats = [len(match[1].strip("%").partition(".")[2]) for match in both if match]
+    rows = next(rows for top, rows in field.tables() if top == head)
+    alike = [at for at in rows if at != row and at not in field.planted]
+    printed = [[decimals(field.lines[at], nth) for at in alike] for nth in (one, other)]
+    if formats[0] != formats[1] and printed == [[each] * len(alike) for each in formats]:
+        seen += alike[:2] if len(alike) > 1 else []
+    return field.put(row, line, "swapped", *seen) if seen or shows(field, row, line) else None
 
 
 def word(field: Field) -> Plant | None:
@@ -262,16 +215,25 @@ def best_step(field: Field) -> Plant | None:
     at = field.rng.choice(lines)
     match = field.rng.choice(list(PLACE.finditer(field.lines[at])))
     old = int(match[2])
-    step = 5 if "step" in match[1].casefold() and old % 5 == 0 else 1
-    new = old + step * field.rng.choice((-3, -2, -1, 1, 2))
+    unit = 5 if "step" in match[1].casefold() and old % 5 == 0 else 1
+    new = old + unit * field.rng.choice((-3, -2, -1, 1, 2))
     text = field.lines[at]
-    if new <= 0:
+    values = {one.strip("+-%") for one in NUMBER.findall(text)}
+    step = re.compile(rf"(?<![\d.]){old}(?![\d.])")
+    seen = [
+        line
+        for line, other in enumerate(field.lines)
+        if line != at and line not in field.planted and step.search(other)
+        if any(one in other for one in values if len(one) > 4)
+    ]
+    if new <= 0 or not seen:
         return None
-    return field.put(at, f"{text[: match.start(2)]}{new}{text[match.end(2) :]}", "best step")
+    line = f"{text[: match.start(2)]}{new}{text[match.end(2) :]}"
+    return field.put(at, line, "best step", seen[0])
 
 
 def typo(field: Field) -> Plant | None:
-    """A digit of a measured number."""
+    """A digit of a measured number that the row works with, or that another line prints."""
     rows = [
         (head, row) for head, rows in field.tables() for row in rows if numeric(field.lines[row])
     ]
@@ -285,10 +247,15 @@ def typo(field: Field) -> Plant | None:
     if not nths:
         return None
     nth = field.rng.choice(nths)
-    part = cells(field.lines[row])[nth]
-    return field.put(
-        row, with_cell(field.lines[row], nth, changed_in(part, field.rng, last=False)), "typo"
-    )
+    parts = cells(field.lines[row])
+    match = NUMBER.search(parts[nth])
+    if match is None or not PURE.match(parts[nth]):
+        return None
+    new = digit_changed(match.group(), field.rng)
+    text = parts[nth][: match.start()] + new + parts[nth][match.end() :]
+    line = with_cell(field.lines[row], nth, text)
+    seen = [] if shows(field, row, line) else field.witnesses(row, match.group())
+    return field.put(row, line, "typo", *seen) if seen or shows(field, row, line) else None
 
 
 KINDS: dict[str, Callable[[Field], Plant | None]] = {

@@ -23,6 +23,10 @@ WRITTEN: dict[str, tuple[str, str]] = {
     "check.difference": ("is the difference (lines {lines})", "差值算得对（第 {lines} 行）"),
     "check.relative": ("is the relative change (lines {lines})", "相对变化算得对（第 {lines} 行）"),
     "check.largest": ("is the largest change (lines {lines})", "是最大的变化（第 {lines} 行）"),
+    "check.sum": ("is the sum (lines {lines})", "合计算得对（第 {lines} 行）"),
+    "check.product": ("is the product (lines {lines})", "乘积算得对（第 {lines} 行）"),
+    "check.share": ("is the ratio (lines {lines})", "比值算得对（第 {lines} 行）"),
+    "check.spread": ("is the deviation (lines {lines})", "标准差算得对（第 {lines} 行）"),
     "check.same": ("is printed alike in lines {lines}", "与第 {lines} 行一致"),
     "check.loss": ("is policy loss + coefficient × KL", "等于策略损失 + 系数 × KL"),
     "check.kl_loss": ("is coefficient × KL", "等于系数 × KL"),
@@ -45,7 +49,24 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "the largest change is {value} (lines {lines})",
         "最大变化应为 {value}（第 {lines} 行）",
     ),
+    "check.not-sum": ("the sum is {value} (lines {lines})", "合计应为 {value}（第 {lines} 行）"),
+    "check.not-product": (
+        "the product is {value} (lines {lines})",
+        "乘积应为 {value}（第 {lines} 行）",
+    ),
+    "check.not-share": (
+        "the ratio is {value} (lines {lines})",
+        "比值应为 {value}（第 {lines} 行）",
+    ),
+    "check.not-spread": (
+        "the deviation is {value} (lines {lines})",
+        "标准差应为 {value}（第 {lines} 行）",
+    ),
     "check.not-same": ("line(s) {lines} have {value}", "第 {lines} 行为 {value}"),
+    "check.told-otherwise": (
+        "line {lines} has {value}, and nothing tells which is right",
+        "第 {lines} 行为 {value}，无从判断哪个对",
+    ),
     "check.not-loss": (
         "policy loss + coefficient × KL is {value}",
         "策略损失 + 系数 × KL 应为 {value}",
@@ -69,6 +90,10 @@ WRITTEN: dict[str, tuple[str, str]] = {
     "check.swapped": (
         "line {other} gives these numbers in another order: were two swapped?",
         "第 {other} 行中这些数字的顺序不同：是否有两个调换了？",
+    ),
+    "check.exchanged": (
+        "each looks like the numbers of the other's column: were two swapped?",
+        "各自像对方那一列的数字：是否调换了？",
     ),
     "check.arrow": ("the arrow points the other way than the sign", "箭头方向与正负号相反"),
     "check.star": (

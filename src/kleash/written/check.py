@@ -17,18 +17,23 @@ from kleash.imports import Cell, Number, Source, names
 from kleash.imports.markdown.derived import allowed
 from kleash.imports.markdown.draft import SEED, Draft
 from kleash.imports.markdown.numbers import Place
+from kleash.written.grids import grids
 from kleash.written.logs import Held, Logs
 from kleash.written.marks import Mark, State, printed_as, written
 from kleash.written.page import Page
 from kleash.written.places import placed
 from kleash.written.relations import Blame, Node, Relation, blamed, node, oriented, relations
 from kleash.written.sentences import said
-from kleash.written.tables import laid_out
+from kleash.written.steps import misplaced
+from kleash.written.tables import copies, laid_out
 
 SHARES: dict[str, tuple[Literal["difference", "relative"], ...]] = {
     "difference": ("relative",),
     "relative": ("difference",),
 }
+# Findings on a step that a table can overrule, whoever's it is.
+AT_A_STEP = ("best-step-false", "value-elsewhere")
+BESTS = ("best-step-false", "best-false", "extreme-false", "check.star")
 RANK: dict[State, int] = {"wrong": 0, "unsupported": 1, "right": 2, "unknown": 3}
 
 
@@ -60,12 +65,16 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     off = {one for one in truth if fixed.get(one[:2]) == "wrong"}
     kept = [each for each in every if not off & set(each.nodes)]
     quoted = Counter(number.value for claim in source.claims for number in claim.numbers)
-    marks += _related(kept, right, quoted)
+    doubtful = {line for pair in copies(grids(draft)) for line in pair}
+    marks += _related(kept, right, quoted, doubtful)
     marks += _derived_from_logs(source, truth, every)
     marks += _unfinished(source)
     marks += laid_out(draft, page, marks)
-    marks += said(draft, marks)
-    marks += placed(draft, marks)
+    marks += said(draft, page, marks)
+    strayed, agreeing = misplaced(draft, page)
+    marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
+    marks += [*placed(draft, marks), *strayed]
+    marks = _without_echoes(marks)
     marks += _rest(told, marks)
     return _sorted(marks)
 
@@ -260,12 +269,16 @@ def configured(configs: Sequence[tuple[str, object, object]], name: str) -> list
 
 
 def _related(
-    every: Sequence[Relation], right: set[Node], quoted: Mapping[float | None, int]
+    every: Sequence[Relation],
+    right: set[Node],
+    quoted: Mapping[float | None, int],
+    doubtful: set[int],
 ) -> list[Mark]:
     """Marks of what fits together and of what does not."""
-    blames = blamed(every, right, {value: n for value, n in quoted.items() if value is not None})
-    marks = [_blamed(one) for one in blames]
-    guilty = {one.node for one in blames}
+    said = {value: n for value, n in quoted.items() if value is not None}
+    blames = blamed(every, right, said, doubtful)
+    marks = [mark for one in blames for mark in _blamed(one)]
+    guilty = {one for each in blames for one in (each.node, each.rival) if one is not None}
     shaky = {relation.nodes[0]: one for one in blames for relation in one.consequences}
     for base, one in shaky.items():
         if base not in guilty:
@@ -282,7 +295,20 @@ def _related(
     return marks
 
 
-def _blamed(one: Blame) -> Mark:
+def _blamed(one: Blame) -> Iterator[Mark]:
+    """The mark of a number that does not fit; of two where nothing says which of them it is."""
+    if one.rival is None:
+        yield _wrong(one)
+        return
+    for ours, theirs in ((one.node, one.rival), (one.rival, one.node)):
+        shown = [
+            printed_as(each[2], one.relation.unit, one.relation.decimals) for each in (ours, theirs)
+        ]
+        facts = {"value": shown[1], "lines": [theirs[0]]}
+        yield Mark(ours[0], shown[0], "unsupported", "check.told-otherwise", facts, ours[1])
+
+
+def _wrong(one: Blame) -> Mark:
     relation, (line, spot, value) = one.relation, one.node
     own = relation.nodes[0] == one.node
     text = (
@@ -308,6 +334,12 @@ def _fits(one: Node, about: Sequence[Relation]) -> Mark:
     text = first.text if own and first.text else printed_as(one[2], first.unit, first.decimals)
     code = f"check.{first.kind}" if own else "check.fits"
     return Mark(one[0], text, "right", code, {"lines": lines[:6]}, one[1])
+
+
+def _without_echoes(marks: list[Mark]) -> list[Mark]:
+    """Without bests that are false only because another number, which is wrong, is better."""
+    wrong = {m.text.split()[0].strip("*%") for m in marks if m.state == "wrong" and m.text.split()}
+    return [m for m in marks if m.code not in BESTS or f"{m.facts.get('value')}" not in wrong]
 
 
 def _unfinished(source: Source) -> list[Mark]:

@@ -16,18 +16,11 @@ from kleash.imports import Claim, Number, names
 from kleash.imports.markdown import labels
 from kleash.imports.markdown.draft import SEED, Draft
 from kleash.written.marks import Mark
+from kleash.written.steps import BEST, PLACE, SPAN, axis_and_step
 
 DIGITS = 3
 NAMING = 4  # digits of a value that stands at two steps of one curve by mistake, not by chance
-_PLACE = re.compile(
-    r"(?<![a-z])(?P<axis>step|epoch)s?\s?[:=#(（]?\s?(?P<at>\d{1,9})(?!\s*[-~\d.%])|第\s?(?P<nth>\d{1,9})\s?(?P<unit>步|轮)",
-    re.I,
-)
-_SPAN = re.compile(r"(?:step|epoch)s?\s?\d+\s?(?:[-~]|到|至|to)\s?\d+", re.I)
-_EXTREME = re.compile(
-    r"最佳|最优|最小|最低|最大|最高|峰值|(?<![a-z])(?:best|peak|minimum|lowest|maximum|highest)(?![a-z])",
-    re.I,
-)
+_BARE = re.compile(r"(?:只有\s?)?(0\.\d+)\s?(?:的|[:：])")  # an arm by its value alone
 _EARLIER = re.compile(r"更早|提前|较早|先(?=达到)|earlier|sooner", re.I)
 _LATER = re.compile(r"更晚|较晚|later(?= than|[\s,.]|$)", re.I)
 Points = dict[tuple[str, str, str], dict[float, list[Number]]]
@@ -108,18 +101,12 @@ def _whole(step: float) -> float:
     return int(step) if float(step).is_integer() else step
 
 
-def _axis(match: re.Match[str]) -> tuple[str, float]:
-    if match["at"]:
-        return match["axis"].casefold(), float(match["at"])
-    return ("step" if match["unit"] == "步" else "epoch"), float(match["nth"])
-
-
 def _valued(claim: Claim, told: Points) -> Iterator[Mark]:
     """A sentence with one step whose values all stand at other steps."""
-    matches = list(_PLACE.finditer(claim.text))
-    if len(matches) != 1 or _SPAN.search(claim.text) or "→" in claim.text:
+    matches = list(PLACE.finditer(claim.text))
+    if len(matches) != 1 or SPAN.search(claim.text) or "→" in claim.text:
         return
-    axis, at = _axis(matches[0])
+    axis, at = axis_and_step(matches[0])
     numbers = [one for one in claim.numbers if one.value is not None and digits(one) >= DIGITS]
     arms = [key for key in told if key[2] == axis and (not claim.arms or key[0] in claim.arms)]
     places: set[float] = set()
@@ -142,12 +129,12 @@ def _has(held: Sequence[Number], number: Number) -> bool:
 
 def _bests_said(claim: Claim, tops: dict[tuple[str, str], set[float]]) -> Iterator[Mark]:
     """ "B reaches its minimum at an earlier epoch (41)": the epoch of B's best, and the order."""
-    if not _EXTREME.search(claim.text) or {"expected", "recommended"} & set(claim.judgements):
+    if not BEST.search(claim.text) or {"expected", "recommended"} & set(claim.judgements):
         return
-    matches = list(_PLACE.finditer(claim.text))
+    matches = list(PLACE.finditer(claim.text))
     line = claim.where.line or 0
     if len(claim.arms) == len(matches) == 1:
-        axis, at = _axis(matches[0])
+        axis, at = axis_and_step(matches[0])
         known = tops.get((claim.arms[0], axis), set())
         if known and at not in known:
             facts = {"text": claim.text, "said": _whole(at), "at": [*map(_whole, sorted(known))]}
@@ -219,6 +206,14 @@ def _strangers(draft: Draft) -> Iterator[Mark]:
             r"可以|尝试|建议|例如|比如|try|e\.g\.|suggest|could|should", text
         ):
             continue
+        bare = _BARE.match(text)
+        if (
+            bare
+            and float(bare[1]) not in values
+            and sum(bare[1] in one for _, one in draft.lines) < 2
+        ):
+            facts = {"arms": sorted(told)}
+            yield Mark(line, bare[1], "unsupported", "check.stranger", facts, "arm")
         for pair in labels.pairs(text):
             if pair.key in keys and pair.value not in values and isinstance(pair.value, float):
                 facts = {"arms": sorted(told)}

@@ -8,18 +8,26 @@ blamed: a base that four differences were taken from is one slip, not four.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import exp, factorial, sqrt
+from typing import Literal
 
 from kleash.findings.identities import Sum, kl_losses, losses, roughly
 from kleash.findings.record import canonical
 from kleash.imports import Derived, Imported, Number
 from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.draft import Draft, agree
+from kleash.written.grids import grids
+from kleash.written.patterns import Made, patterns, told_again
 
 RARE = 0.03
+PLAIN: dict[str, Literal["mean", "difference", "relative"]] = {
+    "mean": "mean",
+    "difference": "difference",
+    "relative": "relative",
+}
 Node = tuple[int, str, float]
 """A printed number: its line, its place in the line, its value."""
 
@@ -52,6 +60,8 @@ class Blame:
     """What it should be, where the others tell."""
     consequences: tuple[Relation, ...] = ()
     """What else fails because of it."""
+    rival: Node | None = None
+    """The other telling of the same number, where nothing says which of the two is wrong."""
 
 
 def node(number: Number) -> Node:
@@ -61,18 +71,39 @@ def node(number: Number) -> Node:
 
 def relations(draft: Draft) -> list[Relation]:
     """Every relation of a document that can be worked out."""
-    derived = oriented(draft.source.derived)
+    every = grids(draft)
+    made = patterns(every)
+    # How a column is made its own numbers know better than its header.
+    known = {node(one.number) for one in made}
+    read = [d for d in draft.source.derived if d.kind == "same" or node(d.number) not in known]
+    derived = [*oriented(read), *(one for each in made for one in _plain(each))]
     found = [one for each in derived for one in _derived(each)]
     found = _as_printed(found)
+    found += [_of_pattern(each) for each in made if each.kind not in PLAIN]
     found += _worked_out_twice(derived)
-    found += _told_twice(draft)
+    found += _told_twice(draft, known)
+    found += [_same(theirs, ours) for ours, theirs in told_again(every)]
     # A point of a series has lost its place in the line: its line and value lead back to it.
     places = {(one.where.line, one.value): node(one) for one in measured(draft)}
     for run in draft.source.runs[:100]:
         for kind, sums in (("loss", losses(run)), ("kl_loss", kl_losses(run))):
             found += [_sum(kind, one, places) for one in sums]
         found += _ordered(run)
-    return found
+    return list({(one.kind, one.nodes): one for one in found}.values())
+
+
+def _plain(made: Made) -> Iterator[Derived]:
+    """What a pattern works out, as a report that was understood would have it."""
+    if made.kind in PLAIN:
+        yield Derived(PLAIN[made.kind], made.number, made.of, made.minus)
+
+
+def _of_pattern(made: Made) -> Relation:
+    """A sum, a product, a share or a deviation."""
+    number = made.number
+    nodes = tuple(dict.fromkeys(map(node, (number, *made.of, *made.minus))))
+    unit, decimals = number.unit, number.decimals
+    return Relation(made.kind, nodes, made.holds, number.text, made.low, made.high, unit, decimals)
 
 
 def oriented(every: Sequence[Derived]) -> list[Derived]:
@@ -193,8 +224,7 @@ def _typed(number: Number) -> Number:
 def _exactness(derived: Derived, low: float, high: float) -> tuple[bool, float]:
     """Whether a number misses what the printed ones give, and how likely that is by rounding."""
     number, operands = derived.number, (*derived.of, *derived.minus)
-    kinds = ("difference", "relative")
-    if derived.kind not in kinds or number.decimals is None or number.about or high <= low:
+    if derived.kind not in PLAIN or number.decimals is None or number.about or high <= low:
         return False, 0.0
     exact = allowed(
         replace(
@@ -216,14 +246,15 @@ def _exactness(derived: Derived, low: float, high: float) -> tuple[bool, float]:
     return inexact, min(0.9, 0.8 * spread / unit)
 
 
-def _told_twice(draft: Draft) -> Iterator[Relation]:
-    """All that is printed for one point of one run is one number."""
+def _told_twice(draft: Draft, worked_out: set[Node]) -> Iterator[Relation]:
+    """All that is printed for one point of one run is one number, unless it was worked out."""
     again: dict[Node, list[Number]] = defaultdict(list)
     for derived in draft.source.derived:
         if derived.kind == "same":
             again[node(derived.of[0])].append(derived.number)
     for numbers in _points(draft):
         known = [one for one in numbers if one.value is not None and one.state == "known"]
+        known = [one for one in known if node(one) not in worked_out]
         printed = [each for one in known for each in (one, *again[node(one)])]
         conflict = len(known) > 1
         for ours, theirs in combinations(printed[:12], 2) if conflict else ():
@@ -272,10 +303,12 @@ def blamed(
     every: Sequence[Relation],
     innocent: Iterable[Node] = (),
     quoted: Mapping[float, int] | None = None,
+    doubtful: Container[int] = (),
 ) -> list[Blame]:
     """The fewest numbers that explain all relations that fail; those of `innocent` are right.
 
-    Of two that explain as much, the one that fewer sentences quote.
+    Of two that explain as much, the one in a line that is `doubtful` (it may be a copy), then the
+    one that fewer sentences quote.
     """
     fine: dict[Node, int] = defaultdict(int)
     for relation in every:
@@ -295,11 +328,16 @@ def blamed(
             count = failing[one]  # noqa: B023  it is asked for before the next round
             worked_out = one in results  # noqa: B023
             said = (quoted or {}).get(one[2], 0)
-            return one not in right, count > fine[one], count - fine[one], -said, worked_out, one
+            weight = (count > fine[one], count - fine[one], one[0] in doubtful)
+            return one not in right, *weight, -said, worked_out, one
 
         worst = max(failing, key=guilt)
         about = [relation for relation in left if worst in relation.nodes]
-        found.append(_blame(worst, about))
+        blame = _blame(worst, about)
+        if len(about) == 1 and blame.relation.kind == "same":
+            other = next(one for one in blame.relation.nodes if one != worst)
+            blame = replace(blame, rival=other if guilt(other)[:5] == guilt(worst)[:5] else None)
+        found.append(blame)
         left = [relation for relation in left if worst not in relation.nodes]
     return found
 

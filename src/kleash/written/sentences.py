@@ -18,8 +18,10 @@ from kleash.findings.record import Found
 from kleash.findings.spoken import facts_said
 from kleash.imports import Claim, Source, Where
 from kleash.imports.markdown.draft import Draft
-from kleash.imports.markdown.text import bare
+from kleash.imports.markdown.text import bare, fold
+from kleash.written.grids import explained, grids
 from kleash.written.marks import Mark, State
+from kleash.written.page import Page
 
 # Findings that say that something written is not so. Those on one number are `relations`'.
 FALSE = frozenset(
@@ -98,6 +100,12 @@ _SUPPOSED = re.compile(
     r"whether|expect\w*|likely|perhaps)(?![a-z])",
     re.I,
 )
+_BEFORE = re.compile(
+    r"(?:差[^,，。;；]{0,10}|[低高降升减增多少]了?|(?<![a-z])by|[+−-])\s?$|differ[^.,]{0,20}$", re.I
+)
+_BEHIND = re.compile(
+    r"\s?(?:points?|个?百分点|pp|lower|higher|above|below|more|less|better|worse)", re.I
+)
 _OPPOSITE = (
     ("最高", "最低"), ("更高", "更低"), ("高于", "低于"), ("略高", "略低"), ("较高", "较低"),
     ("最好", "最差"), ("更好", "更差"), ("优于", "劣于"), ("更长", "更短"), ("最大", "最小"),
@@ -106,18 +114,44 @@ _OPPOSITE = (
 )  # fmt: skip
 
 
-def said(draft: Draft, marks: Sequence[Mark]) -> list[Mark]:
+def said(draft: Draft, page: Page, marks: Sequence[Mark]) -> list[Mark]:
     """A mark for every sentence, number in a sentence, and word that needs more than there is."""
     source = draft.source
     rows = {cell.line for cell in draft.printed}
+    known = _explained(draft)
     found = [mark for one in find([source]) for mark in _of_finding(one, marks, rows)]
+    found = [mark for mark in found if (mark.line, mark.text) not in known or not _is_quote(mark)]
     wrong = {(mark.line, mark.text) for mark in (*marks, *found)}
     for line, text in _said(draft):
-        found += _words(line, text)
+        found += [replace(mark, line=_line_of(page, mark)) for mark in _words(line, text)]
     for claim in source.claims:
         found += _numbers(claim, wrong)
     found += [mark for claim in facts_said(source) for mark in _holding(source, claim)]
     return found
+
+
+def _is_quote(mark: Mark) -> bool:
+    return mark.spot == "number-without-source"
+
+
+def _explained(draft: Draft) -> set[tuple[int, str]]:
+    """Numbers of sentences that a table has, though nobody understood whose they are."""
+    every = grids(draft)
+    return {
+        (claim.where.line or 0, number.text)
+        for claim in draft.source.claims
+        for number in claim.numbers
+        if explained(number, every, gaps=_is_gap(claim.text, number.text))
+    }
+
+
+def _is_gap(text: str, number: str) -> bool:
+    """Whether a number is said to be how far two others are apart."""
+    before, found, behind = text.partition(number)
+    signed = number.startswith(("+", "-", "−"))
+    return bool(found) and (
+        signed or bool(_BEFORE.search(before)) or bool(_BEHIND.match(behind)) or "百分点" in number
+    )
 
 
 def _of_finding(one: Found, marks: Sequence[Mark], rows: set[int]) -> Iterator[Mark]:
@@ -168,6 +202,17 @@ def _said(draft: Draft) -> Iterator[tuple[int, str]]:
     for cell in draft.printed:
         if cell.read.number is None or cell.sense.role in ("remark", "winner"):
             yield cell.line, bare(cell.read.words)
+
+
+def _line_of(page: Page, mark: Mark) -> int:
+    """The line of a paragraph that has a word: the paragraph is known by its first."""
+    for at in range(mark.line, len(page.lines) + 1):
+        start, end = page.lines[at - 1]
+        if mark.text in fold(page.text[start:end]):
+            return at
+        if not page.text[start:end].strip():
+            break
+    return mark.line
 
 
 def _words(line: int, text: str) -> Iterator[Mark]:

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from kleash.findings.record import digits
 from kleash.findings.spoken import direction
 from kleash.imports import Number, names
 from kleash.imports.markdown.draft import Draft, Printed
-from kleash.written.marks import Mark
+from kleash.written.grids import Grid, Slot, grids
+from kleash.written.marks import Mark, State
 from kleash.written.page import Page
 
 DIGITS = 3
 RECITED = 3  # numbers of a row that a sentence must give to be about it
+APART = 5.0  # times: numbers of one column are seldom further apart
+SEVERAL = 8  # numbers of a column that show its range
+COPIED = 6  # digits of a row that chance does not give twice
 ENOUGH = 2  # equal cells of a row that chance does not explain
 _STAR = re.compile("[⭐★🏆🥇]|最佳|(?<![a-z])best(?![a-z])", re.I)
 _UP, _DOWN = re.compile("[⬆↑▲📈]"), re.compile("[⬇↓▼📉]")
@@ -29,8 +33,9 @@ Rows = dict[int, list[Printed]]
 
 def laid_out(draft: Draft, page: Page, marks: Sequence[Mark]) -> list[Mark]:
     """What is wrong with how the tables of a report are laid out."""
+    every = grids(draft)
     found = [*_recited(draft), *_arrows(draft), *_stars(draft), *_bold(draft, page)]
-    return [*found, *_copied(draft, marks)]
+    return [*found, *_exchanged(every), *_copied(draft, every, marks)]
 
 
 def tables(draft: Draft) -> list[Rows]:
@@ -51,32 +56,41 @@ def value_of(cell: Printed) -> Number | None:
 # --- copies
 
 
-def _copied(draft: Draft, marks: Sequence[Mark]) -> Iterator[Mark]:
-    """Rows of one table with the same measurements, where nobody says that they are the same."""
+def _copied(draft: Draft, every: Sequence[Grid], marks: Sequence[Mark]) -> Iterator[Mark]:
+    """Rows of one table with the same numbers, where nobody says that they are the same."""
     wrong = {mark.line for mark in marks if mark.state == "wrong"}
-    for rows in tables(draft):
-        for (line, ours), (other, theirs) in combinations(rows.items(), 2):
-            equal = _all_equal(ours, theirs)
-            if not equal or _declared(draft, ours, theirs):
-                continue
-            label = ", ".join(number.text for number in equal)
-            # Which of the two is the copy only what else is wrong with one of them can tell.
-            for copy, original in ((line, other), (other, line)):
-                if copy in wrong or original not in wrong:
-                    facts = {"other": original}
-                    yield Mark(copy, label, "unsupported", "check.copied", facts, "row")
+    cells: dict[int, list[Printed]] = defaultdict(list)
+    for cell in draft.printed:
+        cells[cell.line].append(cell)
+    names = {line: name for g in every for line, name in zip(g.table.lines, g.names, strict=True)}
+    for line, other in copies(every):
+        if _declared(draft, cells[line], cells[other]):
+            continue
+        # Which of the two is the copy only what else is wrong with one of them can tell.
+        for copy, original in ((line, other), (other, line)):
+            if copy in wrong or original not in wrong:
+                facts = {"other": original}
+                yield Mark(copy, names[copy], "unsupported", "check.copied", facts, "row")
 
 
-def _all_equal(ours: Sequence[Printed], theirs: Sequence[Printed]) -> list[Number]:
+def _all_equal(left: Mapping[Slot, Number], right: Mapping[Slot, Number]) -> list[Number]:
     """The numbers of two rows, if all are equal and enough of them have digits that tell."""
-    left = {cell.column: number for cell in ours if (number := value_of(cell)) is not None}
-    right = {cell.column: number for cell in theirs if (number := value_of(cell)) is not None}
-    if len(left) < ENOUGH or left.keys() != right.keys():
+    if left.keys() != right.keys():
         return []
     if any(left[at].value != right[at].value for at in left):
         return []
-    telling = [one for one in left.values() if digits(one) >= DIGITS]
-    return telling if len({one.value for one in telling}) >= ENOUGH else []
+    telling = [one for one in left.values() if digits(one) > 1]
+    enough = len({one.value for one in telling}) >= ENOUGH
+    return telling if enough and sum(map(digits, telling)) >= COPIED else []
+
+
+def copies(every: Sequence[Grid]) -> Iterator[tuple[int, int]]:
+    """Lines of tables that have the same numbers as another line of theirs."""
+    for grid in every:
+        rows = [grid.line(at) for at in range(len(grid.table.lines))]
+        for one, two in combinations(range(len(rows)), 2):
+            if _all_equal(rows[one], rows[two]):
+                yield grid.table.lines[one], grid.table.lines[two]
 
 
 def _declared(draft: Draft, ours: Sequence[Printed], theirs: Sequence[Printed]) -> bool:
@@ -88,6 +102,65 @@ def _declared(draft: Draft, ours: Sequence[Printed], theirs: Sequence[Printed]) 
         "same" in claim.judgements and one | other <= set(claim.arms)
         for claim in draft.source.claims
     )
+
+
+# --- numbers in each other's column
+
+
+def _exchanged(every: Sequence[Grid]) -> Iterator[Mark]:
+    """Two numbers of a row that look like those of each other's column and unlike their own."""
+    for grid in every:
+        columns = {slot: grid.column(slot) for slot in grid.slots() if not slot[1]}
+        accused: dict[int, str] = {}
+        for line, place in enumerate(grid.table.lines):
+            row = {slot: one for slot, one in grid.line(line).items() if slot in columns}
+            for ours, theirs in combinations(row, 2):
+                left = [one for at, one in columns[ours].items() if at != line]
+                right = [one for at, one in columns[theirs].items() if at != line]
+                if _alien(row[ours], row[theirs], left, right) or _in_others_range(
+                    row[ours], row[theirs], left, right
+                ):
+                    accused[place] = f"{row[ours].text}, {row[theirs].text}"
+        # Where half of the rows look so, it is not known which half is right.
+        state: State = "wrong" if 2 * len(accused) < len(grid.table.lines) else "unsupported"
+        for place, text in accused.items():
+            yield Mark(place, text, state, "check.exchanged", {}, "row")
+
+
+def _alien(ours: Number, theirs: Number, left: Sequence[Number], right: Sequence[Number]) -> bool:
+    """Whether two numbers are printed as each other's column is, and not as their own."""
+    pairs = ((ours, right, left), (theirs, left, right))
+    return all(
+        _of_its_kind(one, there) and not _printed_alike(one, here) for one, there, here in pairs
+    )
+
+
+def _printed_alike(one: Number, column: Sequence[Number]) -> list[float]:
+    """The sizes of a column's numbers, if most of them have the decimals and unit of another."""
+    alike = [each for each in column if (each.unit, each.decimals) == (one.unit, one.decimals)]
+    most = len(column) >= ENOUGH and 3 * len(alike) >= 2 * len(column)
+    return [each.value or 0.0 for each in alike] if most else []
+
+
+def _of_its_kind(one: Number, column: Sequence[Number]) -> bool:
+    """Whether a number is printed as a column's others are, and of about their size."""
+    sizes = sorted(map(abs, _printed_alike(one, column)))
+    return bool(sizes) and sizes[0] / APART <= abs(one.value or 0.0) <= sizes[-1] * APART
+
+
+def _in_others_range(
+    ours: Number, theirs: Number, left: Sequence[Number], right: Sequence[Number]
+) -> bool:
+    """Whether two columns have nothing in common, and each number lies in the other's."""
+    ranges = []
+    for one, column in ((theirs, left), (ours, right)):
+        values = sorted(_printed_alike(one, column))
+        if len(values) < SEVERAL or not values[0] <= (one.value or 0.0) <= values[-1]:
+            return False
+        few = len(values) // SEVERAL
+        ranges.append((values[few], values[-1 - few]))
+    (low, high), (least, most) = ranges
+    return high < least or most < low
 
 
 # --- rows that a sentence repeats

@@ -148,6 +148,8 @@ def lies_down(grid: Grid) -> bool:
     placed = labels.axis_of(first) in PLACED or (_is_coefficient(first) and not _is_metric(first))
     numbers = [header for header in others if _is_number(header)]
     rest = [header for header in others if not _is_number(header)]
+    if grid.rows and all(_is_number(row[0]) for row in grid.rows):
+        return False  # the first column counts the steps: the numbers above are arms
     return placed and len(numbers) > 1 and all(map(_is_beside, rest))
 
 

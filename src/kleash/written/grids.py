@@ -1,0 +1,144 @@
+"""Tables as grids of numbers, whether or not it was understood what their rows and columns are.
+
+A cell may hold up to three numbers: its own, one in brackets, and one behind ±. A number has the
+same place here as in what was understood, so that both speak of the same one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal
+
+from kleash.imports import Number, Table, Where
+from kleash.imports.markdown import labels
+from kleash.imports.markdown.derived import SLACK, bounds
+from kleash.imports.markdown.draft import Draft
+from kleash.imports.markdown.numbers import Reading, percent, reading
+from kleash.imports.markdown.text import bare
+
+LARGEST = 60  # rows or columns of a table in which patterns are looked for
+Part = Literal["", "bracket", "spread"]
+Slot = tuple[int, Part]
+"""A column (or a row) and which number of its cells."""
+_SPREAD = re.compile(r"(?:±|\+/-)\s?\d+(?:\.(\d+))?")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The numbers of a table by line and slot; `titles` are those of slots, `names` of lines."""
+
+    titles: tuple[str, ...]
+    names: tuple[str, ...]
+    at: Mapping[tuple[int, Slot], Number]
+    table: Table
+    turned: bool = False
+    """Whether its lines are the columns of the table, and its slots the rows."""
+
+    def slots(self) -> list[Slot]:
+        """Every slot that holds a number anywhere."""
+        return sorted({slot for _, slot in self.at})
+
+    def line(self, line: int) -> dict[Slot, Number]:
+        """The numbers of one line."""
+        return {slot: number for (at, slot), number in self.at.items() if at == line}
+
+    def column(self, slot: Slot) -> dict[int, Number]:
+        """The numbers of one slot, line by line."""
+        return {line: number for (line, at), number in self.at.items() if at == slot}
+
+
+def grids(draft: Draft) -> list[Grid]:
+    """Every table of a report that is small enough to be written by hand."""
+    readings = {(one.line, one.column): (one.read, one.where) for one in draft.printed}
+    settings = {(one.line, one.column) for one in draft.printed if one.sense.setting}
+    found = []
+    for table in draft.source.tables:
+        if len(table.rows) > LARGEST or len(table.header) > LARGEST:
+            continue
+        at: dict[tuple[int, Slot], Number] = {}
+        for line, (row, text) in enumerate(zip(table.rows, table.lines, strict=True)):
+            for column in range(1, len(row)):
+                if (text, column) in settings:
+                    continue
+                known = readings.get((text, column))
+                read, where = known or _read(table, row, text, column)
+                for part, number in _numbers(read, where, row[column]):
+                    at[line, (column, part)] = number
+        names = tuple(row[0] for row in table.rows)
+        found.append(Grid(tuple(table.header), names, at, table))
+    return found
+
+
+def turned(grid: Grid) -> Grid:
+    """The same table with its columns as lines; only the numbers themselves, not their brackets."""
+    at: dict[tuple[int, Slot], Number] = {
+        (slot[0], (line, slot[1])): number
+        for (line, slot), number in grid.at.items()
+        if not slot[1]
+    }
+    return Grid(grid.names, grid.titles, at, grid.table, turned=True)
+
+
+def _read(table: Table, row: tuple[str, ...], line: int, column: int) -> tuple[Reading, Where]:
+    where = Where(table.where.file, line, f"{table.header[column]} / {row[0]}"[:120])
+    read = reading(row[column], where)
+    if any(map(labels.in_percent, (table.header[column], row[0]))):
+        read = percent(read)
+    return read, where
+
+
+def _numbers(read: Reading, where: Where, text: str) -> Iterator[tuple[Part, Number]]:
+    one = read.number
+    if one is not None and one.value is not None and one.state == "known" and not one.about:
+        yield "", one
+        if one.spread is not None:
+            behind = _SPREAD.search(text)
+            decimals = len(behind[1] or "") + 2 * (one.unit == "%") if behind else one.decimals
+            place = replace(where, spot=f"{where.spot} ±")
+            said = behind.group().lstrip("±+/- ") if behind else ""
+            yield "spread", Number(one.spread, "known", place, decimals, unit=one.unit, text=said)
+    for inner in (read.change, read.inner):
+        if inner is not None and inner.value is not None and not read.unsigned:
+            yield "bracket", inner
+
+
+def label(text: str) -> str:
+    """A label for comparing: its one number where it has one, else its letters."""
+    plain = bare(text).casefold()
+    numbers = re.findall(r"\d+(?:\.\d+)?", plain)
+    return f"{float(numbers[0]):g}" if len(numbers) == 1 else re.sub(r"[\s*_`$\\]", "", plain)
+
+
+def explained(number: Number, every: list[Grid], *, gaps: bool) -> bool:
+    """Whether a number stands in a table; with `gaps`, also as a difference in a row or column."""
+    ends = bounds(number)
+    if ends is None:
+        return False
+    low, high = sorted((abs(ends[0]), abs(ends[1])))
+    slack = SLACK * max(1e-6, high)
+
+    def fits(value: float, half: float = 0.0) -> bool:
+        return low - half - slack <= abs(value) <= high + half + slack
+
+    printed = [one for grid in every for one in grid.at.values()]
+    if any(fits(one.value or 0.0) for one in printed):
+        return True
+    unit = 10.0 ** -(number.decimals or 0)
+    if any(one.decimals == number.decimals and fits(one.value or 0.0, unit) for one in printed):
+        return False  # it is one digit off
+    lines = [line.values() for grid in every for line in _lines(grid)] if gaps else []
+    return any(
+        fits((ours.value or 0.0) - (theirs.value or 0.0), unit)
+        for line in lines
+        for ours, theirs in combinations(line, 2)
+        if {(one.unit, one.decimals) for one in (ours, theirs)} == {(number.unit, number.decimals)}
+    )
+
+
+def _lines(grid: Grid) -> Iterator[dict[int, Number]]:
+    """Every row and column of a table, as its numbers."""
+    for view in (grid, turned(grid)):
+        yield from (view.column(slot) for slot in view.slots())

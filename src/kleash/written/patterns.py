@@ -1,0 +1,305 @@
+"""What the numbers of a table say of each other: columns made out of others, and told again.
+
+Nobody has to understand a header for that. A column whose numbers are nearly all the difference of
+two others is their difference, and the few that are not are slips. What would come about by chance
+too easily, for all that was tried, is not taken for a pattern.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, permutations
+from math import comb, sqrt
+from typing import Literal, cast
+
+from kleash.findings.record import digits
+from kleash.imports import Derived, Number
+from kleash.imports.markdown.derived import SLACK, allowed, bounds
+from kleash.imports.markdown.draft import agree
+from kleash.imports.markdown.numbers import places
+from kleash.imports.markdown.text import bare
+from kleash.written.grids import Grid, Part, Slot, label, turned
+
+CHANCE = 0.01  # of taking numbers for a pattern that have none
+SURE = 0.2  # the same where all of them fit, and the title says so
+WIDE = 0.05  # of twice what comes out: a share of so rough numbers fits anything
+WIDEST = 14  # slots between which pairs are tried
+TELLING = 3  # digits of numbers that name themselves
+Kind = Literal["mean", "sum", "difference", "relative", "product", "share", "spread"]
+_DIFFERENCE = r"差|vs|Δ|delta|diff|gap|chang|gain|提升|变化|相对|drop|improv|against|over|[-−–]\s"
+STRICT = re.compile(r"(?:差异|差值|差距|difference|diff\.?|Δ|delta|gap)", re.I)
+HINTS: dict[str, re.Pattern[str]] = {
+    "mean": re.compile(r"平均|均值|mean|avg|average", re.I),
+    "sum": re.compile(r"合计|总|sum|total|overall|all", re.I),
+    "difference": re.compile(_DIFFERENCE, re.I),
+    "relative": re.compile(_DIFFERENCE + "|%", re.I),
+    "product": re.compile(r"hours|小时|总|total|cost|tokens", re.I),
+    "share": re.compile(r"率|比|rate|share|ratio|per\b|fraction", re.I),
+    "spread": re.compile(r"±|std|标准差|stdev|sd\b|sem\b", re.I),
+}
+
+
+@dataclass(frozen=True)
+class Guess:
+    """How a slot may be made: of which slots, less which; `base` is a line, -1 the one before."""
+
+    kind: Kind
+    of: tuple[Slot, ...]
+    minus: tuple[Slot, ...] = ()
+    base: int | None = None
+
+    def operands(self, grid: Grid, line: int) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
+        """The numbers that it takes in one line; empty where one of them is missing."""
+        there = line if self.base is None else line - 1 if self.base < 0 else self.base
+        of = [grid.at.get((line, slot)) for slot in self.of]
+        minus = [grid.at.get((there, slot)) for slot in self.minus]
+        if None in (*of, *minus) or (self.base is not None and there == line):
+            return (), ()
+        return cast("tuple[Number, ...]", tuple(of)), cast("tuple[Number, ...]", tuple(minus))
+
+
+@dataclass(frozen=True)
+class Made:
+    """A number and what it should be, by the pattern of its column."""
+
+    kind: Kind
+    number: Number
+    of: tuple[Number, ...]
+    minus: tuple[Number, ...]
+    low: float
+    high: float
+    holds: bool
+    hinted: bool = False
+
+
+def patterns(every: Sequence[Grid]) -> list[Made]:
+    """Every number that the pattern of its column, or of its row, works out."""
+    found: dict[int, list[Made]] = defaultdict(list)
+    for grid in every:
+        for view in (grid, turned(grid)):
+            for slot in view.slots():
+                for one in _pattern(view, slot):
+                    found[id(one.number)].append(one)
+    # Where a row of changes meets a column of differences, one of the two is meant.
+    made = [next((one for one in both if one.holds), both[0]) for both in found.values()]
+    # Of three numbers each is made of the other two: what the title says comes first.
+    by_numbers: dict[frozenset[int], Made] = {}
+    for one in sorted(made, key=lambda each: not each.hinted):
+        by_numbers.setdefault(frozenset(map(id, (one.number, *one.of, *one.minus))), one)
+    return list(by_numbers.values())
+
+
+def range_of(
+    kind: Kind, of: Sequence[Number], minus: Sequence[Number]
+) -> tuple[float, float] | None:
+    """What numbers give, printed as they are: the least and the greatest."""
+    if kind in ("mean", "difference", "relative"):
+        return allowed(Derived(kind, of[0], tuple(of), tuple(minus)))
+    ends = [one for each in (*of, *minus) if (one := bounds(each)) is not None]
+    if len(ends) < len(of) + len(minus):
+        return None
+    if kind == "sum":
+        return sum(low for low, _ in ends), sum(high for _, high in ends)
+    if kind == "spread":
+        return _spread_of(ends)
+    (a, b), (c, d) = ends
+    if kind == "share" and c <= 0 <= d:
+        return None
+    corners = [x * y if kind == "product" else x / y for x in (a, b) for y in (c, d)]
+    return min(corners), max(corners)
+
+
+def _spread_of(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The deviation, of the sample or of all, whichever is printed, within rounding."""
+    values = [(low + high) / 2 for low, high in ends]
+    mean = sum(values) / len(values)
+    squares = sum((value - mean) ** 2 for value in values)
+    half = max((high - low) / 2 for low, high in ends)
+    return sqrt(squares / (len(values) - 1)) - half, sqrt(squares / (len(values) - 1)) + half
+
+
+def _pattern(grid: Grid, slot: Slot) -> list[Made]:
+    """The best guess at how a slot is made, line by line; nothing where it may be chance."""
+    column = grid.column(slot)
+    if not column:
+        return []
+    title = grid.titles[slot[0]]
+    tried: dict[str, int] = {}
+    best: tuple[float, int, list[Made]] = (CHANCE, 0, [])
+    kept: list[tuple[Guess, list[Made], float]] = []
+    for guess in _guesses(grid, slot):
+        tried[guess.kind] = tried.get(guess.kind, 0) + 1
+        made, chance = _tried(grid, column, guess)
+        holds = sum(one.holds for one in made)
+        if holds and 3 * holds >= len(made):
+            kept.append((guess, made, chance))
+    for guess, made, chance in kept:
+        natural = _natural(grid, slot, guess)
+        hinted = natural or _hinted(guess.kind, title, slot)
+        count = 1 if natural else tried[guess.kind] if hinted else sum(tried.values())
+        holds = sum(one.holds for one in made)
+        odds = count * comb(len(made), holds) * chance
+        if not hinted and (holds < 3 or 3 * holds < 2 * len(made)):
+            continue
+        if natural or (hinted and holds == len(made)):
+            odds *= CHANCE / SURE  # it is what the title says, or nothing is called wrong by it
+        if (odds, -holds) < (best[0], -best[1]):
+            best = odds, holds, [replace(one, hinted=hinted) for one in made]
+    return best[2] or _of_the_two(grid, slot, kept)
+
+
+def _of_the_two(
+    grid: Grid, slot: Slot, fits: Sequence[tuple[Guess, list[Made], float]]
+) -> list[Made]:
+    """A difference that is none of the only two numbers beside it, whichever way it is taken."""
+    lines = list(grid.column(slot))
+    others = [[one for one in grid.line(line) if one != slot] for line in lines]
+    if fits or slot[1] or not STRICT.fullmatch(bare(grid.titles[slot[0]])):
+        return []
+    if len(lines) > 1 or any(len(each) != 2 or each[0][1] or each[1][1] for each in others):
+        return []
+    first, second = others[0]
+    if grid.at[lines[0], first].decimals != grid.at[lines[0], slot].decimals:
+        return []
+    sign = (grid.at[lines[0], slot].value or 0.0) * (
+        (grid.at[lines[0], second].value or 0.0) - (grid.at[lines[0], first].value or 0.0)
+    )
+    ours, theirs = (second, first) if sign > 0 else (first, second)
+    made = _worked_out(
+        grid, lines[0], grid.at[lines[0], slot], Guess("difference", (ours,), (theirs,))
+    )
+    return [made] if made else []
+
+
+def _natural(grid: Grid, slot: Slot, guess: Guess) -> bool:
+    """Whether a guess is what the layout says: the gap to the row that has none, of this column."""
+    based = guess.base is not None and guess.base >= 0 and (guess.base, slot) not in grid.at
+    if not based or guess.kind != "difference":
+        return False
+    return guess.of[0][0] == slot[0] or _within(grid.titles[guess.of[0][0]], grid.titles[slot[0]])
+
+
+def _hinted(kind: Kind, title: str, slot: Slot) -> bool:
+    if slot[1] == "spread":
+        return kind == "spread"
+    if slot[1] == "bracket":
+        return kind in ("difference", "relative")
+    return bool(HINTS[kind].search(title))
+
+
+def _tried(grid: Grid, column: dict[int, Number], guess: Guess) -> tuple[list[Made], float]:
+    """What a guess makes of a column, and how likely chance makes as much of it."""
+    values = [number.value or 0.0 for number in column.values()]
+    room = max(max(values) - min(values), *map(abs, values))
+    made, chance = list[Made](), 1.0
+    for line, number in column.items():
+        one = _worked_out(grid, line, number, guess)
+        if one is None:
+            continue
+        made.append(one)
+        if one.holds:
+            low, high = bounds(number) or (0.0, 0.0)
+            width = one.high - one.low + high - low
+            inner = [each.value or 0.0 for each in one.of] if guess.kind == "mean" else []
+            space = max(inner) - min(inner) if inner else room
+            chance *= min(1.0, width / (space + width)) if space + width else 1.0
+    return made, chance
+
+
+def _worked_out(grid: Grid, line: int, number: Number, guess: Guess) -> Made | None:
+    """One number as a guess has it; of cells like "45 (2.202)" the bracket may be meant."""
+    found = None
+    parts: tuple[Part, ...] = ("", "bracket")
+    for part in parts:
+        of, minus = replace(guess, of=_in(guess.of, part), minus=_in(guess.minus, part)).operands(
+            grid, line
+        )
+        range_, printed = range_of(guess.kind, of, minus) if of else None, bounds(number)
+        if range_ is None or printed is None or number in (*of, *minus):
+            continue
+        if guess.kind in ("share", "product") and range_[1] - range_[0] > WIDE * abs(sum(range_)):
+            continue  # too few digits to tell
+        slack = SLACK * max(1e-6, *map(abs, (*printed, *range_)))
+        holds = printed[0] <= range_[1] + slack and printed[1] >= range_[0] - slack
+        found = Made(guess.kind, number, of, minus, *range_, holds) if holds or not found else found
+        if holds:
+            break
+    return found
+
+
+def _in(slots: tuple[Slot, ...], part: Part) -> tuple[Slot, ...]:
+    return tuple((at, part) for at, _ in slots) if part else slots
+
+
+def _guesses(grid: Grid, slot: Slot) -> Iterator[Guess]:
+    """All that a slot may be made of."""
+    own: Slot = (slot[0], "")
+    plain = [one for one in grid.slots() if not one[1] and one[0] != slot[0]][:WIDEST]
+    if slot[1] != "spread":
+        yield from _of_two([own, *plain] if slot[1] else plain)
+        lacking = [line for line in range(len(grid.names)) if (line, slot) not in grid.at]
+        named = any(_within(grid.names[line], grid.titles[slot[0]]) for line in lacking[:3])
+        for base in dict.fromkeys((0, *lacking[:3], *(() if named else (-1,)))):
+            for ours in [own] if slot[1] else plain:
+                yield Guess("difference", (ours,), (ours,), base)
+                yield Guess("relative", (ours,), (ours,), base)
+    yield from _of_many(plain, ("spread",) if slot[1] == "spread" else ("mean", "sum", "spread"))
+
+
+def _of_two(slots: Sequence[Slot]) -> Iterator[Guess]:
+    for ours, theirs in permutations(slots, 2):
+        yield Guess("difference", (ours,), (theirs,))
+        yield Guess("relative", (ours,), (theirs,))
+        yield Guess("share", (ours,), (theirs,))
+    for ours, theirs in combinations(slots, 2):
+        yield Guess("product", (ours, theirs))
+
+
+def _of_many(slots: Sequence[Slot], kinds: tuple[Kind, ...]) -> Iterator[Guess]:
+    """Slots that stand side by side."""
+    for first, last in combinations(range(len(slots) + 1), 2):
+        part = tuple(slots[first:last])
+        if len(part) > 1 and part[-1][0] - part[0][0] == len(part) - 1:
+            yield from (Guess(kind, part) for kind in kinds if len(part) > 2 or kind != "spread")
+
+
+# --- told again in another table
+
+
+def told_again(every: Sequence[Grid]) -> Iterator[tuple[Number, Number]]:
+    """Pairs of numbers that two tables give for one thing, by lines that are nearly all equal."""
+    views = [view for grid in every for view in (grid, turned(grid))]
+    rows = [
+        (view, slot, {label(view.names[at]): one for at, one in view.column(slot).items()})
+        for view in views
+        for slot in view.slots()
+        if not slot[1]
+    ]
+    for (one, ours, left), (other, theirs, right) in combinations(rows, 2):
+        both = left.keys() & right.keys() if one.table is not other.table else set()
+        if len(both) < 3 or not _may_be_one(one, ours, other, theirs):
+            continue
+        telling = [at for at in both if digits(left[at]) >= TELLING]
+        equal = [at for at in telling if agree(left[at], right[at])]
+        if len(equal) >= 3 and 3 * len(equal) >= 2 * len(telling):
+            for at in sorted(telling):
+                yield left[at], right[at]
+
+
+def _may_be_one(one: Grid, ours: Slot, other: Grid, theirs: Slot) -> bool:
+    """Whether two lines name each other in their titles or headings, and no other epoch or step."""
+    left, right = one.titles[ours[0]], other.titles[theirs[0]]
+    above, below = " ".join(one.table.headings), " ".join(other.table.headings)
+    named = _within(left, f"{below} {right}") or _within(right, f"{above} {left}")
+    places_ = places(f"{above} {left}")[0], places(f"{below} {right}")[0]
+    fields = ("epoch", "step", "shots", "items")
+    pairs = [tuple(getattr(place, name) for place in places_) for name in fields]
+    return named and all(None in pair or pair[0] == pair[1] for pair in pairs)
+
+
+def _within(title: str, text: str) -> bool:
+    plain, whole = (re.sub(r"[\s*_`$\\]", "", each).casefold() for each in (title, text))
+    return bool(plain) and plain in whole

@@ -1,0 +1,151 @@
+"""At which step or epoch a value stands, line by line, whoever's it is.
+
+A value of several digits names its point. Where one line gives it another step than the tables do,
+or than two other lines, that line is wrong. `places` knows more, of what was understood.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kleash.findings.record import digits
+from kleash.imports import Number, Where
+from kleash.imports.markdown import labels
+from kleash.imports.markdown.draft import Draft
+from kleash.imports.markdown.numbers import numbers_in
+from kleash.imports.markdown.text import fold, plain
+from kleash.written.grids import Grid, grids, turned
+from kleash.written.marks import Mark
+from kleash.written.page import Page
+
+NAMING = 3  # digits of a value that is called a best; one more elsewhere
+PLACE = re.compile(
+    r"(?<![a-z])(?P<axis>step|epoch)s?\s?[:=#(（]?\s?(?P<at>\d{1,9})(?!\s*[-~\d.%])|第\s?(?P<nth>\d{1,9})\s?(?P<unit>步|轮)",
+    re.I,
+)
+SPAN = re.compile(r"(?:step|epoch)s?\s?\d+\s?(?:[-~]|到|至|to)\s?\d+", re.I)
+BEST = re.compile(
+    r"最佳|最优|最小|最低|最大|最高|峰值|(?<![a-z])(?:best|peaks?|minimum|lowest|maximum|highest)(?![a-z])",
+    re.I,
+)
+_BEHIND = re.compile(rf"(\d+\.\d+)\s?%?\s?[(（]\s?(?:{PLACE.pattern})", re.I)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A value said to stand at a step or epoch; `counted` where a table has it in that row."""
+
+    line: int
+    axis: str
+    at: float
+    number: Number
+    counted: bool = False
+    best: bool = False
+    alone: bool = False
+    """Whether the step stands right behind the value, so that it is this one's."""
+
+
+def axis_and_step(match: re.Match[str]) -> tuple[str, float]:
+    """What `PLACE` matched: whether steps or epochs are counted, and which it is."""
+    if match["at"]:
+        return match["axis"].casefold(), float(match["at"])
+    return ("step" if match["unit"] == "步" else "epoch"), float(match["nth"])
+
+
+def misplaced(draft: Draft, page: Page) -> tuple[list[Mark], set[int]]:
+    """Every value that a line puts at another step than the rest does; lines that agree with it."""
+    found, agreeing = list[Mark](), set[int]()
+    every = grids(draft)
+    counted = [point for grid in every for point in _counted(grid)]
+    told = [*_sentences(draft, page), *_bests(every)]
+    by_line: dict[int, list[Point]] = {}
+    for point in told:
+        by_line.setdefault(point.line, []).append(point)
+    for line, points in by_line.items():
+        others = [one for one in (*counted, *told) if one.line != line]
+        agreed, strayed = False, list[tuple[Point, list[float]]]()
+        for point in points:
+            same = [one for one in others if one.axis == point.axis and _equal(one, point)]
+            usual = sorted({one.at for one in same if one.counted})
+            fits = point.at in (usual or [one.at for one in same])
+            agreed = agreed or fits
+            if fits and point.alone:
+                continue
+            often = Counter(one.at for one in same if not one.counted).most_common(1)
+            usual = usual or [at for at, count in often if count > 1]
+            if usual and digits(point.number) >= NAMING + (not point.best):
+                strayed.append((point, usual))
+        strayed = [each for each in strayed if each[0].alone or not agreed]
+        if strayed:
+            point, usual = strayed[0]
+            facts = {"said": _whole(point.at), "at": [*map(_whole, usual)]}
+            text = point.number.text
+            found.append(Mark(line, text, "wrong", "check.elsewhere", facts, "step"))
+        elif agreed:
+            agreeing.add(line)
+    return found, agreeing
+
+
+def _whole(step: float) -> float:
+    return int(step) if float(step).is_integer() else step
+
+
+def _equal(one: Point, other: Point) -> bool:
+    decimals = min(one.number.decimals or 0, other.number.decimals or 0)
+    gap = abs((one.number.value or 0.0) - (other.number.value or 0.0))
+    return gap <= 0.5 * 10.0**-decimals * (1 + 1e-9) and decimals > 0
+
+
+def _counted(grid: Grid) -> Iterator[Point]:
+    """The points of a table whose rows are steps or epochs."""
+    axis = labels.axis_of(grid.titles[0])
+    for (line, slot), number in grid.at.items():
+        match = PLACE.search(plain(grid.names[line]))
+        digits_ = re.fullmatch(r"\D{0,3}(\d{1,9})\D{0,3}", grid.names[line])
+        if axis in ("step", "epoch") and digits_ and not slot[1]:
+            yield Point(grid.table.lines[line], axis, float(digits_[1]), number, counted=True)
+        elif match and not slot[1] and len(grid.names[line]) < 30:
+            name, at = axis_and_step(match)
+            yield Point(grid.table.lines[line], name, at, number, counted=True)
+
+
+def _bests(every: Sequence[Grid]) -> Iterator[Point]:
+    """Bests of a summary, with the step that stands in a column or row of its own."""
+    for grid in every:
+        for view in (grid, turned(grid)):
+            titled = [slot for slot in view.slots() if labels.is_best_step(view.titles[slot[0]])]
+            for slot in titled if len(titled) == 1 else ():
+                axis = "epoch" if re.search("epoch|轮", view.titles[slot[0]], re.I) else "step"
+                for line, step in view.column(slot).items():
+                    for other, number in view.line(line).items():
+                        if BEST.search(view.titles[other[0]]) and number.decimals and not other[1]:
+                            at = step.where.line or 0
+                            yield Point(at, axis, step.value or 0.0, number, best=True)
+
+
+def _sentences(draft: Draft, page: Page) -> Iterator[Point]:
+    """Lines that are no rows of numbers, and cells, with one step and a value beside it."""
+    rows = {line for table in draft.source.tables for line in table.lines}
+    for line, (start, end) in enumerate(page.lines, 1):
+        text = fold(plain(page.text[start:end]))
+        texts = [page.text[a:b] for a, b in page.cells(line)] if line in rows else [text]
+        best = bool(BEST.search(text))
+        for each in texts:
+            yield from _said(fold(plain(each)), line, best=best, row=line in rows)
+
+
+def _said(text: str, line: int, *, best: bool, row: bool) -> Iterator[Point]:
+    where = Where("", line, "said")
+    behind = list(_BEHIND.finditer(text))
+    for match in behind:
+        for number, _, _ in numbers_in(match[1], where):
+            yield Point(line, *axis_and_step(match), number, best=best, alone=True)
+    places = [] if behind or row or SPAN.search(text) or "→" in text else PLACE.findall(text)
+    if len(places) == 1:
+        found = PLACE.search(text)
+        for number, _, _ in numbers_in(text, where) if found else ():
+            if number.value is not None and number.decimals and found:
+                yield Point(line, *axis_and_step(found), number, best=best)
