@@ -137,11 +137,13 @@ def hidden_rows(model: Any, pack: Pack, rows_N: Tensor, how: Packing) -> Tensor:
     longest = max(how.tokens, pack.longest)  # one number for all packs, or each is compiled anew
     again = spread(len(net.layers), how.recompute if torch.is_grad_enabled() else 0)
     for index, layer in enumerate(net.layers):
-        given = (layer, found_TW, *turns, pack.borders, longest)
+        # One that is shared out over ranks has its own way, which gathers its weights.
+        way = getattr(layer, "packed", None) or functools.partial(run, layer)
+        given = (found_TW, *turns, pack.borders, longest)
         if index in again:
-            found_TW = checkpoint(run, *given, use_reentrant=False, preserve_rng_state=False)
+            found_TW = checkpoint(way, *given, use_reentrant=False, preserve_rng_state=False)
         else:
-            found_TW = run(*given)
+            found_TW = way(*given)
     return normed(net.norm, found_TW[rows_N])
 
 
@@ -205,7 +207,7 @@ def spread(layers: int, chosen: int) -> set[int]:
     return {(2 * nth + 1) * layers // (2 * chosen) for nth in range(chosen)}
 
 
-SPARE = 12 << 30
+SPARE = 6 << 30
 """Bytes that are left for the head, for gradients on their way and for what lies scattered."""
 
 
@@ -220,6 +222,7 @@ def layers_again(model: Any, tokens: int, free: float) -> int:
     keys = config.head_dim * config.num_key_value_heads
     size = next(model.parameters()).element_size()
     kept = (4 * width + 3 * heads + 3 * keys + 3 * inner) * size * tokens
-    layers = config.num_hidden_layers
+    layers: int = config.num_hidden_layers
     over = layers * kept - max(0.0, free - SPARE)
-    return min(layers, max(0, math.ceil(over / (kept - width * size * tokens))))
+    again = math.ceil(over / (kept - width * size * tokens))
+    return int(min(layers, max(0, again)))

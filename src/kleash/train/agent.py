@@ -200,6 +200,10 @@ class AgentTrainer(Trainer):
             update = self.recipe.updates * flops(model, read, seen, passes=UPDATE) + once
             found["speed/mfu/update"] = update / self.seconds["update"] / most
             found["speed/mfu/step"] = (update + once) / trained / most
+            # As the usual formula has it: attention as if all tokens of an episode saw all of it.
+            whole = (3 * self.recipe.updates + 1) * flops(model, read, 2 * seen, passes=FORWARD)
+            found["speed/mfu/update/usual"] = whole / self.seconds["update"] / most
+            found["memory/peak_gib"] = torch.cuda.max_memory_allocated(self.world.device) / 2**30
         return found
 
     # --- collapse

@@ -97,7 +97,7 @@ class RoundedAdamW(torch.optim.Optimizer):
         """The norm of all gradients; the next step takes them as if it were at most `most`."""
         self.gradients.settle()
         norms = torch._foreach_norm(list(self.gradients.sums.values()))
-        norm = torch.stack(norms).norm()
+        norm: Tensor = torch.stack(norms).norm()
         self.scale = (most / (norm + 1e-6)).clamp(max=1.0)
         return norm
 
@@ -127,7 +127,8 @@ class RoundedAdamW(torch.optim.Optimizer):
                 compiled(self.backend)(*flat, numbers, named)
                 continue
             for start in range(0, len(flat[0]), CHUNK):
-                update(*(each[start : start + CHUNK] for each in flat), numbers, named + start)
+                some = [each[start : start + CHUNK] for each in flat]
+                update(some[0], some[1], some[2], some[3], numbers, named + start)
 
     @torch.no_grad()
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
