@@ -301,6 +301,23 @@ class Validating(Config):
     """Sampled passes over the validation tasks; 0 plays them once and greedily."""
 
 
+class Scale(Config):
+    """How a large model is gone through; what it is worth to a small one, nothing."""
+
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Of the weights; in bfloat16 AdamW rounds at random, so that small updates are not lost."""
+    packed: Literal["auto", "on", "off"] = "auto"
+    """Episodes end to end without padding; auto does so on a GPU."""
+    compile: Literal["auto", "off", "fixed", "dynamic"] = "auto"
+    """Layers compiled, for packs of one size or of any; auto takes any on a GPU in bfloat16."""
+    pack_tokens: int = Field(8192, ge=1)
+    """The most tokens of a pack."""
+    recompute: int = Field(-1, ge=-1)
+    """Layers worked out again on the way back; -1 as many as memory asks for."""
+    reference: Literal["device", "pinned"] = "device"
+    """Where the reference's weights lie: beside the policy's, or in the machine's memory."""
+
+
 class AgentRecipe(Recipe):
     """A run that trains a language agent: in which environment, which model, how it talks."""
 
@@ -332,6 +349,7 @@ class AgentRecipe(Recipe):
     """The most tokens of a turn; a longer one is cut and ends the episode."""
     part_tokens: int = Field(32768, ge=1)
     """Tokens judged at once, gradients summed: changes memory and no number."""
+    scale: Scale = Scale()
     validation: Validating = Validating()
     collapse: Literal["warn", "stop", "roll_back"] = "warn"
     """What signs of collapse do: are told, end the run, or end it and drop what came after."""
@@ -343,12 +361,25 @@ class AgentRecipe(Recipe):
         needs_start(self.phase, self.start)
         if self.leash.reference == "adapter_off" and not self.lora.rank:
             raise ConfigError("leash.reference 'adapter_off' needs an adapter: set lora.rank")
+        if self.leash.reference in ("ema", "adapter_off") and self.scale.reference == "pinned":
+            raise ConfigError(
+                f"leash.reference {self.leash.reference!r} moves with the policy or is the policy:"
+                " set scale.reference=device"
+            )
         if self.model == "tiny" and self.gym.get("surface") != "tokens":
             raise ConfigError(
                 "the tiny model knows the words of one surface only:"
                 " set gym.surface=tokens, or give a model that can talk"
             )
         return self
+
+    def resolved(self) -> dict[str, Any]:
+        """Without how a large model is gone through, where nothing of it was asked for.
+
+        So a recipe that names none of it is the same recipe as before there was any.
+        """
+        whole = super().resolved()
+        return {k: v for k, v in whole.items() if k != "scale" or self.scale != Scale()}
 
     def validated_at(self) -> int:
         """An agent is shown nothing: among its scores 0 is greedy play, n is n sampled passes."""

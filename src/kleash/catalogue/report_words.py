@@ -180,6 +180,8 @@ OWN: dict[str, tuple[str, str]] = {
     "speed/tokens_per_second": ("tokens per second", "每秒 token 数"),
     "speed/mfu/update": ("MFU of the update", "更新阶段的 MFU"),
     "speed/mfu/step": ("MFU of the whole step", "整步的 MFU"),
+    "speed/mfu/update/usual": ("MFU of the update, usual formula", "更新阶段的 MFU（通用公式）"),
+    "memory/peak_gib": ("peak of the GPU's memory, GiB", "显存峰值（GiB）"),
     "rollout_seconds": ("seconds of playing per epoch", "每轮对话秒数"),
     "update_seconds": ("seconds of updating per epoch", "每轮更新秒数"),
     "rollout_tokens_per_second": ("tokens per second, playing", "每秒 token 数（对话）"),

@@ -155,6 +155,7 @@ class AgentWorld:
             model = fresh(self.speech.size, drawn, **recipe.tiny.model_dump())
         else:
             model = copy.deepcopy(self.loaded()[0])
+        narrowed(model, getattr(torch, recipe.scale.precision))
         if recipe.lora.rank:
             model = adapted(model, drawn, **recipe.lora.model_dump())
         return LanguagePolicy(model, temperature=recipe.temperature)
@@ -253,6 +254,12 @@ class AgentWorld:
             heard=tuple(texts),
             covered=tuple(covered),
         )
+
+
+def narrowed(model: torch.nn.Module, dtype: torch.dtype) -> None:
+    """Give the weights that precision, and leave alone what places are turned by."""
+    for weight in model.parameters():
+        weight.data = weight.data.to(dtype)
 
 
 async def ended(tasks: Collection[asyncio.Task[Any]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from kleash.rollout.agent import AgentWorld, Asked, episode_means, example_dialo
 from kleash.seeds import generator
 from kleash.train.collapse import Collapse
 from kleash.train.loop import Trainer
+from kleash.train.packs import PackedLeash, packing_of, recomputed
 from kleash.train.totals import Totals
 from kleash.train.update import Leashed
 from kleash.train.work_done import FORWARD, UPDATE, flops, peak
@@ -35,12 +37,15 @@ class AgentTrainer(Trainer):
     """An agent's phases."""
 
     SCORE, MARGIN = "reward", 0.02
+    LEASHED = PackedLeash
     recipe: AgentRecipe
     world: AgentWorld
     policy: LanguagePolicy
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
+        self.policy.packing = packing_of(self.recipe.scale, self.policy)
+        self.pinned = self.recipe.scale.reference == "pinned"
         self.engine = self.world.engine(self.policy)
         self.seconds: dict[str, float] = {}
         self.tokens: dict[str, float] = {}
@@ -48,8 +53,11 @@ class AgentTrainer(Trainer):
         self.world.notice = self.say
 
     def begin(self, phase: Phase, epochs: int) -> None:
-        """Batches are judged in parts."""
+        """Batches are judged in parts; what memory is left then says what is worked out again."""
         super().begin(phase, epochs)
+        if self.policy.packing is not None and self.recipe.scale.recompute < 0:
+            again = recomputed(self.policy, self.policy.packing)
+            self.policy.packing = replace(self.policy.packing, recompute=again)
         if self.leashed is not None:
             most = self.recipe.part_tokens
             self.leashed.split = lambda batch: self.policy.parts(batch, most)
@@ -192,6 +200,10 @@ class AgentTrainer(Trainer):
             update = self.recipe.updates * flops(model, read, seen, passes=UPDATE) + once
             found["speed/mfu/update"] = update / self.seconds["update"] / most
             found["speed/mfu/step"] = (update + once) / trained / most
+            # As the usual formula has it: attention as if all tokens of an episode saw all of it.
+            whole = (3 * self.recipe.updates + 1) * flops(model, read, 2 * seen, passes=FORWARD)
+            found["speed/mfu/update/usual"] = whole / self.seconds["update"] / most
+            found["memory/peak_gib"] = torch.cuda.max_memory_allocated(self.world.device) / 2**30
         return found
 
     # --- collapse

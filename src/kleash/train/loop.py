@@ -39,6 +39,8 @@ class Trainer:
     """What validation is about."""
     MARGIN = 0.0
     """The improvement of it that early stopping looks for."""
+    LEASHED = Leashed
+    """Who makes the updates of the GRPO phase."""
 
     def __init__(
         self,
@@ -58,6 +60,7 @@ class Trainer:
         self.descent: Descent
         self.before = 0  # steps of the phases that are done
         self.leashed: Leashed | None = None
+        self.pinned = False  # whether the reference lies in the machine's memory
 
     # --- what a family fills in
 
@@ -127,7 +130,7 @@ class Trainer:
             self.policy, self.rate(phase), self.recipe.clip.norm, self.keep_batch
         )
         if phase == "grpo":
-            self.leashed = Leashed(
+            self.leashed = self.LEASHED(
                 self.recipe,
                 self.policy,
                 self.reference(),
@@ -143,7 +146,11 @@ class Trainer:
             weights = load_checkpoint(Path(leash.reference_path))[0].weights
             guard.load_strictly(tied, weights, source=leash.reference_path)
         return Reference(
-            tied, leash.reference, every=leash.reference_every, decay=leash.reference_decay
+            tied,
+            leash.reference,
+            every=leash.reference_every,
+            decay=leash.reference_decay,
+            pinned=self.pinned,
         )
 
     def one_epoch(self, phase: Phase, epoch: int, epochs: int) -> None:

@@ -6,6 +6,7 @@ over what each token can see. Embeddings that are only looked up are not counted
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import cuda
@@ -40,3 +41,26 @@ def peak(device: str) -> float | None:
         return None
     name = cuda.get_device_name(device)
     return next((speed for known, speed in PEAKS.items() if known in name), None)
+
+
+def arithmetic(
+    model: Any, lengths: Sequence[int], rows: int, *, passes: int
+) -> tuple[float, float]:
+    """Of whole episodes: what must be done, and what the usual formula says it is.
+
+    The first is causal: a token attends to itself and those before it, and the head is at `rows`
+    tokens only. The usual formula has all tokens see all of their episode, and the head at every
+    token; without rows there is no head in either.
+    """
+    config = model.config
+    head = model.get_output_embeddings().weight.numel()
+    body = weights_used(model) - head
+    width = config.num_attention_heads * getattr(
+        config, "head_dim", config.hidden_size // config.num_attention_heads
+    )
+    tokens, seen = sum(lengths), sum(length * (length + 1) / 2 for length in lengths)
+    pairs = sum(length**2 for length in lengths)
+    each = 2 * config.num_hidden_layers * width
+    causal = passes * (body * tokens + head * rows + each * seen)
+    usual = passes * ((body + (head if rows else 0)) * tokens + each * pairs)
+    return float(causal), float(usual)
