@@ -4,6 +4,8 @@ Without Triton, as in the ordinary environment of this project, there is nothing
 """
 
 import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -149,10 +151,12 @@ def test_rounding_is_that_of_the_model_in_half_precision():
         assert torch.allclose(one, other, rtol=2**-7, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_whole_decoder_of_kernels_says_what_the_model_says():
-    from kleash.engine.decoder import Decoder, put_side_by_side
+    from kleash.engine.decoder import Decoder
     from kleash.engine.paged import PagedEngine
     from kleash.engine.pages import Pages
+    from kleash.engine.weights import put_side_by_side
     from test_engine import STOP, recomputed, said_logp, tiny, together
 
     model = tiny(hidden_size=32, head_dim=16, num_attention_heads=2, num_key_value_heads=1)
@@ -166,3 +170,42 @@ def test_a_whole_decoder_of_kernels_says_what_the_model_says():
         found = recomputed(model.to("cpu"), turns)
         model.to(DEVICE)
         assert said_logp(turns) == pytest.approx(found, abs=1e-4)
+
+
+COMPILE = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from kleash.engine import kernels, picking
+from kleash.engine.draws import FIRST, GAMMA, SECOND
+
+def compiled(kernel, kinds, known, warps, stages=3):
+    names = [name for name in kernel.arg_names if name not in known]
+    kinds = dict(zip(names, kinds.split(), strict=True)) | dict.fromkeys(known, "constexpr")
+    source = ASTSource(kernel, kinds, constexprs=known)
+    options = {"num_warps": warps, "num_stages": stages}
+    assert triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options).asm["cubin"]
+
+half, most = "*bf16 " * 4, "*i32 " + "*i64 " * 4 + "i32 i32 fp32"
+compiled(kernels._add_norm, half + "fp32 i32", {"ROOM": 4096, "ADDS": True}, 8)
+compiled(kernels._opened, "*bf16 *bf16 *bf16 i32 i32", {"ROOM": 1024}, 4)
+heads = {"QUERIES": 32, "HEADS": 8}
+known = heads | {"TILE": 8, "HALF": 64, "PAGE": 128, "NORMED": True}
+kinds = "*bf16 *bf16 *bf16 i32 i32 i32 " + "*bf16 " * 7 + "*i32 *i64 *i64 i32 fp32"
+compiled(kernels._turned, kinds, known, 4)
+known = heads | {"GROUP": 4, "MEMBERS": 4, "WIDTH": 128, "PAGE": 128}
+step = known | {"ROWS": 16, "COLUMNS": 64, "SPLITS": 8}
+compiled(kernels._attended, half + "*fp32 *fp32 " + most, step, 4)
+read = known | {"ROWS": 64, "COLUMNS": 64, "SPLITS": 1}
+compiled(kernels._attended, half + "*bf16 *bf16 " + most, read, 4)
+compiled(kernels._combined, "*fp32 *fp32 *bf16 i32", {"WIDTH": 128, "SPLITS": 8}, 1)
+noise = {"ROOM": 4096, "GAP": GAMMA, "ONE": FIRST, "TWO": SECOND}
+compiled(picking._looked_at, "*bf16 *fp64 *i64 *i64 *i64 *fp32 i32 i64 i32", noise, 8)
+compiled(picking._picked, "*fp32 *i64 *fp32 i32 i32", {"ROOM": 64}, 1)
+"""
+
+
+@pytest.mark.slow
+def test_the_kernels_compile_for_a_hopper_without_one():
+    there = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    subprocess.run([sys.executable, "-c", COMPILE], check=True, env=there)

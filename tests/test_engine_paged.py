@@ -1,17 +1,16 @@
 """The decoder for GPUs, on a CPU with its operations in plain torch: what it says, and how."""
 
 import asyncio
-import time
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from kleash.engine import decoder, engine_of, pages
-from kleash.engine.decoder import put_side_by_side
-from kleash.engine.decoder import together as joined
+from kleash.engine import decoder, engine_of, pages, weights
 from kleash.engine.own import OwnEngine
 from kleash.engine.paged import PagedEngine
+from kleash.engine.weights import put_side_by_side
+from kleash.engine.weights import together as joined
 from kleash.errors import ConfigError, GuardError
 from kleash.language.models import adapted
 from kleash.language.policy import LanguagePolicy
@@ -34,6 +33,7 @@ from test_engine import (
 LEAN = [(name, model) for name, model, lean in shapes() if lean]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 4])
 @pytest.mark.parametrize("shape", LEAN, ids=lambda shape: shape[0])
 def test_sampled_log_probabilities_are_those_of_one_pass_over_the_conversation(shape, steps):
@@ -43,6 +43,13 @@ def test_sampled_log_probabilities_are_those_of_one_pass_over_the_conversation(s
         assert said_logp(turns) == pytest.approx(recomputed(model, turns), abs=1e-5)
 
 
+def test_a_conversation_is_said_as_one_pass_judges_it():
+    engine = PagedEngine(tiny(), {STOP})
+    for turns in together(engine, conversations(4)):
+        assert said_logp(turns) == pytest.approx(recomputed(engine.model, turns), abs=1e-5)
+
+
+@pytest.mark.slow
 def test_it_says_what_the_other_decoder_says():
     model, asked = tiny(), [*conversations(10), (None, replies(3))]
     ours = together(PagedEngine(model, {STOP}, steps=3), asked)
@@ -59,6 +66,7 @@ def test_it_says_what_the_other_decoder_says():
             assert said_logp(turns) == pytest.approx(found, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_an_adapter_speaks_too():
     model = adapted(tiny(), torch_generator("adapter"), rank=4)
     with torch.no_grad():
@@ -69,11 +77,12 @@ def test_an_adapter_speaks_too():
     put_side_by_side(engine.inner)  # of weights under an adapter none are moved
     for turns in together(engine, conversations(4)):
         assert said_logp(turns) == pytest.approx(recomputed(model, turns), abs=1e-5)
-    before = decoder.whereabouts(model)
+    before = weights.whereabouts(model)
     with model.disable_adapter():
-        assert decoder.whereabouts(model) != before  # graphs with it on do not hold
+        assert weights.whereabouts(model) != before  # graphs with it on do not hold
 
 
+@pytest.mark.slow
 def test_long_and_short_replies_and_openings_of_several_pages():
     model = tiny()
     engine = PagedEngine(model, {STOP}, steps=4)
@@ -83,6 +92,7 @@ def test_long_and_short_replies_and_openings_of_several_pages():
         assert said_logp(turns) == pytest.approx(recomputed(model, turns), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_what_is_read_in_pieces_is_what_is_read_at_once(monkeypatch):
     model, asked = tiny(), [((0,), [list(range(4, 40)) * 7])]
     whole = together(PagedEngine(model, {STOP}), asked)[0]
@@ -196,22 +206,25 @@ def test_pages_are_given_back_only_by_the_last_who_holds_them():
 
 def test_others_finish_while_one_user_thinks():
     engine = PagedEngine(tiny(), {STOP})
-    ended = []
 
-    async def one(name, wait):
-        await played(engine, (name,), replies(1), wait=wait)
-        ended.append(name)
+    async def thinking(until):
+        talk = engine.talk(("slow",), most=12)
+        said = [([5], await engine.say(talk, [5]))]
+        await until.wait()
+        return [*said, ([6], await engine.say(talk, [6]))]
 
     async def all_of_them():
-        begun = time.monotonic()
-        await asyncio.gather(one("slow", 0.3), one("quick", 0.0), one("also slow", 0.3))
-        return time.monotonic() - begun
+        until = asyncio.Event()
+        slow = asyncio.create_task(thinking(until))
+        await played(engine, ("quick",), replies(1))  # would never end if it waited for the other
+        until.set()
+        return await slow
 
-    took = asyncio.run(all_of_them())
-    assert ended[0] == "quick"
-    assert 0.9 <= took < 1.8  # three waits; those of two users overlap
+    turns = asyncio.run(asyncio.wait_for(all_of_them(), 60))
+    assert said_logp(turns) == pytest.approx(recomputed(engine.model, turns), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_turn_that_is_cancelled_leaves_the_others_alone():
     engine = PagedEngine(tiny(scale=0.01), set())
 
@@ -229,6 +242,7 @@ def test_a_turn_that_is_cancelled_leaves_the_others_alone():
     assert [s.ids for _, s in asyncio.run(cancelled())] == [s.ids for _, s in alone]
 
 
+@pytest.mark.slow
 def test_few_seats_and_small_batches_only_make_one_wait(monkeypatch):
     asked = conversations(11)
     wide = together(PagedEngine(tiny(), {STOP}), asked)
@@ -271,6 +285,7 @@ def test_weights_side_by_side_are_the_same_parameters_and_one_product(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_weights_that_move_are_read_where_they_are_then():
     model = tiny()
     put_side_by_side(model)
@@ -283,6 +298,7 @@ def test_weights_that_move_are_read_where_they_are_then():
         assert said_logp(turns) == pytest.approx(recomputed(other, turns), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_what_was_said_is_judged_alike_by_the_policy():
     policy = LanguagePolicy(tiny(), temperature=1.4)
     made = together(PagedEngine(policy.model, {STOP}), conversations(9), temperature=1.4)
@@ -308,6 +324,7 @@ def test_it_is_chosen_where_it_can_run_and_refuses_other_shapes():
         PagedEngine(gpt2, {STOP})
 
 
+@pytest.mark.slow
 def test_draws_follow_the_distribution():
     model, heard, n = tiny(scale=0.2), [7, 8, 9], 3000
     said = together(PagedEngine(model, {STOP}), [(("draw", c), [heard]) for c in range(n)], most=1)

@@ -108,11 +108,11 @@ class Bench:
         import torch
         from transformers import Qwen3Config, Qwen3ForCausalLM
 
-        from kleash.engine.decoder import put_side_by_side
+        from kleash.engine.weights import put_side_by_side
 
         begun = now(self.device)
         dtype = torch.bfloat16 if self.device == "cuda" else torch.float32
-        none = {"pad_token_id": None, "bos_token_id": None, "eos_token_id": None}
+        none: dict[str, Any] = {"pad_token_id": None, "bos_token_id": None, "eos_token_id": None}
         with torch.random.fork_rng(), torch.device(self.device):
             config = Qwen3Config(**self.shape.config, **none)
             self.model = Qwen3ForCausalLM._from_config(config, dtype=dtype).eval()

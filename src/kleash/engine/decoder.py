@@ -11,7 +11,6 @@ Shapes as in `kernels`; F what a step is fed of each token, T steps.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -26,6 +25,7 @@ from torch import Tensor, nn
 from kleash.engine import draws, plain
 from kleash.engine.pages import Pages
 from kleash.engine.spots import Blocks, Config, Spots
+from kleash.engine.weights import together, whereabouts
 from kleash.language.lean import of_this_shape
 
 # What a step is fed of each token, all in one tensor of 64 bits: one copy to the device.
@@ -77,13 +77,14 @@ class Decoder:
         heads = model.config.num_attention_heads // model.config.num_key_value_heads
         self.longest = max(1, ROWS // (1 << (heads - 1).bit_length()))
         self.turns = rotations(model, pages.size.context)
-        most, long = self.sizes[-1], {"dtype": torch.int64, "device": self.device}
+        most = self.sizes[-1]
         self._host_FN = torch.zeros(9, most, dtype=torch.int64, pin_memory=self.on_cuda)
-        self.fed_FN = torch.zeros(9, most, **long)
-        self.said_TN = torch.zeros(most_steps, most, **long)
+        self._number = torch.arange(most, device=self.device)
+        self._ones = torch.ones_like(self._number)
+        self.fed_FN = self._number.new_zeros(9, most)
+        self.said_TN = self._number.new_zeros(most_steps, most)
         self.logp_TN = torch.zeros(most_steps, most, device=self.device)
-        self._stops = torch.tensor(sorted(stops), **long)
-        self._number, self._ones = torch.arange(most, **long), torch.ones(most, **long)
+        self._stops = self._number.new_tensor(sorted(stops))
         self._graphs: dict[tuple[int, bool], tuple[Any, Tensor, Tensor]] = {}
         self._pool: Any = None
         self._known: object = None
@@ -135,8 +136,8 @@ class Decoder:
         ids_N, seat_N, place_N = torch.from_numpy(np.concatenate(token, 1)).to(self.device)
         self.pages.tell()
         table = self.pages.table_SM
-        laid = torch.from_numpy(np.concatenate(block, 1)).to(self.device)
-        blocks = Blocks(*laid, table, longest=self.longest)
+        seat, place, begin, count_B = torch.from_numpy(np.concatenate(block, 1)).to(self.device)
+        blocks = Blocks(seat, place, begin, count_B, table, longest=self.longest)
         config = Config(64, 4, 3)
         found = self.model.model.embed_tokens(ids_N)
         self._through(found, Spots(seat_N, place_N, table), blocks, config, only_keep=True)
@@ -154,6 +155,7 @@ class Decoder:
     ) -> Tensor:
         """The last hidden states, normed; or nothing more than keys and values of all layers."""
         net, small = self.model.model, self.small
+        heard: Tensor = found
         delta = None
         for index, layer in enumerate(net.layers):
             found, heard = small.add_norm(found, delta, layer.input_layernorm)
@@ -167,8 +169,8 @@ class Decoder:
                 found, layer.self_attn.o_proj(mixed), layer.post_attention_layernorm
             )
             delta = self._opened(index, layer.mlp, heard)
-        normed: Tensor = small.add_norm(found, delta, net.norm)[1]
-        return normed
+        _, heard = small.add_norm(found, delta, net.norm)
+        return heard
 
     def _projected(self, index: int, part: Any, heard_NW: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values; by one product where their weights lie side by side."""
@@ -301,7 +303,7 @@ def fastest(work: Any, rounds: int = 3) -> float:
         work()
         ended.record()
         ended.synchronize()
-        spent.append(begun.elapsed_time(ended) / 1e3)
+        spent.append(float(begun.elapsed_time(ended)) / 1e3)
     return min(spent)
 
 
@@ -336,57 +338,3 @@ def rotations(model: Any, places: int) -> tuple[Tensor, Tensor]:
     sign = torch.ones_like(sin[0, 0])
     sign[: len(sign) // 2] = -1
     return cos[0].contiguous(), (sin[0] * sign).contiguous()
-
-
-# --- weights
-
-
-def together(*parts: Any) -> Tensor | None:
-    """The weights of several products as one, if they lie side by side; nothing is copied."""
-    if not all(type(part) is nn.Linear and part.bias is None for part in parts):
-        return None
-    weights = [part.weight.detach() for part in parts]
-    first = weights[0]
-    for one, other in itertools.pairwise(weights):
-        if not (one.is_contiguous() and other.is_contiguous()):
-            return None
-        same = one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
-        if not same or one.storage_offset() + one.numel() != other.storage_offset():
-            return None
-    return first.as_strided((sum(map(len, weights)), first.shape[1]), first.stride())
-
-
-@torch.no_grad()
-def put_side_by_side(model: Any) -> None:
-    """Move weights that read the same so that they lie side by side; parameters stay what they are.
-
-    One layer's are there twice for a moment, and nothing of it stays.
-    """
-    for layer in model.model.layers:
-        attention, mlp = layer.self_attn, layer.mlp
-        for parts in (
-            (attention.q_proj, attention.k_proj, attention.v_proj),
-            (mlp.gate_proj, mlp.up_proj),
-        ):
-            if not all(
-                type(part) is nn.Linear
-                and part.bias is None
-                and type(part.weight) is nn.Parameter
-                and part.weight.dtype == parts[0].weight.dtype
-                for part in parts
-            ):
-                continue
-            made = torch.cat([part.weight.data for part in parts])
-            rows = [part.out_features for part in parts]
-            for part, weight in zip(parts, made.split(rows), strict=True):
-                part.weight.data = weight
-
-
-def whereabouts(model: nn.Module) -> object:
-    """Where every weight lies, and which adapters are on: graphs hold as long as this does."""
-    adapters = [
-        (part.disable_adapters, tuple(part.active_adapters), tuple(part.merged_adapters))
-        for part in model.modules()
-        if hasattr(part, "merged_adapters")
-    ]
-    return [each.data_ptr() for each in model.parameters()], adapters

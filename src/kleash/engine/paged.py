@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from kleash.engine import Said, Talk
-from kleash.engine.decoder import Decoder, as_bits, put_side_by_side
+from kleash.engine.decoder import Decoder, as_bits
 from kleash.engine.draws import stream
 from kleash.engine.own import OwnEngine, _Row
 from kleash.engine.pages import PAGE, Pages, Size
+from kleash.engine.weights import put_side_by_side
 from kleash.errors import ConfigError, GuardError
 from kleash.language.lean import of_this_shape
 
@@ -58,7 +59,7 @@ class PagedEngine(OwnEngine):
         steps: int = 4,
     ) -> None:
         super().__init__(model, stops, seats=seats)
-        self.inner = of_this_shape(model)
+        self.inner: Any = of_this_shape(model)
         if self.inner is None:
             raise ConfigError(f"{type(model).__name__} is not of a shape that this engine knows")
         self.places, self.steps = places, steps
@@ -325,7 +326,8 @@ class PagedEngine(OwnEngine):
     def _leave(self, row: Any) -> None:
         if self._made is not None:
             self._made.pages.leave(row.seat)
-        if self._begun.get(row.opening) is row:
+        known = self._begun.get(row.opening) is row
+        if known:
             del self._begun[row.opening]
         self._seated[row.seat] = None
         self._free.append(row.seat)

@@ -65,13 +65,14 @@ def attended(
     sees_BQ = (blocks.place_B[:, None] + step_Q).clamp(min=0)
     reach = int(torch.where(there_BQ, sees_BQ, 0).max()) + 1
     pages_BM = blocks.table_SM[blocks.seat_B, : -(-reach // page)].long()
-    seen = [
+    keys, values = (
         kept[pages_BM].transpose(1, 2).flatten(2, 3)[:, :, :reach]
         for kept in (keys_PHLD, values_PHLD)
-    ]
+    )
     found = F.scaled_dot_product_attention(
         query_NKD[token_BQ].transpose(1, 2),
-        *seen,
+        keys,
+        values,
         attn_mask=(torch.arange(reach, device=sees_BQ.device) <= sees_BQ[:, :, None])[:, None],
         scale=scale,
         enable_gqa=query_NKD.shape[1] > heads,
