@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kleash.demos.presets import preset
 from kleash.seeds import generator, torch_generator
 
 if TYPE_CHECKING:
@@ -190,6 +189,7 @@ def pair() -> tuple[Selector, Selector]:
     """A policy and a reference a little away from it, so that KL has a gradient."""
     import torch
 
+    from kleash.demos.presets import preset
     from kleash.policy import frozen
     from kleash.selector import Selector
 

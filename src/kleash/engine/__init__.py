@@ -72,9 +72,12 @@ def engine_of(name: str, policy: Any, speech: Any) -> Engine:
     """The engine of that name for a policy and the way it is spoken to."""
     kind, _, url = name.partition(":")
     if kind == "own" and not url:
+        from kleash.engine.decoder import fits
         from kleash.engine.own import OwnEngine
+        from kleash.engine.paged import PagedEngine
 
-        return OwnEngine(policy.model, speech.stops)
+        made_for = PagedEngine if fits(policy.model) else OwnEngine
+        return made_for(policy.model, speech.stops)
     if kind == "continuous" and not url:
         from kleash.engine.continuous import ContinuousEngine
 

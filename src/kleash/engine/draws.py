@@ -90,3 +90,23 @@ def within(chance_NV: Tensor, top_p_N: Tensor) -> Tensor:
     out_NV = ordered_NV.cumsum(-1) - ordered_NV >= top_p_N[:, None]
     out_NV[:, 0] = False
     return chance_NV.masked_fill(out_NV.scatter(-1, order_NV, out_NV), 0)
+
+
+def picked(
+    logits_NV: Tensor,
+    temperature_N: Tensor,
+    top_p_N: Tensor | None,
+    stream_N: Tensor,
+    step_N: Tensor,
+    keyed_N: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """The same from tensors and as tensors, so that nothing waits for the host.
+
+    Rows that are not keyed are greedy. Where all top-p are 1 none is given.
+    """
+    chance_NV = (logits_NV.float() / temperature_N.float()[:, None]).softmax(-1)
+    wanted_NV = chance_NV if top_p_N is None else within(chance_NV, top_p_N.float())
+    noise_NV = exponential(stream_N, step_N, logits_NV.shape[-1])
+    wanted_NV = wanted_NV / noise_NV.masked_fill_(keyed_N[:, None] == 0, 1)
+    choice_N = wanted_NV.max(-1).indices
+    return choice_N, chance_NV.gather(-1, choice_N[:, None])[:, 0].log()

@@ -31,7 +31,7 @@ class _Row:
 
     talk: Talk
     seat: int | None = None
-    weights: tuple[int, int] = (0, 0)  # those that its keys and values were computed with
+    weights: tuple[int, int] | None = None  # those that its keys and values were computed with
     length: int = 0  # ids that have keys and values
     owed: list[int] = field(default_factory=list)  # ids that the model has not seen yet
     said: list[int] = field(default_factory=list)
@@ -88,7 +88,7 @@ class OwnEngine:
             raise ValueError("a talk cannot begin with nothing heard")
         if not self._speaking:  # nobody is in the middle of a turn: a time for updates
             self._look_at_weights()
-        if row.length and row.weights != self._weights:
+        if row.weights not in (None, self._weights):
             raise RuntimeError(
                 "the weights have changed since this talk began, and what it remembers is theirs:"
                 " forget it and begin another one"

@@ -1,0 +1,43 @@
+"""The bench of rollouts on a GPU, on a CPU with a tiny shape: every row, and rows that fail."""
+
+import subprocess
+import sys
+
+import pytest
+
+from kleash.bench import gpu_rollouts
+
+ROWS = ["machine", "model", "pages", *["step"] * 4]
+ROWS += ["generate", "talks", "log-probabilities", "users", "users"]
+
+
+@pytest.mark.slow
+def test_every_row_is_measured_and_none_hides_a_failure(one_thread, monkeypatch):
+    rows = list(gpu_rollouts.measure(300, "tiny"))
+    assert [row["row"] for row in rows] == ROWS
+    assert not [row for row in rows if "error" in row or "skipped" in row]
+    assert rows[9]["sampled - trainer: largest"] < 1e-4
+    found = gpu_rollouts.verdict(rows)
+    assert found["times generate (10)"] == rows[8]["times generate"] > 0
+
+    monkeypatch.setattr("kleash.engine.decoder.Decoder.step", lambda *a, **k: 1 / 0)
+    rows = list(gpu_rollouts.measure(300, "tiny"))
+    assert [row["row"] for row in rows] == ROWS
+    failed = [row for row in rows if "error" in row]
+    assert [row["row"] for row in failed] == ["step"] * 4 + ["talks", "log-probabilities"] + [
+        "users"
+    ] * 2
+    assert failed[0]["error"] == "ZeroDivisionError: division by zero" and failed[0]["where"]
+    assert gpu_rollouts.verdict(rows)["smallest share of the bound (0.5)"] is None
+
+
+def test_without_time_nothing_is_begun(one_thread):
+    bench = gpu_rollouts.Bench(gpu_rollouts.SHAPES["tiny"], 0.0)
+    assert "left" in bench.row("step", 3, lambda: 1 / 0)["skipped"]
+
+
+def test_it_needs_no_pydantic():
+    """The machine that is measured has torch and transformers, and not all of our dependencies."""
+    script = "import sys; sys.modules['pydantic'] = None; import kleash.bench.gpu_rollouts"
+    script += ", kleash.engine.paged, kleash.language.policy"
+    subprocess.run([sys.executable, "-c", script], check=True)
