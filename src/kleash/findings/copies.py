@@ -75,11 +75,24 @@ def _values(run: Imported) -> Values:
     return made
 
 
+def _print(run: Imported) -> tuple[tuple[object, ...], tuple[bytes, ...]] | None:
+    """Where the outcomes of a run stand, and the outcomes; None of what is not simply a log."""
+    if run.cells or any(s.estimated is not None or not s.finite for s in run.series):
+        return None
+    curves = [series for series in run.series if _is_outcome(series.metric)]
+    places = tuple((canonical(s.metric), s.axis, s.steps.tobytes()) for s in curves)
+    return places, tuple((s.values + 0.0).tobytes() for s in curves)
+
+
 def identical_results(sources: Sequence[Source]) -> Iterator[Found]:
     """Two arms with the same results to the digit gave the same outputs."""
-    every = [
-        (index, run, _values(run)) for index, source in enumerate(sources) for run in source.runs
-    ]
+    told = [(index, run) for index, source in enumerate(sources) for run in source.runs]
+    prints = [_print(run) for _, run in told]
+    if None not in prints and len({places for places, _ in filter(None, prints)}) == 1:
+        # Logs of the same steps: those that are alike anywhere are alike everywhere.
+        seen = Counter(prints)
+        told = [each for each, made in zip(told, prints, strict=True) if seen[made] > 1]
+    every = [(index, run, _values(run)) for index, run in told]
     for group in _joined(len(every), _alike(every)):
         members = [(run, _outcomes(run)) for _, run, _ in (every[index] for index in group)]
         shared = set.intersection(*(set(places) for _, places in members))
@@ -100,10 +113,8 @@ def identical_results(sources: Sequence[Source]) -> Iterator[Found]:
 def _alike(every: Sequence[tuple[int, Imported, Values]]) -> Iterator[tuple[int, int]]:
     """Pairs of arms whose results are equal wherever both have them."""
     index: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    # Runs with the same places are alike where all values are equal, others where some are.
-    same = len({tuple(values) for _, _, values in every}) == 1
     for at, (_, _, values) in enumerate(every):
-        for cell in [tuple(values.values())] if same else values.items():
+        for cell in values.items():
             index[cell].append(at)
     several = (group[:MANY] for group in index.values() if len(group) > 1)
     candidates = {pair for group in several for pair in combinations(group, 2)}

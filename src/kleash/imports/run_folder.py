@@ -169,14 +169,15 @@ def _joined(file: Path, axis: Axis, named: Mapping[str, list[_Part]]) -> Iterato
 def _alike(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
     """Records that follow each other and are about the same, by the stretch; the first's line."""
     first = 1
-    for _, group in groupby(records, key=_about):
+    for names, group in groupby(records, key=tuple):
+        told = [name for name in ("kind", "phase") if name in names]
         while stretch := list(islice(group, STRETCH)):
-            yield first, stretch
-            first += len(stretch)
-
-
-def _about(record: Record) -> tuple[Any, ...]:
-    return (record.get("kind"), record.get("phase"), *record)
+            kinds = [[record[name] for record in stretch] for name in told]
+            several = any(each.count(each[0]) < len(each) for each in kinds)
+            parts = groupby(stretch, key=itemgetter(*told)) if several else [(None, stretch)]
+            for part in (list(part) for _, part in parts):
+                yield first, part
+                first += len(part)
 
 
 def _parts(

@@ -123,7 +123,7 @@ def run_place(
         recipe = arm_recipe(file, arm, seed, start)
     else:
         recipe = seeded(other, arm, seed, start)
-    path, run = current(folder / "runs" / f"{arm.name}-s{seed}", recipe)
+    path, run = current(folder / f"runs/{arm.name}-s{seed}", recipe)
     return Place(arm.name, seed, path, recipe, run)
 
 

@@ -248,16 +248,16 @@ def kl_between(ours: Any, theirs: Any) -> float:
 
 def differing_parameters(ours: Seen, theirs: Seen) -> tuple[int, int] | None:
     """How many parameters the chosen checkpoints have, and in how many they differ."""
-    try:
-        from safetensors.numpy import load_file
-    except ImportError:
-        return None
     files = [
-        seen.run.path / "checkpoints" / seen.chosen / "weights.safetensors"
+        seen.run.path / f"checkpoints/{seen.chosen}/weights.safetensors"
         for seen in (ours, theirs)
         if seen.run is not None
     ]
     if len(files) < 2 or not all(file.is_file() for file in files):
+        return None
+    try:
+        from safetensors.numpy import load_file
+    except ImportError:
         return None
     left, right = map(load_file, files)
     if left.keys() != right.keys():
