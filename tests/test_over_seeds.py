@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kleash import stats
 from kleash.catalogue.screen import reasons, sentence
 from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
@@ -13,6 +14,7 @@ from kleash.compare.seeds import scored
 from kleash.imports import Scores
 from kleash.seeds import generator
 from kleash.stats import GapSpread
+from kleash.study.looks import item_gaps
 from made_crossed import HERE, crossed_gaps, crossed_source
 from test_compare import asked, codes, level, run, sources, with_curve
 
@@ -137,6 +139,19 @@ def test_a_trend_is_for_items_like_these_too():
         w * drawn[name].mean() for w, name in zip(weights, ("0.1", "1", "10"), strict=True)
     )
     assert slope.estimate == pytest.approx(by_hand)
+
+
+def test_a_study_that_adds_seeds_looks_at_items_like_these():
+    gaps = np.tile([0.0, 0.0, 0.2, 0.0], (5, 1)) + np.linspace(0, 0.004, 5)[:, None]
+    means = gaps.mean(axis=1), np.zeros(5)
+    assert stats.look(*means).interval.low > 0
+    found = stats.look(*means, items=gaps)
+    assert found.interval.low < 0 < found.interval.high
+    assert found.p == min(1.0, 4 * stats.crossed_seeds(gaps).p) and stats.look(*means).p < 0.05
+    ours = {0: {"a": 0.5, "b": 1.0}, 1: {"a": 0.5}}
+    theirs = {0: {"a": 0.25, "c": 0.0}, 1: {"a": 0.0, "b": 0.0}}
+    assert item_gaps(ours, theirs, [0, 1]).tolist() == [[0.25], [0.5]]
+    assert item_gaps(ours, {0: theirs[0]}, [0, 1]) is None
 
 
 # --- faster and steadier

@@ -206,14 +206,25 @@ def arms_over_seeds(
 
 
 def look(
-    ours: ArrayLike, theirs: ArrayLike, *, looks: Sequence[int] = LOOKS, level: float = 0.95
+    ours: ArrayLike,
+    theirs: ArrayLike,
+    *,
+    items: ArrayLike | None = None,
+    looks: Sequence[int] = LOOKS,
+    level: float = 0.95,
 ) -> SeedGap | None:
     """The paired gap when seeds are added until it is decided; None between declared looks.
 
-    Each look has its share of alpha, so all of them together keep the level.
+    Each look has its share of alpha, so all of them together keep the level. `items` are the gaps
+    [seed, item] behind the means: with them it is for items like these.
     """
     if len(gaps(ours, theirs)) not in looks:
         return None
-    found = paired_seeds(ours, theirs, level=1 - (1 - level) / len(looks))
+    share = 1 - (1 - level) / len(looks)
+    found = (
+        paired_seeds(ours, theirs, level=share)
+        if items is None
+        else crossed_seeds(items, level=share)
+    )
     p = min(1.0, found.p * len(looks))
     return replace(found, interval=replace(found.interval, level=level), p=p)

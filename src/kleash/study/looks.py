@@ -9,9 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from kleash import stats
+from kleash.compare.items import table_of
 from kleash.plan import StudyFile, against, arms_of
 from kleash.plan.folder import Overview, placed
-from kleash.results import seed_means
+from kleash.results import seed_means, seed_scores
+from kleash.stats import Floats
 from kleash.study import Asked, Ran, run_study
 
 
@@ -43,8 +45,9 @@ def decided(asked: Asked, found: Overview, looks: tuple[int, ...]) -> bool:
         if len(both) not in looks:
             return False
         pair = [ours[s] for s in both], [theirs[s] for s in both]
-        gap = stats.look(*pair, looks=looks)
-        near = stats.look(*pair, looks=looks, level=0.9)
+        items = item_gaps(seed_scores(found, file, arm), seed_scores(found, file, base), both)
+        gap = stats.look(*pair, items=items, looks=looks)
+        near = stats.look(*pair, items=items, looks=looks, level=0.9)
         if gap is None or near is None:
             return False
         apart = gap.interval.low > 0 or gap.interval.high < 0
@@ -52,3 +55,14 @@ def decided(asked: Asked, found: Overview, looks: tuple[int, ...]) -> bool:
         if not (apart or within):
             return False
     return True
+
+
+def item_gaps(
+    ours: dict[int, dict[str, float]], theirs: dict[int, dict[str, float]], seeds: list[int]
+) -> Floats | None:
+    """Gaps [seed, item] of the items that both arms have; None where a seed has none."""
+    rows = []
+    for seed in seeds:
+        mine, other = ours.get(seed, {}), theirs.get(seed, {})
+        rows.append({item: mine[item] - other[item] for item in mine.keys() & other.keys()})
+    return table_of(rows)[1] if all(rows) else None
