@@ -10,7 +10,10 @@ import numpy as np
 
 
 def readme(seed: int) -> str:
-    """The README of a repository: formulas in the headers, rows without outer bars, counts."""
+    """The README of a repository: formulas in the headers, rows without outer bars, counts.
+
+    It is long because it is one report, from top to bottom.
+    """
     rng = np.random.default_rng([seed, 11])
     names = ("SFT", r"GRPO, $\beta=0$", r"GRPO, $\beta=0.01$", r"GRPO, $\beta=0.05$")
     short = ("SFT", "beta=0", "beta=0.01", "beta=0.05")
@@ -68,7 +71,10 @@ def readme(seed: int) -> str:
 
 
 def deviations(seed: int) -> str:
-    """三个种子：每个种子的准确率、平均 ± 标准差、差异、每轮的验证准确率。"""
+    """三个种子：每个种子的准确率、平均 ± 标准差、差异、每轮的验证准确率。
+
+    It is long because it is one report, from top to bottom.
+    """
     rng = np.random.default_rng([seed, 12])
     arms = ("0", "0.02", "0.08", "0.2")
     right = rng.binomial(500, np.array([0.52, 0.55, 0.54, 0.5])[:, None], (4, 3))
@@ -137,7 +143,10 @@ def deviations(seed: int) -> str:
 
 
 def deltas(seed: int) -> str:
-    """Ablations in percent with the difference to the first row behind each number."""
+    """Ablations in percent with the difference to the first row behind each number.
+
+    It is long because it is one report, from top to bottom.
+    """
     rng = np.random.default_rng([seed, 13])
     sets = ("GSM8K", "MATH", "SVAMP", "AQuA")
     methods = ("baseline", "+ KL 0.01", "+ warmup", "+ length penalty", "+ all three")
@@ -204,7 +213,10 @@ def deltas(seed: int) -> str:
 
 
 def steps(seed: int) -> str:
-    """两次训练的日志汇总：每 25 步的指标、最佳与最终、均值、曲线列表。"""
+    """两次训练的日志汇总：每 25 步的指标、最佳与最终、均值、曲线列表。
+
+    It is long because it is one report, from top to bottom.
+    """
     rng = np.random.default_rng([seed, 14])
     at = np.arange(25, 301, 25)
     runs = {}
