@@ -18,7 +18,7 @@ def test_every_row_is_measured_and_none_hides_a_failure(one_thread, monkeypatch)
     assert not [row for row in rows if "error" in row or "skipped" in row]
     assert rows[9]["sampled - trainer: largest"] < 1e-4
     found = gpu_rollouts.verdict(rows)
-    assert found["times generate (10)"] == rows[8]["times generate"] > 0
+    assert found["times generate (10)"] == rows[8]["times generate"]
 
     monkeypatch.setattr("kleash.engine.decoder.Decoder.step", lambda *a, **k: 1 / 0)
     rows = list(gpu_rollouts.measure(300, "tiny"))

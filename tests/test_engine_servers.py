@@ -111,6 +111,12 @@ class Served(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
 
+def reload_weights(server, weights_iterator=None, weights_path=None, is_checkpoint_format=True):
+    """With the parameters that vLLM's has: a folder given by position would be the iterator."""
+    assert weights_iterator is None and is_checkpoint_format
+    server.model = AutoModelForCausalLM.from_pretrained(weights_path)
+
+
 class Handler(BaseHTTPRequestHandler):
     def log_message(self, *args):
         pass
@@ -131,8 +137,8 @@ class Handler(BaseHTTPRequestHandler):
             self.server.model = AutoModelForCausalLM.from_pretrained(body["model_path"])
             return self.answer(200, b'{"success": true, "message": "read"}')
         if self.path == "/collective_rpc":
-            assert body["method"] == "reload_weights"
-            self.server.model = AutoModelForCausalLM.from_pretrained(body["args"][0])
+            assert body["method"] == "reload_weights" and not body.get("args")
+            reload_weights(self.server, **body["kwargs"])
             return self.answer(200, b'{"results": [null]}')
         if self.path == "/reset_prefix_cache":
             return self.answer(200, b"")

@@ -240,6 +240,24 @@ def leash_advantage(choices: Choices, *, form: str, coefficient: float) -> Choic
     return replace(choices, advantage=choices.advantage - coefficient * leash_value(choices, form))
 
 
+def truncated(
+    choices: Choices, logp_sampler: Tensor, cap: float
+) -> tuple[Choices, dict[str, float]]:
+    """The batch with each advantage times min(π_old/π_sampler, cap): as if π_old had sampled it.
+
+    An engine that rounds otherwise than the trainer draws from another law; the ratio mends that,
+    and the cap bounds what one choice can weigh (truncated importance sampling). Once per batch,
+    after what the leash does to advantages; mean of the weights, and share that the cap took.
+    """
+    ratio = (choices.logp_old - logp_sampler).exp()
+    weight = ratio.clamp(max=cap)
+    found = {
+        "sampler/weight": weight.double().mean().item(),
+        "sampler/truncated": (ratio > cap).double().mean().item(),
+    }
+    return replace(choices, advantage=choices.advantage * weight), found
+
+
 def k3_ratio(choices: Choices) -> Tensor:
     """k3 × π/π_old, the ratio differentiated too: unbiased in value and gradient at each state."""
     return k3(choices.logp, choices.logp_ref) * (choices.logp - choices.logp_old).exp()

@@ -253,8 +253,8 @@ class Bench:
         self.tidy()
         yield self.row("talks", 5, talks.talks)
         yield self.row("log-probabilities", 3, talks.judged)
-        yield self.row("users", 8, partial(talks.users, 0.0))
-        yield self.row("users", 8, partial(talks.users, self.shape.latency))
+        yield self.row("users", 15, partial(talks.users, 0.0))
+        yield self.row("users", 15, partial(talks.users, self.shape.latency))
         if self.device == "cuda":
             yield self.row("profile", 4, talks.profile)
 

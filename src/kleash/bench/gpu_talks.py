@@ -119,9 +119,10 @@ class Talks:
 
         async def one(number: int) -> Said:
             talk = engine.talk((seed, number), most=most)
-            said = await engine.say(talk, self.heard[number // 8])
-            engine.forget(talk)
-            return said
+            try:
+                return await engine.say(talk, self.heard[number // 8])
+            finally:
+                engine.forget(talk)
 
         async def all_of_them() -> list[Said]:
             return await asyncio.gather(*map(one, range(self.shape.talks)))
@@ -162,40 +163,50 @@ class Talks:
         }
 
     def users(self, latency: float) -> dict[str, Any]:
-        """Conversations whose turns are of several lengths, with users that think so long."""
+        """Conversations whose turns are of several lengths, with users that think so long.
+
+        There are more of them than seats, so that the batch stays full until the last ones. One
+        turn of each goes before, in which graphs are captured.
+        """
         shape = self.shape
         engine, words = self.engine, shape.config["vocab_size"]
         assert engine is not None
-        count = 3 * shape.talks // 4
+        count = 3 * shape.talks
         rng = generator("bench", "users")
-        openings = [rng.integers(0, words, shape.opening // 2).tolist() for _ in range(99)]
+        openings = [rng.integers(0, words, shape.opening // 2).tolist() for _ in range(count)]
         most = rng.integers(shape.says // 8, shape.says, size=count).tolist()
         reply = rng.integers(0, words, max(2, shape.says // 4)).tolist()
 
-        async def one(number: int) -> int:
+        async def one(number: int, turns: int) -> int:
             talk = engine.talk(("users", number), most=most[number])
             heard, total = openings[number // 8], 0
-            for _ in range(shape.turns):
-                total += len((await engine.say(talk, heard)).ids)
-                await asyncio.sleep(latency)
-                heard = reply
-            engine.forget(talk)
+            try:
+                for _ in range(turns):
+                    total += len((await engine.say(talk, heard)).ids)
+                    await asyncio.sleep(latency)
+                    heard = reply
+            finally:
+                engine.forget(talk)
             return total
 
-        async def all_of_them() -> list[int]:
-            return await asyncio.gather(*map(one, range(count)))
+        async def all_of_them(turns: int) -> list[int]:
+            return await asyncio.gather(*(one(number, turns) for number in range(count)))
 
+        asyncio.run(all_of_them(1))
         ticks, begun = engine.ticks, now(self.device)
-        said = sum(asyncio.run(all_of_them()))
+        said = sum(asyncio.run(all_of_them(shape.turns)))
         spent = now(self.device) - begun
+        steps = engine.ticks - ticks
         return {
             "talks": count,
+            "seats": engine.most_seats,
             "turns": shape.turns,
             "latency, seconds": latency,
             "tokens said per second": said / spent,
             "seconds": spent,
-            "steps": engine.ticks - ticks,
-            "seconds that one talk waits for its user": latency * shape.turns,
+            "steps": steps,
+            "tokens said per step": said / steps,
+            "ms per step": 1e3 * spent / steps,
         }
 
     def profile(self) -> dict[str, Any]:

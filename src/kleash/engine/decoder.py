@@ -33,7 +33,7 @@ IDS, SEAT, PLACE, STREAM, STEP, LEFT, KEYED, TEMPERATURE, TOP_P = range(9)
 SIZES = (8, 16, 32, 48, 64, 96, 128, 192, 256)
 READ = 8192  # tokens that are read at once
 ROWS = 64  # queries of a block that is read, over all heads that share keys
-PROGRAMS = 4096  # about as many are under way in a step's attention: a few rounds of a large GPU
+PROGRAMS = 4096  # of a step's attention: a few rounds of a large GPU
 CONFIGS = (Config(64, 4, 3), Config(64, 4, 4), Config(32, 4, 5), Config(128, 4, 2))
 Piece = tuple[int, Sequence[int], int]  # a seat, ids, and where they begin
 
@@ -326,8 +326,11 @@ def operations(*, on_cuda: bool) -> Any:
 
 
 def splits_of(programs: int) -> int:
-    """Into how many parts attention is cut so that a GPU has enough to do: a power of two."""
-    return 1 << max(0, min(5, (PROGRAMS // programs).bit_length() - 1))
+    """Into how many parts attention is cut so that a GPU has enough to do.
+
+    Each number is a kernel to compile, so that there are but three.
+    """
+    return next((splits for splits in (32, 8) if programs * splits <= PROGRAMS), 2)
 
 
 @torch.no_grad()

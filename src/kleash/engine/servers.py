@@ -217,7 +217,8 @@ class VllmEngine(Server):
     def reloading(self, folder: str) -> list[tuple[str, dict[str, Any]]]:
         """All workers read the folder, then what was computed with old weights is dropped."""
         return [
-            ("/collective_rpc", {"method": "reload_weights", "args": [folder]}),
+            # By name: what comes first there is an iterator of weights.
+            ("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": folder}}),
             ("/reset_prefix_cache", {}),
         ]
 
