@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from kleash.config import Config, build, merge
 from kleash.control import LEASHES, SCHEDULES, Leash
@@ -273,6 +273,14 @@ class Lora(Config):
     """What their product is scaled by, over the rank."""
     targets: str = "all-linear"
     """Which products have one, with commas; all but the head if not said."""
+    base: Literal["plain", "nf4"] = "plain"
+    """What they are put on: the weights as they are, or rounded to four bits (extra `nf4`)."""
+
+    @model_serializer(mode="wrap")
+    def modest(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a plain base, so that a recipe that names none is the recipe it was."""
+        found: dict[str, Any] = whole(self)
+        return {key: found[key] for key in found if key != "base" or found[key] != "plain"}
 
 
 class Credit(Config):
@@ -339,6 +347,8 @@ class AgentRecipe(Recipe):
         needs_start(self.phase, self.start)
         if self.leash.reference == "adapter_off" and not self.lora.rank:
             raise ConfigError("leash.reference 'adapter_off' needs an adapter: set lora.rank")
+        if self.lora.base != "plain" and not self.lora.rank:
+            raise ConfigError("lora.base 'nf4' does not train by itself: set lora.rank")
         if self.model == "tiny" and self.gym.get("surface") != "tokens":
             raise ConfigError(
                 "the tiny model knows the words of one surface only:"

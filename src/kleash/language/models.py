@@ -1,6 +1,6 @@
 """Language models to wrap: a tiny one drawn afresh, one from a folder or a GGUF file, an adapter.
 
-transformers and peft are imported when a model is made: they take seconds.
+transformers, peft and bitsandbytes are imported when a model is made: they take seconds.
 """
 
 from __future__ import annotations
@@ -138,7 +138,59 @@ def adapted(
     return made
 
 
+def quantised(model: Any) -> Any:
+    """The model with the products of its layers in nf4, four bits a weight (QLoRA, 2305.14314).
+
+    They do not train: an adapter does. Embedding, head and norms stay. Rounded where the model is,
+    which should be a CPU: then it is the same base on every device that it is moved to.
+    """
+    nn4 = _bitsandbytes().nn
+    head = model.get_output_embeddings()
+    for name, part in list(model.named_modules()):
+        if type(part) is not nn.Linear or part is head:
+            continue
+        made = nn4.Linear4bit(
+            part.in_features,
+            part.out_features,
+            bias=part.bias is not None,
+            compute_dtype=part.weight.dtype,
+            quant_type="nf4",
+            device="meta",
+        )
+        made.weight = nn4.Params4bit(
+            part.weight.data, requires_grad=False, quant_type="nf4", module=made
+        )
+        made.bias = part.bias
+        _replace(model, name, made.to(part.weight.device))  # moving it is what rounds it
+    return model.requires_grad_(False)
+
+
+def _bitsandbytes() -> Any:
+    try:
+        import bitsandbytes
+    except ImportError:
+        raise ConfigError("weights in nf4 need bitsandbytes: pip install 'kleash[nf4]'") from None
+    return bitsandbytes
+
+
+def _replace(model: Any, name: str, part: nn.Module) -> None:
+    above, _, last = name.rpartition(".")
+    setattr(model.get_submodule(above), last, part)
+
+
 def merged(model: Any) -> Any:
-    """A copy with the adapter folded into the weights, as transformers knows it: for export."""
+    """A copy with the adapter folded into the weights, as transformers knows it: for export.
+
+    Weights in nf4 are unpacked first: what is exported computes what was trained.
+    """
     made = copy.deepcopy(model)
+    for name, part in list(made.named_modules()):
+        # An adapter shows its base's weight as its own: only who really has it is unpacked.
+        state = getattr(part._parameters.get("weight"), "quant_state", None)
+        if state is not None:
+            plain = nn.Linear(part.in_features, part.out_features, bias=False, device="meta")
+            weight = _bitsandbytes().functional.dequantize_4bit(part.weight.data, state)
+            plain.weight = nn.Parameter(weight.to(state.dtype), requires_grad=False)
+            plain.bias = part.bias
+            _replace(made, name, plain)
     return made.merge_and_unload() if hasattr(made, "merge_and_unload") else made
