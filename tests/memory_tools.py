@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 
 class Living(TorchDispatchMode):
@@ -22,9 +23,15 @@ class Living(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        given = {
+            each.untyped_storage()._cdata
+            for each in tree_leaves((args, kwargs))
+            if isinstance(each, Tensor)
+        }
         made = func(*args, **(kwargs or {}))
-        for each in made if isinstance(made, (tuple, list)) else (made,):
-            if isinstance(each, Tensor):
+        for each in tree_leaves(made):
+            # A view of what was there before is nothing new.
+            if isinstance(each, Tensor) and each.untyped_storage()._cdata not in given:
                 self.hold(each)
         return made
 

@@ -32,7 +32,7 @@ GIB = 2**30
 
 
 def test_an_update_on_a_cpu_takes_what_the_plan_says() -> None:
-    """4 % less is planned than is kept for the way back, and 1 % less than the whole peak."""
+    """3 % less is planned than is kept for the way back, and with the head 2 % more than the peak."""
     policy = LanguagePolicy(
         fresh(300, torch_generator("weights", 0), width=128, layers=4, heads=4, inner=384)
     )
@@ -48,23 +48,20 @@ def test_an_update_on_a_cpu_takes_what_the_plan_says() -> None:
     )
     own = {weight.untyped_storage().data_ptr() for weight in policy.parameters()}
     kept = saved_bytes(lambda: policy.hidden(batch), own)
-    back = 4 * how.tokens * (2 * shape.width + 3 * shape.inner)
-    assert 0.95 * kept < activations(shape, how) - back <= kept
+    assert 0.95 * kept < activations(shape, how) <= kept
 
     adam, reference = torch.optim.AdamW(policy.parameters(), lr=1e-3, fused=True), frozen(policy)
 
-    def step() -> None:
-        adam.zero_grad()
+    def back() -> None:
         judged = policy.judge(batch, reference)
         assert judged.exact_kl is not None
         (judged.logp.mean() + judged.exact_kl.mean()).backward()  # type: ignore[no-untyped-call]
-        adam.step()
 
-    step()
-    adam.zero_grad()
+    back()
+    adam.step()
     part = plan(shape, how).device
-    planned = part["gradients"] + part["activations"] + part["head"]
-    assert planned == pytest.approx(peak_bytes(step), rel=0.03)
+    # The gradients of the pack before stand, as with all packs of a batch but the first.
+    assert part["activations"] + part["head"] == pytest.approx(peak_bytes(back), rel=0.04)
     # What stands was not counted there; it is exactly what was planned.
     moments = sum(
         value.nbytes
@@ -73,6 +70,7 @@ def test_an_update_on_a_cpu_takes_what_the_plan_says() -> None:
         if name != "step"
     )
     assert part["moments"] == moments
+    assert part["gradients"] == part["weights"]
     assert part["weights"] == part["reference"] == sum(w.nbytes for w in policy.parameters())
 
 
@@ -97,8 +95,7 @@ def test_a_plan_by_hand() -> None:
     )
     assert part["keys and values"] == 2 * (2 * 2 * 1 * 4) * 3 * 5
     layer = 2 * (4 * 8 + 3 * 8 + 3 * 4 + 3 * 16)
-    back = 2 * (2 * 8 + 3 * 16)
-    assert part["activations"] == 10 * (layer + 2 * 8 + back + layer)
+    assert part["activations"] == 10 * (layer + 2 * 8 + layer)
     assert part["head"] == 32 * 400 + 3 * 2 * 4 * 8 + 6 * 100 * 8
     assert plan(shape, how).host == {"reference": 2 * count}
 

@@ -23,6 +23,7 @@ from kleash.seeds import torch_generator
 KL_AT_START = 1e-5  # nats, in float32
 RATIO_AT_START = 1e-4
 SAMPLED_TOLERANCE = 1e-4  # nats per choice; an engine in another precision states its own
+HALF_TOLERANCE = 0.5  # the same in bfloat16, where an unlikely id's log-probability is coarse
 SIGNAL_SHARE = 0.1
 LEARNT_SHARE = 0.05
 BROKEN_SHARE = 0.05

@@ -166,21 +166,33 @@ class Reference:
     """What the leash is tied to: a frozen copy, or the policy with its adapter off.
 
     For kind `path` the policy given is the one loaded from that path; for the others it is the
-    policy at the start of the phase. An `ema` in bfloat16 stands still: keep it in float32.
+    policy at the start of the phase. An `ema` in bfloat16 stands still: keep it in float32. A
+    `pinned` one lies in the machine's memory, which only some policies can be judged from.
     """
 
     def __init__(
-        self, policy: nn.Module, kind: str = "start", *, every: int = 0, decay: float = 0.99
+        self,
+        policy: nn.Module,
+        kind: str = "start",
+        *,
+        every: int = 0,
+        decay: float = 0.99,
+        pinned: bool = False,
     ) -> None:
         self.kind = kind
         self.every = every
         self.decay = decay
         self.module = policy if kind == "adapter_off" else frozen(policy)
+        self.device = next(policy.parameters()).device if pinned else None
+        if pinned:
+            self.module = self.module.pinned()  # type: ignore[operator]
         self.declared: str | None = self.fingerprint()
 
     @property
     def policy(self) -> Any:
         """What to hand to `Policy.judge`."""
+        if self.device is not None:
+            return self.module.streamed(self.device)  # type: ignore[operator]
         return AdapterOff(self.module) if self.kind == "adapter_off" else self.module
 
     @property

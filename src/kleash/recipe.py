@@ -1,6 +1,7 @@
 """The recipe of a run: all that it is asked to do, as one config. No torch: anybody can read it.
 
-Which keys only say how long (`length_keys`) is known here, because identity leaves them out.
+Which keys only say how long (`length_keys`) is known here, because identity leaves them out. The
+file is long because every key of both families stands in it with its sentence.
 """
 
 from __future__ import annotations
@@ -273,8 +274,8 @@ class Lora(Config):
     """What their product is scaled by, over the rank."""
     targets: str = "all-linear"
     """Which products have one, with commas; all but the head if not said."""
-    base: Literal["plain", "nf4"] = "plain"
-    """What they are put on: the weights as they are, or rounded to four bits (extra `nf4`)."""
+    base: Literal["plain", "nf4", "host"] = "plain"
+    """What they are put on: weights as they are, in four bits (extra `nf4`), or on the host."""
 
     @model_serializer(mode="wrap")
     def modest(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -303,6 +304,25 @@ class Validating(Config):
     """Training tasks played beside them, always the same, so that over-fitting is a number."""
     passes: int = Field(0, ge=0)
     """Sampled passes over the validation tasks; 0 plays them once and greedily."""
+
+
+class Scale(Config):
+    """How a large model is gone through; what it is worth to a small one, nothing."""
+
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Of the weights; in bfloat16 AdamW rounds at random, so that small updates are not lost."""
+    packed: Literal["auto", "on", "off"] = "auto"
+    """Episodes end to end without padding; auto does so on a GPU."""
+    compile: Literal["auto", "off", "fixed", "dynamic"] = "auto"
+    """Layers compiled, for packs of one size or of any; auto takes any on a GPU in bfloat16."""
+    pack_tokens: int = Field(8192, ge=1)
+    """The most tokens of a pack."""
+    recompute: int = Field(-1, ge=-1)
+    """Layers worked out again on the way back; -1 as many as memory asks for."""
+    reference: Literal["device", "pinned"] = "device"
+    """Where the reference's weights lie: beside the policy's, or in the machine's memory."""
+    moments: Literal["device", "host"] = "device"
+    """Where AdamW's moments lie between steps; on the host they need precision=bfloat16."""
 
 
 class AgentRecipe(Recipe):
@@ -336,6 +356,7 @@ class AgentRecipe(Recipe):
     """The most tokens of a turn; a longer one is cut and ends the episode."""
     part_tokens: int = Field(32768, ge=1)
     """Tokens judged at once, gradients summed: changes memory and no number."""
+    scale: Scale = Scale()
     validation: Validating = Validating()
     collapse: Literal["warn", "stop", "roll_back"] = "warn"
     """What signs of collapse do: are told, end the run, or end it and drop what came after."""
@@ -347,14 +368,32 @@ class AgentRecipe(Recipe):
         needs_start(self.phase, self.start)
         if self.leash.reference == "adapter_off" and not self.lora.rank:
             raise ConfigError("leash.reference 'adapter_off' needs an adapter: set lora.rank")
+        if self.scale.moments == "host" and (self.scale.precision != "bfloat16" or self.lora.rank):
+            raise ConfigError(
+                "scale.moments 'host' is for all weights in bfloat16: set scale.precision=bfloat16,"
+                " or leave an adapter's few moments where they are"
+            )
         if self.lora.base != "plain" and not self.lora.rank:
-            raise ConfigError("lora.base 'nf4' does not train by itself: set lora.rank")
+            raise ConfigError(f"lora.base {self.lora.base!r} does not train: set lora.rank")
+        if self.leash.reference in ("ema", "adapter_off") and self.scale.reference == "pinned":
+            raise ConfigError(
+                f"leash.reference {self.leash.reference!r} moves with the policy or is the policy:"
+                " set scale.reference=device"
+            )
         if self.model == "tiny" and self.gym.get("surface") != "tokens":
             raise ConfigError(
                 "the tiny model knows the words of one surface only:"
                 " set gym.surface=tokens, or give a model that can talk"
             )
         return self
+
+    def resolved(self) -> dict[str, Any]:
+        """Without how a large model is gone through, where nothing of it was asked for.
+
+        So a recipe that names none of it is the same recipe as before there was any.
+        """
+        whole = super().resolved()
+        return {k: v for k, v in whole.items() if k != "scale" or self.scale != Scale()}
 
     def validated_at(self) -> int:
         """An agent is shown nothing: among its scores 0 is greedy play, n is n sampled passes."""

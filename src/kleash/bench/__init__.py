@@ -511,6 +511,13 @@ def vlm_bench(device: str = "cpu") -> dict[str, Any]:
     return measured(device)
 
 
+def gpu_bench(device: str = "cpu", **given: Any) -> dict[str, Any]:
+    """An update of an agent of real size and its reference, beside the plain way."""
+    from kleash.bench.gpu import gpu_bench as measured
+
+    return measured(device, **given)
+
+
 def captions_bench(device: str = "cpu") -> dict[str, Any]:
     """Prompts per second of a small language model that reads captions."""
     from kleash.bench.vlm import captions_bench as measured
@@ -526,8 +533,9 @@ BENCHES: dict[str, Callable[..., dict[str, Any]]] = {
     "report": report_bench,
     "rollouts": rollouts_bench,
     "leash": leash_bench,
+    "gpu": gpu_bench,
     "vlm": vlm_bench,
     "captions": captions_bench,
 }
-ON_DEVICE = ("vlm", "captions")
+ON_DEVICE = ("gpu", "vlm", "captions")
 """Those that can be told where to compute."""

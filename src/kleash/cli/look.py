@@ -116,11 +116,21 @@ def bench(
     what: Annotated[
         str,
         typer.Argument(
-            help="selector, answerer, compare, study, report, rollouts, leash, vlm or captions."
+            help="selector, answerer, compare, study, report, rollouts, leash, gpu, vlm, captions."
         ),
     ],
     as_json: AsJson = False,
     device: Device = "cpu",
+    part: Annotated[
+        str, typer.Option(help="Of gpu: update, reference, rollouts or step.")
+    ] = "update",
+    model: Annotated[str, typer.Option(help="Of gpu: the shape, 8b, 4b, 1.7b or tiny.")] = "",
+    seconds: Annotated[
+        float, typer.Option(help="Of gpu: no part is begun that would end later.")
+    ] = 200.0,
+    packs: Annotated[
+        str, typer.Option(help="Of gpu: packs of one size (fixed) or of any (dynamic).")
+    ] = "dynamic",
 ) -> None:
     """Measure against plain implementations in the same run, and print ratios.
 
@@ -132,6 +142,7 @@ def bench(
     kleash bench report    (pages and reports of 1,000 runs; needs no torch)
     kleash bench rollouts  (tokens said per second against model.generate turn by turn)
     kleash bench leash  (whole steps of an agent with KL measured, and without)
+    kleash bench gpu --device cuda --part update --seconds 200  (an 8B update, beside the plain way)
     kleash bench vlm --device cuda       (seconds per prompt of Qwen2.5-VL-3B's shape)
     kleash bench captions --device cuda  (prompts per second of SmolLM2-135M's shape)
     """
@@ -143,7 +154,9 @@ def bench(
         need_torch()
     if device != "cpu" and what not in ON_DEVICE:
         raise KleashError(f"the bench {what!r} computes on the CPU: --device is for {ON_DEVICE}")
-    found = BENCHES[what](device) if what in ON_DEVICE else BENCHES[what]()
+    told = {"part": part, "model": model, "seconds": seconds, "packs": packs}
+    given = told if what == "gpu" else {}
+    found = BENCHES[what](device, **given) if what in ON_DEVICE else BENCHES[what]()
     if as_json:
         print(json.dumps(found))
         return

@@ -118,7 +118,7 @@ def weight_bytes(shape: Shape, precision: Precision) -> float:
 
 
 def activations(shape: Shape, how: Training) -> float:
-    """What the layers keep of a pack for the way back, and one layer's gradients on it."""
+    """What the layers keep of a pack for the way back."""
     size, again = BYTES[how.weights], min(how.recompute, shape.layers)
     own, shared = shape.heads * shape.head, shape.kv_heads * shape.head
     # Before and behind both norms; queries, keys and values, the former two also before their
@@ -133,8 +133,7 @@ def activations(shape: Shape, how: Training) -> float:
         copied = 0 if how.weights == "float32" else 4 * sum(into for into, _ in shape.products)
         layer += copied + 4 * how.rank * len(shape.products)
     kept = (shape.layers - again) * layer + again * size * shape.width
-    back = size * (2 * shape.width + 3 * shape.inner)
-    return how.tokens * (kept + back + (layer if again else 0))
+    return how.tokens * (kept + (layer if again else 0))
 
 
 def head(shape: Shape, how: Training) -> float:

@@ -111,17 +111,32 @@ def located(path: Path | str) -> tuple[Path, dict[str, Any]]:
     )
 
 
+def narrowed(model: nn.Module, dtype: torch.dtype) -> None:
+    """Give the weights that precision, and leave alone what places are turned by."""
+    for weight in model.parameters():
+        weight.data = weight.data.to(dtype)
+
+
 def adapted(
-    model: Any, rng: Generator, *, rank: int = 16, alpha: int = 32, targets: str = "all-linear"
+    model: Any,
+    rng: Generator,
+    *,
+    rank: int = 16,
+    alpha: int = 32,
+    targets: str = "all-linear",
+    base: str = "plain",
 ) -> Any:
     """The model with a LoRA adapter (2106.09685), which alone trains; at the start it adds nothing.
 
-    `targets` names the products it is put on, with commas; all but the head if not said.
+    `targets` names the products it is put on, with commas; all but the head if not said. A base in
+    `nf4` is rounded first, one on the `host` stays in the machine's memory.
     """
     try:
         from peft import LoraConfig, get_peft_model
     except ImportError:
         raise ConfigError("LoRA needs peft: pip install 'kleash[lora]'") from None
+    if base != "plain":
+        model = {"nf4": quantised, "host": fetched}[base](model)
     names = targets if targets == "all-linear" else targets.split(",")
     config = LoraConfig(
         r=rank, lora_alpha=alpha, lora_dropout=0.0, target_modules=names, task_type="CAUSAL_LM"
@@ -145,10 +160,7 @@ def quantised(model: Any) -> Any:
     which should be a CPU: then it is the same base on every device that it is moved to.
     """
     nn4 = _bitsandbytes().nn
-    head = model.get_output_embeddings()
-    for name, part in list(model.named_modules()):
-        if type(part) is not nn.Linear or part is head:
-            continue
+    for name, part in products(model):
         made = nn4.Linear4bit(
             part.in_features,
             part.out_features,
@@ -163,6 +175,44 @@ def quantised(model: Any) -> Any:
         made.bias = part.bias
         _replace(model, name, made.to(part.weight.device))  # moving it is what rounds it
     return model.requires_grad_(False)
+
+
+class Fetched(nn.Linear):
+    """A product that does not train and whose weight stays in the machine's memory.
+
+    It is brought for each use. Where the way back is not worked out again, what was brought stays
+    until then; so this saves memory together with recomputing.
+    """
+
+    def __init__(self, part: nn.Linear) -> None:
+        super().__init__(part.in_features, part.out_features, bias=False, device="meta")
+        weight = part.weight.data.cpu()
+        pinned = weight.pin_memory() if torch.cuda.is_available() else weight
+        self.weight = nn.Parameter(pinned, requires_grad=False)
+        self.bias = part.bias
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Fetched:  # noqa: FBT001 (torch's own)
+        if self.bias is not None:
+            self.bias.data = fn(self.bias.data)
+        return self
+
+    def forward(self, given: torch.Tensor) -> torch.Tensor:
+        """The product, on the device of what is given."""
+        here = self.weight.to(given.device, non_blocking=True, copy=True)
+        return nn.functional.linear(given, here, self.bias)
+
+
+def fetched(model: Any) -> Any:
+    """The model with the products of its layers in the machine's memory, wherever it is moved."""
+    for name, part in products(model):
+        _replace(model, name, Fetched(part))
+    return model.requires_grad_(False)
+
+
+def products(model: Any) -> list[tuple[str, nn.Linear]]:
+    """The products of the layers by their names; not the head."""
+    head = model.get_output_embeddings()
+    return [(n, p) for n, p in model.named_modules() if type(p) is nn.Linear and p is not head]
 
 
 def _bitsandbytes() -> Any:

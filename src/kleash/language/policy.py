@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,9 @@ from torch import Tensor, nn
 from kleash.errors import ConfigError, DataError
 from kleash.language.head import Head, judge_hidden
 from kleash.language.lean import hidden_rows, of_this_shape
+from kleash.language.packed import Packing, pack_of, packable, plan
+from kleash.language.packed import hidden_rows as packed_rows
+from kleash.language.streamed import Streamed, pinned
 from kleash.policy import Judged
 from kleash.types import Turn
 
@@ -46,6 +49,37 @@ class Batch:
     episode: Tensor
     turn: Tensor
     """For each choice, the how-manieth turn of its episode it was made in."""
+    room: int = 0
+    """Places of the one pack that it is judged in; 0 where it was not made for one."""
+
+    def take(self, episodes: Sequence[int], room: int) -> tuple[Batch, Tensor]:
+        """Some episodes in order, to be judged in one pack; which choices they are."""
+        ids, spans = self.ids.split(self.lengths), self.spans
+        index = torch.cat([torch.arange(*spans[at]) for at in episodes]).to(self.ids.device)
+        counts = tuple(self.counts[at] for at in episodes)
+        number = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
+        part = Batch(
+            torch.cat([ids[at] for at in episodes]),
+            tuple(self.lengths[at] for at in episodes),
+            counts,
+            self.place[index],
+            self.chosen[index],
+            number.to(index.device),
+            self.turn[index],
+            room,
+        )
+        return part, index
+
+    @cached_property
+    def spans(self) -> list[tuple[int, int]]:
+        """For each episode, where its choices begin and end."""
+        return list(itertools.pairwise([0, *itertools.accumulate(self.counts)]))
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """For each choice, where the id before it stands when episodes lie end to end."""
+        starts = torch.tensor([0, *itertools.accumulate(self.lengths)][:-1])
+        return self.place + starts.to(self.place.device)[self.episode]
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -85,10 +119,15 @@ class LanguagePolicy(nn.Module):
     (`state_dict`) has every tensor once and, where there is an adapter, the adapter alone.
     """
 
-    def __init__(self, model: Any, *, temperature: float = 1.0) -> None:
+    def __init__(
+        self, model: Any, *, temperature: float = 1.0, packing: Packing | None = None
+    ) -> None:
         super().__init__()
         self.model = model
         self.temperature = temperature
+        self.packing = packing
+        if packing is not None:
+            packable(model)
         self.train(False)
         self._check_head()
 
@@ -123,11 +162,14 @@ class LanguagePolicy(nn.Module):
         episode = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts)).to(self.device)
         return Batch(ids_T, tuple(lengths), tuple(counts), place_N, chosen_N, episode, turn_N)
 
-    def parts(self, batch: Batch, tokens: int) -> list[tuple[Batch, slice]]:
+    def parts(self, batch: Batch, tokens: int) -> list[tuple[Batch, slice | Tensor]]:
         """The batch in parts of at most that many tokens, cut between episodes, where each lies.
 
-        An episode longer than that is a part of its own.
+        An episode longer than that is a part of its own. With packing each part is one pack.
         """
+        if self.packing is not None:
+            how = replace(self.packing, tokens=min(tokens, self.packing.tokens))
+            return [batch.take(*pack) for pack in plan(batch.lengths, how)]
         cuts, held = [0], 0
         for index, length in enumerate(batch.lengths):
             if held and held + length > tokens:
@@ -137,7 +179,7 @@ class LanguagePolicy(nn.Module):
         cuts.append(len(batch.lengths))
         id_ends = [0, *itertools.accumulate(batch.lengths)]
         ends = [0, *itertools.accumulate(batch.counts)]
-        made = []
+        made: list[tuple[Batch, slice | Tensor]] = []
         for first, last in itertools.pairwise(cuts):
             where = slice(ends[first], ends[last])
             part = Batch(
@@ -161,7 +203,11 @@ class LanguagePolicy(nn.Module):
         if reference is not None and not isinstance(reference, Head):
             theirs = self.tie(batch, reference)
         own = self.head(self.hidden(batch))
-        return judge_hidden(own, batch.chosen, theirs, temperature=self.temperature)
+        compiled = self.packing is not None and self.packing.compile != "off"
+        backend = self.packing.backend if self.packing and compiled else ""
+        return judge_hidden(
+            own, batch.chosen, theirs, temperature=self.temperature, backend=backend
+        )
 
     @torch.no_grad()
     def tie(self, batch: Batch, reference: Any) -> Head:
@@ -176,9 +222,19 @@ class LanguagePolicy(nn.Module):
 
     def hidden(self, batch: Batch) -> Tensor:
         """The model's last hidden state [N,D] before each choice."""
+        if self.packing is not None and batch.ids.numel():
+            return self._packed(batch, self.packing)
         blocks, back = batch.blocks
         found = [self._rows(ids_BL, rows) for ids_BL, rows in blocks]
         return torch.cat(found or [self.head(torch.empty(0)).weight_VD[:0]])[back]
+
+    def _packed(self, batch: Batch, how: Packing) -> Tensor:
+        """The same in packs."""
+        if batch.room:
+            pack = pack_of(batch.ids, batch.lengths, batch.room)
+            return packed_rows(self.model, pack, batch.rows, how)
+        found, index = zip(*(batch.take(*pack) for pack in plan(batch.lengths, how)), strict=True)
+        return torch.cat([self._packed(part, how) for part in found])[torch.cat(index).argsort()]
 
     def _rows(self, ids_BL: Tensor, rows: Tensor) -> Tensor:
         """The last hidden states of some rows; padding at the end is seen by none of them."""
@@ -205,6 +261,16 @@ class LanguagePolicy(nn.Module):
                 " of its last hidden state and its head (a soft-cap or a scale, perhaps), so that"
                 " log-probabilities and KL would be those of another model"
             )
+
+    def streamed(self, device: torch.device) -> Streamed:
+        """This policy as a reference, its weights fetched from the machine's memory in turn."""
+        self.packing = self.packing or Packing()
+        return Streamed(self, device)
+
+    def pinned(self) -> LanguagePolicy:
+        """This policy, moved to where a GPU can fetch it from."""
+        pinned(self)
+        return self
 
     # --- modes and what is kept
 

@@ -25,7 +25,7 @@ from kleash.envs import gym
 from kleash.envs.contract import EndpointDown, EpisodeBroken
 from kleash.errors import ConfigError, DataError
 from kleash.grpo import ADVANTAGES
-from kleash.language.models import CONTEXT, adapted, context_of, fresh, quantised
+from kleash.language.models import CONTEXT, adapted, context_of, fresh, narrowed
 from kleash.language.policy import LanguagePolicy
 from kleash.language.words import Speech, Words
 from kleash.ledger import Ledger
@@ -150,15 +150,14 @@ class AgentWorld:
 
     def fresh_policy(self) -> LanguagePolicy:
         """The embedded model with weights drawn by the seed, or the given one; with its adapter."""
-        recipe, lora = self.recipe, self.recipe.lora
-        drawn = torch_generator("weights", recipe.seed)
+        recipe, drawn = self.recipe, torch_generator("weights", self.recipe.seed)
         if recipe.model == "tiny":
             model = fresh(self.speech.size, drawn, **recipe.tiny.model_dump())
         else:
             model = copy.deepcopy(self.loaded()[0])
-        model = quantised(model) if lora.base == "nf4" else model
-        if lora.rank:
-            model = adapted(model, drawn, rank=lora.rank, alpha=lora.alpha, targets=lora.targets)
+        narrowed(model, getattr(torch, recipe.scale.precision))
+        if recipe.lora.rank:
+            model = adapted(model, drawn, **recipe.lora.model_dump())
         return LanguagePolicy(model, temperature=recipe.temperature)
 
     def empty_policy(self) -> LanguagePolicy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from kleash.rollout.agent import AgentWorld, Asked, episode_means, example_dialo
 from kleash.seeds import generator
 from kleash.train.collapse import Collapse
 from kleash.train.loop import Trainer
+from kleash.train.packs import PackedLeash, packing_of, recomputed
 from kleash.train.totals import Totals
 from kleash.train.update import Leashed
 from kleash.types import Episode, Heard, Turn
@@ -36,12 +38,16 @@ class AgentTrainer(Trainer):
     """An agent's phases."""
 
     SCORE, MARGIN = "reward", 0.02
+    LEASHED = PackedLeash
     recipe: AgentRecipe
     world: AgentWorld
     policy: LanguagePolicy
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
+        self.policy.packing = packing_of(self.recipe.scale, self.policy)
+        self.pinned = self.recipe.scale.reference == "pinned"
+        self.moments = self.recipe.scale.moments
         self.engine = self.world.engine(self.policy)
         self.seconds: dict[str, float] = {}
         self.tokens: dict[str, float] = {}
@@ -49,8 +55,11 @@ class AgentTrainer(Trainer):
         self.world.notice = self.say
 
     def begin(self, phase: Phase, epochs: int) -> None:
-        """Batches are judged in parts."""
+        """Batches are judged in parts; what memory is left then says what is worked out again."""
         super().begin(phase, epochs)
+        if self.policy.packing is not None and self.recipe.scale.recompute < 0:
+            again = recomputed(self.policy, self.policy.packing)
+            self.policy.packing = replace(self.policy.packing, recompute=again)
         if self.leashed is not None:
             most = self.recipe.part_tokens
             self.leashed.split = lambda batch: self.policy.parts(batch, most)

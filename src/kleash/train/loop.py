@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from torch import Tensor
@@ -39,6 +39,8 @@ class Trainer:
     """What validation is about."""
     MARGIN = 0.0
     """The improvement of it that early stopping looks for."""
+    LEASHED = Leashed
+    """Who makes the updates of the GRPO phase."""
 
     def __init__(
         self,
@@ -58,6 +60,8 @@ class Trainer:
         self.descent: Descent
         self.before = 0  # steps of the phases that are done
         self.leashed: Leashed | None = None
+        self.pinned = False  # whether the reference lies in the machine's memory
+        self.moments: Literal["device", "host"] = "device"  # and where the optimiser's do
 
     # --- what a family fills in
 
@@ -123,11 +127,17 @@ class Trainer:
     def begin(self, phase: Phase, epochs: int) -> None:
         """A fresh optimiser; for GRPO also the reference, taken after warm-up and never before."""
         self.before = self.steps_before(phase)
+        if hasattr(self, "descent"):
+            self.descent.close()
         self.descent = Descent(
-            self.policy, self.rate(phase), self.recipe.clip.norm, self.keep_batch
+            self.policy,
+            self.rate(phase),
+            self.recipe.clip.norm,
+            self.keep_batch,
+            moments=self.moments,
         )
         if phase == "grpo":
-            self.leashed = Leashed(
+            self.leashed = self.LEASHED(
                 self.recipe,
                 self.policy,
                 self.reference(),
@@ -143,7 +153,11 @@ class Trainer:
             weights = load_checkpoint(Path(leash.reference_path))[0].weights
             guard.load_strictly(tied, weights, source=leash.reference_path)
         return Reference(
-            tied, leash.reference, every=leash.reference_every, decay=leash.reference_decay
+            tied,
+            leash.reference,
+            every=leash.reference_every,
+            decay=leash.reference_decay,
+            pinned=self.pinned,
         )
 
     def one_epoch(self, phase: Phase, epoch: int, epochs: int) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +29,7 @@ from kleash.kl import episode_sum, k1
 from kleash.policy import Judged, Reference
 from kleash.recipe import Recipe
 from kleash.rollout import Groups
+from kleash.train.rounded import RoundedAdamW
 
 IN_ADVANTAGE = ("return_to_go", "exact")
 """The forms that take something off the advantages."""
@@ -38,17 +39,30 @@ class Descent:
     """An optimiser over what trains in a policy, with a clipped gradient; NaN stops it."""
 
     def __init__(
-        self, policy: nn.Module, lr: float, clip_norm: float, keep: Callable[[Any], str]
+        self,
+        policy: nn.Module,
+        lr: float,
+        clip_norm: float,
+        keep: Callable[[Any], str],
+        *,
+        moments: Literal["device", "host"] = "device",
     ) -> None:
         self.policy, self.lr, self.clip_norm, self.keep = policy, lr, clip_norm, keep
-        self.step = 0
+        self.step, self.moments = 0, moments
         self.renew()
 
     def renew(self) -> None:
         """Start with empty moments."""
+        self.close()
         self.trained = [p for p in self.policy.parameters() if p.requires_grad]
-        self.optimiser = torch.optim.AdamW(self.trained, lr=self.lr, fused=True)
+        self.optimiser = optimiser_of(self.trained, self.lr, self.moments)
         guard.optimiser_complete(self.optimiser, self.policy)
+
+    def close(self) -> None:
+        """Let go of the gradients, so that the next optimiser gets them."""
+        held = getattr(self, "optimiser", None)
+        if isinstance(held, RoundedAdamW):
+            held.gradients.close()
 
     def down(self, losses: Iterable[Tensor], batch: Any, rate: float | None = None) -> float:
         """One update on the sum of the losses, one after the other; the norm before clipping."""
@@ -57,13 +71,19 @@ class Descent:
         for number, loss in enumerate(losses):
             loss.backward()
             checked.append((f"the loss of part {number}" if number else "the loss", loss.detach()))
-        norm = torch.nn.utils.clip_grad_norm_(self.trained, self.clip_norm)
+        norm = self.clip()
         guard.finite([*checked, ("the gradient", norm)], lambda: self.keep(batch))
         for group in self.optimiser.param_groups:
             group["lr"] = self.lr if rate is None else rate
         self.optimiser.step()
         self.step += 1
         return norm.item()
+
+    def clip(self) -> Tensor:
+        """The norm of the gradient; what is stepped by has at most the largest."""
+        if isinstance(self.optimiser, RoundedAdamW):
+            return self.optimiser.clip(self.clip_norm)
+        return torch.nn.utils.clip_grad_norm_(self.trained, self.clip_norm)
 
     def tensors(self) -> dict[str, Tensor]:
         """The moments, to be kept."""
@@ -84,6 +104,15 @@ class Descent:
         groups = self.optimiser.state_dict()["param_groups"]
         self.optimiser.load_state_dict({"state": state, "param_groups": groups})
         self.step = step
+
+
+def optimiser_of(
+    trained: Sequence[nn.Parameter], lr: float, moments: Literal["device", "host"] = "device"
+) -> torch.optim.Optimizer:
+    """AdamW; of weights in bfloat16 the one that loses no small updates."""
+    if all(weight.dtype == torch.bfloat16 for weight in trained):
+        return RoundedAdamW(trained, lr, moments=moments)
+    return torch.optim.AdamW(trained, lr=lr, fused=True)
 
 
 @dataclass(frozen=True)
@@ -124,8 +153,17 @@ def worth(groups: Groups, recipe: Recipe) -> Worth:
     )
 
 
-Parts = list[tuple[Any, slice]]
+Parts = Sequence[tuple[Any, slice | Tensor]]
 """A batch in parts, and which of its choices each holds."""
+
+
+def together(found: Sequence[Judged], places: Sequence[slice | Tensor]) -> Judged:
+    """What was said of parts as one, in the order of the whole."""
+    whole = [torch.cat([getattr(each, f.name) for each in found]) for f in fields(Judged)]
+    if any(isinstance(place, slice) for place in places):  # cut in order
+        return Judged(*whole)
+    order = torch.cat([place for place in places if isinstance(place, Tensor)]).argsort()
+    return Judged(*(each[order] for each in whole))
 
 
 class Losses:
@@ -205,9 +243,7 @@ class Leashed:
             return self.judged(parts[0][0], reference)
         with torch.no_grad():
             found = [self.judged(batch, reference) for batch, _ in parts]
-        return Judged(
-            *(torch.cat([getattr(each, f.name) for each in found]) for f in fields(Judged))
-        )
+        return together(found, [place for _, place in parts])
 
     def judged(self, batch: Any, reference: Any) -> Judged:
         """What the policy says of a batch, beside its reference."""
@@ -251,11 +287,21 @@ class Leashed:
             self.descent.renew()
         return losses.metrics | {"grad_norm": norm, "lr": rate}
 
-    def leash(self, groups: Groups, judged: Judged, old: Tensor, coefficient: float) -> Choices:
-        """The batch with advantages, weights, and what the leash does before the loss."""
-        leash, episode, worth = self.recipe.leash, groups.episode, self.worth(groups)
+    def leash(
+        self,
+        groups: Groups,
+        judged: Judged,
+        old: Tensor,
+        coefficient: float,
+        place: slice | Tensor = slice(None),
+    ) -> Choices:
+        """The batch with advantages, weights, and what the leash does before the loss.
+
+        Or whole episodes of it, as they were judged at that place.
+        """
+        leash, episode, worth = self.recipe.leash, groups.episode[place], self.worth(groups)
         assert judged.logp_ref is not None
-        held = worth.advantage
+        held = worth.advantage[place]
         if leash.form == "reward_k1":
             reward = leash_reward(
                 groups.reward,
@@ -271,10 +317,10 @@ class Leashed:
             logp_old=old,
             logp_ref=judged.logp_ref,
             advantage=held,
-            weight=worth.weight,
+            weight=worth.weight[place],
             episode=episode,
             exact_kl=None if judged.exact_kl is None else judged.exact_kl.detach(),
-            unit=worth.unit,
+            unit=None if worth.unit is None else worth.unit[place],
         )
         if leash.form not in IN_ADVANTAGE:
             return bare
@@ -323,8 +369,14 @@ class Leashed:
 
     def check_start(self, groups: Groups, judged: Judged, old: Tensor) -> None:
         """What was sampled is what is judged; before the first update ratios are 1 and KL is 0."""
-        if groups.logp is not None:
-            guard.sampled_as_recomputed(groups.logp, judged.logp.detach())
+        self.check_judged(judged, old, groups.logp)
+
+    def check_judged(self, judged: Judged, old: Tensor, sampled: Tensor | None) -> None:
+        """The same for a batch or a part of one."""
+        if sampled is not None:
+            narrow = next(self.policy.parameters()).dtype == torch.bfloat16
+            within = guard.HALF_TOLERANCE if narrow else guard.SAMPLED_TOLERANCE
+            guard.sampled_as_recomputed(sampled, judged.logp.detach(), tolerance=within)
         if self.descent.step == 0:
             assert judged.logp_ref is not None
             kind = self.recipe.leash.reference

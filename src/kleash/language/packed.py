@@ -1,0 +1,228 @@
+"""Episodes end to end in one row: no padding between them, and none sees another.
+
+A pack is one forward pass of a model of Llama's shape. Each layer is one call of `block`, so that
+it can be compiled once for all layers, and worked out again on the way back where memory is short.
+
+Shapes: T places of a pack, H heads, D width of a head, W width of the model, N rows asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from kleash.errors import ConfigError
+from kleash.language.attention import attend
+from kleash.language.lean import normed, of_this_shape, rotated
+
+BORDERS = 16
+"""Borders come in multiples of it, so that packs with few and with more episodes are alike."""
+PACK_COSTS = 256
+"""Tokens that one pack more is worth, when sizes are weighed against each other."""
+RECOMPILES = 64
+"""Shapes and modes that a compiled layer may have: with gradient and without, each adapter."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How packs are made and gone through."""
+
+    tokens: int = 8192
+    """The most places of a pack; an episode that is longer has one of its own size."""
+    step: int = 512
+    """Sizes of packs are multiples of it, so that few shapes are ever compiled."""
+    compile: Literal["off", "fixed", "dynamic"] = "off"
+    """`fixed` gives all packs of a batch one size and compiles that; `dynamic` compiles once."""
+    recompute: int = 0
+    """How many layers are worked out again on the way back instead of being kept."""
+    backend: str = "inductor"
+    """Who compiles."""
+
+
+Packs = list[tuple[list[int], int]]
+"""For each pack, which episodes it holds and how many places it has."""
+
+
+def plan(lengths: Sequence[int], how: Packing) -> Packs:
+    """Episodes into packs, by first fit from the longest on; the size that wastes least.
+
+    With `dynamic` every pack is as large as what it holds; otherwise all have one size.
+    """
+    held = [index for index, length in enumerate(lengths) if length]
+    if not held:
+        return []
+    longest = up(max(lengths), how.step)
+    largest = max(longest, how.tokens // how.step * how.step)
+    if how.compile == "dynamic":
+        bins = first_fit(lengths, held, largest)
+        return [(each, up(sum(lengths[at] for at in each), how.step)) for each in bins]
+    found: tuple[int, int, list[list[int]]] | None = None
+    for size in range(largest, longest - 1, -how.step):
+        bins = first_fit(lengths, held, size)
+        cost = len(bins) * (size + PACK_COSTS)
+        if found is None or cost < found[0]:
+            found = cost, size, bins
+    assert found is not None
+    return [(each, found[1]) for each in found[2]]
+
+
+def up(count: int, step: int) -> int:
+    """The next multiple."""
+    return -(-count // step) * step
+
+
+def first_fit(lengths: Sequence[int], held: Sequence[int], size: int) -> list[list[int]]:
+    """The longest first, each into the first pack that still has room; in order within a pack."""
+    bins: list[list[int]] = []
+    room: list[int] = []
+    for index in sorted(held, key=lambda index: -lengths[index]):
+        at = next((at for at, left in enumerate(room) if left >= lengths[index]), None)
+        if at is None:
+            bins.append([])
+            room.append(size)
+            at = -1
+        bins[at].append(index)
+        room[at] -= lengths[index]
+    return [sorted(each) for each in bins]
+
+
+@dataclass(frozen=True, eq=False)
+class Pack:
+    """What lies in one row."""
+
+    ids_T: Tensor
+    place_T: Tensor
+    """Where each id stands in its own episode."""
+    borders: Tensor
+    """Where episodes begin, and the end; what fills the row up is an episode of its own."""
+    longest: int
+    """No episode is longer than that."""
+
+
+def pack_of(ids: Tensor, lengths: Sequence[int], size: int) -> Pack:
+    """One row of `size` places from ids that lie end to end."""
+    held = [length for length in lengths if length]
+    rest = size - sum(held)
+    if rest:
+        held.append(rest)
+    ends = [0, *itertools.accumulate(held)]
+    ends += [size] * (-len(ends) % BORDERS)  # episodes of no length
+    starts = torch.tensor(ends[: len(held)]).repeat_interleave(torch.tensor(held))
+    return Pack(
+        F.pad(ids, (0, rest)),
+        (torch.arange(size) - starts).to(ids.device),
+        torch.tensor(ends, dtype=torch.int32).to(ids.device),
+        size,
+    )
+
+
+# --- the pass over a pack
+
+
+def hidden_rows(model: Any, pack: Pack, rows_N: Tensor, how: Packing) -> Tensor:
+    """The last hidden states [N,W] of some rows of a pack."""
+    net = packable(model).model
+    found_TW = net.embed_tokens(pack.ids_T)
+    turns = turning(net.rotary_emb, found_TW, pack)
+    run = block_of(how.compile, how.backend)
+    longest = max(how.tokens, pack.longest)  # one number for all packs, or each is compiled anew
+    again = spread(len(net.layers), how.recompute if torch.is_grad_enabled() else 0)
+    for index, layer in enumerate(net.layers):
+        # One that is shared out over ranks has its own way, which gathers its weights.
+        way = getattr(layer, "packed", None) or functools.partial(run, layer)
+        given = (found_TW, *turns, pack.borders, longest)
+        if index in again:
+            found_TW = checkpoint(way, *given, use_reentrant=False, preserve_rng_state=False)
+        else:
+            found_TW = way(*given)
+    return normed(net.norm, found_TW[rows_N])
+
+
+def packable(model: Any) -> Any:
+    """The causal LM inside, which must be of Llama's shape."""
+    lean = of_this_shape(model)
+    if lean is None:
+        raise ConfigError(
+            f"{type(model).__name__} cannot be packed: that needs a model of Llama's shape"
+            " (Llama, Mistral without a window, Qwen2, Qwen3); set scale.packed=off"
+        )
+    return lean
+
+
+def turning(rotary: Any, found_TW: Tensor, pack: Pack) -> tuple[Tensor, Tensor]:
+    """Cosines and signed sines [T,1,D] by which heads are turned at each place."""
+    cos, sin = rotary(found_TW[None], pack.place_T[None])
+    sign = torch.ones_like(sin[0, 0])
+    sign[: len(sign) // 2] = -1
+    return cos[0][:, None], (sin[0] * sign)[:, None]
+
+
+def block(
+    layer: Any, found_TW: Tensor, cos: Tensor, sin: Tensor, borders: Tensor, longest: int
+) -> Tensor:
+    """One layer: attention within episodes, then the feed-forward part."""
+    part = layer.self_attn
+    heard_TW = normed(layer.input_layernorm, found_TW)
+    shape = (heard_TW.shape[0], -1, part.head_dim)
+    query, key = part.q_proj(heard_TW).view(shape), part.k_proj(heard_TW).view(shape)
+    if hasattr(part, "q_norm"):
+        query, key = normed(part.q_norm, query), normed(part.k_norm, key)
+    mixed_THD = attend(
+        rotated(query, cos, sin),
+        rotated(key, cos, sin),
+        part.v_proj(heard_TW).view(shape),
+        borders,
+        longest,
+        float(part.scaling),
+    )
+    found_TW = found_TW + part.o_proj(mixed_THD.flatten(1))
+    made: Tensor = found_TW + layer.mlp(normed(layer.post_attention_layernorm, found_TW))
+    return made
+
+
+@functools.cache
+def block_of(compiled: str, backend: str) -> Callable[..., Tensor]:
+    """`block`, compiled perhaps: once, since layers differ in nothing that a compiler sees."""
+    if compiled == "off":
+        return block
+    torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, RECOMPILES)
+    # `dynamic` marks sizes that differ from pack to pack; widths stay numbers.
+    dynamic = compiled == "dynamic"
+    made: Callable[..., Tensor] = torch.compile(block, dynamic=dynamic, backend=backend)
+    return made
+
+
+def spread(layers: int, chosen: int) -> set[int]:
+    """So many of the layers, evenly."""
+    chosen = min(chosen, layers)
+    return {(2 * nth + 1) * layers // (2 * chosen) for nth in range(chosen)}
+
+
+SPARE = 6 << 30
+"""Bytes that are left for the head, for gradients on their way and for what lies scattered."""
+
+
+def layers_again(model: Any, tokens: int, free: float) -> int:
+    """How many layers must be worked out again for a pack of so many tokens to fit into `free`.
+
+    What a layer keeps is counted high: all that stands between two products.
+    """
+    config = packable(model).config
+    width, inner = config.hidden_size, config.intermediate_size
+    heads = config.head_dim * config.num_attention_heads
+    keys = config.head_dim * config.num_key_value_heads
+    size = next(model.parameters()).element_size()
+    kept = (4 * width + 3 * heads + 3 * keys + 3 * inner) * size * tokens
+    layers: int = config.num_hidden_layers
+    over = layers * kept - max(0.0, free - SPARE)
+    again = math.ceil(over / (kept - width * size * tokens))
+    return int(min(layers, max(0, again)))
