@@ -32,7 +32,7 @@ GIB = 2**30
 
 
 def test_an_update_on_a_cpu_takes_what_the_plan_says() -> None:
-    """3 % less is planned than is kept for the way back, and with the head 2 % more than the peak."""
+    """3 % less is planned than is kept for the way back; with the head 2 % more than the peak."""
     policy = LanguagePolicy(
         fresh(300, torch_generator("weights", 0), width=128, layers=4, heads=4, inner=384)
     )

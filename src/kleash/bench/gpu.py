@@ -15,13 +15,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from kleash.bench.shapes import SHAPES, TOKENS, conversations, drawn_model
 from kleash.errors import KleashError
-from kleash.seeds import generator
-from kleash.types import Turn
 
 if TYPE_CHECKING:
     import torch
@@ -29,89 +27,12 @@ if TYPE_CHECKING:
     from kleash.language.packed import Packing
     from kleash.language.policy import Batch
 
-SHAPES: dict[str, dict[str, Any]] = {
-    "8b": {"width": 4096, "inner": 12_288, "layers": 36, "heads": 32, "tied": False},
-    "4b": {"width": 2560, "inner": 9728, "layers": 36, "heads": 32, "tied": True},
-    "1.7b": {"width": 2048, "inner": 6144, "layers": 28, "heads": 16, "tied": True},
-    "tiny": {"width": 32, "inner": 64, "layers": 3, "heads": 4, "tied": False},
-}
-"""Qwen3's; all but the tiny one have 8 heads of keys, heads of 128, and 151,936 ids."""
-TASKS, GROUP, TOKENS = 6, 8, 179_517
-"""A step of documents 003 and 004: 48 episodes, half of their tokens said by the policy."""
 PLAIN_AT_ONCE = 2
 PLAIN_EPISODES = 12
 """Episodes of the plain way; its time is scaled to all of them by tokens."""
 PARTS = ("update", "reference", "rollouts", "step")
 CLOSE = 0.25
 """Nats: the largest gap between packed and padded log-probabilities in bfloat16."""
-
-
-def lengths_of_turns(tokens: int, tasks: int = TASKS, group: int = GROUP) -> list[list[list[int]]]:
-    """For each episode its turns, as (heard, said); half of all tokens are said.
-
-    A task's opening is the same for its group; turns are 3 to 16, as long as they happen to be.
-    """
-    rng = generator("bench", "gpu", "lengths")
-    openings = rng.integers(300, 700, tasks)
-    raw = []
-    for number in range(tasks * group):
-        turns = int(rng.integers(3, 17))
-        heard = np.exp(rng.normal(4.7, 0.4, turns))
-        heard[0] = openings[number // group]
-        said = np.exp(rng.normal(5.2, 0.6, turns))
-        raw.append((heard, said))
-    for side, total in enumerate((tokens - tokens // 2, tokens // 2)):
-        whole = shared_out(np.concatenate([each[side] for each in raw]), total)
-        ends = np.cumsum([len(each[side]) for each in raw])[:-1]
-        for each, part in zip(raw, np.split(whole, ends), strict=True):
-            each[side][:] = part
-    return [[[int(h), int(s)] for h, s in zip(*each, strict=True)] for each in raw]
-
-
-def shared_out(weights: Any, total: int) -> Any:
-    """Whole numbers of at least 1 in proportion to the weights, which sum to the total."""
-    exact = 1 + weights / weights.sum() * (total - len(weights))
-    whole = np.floor(exact)
-    missing = int(total - whole.sum())
-    whole[np.argsort(whole - exact, kind="stable")[:missing]] += 1
-    return whole
-
-
-def conversations(tokens: int, size: int) -> list[list[Turn]]:
-    """Episodes of those lengths with ids drawn at random."""
-    rng = generator("bench", "gpu", "ids")
-    made = []
-    for turns in lengths_of_turns(tokens):
-        drawn = [[tuple(rng.integers(0, size, n).tolist()) for n in turn] for turn in turns]
-        made.append([Turn(heard, said, ()) for heard, said in drawn])
-    return made
-
-
-def drawn_model(name: str, device: str) -> Any:
-    """A Qwen3 of that shape with drawn weights, made where it will compute."""
-    import torch
-    from transformers import Qwen3Config, Qwen3ForCausalLM
-
-    shape = SHAPES[name]
-    large = name != "tiny"
-    config = Qwen3Config(
-        vocab_size=151_936 if large else 64,
-        hidden_size=shape["width"],
-        intermediate_size=shape["inner"],
-        num_hidden_layers=shape["layers"],
-        num_attention_heads=shape["heads"],
-        num_key_value_heads=8 if large else 2,
-        head_dim=128 if large else 8,
-        max_position_embeddings=40_960,
-        rms_norm_eps=1e-6,
-        tie_word_embeddings=shape["tied"],
-        use_cache=False,
-    )
-    dtype = torch.bfloat16 if device != "cpu" else torch.float32
-    devices: list[int] | None = [] if device == "cpu" else None
-    with torch.random.fork_rng(devices=devices), torch.device(device):
-        model: Any = Qwen3ForCausalLM._from_config(config, dtype=dtype)
-    return model.to(device).eval()
 
 
 class Bench:
@@ -122,16 +43,15 @@ class Bench:
     ) -> None:
         import torch
 
+        from kleash.train.work_done import peak
+
         self.torch, self.name, self.device = torch, name, device
         self.began, self.seconds = time.monotonic(), seconds
         self.backend, self.packs = backend, packs
         self.large = device != "cpu"
         self.found: dict[str, Any] = {"setting": f"Qwen3-{name} shape, drawn weights, {device}"}
         self.model = drawn_model(name, device)
-        self.tokens, self.peak = tokens, 0.0
-        from kleash.train.work_done import peak
-
-        self.peak = peak(device) or float("nan")
+        self.tokens, self.peak = tokens, peak(device)
         self.note("seconds to make the model", self.left(used=True))
 
     def left(self, *, used: bool = False) -> float:
@@ -187,8 +107,9 @@ class Bench:
         causal, usual = arithmetic(self.model, batch.lengths, rows, passes=passes)
         self.note(f"{name}, seconds", seconds)
         self.note(f"{name}, tokens per second", sum(batch.lengths) / seconds)
-        self.note(f"{name}, MFU (causal)", causal / seconds / self.peak)
-        self.note(f"{name}, MFU (usual formula)", usual / seconds / self.peak)
+        if self.peak is not None:
+            self.note(f"{name}, MFU (causal)", causal / seconds / self.peak)
+            self.note(f"{name}, MFU (usual formula)", usual / seconds / self.peak)
 
     # --- ours
 
@@ -213,7 +134,7 @@ class Bench:
         self.note("episodes", len(self.batch.lengths))
         self.note("tokens", self.tokens)
         self.note("of which said by the policy", len(self.batch))
-        self.reference = frozen(self.policy)
+        self.reference: Any = frozen(self.policy)
 
     def reference_pass(self) -> None:
         """What the leash costs: the hidden states of the reference, then its head beside ours."""
@@ -226,22 +147,37 @@ class Bench:
             seconds = self.clocked(lambda: self.tie(parts))
         self.rates("reference pass without head", seconds, 0, FORWARD)
         self.note("reference pass, peak GiB", self.memory())
-        self.tied = self.tie(parts)
 
     def tie(self, parts: Sequence[Any]) -> list[Any]:
-        """The reference's say on each part."""
-        return [self.policy.tie(part, self.reference) for part, _ in parts]
+        """The reference's say on each part; kept, so that it is asked once."""
+        self.tied = [self.policy.tie(part, self.reference) for part, _ in parts]
+        return self.tied
+
+    def pinned_pass(self) -> None:
+        """The same with the reference in the machine's memory, layer by layer."""
+        from kleash.train.work_done import FORWARD
+
+        device = self.policy.device
+        self.policy.packing = self.reference.packing = self.packing()
+        self.note("seconds to pin the reference", self.clocked(self.reference.pinned))
+        far = self.reference.streamed(device)
+        self.memory(reset=True)
+        seconds = self.clocked(lambda: self.policy.tie(self.batch, far))
+        self.rates("reference pass from the machine's memory", seconds, 0, FORWARD)
+        self.note("reference pass from the machine's memory, peak GiB", self.memory())
 
     def agreement(self) -> None:
         """Packed and padded log-probabilities of the shortest episodes."""
         order = sorted(range(len(self.batch.lengths)), key=lambda at: self.batch.lengths[at])
         few, _ = self.batch.take(sorted(order[:3]), 0)
         with self.torch.no_grad():
-            self.policy.packing = replace(self.packing(), compile="off")
-            packed = self.policy.judge(few).logp
-            self.policy.packing = None
-            padded = self.policy.judge(few).logp
-            self.policy.packing = self.packing()
+            try:
+                self.policy.packing = replace(self.packing(), compile="off")
+                packed = self.policy.judge(few).logp
+                self.policy.packing = None
+                padded = self.policy.judge(few).logp
+            finally:
+                self.policy.packing = self.packing()
         gap = (packed - padded).abs()
         self.note("packed against padded, largest gap (nats)", gap.max().item())
         self.note("packed against padded, mean gap (nats)", gap.mean().item())
@@ -258,27 +194,47 @@ class Bench:
             weights = [p for p in self.policy.parameters() if p.requires_grad]
             self.adam = RoundedAdamW(weights, lr=1e-6, backend=self.backend if self.large else "")
         free = self.torch.cuda.mem_get_info()[0] if self.large else 1e12
-        self.policy.packing = packing
+        self.policy.packing = self.reference.packing = packing
         parts = self.policy.parts(self.batch, 1 << 20)
         room = max(part.room for part, _ in parts)
-        again = layers_again(self.model, room, free)
-        self.policy.packing = replace(packing, recompute=again)
         self.note(f"{name}, free GiB before", free / 2**30)
-        self.note(f"{name}, layers worked out again", again)
         self.note(f"{name}, packs", len(parts))
         self.note(f"{name}, places of the largest pack", room)
         padding = sum(part.room for part, _ in parts) / sum(self.batch.lengths) - 1
         self.note(f"{name}, padding", padding)
-        tied = self.tie(parts)
-        warm = self.clocked(lambda: self.one_update(parts[:1], tied[:1]))
-        self.note(f"{name}, seconds to compile", warm)
+        tied = getattr(self, "tied", ())
+        if [len(head.hidden_ND) for head in tied] != [len(part) for part, _ in parts]:
+            tied = self.tie(parts)
+        self.warm_up(name, parts, tied, layers_again(self.model, room, free))
         self.memory(reset=True)
         seconds = self.clocked(lambda: self.one_update(parts, tied))
+        self.rates(name, seconds, len(self.batch), UPDATE)
         if self.left() > 8 * seconds:
             seconds = min(seconds, self.clocked(lambda: self.one_update(parts, tied)))
+            self.rates(name, seconds, len(self.batch), UPDATE)
         self.note(f"{name}, peak GiB", self.memory())
-        self.rates(name, seconds, len(self.batch), UPDATE)
         self.note(f"{name}, seconds of the optimiser", self.clocked(self.descend))
+
+    def warm_up(self, name: str, parts: Sequence[Any], tied: Sequence[Any], again: int) -> None:
+        """The largest pack once; if it does not fit, with more layers worked out again."""
+        largest = max(range(len(parts)), key=lambda at: parts[at][0].room)
+        held = slice(largest, largest + 1)
+        while True:
+            assert self.policy.packing is not None
+            self.policy.packing = replace(self.policy.packing, recompute=again)
+            try:
+                seconds = self.clocked(lambda: self.one_update(parts[held], tied[held]))
+            except self.torch.OutOfMemoryError as error:
+                self.note(f"{name}, does not fit with {again} layers again", str(error)[:200])
+                if again >= self.model.config.num_hidden_layers:
+                    raise
+                again += 9
+            else:
+                break
+            gc.collect()
+            self.torch.cuda.empty_cache()
+        self.note(f"{name}, layers worked out again", again)
+        self.note(f"{name}, seconds to compile", seconds)
 
     def one_update(self, parts: Sequence[Any], tied: Sequence[Any]) -> None:
         """Every pack forward and back with the default leash, then the step."""
@@ -317,7 +273,7 @@ class Bench:
 
         if hasattr(self, "adam"):
             self.adam.gradients.close()
-        for name in ("adam", "tied"):
+        for name in ("adam", "tied"):  # what the plain way has no room for
             self.__dict__.pop(name, None)
         gc.collect()
         if self.large:
@@ -389,10 +345,7 @@ def gpu_bench(
     if part not in PARTS:
         raise KleashError(f"no part {part!r}: there is {', '.join(PARTS)}")
     if part == "rollouts":
-        from kleash.bench.gpu_rollouts import gpu_rollouts_bench  # type: ignore[import-not-found]
-
-        rollouts: dict[str, Any] = gpu_rollouts_bench(device, seconds=seconds)
-        return rollouts
+        return rollouts(model, seconds)
     os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     large = device != "cpu"
     name = model or ("8b" if large else "tiny")
@@ -409,14 +362,31 @@ def gpu_bench(
         bench.attempt("reference", bench.reference_pass, 30)
         if part in ("update", "step"):
             bench.attempt("update", lambda: bench.update("update", bench.packing()), 40)
-            bench.attempt("shares", lambda: shares(bench.found, bench.note))
         if part == "update":
             if "update, seconds" not in bench.found:  # the other way, then
                 other = bench.packing("fixed" if packs == "dynamic" else "dynamic")
                 bench.attempt("other", lambda: bench.update("update", other), 50)
             bench.attempt("plain", bench.plain, 20)
+        if "update, seconds" in bench.found:
+            bench.attempt("shares", lambda: shares(bench.found, bench.note))
+        if part in ("update", "reference"):
+            bench.attempt("pinned", bench.pinned_pass, 35)
     bench.note("seconds of it all", bench.left(used=True))
     return bench.found
+
+
+def rollouts(model: str, seconds: float) -> dict[str, Any]:
+    """How fast an agent of that shape talks: rows of figures by their names."""
+    try:
+        other = import_module("kleash.bench.gpu_rollouts")
+    except ImportError:
+        raise KleashError("there is no bench of rollouts on a GPU in this version") from None
+    rows = []
+    for row in other.measure(seconds, f"qwen3-{model or '8b'}"):
+        rows.append(row)
+        print(json.dumps(row), file=sys.stderr, flush=True)  # noqa: T201
+    rows.append(other.verdict(rows))
+    return {f"{n} {row['row']}": json.dumps(row) for n, row in enumerate(rows)}
 
 
 def shares(found: dict[str, Any], note: Callable[[str, Any], None]) -> None:

@@ -1,0 +1,102 @@
+"""What each rank of the sharded tests does; imported by spawned processes."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from kleash.language.models import fresh
+from kleash.language.packed import Packing
+from kleash.language.policy import LanguagePolicy
+from kleash.policy import frozen
+from kleash.seeds import generator, torch_generator
+from kleash.train import sharded
+from kleash.types import Turn
+
+SIZE, HOW = 19, Packing(tokens=32, step=8)
+
+
+def policy_and_reference() -> tuple[LanguagePolicy, Any]:
+    model = fresh(SIZE, torch_generator("ranks"), width=16, layers=3, heads=2, inner=24)
+    policy = LanguagePolicy(model.double(), packing=HOW)
+    reference = frozen(policy)
+    rng = torch_generator("moved")
+    with torch.no_grad():
+        for weight in policy.parameters():
+            weight.add_(torch.randn(weight.shape, generator=rng, dtype=weight.dtype), alpha=0.05)
+    return policy, reference
+
+
+def episodes() -> list[list[Turn]]:
+    rng = generator("ranks")
+    draw = lambda most: tuple(rng.integers(0, SIZE, 1 + rng.integers(most)).tolist())  # noqa: E731
+    return [[Turn(draw(8), draw(6), ()) for _ in range(1 + rng.integers(3))] for _ in range(11)]
+
+
+def loss_of(judged: Any, index: torch.Tensor, count: int) -> torch.Tensor:
+    weight = torch.linspace(-1, 1, count, dtype=torch.float64)[index] / count
+    told = judged.logp + 0.1 * judged.entropy + 0.2 * judged.exact_kl
+    return (weight * told).sum()
+
+
+def optimiser_of(policy: LanguagePolicy) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(policy.parameters(), lr=1e-2, foreach=False)
+
+
+def alone(policy: LanguagePolicy, reference: Any) -> None:
+    """The gradient of the whole batch in one process."""
+    batch = policy.gather(episodes())
+    policy.zero_grad()
+    for part, index in policy.parts(batch, 10**6):
+        loss_of(policy.judge(part, reference), index, len(batch)).backward()
+
+
+def shared(policy: LanguagePolicy, reference: Any, rank: int, ranks: int) -> None:
+    """The gradient of this rank's episodes, summed over ranks."""
+    batch = policy.gather(episodes())
+    policy.zero_grad()
+    for part, index, counts in sharded.packs_of_rank(batch, rank, ranks, HOW):
+        sharded.backward(counts * loss_of(policy.judge(part, reference), index, len(batch)))
+
+
+def whole(tensors: Any) -> dict[str, torch.Tensor]:
+    return {
+        name: (each.full_tensor() if hasattr(each, "full_tensor") else each).detach().clone()
+        for name, each in tensors
+    }
+
+
+def rank_main(rank: int, ranks: int, folder: str, resume: str) -> None:
+    """Gradients, a checkpoint and what comes after it, or going on from one process's."""
+    warnings.simplefilter("ignore")
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.set_num_threads(1)
+    place = Path(folder)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{place}/meet-{resume or 'new'}", rank=rank, world_size=ranks
+    )
+    policy, reference = policy_and_reference()
+    sharded.shard(policy)
+    sharded.shard(reference)
+    optimiser = optimiser_of(policy)
+    found: dict[str, Any] = {}
+    if resume:
+        sharded.begun(optimiser)
+        sharded.load(place / resume, policy, optimiser)
+    else:
+        shared(policy, reference, rank, ranks)
+        found["gradients"] = whole((n, p.grad) for n, p in policy.named_parameters())
+        found["pieces"] = {n: p.to_local().numel() for n, p in policy.named_parameters()}
+        optimiser.step()
+        sharded.save(place / "from-ranks", policy, optimiser)
+    shared(policy, reference, rank, ranks)
+    optimiser.step()
+    found["weights"] = whole(policy.named_parameters())
+    if rank == 0:
+        torch.save(found, place / f"found-{resume or 'new'}.pt")
+    dist.destroy_process_group()

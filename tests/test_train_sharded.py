@@ -1,0 +1,90 @@
+"""Weights and episodes over ranks: the gradients of one process, checkpoints for any number."""
+
+import pytest
+import torch
+import torch.multiprocessing as processes
+
+from kleash.seeds import generator
+from kleash.train import sharded
+from sharded_ranks import (
+    HOW,
+    alone,
+    episodes,
+    optimiser_of,
+    policy_and_reference,
+    rank_main,
+    whole,
+)
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8])
+def test_ranks_have_about_as_many_tokens(ranks):
+    lengths = generator("lengths", ranks).integers(200, 6000, 48).tolist()
+    shares = sharded.balanced(lengths, ranks)
+    assert sorted(at for share in shares for at in share) == list(range(48))
+    held = [sum(lengths[at] for at in share) for share in shares]
+    assert max(held) <= 1.03 * sum(held) / ranks
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_go_through_equally_many_packs_and_count_each_choice_once(ranks):
+    policy, _ = policy_and_reference()
+    batch = policy.gather(episodes())
+    packs = [sharded.packs_of_rank(batch, rank, ranks, HOW) for rank in range(ranks)]
+    assert len({len(each) for each in packs}) == 1
+    counted = [index for each in packs for _, index, counts in each if counts]
+    assert torch.cat(counted).sort().values.tolist() == list(range(len(batch)))
+    with pytest.raises(ValueError, match="do not give each of 50 ranks one"):
+        sharded.packs_of_rank(batch, 0, 50, HOW)
+
+
+def test_what_is_not_packed_is_not_shared_out():
+    policy, _ = policy_and_reference()
+    policy.packing = None
+    with pytest.raises(ValueError, match="only a packed policy"):
+        sharded.shard(policy)
+
+
+def same(ours, theirs):
+    assert ours.keys() == theirs.keys()
+    for name, each in theirs.items():
+        assert torch.allclose(ours[name], each, rtol=1e-9, atol=1e-12), name
+
+
+def one_process(folder=None):
+    """Two steps in one process, or the second one from a checkpoint."""
+    policy, reference = policy_and_reference()
+    optimiser, found = optimiser_of(policy), {}
+    if folder is not None:
+        sharded.begun(optimiser)
+        sharded.load(folder, policy, optimiser)
+    else:
+        alone(policy, reference)
+        found["gradients"] = whole((n, p.grad) for n, p in policy.named_parameters())
+        optimiser.step()
+        found["kept"] = policy, optimiser
+    after = found | {"saved": lambda at: sharded.save(at, policy, optimiser)}
+
+    def go_on():
+        alone(policy, reference)
+        optimiser.step()
+        return whole(policy.named_parameters())
+
+    return after | {"go_on": go_on}
+
+
+@pytest.mark.slow
+def test_two_ranks_give_one_process_s_gradients_and_checkpoints_go_both_ways(tmp_path):
+    processes.spawn(rank_main, (2, str(tmp_path), ""), nprocs=2)
+    ranks = torch.load(tmp_path / "found-new.pt")
+    one = one_process()
+    same(ranks["gradients"], one["gradients"])
+    assert sum(ranks["pieces"].values()) < 0.6 * sum(g.numel() for g in one["gradients"].values())
+    one["saved"](tmp_path / "from-one")
+    expected = one["go_on"]()
+    same(ranks["weights"], expected)
+    same(one_process(tmp_path / "from-ranks")["go_on"](), expected)
+    processes.spawn(rank_main, (2, str(tmp_path), "from-one"), nprocs=2)
+    same(torch.load(tmp_path / "found-from-one.pt")["weights"], expected)
