@@ -439,9 +439,22 @@ def test_what_cannot_be_run_is_refused_in_one_line(key: str, said: str) -> None:
         agent(key)
 
 
-def test_a_listener_hears_every_step(tmp_path: Path, ledger: Ledger) -> None:
+def test_a_listener_hears_every_step_and_how_fast_it_was(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kleash.train.agent.peak", lambda device: 1e9)
     heard: list[Heard] = []
     recipe = agent()
     train(tmp_path / "run", recipe, asked(), AgentWorld(recipe, ledger), listen=heard.append)
     assert sum(each.record["kind"] == "step" for each in heard) == 4
-    assert heard[-1].record["rollout_tokens_per_second"] > 0
+    last = heard[-1].record
+    assert last["rollout_tokens_per_second"] > 0
+    assert 0 < last["rollout_share"] + last["update_share"] <= 1
+    for phase in ("rollout", "update", "step"):
+        assert 0 < last[f"speed/mfu/{phase}/causal"] < last[f"speed/mfu/{phase}/usual"]
+    # Playing is one pass; learning is three, and the reference's.
+    played, learnt = (
+        last[f"speed/mfu/{phase}/usual"] * last[f"{phase}_seconds"]
+        for phase in ("rollout", "update")
+    )
+    assert learnt == pytest.approx(4 * played)

@@ -5,6 +5,7 @@ import importlib.metadata
 import pytest
 
 from kleash import doctor
+from kleash.catalogue import Language
 from kleash.doctor import EXTRAS, Examined, examine
 from kleash.errors import KleashError
 from kleash.types import Answer, Prompt
@@ -77,3 +78,24 @@ def test_an_answerer_that_does_not_load_is_a_finding_and_not_a_crash(
     examined = doctor.embedded_answerer()
     assert "the weights are torn" in examined.state
     assert examined.remedy == "pip install --force-reinstall kleash"
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_fits_names_the_most_demanding_way(language: Language) -> None:
+    sheet = doctor.what_fits(language)
+    assert sheet.head[1:] == ["24 GB", "40 GB", "80 GB", "141 GB"]
+    by_size = {row[0]: row[1:] for row in sheet.rows}
+    assert list(by_size) == ["0.6B", "1.7B", "4B", "8B", "14B", "32B"]
+    packed, full = ("LoRA on nf4", "full") if language == "en" else ("nf4 底座上的 LoRA", "全参数")
+    assert by_size["8B"][0].startswith(f"{packed}\n") and "36" in by_size["8B"][0]
+    assert by_size["8B"][3].startswith(f"{full}\n")
+    assert ("computed, not measured" if language == "en" else "并非实测") in sheet.title
+
+
+def test_the_parts_of_a_model_are_its_plan() -> None:
+    sheet = doctor.parts_of("8B", "en")
+    full = {row[0]: row[1] for row in sheet.rows}
+    # 8.19 billion weights: 2 bytes each, gradients 4, moments 4; the reference lies on the host.
+    parts = [full[name] for name in ("weights", "gradients", "moments", "on the host")]
+    assert parts == ["15.3", "30.5", "30.5", "15.3"]
+    assert full["80 GB"].startswith("no: ")

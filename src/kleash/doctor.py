@@ -1,4 +1,4 @@
-"""What works on this machine, what is missing, and how to get it."""
+"""What works on this machine, what is missing, and how to get it; what fits which GPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ import sqlite3
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from kleash.catalogue import LANGUAGES, Language, say
+from kleash.catalogue.memory_words import COLUMNS
 from kleash.errors import KleashError
+from kleash.language.memory import CARDS, LEAST, WAYS, Fit, fitting, plan, shape_at
+from kleash.language.shape import QWEN3, Shape
 
 
 @dataclass(frozen=True)
@@ -119,3 +123,71 @@ def embedded_answerer() -> Examined:
             remedy,
         )
     return Examined(what, "loads and answers")
+
+
+# --- what fits
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table that is printed."""
+
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+    note: str = ""
+
+
+def what_fits(language: Language) -> Sheet:
+    """For every size of Qwen3 and every card, the most demanding way of training that fits."""
+    rows = []
+    for size, shape in QWEN3.items():
+        by_card = zip(*fitting(shape), strict=True)
+        rows.append([size, *(_best(ways, shape, language) for ways in by_card)])
+    facts = {name: getattr(LEAST, name) for name in ("tokens", "conversations", "context")}
+    note = say("memory.note", facts, language)
+    head = [_word("model", language), *(card.name for card in CARDS)]
+    return Sheet(say("memory.fits", {}, language), head, rows, note)
+
+
+def _best(ways: tuple[Fit, ...], shape: Shape, language: Language) -> str:
+    found = next((each for each in ways if each.fits), None)
+    if found is None:
+        return _word("nothing", language)
+    return f"{_word(found.way, language)}\n{_told(found, shape, language)}"
+
+
+def _told(found: Fit, shape: Shape, language: Language) -> str:
+    """What it takes, and how many layers are worked out again; or that it does not fit."""
+    gib = _gib(found.memory.total)
+    if not found.fits:
+        return say("memory.no", {"gib": gib}, language)
+    facts = {"again": found.recompute, "layers": shape.layers}
+    return f"{gib} GiB" + (f", {say('memory.again', facts, language)}" if found.recompute else "")
+
+
+def parts_of(model: str, language: Language) -> Sheet:
+    """Every way of training a model: GiB by part with nothing recomputed, and what fits a card."""
+    shape = shape_at(model)
+    names = [*plan(shape, LEAST).device, "host", *(card.name for card in CARDS)]
+    columns = []
+    for fits in fitting(shape):
+        memory = plan(shape, WAYS[fits[0].way])
+        parts = [*memory.device.values(), sum(memory.host.values())]
+        cards = [_told(each, shape, language) for each in fits]
+        columns.append([*map(_gib, parts), *cards])
+    ways = [_word(way, language) for way in WAYS]
+    rows = [
+        [_word(name, language) if name in COLUMNS else name, *row]
+        for name, *row in zip(names, *columns, strict=True)
+    ]
+    title = say("memory.model", {"model": model}, language)
+    return Sheet(title, [_word("part", language), *ways], rows)
+
+
+def _word(name: str, language: Language) -> str:
+    return COLUMNS[name][LANGUAGES.index(language)]
+
+
+def _gib(number: float) -> str:
+    return f"{number / 2**30:.1f}"

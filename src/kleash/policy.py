@@ -206,7 +206,12 @@ class Reference:
             return dict(self.module.state_dict())
         # Not from its state_dict, which holds the adapter alone where a policy is large.
         held = [*self.module.named_parameters(), *self.module.named_buffers()]
-        return {name: tensor for name, tensor in held if not tensor.requires_grad}
+        return {name: tensor for name, tensor in held if not tensor.requires_grad} | {
+            f"{name}.{key}": tensor  # what packed weights are multiplied with
+            for name, packed in held
+            if hasattr(packed, "quant_state")
+            for key, tensor in packed.quant_state.as_dict(packed=True).items()
+        }
 
     def fingerprint(self) -> str:
         """The hash of the reference as it is now; the last declared one is `declared`."""

@@ -1,6 +1,7 @@
 """The recipe of a run: all that it is asked to do, as one config. No torch: anybody can read it.
 
-Which keys only say how long (`length_keys`) is known here, because identity leaves them out.
+Which keys only say how long (`length_keys`) is known here, because identity leaves them out. The
+file is long because every key of both families stands in it with its sentence.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from kleash.config import Config, build, merge
 from kleash.control import LEASHES, SCHEDULES, Leash
@@ -277,6 +278,14 @@ class Lora(Config):
     """What their product is scaled by, over the rank."""
     targets: str = "all-linear"
     """Which products have one, with commas; all but the head if not said."""
+    base: Literal["plain", "nf4", "host"] = "plain"
+    """What they are put on: weights as they are, in four bits (extra `nf4`), or on the host."""
+
+    @model_serializer(mode="wrap")
+    def modest(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a plain base, so that a recipe that names none is the recipe it was."""
+        found: dict[str, Any] = whole(self)
+        return {key: found[key] for key in found if key != "base" or found[key] != "plain"}
 
 
 class Credit(Config):
@@ -316,6 +325,8 @@ class Scale(Config):
     """Layers worked out again on the way back; -1 as many as memory asks for."""
     reference: Literal["device", "pinned"] = "device"
     """Where the reference's weights lie: beside the policy's, or in the machine's memory."""
+    moments: Literal["device", "host"] = "device"
+    """Where AdamW's moments lie between steps; on the host they need precision=bfloat16."""
 
 
 class AgentRecipe(Recipe):
@@ -361,6 +372,13 @@ class AgentRecipe(Recipe):
         needs_start(self.phase, self.start)
         if self.leash.reference == "adapter_off" and not self.lora.rank:
             raise ConfigError("leash.reference 'adapter_off' needs an adapter: set lora.rank")
+        if self.scale.moments == "host" and (self.scale.precision != "bfloat16" or self.lora.rank):
+            raise ConfigError(
+                "scale.moments 'host' is for all weights in bfloat16: set scale.precision=bfloat16,"
+                " or leave an adapter's few moments where they are"
+            )
+        if self.lora.base != "plain" and not self.lora.rank:
+            raise ConfigError(f"lora.base {self.lora.base!r} does not train: set lora.rank")
         if self.leash.reference in ("ema", "adapter_off") and self.scale.reference == "pinned":
             raise ConfigError(
                 f"leash.reference {self.leash.reference!r} moves with the policy or is the policy:"

@@ -17,6 +17,7 @@ from kleash.catalogue.agent_words import AGENT
 from kleash.catalogue.dashboard_words import DASHBOARD
 from kleash.catalogue.data_words import DATA
 from kleash.catalogue.found import FOUND
+from kleash.catalogue.memory_words import MEMORY
 from kleash.catalogue.report_sentences import REPORT
 from kleash.catalogue.sentences import SENTENCES
 from kleash.catalogue.terms import KEYS, METRICS, PLACES
@@ -48,6 +49,7 @@ CODES: dict[str, tuple[str, str]] = {
     **AGENT,
     **DASHBOARD,
     **DATA,
+    **MEMORY,
     **WATCH,
     **WRITTEN,
 }

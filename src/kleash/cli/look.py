@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kleash.cli.console import AsJson, Device, Keys, need_torch, progress, stdout
 from kleash.cli.train import RUNS
 from kleash.errors import KleashError
+
+if TYPE_CHECKING:
+    from kleash.doctor import Sheet
 
 
 def runs(
@@ -56,14 +59,32 @@ def runs(
     stdout().print(table)
 
 
-def doctor(as_json: AsJson = False) -> None:
-    """What works on this machine, what is missing, and how to get it.
+def doctor(
+    as_json: AsJson = False,
+    fits: Annotated[
+        str, typer.Option(metavar="MODEL", help="0.6B to 32B, or a folder: what training it takes.")
+    ] = "",
+    lang: Annotated[str, typer.Option(help="zh or en; else the locale's.")] = "",
+) -> None:
+    """What works on this machine, what is missing, and how to get it; what fits which GPU.
 
     \b
     kleash doctor
+    kleash doctor --fits 8B           (GiB of every way to train Qwen3-8B's shape, by part)
+    kleash doctor --fits models/mine  (the same of a folder, from its config.json)
     """
-    from kleash.doctor import examine
+    from kleash.cli.compare import _language as language_of
+    from kleash.doctor import examine, parts_of, what_fits
 
+    language = language_of(lang, ())
+    if fits:
+        sheet = parts_of(fits, language)
+        if as_json:
+            rows = [dict(zip(sheet.head, row, strict=True)) for row in sheet.rows]
+            print(json.dumps(rows, ensure_ascii=False))
+            return
+        print_sheet(sheet)
+        return
     findings = examine()
     if as_json:
         print(json.dumps([finding.__dict__ for finding in findings]))
@@ -75,6 +96,20 @@ def doctor(as_json: AsJson = False) -> None:
     for finding in findings:
         table.add_row(finding.what, finding.state, escape(finding.remedy))
     stdout().print(table)
+    print_sheet(what_fits(language))
+
+
+def print_sheet(sheet: Sheet) -> None:
+    """A table of the doctor, and its note."""
+    from rich.table import Table
+
+    table = Table(*sheet.head, title=sheet.title)
+    for row in sheet.rows:
+        table.add_row(*row)
+    console = stdout()
+    console.print(table)
+    if sheet.note:
+        console.print(sheet.note, markup=False, highlight=False)
 
 
 def bench(

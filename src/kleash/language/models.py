@@ -1,6 +1,6 @@
 """Language models to wrap: a tiny one drawn afresh, one from a folder or a GGUF file, an adapter.
 
-transformers and peft are imported when a model is made: they take seconds.
+transformers, peft and bitsandbytes are imported when a model is made: they take seconds.
 """
 
 from __future__ import annotations
@@ -111,6 +111,12 @@ def located(path: Path | str) -> tuple[Path, dict[str, Any]]:
     )
 
 
+def narrowed(model: nn.Module, dtype: torch.dtype) -> None:
+    """Give the weights that precision, and leave alone what places are turned by."""
+    for weight in model.parameters():
+        weight.data = weight.data.to(dtype)
+
+
 def adapted(
     model: Any,
     rng: Generator,
@@ -118,17 +124,21 @@ def adapted(
     rank: int = 16,
     alpha: int = 32,
     targets: str = "all-linear",
+    base: str = "plain",
     task: str | None = "CAUSAL_LM",
 ) -> Any:
     """The model with a LoRA adapter (2106.09685), which alone trains; at the start it adds nothing.
 
-    `targets` names the products it is put on, with commas; all but the head if not said. `task` is
-    what peft calls the model's; none for towers.
+    `targets` names the products it is put on, with commas; all but the head if not said. A base in
+    `nf4` is rounded first, one on the `host` stays in the machine's memory. `task` is what peft
+    calls the model's; none for towers.
     """
     try:
         from peft import LoraConfig, get_peft_model
     except ImportError:
         raise ConfigError("LoRA needs peft: pip install 'kleash[lora]'") from None
+    if base != "plain":
+        model = {"nf4": quantised, "host": fetched}[base](model)
     names = targets if targets == "all-linear" else targets.split(",")
     config = LoraConfig(
         r=rank, lora_alpha=alpha, lora_dropout=0.0, target_modules=names, task_type=task
@@ -145,7 +155,94 @@ def adapted(
     return made
 
 
+def quantised(model: Any) -> Any:
+    """The model with the products of its layers in nf4, four bits a weight (QLoRA, 2305.14314).
+
+    They do not train: an adapter does. Embedding, head and norms stay. Rounded where the model is,
+    which should be a CPU: then it is the same base on every device that it is moved to.
+    """
+    nn4 = _bitsandbytes().nn
+    for name, part in products(model):
+        made = nn4.Linear4bit(
+            part.in_features,
+            part.out_features,
+            bias=part.bias is not None,
+            compute_dtype=part.weight.dtype,
+            quant_type="nf4",
+            device="meta",
+        )
+        made.weight = nn4.Params4bit(
+            part.weight.data, requires_grad=False, quant_type="nf4", module=made
+        )
+        made.bias = part.bias
+        _replace(model, name, made.to(part.weight.device))  # moving it is what rounds it
+    return model.requires_grad_(False)
+
+
+class Fetched(nn.Linear):
+    """A product that does not train and whose weight stays in the machine's memory.
+
+    It is brought for each use. Where the way back is not worked out again, what was brought stays
+    until then; so this saves memory together with recomputing.
+    """
+
+    def __init__(self, part: nn.Linear) -> None:
+        super().__init__(part.in_features, part.out_features, bias=False, device="meta")
+        weight = part.weight.data.cpu()
+        pinned = weight.pin_memory() if torch.cuda.is_available() else weight
+        self.weight = nn.Parameter(pinned, requires_grad=False)
+        self.bias = part.bias
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Fetched:  # noqa: FBT001 (torch's own)
+        if self.bias is not None:
+            self.bias.data = fn(self.bias.data)
+        return self
+
+    def forward(self, given: torch.Tensor) -> torch.Tensor:
+        """The product, on the device of what is given."""
+        here = self.weight.to(given.device, non_blocking=True, copy=True)
+        return nn.functional.linear(given, here, self.bias)
+
+
+def fetched(model: Any) -> Any:
+    """The model with the products of its layers in the machine's memory, wherever it is moved."""
+    for name, part in products(model):
+        _replace(model, name, Fetched(part))
+    return model.requires_grad_(False)
+
+
+def products(model: Any) -> list[tuple[str, nn.Linear]]:
+    """The products of the layers by their names; not the head."""
+    head = model.get_output_embeddings()
+    return [(n, p) for n, p in model.named_modules() if type(p) is nn.Linear and p is not head]
+
+
+def _bitsandbytes() -> Any:
+    try:
+        import bitsandbytes
+    except ImportError:
+        raise ConfigError("weights in nf4 need bitsandbytes: pip install 'kleash[nf4]'") from None
+    return bitsandbytes
+
+
+def _replace(model: Any, name: str, part: nn.Module) -> None:
+    above, _, last = name.rpartition(".")
+    setattr(model.get_submodule(above), last, part)
+
+
 def merged(model: Any) -> Any:
-    """A copy with the adapter folded into the weights, as transformers knows it: for export."""
+    """A copy with the adapter folded into the weights, as transformers knows it: for export.
+
+    Weights in nf4 are unpacked first: what is exported computes what was trained.
+    """
     made = copy.deepcopy(model)
+    for name, part in list(made.named_modules()):
+        # An adapter shows its base's weight as its own: only who really has it is unpacked.
+        state = getattr(part._parameters.get("weight"), "quant_state", None)
+        if state is not None:
+            plain = nn.Linear(part.in_features, part.out_features, bias=False, device="meta")
+            weight = _bitsandbytes().functional.dequantize_4bit(part.weight.data, state)
+            plain.weight = nn.Parameter(weight.to(state.dtype), requires_grad=False)
+            plain.bias = part.bias
+            _replace(made, name, plain)
     return made.merge_and_unload() if hasattr(made, "merge_and_unload") else made

@@ -14,7 +14,9 @@ import torch
 from kleash import guard
 from kleash.errors import DataError
 from kleash.kl import by_label, measure
-from kleash.language.policy import Batch, LanguagePolicy
+from kleash.language.flops import Work, forward, peak, update
+from kleash.language.policy import Batch, LanguagePolicy, causal
+from kleash.language.shape import KINDS, Shape
 from kleash.policy import Judged
 from kleash.recipe import AgentRecipe, Phase
 from kleash.rollout import Groups
@@ -25,7 +27,6 @@ from kleash.train.loop import Trainer
 from kleash.train.packs import PackedLeash, packing_of, recomputed
 from kleash.train.totals import Totals
 from kleash.train.update import Leashed
-from kleash.train.work_done import FORWARD, UPDATE, flops, peak
 from kleash.types import Episode, Heard, Turn
 
 PROBE_TASKS = 64
@@ -46,10 +47,11 @@ class AgentTrainer(Trainer):
         super().__init__(*given)
         self.policy.packing = packing_of(self.recipe.scale, self.policy)
         self.pinned = self.recipe.scale.reference == "pinned"
+        self.moments = self.recipe.scale.moments
         self.engine = self.world.engine(self.policy)
         self.seconds: dict[str, float] = {}
         self.tokens: dict[str, float] = {}
-        self.context = 0.0  # tokens × those before each
+        self.work: dict[str, Work] = {}
         self.world.notice = self.say
 
     def begin(self, phase: Phase, epochs: int) -> None:
@@ -104,7 +106,8 @@ class AgentTrainer(Trainer):
             self.note(few_tasks(self.recipe.validation.tasks))
         self.seconds = {"rollout": 0.0, "update": 0.0}
         self.tokens = {"rollout": 0.0, "update": 0.0}
-        self.context = 0.0
+        self.work = {"rollout": Work(0, 0), "update": Work(0, 0)}
+        forget_peak(self.world.device)
         for step in range(self.recipe.steps):
             tasks = self.batch_of((epoch - 1) * self.recipe.steps + step)
             began = time.monotonic()
@@ -116,7 +119,8 @@ class AgentTrainer(Trainer):
             self.seconds["update"] += time.monotonic() - played
             self.tokens["rollout"] += float(len(groups.episode))
             self.tokens["update"] += groups.measured["tokens"]
-            self.context += groups.measured["tokens"] * groups.measured["sequence_length"] / 2
+            for phase, work in self.work_on(groups.batch).items():
+                self.work[phase] += work
             yield groups, record, judged
 
     def batch_of(self, step: int) -> list[Any]:
@@ -185,26 +189,36 @@ class AgentTrainer(Trainer):
             "broken": len(episodes) - len(whole),
         }
 
+    def work_on(self, batch: Batch) -> dict[str, Work]:
+        """The arithmetic of playing a batch, and of learning from it with its reference."""
+        config = causal(self.policy.model).config
+        if config.model_type not in KINDS:
+            return {}
+        shape, said = Shape.of(config), len(batch)
+        once = forward(shape, batch.lengths, said)
+        learnt = update(shape, batch.lengths, said, rank=self.recipe.lora.rank)
+        return {"rollout": once, "update": learnt * self.recipe.updates + once}
+
     def speed(self, trained: float) -> dict[str, float]:
-        """Tokens in a second by phase of a step; MFU where the device's peak is known."""
+        """By phase of a step its seconds, share and tokens in a second; then MFU and memory.
+
+        MFU by both formulas of `language.flops`, where the device's peak is known. What is neither
+        playing nor updating (logging, the probe of KL) is the rest of the shares.
+        """
         if not self.seconds:
             return {}
         found = {f"{phase}_seconds": seconds for phase, seconds in self.seconds.items()}
         for phase, seconds in self.seconds.items():
+            found[f"{phase}_share"] = seconds / trained
             found[f"{phase}_tokens_per_second"] = self.tokens[phase] / seconds
         most = peak(self.world.device)
-        if most is not None:
-            read, model = self.tokens["update"], self.policy.model
-            seen = self.context / read
-            once = flops(model, read, seen, passes=FORWARD)  # playing, and the reference, each
-            update = self.recipe.updates * flops(model, read, seen, passes=UPDATE) + once
-            found["speed/mfu/update"] = update / self.seconds["update"] / most
-            found["speed/mfu/step"] = (update + once) / trained / most
-            # As the usual formula has it: attention as if all tokens of an episode saw all of it.
-            whole = (3 * self.recipe.updates + 1) * flops(model, read, 2 * seen, passes=FORWARD)
-            found["speed/mfu/update/usual"] = whole / self.seconds["update"] / most
-            found["memory/peak_gib"] = torch.cuda.max_memory_allocated(self.world.device) / 2**30
-        return found
+        if most is not None and self.work["update"].usual:
+            whole = self.work["rollout"] + self.work["update"]
+            spent = {**self.seconds, "step": trained}
+            for phase, work in {**self.work, "step": whole}.items():
+                for formula, share in work.mfu(spent[phase], most).items():
+                    found[f"speed/mfu/{phase}/{formula}"] = share
+        return found | peak_memory(self.world.device)
 
     # --- collapse
 
@@ -290,3 +304,19 @@ def few_tasks(tasks: int) -> guard.Finding | None:
         f"{tasks} validation tasks: with rewards that spread by 0.8 their mean is known to"
         f" ±{1.96 * 0.8 / math.sqrt(tasks):.2f} only; {FEW_TASKS} or more are advised",
     )
+
+
+def forget_peak(device: str) -> None:
+    """From here on the largest use of a GPU's memory is counted anew."""
+    if device.startswith("cuda"):
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak_memory(device: str) -> dict[str, float]:
+    """The most GiB that tensors held on a GPU since the epoch began, and what was reserved."""
+    if not device.startswith("cuda"):
+        return {}
+    return {
+        "peak_memory": torch.cuda.max_memory_allocated(device) / 2**30,
+        "reserved_memory": torch.cuda.max_memory_reserved(device) / 2**30,
+    }

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from torch import Tensor
@@ -61,6 +61,7 @@ class Trainer:
         self.before = 0  # steps of the phases that are done
         self.leashed: Leashed | None = None
         self.pinned = False  # whether the reference lies in the machine's memory
+        self.moments: Literal["device", "host"] = "device"  # and where the optimiser's do
 
     # --- what a family fills in
 
@@ -126,8 +127,14 @@ class Trainer:
     def begin(self, phase: Phase, epochs: int) -> None:
         """A fresh optimiser; for GRPO also the reference, taken after warm-up and never before."""
         self.before = self.steps_before(phase)
+        if hasattr(self, "descent"):
+            self.descent.close()
         self.descent = Descent(
-            self.policy, self.rate(phase), self.recipe.clip.norm, self.keep_batch
+            self.policy,
+            self.rate(phase),
+            self.recipe.clip.norm,
+            self.keep_batch,
+            moments=self.moments,
         )
         if phase == "grpo":
             self.leashed = self.LEASHED(

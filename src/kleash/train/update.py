@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -39,17 +39,30 @@ class Descent:
     """An optimiser over what trains in a policy, with a clipped gradient; NaN stops it."""
 
     def __init__(
-        self, policy: nn.Module, lr: float, clip_norm: float, keep: Callable[[Any], str]
+        self,
+        policy: nn.Module,
+        lr: float,
+        clip_norm: float,
+        keep: Callable[[Any], str],
+        *,
+        moments: Literal["device", "host"] = "device",
     ) -> None:
         self.policy, self.lr, self.clip_norm, self.keep = policy, lr, clip_norm, keep
-        self.step = 0
+        self.step, self.moments = 0, moments
         self.renew()
 
     def renew(self) -> None:
         """Start with empty moments."""
+        self.close()
         self.trained = [p for p in self.policy.parameters() if p.requires_grad]
-        self.optimiser = optimiser_of(self.trained, self.lr)
+        self.optimiser = optimiser_of(self.trained, self.lr, self.moments)
         guard.optimiser_complete(self.optimiser, self.policy)
+
+    def close(self) -> None:
+        """Let go of the gradients, so that the next optimiser gets them."""
+        held = getattr(self, "optimiser", None)
+        if isinstance(held, RoundedAdamW):
+            held.gradients.close()
 
     def down(self, losses: Iterable[Tensor], batch: Any, rate: float | None = None) -> float:
         """One update on the sum of the losses, one after the other; the norm before clipping."""
@@ -93,10 +106,12 @@ class Descent:
         self.step = step
 
 
-def optimiser_of(trained: Sequence[nn.Parameter], lr: float) -> torch.optim.Optimizer:
+def optimiser_of(
+    trained: Sequence[nn.Parameter], lr: float, moments: Literal["device", "host"] = "device"
+) -> torch.optim.Optimizer:
     """AdamW; of weights in bfloat16 the one that loses no small updates."""
     if all(weight.dtype == torch.bfloat16 for weight in trained):
-        return RoundedAdamW(trained, lr)
+        return RoundedAdamW(trained, lr, moments=moments)
     return torch.optim.AdamW(trained, lr=lr, fused=True)
 
 
