@@ -8,9 +8,6 @@ from kleash.bench import BENCHES
 from kleash.bench.gpu import Bench, gpu_bench
 from kleash.bench.shapes import TOKENS, lengths_of_turns
 from kleash.errors import KleashError
-from kleash.language.models import fresh
-from kleash.seeds import torch_generator
-from kleash.train.work_done import FORWARD, UPDATE, arithmetic, weights_used
 
 pytestmark = [
     pytest.mark.usefixtures("one_thread"),
@@ -30,17 +27,6 @@ def test_the_lengths_are_those_of_a_step_of_the_documents():
     assert all(max(openings[i : i + 8]) - min(openings[i : i + 8]) <= 1 for i in range(0, 48, 8))
     whole = sorted(sum(map(sum, each)) for each in turns)
     assert whole[-1] > 3 * whole[0]
-
-
-def test_arithmetic_by_hand():
-    model = fresh(20, torch_generator("work"), width=16, layers=2, heads=2, inner=32)
-    head = 20 * 16
-    body = weights_used(model) - head
-    causal, usual = arithmetic(model, [3, 2], 4, passes=UPDATE)
-    assert causal == 6 * (body * 5 + head * 4 + 2 * 2 * 16 * (6 + 3))
-    assert usual == 6 * ((body + head) * 5 + 2 * 2 * 16 * (9 + 4))
-    bare = arithmetic(model, [3, 2], 0, passes=FORWARD)
-    assert bare == (2 * (body * 5 + 64 * 9), 2 * (body * 5 + 64 * 13))
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from kleash.language.flops import (
     Work,
     bandwidth,
     forward,
+    headless,
     of_name,
     peak,
     said_at_most,
@@ -121,6 +122,11 @@ def test_a_forward_pass_by_hand() -> None:
         2 * (BODY * 4 + 20 * 16 * 2) + each * 7,
         2 * (BODY + 20 * 16) * 4 + each * 10,
     )
+
+
+def test_a_pass_without_its_head_by_hand() -> None:
+    each = 2 * 2 * 2 * 16
+    assert headless(TINY, [3, 1]) == Work(2 * BODY * 4 + each * 7, 2 * BODY * 4 + each * 10)
 
 
 def test_an_update_is_three_passes_and_less_under_lora() -> None:

@@ -20,6 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from kleash.bench.shapes import SHAPES, TOKENS, conversations, drawn_model
 from kleash.errors import KleashError
+from kleash.language import flops
+from kleash.language.flops import Work
+from kleash.language.shape import Shape
 
 if TYPE_CHECKING:
     import torch
@@ -43,15 +46,14 @@ class Bench:
     ) -> None:
         import torch
 
-        from kleash.train.work_done import peak
-
         self.torch, self.name, self.device = torch, name, device
         self.began, self.seconds = time.monotonic(), seconds
         self.backend, self.packs = backend, packs
         self.large = device != "cpu"
         self.found: dict[str, Any] = {"setting": f"Qwen3-{name} shape, drawn weights, {device}"}
         self.model = drawn_model(name, device)
-        self.tokens, self.peak = tokens, peak(device)
+        self.tokens, self.peak = tokens, flops.peak(device)
+        self.sizes = Shape.of(self.model.config)
         self.note("seconds to make the model", self.left(used=True))
 
     def left(self, *, used: bool = False) -> float:
@@ -99,17 +101,18 @@ class Bench:
             self.torch.cuda.reset_peak_memory_stats()
         return float(self.torch.cuda.max_memory_allocated()) / 2**30
 
-    def rates(self, name: str, seconds: float, rows: int, passes: int) -> None:
-        """Tokens per second and both MFUs of a pass over the whole batch."""
-        from kleash.train.work_done import arithmetic
+    @property
+    def whole(self) -> Work:
+        """An update of the whole batch."""
+        return flops.update(self.sizes, self.batch.lengths, len(self.batch))
 
-        batch = self.batch
-        causal, usual = arithmetic(self.model, batch.lengths, rows, passes=passes)
+    def rates(self, name: str, seconds: float, work: Work) -> None:
+        """Tokens per second and both MFUs of work over the whole batch."""
         self.note(f"{name}, seconds", seconds)
-        self.note(f"{name}, tokens per second", sum(batch.lengths) / seconds)
+        self.note(f"{name}, tokens per second", sum(self.batch.lengths) / seconds)
         if self.peak is not None:
-            self.note(f"{name}, MFU (causal)", causal / seconds / self.peak)
-            self.note(f"{name}, MFU (usual formula)", usual / seconds / self.peak)
+            for formula, share in work.mfu(seconds, self.peak).items():
+                self.note(f"{name}, MFU ({formula} formula)", share)
 
     # --- ours
 
@@ -138,14 +141,15 @@ class Bench:
 
     def reference_pass(self) -> None:
         """What the leash costs: the hidden states of the reference, then its head beside ours."""
-        from kleash.train.work_done import FORWARD
 
         parts = self.policy.parts(self.batch, 1 << 20)
         with self.torch.no_grad():
             self.note("reference, seconds to compile", self.clocked(lambda: self.tie(parts[:1])))
             self.memory(reset=True)
             seconds = self.clocked(lambda: self.tie(parts))
-        self.rates("reference pass without head", seconds, 0, FORWARD)
+        self.rates(
+            "reference pass without head", seconds, flops.headless(self.sizes, self.batch.lengths)
+        )
         self.note("reference pass, peak GiB", self.memory())
 
     def tie(self, parts: Sequence[Any]) -> list[Any]:
@@ -155,7 +159,6 @@ class Bench:
 
     def pinned_pass(self) -> None:
         """The same with the reference in the machine's memory, layer by layer."""
-        from kleash.train.work_done import FORWARD
 
         device = self.policy.device
         self.policy.packing = self.reference.packing = self.packing()
@@ -163,7 +166,11 @@ class Bench:
         far = self.reference.streamed(device)
         self.memory(reset=True)
         seconds = self.clocked(lambda: self.policy.tie(self.batch, far))
-        self.rates("reference pass from the machine's memory", seconds, 0, FORWARD)
+        self.rates(
+            "reference pass from the machine's memory",
+            seconds,
+            flops.headless(self.sizes, self.batch.lengths),
+        )
         self.note("reference pass from the machine's memory, peak GiB", self.memory())
 
     def agreement(self) -> None:
@@ -188,7 +195,6 @@ class Bench:
         """One whole update with its optimiser step; the best of two where time allows."""
         from kleash.language.packed import layers_again
         from kleash.train.rounded import RoundedAdamW
-        from kleash.train.work_done import UPDATE
 
         if not hasattr(self, "adam"):
             weights = [p for p in self.policy.parameters() if p.requires_grad]
@@ -208,10 +214,10 @@ class Bench:
         self.warm_up(name, parts, tied, layers_again(self.model, room, free))
         self.memory(reset=True)
         seconds = self.clocked(lambda: self.one_update(parts, tied))
-        self.rates(name, seconds, len(self.batch), UPDATE)
+        self.rates(name, seconds, self.whole)
         if self.left() > 8 * seconds:
             seconds = min(seconds, self.clocked(lambda: self.one_update(parts, tied)))
-            self.rates(name, seconds, len(self.batch), UPDATE)
+            self.rates(name, seconds, self.whole)
         self.note(f"{name}, peak GiB", self.memory())
         self.note(f"{name}, seconds of the optimiser", self.clocked(self.descend))
 
@@ -269,8 +275,6 @@ class Bench:
 
     def plain(self) -> None:
         """transformers' own forward, padded, every layer worked out again, torch's AdamW."""
-        from kleash.train.work_done import UPDATE
-
         if hasattr(self, "adam"):
             self.adam.gradients.close()
         for name in ("adam", "tied"):  # what the plain way has no room for
@@ -299,7 +303,7 @@ class Bench:
         whole = seconds * sum(self.batch.lengths) / sum(few.lengths) + step
         self.note("plain update, episodes measured", len(few.lengths))
         self.note("plain update, seconds of the optimiser", step)
-        self.rates("plain update, scaled to all episodes", whole, len(self.batch), UPDATE)
+        self.rates("plain update, scaled to all episodes", whole, self.whole)
         ours = self.found.get("update, seconds")
         if ours:
             self.note("update, times the plain way", whole / ours)
