@@ -256,6 +256,9 @@ def test_further_hours_buy_seeds_items_or_open_arms():
     assert "decided already: kl-0.1" in text and "ways to spend the hours" in text
     zh = screen.prospect_text(found, "", "zh", 300)
     assert "已有结论：kl-0.1" in zh
+    found.open = []
+    text = screen.prospect_text(found, "", "en", 300)
+    assert "nothing is open" in text and "best:" not in text
 
 
 def test_hours_that_buy_nothing_and_runs_that_say_too_little():

@@ -104,12 +104,16 @@ PROSPECT: dict[str, tuple[str, str]] = {
         "等价容差 {margin}",
     ),
     "plan_now_few": (
-        "now: {seeds} seeds; below four nothing is decided about a setting",
-        "目前：{seeds} 个随机种子；不足四个时无法对设置下结论",
+        "now: {seeds} seed(s) measured in all arms; below four nothing is decided about a setting",
+        "目前：各配置都测过的随机种子有 {seeds} 个；不足四个时无法对设置下结论",
     ),
     "plan_settled": (
         "decided already: {arms}; no hours need to go there",
         "已有结论：{arms}；无需再花时间",
+    ),
+    "plan_all_settled": (
+        "nothing is open: hours are for further arms, or for a narrower interval",
+        "没有待定的配置：时间可用于新的配置，或缩窄区间",
     ),
     "plan_buy_seeds": (
         "best: {more} more seeds of all {arms} arms ({hours} hours): a gap of {gap}, equivalence"

@@ -122,7 +122,7 @@ def faster_contradicted(sources: Sequence[Source]) -> Iterator[Found]:
                     "other": other.arm,
                     "metric": ours.metric,
                     "threshold": threshold,
-                    "at": at,
+                    "at": int(at) if at.is_integer() else at,
                     "other_at": before,
                     "texts": [claim.text for claim in said[:QUOTED]],
                 }

@@ -158,6 +158,8 @@ def prospect_lines(found: Prospect, language: Language) -> list[str]:
     if found.decided:
         arms = {"arms": [each.arms[0] for each in found.decided]}
         said.append(say("plan_settled", arms, language))
+        if not found.open:
+            return [*said, say("plan_all_settled", {}, language)]
     if not found.options:
         return [*said, say("plan_buy_nothing", {"hours": hours_text(found.hours)}, language)]
     first = found.options[0]

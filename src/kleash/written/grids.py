@@ -20,6 +20,7 @@ from kleash.imports.markdown.numbers import Reading, percent, reading
 from kleash.imports.markdown.text import bare
 
 LARGEST = 60  # rows or columns of a table in which patterns are looked for
+MOST = 100  # tables of a report that are held against each other
 Part = Literal["", "bracket", "spread"]
 Slot = tuple[int, Part]
 """A column (or a row) and which number of its cells."""
@@ -55,7 +56,7 @@ def grids(draft: Draft) -> list[Grid]:
     readings = {(one.line, one.column): (one.read, one.where) for one in draft.printed}
     settings = {(one.line, one.column) for one in draft.printed if one.sense.setting}
     found = []
-    for table in draft.source.tables:
+    for table in draft.source.tables[:MOST]:
         if len(table.rows) > LARGEST or len(table.header) > LARGEST:
             continue
         at: dict[tuple[int, Slot], Number] = {}

@@ -130,7 +130,10 @@ def _pattern(grid: Grid, slot: Slot) -> list[Made]:
     tried: dict[str, int] = {}
     best: tuple[float, int, list[Made]] = (CHANCE, 0, [])
     kept: list[tuple[Guess, list[Made], float]] = []
+    shares = all(number.unit == "%" for number in column.values())
     for guess in _guesses(grid, slot):
+        if guess.kind == "relative" and not shares:
+            continue
         tried[guess.kind] = tried.get(guess.kind, 0) + 1
         made, chance = _tried(grid, column, guess)
         holds = sum(one.holds for one in made)
@@ -142,7 +145,8 @@ def _pattern(grid: Grid, slot: Slot) -> list[Made]:
         count = 1 if natural else tried[guess.kind] if hinted else sum(tried.values())
         holds = sum(one.holds for one in made)
         odds = count * comb(len(made), holds) * chance
-        if not hinted and (holds < 3 or 3 * holds < 2 * len(made)):
+        few = holds < 3 or 3 * holds < 2 * len(made)
+        if not hinted and (few or guess.base is not None):
             continue
         if natural or (hinted and holds == len(made)):
             odds *= CHANCE / SURE  # it is what the title says, or nothing is called wrong by it

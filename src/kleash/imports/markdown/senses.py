@@ -148,9 +148,11 @@ def lies_down(grid: Grid) -> bool:
     placed = labels.axis_of(first) in PLACED or (_is_coefficient(first) and not _is_metric(first))
     numbers = [header for header in others if _is_number(header)]
     rest = [header for header in others if not _is_number(header)]
-    if grid.rows and all(_is_number(row[0]) for row in grid.rows):
-        return False  # the first column counts the steps: the numbers above are arms
-    return placed and len(numbers) > 1 and all(map(_is_beside, rest))
+    if not placed or len(numbers) < 2 or not all(map(_is_beside, rest)):
+        return False
+    # Where the first column counts steps itself, the numbers above are arms.
+    rows = grid.rows[:200]
+    return not rows or not all(_is_number(row[0]) for row in rows)
 
 
 def _is_beside(header: str) -> bool:
