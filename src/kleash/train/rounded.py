@@ -106,14 +106,15 @@ class RoundedAdamW(torch.optim.Optimizer):
         """One update of every weight."""
         self.gradients.settle()
         group = self.param_groups[0]
-        for index, weight in enumerate(group["params"]):
-            state = self.state[weight]
-            state["step"] += 1
-            number = int(state["step"])
-            fixes = [1 - beta**number for beta in BETAS]
-            numbers = torch.tensor([group["lr"], *fixes, 0.0], device=weight.device)
-            numbers[3] = self.scale
-            named = torch.tensor(seed(number, index), dtype=torch.int32, device=weight.device)
+        number = int(self.state[group["params"][0]]["step"]) + 1
+        fixes = [1 - beta**number for beta in BETAS]
+        numbers = torch.tensor([group["lr"], *fixes, 0.0], device=self.scale.device)
+        numbers[3] = self.scale
+        seeds = [seed(number, index) for index in range(len(group["params"]))]
+        starts = torch.tensor(seeds, dtype=torch.int32, device=self.scale.device)
+        for weight, start in zip(group["params"], starts, strict=True):
+            state, named = self.state[weight], start.clone()  # a view would lie askew
+            state["step"].fill_(number)
             flat = [
                 each.view(-1)
                 for each in (
@@ -126,9 +127,9 @@ class RoundedAdamW(torch.optim.Optimizer):
             if self.backend:
                 compiled(self.backend)(*flat, numbers, named)
                 continue
-            for start in range(0, len(flat[0]), CHUNK):
-                some = [each[start : start + CHUNK] for each in flat]
-                update(some[0], some[1], some[2], some[3], numbers, named + start)
+            for first in range(0, len(flat[0]), CHUNK):
+                some = [each[first : first + CHUNK] for each in flat]
+                update(some[0], some[1], some[2], some[3], numbers, named + first)
 
     @torch.no_grad()
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
