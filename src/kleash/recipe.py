@@ -1,6 +1,7 @@
 """The recipe of a run: all that it is asked to do, as one config. No torch: anybody can read it.
 
-Which keys only say how long (`length_keys`) is known here, because identity leaves them out.
+Which keys only say how long (`length_keys`) is known here, because identity leaves them out. The
+file is long because the recipes of both families are read side by side.
 """
 
 from __future__ import annotations

@@ -142,3 +142,9 @@ def merged(model: Any) -> Any:
     """A copy with the adapter folded into the weights, as transformers knows it: for export."""
     made = copy.deepcopy(model)
     return made.merge_and_unload() if hasattr(made, "merge_and_unload") else made
+
+
+def narrowed(model: nn.Module, dtype: torch.dtype) -> None:
+    """Give the weights that precision, and leave alone what places are turned by."""
+    for weight in model.parameters():
+        weight.data = weight.data.to(dtype)

@@ -25,7 +25,7 @@ from kleash.envs import gym
 from kleash.envs.contract import EndpointDown, EpisodeBroken
 from kleash.errors import ConfigError, DataError
 from kleash.grpo import ADVANTAGES
-from kleash.language.models import CONTEXT, adapted, context_of, fresh
+from kleash.language.models import CONTEXT, adapted, context_of, fresh, narrowed
 from kleash.language.policy import LanguagePolicy
 from kleash.language.words import Speech, Words
 from kleash.ledger import Ledger
@@ -254,12 +254,6 @@ class AgentWorld:
             heard=tuple(texts),
             covered=tuple(covered),
         )
-
-
-def narrowed(model: torch.nn.Module, dtype: torch.dtype) -> None:
-    """Give the weights that precision, and leave alone what places are turned by."""
-    for weight in model.parameters():
-        weight.data = weight.data.to(dtype)
 
 
 async def ended(tasks: Collection[asyncio.Task[Any]]) -> None:
