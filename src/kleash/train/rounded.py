@@ -114,14 +114,15 @@ class RoundedAdamW(torch.optim.Optimizer):
         """One update of every weight."""
         self.gradients.settle()
         group = self.param_groups[0]
-        for index, weight in enumerate(group["params"]):
-            state = self.state[weight]
-            state["step"] += 1
-            number = int(state["step"])
-            fixes = [1 - beta**number for beta in BETAS]
-            numbers = torch.tensor([group["lr"], *fixes, 0.0], device=weight.device)
-            numbers[3] = self.scale
-            named = torch.tensor(seed(number, index), dtype=torch.int32, device=weight.device)
+        number = int(self.state[group["params"][0]]["step"]) + 1
+        fixes = [1 - beta**number for beta in BETAS]
+        numbers = torch.tensor([group["lr"], *fixes, 0.0], device=self.scale.device)
+        numbers[3] = self.scale
+        seeds = [seed(number, index) for index in range(len(group["params"]))]
+        starts = torch.tensor(seeds, dtype=torch.int32, device=self.scale.device)
+        for weight, start in zip(group["params"], starts, strict=True):
+            state, named = self.state[weight], start.clone()  # a view would lie askew
+            state["step"].fill_(number)
             kept = [state["exp_avg"], state["exp_avg_sq"]]
             here = kept
             if self.away:
@@ -130,9 +131,9 @@ class RoundedAdamW(torch.optim.Optimizer):
             if self.backend:
                 compiled(self.backend)(*flat, numbers, named)
             else:
-                for start in range(0, len(flat[0]), CHUNK):
-                    some = [each[start : start + CHUNK] for each in flat]
-                    update(some[0], some[1], some[2], some[3], numbers, named + start)
+                for first in range(0, len(flat[0]), CHUNK):
+                    some = [each[first : first + CHUNK] for each in flat]
+                    update(some[0], some[1], some[2], some[3], numbers, named + first)
             if self.away:
                 for home, moved in zip(kept, here, strict=True):
                     home.copy_(moved)
