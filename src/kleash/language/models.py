@@ -246,9 +246,3 @@ def merged(model: Any) -> Any:
             plain.bias = part.bias
             _replace(made, name, plain)
     return made.merge_and_unload() if hasattr(made, "merge_and_unload") else made
-
-
-def narrowed(model: nn.Module, dtype: torch.dtype) -> None:
-    """Give the weights that precision, and leave alone what places are turned by."""
-    for weight in model.parameters():
-        weight.data = weight.data.to(dtype)
