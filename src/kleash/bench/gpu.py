@@ -343,7 +343,7 @@ def gpu_bench(
     seconds: float = 200.0,
     tokens: int = 0,
     backend: str | None = None,
-    packs: str = "dynamic",
+    packs: str = "fixed",
 ) -> dict[str, Any]:
     """Update, reference and plain way at one shape; `part` says how far to go."""
     if part not in PARTS:

@@ -130,7 +130,7 @@ def bench(
     ] = 200.0,
     packs: Annotated[
         str, typer.Option(help="Of gpu: packs of one size (fixed) or of any (dynamic).")
-    ] = "dynamic",
+    ] = "fixed",
 ) -> None:
     """Measure against plain implementations in the same run, and print ratios.
 

@@ -36,7 +36,7 @@ def packing_of(scale: Scale, policy: LanguagePolicy) -> Packing | None:
             raise ConfigError("scale.reference=pinned needs packs: set scale.packed=on")
         return None
     narrow = large and next(policy.parameters()).dtype in HALF
-    compiled = ("dynamic" if narrow else "off") if scale.compile == "auto" else scale.compile
+    compiled = ("fixed" if narrow else "off") if scale.compile == "auto" else scale.compile
     step = 128 if compiled == "dynamic" else 512
     return Packing(
         tokens=scale.pack_tokens,
