@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kleash.bench.shapes import SHAPES, TOKENS, conversations, drawn_model
@@ -381,15 +380,13 @@ def gpu_bench(
 
 def rollouts(model: str, seconds: float) -> dict[str, Any]:
     """How fast an agent of that shape talks: rows of figures by their names."""
-    try:
-        other = import_module("kleash.bench.gpu_rollouts")
-    except ImportError:
-        raise KleashError("there is no bench of rollouts on a GPU in this version") from None
+    from kleash.bench import gpu_rollouts
+
     rows = []
-    for row in other.measure(seconds, f"qwen3-{model or '8b'}"):
+    for row in gpu_rollouts.measure(seconds, f"qwen3-{model or '8b'}"):
         rows.append(row)
         print(json.dumps(row), file=sys.stderr, flush=True)  # noqa: T201
-    rows.append(other.verdict(rows))
+    rows.append(gpu_rollouts.verdict(rows))
     return {f"{n} {row['row']}": json.dumps(row) for n, row in enumerate(rows)}
 
 
