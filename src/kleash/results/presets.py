@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kleash import stats
+from kleash.compare.items import table_of
 from kleash.plan.folder import Seen
 from kleash.results import ArmRow, Results
 from kleash.stats import Interval
@@ -33,7 +34,7 @@ class PresetRow:
     scores: dict[int, Interval | None]
     """By shots, over seeds; over items where there is one seed."""
     gaps: dict[int, Interval | None]
-    """Likewise, to the arm it is compared with."""
+    """To the arm it is compared with, on items like these."""
 
 
 def preset_rows(found: Results) -> list[PresetRow]:
@@ -58,7 +59,7 @@ def preset_row(found: Results, row: ArmRow) -> PresetRow:
         cpu_seconds=clocked(ours.values(), "cpu_seconds"),
         scores={n: over([tested(seen, n, most) for seen in ours.values()]) for n in shots},
         gaps={
-            n: over([apart(tested(ours[s], n, most), tested(theirs[s], n, most)) for s in both])
+            n: gap_over([apart(tested(ours[s], n, most), tested(theirs[s], n, most)) for s in both])
             for n in shots
         },
     )
@@ -107,6 +108,13 @@ def over(runs: Sequence[dict[str, float]]) -> Interval | None:
         values = list(runs[0].values())
         return stats.mean_interval(values) if len(values) > 1 else None
     return stats.mean_interval([sum(run.values()) / len(run) for run in runs])
+
+
+def gap_over(gaps: Sequence[dict[str, float]]) -> Interval | None:
+    """The mean gap on items like these, from that of every item under every seed."""
+    if len(gaps) < 2 or not all(gaps):
+        return over(gaps)
+    return stats.crossed_seeds(table_of(gaps)[1]).interval
 
 
 def parameters(seen: Seen) -> int | None:
