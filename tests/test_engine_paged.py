@@ -1,6 +1,7 @@
 """The decoder for GPUs, on a CPU with its operations in plain torch: what it says, and how."""
 
 import asyncio
+from functools import partial
 
 import pytest
 import torch
@@ -152,7 +153,9 @@ def test_when_pages_run_out_talks_are_put_aside_and_go_on():
     model, asked = tiny(), [((c,), [[4 + c] * 90, [5] * 60, [6] * 50]) for c in range(7)]
     wide = together(PagedEngine(model, {STOP}), asked)
     narrow = PagedEngine(model, {STOP}, places=4 * 128)
-    for ours, theirs in zip(together(narrow, asked, wait=0.01), wide, strict=True):
+    for ours, theirs in zip(
+        together(narrow, asked, wait=partial(asyncio.sleep, 0.01)), wide, strict=True
+    ):
         assert [said.ids for _, said in ours] == [said.ids for _, said in theirs]
         assert said_logp(ours) == pytest.approx(said_logp(theirs), abs=1e-5)
     assert narrow.decoder.pages.count == 4 == narrow.decoder.pages.free

@@ -175,8 +175,8 @@ class Trainer:
         line = {"kind": "epoch", "phase": phase, "epoch": epoch, "step": self.descent.step}
         self.run.log(line | record)
         times = {"seconds": time.monotonic() - began} | self.speed(trained)
-        cpu = {"cpu_seconds": time.process_time() - worked}  # the same on a busy machine
-        self.run.time({"phase": phase, "epoch": epoch} | times | cpu)
+        times |= {"cpu_seconds": time.process_time() - worked}  # the same on a busy machine
+        self.run.time({"phase": phase, "epoch": epoch} | times)
         self.save(phase, epoch)
         self.tell(phase, epoch, epochs, line | record | times)
 
