@@ -150,10 +150,10 @@ def copied(field: Field) -> Plant | None:
         return None
     if numeric(field.lines[source]) != numeric(field.lines[target]):
         return None
-    if numbers(field.lines[source]) == numbers(field.lines[target]):
+    made = with_cell(field.lines[source], 0, cells(field.lines[target])[0])
+    if numbers(made) == numbers(field.lines[target]):
         return None  # they are the same anyway
-    label = cells(field.lines[target])[0]
-    return field.put(target, with_cell(field.lines[source], 0, label), "copied", source)
+    return field.put(target, made, "copied", source)
 
 
 def swapped(field: Field) -> Plant | None:

@@ -160,8 +160,10 @@ def _of_finding(one: Found, marks: Sequence[Mark], rows: set[int]) -> Iterator[M
         yield _quoted(one)
     elif one.code == "copied-row":
         wrong = {mark.line for mark in marks if mark.state == "wrong"}
+        logged = {mark.line for mark in marks if (mark.code, mark.state) == ("check.log", "right")}
         lines = [place.line or 0 for place in one.where]
-        guilty = [line for line in lines if line in wrong] or lines[-1:]
+        guilty = [line for line in lines if line in wrong]
+        guilty = guilty or [line for line in lines if line not in logged][-1:]
         yield from (_marked(one, Where("", line), "wrong") for line in guilty[:1])
     elif one.code == "too-long-for-dates":
         yield _marked(one, one.where[-1], "wrong")  # the date: the times were measured
