@@ -11,6 +11,7 @@ import math
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -74,8 +75,11 @@ class OwnEngine:
     ) -> Talk:
         """A conversation that has not begun."""
         made = Talk(key, temperature, top_p, most)
-        self._rows[made] = _Row(made, first=stream(made))
+        self._rows[made] = self._row(made)
         return made
+
+    def _row(self, talk: Talk) -> _Row:
+        return _Row(talk, first=stream(talk))
 
     async def say(self, talk: Talk, heard: Sequence[int]) -> Said:
         """Hear these ids, then sample a turn. Refused once the weights have changed."""
@@ -118,9 +122,13 @@ class OwnEngine:
             if row in self._queue:
                 self._queue.remove(row)
             return
-        self._seated[row.seat] = None
+        self._leave(row)
         if self._queue:
             self._drive()
+
+    def _leave(self, row: Any) -> None:
+        """Free a row's seat."""
+        self._seated[row.seat] = None
 
     def refresh(self, policy: object) -> None:
         """The weights were updated. They are the policy's own, so only old talks are concerned."""

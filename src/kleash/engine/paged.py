@@ -72,31 +72,8 @@ class PagedEngine(OwnEngine):
 
     # --- talks
 
-    def talk(
-        self,
-        key: tuple[object, ...] | None,
-        *,
-        temperature: float = 1.0,
-        top_p: float = 1.0,
-        most: int = 256,
-    ) -> Talk:
-        """A conversation that has not begun."""
-        made = Talk(key, temperature, top_p, most)
-        self._rows[made] = _Paged(made, first=stream(made))
-        return made
-
-    def forget(self, talk: Talk) -> None:
-        """Free the talk's seat and its pages."""
-        row = self._rows.pop(talk, None)
-        if row is None:
-            return
-        if row.seat is None:
-            if row in self._queue:
-                self._queue.remove(row)
-            return
-        self._leave(row)
-        if self._queue:
-            self._drive()
+    def _row(self, talk: Talk) -> _Paged:
+        return _Paged(talk, first=stream(talk))
 
     def refresh(self, policy: object) -> None:
         """The weights were updated. They are the policy's own, so only old talks are concerned."""
@@ -329,7 +306,7 @@ class PagedEngine(OwnEngine):
         known = self._begun.get(row.opening) is row
         if known:
             del self._begun[row.opening]
-        self._seated[row.seat] = None
+        super()._leave(row)
         self._free.append(row.seat)
         row.seat = None
 
