@@ -316,7 +316,7 @@ class Scale(Config):
     precision: Literal["float32", "bfloat16"] = "float32"
     """Of the weights; in bfloat16 AdamW rounds at random, so that small updates are not lost."""
     packed: Literal["auto", "on", "off"] = "auto"
-    """Episodes end to end without padding; auto does so on a GPU."""
+    """Episodes end to end without padding; auto does so on a GPU in bfloat16."""
     compile: Literal["auto", "off", "fixed", "dynamic"] = "auto"
     """Layers compiled, for packs of one size or of any; auto takes one on a GPU in bfloat16."""
     pack_tokens: int = Field(8192, ge=1)
@@ -327,6 +327,8 @@ class Scale(Config):
     """Where the reference's weights lie: beside the policy's, or in the machine's memory."""
     moments: Literal["device", "host"] = "device"
     """Where AdamW's moments lie between steps; on the host they need precision=bfloat16."""
+    places: int = Field(0, ge=0)
+    """Tokens of conversations that `own` keeps on a GPU at once; 0 takes half of what is free."""
 
 
 class AgentRecipe(Recipe):

@@ -151,6 +151,12 @@ REPORT: dict[str, tuple[str, str]] = {
         "Accuracy on the same {items} items without training; 95 % intervals",
         "同样 {items} 题上无需训练的准确率；95% 区间",
     ),
+    "report.gained_of": (
+        "What GRPO gained over the start it grew from, paired by seed and item ({items} items,"
+        " {seeds} seeds, 95 % intervals, not adjusted for their number)",
+        "GRPO 相对其起点的提升，按随机种子与题目配对"
+        "（{items} 题，{seeds} 个随机种子，95% 区间，未作多重比较校正）",
+    ),
     "report.expected_of": (
         "{arm} {direction} than {baseline} on {metric}",
         "{arm} 在{metric}上相对 {baseline}：{direction}",

@@ -68,16 +68,20 @@ class Engine(Protocol):
         """To be called after each update of the policy: what is said next is said by it."""
 
 
-def engine_of(name: str, policy: Any, speech: Any) -> Engine:
-    """The engine of that name for a policy and the way it is spoken to."""
+def engine_of(name: str, policy: Any, speech: Any, places: int = 0) -> Engine:
+    """The engine of that name for a policy and the way it is spoken to.
+
+    `places` is how many tokens our own one keeps on a GPU; without it, half of what is free.
+    """
     kind, _, url = name.partition(":")
     if kind == "own" and not url:
         from kleash.engine.decoder import fits
         from kleash.engine.own import OwnEngine
         from kleash.engine.paged import PagedEngine
 
-        made_for = PagedEngine if fits(policy.model) else OwnEngine
-        return made_for(policy.model, speech.stops)
+        if fits(policy.model):
+            return PagedEngine(policy.model, speech.stops, places=places or None)
+        return OwnEngine(policy.model, speech.stops)
     if kind == "continuous" and not url:
         from kleash.engine.continuous import ContinuousEngine
 

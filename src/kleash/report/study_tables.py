@@ -24,8 +24,9 @@ from kleash.report.places import (
     linked,
     study_file,
 )
-from kleash.results import ArmRow, Measured
+from kleash.results import ArmRow, Measured, Results
 from kleash.results.agreement import last_choices
+from kleash.results.gains import gains
 from kleash.results.summary import baselines as baseline_means
 from kleash.runs import Run
 from kleash.stats import Interval, mean_interval
@@ -204,7 +205,23 @@ def baselines(made: Material) -> list[Part]:
     if not rows:
         return []
     said = made.say("baselines_of", items=study.file.measure.items[-1])
-    return [Table(said, made.head("baseline", *(f"shots:{n}" for n in shots)), rows)]
+    table = Table(said, made.head("baseline", *(f"shots:{n}" for n in shots)), rows)
+    return [table, *gained(made, study)]
+
+
+def gained(made: Material, study: Results) -> list[Part]:
+    """What each arm gained over the start it grew from."""
+    rows: list[list[Cell]] = []
+    for each in gains(study):
+        where = first_place(made, each.arm)
+        found = (*each.by_shots.values(), each.mean)
+        rows.append([each.arm, *(Linked(made.gap(gap), where) for gap in found)])
+    if not rows:
+        return []
+    file = study.file
+    head = made.head("arm", *(f"shots:{n}" for n in file.measure.shots), "mean")
+    facts = {"items": file.measure.items[-1], "seeds": len(file.seeds)}
+    return [Table(made.say("gained_of", **facts), head, rows, left=1)]
 
 
 def expectations(made: Material) -> list[Part]:

@@ -10,6 +10,7 @@ from kleash.plan import BASELINE, CHOSEN, StudyFile
 from kleash.results import ArmRow, Results
 from kleash.results.courses import courses
 from kleash.results.factors import factor_effects
+from kleash.results.gains import gains
 from kleash.results.matched import at_equal_kl, at_equal_updates
 from kleash.results.presets import preset_rows
 from kleash.results.proxy import proxy_rows
@@ -47,6 +48,7 @@ def summary_table(found: Results) -> list[Table]:
         *proxy_table(found),
         *matched_table(found),
         baseline_table(found),
+        *gain_table(found),
     ]
 
 
@@ -137,6 +139,20 @@ def baseline_table(found: Results) -> Table:
     return table
 
 
+def gain_table(found: Results) -> list[Table]:
+    """What each arm gained over the start it grew from."""
+    from rich.table import Table
+
+    table = Table(title="gained by GRPO over the start, paired (95 % intervals, not adjusted)")
+    for name in ("arm", *(counted(found.file, shots) for shots in found.file.measure.shots), "all"):
+        table.add_column(name, justify="left" if name == "arm" else "right")
+    rows = gains(found)
+    for row in rows:
+        cells = (*row.by_shots.values(), row.mean)
+        table.add_row(row.arm, *("–" if each is None else signed(each) for each in cells))
+    return [table] if rows else []
+
+
 def baselines(found: Results) -> dict[str, dict[int, Interval]]:
     """By name and shots: over items, of `base` over seeds, of random draws over draws."""
     largest: dict[tuple[str, int], list[Any]] = {}
@@ -196,6 +212,7 @@ def plain(found: Results) -> dict[str, Any]:
             name: {str(shots): asdict(each) for shots, each in by_shots.items()}
             for name, by_shots in baselines(found).items()
         },
+        "gains": [asdict(each) for each in gains(found)],
         "expectations": [asdict(each) for each in found.expectations],
         "agreements": [asdict(each) for each in found.agreements],
         "mixed": found.mixed,

@@ -166,7 +166,7 @@ class AgentWorld:
 
     def engine(self, policy: LanguagePolicy) -> Engine:
         """Who samples from a policy."""
-        return engine_of(self.recipe.engine, policy, self.speech)
+        return engine_of(self.recipe.engine, policy, self.speech, self.recipe.scale.places)
 
     # --- playing
 

@@ -29,13 +29,12 @@ HALF = (torch.bfloat16, torch.float16)
 
 def packing_of(scale: Scale, policy: LanguagePolicy) -> Packing | None:
     """How a policy is packed on its device; none where it is not."""
-    large = policy.device.type == "cuda"
+    narrow = policy.device.type == "cuda" and next(policy.parameters()).dtype in HALF
     can = of_this_shape(policy.model) is not None
-    if scale.packed == "off" or (scale.packed == "auto" and not (large and can)):
+    if scale.packed == "off" or (scale.packed == "auto" and not (narrow and can)):
         if scale.reference == "pinned":
             raise ConfigError("scale.reference=pinned needs packs: set scale.packed=on")
         return None
-    narrow = large and next(policy.parameters()).dtype in HALF
     compiled = ("fixed" if narrow else "off") if scale.compile == "auto" else scale.compile
     step = 128 if compiled == "dynamic" else 512
     return Packing(
