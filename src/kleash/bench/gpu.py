@@ -7,16 +7,15 @@ On a CPU a tiny model of the same shape is measured, to see that it all runs.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from kleash.bench.figures import Figures
 from kleash.bench.shapes import SHAPES, TOKENS, conversations, drawn_model
 from kleash.errors import KleashError
 from kleash.language import flops
@@ -37,81 +36,23 @@ CLOSE = 0.25
 """Nats: the largest gap between packed and padded log-probabilities in bfloat16."""
 
 
-class Bench:
-    """What is measured, on one device, until time is up."""
+class Bench(Figures):
+    """What is measured of one model on one device."""
 
     def __init__(
         self, name: str, device: str, seconds: float, *, tokens: int, backend: str, packs: str
     ) -> None:
-        import torch
-
-        self.torch, self.name, self.device = torch, name, device
-        self.began, self.seconds = time.monotonic(), seconds
+        super().__init__(device, seconds, f"Qwen3-{name} shape")
         self.backend, self.packs = backend, packs
-        self.large = device != "cpu"
-        self.found: dict[str, Any] = {"setting": f"Qwen3-{name} shape, drawn weights, {device}"}
         self.model = drawn_model(name, device)
-        self.tokens, self.peak = tokens, flops.peak(device)
+        self.tokens = tokens
         self.sizes = Shape.of(self.model.config)
         self.note("seconds to make the model", self.left(used=True))
-
-    def left(self, *, used: bool = False) -> float:
-        """Seconds until time is up, or those that are gone."""
-        gone = time.monotonic() - self.began
-        return gone if used else self.seconds - gone
-
-    def note(self, name: str, value: Any) -> None:
-        """Keep a figure, and write it down at once."""
-        self.found[name] = value
-        line = json.dumps({"what": name, "figure": value, "at": round(self.left(used=True), 1)})
-        print(line, file=sys.stderr, flush=True)  # noqa: T201 (so that none is lost if killed)
-
-    def attempt(self, name: str, measure: Callable[[], None], needs: float = 0.0) -> None:
-        """One part by itself; its error is its figure."""
-        if self.left() < needs:
-            self.note(f"{name}: not measured", f"{self.left():.0f} s were left")
-            return
-        try:
-            measure()
-        except Exception as error:  # noqa: BLE001 (whatever breaks a part must not break the others)
-            self.note(f"{name}: failed", f"{type(error).__name__}: {str(error)[:600]}")
-        gc.collect()
-        if self.large:
-            self.torch.cuda.empty_cache()
-
-    def clocked(self, work: Callable[[], Any]) -> float:
-        """Seconds of it on the device."""
-        self.wait()
-        began = time.perf_counter()
-        work()
-        self.wait()
-        return time.perf_counter() - began
-
-    def wait(self) -> None:
-        """Until the device has done all it was told."""
-        if self.large:
-            self.torch.cuda.synchronize()
-
-    def memory(self, *, reset: bool = False) -> float:
-        """The peak of allocated memory since the last reset, in GiB."""
-        if not self.large:
-            return 0.0
-        if reset:
-            self.torch.cuda.reset_peak_memory_stats()
-        return float(self.torch.cuda.max_memory_allocated()) / 2**30
 
     @property
     def whole(self) -> Work:
         """An update of the whole batch."""
         return flops.update(self.sizes, self.batch.lengths, len(self.batch))
-
-    def rates(self, name: str, seconds: float, work: Work) -> None:
-        """Tokens per second and both MFUs of work over the whole batch."""
-        self.note(f"{name}, seconds", seconds)
-        self.note(f"{name}, tokens per second", sum(self.batch.lengths) / seconds)
-        if self.peak is not None:
-            for formula, share in work.mfu(seconds, self.peak).items():
-                self.note(f"{name}, MFU ({formula} formula)", share)
 
     # --- ours
 
@@ -146,9 +87,8 @@ class Bench:
             self.note("reference, seconds to compile", self.clocked(lambda: self.tie(parts[:1])))
             self.memory(reset=True)
             seconds = self.clocked(lambda: self.tie(parts))
-        self.rates(
-            "reference pass without head", seconds, flops.headless(self.sizes, self.batch.lengths)
-        )
+        work = flops.headless(self.sizes, self.batch.lengths)
+        self.rates("reference pass without head", seconds, work, self.tokens)
         self.note("reference pass, peak GiB", self.memory())
 
     def tie(self, parts: Sequence[Any]) -> list[Any]:
@@ -165,11 +105,8 @@ class Bench:
         far = self.reference.streamed(device)
         self.memory(reset=True)
         seconds = self.clocked(lambda: self.policy.tie(self.batch, far))
-        self.rates(
-            "reference pass from the machine's memory",
-            seconds,
-            flops.headless(self.sizes, self.batch.lengths),
-        )
+        work = flops.headless(self.sizes, self.batch.lengths)
+        self.rates("reference pass from the machine's memory", seconds, work, self.tokens)
         self.note("reference pass from the machine's memory, peak GiB", self.memory())
 
     def agreement(self) -> None:
@@ -213,10 +150,10 @@ class Bench:
         self.warm_up(name, parts, tied, layers_again(self.model, room, free))
         self.memory(reset=True)
         seconds = self.clocked(lambda: self.one_update(parts, tied))
-        self.rates(name, seconds, self.whole)
+        self.rates(name, seconds, self.whole, self.tokens)
         if self.left() > 8 * seconds:
             seconds = min(seconds, self.clocked(lambda: self.one_update(parts, tied)))
-            self.rates(name, seconds, self.whole)
+            self.rates(name, seconds, self.whole, self.tokens)
         self.note(f"{name}, peak GiB", self.memory())
         self.note(f"{name}, seconds of the optimiser", self.clocked(self.descend))
 
@@ -236,8 +173,7 @@ class Bench:
                 again += 9
             else:
                 break
-            gc.collect()
-            self.torch.cuda.empty_cache()
+            self.tidy()
         self.note(f"{name}, layers worked out again", again)
         self.note(f"{name}, seconds to compile", seconds)
 
@@ -278,9 +214,7 @@ class Bench:
             self.adam.gradients.close()
         for name in ("adam", "tied"):  # what the plain way has no room for
             self.__dict__.pop(name, None)
-        gc.collect()
-        if self.large:
-            self.torch.cuda.empty_cache()
+        self.tidy()
         self.policy.packing = None
         adam = self.torch.optim.AdamW(self.model.parameters(), lr=1e-6, fused=self.large)
         few, _ = self.batch.take(range(min(PLAIN_EPISODES, len(self.batch.lengths))), 0)
@@ -302,7 +236,7 @@ class Bench:
         whole = seconds * sum(self.batch.lengths) / sum(few.lengths) + step
         self.note("plain update, episodes measured", len(few.lengths))
         self.note("plain update, seconds of the optimiser", step)
-        self.rates("plain update, scaled to all episodes", whole, self.whole)
+        self.rates("plain update, scaled to all episodes", whole, self.whole, self.tokens)
         ours = self.found.get("update, seconds")
         if ours:
             self.note("update, times the plain way", whole / ours)
@@ -357,25 +291,32 @@ def gpu_bench(
     if backend is None:
         backend = "inductor" if large else ""
     tokens = tokens or (TOKENS if large else 2400)
+    if part == "step":
+        from kleash.bench import gpu_step
+
+        return gpu_step.measure(name, device, seconds, tokens)
     bench = Bench(name, device, seconds, tokens=tokens, backend=backend, packs=packs)
     here: torch.device | Any = bench.torch.cuda.device(device) if large else nullcontext()
     with here:
-        bench.attempt("setting", bench.ours)
-        bench.attempt("agreement", bench.agreement)
-        bench.attempt("reference", bench.reference_pass, 30)
-        if part in ("update", "step"):
-            bench.attempt("update", lambda: bench.update("update", bench.packing()), 40)
-        if part == "update":
-            if "update, seconds" not in bench.found:  # the other way, then
-                other = bench.packing("fixed" if packs == "dynamic" else "dynamic")
-                bench.attempt("other", lambda: bench.update("update", other), 50)
-            bench.attempt("plain", bench.plain, 20)
-        if "update, seconds" in bench.found:
-            bench.attempt("shares", lambda: shares(bench.found, bench.note))
-        if part in ("update", "reference"):
-            bench.attempt("pinned", bench.pinned_pass, 35)
+        updates(bench, part)
     bench.note("seconds of it all", bench.left(used=True))
     return bench.found
+
+
+def updates(bench: Bench, part: str) -> None:
+    """The reference's pass and, if that is the part, the update beside the plain way."""
+    bench.attempt("setting", bench.ours)
+    bench.attempt("agreement", bench.agreement)
+    bench.attempt("reference", bench.reference_pass, 30)
+    if part == "update":
+        bench.attempt("update", lambda: bench.update("update", bench.packing()), 40)
+        if "update, seconds" not in bench.found:  # the other way, then
+            other = bench.packing("fixed" if bench.packs == "dynamic" else "dynamic")
+            bench.attempt("other", lambda: bench.update("update", other), 50)
+        bench.attempt("plain", bench.plain, 20)
+    if "update, seconds" in bench.found:
+        bench.attempt("shares", lambda: shares(bench.found, bench.note))
+    bench.attempt("pinned", bench.pinned_pass, 35)
 
 
 def rollouts(model: str, seconds: float) -> dict[str, Any]:

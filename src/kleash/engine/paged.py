@@ -116,6 +116,8 @@ class PagedEngine(OwnEngine):
         places = self.places
         if places is None and weight.device.type == "cuda":
             free = torch.cuda.mem_get_info(weight.device)[0]
+            free += torch.cuda.memory_reserved(weight.device)  # what torch keeps for itself, too
+            free -= torch.cuda.memory_allocated(weight.device)
             places = int(SHARE * free) // size.bytes_of_token
         places = min(places or ON_CPU, self.most_seats * (context + PAGE))
         return Size(

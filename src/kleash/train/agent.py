@@ -24,7 +24,7 @@ from kleash.rollout.agent import AgentWorld, Asked, episode_means, example_dialo
 from kleash.seeds import generator
 from kleash.train.collapse import Collapse
 from kleash.train.loop import Trainer
-from kleash.train.packs import PackedLeash, packing_of, recomputed
+from kleash.train.packs import PackedLeash, make_room, packing_of, recomputed
 from kleash.train.totals import Totals
 from kleash.train.update import Leashed
 from kleash.types import Episode, Heard, Turn
@@ -113,6 +113,7 @@ class AgentTrainer(Trainer):
             began = time.monotonic()
             groups = play_groups(self.engine, self.policy, self.world, tasks, ("grpo", epoch, step))
             played = time.monotonic()
+            make_room(self.engine, self.policy)
             record, judged = leashed.learn(groups)
             self.engine.refresh(self.policy)
             self.seconds["rollout"] += played - began

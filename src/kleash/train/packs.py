@@ -6,6 +6,7 @@ takes off an advantage hangs on that episode alone. So nothing needs a pass over
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from kleash import guard
+from kleash.engine.paged import PagedEngine
 from kleash.errors import ConfigError
 from kleash.grpo import Choices
 from kleash.language.lean import of_this_shape
@@ -53,6 +55,20 @@ def recomputed(policy: LanguagePolicy, packing: Packing) -> int:
     reserved = torch.cuda.memory_reserved(policy.device)
     unused = reserved - torch.cuda.memory_allocated(policy.device)
     return layers_again(policy.model, packing.tokens, free + unused)
+
+
+def make_room(engine: Any, policy: LanguagePolicy) -> None:
+    """Have an engine give its keys and values back where an update does not fit beside them.
+
+    Without them it was planned with `recompute` layers worked out again, and not with more.
+    """
+    packing = policy.packing
+    if packing is None or not isinstance(engine, PagedEngine):
+        return
+    if recomputed(policy, packing) > packing.recompute:
+        engine.release()
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 Seen = list[tuple[slice | Tensor, Judged, Choices]]
