@@ -58,13 +58,17 @@ def test_a_gain_is_paired_by_seed_and_item() -> None:
 
 def test_what_broke_is_left_out_and_what_is_not_measured_says_nothing() -> None:
     runs = {
-        ("base", 0): seen(START, [0, 1, 2, None], [1, 1]),
-        ("held", 0): seen("epoch-1", [1, None, 4, 3], [1, 1]),
+        ("base", 0): seen(START, [0, 1, 2, None], [1, 1, 1, 1]),
+        ("held", 0): seen("epoch-1", [1, None, 4, 3], [1, 1, 1, 2]),
+        ("base", 1): seen(START, [0, 0, 0, 0], [0, 0, 0, 0]),
+        ("held", 1): seen("epoch-1", [9, 9, 9, 9], [9, 9]),  # two of four items are there yet
     }
     (found,) = gains(study(runs))
+    assert found.seeds == 1
     assert found.by_shots[0] is not None
     assert found.by_shots[0].estimate == pytest.approx((1 + 2) / 2)
-    assert found.by_shots[2] is None and found.mean is None  # two of four items are there yet
+    del runs["base", 0]
+    assert gains(study(runs)) == []
 
 
 def test_an_arm_from_elsewhere_has_no_gain_over_this_start() -> None:

@@ -153,9 +153,8 @@ REPORT: dict[str, tuple[str, str]] = {
     ),
     "report.gained_of": (
         "What GRPO gained over the start it grew from, paired by seed and item ({items} items,"
-        " {seeds} seeds, 95 % intervals, not adjusted for their number)",
-        "GRPO 相对其起点的提升，按随机种子与题目配对"
-        "（{items} 题，{seeds} 个随机种子，95% 区间，未作多重比较校正）",
+        " 95 % intervals, not adjusted for their number)",
+        "GRPO 相对其起点的提升，按随机种子与题目配对（{items} 题，95% 区间，未作多重比较校正）",
     ),
     "report.expected_of": (
         "{arm} {direction} than {baseline} on {metric}",

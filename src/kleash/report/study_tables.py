@@ -215,13 +215,13 @@ def gained(made: Material, study: Results) -> list[Part]:
     for each in gains(study):
         where = first_place(made, each.arm)
         found = (*each.by_shots.values(), each.mean)
-        rows.append([each.arm, *(Linked(made.gap(gap), where) for gap in found)])
+        gaps = (Linked(made.gap(gap), where) for gap in found)
+        rows.append([each.arm, Linked(str(each.seeds), where), *gaps])
     if not rows:
         return []
     file = study.file
-    head = made.head("arm", *(f"shots:{n}" for n in file.measure.shots), "mean")
-    facts = {"items": file.measure.items[-1], "seeds": len(file.seeds)}
-    return [Table(made.say("gained_of", **facts), head, rows, left=1)]
+    head = made.head("arm", "seeds", *(f"shots:{n}" for n in file.measure.shots), "mean")
+    return [Table(made.say("gained_of", items=file.measure.items[-1]), head, rows, left=1)]
 
 
 def expectations(made: Material) -> list[Part]:

@@ -30,6 +30,8 @@ class Gain:
     by_shots: dict[int, Interval | None]
     mean: Interval | None
     """Over the numbers of shots, item by item."""
+    seeds: int
+    """How many are measured, of the arm and of its start."""
 
 
 def gains(found: Results) -> list[Gain]:
@@ -54,12 +56,13 @@ def gain(found: Results, starts: Mapping[int, Seen], arm: str) -> Gain:
         for n in shots
     }
     names = list(next((theirs for _, theirs in columns.values() if theirs), {}))
+    whole = [seed for seed in ours if all(all(columns[seed, n]) for n in shots)]
     gaps = {
-        n: np.array([apart(*columns[seed, n], names) for seed in ours]).reshape(-1, len(names))
+        n: np.array([apart(*columns[seed, n], names) for seed in whole]).reshape(-1, len(names))
         for n in shots
     }
     by_shots = {n: over(each) for n, each in gaps.items()}
-    return Gain(arm, by_shots, over(np.mean(list(gaps.values()), axis=0)))
+    return Gain(arm, by_shots, over(np.mean(list(gaps.values()), axis=0)), len(whole))
 
 
 def tested(seen: Seen, checkpoint: str, shots: int, most: int) -> dict[str, float | None]:

@@ -144,12 +144,14 @@ def gain_table(found: Results) -> list[Table]:
     from rich.table import Table
 
     table = Table(title="gained by GRPO over the start, paired (95 % intervals, not adjusted)")
-    for name in ("arm", *(counted(found.file, shots) for shots in found.file.measure.shots), "all"):
+    shots = (counted(found.file, each) for each in found.file.measure.shots)
+    for name in ("arm", "seeds", *shots, "all"):
         table.add_column(name, justify="left" if name == "arm" else "right")
     rows = gains(found)
     for row in rows:
         cells = (*row.by_shots.values(), row.mean)
-        table.add_row(row.arm, *("–" if each is None else signed(each) for each in cells))
+        gaps = ("–" if each is None else signed(each) for each in cells)
+        table.add_row(row.arm, str(row.seeds), *gaps)
     return [table] if rows else []
 
 

@@ -375,7 +375,8 @@ class Leashed:
         """The same for a batch or a part of one."""
         narrow = next(self.policy.parameters()).dtype == torch.bfloat16
         if sampled is not None:
-            within = guard.HALF_TOLERANCE if narrow else guard.SAMPLED_TOLERANCE
+            within = guard.GPU_TOLERANCE if sampled.is_cuda else guard.SAMPLED_TOLERANCE
+            within = guard.HALF_TOLERANCE if narrow else within
             guard.sampled_as_recomputed(sampled, judged.logp.detach(), tolerance=within)
         if self.descent.step == 0:
             assert judged.logp_ref is not None
