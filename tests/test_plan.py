@@ -126,6 +126,7 @@ def test_grid_is_a_product_with_names() -> None:
         ({"seeds": [1, 1]}, "each once"),
         ({"compare": {"baselines": ["nobody"]}}, "no arm 'nobody'"),
         ({"expect": [{"arm": "nobody", "direction": "better"}]}, "no arm 'nobody'"),
+        ({"expect": [{"arm": "none", "direction": "better"}]}, "others are compared with"),
         ({"measure": {"items": [60, 20]}}, "must rise"),
         ({"measure": {"baselines": ["oracle"]}}, "no baseline 'oracle'"),
         ({"search": {"seeds": [1]}}, "cannot be confirmed"),

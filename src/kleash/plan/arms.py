@@ -82,7 +82,13 @@ def check_arms(file: StudyFile, arms: Sequence[Arm]) -> None:
         if name not in names:
             raise ConfigError(f"compare.baselines names no arm {name!r}: the arms are {told}")
     later = [FOUND.name] if file.search.trials else []
+    held = file.compare.baselines or tuple(names[:1])
     for each in file.expect:
+        if each.arm in held:
+            raise ConfigError(
+                f"expect names {each.arm!r}, which the others are compared with:"
+                " say what you expect of one of them"
+            )
         if each.arm not in names + later:
             raise ConfigError(f"expect names no arm {each.arm!r}: the arms are {told}")
 

@@ -68,10 +68,13 @@ def grown_file(option: Option, file: StudyFile, arms: Sequence[Arm]) -> StudyFil
     if option.kind == "open":
         # Named one by one: a grid or a calibration would bring the others back.
         plain["arms"] = {arm.name: nested(arm.keys) for arm in arms if arm.name in option.arms}
-        plain |= {"grid": {}, "expect": [e for e in plain["expect"] if e["arm"] in option.arms]}
+        plain["grid"] = {}
         plain["calibrate"] = {"seeds": ()}
         kept = [name for name in file.compare.baselines if name in option.arms]
         plain["compare"]["baselines"] = kept
+        held = kept or list(plain["arms"])[:1]
+        names = [name for name in plain["arms"] if name not in held]
+        plain["expect"] = [each for each in plain["expect"] if each["arm"] in names]
     return build(StudyFile, plain)
 
 
