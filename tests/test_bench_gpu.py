@@ -81,3 +81,12 @@ def test_what_is_rounded_is_held_against_float32(monkeypatch, capsys):
     monkeypatch.setattr("kleash.language.packed.rotated", lambda heads, cos, sin: heads)
     found = gpu_bench("cpu", part="agreement", seconds=1e4)
     assert "farther from float32 than padded: packed" in found["3 layers: failed"]
+
+
+@pytest.mark.slow
+def test_what_an_update_takes_stands_beside_what_is_planned(capsys):
+    found = gpu_bench("cpu", part="fits", seconds=1e4, tokens=600)
+    assert not [name for name in found if "failed" in name], found
+    for way in ("tiny LoRA of rank 4", "tiny full"):
+        assert found[f"{way}, packs"] > 1 and found[f"{way}, planned GiB in all"] > 0
+        assert found[f"{way}, update and reference, tokens per second"] > 0

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kleash.bench.figures import Figures
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 PLAIN_AT_ONCE = 2
 PLAIN_EPISODES = 12
 """Episodes of the plain way; its time is scaled to all of them by tokens."""
-PARTS = ("update", "reference", "rollouts", "step", "agreement")
+MODULES = ("step", "agreement", "fits")
+PARTS = ("update", "reference", "rollouts", *MODULES)
+"""What can be measured; the last ones have modules of their own."""
 
 
 class Bench(Figures):
@@ -292,14 +295,11 @@ def gpu_bench(
     if backend is None:
         backend = "inductor" if large else ""
     tokens = tokens or (TOKENS if large else 2400)
-    if part == "step":
-        from kleash.bench import gpu_step
-
-        return gpu_step.measure(name, device, seconds, tokens)
-    if part == "agreement":
-        from kleash.bench import gpu_agreement
-
-        return gpu_agreement.measure(name, device, seconds)
+    if part in MODULES:
+        measured = import_module(f"kleash.bench.gpu_{part}")
+        shape = model if part == "fits" and large else name  # without one, all that fit
+        found: dict[str, Any] = measured.measure(shape, device, seconds, tokens)
+        return found
     bench = Bench(name, device, seconds, tokens=tokens, backend=backend, packs=packs)
     here: torch.device | Any = bench.torch.cuda.device(device) if large else nullcontext()
     with here:

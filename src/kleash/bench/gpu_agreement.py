@@ -140,8 +140,8 @@ class Agreement(Figures):
         return every
 
 
-def measure(name: str, device: str, seconds: float) -> dict[str, Any]:
-    """A shallow model, then the whole one."""
+def measure(name: str, device: str, seconds: float, tokens: int) -> dict[str, Any]:
+    """A shallow model, then the whole one; how much is said is always the same."""
     talks = Talks() if device != "cpu" else Talks(count=8, heard=20, said=10)
     bench = Agreement(name, device, seconds, talks)
     for layers in (min(4, bench.whole - 1), bench.whole):
