@@ -63,3 +63,30 @@ def test_what_is_not_there_is_named():
         gpu_bench("cpu", part="all")
     with pytest.raises(KleashError, match=r"no shape '70b': there is 8b, 4b, 1\.7b, tiny"):
         gpu_bench("cpu", model="70b")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed:UserWarning")
+def test_what_is_rounded_is_held_against_float32(monkeypatch, capsys):
+    found = gpu_bench("cpu", part="agreement", seconds=1e4)
+    assert not [name for name in found if "failed" in name], found
+    for layers in (2, 3):
+        assert found[f"{layers} layers, choices"] == 160
+        both = f"{layers} layers, packed against padded, both in float32, largest (nats)"
+        assert found[both] < 1e-5
+        for way in ("sampled", "padded", "packed", "the model's own forward"):
+            figures = found[f"{layers} layers, {way} against float32 (nats)"]
+            assert 0 < figures["mean size"] < figures["largest"] < 0.01
+
+    monkeypatch.setattr("kleash.language.packed.rotated", lambda heads, cos, sin: heads)
+    found = gpu_bench("cpu", part="agreement", seconds=1e4)
+    assert "farther from float32 than padded: packed" in found["3 layers: failed"]
+
+
+@pytest.mark.slow
+def test_what_an_update_takes_stands_beside_what_is_planned(capsys):
+    found = gpu_bench("cpu", part="fits", seconds=1e4, tokens=600)
+    assert not [name for name in found if "failed" in name], found
+    for way in ("tiny LoRA of rank 4", "tiny full"):
+        assert found[f"{way}, packs"] > 1 and found[f"{way}, planned GiB in all"] > 0
+        assert found[f"{way}, update and reference, tokens per second"] > 0

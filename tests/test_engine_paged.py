@@ -93,6 +93,17 @@ def test_long_and_short_replies_and_openings_of_several_pages():
         assert said_logp(turns) == pytest.approx(recomputed(model, turns), abs=1e-5)
 
 
+def test_what_a_user_said_is_in_the_first_of_some_steps_alone(monkeypatch):
+    engine = PagedEngine(tiny(), (), steps=4)
+    sizes, honest = [], engine.decoder._one
+    monkeypatch.setattr(
+        engine.decoder, "_one", lambda size, **how: (sizes.append(size), honest(size, **how))[1]
+    )
+    turns = together(engine, [((0,), [[5, 6], list(range(4, 34))])], most=5)[0]
+    assert said_logp(turns) == pytest.approx(recomputed(engine.model, turns), abs=1e-5)
+    assert sizes == [8] * 5 + [32, 8, 8, 8, 8]
+
+
 @pytest.mark.slow
 def test_what_is_read_in_pieces_is_what_is_read_at_once(monkeypatch):
     model, asked = tiny(), [((0,), [list(range(4, 40)) * 7])]

@@ -165,8 +165,8 @@ class Talks:
     def users(self, latency: float) -> dict[str, Any]:
         """Conversations whose turns are of several lengths, with users that think so long.
 
-        There are more of them than seats, so that the batch stays full until the last ones. One
-        turn of each goes before, in which graphs are captured.
+        There are more of them than seats, so that the batch stays full until the last ones. Two
+        turns of each go before, in which graphs are captured, also of steps that read replies.
         """
         shape = self.shape
         engine, words = self.engine, shape.config["vocab_size"]
@@ -192,7 +192,7 @@ class Talks:
         async def all_of_them(turns: int) -> list[int]:
             return await asyncio.gather(*(one(number, turns) for number in range(count)))
 
-        asyncio.run(all_of_them(1))
+        asyncio.run(all_of_them(2))
         ticks, begun = engine.ticks, now(self.device)
         said = sum(asyncio.run(all_of_them(shape.turns)))
         spent = now(self.device) - begun

@@ -61,8 +61,8 @@ def conversations(tokens: int, size: int) -> list[list[Turn]]:
     return made
 
 
-def drawn_model(name: str, device: str) -> Any:
-    """A Qwen3 of that shape with drawn weights, made where it will compute."""
+def drawn_model(name: str, device: str, *, layers: int = 0) -> Any:
+    """A Qwen3 of that shape with drawn weights, made where it will compute; perhaps less deep."""
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
@@ -72,7 +72,7 @@ def drawn_model(name: str, device: str) -> Any:
         vocab_size=151_936 if large else 64,
         hidden_size=shape["width"],
         intermediate_size=shape["inner"],
-        num_hidden_layers=shape["layers"],
+        num_hidden_layers=layers or shape["layers"],
         num_attention_heads=shape["heads"],
         num_key_value_heads=8 if large else 2,
         head_dim=128 if large else 8,

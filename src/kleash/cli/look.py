@@ -122,7 +122,7 @@ def bench(
     as_json: AsJson = False,
     device: Device = "cpu",
     part: Annotated[
-        str, typer.Option(help="Of gpu: update, reference, rollouts or step.")
+        str, typer.Option(help="Of gpu: update, reference, rollouts, step, agreement or fits.")
     ] = "update",
     model: Annotated[str, typer.Option(help="Of gpu: the shape, 8b, 4b, 1.7b or tiny.")] = "",
     seconds: Annotated[
@@ -143,6 +143,7 @@ def bench(
     kleash bench rollouts  (tokens said per second against model.generate turn by turn)
     kleash bench leash  (whole steps of an agent with KL measured, and without)
     kleash bench gpu --device cuda --part update --seconds 200  (an 8B update, beside the plain way)
+    kleash bench gpu --device cuda --part step  (whole GRPO steps: playing, reference, update)
     kleash bench vlm --device cuda       (seconds per prompt of Qwen2.5-VL-3B's shape)
     kleash bench captions --device cuda  (prompts per second of SmolLM2-135M's shape)
     """

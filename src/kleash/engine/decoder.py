@@ -197,10 +197,16 @@ class Decoder:
     # --- steps
 
     @torch.no_grad()
-    def start(self, fed_FN: NDArray[np.int64], steps: int) -> int:
-        """Have the device make so many steps of these tokens. What they say is `said_TN`."""
+    def start(self, fed_FN: NDArray[np.int64], steps: int, speak: int | None = None) -> int:
+        """Have the device make so many steps of these tokens. What they say is `said_TN`.
+
+        Where only the first `speak` of them do, those behind are in the first step alone.
+        """
         count = fed_FN.shape[1]
-        size = next(size for size in self.sizes if size >= count)
+        size, later = (
+            next(size for size in self.sizes if size >= each)
+            for each in (count, count if speak is None else speak)
+        )
         host = self._host_FN.numpy()
         host[:, :count] = fed_FN
         host[:, count:size] = EMPTY[:, None]
@@ -211,7 +217,8 @@ class Decoder:
             choice_N, logp_N = self._one(size, truncated=truncated)
             self.said_TN[step, :size].copy_(choice_N)
             self.logp_TN[step, :size].copy_(logp_N)
-        return size
+            size = later
+        return later
 
     def _one(self, size: int, *, truncated: bool) -> tuple[Tensor, Tensor]:
         if not self.on_cuda:

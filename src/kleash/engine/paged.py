@@ -149,16 +149,16 @@ class PagedEngine(OwnEngine):
             self.model.eval()
         steps = min(self.steps, max(row.talk.most - len(row.said) for row in rows))
         ready = self._with_pages(rows, steps)
-        fed_FN, last = self._read_and_fed(ready)
+        fed_FN = self._read_and_fed(ready)
         decoder = self.decoder
-        size = decoder.start(fed_FN, steps)
+        size = decoder.start(fed_FN, steps, len(ready))
         if training:
             self.model.train()
         said_TN, logp_TN = decoder.said_TN[:steps, :size], decoder.logp_TN[:steps, :size]
         if decoder.on_cuda:
             said_TN, logp_TN = await _fetched(said_TN), await _fetched(logp_TN)
         self.ticks += steps
-        for row, column in zip(ready, last, strict=True):
+        for column, row in enumerate(ready):
             self._hear(row, said_TN[:, column].tolist(), logp_TN[:, column].tolist())
 
     def _hear(self, row: _Paged, ids: Sequence[int], logp: Sequence[float]) -> None:
@@ -181,8 +181,8 @@ class PagedEngine(OwnEngine):
                     row.answer.set_result(said)
                 return
 
-    def _read_and_fed(self, rows: Sequence[_Paged]) -> tuple[NDArray[np.int64], list[int]]:
-        """Read what is long, and lay out the rest: tokens to feed, and the last one of each row.
+    def _read_and_fed(self, rows: Sequence[_Paged]) -> NDArray[np.int64]:
+        """Read what is long, and lay out the rest: the last token of each row, then all others.
 
         Openings that are alike, as those of a group, are read once.
         """
@@ -203,12 +203,9 @@ class PagedEngine(OwnEngine):
                 self._have_read(row, owed)
         decoder.read(pieces)
         decoder.pages.copy(copies)
-        columns: list[list[int]] = []
-        last = []
-        for row in rows:
-            columns += self._columns(row)
-            last.append(len(columns) - 1)
-        return np.array(columns, dtype=np.int64).T, last
+        columns = [self._columns(row) for row in rows]
+        before = [column for each in columns for column in each[:-1]]
+        return np.array([each[-1] for each in columns] + before, dtype=np.int64).T
 
     def _columns(self, row: _Paged) -> list[list[int]]:
         """What a step is fed of a row: its last token speaks, those before it are only read."""
