@@ -62,7 +62,6 @@ def arms_of(file: StudyFile, placed: Sequence[Arm] = ()) -> list[Arm]:
 def check_arms(file: StudyFile, arms: Sequence[Arm]) -> None:
     """Refuse arms that cannot be told apart or would not be comparable."""
     names = [arm.name for arm in arms]
-    told = ", ".join(names)
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"two arms are called {name!r}: each needs a name of its own")
@@ -78,18 +77,24 @@ def check_arms(file: StudyFile, arms: Sequence[Arm]) -> None:
                 f"arm {arm.name!r} sets its own {own[0]}: arms play the same tasks from the same"
                 " weights; write it under [base], or make it a study of its own"
             )
+    check_named(file, names)
+
+
+def check_named(file: StudyFile, names: Sequence[str]) -> None:
+    """Refuse baselines and expectations of arms that are not there to be compared."""
+    told = ", ".join(names)
     for name in file.compare.baselines:
         if name not in names:
             raise ConfigError(f"compare.baselines names no arm {name!r}: the arms are {told}")
     later = [FOUND.name] if file.search.trials else []
-    held = file.compare.baselines or tuple(names[:1])
+    held = file.compare.baselines or names[:1]
     for each in file.expect:
         if each.arm in held:
             raise ConfigError(
                 f"expect names {each.arm!r}, which the others are compared with:"
                 " say what you expect of one of them"
             )
-        if each.arm not in names + later:
+        if each.arm not in [*names, *later]:
             raise ConfigError(f"expect names no arm {each.arm!r}: the arms are {told}")
 
 
