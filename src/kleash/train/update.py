@@ -373,15 +373,16 @@ class Leashed:
 
     def check_judged(self, judged: Judged, old: Tensor, sampled: Tensor | None) -> None:
         """The same for a batch or a part of one."""
+        narrow = next(self.policy.parameters()).dtype == torch.bfloat16
         if sampled is not None:
-            narrow = next(self.policy.parameters()).dtype == torch.bfloat16
             within = guard.HALF_TOLERANCE if narrow else guard.SAMPLED_TOLERANCE
             guard.sampled_as_recomputed(sampled, judged.logp.detach(), tolerance=within)
         if self.descent.step == 0:
             assert judged.logp_ref is not None
-            kind = self.recipe.leash.reference
+            kind, kl = self.recipe.leash.reference, judged.exact_kl
+            most = guard.HALF_KL_AT_START if narrow else guard.KL_AT_START
             guard.ratio_one_at_start(judged.logp.detach(), old)
-            guard.zero_kl_at_start(judged.logp, judged.logp_ref, judged.exact_kl, reference=kind)
+            guard.zero_kl_at_start(judged.logp, judged.logp_ref, kl, reference=kind, tolerance=most)
 
     def check_coefficient(self, metrics: Mapping[str, float], coefficient: float) -> None:
         """What the leash added to the loss is coefficient × what is logged."""
