@@ -113,6 +113,57 @@ def test_what_is_read_in_pieces_is_what_is_read_at_once(monkeypatch):
     assert said_logp(parts) == pytest.approx(said_logp(whole), abs=1e-5)
 
 
+def ahead(**how):
+    """An engine that goes on before it has heard what was said, as on a GPU."""
+    engine = PagedEngine(tiny(), {STOP}, **how)
+    engine.runs_ahead = True
+    return engine
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "how",
+    [{"steps": 1}, {"steps": 3}, {"seats": 3}, {"places": 4 * 128}],
+    ids=["one", "three", "few seats", "few pages"],
+)
+def test_going_on_before_it_is_heard_changes_nothing_that_is_said(how, monkeypatch):
+    asked = conversations(9)
+    plain = together(PagedEngine(tiny(), {STOP}), asked)
+    engine, more = ahead(**how), []
+    honest = decoder.Decoder.go_on
+    monkeypatch.setattr(
+        decoder.Decoder, "go_on", lambda self, *given: (more.append(given), honest(self, *given))[1]
+    )
+    found = together(engine, asked)
+    assert more
+    assert [[s.ids for _, s in t] for t in found] == [[s.ids for _, s in t] for t in plain]
+    for turns in found:
+        assert said_logp(turns) == pytest.approx(recomputed(engine.model, turns), abs=1e-5)
+    for seat, held in enumerate(engine.decoder.pages.held):
+        assert not held, seat
+
+
+def test_nobody_who_waits_is_run_past_for_long():
+    """A user who answers while others speak is heard after the steps that are under way."""
+    engine, order = ahead(steps=2), []
+
+    async def talked(name, most, wait):
+        talk = engine.talk((name,), most=most)
+        await asyncio.sleep(wait)
+        await engine.say(talk, [5, 6, 7])
+        order.append((name, engine.ticks))
+        engine.forget(talk)
+
+    async def both():
+        await asyncio.gather(talked("long", 60, 0), talked("short", 2, 0.001))
+
+    engine.stops = frozenset()
+    engine.decoder._stops = engine.decoder._stops[:0]
+    asyncio.run(both())
+    assert [name for name, _ in order] == ["short", "long"]
+    assert order[1][1] <= 60 + 4  # at most one tick was in vain at the end
+
+
 # --- groups
 
 

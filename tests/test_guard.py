@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,7 +11,8 @@ from torch import nn
 
 from kleash import grpo, guard, kl
 from kleash.errors import CheckpointError, GuardError
-from kleash.policy import Reference, TablePolicy, fingerprint
+from kleash.policy import Judged, Reference, TablePolicy, fingerprint
+from kleash.train.update import Leashed
 
 LOGP = torch.tensor([-1.0, -2.0])
 
@@ -45,6 +47,17 @@ def test_kl_is_zero_at_the_start():
         guard.zero_kl_at_start(LOGP, LOGP, torch.tensor([0.0, 0.5]), reference="start")
     with pytest.raises(GuardError, match="take the reference after warm-up"):
         guard.zero_kl_at_start(LOGP, LOGP + 0.1, None, reference="adapter_off")
+
+
+@pytest.mark.parametrize(("kind", "fine"), [(torch.float32, 9e-6), (torch.bfloat16, 0.003)])
+def test_kl_at_the_start_may_be_what_rounding_leaves_and_no_more(kind, fine):
+    """An 8B shape in bfloat16 was seen at 0.003 nats, each side being rounded its own way."""
+    leashed = object.__new__(Leashed)
+    leashed.policy, leashed.descent = nn.Linear(2, 2).to(kind), SimpleNamespace(step=0)
+    leashed.recipe = SimpleNamespace(leash=SimpleNamespace(reference="start"))
+    leashed.check_judged(Judged(LOGP, LOGP, LOGP, torch.tensor([0.0, fine])), LOGP, None)
+    with pytest.raises(GuardError, match="before any update"):
+        leashed.check_judged(Judged(LOGP, LOGP, LOGP, torch.tensor([0.0, 10 * fine])), LOGP, None)
 
 
 def test_a_policy_that_drops_out_is_caught_before_its_first_update():

@@ -272,7 +272,7 @@ class Bench(Figures):
             (sum(losses) / len(few)).backward()
 
 
-def gpu_bench(
+def gpu_bench(  # noqa: PLR0913 (one for each thing that can be told)
     device: str = "cuda",
     *,
     part: str = "update",
@@ -281,10 +281,13 @@ def gpu_bench(
     tokens: int = 0,
     backend: str | None = None,
     packs: str = "fixed",
+    reference: str = "pinned",
 ) -> dict[str, Any]:
     """Update, reference and plain way at one shape; `part` says how far to go."""
     if part not in PARTS:
         raise KleashError(f"no part {part!r}: there is {', '.join(PARTS)}")
+    if reference not in ("pinned", "device"):
+        raise KleashError(f"no place {reference!r} for a reference: there is pinned and device")
     if part == "rollouts":
         return rollouts(model, seconds)
     os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
@@ -298,7 +301,8 @@ def gpu_bench(
     if part in MODULES:
         measured = import_module(f"kleash.bench.gpu_{part}")
         shape = model if part == "fits" and large else name  # without one, all that fit
-        found: dict[str, Any] = measured.measure(shape, device, seconds, tokens)
+        where = {"reference": reference} if part == "step" else {}
+        found: dict[str, Any] = measured.measure(shape, device, seconds, tokens, **where)
         return found
     bench = Bench(name, device, seconds, tokens=tokens, backend=backend, packs=packs)
     here: torch.device | Any = bench.torch.cuda.device(device) if large else nullcontext()

@@ -30,7 +30,7 @@ from kleash.language.lean import of_this_shape
 
 # What a step is fed of each token, all in one tensor of 64 bits: one copy to the device.
 IDS, SEAT, PLACE, STREAM, STEP, LEFT, KEYED, TEMPERATURE, TOP_P = range(9)
-SIZES = (8, 16, 32, 48, 64, 96, 128, 192, 256)
+SIZES = (8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 READ = 8192  # tokens that are read at once
 ROWS = 64  # queries of a block that is read, over all heads that share keys
 PROGRAMS = 4096  # of a step's attention: a few rounds of a large GPU
@@ -87,6 +87,7 @@ class Decoder:
         self._stops = self._number.new_tensor(sorted(stops))
         self._graphs: dict[tuple[int, bool], tuple[Any, Tensor, Tensor]] = {}
         self._pool: Any = None
+        self._truncated = False
         self._known: object = None
         self.reread()
 
@@ -203,22 +204,34 @@ class Decoder:
         Where only the first `speak` of them do, those behind are in the first step alone.
         """
         count = fed_FN.shape[1]
-        size, later = (
-            next(size for size in self.sizes if size >= each)
-            for each in (count, count if speak is None else speak)
-        )
+        size = self.size_of(count)
         host = self._host_FN.numpy()
         host[:, :count] = fed_FN
         host[:, count:size] = EMPTY[:, None]
         self.pages.tell()
         self.fed_FN.copy_(self._host_FN, non_blocking=True)
-        truncated = bool((fed_FN[TOP_P].view(np.float64) < 1).any())
-        for step in range(steps):
-            choice_N, logp_N = self._one(size, truncated=truncated)
+        self._truncated = bool((fed_FN[TOP_P].view(np.float64) < 1).any())
+        later = self.size_of(count if speak is None else speak)
+        self._steps([size, *[later] * (steps - 1)])
+        return later
+
+    @torch.no_grad()
+    def go_on(self, steps: int, speak: int) -> int:
+        """So many steps more of those who spoke last; nothing is fed to them."""
+        self.pages.tell()
+        size = self.size_of(speak)
+        self._steps([size] * steps)
+        return size
+
+    def size_of(self, count: int) -> int:
+        """The batch that so many tokens go in."""
+        return next(size for size in self.sizes if size >= count)
+
+    def _steps(self, sizes: Sequence[int]) -> None:
+        for step, size in enumerate(sizes):
+            choice_N, logp_N = self._one(size, truncated=self._truncated)
             self.said_TN[step, :size].copy_(choice_N)
             self.logp_TN[step, :size].copy_(logp_N)
-            size = later
-        return later
 
     def _one(self, size: int, *, truncated: bool) -> tuple[Tensor, Tensor]:
         if not self.on_cuda:

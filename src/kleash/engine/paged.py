@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from kleash.engine import Said, Talk
 from kleash.engine.decoder import Decoder, as_bits
 from kleash.engine.draws import stream
 from kleash.engine.own import OwnEngine, _Row
 from kleash.engine.pages import PAGE, Pages, Size
+from kleash.engine.spots import Config
 from kleash.engine.weights import put_side_by_side
 from kleash.errors import ConfigError, GuardError
 from kleash.language.lean import of_this_shape
@@ -44,7 +45,8 @@ class PagedEngine(OwnEngine):
     """Conversations of one policy in one event loop, of a model of Llama's shape.
 
     `places` is how many tokens the pages hold; without it, half of the GPU's free memory is taken
-    when the first talk speaks. `steps` is how many ids a talk may say before users are looked at.
+    when the first talk speaks. `steps` is how many ids a talk may say before users are looked at;
+    on a GPU as many more are under way by then.
     """
 
     name = "own"
@@ -56,18 +58,20 @@ class PagedEngine(OwnEngine):
         *,
         seats: int = 512,
         places: int | None = None,
-        steps: int = 4,
+        steps: int = 2,
     ) -> None:
         super().__init__(model, stops, seats=seats)
         self.inner: Any = of_this_shape(model)
         if self.inner is None:
             raise ConfigError(f"{type(model).__name__} is not of a shape that this engine knows")
         self.places, self.steps = places, steps
+        self.runs_ahead = next(model.parameters()).device.type == "cuda"
         self._made: Decoder | None = None
+        self._config: Config | None = None  # how attention was cut up fastest
         self._free = list(range(seats - 1, -1, -1))
         self._seated = [None] * seats
         self._begun: dict[tuple[int, ...], _Paged] = {}
-        if next(model.parameters()).device.type == "cuda":
+        if self.runs_ahead:
             put_side_by_side(self.inner)
 
     # --- talks
@@ -104,8 +108,10 @@ class PagedEngine(OwnEngine):
         if self._made is None:
             pages = Pages(self._size())
             self._made = Decoder(self.inner, pages, self.stops, most_steps=self.steps)
-            if self._made.on_cuda:
+            if self._made.on_cuda and self._config is None:
                 self._made.tune()
+                self._config = self._made.config
+            self._made.config = self._config or self._made.config
         return self._made
 
     def _size(self) -> Size:
@@ -143,23 +149,60 @@ class PagedEngine(OwnEngine):
         return [row for row in self._seated if row and row.answer and not row.answer.done()]
 
     async def _tick_of(self, rows: Sequence[_Row]) -> None:
-        """Some steps of the rows that there is room for; who is heard meanwhile joins the next."""
+        """Some steps of the rows that there is room for; who is heard meanwhile joins later.
+
+        Where nobody else waits, the device goes on before what it said is heard: what comes after
+        the end of a turn is not listened to.
+        """
         training = self.model.training
         if training:
             self.model.eval()
         steps = min(self.steps, max(row.talk.most - len(row.said) for row in rows))
         ready = self._with_pages(rows, steps)
+        answers = [row.answer for row in ready]
         fed_FN = self._read_and_fed(ready)
-        decoder = self.decoder
-        size = decoder.start(fed_FN, steps, len(ready))
+        flight: _Flight | None = _Flight(
+            self.decoder, steps, self.decoder.start(fed_FN, steps, len(ready))
+        )
         if training:
             self.model.train()
-        said_TN, logp_TN = decoder.said_TN[:steps, :size], decoder.logp_TN[:steps, :size]
-        if decoder.on_cuda:
-            said_TN, logp_TN = await _fetched(said_TN), await _fetched(logp_TN)
-        self.ticks += steps
-        for column, row in enumerate(ready):
-            self._hear(row, said_TN[:, column].tolist(), logp_TN[:, column].tolist())
+        while flight is not None:
+            ahead = self._ahead(ready, answers, len(flight.said_TN))
+            await flight.landed()
+            self.ticks += len(flight.said_TN)
+            for row, answer, ids_T, logp_T in zip(
+                ready, answers, flight.said_TN.T.tolist(), flight.logp_TN.T.tolist(), strict=False
+            ):
+                if row.answer is answer and answer is not None and not answer.done():
+                    self._hear(row, ids_T, logp_T)
+            flight = ahead
+            await asyncio.sleep(0)  # users who answer at once do so before more is begun
+
+    def _ahead(
+        self, ready: Sequence[_Paged], answers: Sequence[object], under_way: int
+    ) -> _Flight | None:
+        """Steps more of the same rows, if all who wait are among them and have pages for it."""
+        pairs = zip(ready, answers, strict=True)
+        going = [
+            r for r, answer in pairs if r.answer is answer and r.answer and not r.answer.done()
+        ]
+        if not self.runs_ahead or not going or len(self._waiting()) > len(going):
+            return None
+        decoder, pages = self.decoder, self.decoder.pages
+        steps = min(self.steps, max(row.talk.most - len(row.said) for row in going) - under_way)
+        if steps < 1 or decoder.size_of(len(going)) < decoder.size_of(len(ready)):
+            return None
+        needs = []
+        for row in going:
+            says = min(under_way + steps, row.talk.most - len(row.said))
+            needs.append((row.seat or 0, row.length + len(row.owed) + says - 1))
+        if max(places for _, places in needs) > pages.size.context:
+            return None
+        if sum(pages.missing(*each) for each in needs) > pages.free:
+            return None
+        for each in needs:
+            pages.take(*each)
+        return _Flight(decoder, steps, decoder.go_on(steps, len(ready)))
 
     def _hear(self, row: _Paged, ids: Sequence[int], logp: Sequence[float]) -> None:
         """Add what a row said in these steps, up to its end."""
@@ -310,12 +353,24 @@ class PagedEngine(OwnEngine):
         row.seat = None
 
 
-async def _fetched(found: Tensor) -> Tensor:
-    """A tensor on the host, once it is computed; others go on meanwhile."""
-    host = torch.empty(found.shape, dtype=found.dtype, pin_memory=True)
-    host.copy_(found, non_blocking=True)
-    event = torch.cuda.Event()
-    event.record()
-    while not event.query():
-        await asyncio.sleep(0)
-    return host
+class _Flight:
+    """What some steps say, on its way to the host while the device does other things."""
+
+    def __init__(self, decoder: Decoder, steps: int, size: int) -> None:
+        found = decoder.said_TN[:steps, :size], decoder.logp_TN[:steps, :size]
+        self.event = None
+        if not decoder.on_cuda:
+            self.said_TN, self.logp_TN = (each.clone() for each in found)
+            return
+        self.said_TN, self.logp_TN = (
+            torch.empty(each.shape, dtype=each.dtype, pin_memory=True) for each in found
+        )
+        for host, there in zip((self.said_TN, self.logp_TN), found, strict=True):
+            host.copy_(there, non_blocking=True)
+        self.event = torch.cuda.Event()
+        self.event.record()
+
+    async def landed(self) -> None:
+        """Once it is here; others go on meanwhile."""
+        while self.event is not None and not self.event.query():
+            await asyncio.sleep(0)

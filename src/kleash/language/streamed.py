@@ -20,11 +20,11 @@ from kleash.language.packed import Pack, Packing, block_of, pack_of, packable, p
 
 def pinned(module: nn.Module) -> nn.Module:
     """The module in the machine's memory, where a GPU can fetch it without help."""
-    module.cpu()
     if torch.cuda.is_available():
         for weight in module.parameters():
-            weight.data = weight.data.pin_memory()
-    return module
+            there = torch.empty(weight.shape, dtype=weight.dtype, device="cpu", pin_memory=True)
+            weight.data = there.copy_(weight.data)
+    return module.cpu()
 
 
 class Seats:

@@ -380,15 +380,10 @@ class Leashed:
             guard.sampled_as_recomputed(sampled, judged.logp.detach(), tolerance=within)
         if self.descent.step == 0:
             assert judged.logp_ref is not None
-            kind = self.recipe.leash.reference
+            kind, kl = self.recipe.leash.reference, judged.exact_kl
+            most = guard.HALF_KL_AT_START if narrow else guard.KL_AT_START
             guard.ratio_one_at_start(judged.logp.detach(), old)
-            guard.zero_kl_at_start(
-                judged.logp,
-                judged.logp_ref,
-                judged.exact_kl,
-                reference=kind,
-                tolerance=guard.HALF_KL_AT_START if narrow else guard.KL_AT_START,
-            )
+            guard.zero_kl_at_start(judged.logp, judged.logp_ref, kl, reference=kind, tolerance=most)
 
     def check_coefficient(self, metrics: Mapping[str, float], coefficient: float) -> None:
         """What the leash added to the loss is coefficient × what is logged."""
