@@ -24,6 +24,7 @@ KL_AT_START = 1e-5  # nats, in float32
 RATIO_AT_START = 1e-4
 SAMPLED_TOLERANCE = 1e-4  # nats per choice; an engine in another precision states its own
 HALF_TOLERANCE = 0.5  # the same in bfloat16, where an unlikely id's log-probability is coarse
+FAR_SAMPLER = 0.5  # nats per choice in the mean, where truncated weights mend what is between
 SIGNAL_SHARE = 0.1
 LEARNT_SHARE = 0.05
 BROKEN_SHARE = 0.05
@@ -65,9 +66,16 @@ def zero_kl_at_start(
 
 
 def sampled_as_recomputed(
-    sampled: Tensor, recomputed: Tensor, *, tolerance: float = SAMPLED_TOLERANCE
+    sampled: Tensor,
+    recomputed: Tensor,
+    *,
+    tolerance: float = SAMPLED_TOLERANCE,
+    otherwise: str = "",
 ) -> None:
-    """Log-probabilities reported when sampling are those recomputed for training."""
+    """Log-probabilities reported when sampling are those recomputed for training.
+
+    `otherwise` is what else can be done about it than to make them so.
+    """
     if sampled.shape != recomputed.shape:
         raise GuardError(
             f"{len(sampled)} choices were sampled and {len(recomputed)} judged:"
@@ -78,6 +86,17 @@ def sampled_as_recomputed(
         raise GuardError(
             f"a log-probability differs by {off:.3g} nats between sampling and training (at most"
             f" {tolerance:g}): use the same weights, temperature, masks and precision in both"
+            f"{otherwise}"
+        )
+
+
+def sampler_near(kl: float) -> None:
+    """Where a sampler may differ, it is still a policy near the one that learns from it."""
+    if not kl <= FAR_SAMPLER:
+        raise GuardError(
+            f"KL of the sampler to the policy that learns is {kl:.3g} nats for each choice (at most"
+            f" {FAR_SAMPLER:g}): weights for so large a gap are mostly noise; look whether the"
+            " engine has the policy's weights and temperature, or lower sampler.staleness or lr"
         )
 
 

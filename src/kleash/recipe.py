@@ -329,6 +329,23 @@ class Scale(Config):
     """Where AdamW's moments lie between steps; on the host they need precision=bfloat16."""
 
 
+class Sampling(Config):
+    """What is done where the one who sampled is not quite the policy that learns."""
+
+    cap: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """The largest weight π_old/π_sampler of an advantage, 2 say; 0 has none, and a gap stops."""
+
+    @model_validator(mode="after")
+    def above_one(self) -> Self:
+        """A cap below 1 would make every update smaller."""
+        if 0 < self.cap < 1:
+            raise ConfigError(
+                f"sampler.cap {self.cap:g} lowers also the weight of what was sampled as it should"
+                " be, which is 1: set it to 1 or more, or to 0 for no weights"
+            )
+        return self
+
+
 class AgentRecipe(Recipe):
     """A run that trains a language agent: in which environment, which model, how it talks."""
 
@@ -361,6 +378,7 @@ class AgentRecipe(Recipe):
     part_tokens: int = Field(32768, ge=1)
     """Tokens judged at once, gradients summed: changes memory and no number."""
     scale: Scale = Scale()
+    sampler: Sampling = Sampling()
     validation: Validating = Validating()
     collapse: Literal["warn", "stop", "roll_back"] = "warn"
     """What signs of collapse do: are told, end the run, or end it and drop what came after."""
@@ -392,12 +410,13 @@ class AgentRecipe(Recipe):
         return self
 
     def resolved(self) -> dict[str, Any]:
-        """Without how a large model is gone through, where nothing of it was asked for.
+        """Without how a large model is gone through and sampled, where nothing was asked for.
 
         So a recipe that names none of it is the same recipe as before there was any.
         """
-        whole = super().resolved()
-        return {k: v for k, v in whole.items() if k != "scale" or self.scale != Scale()}
+        plain = {"scale": Scale(), "sampler": Sampling()}
+        unsaid = [key for key, value in plain.items() if getattr(self, key) == value]
+        return {key: value for key, value in super().resolved().items() if key not in unsaid}
 
     def validated_at(self) -> int:
         """An agent is shown nothing: among its scores 0 is greedy play, n is n sampled passes."""

@@ -24,6 +24,7 @@ from kleash.rollout.agent import AgentWorld, Asked, episode_means, example_dialo
 from kleash.seeds import generator
 from kleash.train.collapse import Collapse
 from kleash.train.loop import Trainer
+from kleash.train.memory import Memory
 from kleash.train.packs import PackedLeash, packing_of, recomputed
 from kleash.train.totals import Totals
 from kleash.train.update import Leashed
@@ -52,6 +53,7 @@ class AgentTrainer(Trainer):
         self.seconds: dict[str, float] = {}
         self.tokens: dict[str, float] = {}
         self.work: dict[str, Work] = {}
+        self.memory = Memory(self.world.device)
         self.world.notice = self.say
 
     def begin(self, phase: Phase, epochs: int) -> None:
@@ -63,6 +65,7 @@ class AgentTrainer(Trainer):
         if self.leashed is not None:
             most = self.recipe.part_tokens
             self.leashed.split = lambda batch: self.policy.parts(batch, most)
+            self.engine.refresh(self.policy)  # a server knows nothing of a checkpoint yet
 
     def rate(self, phase: Phase) -> float:
         """Each phase has its own."""
@@ -107,13 +110,16 @@ class AgentTrainer(Trainer):
         self.seconds = {"rollout": 0.0, "update": 0.0}
         self.tokens = {"rollout": 0.0, "update": 0.0}
         self.work = {"rollout": Work(0, 0), "update": Work(0, 0)}
-        forget_peak(self.world.device)
+        self.memory.begin()
         for step in range(self.recipe.steps):
             tasks = self.batch_of((epoch - 1) * self.recipe.steps + step)
             began = time.monotonic()
             groups = play_groups(self.engine, self.policy, self.world, tasks, ("grpo", epoch, step))
             played = time.monotonic()
-            record, judged = leashed.learn(groups)
+            if self.memory.scarce():
+                self.engine.release()
+            with self.memory.update():
+                record, judged = leashed.learn(groups)
             self.engine.refresh(self.policy)
             self.seconds["rollout"] += played - began
             self.seconds["update"] += time.monotonic() - played
@@ -218,7 +224,7 @@ class AgentTrainer(Trainer):
             for phase, work in {**self.work, "step": whole}.items():
                 for formula, share in work.mfu(spent[phase], most).items():
                     found[f"speed/mfu/{phase}/{formula}"] = share
-        return found | peak_memory(self.world.device)
+        return found | self.memory.peaks()
 
     # --- collapse
 
@@ -304,19 +310,3 @@ def few_tasks(tasks: int) -> guard.Finding | None:
         f"{tasks} validation tasks: with rewards that spread by 0.8 their mean is known to"
         f" ±{1.96 * 0.8 / math.sqrt(tasks):.2f} only; {FEW_TASKS} or more are advised",
     )
-
-
-def forget_peak(device: str) -> None:
-    """From here on the largest use of a GPU's memory is counted anew."""
-    if device.startswith("cuda"):
-        torch.cuda.reset_peak_memory_stats(device)
-
-
-def peak_memory(device: str) -> dict[str, float]:
-    """The most GiB that tensors held on a GPU since the epoch began, and what was reserved."""
-    if not device.startswith("cuda"):
-        return {}
-    return {
-        "peak_memory": torch.cuda.max_memory_allocated(device) / 2**30,
-        "reserved_memory": torch.cuda.max_memory_reserved(device) / 2**30,
-    }

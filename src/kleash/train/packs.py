@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from kleash import guard
+from kleash.engine.pages import unclaimed
 from kleash.errors import ConfigError
 from kleash.grpo import Choices
 from kleash.language.lean import of_this_shape
@@ -22,7 +23,8 @@ from kleash.language.policy import LanguagePolicy
 from kleash.policy import Judged
 from kleash.recipe import Scale
 from kleash.rollout import Groups
-from kleash.train.update import Leashed, Losses, Parts, together
+from kleash.train.sampler import SampledLeash
+from kleash.train.update import Losses, Parts, together
 
 HALF = (torch.bfloat16, torch.float16)
 
@@ -50,17 +52,14 @@ def recomputed(policy: LanguagePolicy, packing: Packing) -> int:
     """How many layers are worked out again, from what memory is left beside the optimiser."""
     if policy.device.type != "cuda":
         return 0
-    free = torch.cuda.mem_get_info(policy.device)[0]
-    reserved = torch.cuda.memory_reserved(policy.device)
-    unused = reserved - torch.cuda.memory_allocated(policy.device)
-    return layers_again(policy.model, packing.tokens, free + unused)
+    return layers_again(policy.model, packing.tokens, unclaimed(policy.device))
 
 
 Seen = list[tuple[slice | Tensor, Judged, Choices]]
 
 
-class PackedLeash(Leashed):
-    """`Leashed` that goes over a batch once, where that gives the same numbers."""
+class PackedLeash(SampledLeash):
+    """`SampledLeash` that goes over a batch once, where that gives the same numbers."""
 
     def learn(
         self, groups: Groups, logp_old: Tensor | None = None, tied: Tensor | None = None

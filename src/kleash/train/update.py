@@ -184,6 +184,8 @@ class Losses:
 class Leashed:
     """A policy, its descent, and the leash: reference and controller."""
 
+    ELSE = ""  # what can be done about a sampler that differs, but to mend it
+
     def __init__(
         self, recipe: Recipe, policy: Any, reference: Reference, descent: Descent, total: int
     ) -> None:
@@ -376,7 +378,9 @@ class Leashed:
         if sampled is not None:
             narrow = next(self.policy.parameters()).dtype == torch.bfloat16
             within = guard.HALF_TOLERANCE if narrow else guard.SAMPLED_TOLERANCE
-            guard.sampled_as_recomputed(sampled, judged.logp.detach(), tolerance=within)
+            guard.sampled_as_recomputed(
+                sampled, judged.logp.detach(), tolerance=within, otherwise=self.ELSE
+            )
         if self.descent.step == 0:
             assert judged.logp_ref is not None
             kind = self.recipe.leash.reference
