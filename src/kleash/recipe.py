@@ -335,13 +335,21 @@ class Sampling(Config):
     cap: float = Field(0.0, ge=0, allow_inf_nan=False)
     """The largest weight π_old/π_sampler of an advantage, 2 say; 0 has none, and a gap stops."""
 
+    staleness: int = Field(0, ge=0)
+    """Batches by which who plays may be behind who learns, so that both go on at once; 0 waits."""
+
     @model_validator(mode="after")
-    def above_one(self) -> Self:
-        """A cap below 1 would make every update smaller."""
+    def honest(self) -> Self:
+        """A cap below 1 would make every update smaller; what is stale must be weighed."""
         if 0 < self.cap < 1:
             raise ConfigError(
                 f"sampler.cap {self.cap:g} lowers also the weight of what was sampled as it should"
                 " be, which is 1: set it to 1 or more, or to 0 for no weights"
+            )
+        if self.staleness and not self.cap:
+            raise ConfigError(
+                f"sampler.staleness {self.staleness} lets older weights play, and what they said is"
+                " not what the policy would say: set sampler.cap=2 too, which weighs it"
             )
         return self
 

@@ -20,12 +20,14 @@ from kleash.language.shape import KINDS, Shape
 from kleash.policy import Judged
 from kleash.recipe import AgentRecipe, Phase
 from kleash.rollout import Groups
-from kleash.rollout.agent import AgentWorld, Asked, episode_means, example_dialogue, play_groups
+from kleash.rollout.agent import AgentWorld, Asked, episode_means, grouped
+from kleash.rollout.dialogue import example_dialogue
 from kleash.seeds import generator
 from kleash.train.collapse import Collapse
 from kleash.train.loop import Trainer
 from kleash.train.memory import Memory
 from kleash.train.packs import PackedLeash, packing_of, recomputed
+from kleash.train.player import Player
 from kleash.train.totals import Totals
 from kleash.train.update import Leashed
 from kleash.types import Episode, Heard, Turn
@@ -49,8 +51,9 @@ class AgentTrainer(Trainer):
         self.policy.packing = packing_of(self.recipe.scale, self.policy)
         self.pinned = self.recipe.scale.reference == "pinned"
         self.moments = self.recipe.scale.moments
-        self.engine = self.world.engine(self.policy)
+        self.player = Player(self.world, self.policy, self.recipe.sampler.staleness)
         self.seconds: dict[str, float] = {}
+        self.waited = 0.0
         self.tokens: dict[str, float] = {}
         self.work: dict[str, Work] = {}
         self.memory = Memory(self.world.device)
@@ -65,7 +68,7 @@ class AgentTrainer(Trainer):
         if self.leashed is not None:
             most = self.recipe.part_tokens
             self.leashed.split = lambda batch: self.policy.parts(batch, most)
-            self.engine.refresh(self.policy)  # a server knows nothing of a checkpoint yet
+            self.player.follow()  # a server knows nothing of a checkpoint yet
 
     def rate(self, phase: Phase) -> float:
         """Each phase has its own."""
@@ -97,6 +100,7 @@ class AgentTrainer(Trainer):
             loss = -self.policy.judge(batch).logp.mean()
             norm = self.descent.down([loss], batch)
             totals.add(len(some), loss=loss.item(), grad_norm=norm)
+        self.player.follow()
         return totals.means()
 
     # --- GRPO
@@ -104,30 +108,34 @@ class AgentTrainer(Trainer):
     def learnt(
         self, leashed: Leashed, epoch: int
     ) -> Iterator[tuple[Groups, dict[str, float], Judged | None]]:
-        """Play a group for every task of a batch, and learn from it."""
+        """Have a group played for every task of a batch, and learn from it."""
         if epoch == 1:
             self.note(few_tasks(self.recipe.validation.tasks))
-        self.seconds = {"rollout": 0.0, "update": 0.0}
+        self.seconds, self.waited = {"rollout": 0.0, "update": 0.0}, 0.0
         self.tokens = {"rollout": 0.0, "update": 0.0}
         self.work = {"rollout": Work(0, 0), "update": Work(0, 0)}
         self.memory.begin()
-        for step in range(self.recipe.steps):
-            tasks = self.batch_of((epoch - 1) * self.recipe.steps + step)
+        steps, before = self.recipe.steps, (epoch - 1) * self.recipe.steps
+        wanted = [(self.batch_of(before + step), ("grpo", epoch, step)) for step in range(steps)]
+        asked = time.monotonic()
+        for played in self.player.batches(wanted):
+            groups = grouped(self.policy, self.recipe, played.members)
             began = time.monotonic()
-            groups = play_groups(self.engine, self.policy, self.world, tasks, ("grpo", epoch, step))
-            played = time.monotonic()
-            if self.memory.scarce():
-                self.engine.release()
+            if self.memory.scarce() and not self.player.staleness:
+                self.player.engine.release()
             with self.memory.update():
                 record, judged = leashed.learn(groups)
-            self.engine.refresh(self.policy)
-            self.seconds["rollout"] += played - began
-            self.seconds["update"] += time.monotonic() - played
+            self.player.learnt()
+            record["staleness"] = played.staleness
+            self.waited += began - asked
+            self.seconds["rollout"] += played.seconds
+            self.seconds["update"] += time.monotonic() - began
             self.tokens["rollout"] += float(len(groups.episode))
             self.tokens["update"] += groups.measured["tokens"]
             for phase, work in self.work_on(groups.batch).items():
                 self.work[phase] += work
             yield groups, record, judged
+            asked = time.monotonic()
 
     def batch_of(self, step: int) -> list[Any]:
         """The tasks of a step: all are met once before any is met again."""
@@ -148,7 +156,7 @@ class AgentTrainer(Trainer):
             Asked(task, seed, 0, (seed, "probe", task.id, 0))
             for task in self.world.tasks("validation")[:PROBE_TASKS]
         ]
-        played = [e for e in self.world.play(self.engine, asked) if e.reward is not None]
+        played = [e for e in self.player.play(asked) if e.reward is not None]
         if not played:
             raise DataError(f"all of {len(asked)} probe episodes broke")
         batch = self.policy.gather([episode.turns for episode in played])
@@ -182,7 +190,7 @@ class AgentTrainer(Trainer):
         """Means over the first tasks of a split."""
         passes = self.recipe.validation.passes
         tasks = self.world.tasks(split)[:count]
-        episodes = self.world.play(self.engine, passes_of(tasks, self.recipe.seed, passes))
+        episodes = self.player.play(passes_of(tasks, self.recipe.seed, passes))
         whole = [episode for episode in episodes if episode.reward is not None]
         by_task = task_means(whole)
         if len(by_task) < 2:
@@ -209,7 +217,8 @@ class AgentTrainer(Trainer):
         """By phase of a step its seconds, share and tokens in a second; then MFU and memory.
 
         MFU by both formulas of `language.flops`, where the device's peak is known. What is neither
-        playing nor updating (logging, the probe of KL) is the rest of the shares.
+        playing nor updating (logging, the probe of KL) is the rest of the shares. Where a copy
+        plays meanwhile the shares overlap, and waiting is what updates waited for it.
         """
         if not self.seconds:
             return {}
@@ -217,6 +226,8 @@ class AgentTrainer(Trainer):
         for phase, seconds in self.seconds.items():
             found[f"{phase}_share"] = seconds / trained
             found[f"{phase}_tokens_per_second"] = self.tokens[phase] / seconds
+        if self.player.staleness:
+            found |= {"waiting_seconds": self.waited, "waiting_share": self.waited / trained}
         most = peak(self.world.device)
         if most is not None and self.work["update"].usual:
             whole = self.work["rollout"] + self.work["update"]
@@ -241,7 +252,10 @@ class AgentTrainer(Trainer):
 
     def run_phases(self) -> None:
         """After the last epoch, what came after the best one is dropped if that was asked for."""
-        super().run_phases()
+        try:
+            super().run_phases()
+        finally:
+            self.player.close()
         if self.recipe.collapse == "roll_back":
             seen = Collapse.of(list(self.run.metrics()))
             if seen.signs():
