@@ -73,7 +73,7 @@ def bytes_of(run: Run) -> dict[str, bytes]:
 
 @pytest.mark.parametrize(
     "staleness",
-    [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(2, marks=pytest.mark.slow)],
+    [pytest.param(0, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.slow), 2],
 )
 def test_a_batch_is_played_by_the_weights_of_its_number(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, staleness: int
@@ -132,23 +132,25 @@ def test_stopped_while_a_batch_is_played_ahead_it_goes_on_bit_exactly(
 def test_the_next_batch_is_played_while_the_policy_learns(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun = threading.Event()
+    playing, learning = threading.Event(), threading.Event()
     met: list[bool] = []
     play, learn = AgentWorld.play_one, PackedLeash.learn
 
     async def noticed(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
-        if one.key is not None and one.key[1:4] == ("grpo", 1, 1):
-            begun.set()
+        if one.key is not None and one.key[1:4] == ("grpo", 1, 1) and not playing.is_set():
+            playing.set()
+            met.append(learning.wait(5))  # the second batch waits for the first one's update
         return await play(self, engine, one)
 
     def patient(self: PackedLeash, groups: Groups, *given: Any) -> Any:
-        met.append(begun.wait(10))  # the second batch must begin before the first is learnt from
+        learning.set()
+        met.append(playing.wait(5))  # and that update for the second batch
         return learn(self, groups, *given)
 
     monkeypatch.setattr(AgentWorld, "play_one", noticed)
     monkeypatch.setattr(PackedLeash, "learn", patient)
     trained(tmp_path / "run", ledger, *STALE, "epochs=1", "steps=2")
-    assert met == [True, True]
+    assert met == [True, True, True]
 
 
 def test_when_learning_fails_nobody_waits_for_who_plays(
