@@ -20,7 +20,7 @@ from kleash.rollout.agent import AgentWorld, Asked
 from kleash.runs import Run
 from kleash.train import train
 from kleash.train.packs import PackedLeash
-from kleash.train.player import twin
+from kleash.train.player import Player, twin
 from kleash.types import Episode
 
 SMALL: dict[str, Any] = {
@@ -189,6 +189,15 @@ def test_a_copy_shares_what_does_not_train(ledger: Ledger) -> None:
         assert (copied[name] is weight) == (not weight.requires_grad), name
         assert not copied[name].requires_grad
     assert any(weight.requires_grad for weight in policy.parameters())
+
+
+def test_several_ranks_do_not_play_ahead(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = AgentWorld(agent(*STALE), ledger)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    with pytest.raises(ConfigError, match="needs a run of one process"):
+        Player(world, world.fresh_policy(), 1)
+    Player(world, world.fresh_policy(), 0)
 
 
 def test_what_is_stale_must_be_weighed() -> None:

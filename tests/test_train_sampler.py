@@ -25,8 +25,7 @@ from kleash.rollout.agent import AgentWorld, play_groups
 from kleash.runs import Run
 from kleash.seeds import torch_generator
 from kleash.train import train
-from kleash.train.memory import Memory
-from kleash.train.packs import PackedLeash
+from kleash.train.packs import PackedLeash, make_room
 from kleash.train.update import Descent
 
 SMALL: dict[str, Any] = {
@@ -198,19 +197,30 @@ def test_an_engine_gives_its_pages_back_before_updates_and_says_the_same(
     found = []
     gc.disable()  # what is given back must be gone at once
     try:
-        for scarce in (False, True):
-            monkeypatch.setattr(Memory, "scarce", lambda self, scarce=scarce: scarce)
-            recipe = agent("epochs=1")
+        for again in (0, 1):  # layers, beside the pages; none were planned
+            monkeypatch.setattr("kleash.train.packs.recomputed", lambda *given, again=again: again)
+            recipe = agent("epochs=1", "scale.packed=on", "scale.recompute=0")
             world = AgentWorld(recipe, ledger)
-            found.append(bytes_of(train(tmp_path / str(scarce), recipe, {}, world)))
+            found.append(bytes_of(train(tmp_path / str(again), recipe, {}, world)))
     finally:
         gc.enable()
     assert found[0] == found[1]
     assert len(decoders) == 2 and all(made() is None for made in decoders)
 
 
-def test_on_a_cpu_no_memory_is_scarce() -> None:
-    memory = Memory("cpu")
-    with memory.update():
-        pass
-    assert not memory.scarce() and memory.peaks() == {}
+def test_an_update_that_was_not_planned_has_a_cpu_beside_it_and_a_gpu_for_itself() -> None:
+    released: list[str] = []
+
+    class Policy:
+        packing = None
+
+        def __init__(self, device: str) -> None:
+            self.device = torch.device(device)
+
+    class Held:
+        def release(self) -> None:
+            released.append("once")
+
+    for device, times in (("cpu", 0), ("cuda", 1)):
+        make_room(Held(), Policy(device))  # type: ignore[arg-type]
+        assert len(released) == times

@@ -25,8 +25,7 @@ from kleash.rollout.dialogue import example_dialogue
 from kleash.seeds import generator
 from kleash.train.collapse import Collapse
 from kleash.train.loop import Trainer
-from kleash.train.memory import Memory
-from kleash.train.packs import PackedLeash, packing_of, recomputed
+from kleash.train.packs import PackedLeash, make_room, packing_of, recomputed
 from kleash.train.player import Player
 from kleash.train.totals import Totals
 from kleash.train.update import Leashed
@@ -56,7 +55,6 @@ class AgentTrainer(Trainer):
         self.waited = 0.0
         self.tokens: dict[str, float] = {}
         self.work: dict[str, Work] = {}
-        self.memory = Memory(self.world.device)
         self.world.notice = self.say
 
     def begin(self, phase: Phase, epochs: int) -> None:
@@ -114,17 +112,16 @@ class AgentTrainer(Trainer):
         self.seconds, self.waited = {"rollout": 0.0, "update": 0.0}, 0.0
         self.tokens = {"rollout": 0.0, "update": 0.0}
         self.work = {"rollout": Work(0, 0), "update": Work(0, 0)}
-        self.memory.begin()
+        forget_peak(self.world.device)
         steps, before = self.recipe.steps, (epoch - 1) * self.recipe.steps
         wanted = [(self.batch_of(before + step), ("grpo", epoch, step)) for step in range(steps)]
         asked = time.monotonic()
         for played in self.player.batches(wanted):
             groups = grouped(self.policy, self.recipe, played.members)
             began = time.monotonic()
-            if self.memory.scarce() and not self.player.staleness:
-                self.player.engine.release()
-            with self.memory.update():
-                record, judged = leashed.learn(groups)
+            if not self.player.staleness:  # or somebody speaks
+                make_room(self.player.engine, self.policy)
+            record, judged = leashed.learn(groups)
             self.player.learnt()
             record["staleness"] = played.staleness
             self.waited += began - asked
@@ -235,7 +232,7 @@ class AgentTrainer(Trainer):
             for phase, work in {**self.work, "step": whole}.items():
                 for formula, share in work.mfu(spent[phase], most).items():
                     found[f"speed/mfu/{phase}/{formula}"] = share
-        return found | self.memory.peaks()
+        return found | peak_memory(self.world.device)
 
     # --- collapse
 
@@ -324,3 +321,19 @@ def few_tasks(tasks: int) -> guard.Finding | None:
         f"{tasks} validation tasks: with rewards that spread by 0.8 their mean is known to"
         f" ±{1.96 * 0.8 / math.sqrt(tasks):.2f} only; {FEW_TASKS} or more are advised",
     )
+
+
+def forget_peak(device: str) -> None:
+    """From here on the largest use of a GPU's memory is counted anew."""
+    if device.startswith("cuda"):
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak_memory(device: str) -> dict[str, float]:
+    """The most GiB that tensors held on a GPU since the epoch began, and what was reserved."""
+    if not device.startswith("cuda"):
+        return {}
+    return {
+        "peak_memory": torch.cuda.max_memory_allocated(device) / 2**30,
+        "reserved_memory": torch.cuda.max_memory_reserved(device) / 2**30,
+    }

@@ -6,6 +6,7 @@ takes off an advantage hangs on that episode alone. So nothing needs a pass over
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from kleash import guard
+from kleash.engine import Engine
 from kleash.engine.pages import unclaimed
 from kleash.errors import ConfigError
 from kleash.grpo import Choices
@@ -53,6 +55,23 @@ def recomputed(policy: LanguagePolicy, packing: Packing) -> int:
     if policy.device.type != "cuda":
         return 0
     return layers_again(policy.model, packing.tokens, unclaimed(policy.device))
+
+
+def make_room(engine: Engine, policy: LanguagePolicy) -> None:
+    """Have an engine give its memory back where an update does not fit beside it.
+
+    Without it the update was planned with `recompute` layers worked out again, and not with more;
+    one that is not packed was not planned, and has a GPU for itself.
+    """
+    packing = policy.packing
+    if packing is None:
+        scarce = policy.device.type == "cuda"
+    else:
+        scarce = recomputed(policy, packing) > packing.recompute
+    if scarce:
+        engine.release()
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 Seen = list[tuple[slice | Tensor, Judged, Choices]]

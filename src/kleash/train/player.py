@@ -18,8 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
+from kleash.errors import ConfigError
 from kleash.language.policy import LanguagePolicy
 from kleash.rollout import compute_one_way
 from kleash.rollout.agent import AgentWorld, Asked, play_tasks
@@ -43,6 +45,11 @@ class Player:
     """An engine that speaks for a policy; for a copy of it where weights may be stale."""
 
     def __init__(self, world: AgentWorld, policy: LanguagePolicy, staleness: int) -> None:
+        if staleness and dist.is_initialized() and dist.get_world_size() > 1:
+            raise ConfigError(
+                "sampler.staleness needs a run of one process: ranks that play and learn at once"
+                " would wait for each other in another order on each; set it to 0"
+            )
         self.world, self.policy, self.staleness = world, policy, staleness
         self.speaks = twin(policy) if staleness else policy
         self.engine = world.engine(self.speaks)
