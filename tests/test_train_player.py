@@ -127,6 +127,9 @@ def test_stopped_while_a_batch_is_played_ahead_it_goes_on_bit_exactly(
         with pytest.raises(Cut):
             trained(tmp_path / "cut", ledger, *STALE)
     assert bytes_of(trained(tmp_path / "cut", ledger, *STALE)) == bytes_of(whole)
+    far = [line for line in whole.metrics() if line.get("code") == "far-sampler"]
+    epochs = [line for line in whole.metrics() if line["kind"] == "epoch"]
+    assert len(far) == sum(line["kl/sampler/k1/choice/mean"] > 0.1 for line in epochs)
 
 
 def test_the_next_batch_is_played_while_the_policy_learns(

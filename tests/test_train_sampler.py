@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from kleash import guard
 from kleash.config import merge, parse_overrides
 from kleash.engine.paged import PagedEngine
 from kleash.errors import ConfigError, DataError, GuardError
@@ -31,12 +32,12 @@ from kleash.train.update import Descent
 SMALL: dict[str, Any] = {
     "env": "intention",
     "lr": 1e-3,
-    "gym": {"surface": "tokens", "limit": 3, "world": {"train": 40, "validation": 30, "test": 20}},
+    "gym": {"surface": "tokens", "limit": 3, "world": {"train": 20, "validation": 8, "test": 8}},
     "supervised": {"epochs": 0},
     "epochs": 2,
     "steps": 2,
     "batch": 3,
-    "group": 4,
+    "group": 3,
     "validation": {"tasks": 6, "training": 2},
     "turn_tokens": 8,
 }
@@ -91,7 +92,7 @@ def askew(groups: Groups) -> Groups:
 
 @pytest.mark.parametrize(
     ("packing", "keys"),
-    [(WIDE, ()), (PACKED, ()), (PACKED, ("lora.rank=4", "leash.reference=adapter_off"))],
+    [(WIDE, ()), (PACKED, ("lora.rank=4", "leash.reference=adapter_off"))],
 )
 def test_every_step_says_how_far_the_sampler_was(
     ledger: Ledger, packing: Packing | None, keys: tuple[str, ...]
@@ -161,8 +162,14 @@ def test_a_cap_has_its_limits(ledger: Ledger) -> None:
     assert groups.logp is not None
     with pytest.raises(DataError, match="the engine gave none"):
         held.leashed.learn(replace(groups, logp=None))
-    with pytest.raises(GuardError, match=r"is 0\.7 nats for each choice"):
-        held.leashed.learn(replace(groups, logp=groups.logp + 0.7))
+    with pytest.raises(GuardError, match=r"is 2\.5 nats for each choice.*another policy"):
+        held.leashed.learn(replace(groups, logp=groups.logp + 2.5))
+
+
+def test_an_epoch_with_a_far_sampler_is_marked() -> None:
+    assert guard.sampler_near(0.09) is None
+    found = guard.sampler_near(0.25)
+    assert found is not None and "61% of a batch's worth" in found.message
 
 
 def test_a_recipe_that_asks_for_no_weights_is_what_it_was() -> None:

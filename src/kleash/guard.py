@@ -24,7 +24,9 @@ KL_AT_START = 1e-5  # nats, in float32
 RATIO_AT_START = 1e-4
 SAMPLED_TOLERANCE = 1e-4  # nats per choice; an engine in another precision states its own
 HALF_TOLERANCE = 0.5  # the same in bfloat16, where an unlikely id's log-probability is coarse
-FAR_SAMPLER = 0.5  # nats per choice in the mean, where truncated weights mend what is between
+# KL of a sampler whose gap is weighed, nats per choice. Where log-ratios are normal, weights leave
+# exp(-2·KL) of a batch's worth: 82 % at the first, 2 % at the second.
+FAR_SAMPLER, OTHER_SAMPLER = 0.1, 2.0
 SIGNAL_SHARE = 0.1
 LEARNT_SHARE = 0.05
 BROKEN_SHARE = 0.05
@@ -90,14 +92,27 @@ def sampled_as_recomputed(
         )
 
 
-def sampler_near(kl: float) -> None:
-    """Where a sampler may differ, it is still a policy near the one that learns from it."""
-    if not kl <= FAR_SAMPLER:
+def same_sampler(kl: float) -> None:
+    """Where a sampler may differ, it is still the policy that learns, a little otherwise."""
+    if not kl <= OTHER_SAMPLER:
         raise GuardError(
             f"KL of the sampler to the policy that learns is {kl:.3g} nats for each choice (at most"
-            f" {FAR_SAMPLER:g}): weights for so large a gap are mostly noise; look whether the"
-            " engine has the policy's weights and temperature, or lower sampler.staleness or lr"
+            f" {OTHER_SAMPLER:g}): another policy sampled, and no weights mend that; look whether"
+            " the engine has the policy's weights and temperature, or lower lr"
         )
+
+
+def sampler_near(kl: float) -> Finding | None:
+    """Marks an epoch whose sampler was so far from the policy that weights of it are noise."""
+    if kl <= FAR_SAMPLER:
+        return None
+    return Finding(
+        "far-sampler",
+        "warning",
+        f"KL of the sampler to the policy that learns is {kl:.3g} nats for each choice: weights for"
+        f" that gap leave {math.exp(-2 * kl):.0%} of a batch's worth; lower sampler.staleness or"
+        " lr, or have the engine compute as the trainer does",
+    )
 
 
 def load_strictly(module: nn.Module, tensors: Mapping[str, Tensor], *, source: str = "") -> None:

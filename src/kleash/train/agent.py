@@ -134,6 +134,13 @@ class AgentTrainer(Trainer):
             yield groups, record, judged
             asked = time.monotonic()
 
+    def grpo_epoch(self, leashed: Leashed, epoch: int) -> dict[str, Any]:
+        """Also whether who sampled was far from who learnt."""
+        record = super().grpo_epoch(leashed, epoch)
+        if self.recipe.sampler.cap:
+            self.note(guard.sampler_near(record["kl/sampler/k1/choice/mean"]))
+        return record
+
     def batch_of(self, step: int) -> list[Any]:
         """The tasks of a step: all are met once before any is met again."""
         tasks = self.world.tasks("train")

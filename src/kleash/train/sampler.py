@@ -54,7 +54,7 @@ class SampledLeash(Leashed):
         found |= measure(groups.episode, logp=old, logp_sampler=groups.logp)
         if cap:
             found |= truncated(choices, groups.logp, cap)[1]
-            guard.sampler_near(found["kl/sampler/k1/choice/mean"])
+            guard.same_sampler(found["kl/sampler/k1/choice/mean"])
         return found
 
 
