@@ -108,11 +108,20 @@ class Cut(Exception):
     """The run is stopped here."""
 
 
-@pytest.mark.parametrize("at", [pytest.param(8, marks=pytest.mark.slow), 27])
+LORA = ("lora.rank=2", "leash.reference=adapter_off", "scale.packed=on", "scale.pack_tokens=64")
+
+
+@pytest.mark.parametrize(
+    ("at", "keys"), [pytest.param(8, (*STALE, *LORA), marks=pytest.mark.slow), (27, STALE)]
+)
 def test_stopped_while_a_batch_is_played_ahead_it_goes_on_bit_exactly(
-    tmp_path: Path, ledger: Ledger, at: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    ledger: Ledger,
+    at: int,
+    keys: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whole = trained(tmp_path / "whole", ledger, *STALE)
+    whole = trained(tmp_path / "whole", ledger, *keys)
     played = {"count": 0}
     real = AgentWorld.play_one
 
@@ -125,8 +134,8 @@ def test_stopped_while_a_batch_is_played_ahead_it_goes_on_bit_exactly(
     with monkeypatch.context() as patch:
         patch.setattr(AgentWorld, "play_one", cut)
         with pytest.raises(Cut):
-            trained(tmp_path / "cut", ledger, *STALE)
-    assert bytes_of(trained(tmp_path / "cut", ledger, *STALE)) == bytes_of(whole)
+            trained(tmp_path / "cut", ledger, *keys)
+    assert bytes_of(trained(tmp_path / "cut", ledger, *keys)) == bytes_of(whole)
     far = [line for line in whole.metrics() if line.get("code") == "far-sampler"]
     epochs = [line for line in whole.metrics() if line["kind"] == "epoch"]
     assert len(far) == sum(line["kl/sampler/k1/choice/mean"] > 0.1 for line in epochs)
