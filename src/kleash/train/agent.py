@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from kleash import guard
+from kleash.engine.paged import SHARE
 from kleash.errors import DataError
 from kleash.kl import by_label, measure
 from kleash.language.flops import Work, forward, peak, update
@@ -61,7 +62,8 @@ class AgentTrainer(Trainer):
         """Batches are judged in parts; what memory is left then says what is worked out again."""
         super().begin(phase, epochs)
         if self.policy.packing is not None and self.recipe.scale.recompute < 0:
-            again = recomputed(self.policy, self.policy.packing)
+            share = 1 - SHARE if self.player.staleness else 1.0  # who plays meanwhile keeps pages
+            again = recomputed(self.policy, self.policy.packing, share)
             self.policy.packing = replace(self.policy.packing, recompute=again)
         if self.leashed is not None:
             most = self.recipe.part_tokens

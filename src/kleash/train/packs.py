@@ -50,11 +50,11 @@ def packing_of(scale: Scale, policy: LanguagePolicy) -> Packing | None:
     )
 
 
-def recomputed(policy: LanguagePolicy, packing: Packing) -> int:
-    """How many layers are worked out again, from what memory is left beside the optimiser."""
+def recomputed(policy: LanguagePolicy, packing: Packing, share: float = 1.0) -> int:
+    """How many layers are worked out again, if a share of the memory that is left is for them."""
     if policy.device.type != "cuda":
         return 0
-    return layers_again(policy.model, packing.tokens, unclaimed(policy.device))
+    return layers_again(policy.model, packing.tokens, share * unclaimed(policy.device))
 
 
 def make_room(engine: Engine, policy: LanguagePolicy) -> None:
