@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 
 from kleash.config import merge, parse_overrides
 from kleash.errors import ConfigError, GuardError
-from kleash.ledger import Ledger
+from kleash.ledger import Fact, Ledger
 from kleash.recipe import AgentRecipe, recipe_from
 from kleash.rollout import Groups
 from kleash.rollout.agent import AgentWorld, Asked
@@ -191,6 +192,13 @@ def test_when_learning_fails_nobody_waits_for_who_plays(
     policy = world.fresh_policy()  # and the world can be played in again
     wanted = [Asked(world.tasks("train")[0], 0, 0, None)]
     assert world.play(world.engine(policy), wanted)[0].reward is not None
+
+
+def test_a_ledger_is_used_by_threads_in_turns(ledger: Ledger) -> None:
+    """A user's answers are looked up and kept by whoever plays."""
+    with ThreadPoolExecutor(1) as player:
+        player.submit(ledger.record, "user", {"asked": Fact("answered")}).result()
+    assert ledger.lookup("user", ["asked"])["asked"].text == "answered"
 
 
 def test_a_copy_shares_what_does_not_train(ledger: Ledger) -> None:
