@@ -157,6 +157,7 @@ def test_dry_run_counts_episodes(tmp_path: Path) -> None:
 def test_base_is_the_same_whatever_only_grpo_reads() -> None:
     plain = base_given(agents(), 0)
     more = {"batch": 3, "steps": 9, "group": 2, "collapse": "stop", "part_tokens": 64, "lr": 1.0}
+    more["sampler"] = {"cap": 2.0, "staleness": 1}
     assert base_given(agents(base=more | {"credit": {"turn": "em"}}), 0) == plain
     for read in ({"temperature": 0.7}, {"turn_tokens": 9}, {"validation": {"tasks": 30}}):
         assert base_given(agents(base=read), 0) != plain

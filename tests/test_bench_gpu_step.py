@@ -81,4 +81,3 @@ def test_pages_go_only_where_an_update_does_not_fit_beside_them(monkeypatch):
         monkeypatch.setattr(packs, "recomputed", lambda policy, packing, again=again: again)
         packs.make_room(engine, Policy())
         assert engine.released == released
-    packs.make_room(object(), Policy())

@@ -26,6 +26,9 @@ RATIO_AT_START = 1e-4
 SAMPLED_TOLERANCE = 1e-4  # nats per choice; an engine in another precision states its own
 GPU_TOLERANCE = 1e-3  # the same in float32 on a GPU, whose kernels add up in another order
 HALF_TOLERANCE = 0.5  # the same in bfloat16, where an unlikely id's log-probability is coarse
+# KL of a sampler whose gap is weighed, nats per choice. Where log-ratios are normal, weights leave
+# exp(-2·KL) of a batch's worth: 82 % at the first, 2 % at the second.
+FAR_SAMPLER, OTHER_SAMPLER = 0.1, 2.0
 SIGNAL_SHARE = 0.1
 LEARNT_SHARE = 0.05
 BROKEN_SHARE = 0.05
@@ -72,9 +75,16 @@ def zero_kl_at_start(
 
 
 def sampled_as_recomputed(
-    sampled: Tensor, recomputed: Tensor, *, tolerance: float = SAMPLED_TOLERANCE
+    sampled: Tensor,
+    recomputed: Tensor,
+    *,
+    tolerance: float = SAMPLED_TOLERANCE,
+    otherwise: str = "",
 ) -> None:
-    """Log-probabilities reported when sampling are those recomputed for training."""
+    """Log-probabilities reported when sampling are those recomputed for training.
+
+    `otherwise` is what else can be done about it than to make them so.
+    """
     if sampled.shape != recomputed.shape:
         raise GuardError(
             f"{len(sampled)} choices were sampled and {len(recomputed)} judged:"
@@ -85,7 +95,31 @@ def sampled_as_recomputed(
         raise GuardError(
             f"a log-probability differs by {off:.3g} nats between sampling and training (at most"
             f" {tolerance:g}): use the same weights, temperature, masks and precision in both"
+            f"{otherwise}"
         )
+
+
+def same_sampler(kl: float) -> None:
+    """Where a sampler may differ, it is still the policy that learns, a little otherwise."""
+    if not kl <= OTHER_SAMPLER:
+        raise GuardError(
+            f"KL of the sampler to the policy that learns is {kl:.3g} nats for each choice (at most"
+            f" {OTHER_SAMPLER:g}): another policy sampled, and no weights mend that; look whether"
+            " the engine has the policy's weights and temperature, or lower lr"
+        )
+
+
+def sampler_near(kl: float) -> Finding | None:
+    """Marks an epoch whose sampler was so far from the policy that weights of it are noise."""
+    if kl <= FAR_SAMPLER:
+        return None
+    return Finding(
+        "far-sampler",
+        "warning",
+        f"KL of the sampler to the policy that learns is {kl:.3g} nats for each choice: weights for"
+        f" that gap leave {math.exp(-2 * kl):.0%} of a batch's worth; lower sampler.staleness or"
+        " lr, or have the engine compute as the trainer does",
+    )
 
 
 def load_strictly(module: nn.Module, tensors: Mapping[str, Tensor], *, source: str = "") -> None:

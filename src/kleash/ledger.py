@@ -102,7 +102,7 @@ def prompt_key(*parts: str | bytes) -> str:
 
 
 class Ledger:
-    """An open ledger; made if there is none. Each process and thread opens its own.
+    """An open ledger; made if there is none. Each process opens its own; threads may take turns.
 
     `machines`: processes of several machines may have it open, on a disk that they share.
     """
@@ -112,7 +112,9 @@ class Ledger:
         self._journal = "DELETE" if machines else "WAL"
         self._usage = Usage()
         with self._clear_errors():
-            self._db = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+            self._db = sqlite3.connect(
+                path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+            )
         try:
             with self._clear_errors():
                 self._prepare()

@@ -331,6 +331,31 @@ class Scale(Config):
     """Tokens of conversations that `own` keeps on a GPU at once; 0 takes half of what is free."""
 
 
+class Sampling(Config):
+    """What is done where the one who sampled is not quite the policy that learns."""
+
+    cap: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """The largest weight π_old/π_sampler of an advantage, 2 say; 0 has none, and a gap stops."""
+
+    staleness: int = Field(0, ge=0)
+    """Batches by which who plays may be behind who learns, so that both go on at once; 0 waits."""
+
+    @model_validator(mode="after")
+    def honest(self) -> Self:
+        """A cap below 1 would make every update smaller; what is stale must be weighed."""
+        if 0 < self.cap < 1:
+            raise ConfigError(
+                f"sampler.cap {self.cap:g} lowers also the weight of what was sampled as it should"
+                " be, which is 1: set it to 1 or more, or to 0 for no weights"
+            )
+        if self.staleness and not self.cap:
+            raise ConfigError(
+                f"sampler.staleness {self.staleness} lets older weights play, and what they said is"
+                " not what the policy would say: set sampler.cap=2 too, which weighs it"
+            )
+        return self
+
+
 class AgentRecipe(Recipe):
     """A run that trains a language agent: in which environment, which model, how it talks."""
 
@@ -363,6 +388,7 @@ class AgentRecipe(Recipe):
     part_tokens: int = Field(32768, ge=1)
     """Tokens judged at once, gradients summed: changes memory and no number."""
     scale: Scale = Scale()
+    sampler: Sampling = Sampling()
     validation: Validating = Validating()
     collapse: Literal["warn", "stop", "roll_back"] = "warn"
     """What signs of collapse do: are told, end the run, or end it and drop what came after."""
@@ -394,12 +420,13 @@ class AgentRecipe(Recipe):
         return self
 
     def resolved(self) -> dict[str, Any]:
-        """Without how a large model is gone through, where nothing of it was asked for.
+        """Without how a large model is gone through and sampled, where nothing was asked for.
 
         So a recipe that names none of it is the same recipe as before there was any.
         """
-        whole = super().resolved()
-        return {k: v for k, v in whole.items() if k != "scale" or self.scale != Scale()}
+        plain = {"scale": Scale(), "sampler": Sampling()}
+        unsaid = [key for key, value in plain.items() if getattr(self, key) == value]
+        return {key: value for key, value in super().resolved().items() if key not in unsaid}
 
     def validated_at(self) -> int:
         """An agent is shown nothing: among its scores 0 is greedy play, n is n sampled passes."""

@@ -504,6 +504,14 @@ def leash_bench() -> dict[str, Any]:
         return measured()
 
 
+def staleness_bench() -> dict[str, Any]:
+    """Steps of an agent whose user takes his time, played ahead and not."""
+    from kleash.bench.staleness import staleness_bench as measured
+
+    with one_thread():
+        return measured()
+
+
 def vlm_bench(device: str = "cpu") -> dict[str, Any]:
     """Seconds per prompt of a vision-language model, beside one prompt at a time."""
     from kleash.bench.vlm import vlm_bench as measured
@@ -533,6 +541,7 @@ BENCHES: dict[str, Callable[..., dict[str, Any]]] = {
     "report": report_bench,
     "rollouts": rollouts_bench,
     "leash": leash_bench,
+    "staleness": staleness_bench,
     "gpu": gpu_bench,
     "vlm": vlm_bench,
     "captions": captions_bench,

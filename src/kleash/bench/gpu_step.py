@@ -54,7 +54,8 @@ class TimedTurns:
 
     def __init__(self, engine: PagedEngine, lengths: Lengths, figures: Figures) -> None:
         self.engine, self.lengths, self.figures = engine, lengths, figures
-        self.talk, self.forget, self.refresh = engine.talk, engine.forget, engine.refresh
+        self.talk, self.forget = engine.talk, engine.forget
+        self.refresh, self.release = engine.refresh, engine.release
 
     async def say(self, talk: Talk, heard: Sequence[int]) -> Said:
         """A turn of its length, its last id taken for its end."""

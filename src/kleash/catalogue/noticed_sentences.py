@@ -35,4 +35,10 @@ NOTICED: dict[str, tuple[str, str]] = {
         "{arms}: {count} of {of} runs are validated on too few tasks to tell checkpoints apart",
         "{arms}：{of} 次运行中有 {count} 次的验证任务太少，分不出检查点的好坏",
     ),
+    "run-far-sampler": (
+        "{arms}: in {count} of {of} runs who sampled was far from the policy that learnt, first by"
+        " {at}: weights for so large a gap are noise",
+        "{arms}：{of} 次运行中有 {count} 次采样所用的策略与正在学习的策略相距太远，最早到{at}："
+        "弥补这种差距的重要性权重噪声很大",
+    ),
 }

@@ -52,6 +52,8 @@ KEYS: dict[str, tuple[str, str]] = {
     "dataset": ("data set", "数据集"),
     "eval_data": ("evaluation set", "评估集"),
     "sampler": ("sampler", "采样器"),
+    "sampler.staleness": ("staleness of what is learnt from", "采样权重的滞后批数"),
+    "sampler.cap": ("cap of sampler weights", "重要性权重上限"),
     "reward": ("reward function", "奖励函数"),
     "batch": ("batch size", "批大小"),
     "mini_batch": ("mini-batch size", "小批大小"),

@@ -116,7 +116,8 @@ def bench(
     what: Annotated[
         str,
         typer.Argument(
-            help="selector, answerer, compare, study, report, rollouts, leash, gpu, vlm, captions."
+            help="selector, answerer, compare, study, report, rollouts, leash, staleness, gpu, vlm,"
+            " captions."
         ),
     ],
     as_json: AsJson = False,
@@ -142,6 +143,7 @@ def bench(
     kleash bench report    (pages and reports of 1,000 runs; needs no torch)
     kleash bench rollouts  (tokens said per second against model.generate turn by turn)
     kleash bench leash  (whole steps of an agent with KL measured, and without)
+    kleash bench staleness  (steps with a slow user, played while the policy learns, and not)
     kleash bench gpu --device cuda --part update --seconds 200  (an 8B update, beside the plain way)
     kleash bench gpu --device cuda --part step  (whole GRPO steps: playing, reference, update)
     kleash bench vlm --device cuda       (seconds per prompt of Qwen2.5-VL-3B's shape)

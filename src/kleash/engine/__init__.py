@@ -67,6 +67,10 @@ class Engine(Protocol):
     def refresh(self, policy: Any) -> None:
         """To be called after each update of the policy: what is said next is said by it."""
 
+    def release(self) -> None:
+        """Give back what memory talks alone need, until somebody speaks again; nobody may be
+        speaking. Nothing where the engine has none of ours."""
+
 
 def engine_of(name: str, policy: Any, speech: Any, places: int = 0) -> Engine:
     """The engine of that name for a policy and the way it is spoken to.

@@ -77,6 +77,10 @@ class ContinuousEngine:
             manager.destroy()
         self._managers.clear()
 
+    def release(self) -> None:
+        """Stop the threads: with them goes their cache, which an update would drop anyway."""
+        self.refresh(None)
+
     async def close(self) -> None:
         """Stop the threads."""
         self.refresh(None)

@@ -135,6 +135,9 @@ class OwnEngine:
         self._weights = (self._weights[0] + 1, self._weights[1])
         self._forward.reread()
 
+    def release(self) -> None:
+        """Keep the seats: they are few, and on a CPU making them anew costs more."""
+
     def _look_at_weights(self) -> None:
         """Notice an update that nobody told of."""
         found = checksum(self.model)

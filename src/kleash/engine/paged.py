@@ -23,7 +23,7 @@ from kleash.engine import Said, Talk
 from kleash.engine.decoder import Decoder, as_bits
 from kleash.engine.draws import stream
 from kleash.engine.own import OwnEngine, _Row
-from kleash.engine.pages import PAGE, Pages, Size
+from kleash.engine.pages import PAGE, Pages, Size, unclaimed
 from kleash.engine.spots import Config
 from kleash.engine.weights import put_side_by_side
 from kleash.errors import ConfigError, GuardError
@@ -121,10 +121,7 @@ class PagedEngine(OwnEngine):
         size = Size(layers, heads, width, 0, self.most_seats, context, weight.dtype, weight.device)
         places = self.places
         if places is None and weight.device.type == "cuda":
-            free = torch.cuda.mem_get_info(weight.device)[0]
-            free += torch.cuda.memory_reserved(weight.device)  # what torch keeps for itself, too
-            free -= torch.cuda.memory_allocated(weight.device)
-            places = int(SHARE * free) // size.bytes_of_token
+            places = int(SHARE * unclaimed(weight.device)) // size.bytes_of_token
         places = min(places or ON_CPU, self.most_seats * (context + PAGE))
         return Size(
             layers, heads, width, places, self.most_seats, context, weight.dtype, weight.device

@@ -20,6 +20,12 @@ import torch
 PAGE = 128
 
 
+def unclaimed(device: torch.device) -> int:
+    """Bytes that tensors may still take on a GPU: free, or kept by torch and used by none."""
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return torch.cuda.mem_get_info(device)[0] + kept
+
+
 @dataclass(frozen=True)
 class Size:
     """What the buffer must hold, and where it lies."""

@@ -106,6 +106,9 @@ class Server(Line, ABC):
                         " server still has the old weights; docs/engines.md says how to start it"
                     )
 
+    def release(self) -> None:
+        """Nothing: what the server keeps is on its own device."""
+
     async def back(self) -> bool:
         """Whether the server is healthy; if so, requests are made again."""
         client, _ = self.connections()

@@ -14,6 +14,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "run-no-choice": ("arms", "count", "of", "at"),
     "run-coefficient-unit": ("arms", "count", "of", "at"),
     "run-few-tasks": ("arms", "count", "of", "at"),
+    "run-far-sampler": ("arms", "count", "of", "at"),
     # sums that do not come out
     "loss-identity": ("arm", "at", "loss", "policy_loss", "kl", "coefficient", "expected"),
     "kl-loss-identity": ("arm", "at", "kl_loss", "kl", "coefficient", "expected"),

@@ -16,6 +16,7 @@ GUARDS = {
     "no-choice": "run-no-choice",
     "coefficient-unit": "run-coefficient-unit",
     "few-tasks": "run-few-tasks",
+    "far-sampler": "run-far-sampler",
 }
 
 

@@ -203,6 +203,10 @@ _KEYS: dict[tuple[str, Kind], str] = {
         "eval dataset|test set|评估集"
     ),
     ("sampler", "must match"): "sampler|采样器|采样方式",
+    ("sampler.staleness", "must match"): (
+        "sampler.staleness|max head offpolicyness|async level|max async level|staleness threshold"
+    ),
+    ("sampler.cap", "must match"): ("sampler.cap|tis imp ratio cap|vllm importance sampling cap"),
     ("reward", "must match"): (
         "reward|reward mode|奖励模式|奖励函数|reward function|reward type|reward fn|"
         "reward model.reward manager"

@@ -178,6 +178,10 @@ class AgentWorld:
             self.loop.run_until_complete(ended(asyncio.all_tasks(self.loop)))
             raise
 
+    def stop(self) -> None:
+        """End what another thread plays here."""
+        self.loop.call_soon_threadsafe(lambda: [t.cancel() for t in asyncio.all_tasks(self.loop)])
+
     async def play_all(self, engine: Engine, asked: Sequence[Asked]) -> list[Episode]:
         """All at once; those lost to an endpoint that is down are played again when it is back."""
         episodes: dict[int, Episode] = {}
@@ -282,6 +286,13 @@ def play_groups(
     draw: tuple[object, ...],
 ) -> Groups:
     """For each task a group of sampled episodes. Arms that share a seed share every draw."""
+    return grouped(policy, world.recipe, play_tasks(engine, world, tasks, draw))
+
+
+def play_tasks(
+    engine: Engine, world: AgentWorld, tasks: Sequence[Any], draw: tuple[object, ...]
+) -> list[list[Episode]]:
+    """The episodes of each task, whether they broke or not."""
     recipe = world.recipe
     asked = [
         Asked(task, recipe.seed, rollout, (recipe.seed, *draw, task.id, rollout))
@@ -290,7 +301,7 @@ def play_groups(
     ]
     played = world.play(engine, asked)
     size = recipe.group
-    return grouped(policy, recipe, [played[i : i + size] for i in range(0, len(played), size)])
+    return [played[i : i + size] for i in range(0, len(played), size)]
 
 
 def grouped(
@@ -372,28 +383,3 @@ def episode_means(episodes: Sequence[Episode]) -> dict[str, float]:
     return {name: float(np.mean(values)) for name, values in names.items()} | {
         "episode/cut": float(np.mean(cut))
     }
-
-
-def example_dialogue(
-    world: AgentWorld, speech: Speech, task: Any, draw: tuple[object, ...]
-) -> list[Turn]:
-    """A well-formed dialogue in which every action is drawn at random."""
-    rng = generator("dialogue", *draw, task.id)
-    env = world.gym.make(task, seed=world.recipe.seed, rollout=0)
-    surface = world.gym.surface
-    turns: list[Turn] = []
-    heard = speech.opening(surface.instructions, surface.tools, env.start())
-
-    async def talked() -> None:
-        nonlocal heard
-        while True:
-            said = surface.example(rng)
-            ids = tuple(speech.ids(said))
-            turns.append(Turn(tuple(heard), ids, (0.0,) * len(ids)))
-            step = await env.step(said)
-            if step.done:
-                return
-            heard = speech.reply(step.observation)
-
-    world.loop.run_until_complete(talked())
-    return turns

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from kleash import guard
+from kleash.engine.paged import SHARE
 from kleash.errors import DataError
 from kleash.kl import by_label, measure
 from kleash.language.flops import Work, forward, peak, update
@@ -20,11 +21,13 @@ from kleash.language.shape import KINDS, Shape
 from kleash.policy import Judged
 from kleash.recipe import AgentRecipe, Phase
 from kleash.rollout import Groups
-from kleash.rollout.agent import AgentWorld, Asked, episode_means, example_dialogue, play_groups
+from kleash.rollout.agent import AgentWorld, Asked, episode_means, grouped
+from kleash.rollout.dialogue import example_dialogue
 from kleash.seeds import generator
 from kleash.train.collapse import Collapse
 from kleash.train.loop import Trainer
 from kleash.train.packs import PackedLeash, make_room, packing_of, recomputed
+from kleash.train.player import Player
 from kleash.train.totals import Totals
 from kleash.train.update import Leashed
 from kleash.types import Episode, Heard, Turn
@@ -48,8 +51,9 @@ class AgentTrainer(Trainer):
         self.policy.packing = packing_of(self.recipe.scale, self.policy)
         self.pinned = self.recipe.scale.reference == "pinned"
         self.moments = self.recipe.scale.moments
-        self.engine = self.world.engine(self.policy)
+        self.player = Player(self.world, self.policy, self.recipe.sampler.staleness)
         self.seconds: dict[str, float] = {}
+        self.waited = 0.0
         self.tokens: dict[str, float] = {}
         self.work: dict[str, Work] = {}
         self.world.notice = self.say
@@ -58,11 +62,13 @@ class AgentTrainer(Trainer):
         """Batches are judged in parts; what memory is left then says what is worked out again."""
         super().begin(phase, epochs)
         if self.policy.packing is not None and self.recipe.scale.recompute < 0:
-            again = recomputed(self.policy, self.policy.packing)
+            share = 1 - SHARE if self.player.staleness else 1.0  # who plays meanwhile keeps pages
+            again = recomputed(self.policy, self.policy.packing, share)
             self.policy.packing = replace(self.policy.packing, recompute=again)
         if self.leashed is not None:
             most = self.recipe.part_tokens
             self.leashed.split = lambda batch: self.policy.parts(batch, most)
+            self.player.follow()  # a server knows nothing of a checkpoint yet
 
     def rate(self, phase: Phase) -> float:
         """Each phase has its own."""
@@ -94,6 +100,7 @@ class AgentTrainer(Trainer):
             loss = -self.policy.judge(batch).logp.mean()
             norm = self.descent.down([loss], batch)
             totals.add(len(some), loss=loss.item(), grad_norm=norm)
+        self.player.follow()
         return totals.means()
 
     # --- GRPO
@@ -101,28 +108,40 @@ class AgentTrainer(Trainer):
     def learnt(
         self, leashed: Leashed, epoch: int
     ) -> Iterator[tuple[Groups, dict[str, float], Judged | None]]:
-        """Play a group for every task of a batch, and learn from it."""
+        """Have a group played for every task of a batch, and learn from it."""
         if epoch == 1:
             self.note(few_tasks(self.recipe.validation.tasks))
-        self.seconds = {"rollout": 0.0, "update": 0.0}
+        self.seconds, self.waited = {"rollout": 0.0, "update": 0.0}, 0.0
         self.tokens = {"rollout": 0.0, "update": 0.0}
         self.work = {"rollout": Work(0, 0), "update": Work(0, 0)}
         forget_peak(self.world.device)
-        for step in range(self.recipe.steps):
-            tasks = self.batch_of((epoch - 1) * self.recipe.steps + step)
+        steps, before = self.recipe.steps, (epoch - 1) * self.recipe.steps
+        wanted = [(self.batch_of(before + step), ("grpo", epoch, step)) for step in range(steps)]
+        asked = time.monotonic()
+        for played in self.player.batches(wanted):
+            groups = grouped(self.policy, self.recipe, played.members)
             began = time.monotonic()
-            groups = play_groups(self.engine, self.policy, self.world, tasks, ("grpo", epoch, step))
-            played = time.monotonic()
-            make_room(self.engine, self.policy)
+            if not self.player.staleness:  # or somebody speaks
+                make_room(self.player.engine, self.policy)
             record, judged = leashed.learn(groups)
-            self.engine.refresh(self.policy)
-            self.seconds["rollout"] += played - began
-            self.seconds["update"] += time.monotonic() - played
+            self.player.learnt()
+            record["staleness"] = played.staleness
+            self.waited += began - asked
+            self.seconds["rollout"] += played.seconds
+            self.seconds["update"] += time.monotonic() - began
             self.tokens["rollout"] += float(len(groups.episode))
             self.tokens["update"] += groups.measured["tokens"]
             for phase, work in self.work_on(groups.batch).items():
                 self.work[phase] += work
             yield groups, record, judged
+            asked = time.monotonic()
+
+    def grpo_epoch(self, leashed: Leashed, epoch: int) -> dict[str, Any]:
+        """Also whether who sampled was far from who learnt."""
+        record = super().grpo_epoch(leashed, epoch)
+        if self.recipe.sampler.cap:
+            self.note(guard.sampler_near(record["kl/sampler/k1/choice/mean"]))
+        return record
 
     def batch_of(self, step: int) -> list[Any]:
         """The tasks of a step: all are met once before any is met again."""
@@ -143,7 +162,7 @@ class AgentTrainer(Trainer):
             Asked(task, seed, 0, (seed, "probe", task.id, 0))
             for task in self.world.tasks("validation")[:PROBE_TASKS]
         ]
-        played = [e for e in self.world.play(self.engine, asked) if e.reward is not None]
+        played = [e for e in self.player.play(asked) if e.reward is not None]
         if not played:
             raise DataError(f"all of {len(asked)} probe episodes broke")
         batch = self.policy.gather([episode.turns for episode in played])
@@ -177,7 +196,7 @@ class AgentTrainer(Trainer):
         """Means over the first tasks of a split."""
         passes = self.recipe.validation.passes
         tasks = self.world.tasks(split)[:count]
-        episodes = self.world.play(self.engine, passes_of(tasks, self.recipe.seed, passes))
+        episodes = self.player.play(passes_of(tasks, self.recipe.seed, passes))
         whole = [episode for episode in episodes if episode.reward is not None]
         by_task = task_means(whole)
         if len(by_task) < 2:
@@ -204,7 +223,8 @@ class AgentTrainer(Trainer):
         """By phase of a step its seconds, share and tokens in a second; then MFU and memory.
 
         MFU by both formulas of `language.flops`, where the device's peak is known. What is neither
-        playing nor updating (logging, the probe of KL) is the rest of the shares.
+        playing nor updating (logging, the probe of KL) is the rest of the shares. Where a copy
+        plays meanwhile the shares overlap, and waiting is what updates waited for it.
         """
         if not self.seconds:
             return {}
@@ -212,6 +232,8 @@ class AgentTrainer(Trainer):
         for phase, seconds in self.seconds.items():
             found[f"{phase}_share"] = seconds / trained
             found[f"{phase}_tokens_per_second"] = self.tokens[phase] / seconds
+        if self.player.staleness:
+            found |= {"waiting_seconds": self.waited, "waiting_share": self.waited / trained}
         most = peak(self.world.device)
         if most is not None and self.work["update"].usual:
             whole = self.work["rollout"] + self.work["update"]
@@ -236,7 +258,10 @@ class AgentTrainer(Trainer):
 
     def run_phases(self) -> None:
         """After the last epoch, what came after the best one is dropped if that was asked for."""
-        super().run_phases()
+        try:
+            super().run_phases()
+        finally:
+            self.player.close()
         if self.recipe.collapse == "roll_back":
             seen = Collapse.of(list(self.run.metrics()))
             if seen.signs():

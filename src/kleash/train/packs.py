@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from kleash import guard
-from kleash.engine.paged import PagedEngine
+from kleash.engine import Engine
+from kleash.engine.pages import unclaimed
 from kleash.errors import ConfigError
 from kleash.grpo import Choices
 from kleash.language.lean import of_this_shape
@@ -24,7 +25,8 @@ from kleash.language.policy import LanguagePolicy
 from kleash.policy import Judged
 from kleash.recipe import Scale
 from kleash.rollout import Groups
-from kleash.train.update import Leashed, Losses, Parts, together
+from kleash.train.sampler import SampledLeash
+from kleash.train.update import Losses, Parts, together
 
 HALF = (torch.bfloat16, torch.float16)
 
@@ -47,25 +49,21 @@ def packing_of(scale: Scale, policy: LanguagePolicy) -> Packing | None:
     )
 
 
-def recomputed(policy: LanguagePolicy, packing: Packing) -> int:
-    """How many layers are worked out again, from what memory is left beside the optimiser."""
+def recomputed(policy: LanguagePolicy, packing: Packing, share: float = 1.0) -> int:
+    """How many layers are worked out again, if a share of the memory that is left is for them."""
     if policy.device.type != "cuda":
         return 0
-    free = torch.cuda.mem_get_info(policy.device)[0]
-    reserved = torch.cuda.memory_reserved(policy.device)
-    unused = reserved - torch.cuda.memory_allocated(policy.device)
-    return layers_again(policy.model, packing.tokens, free + unused)
+    return layers_again(policy.model, packing.tokens, share * unclaimed(policy.device))
 
 
-def make_room(engine: Any, policy: LanguagePolicy) -> None:
-    """Have an engine give its keys and values back where an update does not fit beside them.
+def make_room(engine: Engine, policy: LanguagePolicy) -> None:
+    """Have an engine give its memory back where an update does not fit beside it.
 
-    Without them it was planned with `recompute` layers worked out again, and not with more.
+    Without it the update was planned with `recompute` layers worked out again, and not with more.
+    One that is not packed was not planned, and has what the engine left.
     """
     packing = policy.packing
-    if packing is None or not isinstance(engine, PagedEngine):
-        return
-    if recomputed(policy, packing) > packing.recompute:
+    if packing is not None and recomputed(policy, packing) > packing.recompute:
         engine.release()
         gc.collect()
         torch.cuda.empty_cache()
@@ -74,8 +72,8 @@ def make_room(engine: Any, policy: LanguagePolicy) -> None:
 Seen = list[tuple[slice | Tensor, Judged, Choices]]
 
 
-class PackedLeash(Leashed):
-    """`Leashed` that goes over a batch once, where that gives the same numbers."""
+class PackedLeash(SampledLeash):
+    """`SampledLeash` that goes over a batch once, where that gives the same numbers."""
 
     def learn(
         self, groups: Groups, logp_old: Tensor | None = None, tied: Tensor | None = None

@@ -184,6 +184,8 @@ class Losses:
 class Leashed:
     """A policy, its descent, and the leash: reference and controller."""
 
+    ELSE = ""  # what can be done about a sampler that differs, but to mend it
+
     def __init__(
         self, recipe: Recipe, policy: Any, reference: Reference, descent: Descent, total: int
     ) -> None:
@@ -377,7 +379,9 @@ class Leashed:
         if sampled is not None:
             within = guard.GPU_TOLERANCE if sampled.is_cuda else guard.SAMPLED_TOLERANCE
             within = guard.HALF_TOLERANCE if narrow else within
-            guard.sampled_as_recomputed(sampled, judged.logp.detach(), tolerance=within)
+            guard.sampled_as_recomputed(
+                sampled, judged.logp.detach(), tolerance=within, otherwise=self.ELSE
+            )
         if self.descent.step == 0:
             assert judged.logp_ref is not None
             kind, kl = self.recipe.leash.reference, judged.exact_kl

@@ -1,0 +1,225 @@
+"""Batches played ahead: by which weights is fixed, resuming is exact, and both really go on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from kleash.config import merge, parse_overrides
+from kleash.errors import ConfigError, GuardError
+from kleash.ledger import Fact, Ledger
+from kleash.recipe import AgentRecipe, recipe_from
+from kleash.rollout import Groups
+from kleash.rollout.agent import AgentWorld, Asked
+from kleash.runs import Run
+from kleash.train import train
+from kleash.train.packs import PackedLeash
+from kleash.train.player import Player, twin
+from kleash.types import Episode
+
+SMALL: dict[str, Any] = {
+    "env": "intention",
+    "lr": 3e-3,
+    "entropy_bonus": 0.1,  # so that every update moves the weights
+    "gym": {"surface": "tokens", "limit": 2, "world": {"train": 20, "validation": 8, "test": 8}},
+    "supervised": {"epochs": 0},
+    "epochs": 2,
+    "steps": 3,
+    "batch": 2,
+    "group": 3,
+    "validation": {"tasks": 4, "training": 2},
+    "turn_tokens": 6,
+}
+STALE = ("sampler.cap=2", "sampler.staleness=1")
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def asked(*keys: str) -> dict[str, Any]:
+    return merge(SMALL, parse_overrides(keys))
+
+
+def agent(*keys: str) -> AgentRecipe:
+    made = recipe_from(asked(*keys))
+    assert isinstance(made, AgentRecipe)
+    return made
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger(tmp_path / "ledger.sqlite") as opened:
+        yield opened
+
+
+def trained(folder: Path, ledger: Ledger, *keys: str) -> Run:
+    recipe = agent(*keys)
+    return train(folder, recipe, asked(*keys), AgentWorld(recipe, ledger))
+
+
+def steps_of(run: Run) -> list[dict[str, Any]]:
+    return [line for line in run.metrics() if line["kind"] == "step"]
+
+
+def bytes_of(run: Run) -> dict[str, bytes]:
+    kept = [run.path / "metrics.jsonl", *sorted(run.path.glob("checkpoints/*/*"))]
+    return {str(path.relative_to(run.path)): path.read_bytes() for path in kept if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "staleness",
+    [pytest.param(0, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.slow), 2],
+)
+def test_a_batch_is_played_by_the_weights_of_its_number(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, staleness: int
+) -> None:
+    weights: list[dict[str, torch.Tensor]] = []
+    batches: list[Groups] = []
+    real = PackedLeash.learn
+
+    def learn(self: PackedLeash, groups: Groups, *given: Any) -> Any:
+        weights.append({n: t.clone() for n, t in self.policy.state_dict().items()})
+        batches.append(groups)
+        return real(self, groups, *given)
+
+    monkeypatch.setattr(PackedLeash, "learn", learn)
+    keys = ("sampler.cap=2", f"sampler.staleness={staleness}")
+    run = trained(tmp_path / "run", ledger, *keys)
+    policy = AgentWorld(agent(*keys), ledger).empty_policy()
+    for number, (groups, line) in enumerate(zip(batches, steps_of(run), strict=True)):
+        behind = min(staleness, number % 3)  # every epoch begins anew
+        assert line["staleness"] == behind
+        apart = []
+        for age in range(min(3, number + 1)):
+            policy.load_state_dict(weights[number - age])
+            logp = policy.judge(groups.batch).logp.detach()
+            apart.append((groups.logp - logp).abs().max().item())  # type: ignore[operator]
+        assert apart[behind] < 1e-5
+        assert all(each > 1e-3 for age, each in enumerate(apart) if age != behind)
+        assert (abs(line["kl/sampler/k1/choice/p99"]) > 1e-3) == (behind > 0)
+
+
+class Cut(Exception):
+    """The run is stopped here."""
+
+
+LORA = ("lora.rank=2", "leash.reference=adapter_off", "scale.packed=on", "scale.pack_tokens=64")
+
+
+@pytest.mark.parametrize(
+    ("at", "keys"), [pytest.param(8, (*STALE, *LORA), marks=pytest.mark.slow), (27, STALE)]
+)
+def test_stopped_while_a_batch_is_played_ahead_it_goes_on_bit_exactly(
+    tmp_path: Path,
+    ledger: Ledger,
+    at: int,
+    keys: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = trained(tmp_path / "whole", ledger, *keys)
+    played = {"count": 0}
+    real = AgentWorld.play_one
+
+    async def cut(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
+        played["count"] += one.key is not None and one.key[1] == "grpo"
+        if played["count"] > at:
+            raise Cut
+        return await real(self, engine, one)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AgentWorld, "play_one", cut)
+        with pytest.raises(Cut):
+            trained(tmp_path / "cut", ledger, *keys)
+    assert bytes_of(trained(tmp_path / "cut", ledger, *keys)) == bytes_of(whole)
+    far = [line for line in whole.metrics() if line.get("code") == "far-sampler"]
+    epochs = [line for line in whole.metrics() if line["kind"] == "epoch"]
+    assert len(far) == sum(line["kl/sampler/k1/choice/mean"] > 0.1 for line in epochs)
+
+
+def test_the_next_batch_is_played_while_the_policy_learns(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    playing, learning = threading.Event(), threading.Event()
+    met: list[bool] = []
+    play, learn = AgentWorld.play_one, PackedLeash.learn
+
+    async def noticed(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
+        if one.key is not None and one.key[1:4] == ("grpo", 1, 1) and not playing.is_set():
+            playing.set()
+            met.append(learning.wait(5))  # the second batch waits for the first one's update
+        return await play(self, engine, one)
+
+    def patient(self: PackedLeash, groups: Groups, *given: Any) -> Any:
+        learning.set()
+        met.append(playing.wait(5))  # and that update for the second batch
+        return learn(self, groups, *given)
+
+    monkeypatch.setattr(AgentWorld, "play_one", noticed)
+    monkeypatch.setattr(PackedLeash, "learn", patient)
+    trained(tmp_path / "run", ledger, *STALE, "epochs=1", "steps=2")
+    assert met == [True, True, True]
+
+
+def test_when_learning_fails_nobody_waits_for_who_plays(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = threading.Event()
+    play = AgentWorld.play_one
+
+    async def stuck(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
+        if one.key is not None and one.key[1:4] == ("grpo", 1, 1):
+            begun.set()
+            await asyncio.sleep(3600)
+        return await play(self, engine, one)
+
+    def learn(self: PackedLeash, groups: Groups, *given: Any) -> Any:
+        begun.wait(10)
+        raise GuardError("broken")
+
+    world = AgentWorld(agent(*STALE), ledger)
+    with monkeypatch.context() as patch:
+        patch.setattr(AgentWorld, "play_one", stuck)
+        patch.setattr(PackedLeash, "learn", learn)
+        with pytest.raises(GuardError, match="broken"):
+            train(tmp_path / "run", world.recipe, asked(*STALE), world)
+    assert not [each for each in threading.enumerate() if each.name.startswith("player")]
+    policy = world.fresh_policy()  # and the world can be played in again
+    wanted = [Asked(world.tasks("train")[0], 0, 0, None)]
+    assert world.play(world.engine(policy), wanted)[0].reward is not None
+
+
+def test_a_ledger_is_used_by_threads_in_turns(ledger: Ledger) -> None:
+    """A user's answers are looked up and kept by whoever plays."""
+    with ThreadPoolExecutor(1) as player:
+        player.submit(ledger.record, "user", {"asked": Fact("answered")}).result()
+    assert ledger.lookup("user", ["asked"])["asked"].text == "answered"
+
+
+def test_a_copy_shares_what_does_not_train(ledger: Ledger) -> None:
+    world = AgentWorld(agent("lora.rank=2", "leash.reference=adapter_off"), ledger)
+    policy = world.fresh_policy()
+    copied = dict(twin(policy).named_parameters())
+    for name, weight in policy.named_parameters():
+        assert (copied[name] is weight) == (not weight.requires_grad), name
+        assert not copied[name].requires_grad
+    assert any(weight.requires_grad for weight in policy.parameters())
+
+
+def test_several_ranks_do_not_play_ahead(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = AgentWorld(agent(*STALE), ledger)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    with pytest.raises(ConfigError, match="needs a run of one process"):
+        Player(world, world.fresh_policy(), 1)
+    Player(world, world.fresh_policy(), 0)
+
+
+def test_what_is_stale_must_be_weighed() -> None:
+    with pytest.raises(ConfigError, match=r"set sampler\.cap=2 too"):
+        agent("sampler.staleness=1")
