@@ -425,7 +425,7 @@ class AgentRecipe(Recipe):
         So a recipe that names none of it is the same recipe as before there was any.
         """
         plain = {"scale": Scale(), "sampler": Sampling()}
-        unsaid = [key for key, value in plain.items() if getattr(self, key) == value]
+        unsaid = [k for k, v in plain.items() if getattr(self, k).model_dump() == v.model_dump()]
         return {key: value for key, value in super().resolved().items() if key not in unsaid}
 
     def validated_at(self) -> int:
