@@ -148,3 +148,15 @@ def test_a_folder_is_planned_from_its_config_alone(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
     with pytest.raises(DataError, match="does not say how large"):
         shape_at(str(tmp_path))
+
+
+def test_an_adapter_takes_what_was_measured_on_a_gpu():
+    """Qwen3-8B's shape, rank 16, packs of 8,192 tokens, compiled: 71.1 GiB on an H200."""
+    how = Training(rank=16, reference="adapter_off", choices=4128, conversations=0)
+    assert plan(QWEN3["8B"], how).total / 2**30 == pytest.approx(71.1, rel=0.03)
+    for shape, measured in (
+        ("8B", 132.9),
+        ("1.7B", 36.7),
+    ):  # all weights, a second copy beside them
+        whole = plan(QWEN3[shape], Training(reference="copy", choices=4128, conversations=0))
+        assert whole.total / 2**30 == pytest.approx(measured, rel=0.05)

@@ -73,7 +73,10 @@ def test_the_next_optimiser_gets_the_gradients() -> None:
 def test_a_run_on_the_host_is_the_run_on_the_device(tmp_path: Path) -> None:
     short: dict[str, Any] = {
         "supervised": {"epochs": 1, "dialogues": 32},
-        **{"epochs": 1, "steps": 2, "batch": 2, "group": 4},
+        "epochs": 1,
+        "steps": 2,
+        "batch": 2,
+        "group": 4,
         "validation": {"tasks": 4, "training": 0},
     }
     weights = {}

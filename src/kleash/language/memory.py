@@ -129,9 +129,13 @@ def activations(shape: Shape, how: Training) -> float:
         numbers += 2 * shape.width + normed + shape.inner
     layer = size * numbers
     if how.rank:
-        # Every product's adapter reads a float32 copy of its input, and leaves `rank` numbers.
-        copied = 0 if how.weights == "float32" else 4 * sum(into for into, _ in shape.products)
-        layer += copied + 4 * how.rank * len(shape.products)
+        # Adapters read a float32 copy of a product's input, and leave `rank` numbers. Compiled, one
+        # copy serves all products with that input, in whose place it is kept: the products' own
+        # weights are frozen, and need none. (Measured: 8B shape, rank 16, 3 % more.)
+        copied = 4.0 * sum(into for into, _ in shape.products)
+        if how.compiled:
+            copied = (4 - size) * (2 * shape.width + own + shape.inner)
+        layer += (0 if how.weights == "float32" else copied) + 4 * how.rank * len(shape.products)
     kept = (shape.layers - again) * layer + again * size * shape.width
     return how.tokens * (kept + (layer if again else 0))
 

@@ -222,6 +222,8 @@ def layers_again(model: Any, tokens: int, free: float) -> int:
     keys = config.head_dim * config.num_key_value_heads
     size = next(model.parameters()).element_size()
     kept = (4 * width + 3 * heads + 3 * keys + 3 * inner) * size * tokens
+    if hasattr(model, "peft_config"):  # an adapter keeps the inputs of products in float32
+        kept += (4 - size) * (2 * width + heads + inner) * tokens
     layers: int = config.num_hidden_layers
     over = layers * kept - max(0.0, free - SPARE)
     again = math.ceil(over / (kept - width * size * tokens))
