@@ -127,19 +127,31 @@ WRITTEN: dict[str, tuple[str, str]] = {
     ),
     # fill
     "fill.filled": (
-        "{count} cell(s) filled, {corrected} corrected, {left} stay open: {file}",
-        "填入 {count} 个单元格，更正 {corrected} 个，{left} 个仍待填：{file}",
+        "cells filled: {count}, corrected: {corrected}, still open: {left}",
+        "填入 {count} 个单元格，更正 {corrected} 个，{left} 个仍待填",
+    ),
+    "fill.would": (
+        "nothing was written; cells to fill: {count}, to correct: {corrected}, then still open:"
+        " {left}",
+        "未写入任何内容；将填入 {count} 个单元格，更正 {corrected} 个，其后 {left} 个仍待填",
     ),
     "fill.corrected": (
         "line {line}: {before} was wrong, now {after}",
         "第 {line} 行：{before} 有误，改为 {after}",
     ),
-    "fill.left": ("{count} cell(s), lines {lines}:", "{count} 个单元格，第 {lines} 行："),
-    "fill.derived": (
-        "{count} follow from cells that were not measured (lines {lines})",
-        "{count} 个要由未测的单元格得出（第 {lines} 行）",
+    "fill.left": (
+        "cells that were not measured: {count} (lines {lines}); this would measure them:",
+        "未测的单元格 {count} 个（第 {lines} 行），可用以下命令测得：",
     ),
-    "fill.words": ("{count} ask for words (lines {lines})", "{count} 个要填文字（第 {lines} 行）"),
+    "fill.own": ("the report's own: ", "报告自己的命令："),
+    "fill.derived": (
+        "cells that follow from some that were not measured: {count} (lines {lines})",
+        "要由未测的单元格得出的单元格：{count} 个（第 {lines} 行）",
+    ),
+    "fill.words": (
+        "cells that ask for words: {count} (lines {lines})",
+        "要填文字的单元格：{count} 个（第 {lines} 行）",
+    ),
     "fill.nothing": ("nothing was open", "没有待填的单元格"),
     # a study out of reports
     "ask.about": ("The study that would settle {reports}.", "能给 {reports} 下结论的研究。"),
@@ -147,6 +159,7 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "Questions, to be answered before it runs:",
         "运行之前要回答的问题：",
     ),
+    "ask.default": ("the default", "默认值"),
     "ask.differs": (
         "{key} is not the same everywhere: {values}. Here: {here}.",
         "{key} 各处不一致：{values}。此处取：{here}。",

@@ -22,6 +22,7 @@ from kleash.demos.reward import REWARDS
 from kleash.envs import ENVS
 from kleash.imports import Source, names
 from kleash.written.asked import Asked, Said, places, toml
+from kleash.written.compared import compared_with
 from kleash.written.logs import coefficient_in
 
 SEEDS = 5
@@ -37,7 +38,7 @@ def study_of(sources: Sequence[Source], name: str, say: Say) -> str:
     agents = _are_agents(sources)
     _base(asked, said, sources, agents=agents)
     _grpo(asked, said, sources, agents=agents)
-    _arms(asked, arms, said)
+    _arms(asked, arms, said, sources)
     _measure(asked, sources, agents=agents)
     return _text(asked, sources, name, say)
 
@@ -146,7 +147,7 @@ def _start(asked: Asked, said: Sequence[Said]) -> None:
         for every in values.values()
         if (match := re.search(r"epoch[ _-]?(\d{1,4})", str(every[0].value), re.I))
     ]
-    here = f"rce.epochs = {epochs[0]}" if epochs else "the default"
+    here = f"rce.epochs = {epochs[0]}" if epochs else None
     if epochs:
         asked.put("base", "rce.epochs", epochs[0], next(iter(values.values())))
     if len(values) > 1:
@@ -166,7 +167,7 @@ def _pool(asked: Asked, said: Sequence[Said]) -> None:
     if parts:
         asked.tables["base"].append("pool = { " + ", ".join(parts) + " }")
     if len(values) > 1:
-        here = ", ".join(parts) or "the default"
+        here = ", ".join(parts) or None
         asked.ask("differs", key="RL data", values=_told(values), here=here)
 
 
@@ -275,18 +276,22 @@ def _everything(sources: Sequence[Source]) -> str:
 # --- arms
 
 
-def _arms(asked: Asked, arms: Sequence[Arm], said: Sequence[Said]) -> None:
+def _arms(
+    asked: Asked, arms: Sequence[Arm], said: Sequence[Said], sources: Sequence[Source]
+) -> None:
     """One table for each arm: its coefficient, and what else differs between arms."""
     beside = _varied(arms, said)
     coefficients = {arm.name: _coefficient(arm) for arm in arms}
     known = [value for value in coefficients.values() if value is not None]
     used: set[str] = set()
+    named: dict[str, str] = {}
     for arm in sorted(arms, key=lambda one: coefficients[one.name] or 0.0):
         value = coefficients[arm.name]
         if value is None:
             value = 0.01 if names.leash_in_name(arm.name) else 0.0
             asked.ask("coefficient", arm=arm.name, here=value)
-        name = _arm_name(arm.name, value, used)
+            coefficients[arm.name] = value
+        name = named[arm.name] = _arm_name(arm.name, value, used)
         asked.put(f'arms."{name}"', "leash.coefficient", float(value))
         for key, by_arm in beside.items():
             if arm.name in by_arm:
@@ -300,15 +305,9 @@ def _arms(asked: Asked, arms: Sequence[Arm], said: Sequence[Said]) -> None:
     if known and min(known) > 0:
         asked.ask("no-none")
         asked.tables["#none"] = ["leash.coefficient = 0.0"]
-    _baseline(asked, arms, coefficients)
-
-
-def _baseline(asked: Asked, arms: Sequence[Arm], coefficients: dict[str, float | None]) -> None:
-    """The arm that others are compared with: the one with the least leash."""
     least = min(arms, key=lambda one: coefficients[one.name] or 0.0)
-    used: set[str] = set()
-    name = _arm_name(least.name, coefficients[least.name] or 0.0, used)
-    asked.put("compare", "baselines", [name])
+    baseline = compared_with(sources, arms) or least
+    asked.put("compare", "baselines", [named[baseline.name]])
 
 
 def _coefficient(arm: Arm) -> float | None:
@@ -367,7 +366,8 @@ def _text(asked: Asked, sources: Sequence[Source], name: str, say: Say) -> str:
     about = say("ask.about", {"reports": reports})
     lines = [f"# {about}", f"# {say('ask.questions', {})}"]
     for number, (code, facts) in enumerate(asked.questions, 1):
-        lines.append(f"# {number}. {say(code, facts)}")
+        usual = {"here": say("ask.default", {})} if facts.get("here", "") is None else {}
+        lines.append(f"# {number}. {say(code, facts | usual)}")
     lines += ["", f"name = {toml(name)}", f"about = {toml(about)}", f"seeds = {SEEDS}"]
     order = ("base", "grpo", *(table for table in asked.tables if table.startswith("arms")))
     for table in (*order, "measure", "compare"):
