@@ -85,6 +85,49 @@ def test_others_are_compared_with_the_arm_that_the_report_compares_them_with(tmp
     assert read_study(str(made(tmp_path, report))).compare.baselines == ("kl-0.02",)
 
 
+OTHERS = """# 三种方法
+
+| 方法 | 1-shot | 2-shot | 平均 |
+|---|---|---|---|
+| 随机 | 48.2% | 49.6% | 48.90% |
+| 相似 | 50.1% | 51.7% | 50.90% |
+| GRPO(β=0.1) | 53.8% | 55.7% | 54.75% |
+| 合计 | 152.1% | 157.0% | 154.55% |
+
+## 曲线
+
+| Epoch | 随机 | β=0.1 | β=0.1 − 随机 |
+|---|---|---|---|
+| 1 | 48.0% | 52.0% | +4.0% |
+| 2 | 48.2% | 53.8% | +5.6% |
+"""
+
+
+def test_what_is_no_arm_becomes_none_and_an_arm_of_two_names_one(tmp_path):
+    report = tmp_path / "others.md"
+    report.write_text(OTHERS, encoding="utf-8")
+    out = made(tmp_path, report)
+    file, text = read_study(str(out)), out.read_text(encoding="utf-8")
+    assert set(file.arms) == {"arm", "arm-2", "kl-0.1"}
+    assert '[arms."arm"]\n# 随机' in text and '[arms."arm-2"]\n# 相似' in text
+    [unsaid] = [line for line in text.splitlines() if "的系数" in line]
+    assert "随机, 相似 " in unsaid and "合计" not in text
+    assert "dataset" in text.split("name =")[0]
+    assert CliRunner().invoke(app, ["study", str(out), "--dry-run"]).exit_code == 0
+
+
+def test_seeds_that_a_report_tells_apart_are_no_question(tmp_path):
+    rows = "".join(f"| {b} | 51.{b[-1]}% | 52.0% | 50.{b[-1]}% |\n" for b in ("0.02", "0.1"))
+    report = tmp_path / "seeds.md"
+    report.write_text(
+        f"# Accuracy\n\n| beta | seed 1 | seed 2 | seed 3 |\n|---|---|---|---|\n{rows}"
+    )
+    assert "trained once" not in made(tmp_path, report).read_text()
+    report.write_text(REPORT)
+    (tmp_path / "asked.toml").unlink()
+    assert "trained once" in made(tmp_path, report).read_text()
+
+
 def test_the_language_is_as_asked_and_that_of_the_plan_too(tmp_path):
     report = tmp_path / "report.md"
     report.write_text(REPORT)

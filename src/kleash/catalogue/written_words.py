@@ -168,6 +168,10 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "{key}: the reports have {values}, which is not among {known}. Here: {here}.",
         "{key}：报告中为 {values}，这里只有 {known}。此处取：{here}。",
     ),
+    "ask.unsaid": (
+        "{key}: none that is here ({known}) is named in the reports. Here: {here}.",
+        "{key}：报告中没有提到这里有的任何一个（{known}）。此处取：{here}。",
+    ),
     "ask.files": (
         "where {data} and the models lie is not said. Here: {folders}; docs/vqa.md says what to"
         " fetch and which other models there are.",
@@ -175,8 +179,9 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "docs/vqa.md 说明要下载什么、还能用哪些模型。",
     ),
     "ask.one-run": (
-        "every arm was trained once. Here: {here} seeds, which all arms share.",
-        "每个配置只训练了一次。此处：{here} 个种子，所有配置共用。",
+        "as far as the reports show, every arm was trained once. Here: {here} seeds, which all arms"
+        " share.",
+        "就报告所示，每个配置只训练了一次。此处：{here} 个种子，所有配置共用。",
     ),
     "ask.no-none": (
         "no arm is without a leash: without one, what the leash does cannot be told. Add it?",
