@@ -290,3 +290,45 @@ def test_the_verb_in_both_languages_and_as_json(tmp_path, monkeypatch):
     named = [each for each in plain["effects"] if each["named"]]
     assert [each["keys"] for each in named] == [["entropy_bonus"]]
     assert plain["refused"] == [] and plain["because"]
+
+
+def test_what_a_factor_asked_for_leaves_out_is_said(tmp_path):
+    values = scored(MONTH, generator("asked"), entropy=0.08)
+    made = found(tmp_path, MONTH, values, factors=["lr"])
+    assert [each.keys for each in made.effects] == [("lr",)]
+    assert set(made.settings.ignored) == {"leash.coefficient", "entropy_bonus", "schedule"}
+    said = screen.terminal(made, "en", 300)
+    assert "--factor leaves it out: learning-rate schedule, KL coefficient, entropy" in said
+    assert "all else equal" not in said
+    assert "all else equal" in screen.terminal(found(tmp_path, MONTH, values), "en", 300)
+
+
+def test_a_number_without_a_known_name_is_told_of_and_may_be_asked_for(tmp_path):
+    heads = (*HEADS[:-1], "warm_share", "lr")
+    rows = [(*row[:-1], [0.1, 0.3][at % 2], row[-1]) for at, row in enumerate(MONTH)]
+    values = scored(MONTH, generator("number"))
+    source = [read(table(tmp_path, rows, values, heads))]
+    made = attribute(source)
+    assert made.settings.numbers == ["warm_share"]
+    assert "warm_share" in screen.terminal(made, "zh", 300)
+    asked = attribute(source, factors=["warm_share", "lr"])
+    assert {each.keys for each in asked.effects} == {("warm_share",), ("lr",)}
+    assert asked.settings.numbers == []
+    with pytest.raises(ConfigError, match="warm_share"):
+        attribute(source, factors=["warm_shares"])
+
+
+def test_labels_of_many_runs_are_told_apart_without_opening_files(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr("kleash.attribution.factors.alike", lambda *pair: calls.append(pair))
+    assert partition([f"run-{at % 500}" for at in range(2000)]) == tuple(
+        at % 500 for at in range(2000)
+    )
+    assert not calls
+    monkeypatch.undo()
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "c.json").write_text("[]")
+    files = [str(tmp_path / name) for name in ("a.json", "b.json", "c.json", "a.json")]
+    assert partition(files) == (0, 0, 1, 0)
+    assert partition([1, 1.0, True, "1", None]) == (0, 0, 1, 2, -1)

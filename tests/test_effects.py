@@ -122,3 +122,37 @@ def test_repeats_that_contradict_adding_up_are_noticed():
 
 def test_the_rank_of_nothing_is_0():
     assert stats.rank(np.empty((3, 0))) == 0
+
+
+def test_each_share_is_generalised_least_squares():
+    rng, seeds = generator("dense"), [0, 0, 1, 1, 1, None, 2, None, 2]
+    columns = {"a": rng.normal(size=(9, 1)), "b": rng.normal(size=(9, 1))}
+    values, wide = rng.normal(size=9), design(columns, 9)
+    fit = fitted(values, wide, seeds)
+    alike = np.array([[a == b and a is not None for b in seeds] for a in seeds]) | np.eye(
+        9, dtype=bool
+    )
+    logs = []
+    for share, estimate, covariance in zip(
+        stats.effects.SHARED, fit.estimates, fit.covariances, strict=True
+    ):
+        spread = share * alike + (1 - share) * np.eye(9)
+        weight = np.linalg.inv(spread)
+        inner = np.linalg.inv(wide.T @ weight @ wide)
+        expected = inner @ wide.T @ weight @ values
+        rest = values - wide @ expected
+        square = rest @ weight @ rest
+        assert fit.basis @ estimate == pytest.approx(expected)
+        assert fit.basis @ covariance @ fit.basis.T == pytest.approx(inner * square / 6)
+        logs.append(np.linalg.slogdet(inner)[1] - np.linalg.slogdet(spread)[1] - 6 * np.log(square))
+    weights = np.exp(np.array(logs) / 2 + stats.effects.STRETCHES)
+    assert fit.weights == pytest.approx(weights / weights.sum())
+
+
+def test_p_of_an_effect_beyond_doubt_is_a_p():
+    rng, seeds = generator("beyond doubt"), list(range(10)) * 20
+    columns = {"a": (np.arange(200) // 10 % 2)[:, None].astype(float)}
+    for side in (1, -1):
+        values = side * 50.0 * columns["a"][:, 0] + rng.normal(size=200)
+        p = fitted(values, design(columns, 200), seeds).effect([0, 1]).p
+        assert 0 <= p < 1e-30

@@ -131,7 +131,7 @@ def test_a_wrong_difference_is_corrected_and_the_old_text_struck_out(tmp_path, m
     assert "| 50.50% ~~51.50%~~ |" in report.read_text()
     assert "51.50%" in told
     again = report.read_bytes()
-    assert ", 0 corrected" in fill(report, "--from", measured, "--lang", "en")
+    assert "corrected: 0" in fill(report, "--from", measured, "--lang", "en")
     assert report.read_bytes() == again
 
 
@@ -140,6 +140,26 @@ def test_a_dry_run_writes_nothing(tmp_path, measured):
     report.write_text(REPORT)
     assert "+| 1 | 0.0123 | 0.0457 | ? |" in fill(report, "--from", measured, "--dry-run")
     assert report.read_text() == REPORT
+
+
+def test_commands_can_be_pasted_and_a_dry_run_says_that_it_wrote_nothing(tmp_path):
+    scores = {(1, 1): 0.55}
+    folder = study(tmp_path / "my runs", {0.1: scores}, {}, seeds=(0,))
+    report = tmp_path / "my report.md"
+    report.write_text(REPORT.replace("-shot", "-shot (Epoch 1)"))
+    told = CliRunner().invoke(
+        app, ["fill", str(report), "--from", str(folder), "--dry-run", "--lang", "en"]
+    )
+    assert "nothing was written; cells to fill: 1" in told.output
+    asked = [line.strip() for line in told.output.splitlines() if line.startswith("    kleash ")]
+    assert len(asked) == 2
+    for line in asked:
+        for command in line.split(" && "):
+            verb, what, *rest = shlex.split(command)[1:]
+            known = {str(report), str(folder / "runs/kl-0.1-s0"), "my report.toml", "from"}
+            assert verb in ("eval", "study") and what in known and rest != ["report.md"], command
+    report.write_text("# Nothing is asked\n")
+    assert fill(report, "--from", folder, "--lang", "en").endswith("nothing was open\n")
 
 
 def test_no_report_is_filled_from_another(tmp_path):

@@ -107,7 +107,7 @@ def test_as_many_arms_as_decide_at_the_margin():
     assert wide.design.arms > 2 and wide.design.gap <= 0.03
     assert proposed(40.0, arms=5).design.arms == 5
     text = screen.proposal_text(narrow, "", "en", 300)
-    assert "nothing is decided at the margin of 0.10 points" in text
+    assert "at the margin of 0.10 points neither is seen with power 80%" in text
 
 
 def test_hours_by_hand():
@@ -192,11 +192,44 @@ def test_costs_and_spreads_come_from_a_trial():
         ({"margin": -1.0}, "--margin -1"),
         ({"power": 1.0}, "--power 1"),
         ({"arms": 1}, "--arms 1"),
+        ({"most_items": 0}, "--most-items 0"),
+        ({"cost": Cost(run=-1.0)}, "--run-hours -1"),
+        ({"cost": Cost(run=0.0)}, "--run-hours 0"),
+        ({"cost": Cost(run=float("nan"))}, "--run-hours nan"),
+        ({"cost": Cost(1.0, -0.5)}, "--base-hours -0.5"),
+        ({"cost": Cost(1.0, None, -2.0)}, "--item-seconds -2"),
+        ({"spread": GapSpread(-0.1, 0.0, 0.0)}, "--seed-sd -0.1"),
+        ({"spread": GapSpread(0.0, 0.0, 0.0)}, "--seed-sd 0"),
     ],
 )
 def test_what_cannot_be_asked_for(given, message):
     with pytest.raises(ConfigError, match=message):
         Asked(**({"hours": 1.0} | given))
+
+
+def test_another_metric_has_a_margin_and_a_unit_of_its_own():
+    source = runs(seconds=7200.0)
+    with pytest.raises(ConfigError, match="give --margin for reward"):
+        before(Asked(400.0, on="reward"), FILE, [source])
+    with pytest.raises(ConfigError, match="no metric 'zeal'"):
+        before(Asked(400.0, on="zeal", margin=0.1), FILE, [source])
+    found = before(Asked(400.0, on="reward", margin=0.5, spread=TRUE), FILE, [source])
+    assert (found.rest.metric, found.rest.unit, found.rest.goal.margin) == (
+        "reward",
+        "reward",
+        0.5,
+    )
+    assert "judged by accuracy" not in screen.proposal_text(found, "", "en", 300)
+    same = before(Asked(400.0, on="acc", margin=0.03), FILE, [source])
+    assert same.rest.metric == "accuracy" and same.rest.spread.way == "items"
+    assert proposed_file(same, FILE, "x").compare.metric == "accuracy"
+
+
+def test_what_no_design_can_show_is_null_in_json():
+    found = before(Asked(400.0, cost=KNOWN, spread=TRUE, power=0.99, arms=7), FILE)
+    assert found.design.margin == np.inf
+    told = json.dumps(screen.plain(found, "", "en"), allow_nan=False)
+    assert json.loads(told)["design"]["margin"] is None
 
 
 # --- spreads
@@ -259,6 +292,18 @@ def test_further_hours_buy_seeds_items_or_open_arms():
     found.open = []
     text = screen.prospect_text(found, "", "en", 300)
     assert "nothing is open" in text and "best:" not in text
+
+
+def test_where_items_are_the_error_it_says_so_and_tells_no_zeros():
+    gaps = np.where(np.arange(30) % 2, 0.3, -0.28)  # the same items gain under every seed
+    noise = generator("items are the error").normal(0, 0.02, (3, 6, 30))
+    arms = {"none": noise[0], "1": gaps + noise[1], "10": 0.5 + noise[2]}
+    found = after(Asked(30.0, cost=Cost(run=0.5), margin=0.05), [crossed_source(arms)])
+    assert found.options[0].items == 0
+    for language, said in (("en", "more items would help"), ("zh", "多测题目比多加种子更有用")):
+        text = screen.prospect_text(found, "", language, 300)
+        assert said in text and "--most-items" in text
+        assert " 0 more" not in text and "和 0 道" not in text and "百分点 的" not in text
 
 
 def test_hours_that_buy_nothing_and_runs_that_say_too_little():
@@ -402,6 +447,7 @@ def test_what_the_verb_refuses(tmp_path, monkeypatch):
         (("--hours", "4"), "what does a run cost"),
         (("demos-kl", "demos-proxy", "--hours", "4"), "are several"),
         (("nothing.toml", "--hours", "4"), "no study"),
+        (("--hours", "4", "--item-sd", "0.1"), "give --seed-sd too"),
     ):
         with pytest.raises(ConfigError, match=message):
             asked_verb(*words)

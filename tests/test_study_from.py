@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kleash.cli import app
+from kleash.errors import DataError
 from kleash.plan import arms_of, read_study
 
 SEEDS = Path(__file__).parent.parent.parent / "shared/seeds"
@@ -69,6 +70,81 @@ def test_a_report_becomes_a_study_that_can_be_planned(tmp_path):
     assert "report.md:7" in base
 
 
+def test_others_are_compared_with_the_arm_that_the_report_compares_them_with(tmp_path):
+    table = """| beta | 1-shot | vs 0.1 |
+|---|---|---|
+| 0.02 | 51.0% | -1.0% |
+| 0.1 | 52.0% | baseline |
+| 0.5 | 50.0% | -2.0% |
+"""
+    report = tmp_path / "report.md"
+    report.write_text(f"# Sweep\n\n## Accuracy of beta\n\n{table}")
+    assert read_study(str(made(tmp_path, report))).compare.baselines == ("kl-0.1",)
+    report.write_text(REPORT)  # nothing is taken from anything: the least leash
+    (tmp_path / "asked.toml").unlink()
+    assert read_study(str(made(tmp_path, report))).compare.baselines == ("kl-0.02",)
+
+
+OTHERS = """# 三种方法
+
+| 方法 | 1-shot | 2-shot | 平均 |
+|---|---|---|---|
+| 随机 | 48.2% | 49.6% | 48.90% |
+| 相似 | 50.1% | 51.7% | 50.90% |
+| GRPO(β=0.1) | 53.8% | 55.7% | 54.75% |
+| 合计 | 152.1% | 157.0% | 154.55% |
+
+## 曲线
+
+| Epoch | 随机 | β=0.1 | β=0.1 − 随机 |
+|---|---|---|---|
+| 1 | 48.0% | 52.0% | +4.0% |
+| 2 | 48.2% | 53.8% | +5.6% |
+"""
+
+
+def test_what_is_no_arm_becomes_none_and_an_arm_of_two_names_one(tmp_path):
+    report = tmp_path / "others.md"
+    report.write_text(OTHERS, encoding="utf-8")
+    out = made(tmp_path, report)
+    file, text = read_study(str(out)), out.read_text(encoding="utf-8")
+    assert set(file.arms) == {"arm", "arm-2", "kl-0.1"}
+    assert '[arms."arm"]\n# 随机' in text and '[arms."arm-2"]\n# 相似' in text
+    [unsaid] = [line for line in text.splitlines() if "的系数" in line]
+    assert "随机, 相似 " in unsaid and "合计" not in text
+    assert "dataset" in text.split("name =")[0]
+    assert CliRunner().invoke(app, ["study", str(out), "--dry-run"]).exit_code == 0
+
+
+def test_seeds_that_a_report_tells_apart_are_no_question(tmp_path):
+    rows = "".join(f"| {b} | 51.{b[-1]}% | 52.0% | 50.{b[-1]}% |\n" for b in ("0.02", "0.1"))
+    report = tmp_path / "seeds.md"
+    report.write_text(
+        f"# Accuracy\n\n| beta | seed 1 | seed 2 | seed 3 |\n|---|---|---|---|\n{rows}"
+    )
+    assert "trained once" not in made(tmp_path, report).read_text()
+    report.write_text(REPORT)
+    (tmp_path / "asked.toml").unlink()
+    assert "trained once" in made(tmp_path, report).read_text()
+
+
+def test_the_language_is_as_asked_and_that_of_the_plan_too(tmp_path):
+    report = tmp_path / "report.md"
+    report.write_text(REPORT)
+    for lang, question, state in (
+        ("zh", "各处不一致", "个缺失"),
+        ("en", "not the same", " missing"),
+    ):
+        out = tmp_path / f"{lang}.toml"
+        words = ["study", "from", str(report), "--out", str(out), "--dry-run", "--lang", lang]
+        told = CliRunner().invoke(app, words)
+        assert told.exit_code == 0, told.output
+        assert question in out.read_text(encoding="utf-8")
+        assert state in told.output
+    wrong = CliRunner().invoke(app, ["study", "from", str(report), "--out", "no/such/x.toml"])
+    assert isinstance(wrong.exception, DataError) and "cannot write" in str(wrong.exception)
+
+
 def test_it_is_printed_where_no_file_is_named_and_never_written_over_one(tmp_path):
     report = tmp_path / "report.md"
     report.write_text(REPORT)
@@ -92,6 +168,7 @@ def test_documents_000_and_002_ask_for_five_arms_three_epochs_four_shots_and_siz
     assert (file.base["data"], file.base["answerer"]) == ("okvqa", "transformers")
     assert file.base["answerer_options"]["model"] == "models/Qwen2.5-VL-3B-Instruct"
     assert (file.grpo["lr"], file.grpo["batch"]) == (5e-6, 1)
+    assert file.compare.baselines == ("kl-0.15",)
     questions = "\n".join(line for line in out.read_text().splitlines() if line.startswith("# "))
     for said in ("RCE epoch 2", "kl012/rce_epoch5.pt", "rl_data_k64_v3.json", "data/okvqa"):
         assert said in questions
@@ -107,4 +184,5 @@ def test_documents_003_and_004_ask_for_agents_and_say_what_changed_together(tmp_
     assert file.of_agents
     assert set(file.arms) == {"none", "kl-0.01"}
     assert "entropy_bonus, schedule" in out.read_text()
+    assert file.compare.baselines == ("none",)
     assert CliRunner().invoke(app, ["study", str(out), "--dry-run"]).exit_code == 0

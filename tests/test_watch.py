@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from kleash.cli import app
 from kleash.collapse import Curve, first_signs
-from kleash.errors import DataError
+from kleash.errors import ConfigError, DataError
 from kleash.imports import read
 from kleash.watching import Watch
 from kleash.watching.follow import Framed
@@ -337,6 +337,51 @@ def test_the_verb_tells_step_numbers_and_a_sentence_in_both_languages(tmp_path: 
     )
     assert "responses have shrunk to" in done.stdout
     assert "2 warnings" in done.stdout
+
+
+def once(*words: str) -> str:
+    done = CliRunner().invoke(app, ["watch", *words, "--once", "--lang", "en"])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_what_could_not_be_read_is_said_and_that_there_is_nothing_yet(tmp_path: Path) -> None:
+    write(tmp_path / "train.jsonl", collapsing()[:40])
+    with (tmp_path / "train.jsonl").open("a") as handle:
+        handle.write("{half a line\n")
+    assert "train: lines that could not be read: 1" in once(str(tmp_path / "train.jsonl"))
+    (tmp_path / "empty").mkdir()
+    told = once(str(tmp_path / "empty"))
+    assert "nothing to follow yet" in told and "runs: 0" in told
+    for seconds in ("0", "-1", "nan"):
+        wrong = CliRunner().invoke(app, ["watch", str(tmp_path), "--every", seconds])
+        assert isinstance(wrong.exception, ConfigError) and "--every" in str(wrong.exception)
+
+
+def test_consoles_are_named_by_their_folders_as_compare_names_them(tmp_path: Path) -> None:
+    for name in ("expA", "expB"):
+        (tmp_path / name).mkdir()
+        lines = [f"step:{n} - critic/rewards/mean:{n / 9:.3f}" for n in range(1, 9)]
+        (tmp_path / name / "train.log").write_text("\n".join(lines) + "\n")
+    watch = Watch([tmp_path])
+    watch.look()
+    named = {run.name for source in [read(tmp_path)] for run in source.runs}
+    assert {run.name for run in watch.runs} == {"expA", "expB"} == named
+
+
+def test_what_a_guard_says_of_an_arm_stands_at_its_runs(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        rows = [{"critic/kl": 0.5, "actor/pg_loss": 0.1} for _ in range(30)]
+        write(tmp_path / f"kl0.1-s{seed}.jsonl", rows)
+        write(tmp_path / f"kl0.2-s{seed}.jsonl", [{"critic/kl": 0.001 * n} for n in range(30)])
+    watch = Watch([tmp_path])
+    assert {each.run for each in watch.look()} == {"kl0.1"}
+    about = {run.name for run in watch.runs for each in watch.warned if each.is_about(run)}
+    assert about == {"kl0.1-s0", "kl0.1-s1"}
+    lines = once(str(tmp_path)).splitlines()
+    assert [("1 warning" in line) for line in lines if "kl0.1-s" in line and "│" in line] == [
+        True
+    ] * 2
 
 
 def test_the_example_of_the_help_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kleash import stats
-from kleash.attribution.factors import Factor, Row, factor, partition
+from kleash.attribution.factors import Factor, Row, factor, partition, told
 
 MOST = 6  # runs that are proposed
 
@@ -34,7 +34,7 @@ def additions(rows: Sequence[Row], factors: Sequence[Factor], refused: int) -> l
     """One run after the other, until no factor is aliased or no single change helps."""
     # Settings that change together come apart only if each is a factor of its own.
     keys = [key for each in factors for key in each.keys]
-    table = [[row.settings.get(key) for key in keys] for row in rows]
+    table = [[told(row, key) for key in keys] for row in rows]
     made: list[Addition] = []
     names = list(rows)
     left = _aliased(table, keys) if refused else set()
@@ -62,14 +62,16 @@ def _best(
 ) -> tuple[int, int, Any, set[str]] | None:
     """The row, the column and its value after which the fewest are aliased; the first of equals."""
     found: tuple[int, int, Any, set[str]] | None = None
+    first = {repr(row): at for at, row in reversed(list(enumerate(table)))}
+    different = [(at, table[at]) for at in sorted(first.values())]  # repeats part nothing more
     for column, key in enumerate(keys):
         if key not in left:
             continue
         values = [row[column] for row in table]
         groups = partition(values)
-        told = [values[groups.index(group)] for group in dict.fromkeys(groups) if group >= 0]
-        for at, row in enumerate(table):
-            for value in told:
+        every = [values[groups.index(group)] for group in dict.fromkeys(groups) if group >= 0]
+        for at, row in different:
+            for value in every:
                 if groups[at] == groups[values.index(value)]:
                     continue
                 after = _aliased([*table, [*row[:column], value, *row[column + 1 :]]], keys)

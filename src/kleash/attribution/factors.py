@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from kleash.stats import Floats
 FEWEST_RUNS = 3
 LINEAR_FROM = 3  # different numbers from which a factor is a line in their logarithm
 APART = ("seed", "harmless")
+TABLES = ("csv", "jsonl")  # with a run in each row, settings and results side by side
 OF_SEED = ("start",)  # each seed may have a start of its own; of any other setting it is an alias
 
 
@@ -39,6 +41,8 @@ class Row:
     """How each setting is called where it was written."""
     path: str
     format: str
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    """What else stands in its row of a table: a setting or a result, no name tells which."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,10 @@ class Sorted:
     """The same wherever it is told, and not told everywhere."""
     of_seed: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+    """Factors that were not asked for: what they did is in the effects of those that were."""
+    numbers: list[str] = field(default_factory=list)
+    """Numbers of a table that differ, and may be settings or results."""
 
 
 def outcome(arms: Sequence[Arm], wanted: str) -> names.Metric:
@@ -108,14 +116,18 @@ def rows_of(arms: Sequence[Arm], metric: str) -> list[Row]:
 
 def _row(replicate: Replicate, value: float) -> Row:
     plain: dict[str, Any] = {}
+    numbers: dict[str, float] = {}
     for run in replicate.runs:
         for key, setting in run.config.items():
             plain.setdefault(key, setting.value)
         for cell in run.cells:
             # A table of runs has settings in its columns; one that is a known key is no outcome.
-            known = names.key(cell.metric)
-            if known and not _measures(cell.metric) and cell.number.value is not None:
+            if cell.number.value is None or _measures(cell.metric):
+                continue
+            if names.key(cell.metric):
                 plain.setdefault(cell.metric, cell.number.value)
+            elif names.metric(cell.metric) is None and run.format in TABLES:
+                numbers.setdefault(cell.metric, cell.number.value)
     found = names.resolve(plain)
     settings = {**{key: plain[key] for key in found.unknown}, **found.values}
     first = replicate.runs[0]
@@ -127,6 +139,7 @@ def _row(replicate: Replicate, value: float) -> Row:
         written={key: found.written.get(key, key) for key in settings},
         path=first.where.file,
         format=first.format,
+        numbers={key: value for key, value in numbers.items() if key not in settings},
     )
 
 
@@ -145,21 +158,34 @@ def sort_settings(rows: Sequence[Row], asked: Sequence[str] = ()) -> Sorted:
     groups: dict[tuple[int, ...], list[str]] = {}
     wanted = [known.name if (known := names.key(each)) else each for each in asked]
     keys = list(_keys(rows))
+    numbers = list(dict.fromkeys(key for row in rows for key in row.numbers))
     for key in wanted:
-        if key not in keys:
-            raise ConfigError(f"no run tells {key!r}: they tell {', '.join(keys)}")
-    for key in wanted or keys:
-        groups_of = partition([row.settings.get(key) for row in rows])
+        if key not in (*keys, *numbers):
+            raise ConfigError(f"no run tells {key!r}: they tell {', '.join((*keys, *numbers))}")
+    for key in dict.fromkeys((*wanted, *keys)):
+        groups_of = partition([told(row, key) for row in rows])
         place = _place(key, rows, groups_of, asked=key in wanted)
-        if place is None:
+        if wanted and key not in wanted:
+            found.ignored += [key] if place is None else []
+        elif place is None:
             groups.setdefault(groups_of, []).append(key)
         else:
             getattr(found, place).append(key)
     for keys_of in groups.values():
         first, *also = sorted(keys_of, key=_rank)
-        found.factors.append(factor(first, [row.settings.get(first) for row in rows], also))
+        found.factors.append(factor(first, [told(row, first) for row in rows], also))
     found.factors.sort(key=lambda each: _rank(each.key))
+    found.numbers = [
+        key
+        for key in numbers
+        if key not in wanted and len({row.numbers.get(key) for row in rows}) > 1
+    ]
     return found
+
+
+def told(row: Row, key: str) -> Any:
+    """What a run says of a setting; None if nothing."""
+    return row.settings.get(key, row.numbers.get(key))
 
 
 def _keys(rows: Sequence[Row]) -> Iterator[str]:
@@ -180,17 +206,31 @@ def _rank(key: str) -> int:
 
 def partition(values: Sequence[Any]) -> tuple[int, ...]:
     """Which values are the same, as numbers from 0 in the order they come; -1 is not told."""
+    places: dict[Any, int] = {}
     seen: list[Any] = []
     found = []
     for value in values:
         if value is None:
             found.append(-1)
             continue
-        at = next((at for at, other in enumerate(seen) if alike(value, other)), len(seen))
-        if at == len(seen):
-            seen.append(value)
-        found.append(at)
+        # By its spelling first: `alike` opens files, and a thousand runs have many values.
+        mark = names.spelling(value) if isinstance(value, str) else repr(value)
+        key = (type(value).__name__, mark)
+        if key not in places:
+            near = seen if not isinstance(value, str) or _is_file(value) else ()
+            same = (at for at, other in enumerate(near) if alike(value, other))
+            places[key] = next(same, len(seen))
+            if places[key] == len(seen):
+                seen.append(value)
+        found.append(places[key])
     return tuple(found)
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _place(key: str, rows: Sequence[Row], groups: tuple[int, ...], *, asked: bool) -> str | None:

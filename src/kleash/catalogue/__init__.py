@@ -20,6 +20,7 @@ from kleash.catalogue.found import FOUND
 from kleash.catalogue.memory_words import MEMORY
 from kleash.catalogue.report_sentences import REPORT
 from kleash.catalogue.sentences import SENTENCES
+from kleash.catalogue.study_words import STUDY
 from kleash.catalogue.terms import KEYS, METRICS, PLACES
 from kleash.catalogue.watch_words import WATCH
 from kleash.catalogue.written_words import WRITTEN
@@ -50,6 +51,7 @@ CODES: dict[str, tuple[str, str]] = {
     **DASHBOARD,
     **DATA,
     **MEMORY,
+    **STUDY,
     **WATCH,
     **WRITTEN,
 }

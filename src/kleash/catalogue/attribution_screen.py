@@ -89,6 +89,8 @@ def _limits(found: Attribution, language: Language) -> Iterator[tuple[str, dict[
     yield from _pairs(found, language)
     sorted_out = found.settings
     for code, keys in (
+        ("not_asked_for", sorted_out.ignored),
+        ("setting_or_result", sorted_out.numbers),
         ("never_varied", sorted_out.constant),
         ("partly_told", sorted_out.untold),
         ("follows_seed", sorted_out.of_seed),
@@ -152,10 +154,12 @@ def terminal(found: Attribution, language: Language, columns: int = 100) -> str:
         "factors": sum(len(each.keys) for each in found.settings.factors),
         "df": found.df,
     }
-    lines = [say("attribution_title", title, language), ""]
-    lines += _listed(verdicts(found, language), columns)
+    lines = [say("attribution_title", title, language)]
+    if said := verdicts(found, language):
+        lines += ["", *_listed(said, columns)]
     if found.effects:
-        lines += ["", say("heading_effects", {}, language), *_table(table(found, language))]
+        heading = "heading_effects_alone" if found.settings.ignored else "heading_effects"
+        lines += ["", say(heading, {}, language), *_table(table(found, language))]
     for code, texts in (
         ("heading_refused", refusals(found, language)),
         ("heading_add", steps(found, language)),
@@ -198,6 +202,8 @@ def plain(found: Attribution, language: Language) -> dict[str, Any]:
         "partly_told": found.settings.untold,
         "follows_seed": found.settings.of_seed,
         "labels": found.settings.labels,
+        "not_asked_for": found.settings.ignored,
+        "setting_or_result": found.settings.numbers,
         "left_out": found.left_out,
         "add": [asdict(each) for each in found.add],
         "because": [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 ATTRIBUTION: dict[str, tuple[str, str]] = {
     "attribution_title": (
-        "{runs} runs, {seeds} seeds told, judged by {metric}: {factors} factors, {df} degrees of"
-        " freedom left",
+        "runs: {runs}, seeds told: {seeds}, judged by {metric}; factors: {factors}, degrees of"
+        " freedom left: {df}",
         "{runs} 次运行，注明的随机种子 {seeds} 个，以{metric}衡量：{factors} 个因素，剩余自由度"
         " {df}",
     ),
@@ -41,6 +41,14 @@ ATTRIBUTION: dict[str, tuple[str, str]] = {
         "no run is left over to show a spread, so no effect has an interval: repeat a run with"
         " another seed",
         "没有多余的运行来显示离散程度，因此没有任何区间：请换一个随机种子重复一次运行",
+    ),
+    "not_asked_for": (
+        "changed as well, but --factor leaves it out: {names}; what it did is in the effects above",
+        "同样有改变，但未列入 --factor：{names}；其作用混在上面的结果里",
+    ),
+    "setting_or_result": (
+        "may be a setting or a result, so it was left out: {names} (--factor makes it a factor)",
+        "可能是设置，也可能是结果，因此未计入：{names}（用 --factor 可将其作为因素）",
     ),
     "never_varied": (
         "never varied, so nothing follows about: {names}",
@@ -110,6 +118,10 @@ ATTRIBUTION: dict[str, tuple[str, str]] = {
     "heading_effects": (
         "effects, all else equal (95 % intervals)",
         "其他条件相同时的作用（95% 区间）",
+    ),
+    "heading_effects_alone": (
+        "effects of the factors asked for alone (95 % intervals)",
+        "只考虑所要求的因素时的作用（95% 区间）",
     ),
     "heading_refused": ("refused", "拒绝回答"),
     "heading_limits": ("what limits this", "限制"),

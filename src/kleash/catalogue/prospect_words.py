@@ -35,7 +35,7 @@ PROSPECT: dict[str, tuple[str, str]] = {
     "plan_decides": (
         "a gap of {gap} is seen with power {power}; equal arms are called equivalent within"
         " {margin} with power {power}",
-        "检验功效 {power} 下可以看出 {gap} 的差距；相同的配置在 {margin} 的容差内判为等价",
+        "检验功效 {power} 下可以看出 {gap}的差距；相同的配置在 {margin}的容差内判为等价",
     ),
     "plan_decides_sds": (
         "a gap of {gap} SDs is seen with power {power}; equal arms are called equivalent within"
@@ -45,11 +45,12 @@ PROSPECT: dict[str, tuple[str, str]] = {
     ),
     "plan_at_margin": (
         "at the margin of {margin}: such a gap is seen in {seen} of studies, equality in {equal}",
-        "容差为 {margin} 时：这样大的差距有 {seen} 的研究能看出，相等有 {equal} 的研究能看出",
+        "容差为 {margin}时：这样大的差距有 {seen} 的研究能看出，相等有 {equal} 的研究能看出",
     ),
     "plan_not_at_margin": (
-        "nothing is decided at the margin of {margin}: that takes more hours, or a wider margin",
-        "容差 {margin} 下无法得出结论：需要更多小时，或更宽的容差",
+        "at the margin of {margin} neither is seen with power {power}: that takes more hours, or a"
+        " wider margin",
+        "容差为 {margin}时，二者的检验功效都不到 {power}：需要更多小时，或更宽的容差",
     ),
     "plan_unequal": (
         "{parts} of the error comes from seeds, the rest from items",
@@ -60,8 +61,16 @@ PROSPECT: dict[str, tuple[str, str]] = {
         "离散程度取其 80% 上界时：差距 {gap}，等价容差 {margin}",
     ),
     "plan_cost": (
-        "a run takes {run} hours, the start of a seed {base}, an item {item} seconds",
-        "一次运行 {run} 小时，一个随机种子的起点 {base} 小时，一道题目 {item} 秒",
+        "a run takes {run} hours",
+        "一次运行 {run} 小时",
+    ),
+    "plan_cost_base": (
+        "the start of a seed takes {base} hours",
+        "一个随机种子的起点 {base} 小时",
+    ),
+    "plan_cost_item": (
+        "scoring an item takes {item} seconds",
+        "评估一道题目 {item} 秒",
     ),
     "plan_cost_free": (
         "evaluation counts as nothing: --item-seconds says what an item costs",
@@ -100,11 +109,11 @@ PROSPECT: dict[str, tuple[str, str]] = {
     "plan_now": (
         "now: {seeds} seeds, {items} items; a gap of {gap} is seen with power {power}, equivalence"
         " within {margin}",
-        "目前：{seeds} 个随机种子，{items} 道题目；检验功效 {power} 下可看出 {gap} 的差距，"
+        "目前：{seeds} 个随机种子，{items} 道题目；检验功效 {power} 下可看出 {gap}的差距，"
         "等价容差 {margin}",
     ),
     "plan_now_few": (
-        "now: {seeds} seed(s) measured in all arms; below four nothing is decided about a setting",
+        "now: seeds measured in all arms: {seeds}; below four nothing is decided about a setting",
         "目前：各配置都测过的随机种子有 {seeds} 个；不足四个时无法对设置下结论",
     ),
     "plan_settled": (
@@ -126,6 +135,22 @@ PROSPECT: dict[str, tuple[str, str]] = {
         " of {gap}, equivalence within {margin}",
         "最佳：只给 {names} 再加 {more} 个随机种子和 {further} 道题目（{hours} 小时）：差距 {gap}，"
         "等价容差 {margin}",
+    ),
+    "plan_buy_open_seeds": (
+        "best: {more} more seeds, only of {names} ({hours} hours): a gap of {gap}, equivalence"
+        " within {margin}",
+        "最佳：只给 {names} 再加 {more} 个随机种子（{hours} 小时）：差距 {gap}，等价容差 {margin}",
+    ),
+    "plan_buy_open_items": (
+        "best: {further} more items, only for the runs of {names} ({hours} hours): a gap of {gap},"
+        " equivalence within {margin}",
+        "最佳：只给 {names} 的运行再加 {further} 道题目（{hours} 小时）：差距 {gap}，"
+        "等价容差 {margin}",
+    ),
+    "plan_more_items": (
+        "most of that error is these {items} items: more items would help more than seeds;"
+        " --most-items says how many there are",
+        "误差大多来自这 {items} 道题目：多测题目比多加种子更有用；可用 --most-items 说明共有多少",
     ),
     "plan_buy_items": (
         "best: {further} more items for the runs there are ({hours} hours): a gap of {gap},"

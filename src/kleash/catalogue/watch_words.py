@@ -66,8 +66,8 @@ WATCH: dict[str, tuple[str, str]] = {
     "watch.warned.1": ("1 warning", "1 条警告"),
     "watch.nothing": ("nothing to follow yet in {where}", "{where} 中还没有可以跟踪的日志"),
     "watch.looked": (
-        "{runs} runs, {points} points, {n} warnings; the logs were only read",
+        "runs: {runs}, points: {points}, warnings: {n}; the logs were only read",
         "{runs} 个训练，{points} 个数据点，{n} 条警告；日志只读，未作任何改动",
     ),
-    "watch.unread": ("{run}: {n} lines could not be read", "{run}：有 {n} 行无法读取"),
+    "watch.unread": ("{run}: lines that could not be read: {n}", "{run}：有 {n} 行无法读取"),
 }

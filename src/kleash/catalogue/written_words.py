@@ -127,19 +127,31 @@ WRITTEN: dict[str, tuple[str, str]] = {
     ),
     # fill
     "fill.filled": (
-        "{count} cell(s) filled, {corrected} corrected, {left} stay open: {file}",
-        "填入 {count} 个单元格，更正 {corrected} 个，{left} 个仍待填：{file}",
+        "cells filled: {count}, corrected: {corrected}, still open: {left}",
+        "填入 {count} 个单元格，更正 {corrected} 个，{left} 个仍待填",
+    ),
+    "fill.would": (
+        "nothing was written; cells to fill: {count}, to correct: {corrected}, then still open:"
+        " {left}",
+        "未写入任何内容；将填入 {count} 个单元格，更正 {corrected} 个，其后 {left} 个仍待填",
     ),
     "fill.corrected": (
         "line {line}: {before} was wrong, now {after}",
         "第 {line} 行：{before} 有误，改为 {after}",
     ),
-    "fill.left": ("{count} cell(s), lines {lines}:", "{count} 个单元格，第 {lines} 行："),
-    "fill.derived": (
-        "{count} follow from cells that were not measured (lines {lines})",
-        "{count} 个要由未测的单元格得出（第 {lines} 行）",
+    "fill.left": (
+        "cells that were not measured: {count} (lines {lines}); this would measure them:",
+        "未测的单元格 {count} 个（第 {lines} 行），可用以下命令测得：",
     ),
-    "fill.words": ("{count} ask for words (lines {lines})", "{count} 个要填文字（第 {lines} 行）"),
+    "fill.own": ("the report's own: ", "报告自己的命令："),
+    "fill.derived": (
+        "cells that follow from some that were not measured: {count} (lines {lines})",
+        "要由未测的单元格得出的单元格：{count} 个（第 {lines} 行）",
+    ),
+    "fill.words": (
+        "cells that ask for words: {count} (lines {lines})",
+        "要填文字的单元格：{count} 个（第 {lines} 行）",
+    ),
     "fill.nothing": ("nothing was open", "没有待填的单元格"),
     # a study out of reports
     "ask.about": ("The study that would settle {reports}.", "能给 {reports} 下结论的研究。"),
@@ -147,6 +159,7 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "Questions, to be answered before it runs:",
         "运行之前要回答的问题：",
     ),
+    "ask.default": ("the default", "默认值"),
     "ask.differs": (
         "{key} is not the same everywhere: {values}. Here: {here}.",
         "{key} 各处不一致：{values}。此处取：{here}。",
@@ -155,6 +168,10 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "{key}: the reports have {values}, which is not among {known}. Here: {here}.",
         "{key}：报告中为 {values}，这里只有 {known}。此处取：{here}。",
     ),
+    "ask.unsaid": (
+        "{key}: none that is here ({known}) is named in the reports. Here: {here}.",
+        "{key}：报告中没有提到这里有的任何一个（{known}）。此处取：{here}。",
+    ),
     "ask.files": (
         "where {data} and the models lie is not said. Here: {folders}; docs/vqa.md says what to"
         " fetch and which other models there are.",
@@ -162,8 +179,9 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "docs/vqa.md 说明要下载什么、还能用哪些模型。",
     ),
     "ask.one-run": (
-        "every arm was trained once. Here: {here} seeds, which all arms share.",
-        "每个配置只训练了一次。此处：{here} 个种子，所有配置共用。",
+        "as far as the reports show, every arm was trained once. Here: {here} seeds, which all arms"
+        " share.",
+        "就报告所示，每个配置只训练了一次。此处：{here} 个种子，所有配置共用。",
     ),
     "ask.no-none": (
         "no arm is without a leash: without one, what the leash does cannot be told. Add it?",

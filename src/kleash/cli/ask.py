@@ -12,9 +12,11 @@ from kleash.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kleash.catalogue import Language
 
-def study_from(paths: Sequence[str], out: Path | None) -> Path | None:
-    """Write the study that would settle reports, or print it; the file that was written."""
+
+def study_from(paths: Sequence[str], out: Path | None, lang: str) -> tuple[Path | None, Language]:
+    """Write the study that would settle reports, or print it; the file, and its language."""
     from kleash.catalogue import CODES, LANGUAGES
     from kleash.imports import markdown
     from kleash.plan.file import NAME
@@ -30,7 +32,7 @@ def study_from(paths: Sequence[str], out: Path | None) -> Path | None:
     sources = [markdown.read(Path(path)) for path in paths]
     if not any(run.arm for source in sources for run in source.runs):
         raise DataError(f"{', '.join(paths)}: no arms are told of, so there is nothing to study")
-    language = language_of("", sources)
+    language = language_of(lang, sources)
 
     def say(code: str, facts: dict[str, Any]) -> str:
         # Values are quoted whole: a question that is cut off cannot be answered.
@@ -40,7 +42,10 @@ def study_from(paths: Sequence[str], out: Path | None) -> Path | None:
     text = study_of(sources, stem if NAME.fullmatch(stem) else "from-reports", say)
     if out is None:
         print(text, end="")
-        return None
-    out.write_text(text, encoding="utf-8")
+        return None, language
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"cannot write {out}: {error.strerror}") from None
     print(out)
-    return out
+    return out, language

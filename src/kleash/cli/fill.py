@@ -65,7 +65,7 @@ def fill(
     else:
         language = language_of(lang, [draft.source])
         stream = sys.stderr if dry_run else sys.stdout
-        print("\n".join(told(made, wanted, target, language)), file=stream)
+        print("\n".join(told(made, wanted, target, language, dry_run=dry_run)), file=stream)
 
 
 def _write(path: Path, raw: bytes) -> None:
@@ -88,13 +88,20 @@ def _show_diff(before: str, after: str, report: Path) -> None:
 
 
 def told(
-    made: Filled, wanted: dict[str, list[Left]], target: Path, language: Language
+    made: Filled,
+    wanted: dict[str, list[Left]],
+    target: Path,
+    language: Language,
+    *,
+    dry_run: bool = False,
 ) -> list[str]:
     """What was filled, what was corrected, and what stays with its commands."""
     from kleash.catalogue import say
 
     counts = {"count": len(made.filled), "corrected": len(made.corrected), "left": len(made.left)}
-    lines = [say("fill.filled", counts | {"file": str(target)}, language)]
+    code = "fill.would" if dry_run else "fill.filled"
+    code = code if any(counts.values()) else "fill.nothing"
+    lines = [f"{target}: {say(code, counts, language)}"]
     for one in made.corrected:
         facts = {"line": one.line, "before": one.before, "after": one.after}
         lines.append("  " + say("fill.corrected", facts, language))
@@ -105,7 +112,7 @@ def told(
         own = dict.fromkeys(
             cell.command for cell in cells if cell.command and cell.command != command
         )
-        lines += [f"    ({one})" for one in own]
+        lines += [f"    {say('fill.own', {}, language)}{one}" for one in own]
     for why in ("derived", "words"):
         rest = [one for one in made.left if one.why == why]
         if rest:

@@ -18,6 +18,7 @@ from kleash.errors import ConfigError
 if TYPE_CHECKING:
     from kleash.plan import StudyFile
     from kleash.prospect import Asked, Option, Prospect
+    from kleash.stats import GapSpread
 
 TEMPLATE = "demos-kl-wide"
 HELP = "Runs or a study's folder, to go on with; or a study file, to plan one like it."
@@ -41,7 +42,9 @@ def plan(  # noqa: PLR0913  every flag of a verb is an argument
     seed_sd: Annotated[
         float | None, typer.Option(help="SD of a gap between seeds; fractions for accuracy.")
     ] = None,
-    item_sd: Annotated[float, typer.Option(help="SD of a gap between items.")] = 0.0,
+    item_sd: Annotated[
+        float | None, typer.Option(help="SD of a gap between items; with --seed-sd.")
+    ] = None,
     margin: Annotated[float | None, typer.Option(help="The gap that would matter.")] = None,
     power: Annotated[float, typer.Option(help="How often it should be seen.")] = 0.8,
     arms: Annotated[
@@ -64,12 +67,11 @@ def plan(  # noqa: PLR0913  every flag of a verb is an argument
     """
     start_lean()
     from kleash.prospect import Asked, Cost
-    from kleash.stats import GapSpread
 
     asked = Asked(
         hours=hours,
         cost=Cost(run_hours, base_hours, item_seconds),
-        spread=None if seed_sd is None else GapSpread(seed_sd, item_sd, 0.0),
+        spread=_spread(seed_sd, item_sd),
         margin=margin,
         power=power,
         arms=arms,
@@ -84,6 +86,15 @@ def plan(  # noqa: PLR0913  every flag of a verb is an argument
         _go_on(asked, [Path(each) for each in named], write, lang, as_json=as_json)
     else:
         _propose(asked, named, trial or [], write, lang, as_json=as_json)
+
+
+def _spread(seed_sd: float | None, item_sd: float | None) -> GapSpread | None:
+    """The spread of a gap as it was given, if it was."""
+    from kleash.stats import GapSpread
+
+    if seed_sd is None and item_sd is not None:
+        raise ConfigError("--item-sd alone says nothing of seeds: give --seed-sd too")
+    return None if seed_sd is None else GapSpread(seed_sd, item_sd or 0.0, 0.0)
 
 
 def _holds_runs(what: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kleash.cli.ask import study_from
 from kleash.cli.console import AsJson, Device, Keys, need_torch, stderr, stdout
 from kleash.errors import KleashError
 
@@ -53,6 +54,7 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
     ] = "",
     device: Device = "cpu",
     as_json: AsJson = False,
+    lang: Annotated[str, typer.Option(help="zh or en, of --dry-run and `from`.")] = "",
 ) -> None:
     """Run a study: arms × seeds from one shared start, every cell measured, compared, reported.
 
@@ -65,15 +67,13 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
     kleash study from old.md --out mine.toml  (the study file that would settle reports)
     """
     if what == "from":
-        from kleash.cli.ask import study_from
-
-        written = study_from(keys or [], out)
+        written, lang = study_from(keys or [], out, lang)
         if not dry_run or written is None:
             return
         what, keys, out = str(written), [], None
     file, folder = resolve_study(what, keys or [], out)
     if dry_run:
-        show_plan(folder, file, as_json=as_json)
+        show_plan(folder, file, lang, as_json=as_json)
         return
     need_torch()
     if until not in ("", "decided"):
@@ -267,21 +267,25 @@ class Display:
 # --- before and after
 
 
-def show_plan(folder: Path, file: StudyFile, *, as_json: bool) -> None:
+def show_plan(folder: Path, file: StudyFile, lang: str, *, as_json: bool) -> None:
     """Every cell with its state, what filling the rest would cost, and what is known."""
+    from kleash.catalogue import say
+    from kleash.cli.compare import _language as language_of
     from kleash.study.estimate import estimate
 
-    plan = estimate(folder, file)
+    language = language_of(lang, ())
+    plan = estimate(folder, file, language)
     if as_json:
         print(json.dumps(plan, ensure_ascii=False))
         return
     from rich.table import Table
 
     console = stdout()
-    table = Table(title=f"{file.name}: {len(plan['cells']):,} cells")
+    title = {"name": file.name, "count": f"{len(plan['cells']):,}"}
+    table = Table(title=say("study.cells", title, language))
     counted = "passes" if file.of_agents else "shots"
-    for column in ("arm", "seeds", "checkpoints", "split", counted, "items", "state"):
-        table.add_column(column)
+    for column in ("arm", "seeds", "checkpoints", "split", counted, "items", "states"):
+        table.add_column(say(f"study.{column}", {}, language))
     for row in plan["rows"]:
         table.add_row(*row)
     console.print(table)

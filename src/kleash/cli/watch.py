@@ -12,6 +12,7 @@ import typer
 
 from kleash.cli.compare import _language as language_of
 from kleash.cli.console import stderr, stdout
+from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -45,6 +46,8 @@ def watch(
     """
     from kleash.watching import Watch
 
+    if not 0 < every < math.inf:
+        raise ConfigError(f"--every {every:g}: give seconds, above 0")
     language = language_of(lang, ())
     watched = Watch(sources)
     teller = Teller(webhook, run, language, as_json=as_json)
@@ -93,7 +96,23 @@ def end(watched: Watch, language: Language) -> None:
     console = stdout()
     if watched.runs:
         console.print(table(watched, language))
+    for line in unread(watched, language):
+        console.print(line, highlight=False, markup=False)
+    if not watched.runs:
+        where = ", ".join(map(str, watched.sources))
+        console.print(say("watch.nothing", {"where": where}, language), highlight=False)
     console.print(say("watch.looked", counts(watched), language), highlight=False)
+
+
+def unread(watched: Watch, language: Language) -> list[str]:
+    """Which logs have lines that could not be read, and how many."""
+    from kleash.catalogue import say
+
+    return [
+        say("watch.unread", {"run": told.name, "n": told.unread}, language)
+        for told in watched.runs
+        if told.unread
+    ]
 
 
 def counts(watched: Watch) -> dict[str, Any]:
@@ -182,7 +201,7 @@ def view(watched: Watch, language: Language) -> Group:
     if not watched.runs:
         where = ", ".join(map(str, watched.sources))
         return Group(Text(say("watch.nothing", {"where": where}, language)), *lines)
-    return Group(table(watched, language), *lines)
+    return Group(table(watched, language), *map(Text, unread(watched, language)), *lines)
 
 
 def table(watched: Watch, language: Language) -> Table:
@@ -204,8 +223,7 @@ def table(watched: Watch, language: Language) -> Table:
             other = "kl_loss" if name == "kl" else "eval_reward" if name == "reward" else name
             curve = curves.get(name) or curves.get(other)
             cells.append("—" if curve is None else drawn(curve.values.tolist()))
-        count = sum(each.source == str(told.path) and each.run == told.name
-                    for each in watched.warned)  # fmt: skip
+        count = sum(each.is_about(told) for each in watched.warned)
         code = "fine" if not count else "warned.1" if count == 1 else "warned"
         state = Text(
             say(f"watch.{code}", {"n": count}, language), style="red" if count else "green"

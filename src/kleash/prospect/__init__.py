@@ -62,6 +62,27 @@ class Asked:
             raise ConfigError(f"--power {self.power:g}: give one from 0.5 to 0.99")
         if self.arms is not None and not 2 <= self.arms <= 7:
             raise ConfigError(f"--arms {self.arms}: from 2 (one without a leash) to 7")
+        if self.most_items is not None and self.most_items < 2:
+            raise ConfigError(f"--most-items {self.most_items}: give 2 or more")
+        self._check_amounts()
+
+    def _check_amounts(self) -> None:
+        """Costs and spreads are amounts; a run costs something, and something has to spread."""
+        cost, spread = self.cost, self.spread or IN_SDS
+        amounts = {
+            "run-hours": cost.run,
+            "base-hours": cost.base,
+            "item-seconds": cost.item,
+            "seed-sd": spread.seeds,
+            "item-sd": spread.items,
+        }
+        for name, value in amounts.items():
+            if value is not None and not 0 <= value < math.inf:
+                raise ConfigError(f"--{name} {value:g}: give a number, 0 or above")
+        if cost.run == 0:
+            raise ConfigError("--run-hours 0: give a number above 0")
+        if not spread.seeds and not spread.items:
+            raise ConfigError("--seed-sd 0: without any spread there is nothing to plan for")
 
 
 @dataclass(frozen=True)
@@ -100,14 +121,14 @@ def before(
 ) -> Proposal:
     """What to run with the hours there are, in a study like `file`."""
     arms = gather(sources) if sources else []
-    unit = _unit(file.compare.metric)
-    goal = Goal(asked.margin or file.compare.margin, asked.power)
+    metric, margin = _judged_by(asked, file)
+    goal = Goal(margin, asked.power)
     cost = asked.cost.over(cost_of_logs(arms))
     if cost.run is None:
         raise ConfigError("what does a run cost? give --run-hours, or --from a run that tells")
-    spread = _given(asked) or (_seen(arms, asked, file.compare.metric) if arms else UNKNOWN)
+    spread = _given(asked) or (_seen(arms, metric.name) if arms else UNKNOWN)
     in_sds = not spread.between_seeds
-    rest = Rest(file.compare.metric, unit, goal, cost, spread, in_sds)
+    rest = Rest(metric.name, metric.unit, goal, cost, spread, in_sds)
     known = reached(arms) | (calibrated(folder) if folder else {})
     first = 0.0 if placed_arms(known, 2) else calibration_hours(file, cost)
     left = max(0.0, asked.hours - first)
@@ -132,9 +153,18 @@ def before(
     )
 
 
-def _unit(metric: str) -> str:
-    known = names.metric(metric)
-    return known.unit if known else ""
+def _judged_by(asked: Asked, file: StudyFile) -> tuple[names.Metric, float]:
+    """The metric, the study's unless another is asked for, and the gap in it that matters."""
+    name = asked.on or file.compare.metric
+    known = names.metric(name)
+    if known is None:
+        raise ConfigError(f"no metric {name!r} is known")
+    own = names.metric(file.compare.metric)
+    if asked.margin is None and known != own:
+        raise ConfigError(
+            f"the study's margin is one of {file.compare.metric}: give --margin for {known.name}"
+        )
+    return known, asked.margin or file.compare.margin
 
 
 def _goal(rest: Rest) -> Goal:
@@ -157,10 +187,9 @@ def _again(design: Design, rest: Rest, family: int) -> Design | None:
     return made(rest.spread.cautious, counts, design.hours, rest.goal, family)
 
 
-def _seen(arms: Sequence[Arm], asked: Asked, metric: str) -> Spread:
-    known = names.metric(asked.on) if asked.on else None
+def _seen(arms: Sequence[Arm], metric: str) -> Spread:
     base = min(arms, key=lambda arm: arm.coefficient or 0.0)
-    return spread_of(arms, base, known.name if known else metric)
+    return spread_of(arms, base, metric)
 
 
 def calibration_hours(file: StudyFile, cost: Cost) -> float:

@@ -53,7 +53,7 @@ def decided(design: Design, rest: Rest, language: Language) -> list[str]:
     at = {"margin": margin, "seen": f"{design.seen:.0%}", "equal": f"{design.equal:.0%}"}
     said.append(say("plan_at_margin", at, language))
     if min(design.gap, design.margin) > rest.goal.margin:
-        said.append(say("plan_not_at_margin", {"margin": margin}, language))
+        said.append(say("plan_not_at_margin", facts | {"margin": margin}, language))
     seeds = (rest.spread.gap.of_seed(design.items) ** 2) / design.seeds
     items = rest.spread.gap.of_items(design.items) ** 2
     if items:
@@ -69,8 +69,8 @@ def rests_on(
     known = {"run": cost.run, "base": cost.base, "item": cost.item}
     costs = {name: "—" if value is None else f"{value:.3g}" for name, value in known.items()}
     said = [say("plan_cost", costs, language)]
-    if cost.item is None:
-        said.append(say("plan_cost_free", {}, language))
+    said += [say("plan_cost_base", costs, language)] if cost.base is not None else []
+    said.append(say("plan_cost_free" if cost.item is None else "plan_cost_item", costs, language))
     gap = {
         name: show(Amount(getattr(spread.gap, name), rest.unit, gap=True), language)
         for name in ("seeds", "items", "rest")
@@ -139,7 +139,17 @@ def option_line(option: Option, rest: Rest, language: Language) -> str:
         "gap": amount(then.gap, rest, language),
         "margin": amount(then.margin, rest, language),
     }
-    return say(f"plan_buy_{option.kind}", facts, language)
+    code = f"plan_buy_{option.kind}"
+    if option.kind == "open" and not (option.seeds and option.items):
+        code += "_seeds" if option.seeds else "_items"
+    return say(code, facts, language)
+
+
+def items_wanting(option: Option, rest: Rest) -> bool:
+    """Whether items, and not seeds, are most of the error that an option leaves."""
+    then, spread = option.then, rest.spread.gap
+    of_items = spread.of_items(then.items) ** 2
+    return not rest.in_sds and of_items > spread.of_seed(then.items) ** 2 / then.seeds
 
 
 def prospect_lines(found: Prospect, language: Language) -> list[str]:
@@ -166,6 +176,8 @@ def prospect_lines(found: Prospect, language: Language) -> list[str]:
     said.append(option_line(first, rest, language))
     if not rest.in_sds:
         said += decided(first.then, rest, language)[1:]
+    if items_wanting(first, rest):
+        said.append(say("plan_more_items", {"items": str(first.then.items)}, language))
     for each in found.open:
         if each.arms[0] in found.chances and each.estimate is not None:
             gap = gap_text(each.estimate, each.low, each.high, each.unit, language)
@@ -240,6 +252,20 @@ def _joined(lines: list[str], command: str, language: Language) -> str:
 
 def plain(found: Proposal | Prospect, command: str, language: Language) -> dict[str, Any]:
     """The plan as JSON: fractions and hours, and the sentences in the language."""
+    finite: dict[str, Any] = _finite(_plain(found, command, language))
+    return finite
+
+
+def _finite(value: Any) -> Any:
+    """The same with null where a number is beyond bounds: JSON has no infinity."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _plain(found: Proposal | Prospect, command: str, language: Language) -> dict[str, Any]:
     rest = found.rest
     shared = {
         "hours": found.hours,

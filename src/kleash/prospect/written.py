@@ -45,7 +45,7 @@ def proposed_file(found: Proposal, file: StudyFile, name: str) -> StudyFile:
             "measure": measure | {"items": [*smaller, design.items]},
             "compare": {
                 "baselines": ["none"],
-                "metric": file.compare.metric,
+                "metric": found.rest.metric,
                 "margin": found.rest.goal.margin,
             },
             "budget": file.budget.model_dump(mode="json") | {"hours": found.hours},

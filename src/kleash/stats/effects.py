@@ -106,8 +106,9 @@ class Fitted:
             low = self._quantile(middles, errors, (1 - level) / 2)
             high = self._quantile(middles, errors, (1 + level) / 2)
             found = Interval(estimate, low, high, level, self.n)
-        below = self._below(0.0, middles, errors)
-        return FactorEffect(found, min(1.0, 2 * min(below, 1 - below)))
+        # Both tails by themselves: 1 less the one would be below 0 where it is nearly all there is.
+        below, above = (self._below(0.0, side * middles, errors) for side in (1, -1))
+        return FactorEffect(found, min(1.0, 2 * min(below, above)))
 
     def _below(self, value: float, middles: Floats, errors: Floats) -> float:
         return float(self.weights @ stdtr(self.df, (value - middles) / errors))
@@ -142,9 +143,9 @@ def fitted(
     rest = values - left @ (left.T @ values)
     if df < 1 or float(rest @ rest) <= 1e-20 * max(float(values @ values), 1e-300):
         return None
-    alike = _same(seeds, n)
-    several = bool(alike.sum() > n and not alike.all())
-    fits = [_at(values, left, alike, share) for share in (SHARED if several else SHARED[:1])]
+    member = _member(seeds, n)
+    several = 1 < member.shape[1] < n
+    fits = [_at(values, left, member, share) for share in (SHARED if several else SHARED[:1])]
     logs = np.array([each[2] for each in fits]) + STRETCHES[: len(fits)]
     weights = np.exp(logs - logs.max())
     return Fitted(
@@ -157,25 +158,36 @@ def fitted(
     )
 
 
-def _same(seeds: Sequence[Hashable] | None, n: int) -> Floats:
-    """1 where two runs have one seed; a seed that is not told (None) is nobody else's."""
-    told = list(range(-n, 0)) if seeds is None else list(seeds)
-    pairs = [[float(a == b and a is not None) for b in told] for a in told]
-    same: Floats = np.maximum(np.array(pairs), np.eye(n))
-    return same
+def _member(seeds: Sequence[Hashable] | None, n: int) -> Floats:
+    """[run, seed]: 1 where a run has a seed; one that is not told (None) is nobody else's."""
+    told = [None] * n if seeds is None else list(seeds)
+    groups = [("untold", at) if seed is None else ("told", seed) for at, seed in enumerate(told)]
+    places = {group: at for at, group in enumerate(dict.fromkeys(groups))}
+    member = np.zeros((n, len(places)))
+    member[np.arange(n), [places[group] for group in groups]] = 1.0
+    return member
 
 
-def _at(values: Floats, left: Floats, alike: Floats, share: float) -> tuple[Floats, Floats, float]:
+def _at(values: Floats, left: Floats, member: Floats, share: float) -> tuple[Floats, Floats, float]:
     """Estimate, covariance and restricted log-likelihood if seeds cause that share."""
-    spread = share * alike + (1 - share) * np.eye(len(values))
-    root = np.linalg.cholesky(spread)
-    columns, y = np.linalg.solve(root, left), np.linalg.solve(root, values)
+    # The spread of a seed's runs has two sizes: that of their mean, and that around it.
+    counts = member.sum(axis=0)
+    around, along = 1 - share, 1 - share + share * counts
+
+    def apart(table: Floats) -> Floats:
+        means = (member / counts).T @ table
+        moved = (table - member @ means) / math.sqrt(around)
+        whitened: Floats = moved + member @ (means / np.sqrt(along)[:, None])
+        return whitened
+
+    columns, y = apart(left), apart(values[:, None])[:, 0]
     inner = np.linalg.inv(columns.T @ columns)
     estimate = inner @ (columns.T @ y)
     rest = y - columns @ estimate
     df = len(values) - left.shape[1]
     square = float(rest @ rest)
-    log = -float(np.log(np.diag(root)).sum()) + float(np.linalg.slogdet(inner)[1]) / 2
+    sizes = float(np.log(along).sum()) + (len(values) - len(counts)) * math.log(around)
+    log = float(np.linalg.slogdet(inner)[1]) / 2 - sizes / 2
     return estimate, inner * (square / df), log - df / 2 * math.log(square)
 
 

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from kleash.catalogue import Language, say
 from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe
 from kleash.plan.folder import Overview, job_of, overview, placed
 from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe
@@ -15,7 +16,7 @@ from kleash.runs import read_lines
 from kleash.study.price import CARD, Price, price
 
 
-def estimate(folder: Path, file: StudyFile) -> dict[str, Any]:
+def estimate(folder: Path, file: StudyFile, language: Language = "en") -> dict[str, Any]:
     """The plan with its states, and what is still to be paid."""
     arms = arms_of(file, placed(folder))
     found = overview(folder, file, arms)
@@ -24,21 +25,16 @@ def estimate(folder: Path, file: StudyFile) -> dict[str, Any]:
     seconds, guessed = seconds_left(folder, todo), answering(file, answers)
     known = facts_known(folder)
     counts = found.counts()
+    to_pay = {"jobs": f"{len(todo):,}", "answers": f"{answers:,}", "known": f"{known:,}"}
     lines = [
-        ", ".join(f"{count:,} {state}" for state, count in counts.items()),
-        f"jobs to run: {len(todo):,}; "
-        + (
-            f"episodes to be played: {answers:,}"
-            if file.of_agents
-            else f"answers to be asked for: at most {answers:,}"
-            f" (the ledger knows {known:,} and pays for none twice)"
-        ),
-        time_line(seconds, guessed),
+        ", ".join(state_line(count, state, language) for state, count in counts.items()),
+        say("study.jobs_agents" if file.of_agents else "study.jobs", to_pay, language),
+        time_line(seconds, guessed, language),
     ]
-    lines += tuning_first(folder, file)
+    lines += tuning_first(folder, file, language)
     return {
         "cells": [[*cell, state] for cell, state in found.cells],
-        "rows": rows(found),
+        "rows": rows(found, language),
         "counts": counts,
         "jobs": sorted(todo),
         "episodes" if file.of_agents else "answers": answers,
@@ -48,6 +44,12 @@ def estimate(folder: Path, file: StudyFile) -> dict[str, Any]:
     }
 
 
+def state_line(count: int, state: str, language: Language) -> str:
+    """`3 missing`."""
+    facts = {"count": f"{count:,}", "state": say(f"dash.{state}", {}, language)}
+    return say("study.state", facts, language)
+
+
 def answering(file: StudyFile, answers: int) -> tuple[float, Price] | None:
     """Seconds that the answers of a model will take at most, where its size is known."""
     recipe = base_recipe(file, file.seeds[0])
@@ -55,33 +57,40 @@ def answering(file: StudyFile, answers: int) -> tuple[float, Price] | None:
     return None if found is None else (answers * found.seconds, found)
 
 
-def time_line(seconds: float | None, guessed: tuple[float, Price] | None) -> str:
+def time_line(
+    seconds: float | None, guessed: tuple[float, Price] | None, language: Language
+) -> str:
     """What is known of the time: what jobs took, else what the model's size says."""
     if seconds is not None:
-        return f"time: about {seconds / 60:,.1f} minutes of one core"
+        return say("study.time", {"minutes": f"{seconds / 60:,.1f}"}, language)
     if guessed is None:
-        return "time: not known before a job of each kind has run"
+        return say("study.time_unknown", {}, language)
     whole, each = guessed
-    return (
-        f"time: about {whole / 3600:,.1f} hours of one {CARD} for the answers, if no two are the"
-        f" same: {each.seconds:.3f} s each ({each.parameters / 1e9:.1f} billion weights,"
-        f" {each.tokens:,} tokens); a slower card takes longer by as much as it is slower"
-    )
+    facts = {
+        "hours": f"{whole / 3600:,.1f}",
+        "card": CARD,
+        "seconds": f"{each.seconds:.3f}",
+        "weights": f"{each.parameters / 1e9:.1f}",
+        "tokens": f"{each.tokens:,}",
+    }
+    return say("study.time_guessed", facts, language)
 
 
-def tuning_first(folder: Path, file: StudyFile) -> list[str]:
+def tuning_first(folder: Path, file: StudyFile, language: Language) -> list[str]:
     """What is run before all arms are known, and is in no count above."""
     lines, calibrate, search = [], file.calibrate, file.search
     if calibrate.arms and not (folder / "calibration.json").is_file():
         runs = len(calibrate.trials) * len(calibrate.seeds)
-        lines.append(f"first: {runs} short runs to place {calibrate.arms} arms by realised KL")
+        facts = {"runs": runs, "arms": calibrate.arms}
+        lines.append(say("study.first_calibrate", facts, language))
     if search.trials and not (folder / "search.json").is_file():
         runs = search.trials * len(search.seeds)
-        lines.append(f"first: a search, at most {runs} runs of {search.trials} settings")
+        facts = {"runs": runs, "trials": search.trials}
+        lines.append(say("study.first_search", facts, language))
     return lines
 
 
-def rows(found: Overview) -> list[tuple[str, ...]]:
+def rows(found: Overview, language: Language = "en") -> list[tuple[str, ...]]:
     """Cells that differ in seed, checkpoint, shots and items only, as one row."""
     groups: dict[tuple[str, str, str], list[Any]] = defaultdict(list)
     for cell, state in found.cells:
@@ -92,7 +101,8 @@ def rows(found: Overview) -> list[tuple[str, ...]]:
             ",".join(str(value) for value in dict.fromkeys(getattr(cell, name) for cell in cells))
             for name in ("seed", "checkpoint", "shots", "items")
         ]
-        made.append((arm, seen[0], seen[1], split, seen[2], seen[3], f"{len(cells)} {where}"))
+        counted = state_line(len(cells), where, language)
+        made.append((arm, seen[0], seen[1], split, seen[2], seen[3], counted))
     return made
 
 

@@ -20,7 +20,7 @@ from kleash.findings import Found, Rule
 from kleash.findings.identities import kl_loss_identity, loss_identity
 from kleash.findings.learning import little_signal, near_uniform
 from kleash.findings.leash import kl_at_start, kl_falls
-from kleash.imports import fitting, names, read, swanlab, verl, wandb
+from kleash.imports import Source, fitting, names, read, swanlab, verl, wandb
 from kleash.runs import FACTS
 from kleash.watching.follow import (
     Follower,
@@ -97,6 +97,13 @@ class Warned:
     step: float | None
     sentence: str
     facts: dict[str, Any]
+    also: tuple[str, ...] = ()
+    """The runs that it is about, where `run` is the name of their arm."""
+
+    def is_about(self, told: Told) -> bool:
+        """Whether it was told of this run."""
+        place = Path(self.source)
+        return told.name in (self.run, *self.also) and place in (told.path, *told.path.parents)
 
 
 @dataclass
@@ -166,13 +173,14 @@ class Watch:
         for rule in GUARDS:
             for found in rule([imported]):
                 if found.severity != "note":
-                    yield of_finding(found, source)
+                    yield of_finding(found, source, imported)
 
 
-def of_finding(found: Found, source: Path) -> Warned:
+def of_finding(found: Found, source: Path, imported: Source) -> Warned:
     """A finding of a guard as a warning."""
-    run = str(found.facts.get("arm", ""))
-    return Warned(run, str(source), found.code, None, found.code, found.facts)
+    arm = str(found.facts.get("arm", ""))
+    runs = tuple(run.name for run in imported.runs if run.arm == arm)
+    return Warned(arm, str(source), found.code, None, found.code, found.facts, runs)
 
 
 def signs(told: Told) -> Iterator[Warned]:
@@ -235,5 +243,7 @@ def of_verl(path: Path) -> Iterator[tuple[Path, Follower]]:
     for file in by_kind.get("rows", []):
         yield file, Lines(file, file.stem, "verl", take_verl)
     if not by_kind.get("rows"):
-        for file in by_kind.get("console", []):
-            yield file, Lines(file, file.stem, "verl", take_console)
+        consoles = by_kind.get("console", [])
+        sole = path.name if path.is_dir() and len(consoles) == 1 else ""
+        for file in consoles:
+            yield file, Lines(file, sole or file.stem, "verl", take_console)

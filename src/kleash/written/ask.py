@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from kleash.demos.reward import REWARDS
 from kleash.envs import ENVS
 from kleash.imports import Source, names
 from kleash.written.asked import Asked, Said, places, toml
-from kleash.written.logs import coefficient_in
+from kleash.written.compared import coefficient, compared_with, contenders
 
 SEEDS = 5
 Say = Callable[[str, dict[str, Any]], str]
@@ -33,13 +33,16 @@ def study_of(sources: Sequence[Source], name: str, say: Say) -> str:
     """The text of the study file."""
     asked = Asked()
     said = list(_said(sources))
-    arms = gather(sources)
+    arms = contenders(gather(sources), sources)
     agents = _are_agents(sources)
     _base(asked, said, sources, agents=agents)
     _grpo(asked, said, sources, agents=agents)
-    _arms(asked, arms, said)
+    _arms(asked, arms, said, sources)
     _measure(asked, sources, agents=agents)
-    return _text(asked, sources, name, say)
+    seeds = max(len({one.seed for one in arm.replicates} - {None}) for arm in arms)
+    if seeds < 2:
+        asked.ask("one-run", here=SEEDS)
+    return _text(asked, sources, name, max(seeds, SEEDS), say)
 
 
 def _said(sources: Sequence[Source]) -> Iterator[Said]:
@@ -97,13 +100,19 @@ def _told(values: dict[str, list[Said]]) -> str:
 def _base(asked: Asked, said: Sequence[Said], sources: Sequence[Source], *, agents: bool) -> None:
     """The shared start: what is trained on what, and how far before GRPO."""
     if agents:
-        gym = next((name for name in ENVS if name in _everything(sources).casefold()), "intention")
+        text = _everything(sources).casefold()
+        gym = next((name for name in ENVS if name in text), "")
+        if not gym:
+            gym = "intention"
+            asked.ask("unsaid", key="env", known=", ".join(ENVS), here=gym)
         asked.put("base", "env", gym)
         asked.tables["base"] += ['gym = { surface = "tokens" }', "turn_tokens = 4"]
         _cannot(asked, said, "model", (), "tiny")
         return
     datasets = tuple(DATASETS)
     data = _cannot(asked, said, "dataset", datasets, datasets[0])
+    if not _values(said, "dataset"):
+        asked.ask("unsaid", key="dataset", known=", ".join(datasets), here=data)
     asked.put("base", "data", data)
     if data in FROM_FILES:
         _files(asked, said, data)
@@ -146,7 +155,7 @@ def _start(asked: Asked, said: Sequence[Said]) -> None:
         for every in values.values()
         if (match := re.search(r"epoch[ _-]?(\d{1,4})", str(every[0].value), re.I))
     ]
-    here = f"rce.epochs = {epochs[0]}" if epochs else "the default"
+    here = f"rce.epochs = {epochs[0]}" if epochs else None
     if epochs:
         asked.put("base", "rce.epochs", epochs[0], next(iter(values.values())))
     if len(values) > 1:
@@ -166,7 +175,7 @@ def _pool(asked: Asked, said: Sequence[Said]) -> None:
     if parts:
         asked.tables["base"].append("pool = { " + ", ".join(parts) + " }")
     if len(values) > 1:
-        here = ", ".join(parts) or "the default"
+        here = ", ".join(parts) or None
         asked.ask("differs", key="RL data", values=_told(values), here=here)
 
 
@@ -275,18 +284,21 @@ def _everything(sources: Sequence[Source]) -> str:
 # --- arms
 
 
-def _arms(asked: Asked, arms: Sequence[Arm], said: Sequence[Said]) -> None:
+def _arms(
+    asked: Asked, arms: Sequence[Arm], said: Sequence[Said], sources: Sequence[Source]
+) -> None:
     """One table for each arm: its coefficient, and what else differs between arms."""
     beside = _varied(arms, said)
-    coefficients = {arm.name: _coefficient(arm) for arm in arms}
+    coefficients = {arm.name: coefficient(arm) for arm in arms}
     known = [value for value in coefficients.values() if value is not None]
-    used: set[str] = set()
+    named: dict[str, str] = {}
+    _guess(asked, coefficients)
     for arm in sorted(arms, key=lambda one: coefficients[one.name] or 0.0):
-        value = coefficients[arm.name]
-        if value is None:
-            value = 0.01 if names.leash_in_name(arm.name) else 0.0
-            asked.ask("coefficient", arm=arm.name, here=value)
-        name = _arm_name(arm.name, value, used)
+        value = coefficients[arm.name] or 0.0
+        told = coefficient(arm) is not None or names.leash_in_name(arm.name) is not None
+        name = named[arm.name] = _arm_name(arm.name, value if told else None, named.values())
+        if not told:
+            asked.tables[f'arms."{name}"'].append(f"# {' '.join(arm.name.split())}")
         asked.put(f'arms."{name}"', "leash.coefficient", float(value))
         for key, by_arm in beside.items():
             if arm.name in by_arm:
@@ -300,30 +312,29 @@ def _arms(asked: Asked, arms: Sequence[Arm], said: Sequence[Said]) -> None:
     if known and min(known) > 0:
         asked.ask("no-none")
         asked.tables["#none"] = ["leash.coefficient = 0.0"]
-    _baseline(asked, arms, coefficients)
-
-
-def _baseline(asked: Asked, arms: Sequence[Arm], coefficients: dict[str, float | None]) -> None:
-    """The arm that others are compared with: the one with the least leash."""
     least = min(arms, key=lambda one: coefficients[one.name] or 0.0)
-    used: set[str] = set()
-    name = _arm_name(least.name, coefficients[least.name] or 0.0, used)
-    asked.put("compare", "baselines", [name])
+    baseline = compared_with(sources, arms) or least
+    asked.put("compare", "baselines", [named[baseline.name]])
 
 
-def _coefficient(arm: Arm) -> float | None:
-    if arm.coefficient is not None:
-        return arm.coefficient
-    return next((v for name in arm.names if (v := coefficient_in(name)) is not None), None)
+def _guess(asked: Asked, coefficients: dict[str, float | None]) -> None:
+    """A coefficient for each arm that has none, and one question for all of a kind."""
+    unsaid: dict[float, list[str]] = defaultdict(list)
+    for name, value in coefficients.items():
+        if value is None:
+            unsaid[0.01 if names.leash_in_name(name) else 0.0].append(name)
+    for value, arms in unsaid.items():
+        asked.ask("coefficient", arm=", ".join(arms), here=value)
+        coefficients |= dict.fromkeys(arms, value)
 
 
-def _arm_name(written: str, value: float, used: set[str]) -> str:
-    name = "none" if value == 0 else f"kl-{value:g}"
-    if name in used:
-        plain = re.sub(r"[^A-Za-z0-9._+=,-]+", "-", written).strip("-")
-        name = f"{name}-{plain or len(used)}"
-    used.add(name)
-    return name
+def _arm_name(written: str, value: float | None, used: Collection[str]) -> str:
+    """By its coefficient where one is told, else as it is written; never one that is taken."""
+    slug = re.sub(r"[^A-Za-z0-9._+=,-]+", "-", written).strip("-+.,=")
+    name = (slug or "arm") if value is None else "none" if value == 0 else f"kl-{value:g}"
+    if name in used and slug and value is not None:
+        name = f"{name}-{slug}"
+    return next(n for n in (name, *(f"{name}-{k}" for k in range(2, 999))) if n not in used)
 
 
 def _varied(arms: Sequence[Arm], said: Sequence[Said]) -> dict[str, dict[str, Any]]:
@@ -360,15 +371,15 @@ def _measure(asked: Asked, sources: Sequence[Source], *, agents: bool) -> None:
     asked.put("measure", "test", "all")
 
 
-def _text(asked: Asked, sources: Sequence[Source], name: str, say: Say) -> str:
+def _text(asked: Asked, sources: Sequence[Source], name: str, seeds: int, say: Say) -> str:
     """The file: questions, then the tables in the order in which people read them."""
     reports = ", ".join(Path(source.path).name for source in sources)
-    asked.ask("one-run", here=SEEDS)
     about = say("ask.about", {"reports": reports})
     lines = [f"# {about}", f"# {say('ask.questions', {})}"]
     for number, (code, facts) in enumerate(asked.questions, 1):
-        lines.append(f"# {number}. {say(code, facts)}")
-    lines += ["", f"name = {toml(name)}", f"about = {toml(about)}", f"seeds = {SEEDS}"]
+        usual = {"here": say("ask.default", {})} if facts.get("here", "") is None else {}
+        lines.append(f"# {number}. {say(code, facts | usual)}")
+    lines += ["", f"name = {toml(name)}", f"about = {toml(about)}", f"seeds = {seeds}"]
     order = ("base", "grpo", *(table for table in asked.tables if table.startswith("arms")))
     for table in (*order, "measure", "compare"):
         if asked.tables.get(table):

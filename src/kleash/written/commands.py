@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,20 +39,20 @@ def _runs(arm: str, logs: Logs) -> tuple[str, ...]:
 
 
 def _study(report: Path) -> str:
-    asked = f"{report.stem}.toml"
-    return f"kleash study from {report} --out {asked} && kleash study {asked}"
+    told, asked = (shlex.quote(text) for text in (str(report), f"{report.stem}.toml"))
+    return f"kleash study from {told} --out {asked} && kleash study {asked}"
 
 
 def _measuring(run: Path, checkpoint: str, cells: Sequence[Left]) -> str:
     """`kleash eval` of one checkpoint; training it first where it is not there."""
     shots = sorted({one.place.shots for one in cells if one.place.shots is not None})
     items = [one.place.items for one in cells if one.place.items is not None]
-    train = ""
+    train, where = "", shlex.quote(str(run))
     if not (run / "checkpoints" / checkpoint).is_dir():
-        train = f"kleash train {run} epochs={checkpoint.removeprefix('epoch-')}"
+        train = f"kleash train {where} epochs={checkpoint.removeprefix('epoch-')}"
     if not shots and not items:
-        return train or f"kleash train {run}"
+        return train or f"kleash train {where}"
     told = f" --shots {','.join(map(str, shots))}" if shots else ""
     count = f" --items {max(items)}" if items else ""
-    measure = f"kleash eval {run} --checkpoint {checkpoint}{told}{count}"
+    measure = f"kleash eval {where} --checkpoint {checkpoint}{told}{count}"
     return f"{train} && {measure}" if train else measure

@@ -1,0 +1,84 @@
+"""The arms that reports compare, and the one that they compare the others with.
+
+What a table has beside its arms (totals, means, differences of two arms) is none, and an arm that
+is called "GRPO (β=0.1)" here and "β=0.1" there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from kleash.compare.arms import Arm
+from kleash.imports import Source
+from kleash.written.logs import coefficient_in
+
+NO_ARM = re.compile(
+    r"total|sum|mean|average|avg|std|gap|diff(?:erence)?|delta|Δ"
+    r"|总计|合计|总和|小计|平均值?|均值|标准差|差[异距值]?",
+    re.I,
+)
+BRACKETS = re.compile(r"[(（\[].*?[)）\]]")
+COEFFICIENT = re.compile(r"(?:kl)?[ _-]?(?:beta|β|coeff?(?:icient)?|系数)?[ _=:-]*[\d.e-]+", re.I)
+
+
+def contenders(arms: Sequence[Arm], sources: Sequence[Source]) -> list[Arm]:
+    """The arms, each once, under all its names; all of them if none would be left."""
+    reports = {text for source in sources for text in (Path(source.path).name, source.path)}
+    names = {plain(arm.name) for arm in arms}
+    found: list[Arm] = []
+    for arm in sorted(arms, key=lambda one: bool(COEFFICIENT.fullmatch(plain(one.name)))):
+        parts = re.split(r"\s+[-−–/]\s+", plain(arm.name))
+        worked_out = len(parts) == 2 and set(parts) <= names
+        if NO_ARM.fullmatch(plain(arm.name)) or worked_out or arm.name in reports:
+            continue
+        hosts = [other for other in found if _same(arm, other)]
+        if len(hosts) == 1:
+            hosts[0].names += arm.names
+        else:
+            found.append(arm)
+    kept = {arm.name for arm in found}
+    return [arm for arm in arms if arm.name in kept] or list(arms)
+
+
+def _same(arm: Arm, other: Arm) -> bool:
+    """Whether two names are one arm's: without their brackets, or as the coefficient it has."""
+    if plain(arm.name) == plain(other.name):
+        return True
+    alone = COEFFICIENT.fullmatch(plain(arm.name)) is not None
+    return alone and coefficient(arm) is not None and coefficient(arm) == coefficient(other)
+
+
+def plain(name: str) -> str:
+    """A name without what stands in brackets."""
+    return BRACKETS.sub("", name).strip() or name
+
+
+def coefficient(arm: Arm) -> float | None:
+    """An arm's coefficient, as its config or one of its names gives it."""
+    if arm.coefficient is not None:
+        return arm.coefficient
+    return next((v for name in arm.names if (v := coefficient_in(name)) is not None), None)
+
+
+def compared_with(sources: Sequence[Source], arms: Sequence[Arm]) -> Arm | None:
+    """The arm that reports take from two others or more; of two arms either may come first."""
+    by_name = {name: arm for arm in arms for name in (arm.name, *arm.names)}
+    others: dict[str, set[str]] = {arm.name: set() for arm in arms}
+    for source in sources:
+        owners = {cell.number.where: run.arm for run in source.runs for cell in run.cells}
+        owners |= {
+            one.number.where: one.arms[0]
+            for one in source.derived
+            if one.kind == "mean" and len(one.arms) == 1
+        }
+        for one in source.derived:
+            if one.kind not in ("difference", "relative") or not one.arms:
+                continue
+            named = [*one.arms, *(owners.get(number.where, "") for number in one.minus[:1])]
+            ours, theirs = by_name.get(named[0]), by_name.get("".join(named[1:2]))
+            if ours is not None and theirs is not None and ours is not theirs:
+                others[theirs.name].add(ours.name)
+    most = max(arms, key=lambda arm: len(others[arm.name]))
+    return most if len(others[most.name]) > 1 else None
