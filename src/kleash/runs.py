@@ -18,7 +18,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -355,6 +355,11 @@ class Run:
         """Whether all that was asked of the run has been done."""
         return (self.path / "done").is_file()
 
+    def held(self) -> set[str]:
+        """The names of all that lies in the folder, where a look at each would be slow."""
+        with os.scandir(self.path) as entries:
+            return {entry.name for entry in entries}
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other processes from writing to this run until the block ends or we are killed.
@@ -432,9 +437,11 @@ class Run:
 
     def kept(self) -> set[str]:
         """The names of all checkpoints, in no order: nothing in them is read."""
-        folder = self.path / "checkpoints"
-        with os.scandir(folder) if folder.is_dir() else nullcontext(()) as entries:
-            return {each.name for each in entries if each.name[0] != "." and each.is_dir()}
+        try:
+            with os.scandir(self.path / "checkpoints") as entries:
+                return {each.name for each in entries if each.name[0] != "." and each.is_dir()}
+        except (FileNotFoundError, NotADirectoryError):
+            return set()
 
     def state(self, name: str) -> dict[str, Any]:
         """The `state.json` of a checkpoint: cheap, no tensors are read."""

@@ -77,11 +77,12 @@ def lines(title: str, names: tuple[str, str], series: Sequence[Line], head: Sequ
     rows: list[list[str]] = []
     brief: list[list[Cell]] = []
     for n, each in enumerate(drawn):
-        points = [(across(x), up(y)) for x, y in zip(each.across, each.values, strict=True)]
+        along = list(map(across, each.across))
+        points = list(zip(along, map(up, each.values), strict=True))
         if each.low:
-            back = list(zip(each.across, each.low, strict=True))[::-1]
-            edge = [*zip(each.across, each.high, strict=True), *back]
-            drawing.area([(across(x), up(y)) for x, y in edge], f"band k{n % SERIES}")
+            back = list(zip(along, map(up, each.low), strict=True))[::-1]
+            edge = [*zip(along, map(up, each.high), strict=True), *back]
+            drawing.area(edge, f"band k{n % SERIES}")
         drawing.line(points, f"line k{n % SERIES}", dash_of(n))
         # Lines that lie on each other show their marks side by side.
         apart = max(1, math.ceil(len(points) / 12))

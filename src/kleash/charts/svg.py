@@ -36,7 +36,6 @@ SHADES = {
     "paper": ("#ffffff", "#16181c"),
     "heat": ("10,92,158", "108,182,245"),
 }
-NOUGHTS = re.compile(r"\.?0+(?=[ ,])")  # that two decimals may end with
 FONTS = "system-ui,'Noto Sans','Noto Sans CJK SC',sans-serif"
 
 
@@ -162,7 +161,9 @@ def at(value: float) -> str:
 def through(points: Sequence[tuple[float, float]]) -> str:
     """Positions of points, each as `at` has it: `1.5,20 3,4.25`; all at once, charts have many."""
     text = ("%.2f,%.2f " * len(points)) % tuple(chain.from_iterable(points))
-    return NOUGHTS.sub("", text).rstrip()
+    for mark in (",", " "):  # each number has two decimals, so a nought before one is the last
+        text = text.replace(f"0{mark}", mark).replace(f".0{mark}", mark)
+    return text.rstrip()
 
 
 def cut(text: str, longest: int = 28) -> str:

@@ -170,7 +170,12 @@ _SHAPE_MASKS, _PATTERN_MASKS, _FRAME_MASKS = _shape_masks(), _pattern_masks(), _
 
 def draw(looks: Looks) -> NDArray[np.uint8]:
     """The pictures, [N, 48, 48, 3]."""
-    inks = np.empty((len(looks), SIDE, SIDE), dtype=np.uint8)  # by their number in the palette
+    return _PALETTE[drawn(looks)]
+
+
+def drawn(looks: Looks) -> NDArray[np.uint8]:
+    """The pictures, [N, 48, 48]: for every pixel the number of its ink in the palette."""
+    inks = np.empty((len(looks), SIDE, SIDE), dtype=np.uint8)
     inks[:] = looks.village[:, None, None]
     framed = np.flatnonzero(looks.frame < FRAMES)
     dash, ink = looks.frame[framed] // len(_FRAME_INK), looks.frame[framed] % len(_FRAME_INK)
@@ -186,7 +191,7 @@ def draw(looks: Looks) -> NDArray[np.uint8]:
         faint = (_FAINT_AT + looks.colour_NQ[:, place]).astype(np.uint8)[:, None, None]
         full = _PATTERN_MASKS[looks.pattern_NQ[:, place]].astype(np.uint8)
         cell[:] = np.where(covered, faint + len(_INK) * full, cell)
-    return _PALETTE[inks]
+    return inks
 
 
 @dataclass(frozen=True)
@@ -249,17 +254,17 @@ class Scenes:
             looks = draw_looks(rng, village, frame)
             place = np.argmax(rng.random((n, len(PLACES))) * looks.present_NQ, axis=1)
             plain_attribute = rng.integers(0, len(ATTRIBUTES), n)
-            pictures = draw(looks)
+            inks = drawn(looks)
             for row in range(n):
-                digest = hashlib.sha256(pictures[row].tobytes()).digest()
-                if digest in seen:
+                picture = inks[row].tobytes()  # no two inks have the same colour
+                if picture in seen:
                     continue
-                seen.add(digest)
+                seen.add(picture)
                 asked = int(plain_attribute[row]) if plain[row] else int(word[row])
                 made.append(
                     (
                         self._item(f"{part}-{len(made)}", looks, row, int(place[row]), asked, rng),
-                        pictures[row],
+                        inks[row],
                     )
                 )
         return made
@@ -309,7 +314,7 @@ class Scenes:
 
     def image(self, name: str) -> NDArray[np.uint8]:
         """The picture of an item, [48, 48, 3]."""
-        return self._made[1][name]
+        return _PALETTE[self._made[1][name]]
 
     @cached_property
     def content(self) -> str:

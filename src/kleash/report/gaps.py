@@ -119,9 +119,9 @@ def paired(ours: dict[int, float], theirs: dict[int, float]) -> Interval | None:
 def separably_best(by_arm: dict[str, dict[int, float]]) -> str:
     """The arm whose gap to each other has an interval above 0; '' if there is none."""
     for ours, scores in by_arm.items():
-        others = [theirs for name, theirs in by_arm.items() if name != ours]
+        others = (theirs for name, theirs in by_arm.items() if name != ours)
         gaps = (paired(scores, theirs) for theirs in others)  # mostly the first decides
-        if others and all(gap is not None and gap.low > 0 for gap in gaps):
+        if len(by_arm) > 1 and all(gap is not None and gap.low > 0 for gap in gaps):
             return ours
     return ""
 

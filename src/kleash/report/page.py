@@ -109,7 +109,7 @@ TEMPLATE = """
 """
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=65_536)
 def _escaped(text: str) -> str:
     return text if PLAIN(text) else str(escape(clean(text)))
 
