@@ -355,6 +355,10 @@ class Run:
         """Whether all that was asked of the run has been done."""
         return (self.path / "done").is_file()
 
+    def file(self, name: str) -> str:
+        """Where a file of the run lies, as places of numbers tell it: a report asks for many."""
+        return f"{self.path}{os.sep}{name}"
+
     def held(self) -> set[str]:
         """The names of all that lies in the folder, where a look at each would be slow."""
         with os.scandir(self.path) as entries:

@@ -216,7 +216,7 @@ def _run_mean(replicate: Replicate, metric: str) -> float | None:
     spots = by_spot(replicate, metric)
     if spots:
         means = _means(replicate, metric, spots[max(spots, key=what_counts)])
-        return float(np.mean(list(means.values()))) if means else None
+        return float(np.add.reduce(list(means.values()))) / len(means) if means else None
     if cells := means_of(replicate, metric):
         value = _last_cell(cells)
         if value is not None:

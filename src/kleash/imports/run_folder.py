@@ -74,7 +74,7 @@ def read_run(run: Run, *, scores: bool = True) -> Imported:
         finished="done" in held,
         started=str(run.meta["started"]) if "started" in run.meta else None,
     )
-    made.config = settings(seedless(run.config), Where(str(run.path / "config.json")))
+    made.config = settings(seedless(run.config), Where(run.file("config.json")))
     if "metrics.jsonl" in held:
         made.series = _series(run, made.noticed, finished="done" in held)
     made.scores = _scores(run) if scores else []
@@ -188,33 +188,33 @@ def _parts(
     file: Path, places: list[Any], first: int, records: list[Record]
 ) -> Iterator[tuple[str, _Part]]:
     """The numbers of records with the same keys: by the column, where there is nothing else."""
-    names = [name for name in records[0] if name not in FIXED]
+    told = dict(zip(records[0], zip(*map(dict.values, records), strict=True), strict=True))
+    names, count = [name for name in told if name not in FIXED], len(records)
     if not names:
         return
-    taken = map(itemgetter(*names), records)
-    every = list(chain.from_iterable(taken) if len(names) > 1 else taken)
+    every = list(chain.from_iterable(told[name] for name in names))
     plain = NUMBERS.issuperset(map(type, every))
     if not plain:
         every = list(map(number, every))  # None where there is no number
     try:
-        columns = np.array(every, dtype=np.float64).reshape(-1, len(names)).T.copy()
+        columns = np.array(every, dtype=np.float64).reshape(len(names), count)
         steps = np.array(places, dtype=np.float64)
     except OverflowError:
         raise DataError(f"{file} line {first} or later: a number is too large") from None
-    lines = np.arange(first, first + len(records), dtype=np.int64)
+    lines = np.arange(first, first + count, dtype=np.int64)
     finite = bool(np.isfinite(columns).all())
     if plain:
         for at, name in enumerate(names):
             yield name, _Part(steps, lines, columns[at], finite)
         return
     known = {
-        at: [nth for nth, value in enumerate(every[at :: len(names)]) if value is not None]
+        at: [nth for nth in range(count) if every[at * count + nth] is not None]
         for at in range(len(names))
     }
     for at in sorted((at for at in known if known[at]), key=lambda at: known[at][0]):
         rows = known[at]
         part = _Part(steps, lines, columns[at], finite)
-        if len(rows) < len(records):
+        if len(rows) < count:
             part = _Part(steps[rows], lines[rows], columns[at][rows], finite)
         yield names[at], part
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -131,8 +131,9 @@ def look(
     if (place is None or place.run is None) and not (path / "meta.json").is_file():
         return Seen(path.name, None, {})
     run = Run.open(path) if place is None or place.run is None else place.run
-    scores = path / "scores.jsonl"
-    size = (scores, scores.stat().st_size) if scores.is_file() else None
+    scores, size = path / "scores.jsonl", None
+    with suppress(FileNotFoundError):
+        size = (scores, scores.stat().st_size)
     scored = known[size].scored if size in known else columns(run)
     if place is None:
         return Seen(path.name, run, scored, size=size)

@@ -110,9 +110,10 @@ def asked_place(made: Material, arm: str) -> Where | None:
     if path is None:
         return None
     if made.asked is None:
-        made.asked = Path(path.file).read_text(encoding="utf-8").splitlines()
+        lines = enumerate(Path(path.file).read_text(encoding="utf-8").splitlines(), 1)
+        made.asked = [(number, line) for number, line in lines if line.startswith("[arms.")]
     heads = (f"[arms.{arm}]", f"[arms.{arm}.", f'[arms."{arm}"')
-    for number, line in enumerate(made.asked, 1):
+    for number, line in made.asked:
         if line.startswith(heads):
             return Where(path.file, number)
     return study_file(made, "search.json") if arm == "found" else path

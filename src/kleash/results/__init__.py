@@ -6,7 +6,6 @@ author expected, how far arms agree, and everything that limits what may be said
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -51,9 +50,12 @@ Answer = Literal["borne out", "refuted", "undecided"]
 KL = "probe/kl/ref/exact/episode/mean"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Measured:
-    """One cell with what was measured: over items of one run, and why it is not there if so."""
+    """One cell with what was measured: over items of one run, and why it is not there if so.
+
+    Nothing writes to it; it is not frozen because a study has thousands, which are slow to make.
+    """
 
     cell: Cell
     state: State
@@ -110,9 +112,10 @@ Runs = dict[Path, Imported]
 
 def read_once(run: Run, runs: Runs) -> Imported:
     """A run among those that were read; it is read if it is not."""
-    if run.path not in runs:
-        runs[run.path] = read_run(run, scores=False)
-    return runs[run.path]
+    found = runs.get(run.path)
+    if found is None:
+        found = runs[run.path] = read_run(run, scores=False)
+    return found
 
 
 @dataclass
@@ -207,7 +210,7 @@ def seed_means(found: Overview, file: StudyFile, arm: str) -> dict[int, float]:
         each = [c.mean(file.measure.items[-1]) for c in columns if c is not None]
         known = [mean for mean in each if mean is not None]
         if len(known) == len(file.measure.shots):
-            means[seed] = float(np.mean(known))
+            means[seed] = float(np.add.reduce(known)) / len(known)  # as `mean`, of few values
     return means
 
 
@@ -304,7 +307,7 @@ def source_of(
             continue
         run = read_once(seen.run, runs)
         start = str(seen.run.meta["base"]) if seen.name in strangers else "the base of its seed"
-        config = run.config | {"from": Setting(start, Where(str(seen.run.path / "meta.json")))}
+        config = run.config | {"from": Setting(start, Where(seen.run.file("meta.json")))}
         scores = list(tested(seen, file))
         source.runs.append(replace(run, arm=arm, seed=seed, config=config, scores=scores))
     source.runs.sort(key=lambda run: names.index(run.arm))
@@ -326,7 +329,7 @@ def scores_of(seen: Seen, key: tuple[str, str, int], metric: str) -> Scores:
         metric=metric,
         items=column.items,
         values=np.array(column.scores, dtype=np.float64),  # None becomes NaN
-        where=Where(os.path.join(seen.run.path, "scores.jsonl"), column.lines[0]),  # noqa: PTH118
+        where=Where(seen.run.file("scores.jsonl"), column.lines[0]),
         shots=shots,
         split=split,
         checkpoint=checkpoint,
