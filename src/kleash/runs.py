@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -92,7 +93,8 @@ def _parsed(content: bytes) -> Any:
 def read_json(path: Path) -> Any:
     """The value in a JSON file."""
     try:
-        return _parsed(path.read_bytes())
+        with FileIO(path) as handle:  # a study has thousands of small files: no buffer for each
+            return _parsed(handle.readall())
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:

@@ -17,8 +17,6 @@ from kleash.results import Results, scores_of
 from kleash.stats import Interval
 
 HASH = re.compile(r"[0-9a-f]{40,}").fullmatch
-ScorePlace = tuple[str, str, str, int]
-"""Run, checkpoint, split, shots."""
 
 
 @dataclass
@@ -33,8 +31,6 @@ class Material:
     study: Results | None = None
     runs: dict[tuple[str, int], Imported] = field(default_factory=dict)
     """A study's runs by arm and seed, whole."""
-    places: dict[ScorePlace, Where] = field(default_factory=dict)
-    """Where the scores of a cell begin."""
     before: dict[str, Any] | None = None
     """What the last report said, if there was one."""
     notes: str = ""
@@ -133,9 +129,6 @@ def of_study(found: Results, language: Language) -> Material:
     for (arm, seed), seen in found.overview.seen.items():
         if seen.run is None:
             continue
-        file = seen.run.file("scores.jsonl")
-        for key, column in seen.scored.items():
-            made.places.setdefault((seen.name, *key), Where(file, column.lines[0]))
         if arm in arms:
             first = list(seen.scored)[:1]  # a place to link to; every score is the study's
             scores = [scores_of(seen, key, found.file.compare.metric) for key in first]
