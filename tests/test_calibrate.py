@@ -85,7 +85,7 @@ def test_small_study_is_calibrated_once_and_goes_on_where_it_stopped(
     names = [f"kl-{value:.3g}" for value in kept["coefficients"]]
     found = results(folder)
     assert [arm.name for arm in found.arms] == ["none", "tight", *names]
-    kls = [realised_kl(ran.overview.seen[name, 0]) for name in names]
+    kls = [realised_kl(ran.overview.seen[name, 0], {}) for name in names]
     assert kls == sorted(kls, reverse=True)  # type: ignore[type-var]
 
     before, paid = lasting(folder), spent(folder)

@@ -733,3 +733,16 @@ def test_rows_that_a_program_logged_alike_were_not_copied():
 def test_step_times_that_are_all_missing_say_nothing():
     times = series("每步时间", [float("nan"), float("nan")])
     assert find([source(run("a", times, config={"训练步数": 2}))]) == []
+
+
+def test_a_metric_over_steps_and_epochs_is_the_same_where_all_arms_have_it():
+    steps = np.array([1.0, 2.0])
+    ours, theirs = (
+        Series("Adv Std", "step", steps, np.array(values), HERE, lines=np.array([1, 2]))
+        for values in ((0.171, 0.182), (0.193, 0.204))
+    )
+    same = epochs("Adv Std", 0.1703, 0.2328)
+    both = [run("a", ours, same), run("b", theirs, same)]
+    assert "same-in-all-arms" not in {one.code for one in find([source(*both)])}
+    third = run("c", same)
+    assert "same-in-all-arms" in {one.code for one in find([source(*both, third)])}

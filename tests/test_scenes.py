@@ -6,6 +6,7 @@ import pytest
 
 from kleash.data import DATASETS, dataset, majority
 from kleash.data.scenes import (
+    _PALETTE,
     ATTRIBUTES,
     COLOURS,
     FRAMES,
@@ -335,6 +336,11 @@ def test_objects_are_two_to_four_and_every_look_occurs():
     assert np.unique(looks.present_NQ.sum(axis=1)).tolist() == [2, 3, 4]
     for attribute, values in ATTRIBUTES.items():
         assert np.unique(looks.value_NQ(attribute)).tolist() == list(range(len(values)))
+
+
+def test_no_two_inks_have_the_same_colour():
+    """Pictures are told apart by the numbers of their inks."""
+    assert len(np.unique(_PALETTE, axis=0)) == len(_PALETTE)
 
 
 def test_every_look_of_an_object_is_another_picture():

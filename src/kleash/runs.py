@@ -18,9 +18,10 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -92,7 +93,8 @@ def _parsed(content: bytes) -> Any:
 def read_json(path: Path) -> Any:
     """The value in a JSON file."""
     try:
-        return _parsed(path.read_bytes())
+        with FileIO(path) as handle:  # a study has thousands of small files: no buffer for each
+            return _parsed(handle.readall())
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
@@ -355,6 +357,15 @@ class Run:
         """Whether all that was asked of the run has been done."""
         return (self.path / "done").is_file()
 
+    def file(self, name: str) -> str:
+        """Where a file of the run lies, as places of numbers tell it: a report asks for many."""
+        return f"{self.path}{os.sep}{name}"
+
+    def held(self) -> set[str]:
+        """The names of all that lies in the folder, where a look at each would be slow."""
+        with os.scandir(self.path) as entries:
+            return {entry.name for entry in entries}
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other processes from writing to this run until the block ends or we are killed.
@@ -432,9 +443,11 @@ class Run:
 
     def kept(self) -> set[str]:
         """The names of all checkpoints, in no order: nothing in them is read."""
-        folder = self.path / "checkpoints"
-        with os.scandir(folder) if folder.is_dir() else nullcontext(()) as entries:
-            return {each.name for each in entries if each.name[0] != "." and each.is_dir()}
+        try:
+            with os.scandir(self.path / "checkpoints") as entries:
+                return {each.name for each in entries if each.name[0] != "." and each.is_dir()}
+        except (FileNotFoundError, NotADirectoryError):
+            return set()
 
     def state(self, name: str) -> dict[str, Any]:
         """The `state.json` of a checkpoint: cheap, no tensors are read."""

@@ -214,8 +214,9 @@ def metric_name(metric: str, language: Language) -> str:
 
 def width(text: str) -> int:
     """How many columns of a terminal a text takes: Chinese characters take two."""
-    wide = sum(unicodedata.east_asian_width(each) in "WF" for each in text)
-    joined = sum(unicodedata.combining(each) > 0 for each in text)
+    rare = [each for each in text if each > "~"]  # ASCII takes one each
+    wide = sum(unicodedata.east_asian_width(each) in "WF" for each in rare)
+    joined = sum(unicodedata.combining(each) > 0 for each in rare)
     return len(text) + wide - joined
 
 

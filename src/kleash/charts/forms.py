@@ -74,29 +74,33 @@ def lines(title: str, names: tuple[str, str], series: Sequence[Line], head: Sequ
     across = Scale(min(places, default=0), max(places, default=1), 64, WIDTH - 14)
     up = Scale(*spread(every), top + 230, top)
     axes(drawing, across, up, names)
-    rows: list[list[str]] = []
     brief: list[list[Cell]] = []
     for n, each in enumerate(drawn):
-        points = [(across(x), up(y)) for x, y in zip(each.across, each.values, strict=True)]
+        along = across.each(each.across)
+        points = list(zip(along, up.each(each.values), strict=True))
         if each.low:
-            back = list(zip(each.across, each.low, strict=True))[::-1]
-            edge = [*zip(each.across, each.high, strict=True), *back]
-            drawing.area([(across(x), up(y)) for x, y in edge], f"band k{n % SERIES}")
+            back = list(zip(along, up.each(each.low), strict=True))[::-1]
+            edge = [*zip(along, up.each(each.high), strict=True), *back]
+            drawing.area(edge, f"band k{n % SERIES}")
         drawing.line(points, f"line k{n % SERIES}", dash_of(n))
         # Lines that lie on each other show their marks side by side.
         apart = max(1, math.ceil(len(points) / 12))
         for x, y in points[n * apart // len(drawn) :: apart]:
             drawing.mark(x, y, n, 3.5)
-        told = [
-            [each.name, *(f"{side[k]:.6g}" if side else "" for side in sides)]
-            for sides in [(each.across, each.values, each.low, each.high)]
-            for k in range(len(points))
-        ]
-        rows += told
-        stride = max(1, math.ceil(len(told) / BRIEF))
-        some = [*range(len(told))[:-1:stride], *range(len(told))[-1:]]
-        brief += [_linked(told[k], each.where(each.across[k])) for k in some]
+        stride = max(1, math.ceil(len(points) / BRIEF))
+        some = [*range(len(points))[:-1:stride], *range(len(points))[-1:]]
+        brief += [_linked(_told(each, k), each.where(each.across[k])) for k in some]
+
+    def rows() -> list[list[str]]:
+        return [_told(each, k) for each in drawn for k in range(len(each.values))]
+
     return drawing.done(title, head, rows, brief)
+
+
+def _told(line: Line, point: int) -> list[str]:
+    """One point of a line as a row."""
+    sides = (line.across, line.values, line.low, line.high)
+    return [line.name, *(f"{side[point]:.6g}" if side else "" for side in sides)]
 
 
 def _linked(row: Sequence[str], where: Where | None) -> list[Cell]:
@@ -150,7 +154,7 @@ def whiskers(
         drawing.tip(across(dot.value), y, f"{dot.name}: {dot.value:.4g}")
         rows.append([dot.name, *_ends(dot), dot.note])
     noted = 5 if any(dot.note for dot in dots) else 4
-    return drawing.done(title, head[:noted], [row[:noted] for row in rows])
+    return drawing.done(title, head[:noted], lambda: [row[:noted] for row in rows])
 
 
 def frontier(
@@ -180,7 +184,7 @@ def frontier(
         drawing.mark(x, y, n, 6)
         drawing.tip(x, y, spot.name)
         rows.append([spot.name, *_ends(spot.across), *_ends(spot.up)])
-    return drawing.done(title, head, rows)
+    return drawing.done(title, head, lambda: rows)
 
 
 def _ends(dot: Dot) -> list[Cell]:
@@ -219,7 +223,7 @@ def heat(
             if c > r:
                 text = "" if value is None else f"{value:.6g}"
                 rows.append([name, names[c], placed(text, (places or {}).get(name))])
-    return drawing.done(title, head, rows)
+    return drawing.done(title, head, lambda: rows)
 
 
 def bars(
@@ -253,7 +257,7 @@ def bars(
     drawing.line([(64, up.start), (WIDTH - 14, up.start)], "axis")
     drawing.text((64 + WIDTH) / 2, 240, axis, anchor="middle")
     rows = [[label, placed(f"{count:g}", (places or {}).get(label))] for label, count in counts]
-    return drawing.done(title, head, rows)
+    return drawing.done(title, head, lambda: rows)
 
 
 def _shared(labels: Sequence[str]) -> str:
@@ -274,7 +278,7 @@ def spark(values: Sequence[float]) -> str:
     across, up = Scale(0, len(known) - 1, 2, 78), Scale(min(known), max(known), 16, 3)
     if min(known) == max(known):
         up = Scale(known[0] - 1, known[0] + 1, 16, 3)
-    path = through([(across(n), up(value)) for n, value in enumerate(known)])
+    path = through(list(zip(across.each(range(len(known))), up.each(known), strict=True)))
     return (
         '<svg class="chart" width="80" height="18" viewBox="0 0 80 18" aria-hidden="true">'
         f'<polyline class="line k0" points="{path}"/></svg>'

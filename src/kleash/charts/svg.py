@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import chain
@@ -36,7 +36,6 @@ SHADES = {
     "paper": ("#ffffff", "#16181c"),
     "heat": ("10,92,158", "108,182,245"),
 }
-NOUGHTS = re.compile(r"\.?0+(?=[ ,])")  # that two decimals may end with
 FONTS = "system-ui,'Noto Sans','Noto Sans CJK SC',sans-serif"
 
 
@@ -78,6 +77,7 @@ class Linked:
 
 
 Cell = str | Linked
+Rows = Sequence[Sequence[Cell]]
 
 
 def placed(text: str, where: Where | None) -> Cell:
@@ -92,12 +92,17 @@ class Chart:
     title: str
     drawing: str
     head: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    brief: Sequence[Sequence[Cell]] = ()
+    every: Callable[[], Rows]
+    brief: Rows = ()
     """Of long rows those that a page shows, with their places; a file has them all."""
 
     @property
-    def shown(self) -> Sequence[Sequence[Cell]]:
+    def rows(self) -> Rows:
+        """All of them, made when they are asked for."""
+        return self.every()
+
+    @property
+    def shown(self) -> Rows:
         """The rows for a page."""
         return self.brief or self.rows
 
@@ -125,8 +130,13 @@ class Scale:
     end: float
 
     def __call__(self, value: float) -> float:
-        span = self.high - self.low or 1.0
-        return self.start + (value - self.low) / span * (self.end - self.start)
+        return self.each([value])[0]
+
+    def each(self, values: Iterable[float]) -> list[float]:
+        """The positions of many, which a line has."""
+        low, start = self.low, self.start
+        span, length = self.high - low or 1.0, self.end - start
+        return [start + (value - low) / span * length for value in values]
 
     def ticks(self, count: int = 5, *, whole: bool = False) -> list[float]:
         """Round numbers within the range, whole ones if asked for."""
@@ -162,7 +172,9 @@ def at(value: float) -> str:
 def through(points: Sequence[tuple[float, float]]) -> str:
     """Positions of points, each as `at` has it: `1.5,20 3,4.25`; all at once, charts have many."""
     text = ("%.2f,%.2f " * len(points)) % tuple(chain.from_iterable(points))
-    return NOUGHTS.sub("", text).rstrip()
+    for mark in (",", " "):  # each number has two decimals, so a nought before one is the last
+        text = text.replace(f"0{mark}", mark).replace(f".0{mark}", mark)
+    return text.rstrip()
 
 
 def cut(text: str, longest: int = 28) -> str:
@@ -230,18 +242,14 @@ class Drawing:
         )
 
     def done(
-        self,
-        title: str,
-        head: Sequence[str],
-        rows: Sequence[Sequence[Cell]],
-        brief: Sequence[Sequence[Cell]] = (),
+        self, title: str, head: Sequence[str], every: Callable[[], Rows], brief: Rows = ()
     ) -> Chart:
         """The chart; its title is what a screen reader says."""
         start = (
             f'<svg class="chart" viewBox="0 0 {at(self.width)} {at(self.height)}" role="img"'
             f' aria-label="{escape(title)}">'
         )
-        return Chart(title, start + "".join(self.marks) + "</svg>", head, rows, brief)
+        return Chart(title, start + "".join(self.marks) + "</svg>", head, every, brief)
 
 
 def dash_of(series: int) -> str:

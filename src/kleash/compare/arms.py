@@ -118,9 +118,12 @@ class Arm:
         found: dict[str, list[Any]] = {}
         for _, config, plain in self.configs:
             for key in config.unknown:
-                values = found.setdefault(key, [])
-                if not any(type(plain[key]) is type(v) and plain[key] == v for v in values):
-                    values.append(plain[key])
+                value, values = plain[key], found.setdefault(key, [])
+                for other in values:
+                    if type(value) is type(other) and value == other:
+                        break
+                else:
+                    values.append(value)
         return found
 
     @cached_property
@@ -282,9 +285,10 @@ def _add_series(replicate: Replicate, series: Series) -> None:
     curve = replicate.curves.get((metric, series.axis))
     steps, values = series.steps, series.values
     if curve is None:
-        curve = replicate.curves[metric, series.axis] = Curve(metric, series.axis)
-        if series.estimated is None and series.finite and series.rises:
-            curve.steps, curve.values, curve.decimals = steps, values, series.decimals
+        plain = series.estimated is None and series.finite and series.rises
+        told = (steps, values, NONE, series.decimals) if plain else ()
+        curve = replicate.curves[metric, series.axis] = Curve(metric, series.axis, *told)
+        if plain:
             return
     if series.estimated is not None or not series.finite:
         usable = np.isfinite(values)

@@ -41,7 +41,7 @@ def told(arm: Arm, key: str) -> dict[str, list[Any]]:
 
 def alike(ours: Any, theirs: Any) -> bool:
     """Whether two values are the same, files by what is in them where they are at hand."""
-    if names.same(ours, theirs):
+    if (type(ours) is type(theirs) and ours == theirs) or names.same(ours, theirs):
         return True
     if isinstance(ours, str) and isinstance(theirs, str):
         files = [Path(ours), Path(theirs)]

@@ -109,13 +109,10 @@ def of_seeds(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
     found = scored((ours, theirs), metric)
     if found is not None and found.scores_ASN.shape[1] == len(both):
         one, other = found.scores_ASN
-        gap, narrow = (
-            stats.crossed_seeds(one - other, found.clusters, level=level) for level in (0.95, 0.9)
-        )
-        return _gap(gap, narrow, float(np.nanmean(other)), metric, found)
+        gap = stats.crossed_seeds(one - other, found.clusters)
+        return _gap(gap, float(np.nanmean(other)), metric, found)
     means = [left[seed] for seed in both], [right[seed] for seed in both]
-    gap, narrow = (stats.paired_seeds(*means, level=level) for level in (0.95, 0.9))
-    return _gap(gap, narrow, float(np.mean(means[1])), metric)
+    return _gap(stats.paired_seeds(*means), float(np.mean(means[1])), metric)
 
 
 def _apart(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
@@ -126,11 +123,8 @@ def _apart(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
     means = [[mean for _, mean in side] for side in loose]
     tables = _apart_by_items([[run for run, _ in side] for side in loose], metric)
     rng = generator("compare", "seeds")
-    found, inner = (
-        stats.unpaired_seeds(means[0], means[1], rng, items=tables, level=level)
-        for level in (0.95, 0.9)
-    )
-    gap = _gap(found.welch, inner.welch, float(np.mean(means[1])), metric, paired=False)
+    found = stats.unpaired_seeds(means[0], means[1], rng, items=tables)
+    gap = _gap(found.welch, float(np.mean(means[1])), metric, paired=False)
     gap.p = max(found.welch.p, found.permutation_p)
     gap.items = None if tables is None else tables[0].shape[1]
     return gap
@@ -150,7 +144,6 @@ def _apart_by_items(
 
 def _gap(
     gap: SeedGap,
-    narrow: SeedGap,
     mean: float,
     metric: str,
     found: Scored | None = None,
@@ -160,7 +153,7 @@ def _gap(
     seeds = gap.interval.n
     made = Gap(
         wide=gap.interval,
-        narrow=narrow.interval,
+        narrow=gap.at(0.9),
         counted="seeds",
         p=gap.p,
         spread=gap.sd,
@@ -223,7 +216,7 @@ def _run_mean(replicate: Replicate, metric: str) -> float | None:
     spots = by_spot(replicate, metric)
     if spots:
         means = _means(replicate, metric, spots[max(spots, key=what_counts)])
-        return float(np.mean(list(means.values()))) if means else None
+        return float(np.add.reduce(list(means.values()))) / len(means) if means else None
     if cells := means_of(replicate, metric):
         value = _last_cell(cells)
         if value is not None:

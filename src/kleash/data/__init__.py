@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol
@@ -46,7 +45,7 @@ class Dataset(Protocol):
 
 def majority(answers: Sequence[str]) -> str:
     """The answer given most often; of equally frequent ones the first given."""
-    return Counter(answers).most_common(1)[0][0]
+    return max(dict.fromkeys(answers), key=answers.count)
 
 
 DATASETS = {

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import zip_longest
 
 import numpy as np
@@ -77,6 +77,7 @@ _PALETTE = np.concatenate([_GROUND, _FRAME_INK, _INK // 5 * 2, _INK])
 _FRAME_AT, _FAINT_AT = len(_GROUND), len(_GROUND) + len(_FRAME_INK)
 
 
+@cache
 def say(value: str, language: int) -> str:
     """A value as the speakers of a language say it: one word or two."""
     strange = STRANGE[VALUES.index(value)]
@@ -159,10 +160,10 @@ def _pattern_masks() -> NDArray[np.bool_]:
 
 
 def _frame_masks() -> NDArray[np.bool_]:
-    """[dash, y, x]: solid and dashed edges."""
+    """[dash, y, x]: solid and dashed edges, and none."""
     y, x = np.mgrid[0:SIDE, 0:SIDE]
     edge = (np.minimum(x, y) < _EDGE) | (np.maximum(x, y) >= SIDE - _EDGE)
-    return np.stack([edge, edge & ((x + y) // 4 % 2 == 0)])
+    return np.stack([edge, edge & ((x + y) // 4 % 2 == 0), x < 0])
 
 
 _SHAPE_MASKS, _PATTERN_MASKS, _FRAME_MASKS = _shape_masks(), _pattern_masks(), _frame_masks()
@@ -170,12 +171,14 @@ _SHAPE_MASKS, _PATTERN_MASKS, _FRAME_MASKS = _shape_masks(), _pattern_masks(), _
 
 def draw(looks: Looks) -> NDArray[np.uint8]:
     """The pictures, [N, 48, 48, 3]."""
-    inks = np.empty((len(looks), SIDE, SIDE), dtype=np.uint8)  # by their number in the palette
-    inks[:] = looks.village[:, None, None]
-    framed = np.flatnonzero(looks.frame < FRAMES)
-    dash, ink = looks.frame[framed] // len(_FRAME_INK), looks.frame[framed] % len(_FRAME_INK)
-    edge = (_FRAME_AT + ink).astype(np.uint8)[:, None, None]
-    inks[framed] = np.where(_FRAME_MASKS[dash], edge, inks[framed])
+    return _PALETTE[drawn(looks)]
+
+
+def drawn(looks: Looks) -> NDArray[np.uint8]:
+    """The pictures, [N, 48, 48]: for every pixel the number of its ink in the palette."""
+    dash, ink = np.divmod(looks.frame, len(_FRAME_INK))  # without a frame there is the third dash
+    edge, ground = (_FRAME_AT + ink).astype(np.uint8), looks.village.astype(np.uint8)
+    inks = np.where(_FRAME_MASKS[dash], edge[:, None, None], ground[:, None, None])
     for place in range(len(PLACES)):
         top, left = _EDGE + _CELL * (place // 2), _EDGE + _CELL * (place % 2)
         cell = inks[:, top : top + _CELL, left : left + _CELL]
@@ -185,8 +188,8 @@ def draw(looks: Looks) -> NDArray[np.uint8]:
         covered = covered & looks.present_NQ[:, place, None, None]
         faint = (_FAINT_AT + looks.colour_NQ[:, place]).astype(np.uint8)[:, None, None]
         full = _PATTERN_MASKS[looks.pattern_NQ[:, place]].astype(np.uint8)
-        cell[:] = np.where(covered, faint + len(_INK) * full, cell)
-    return _PALETTE[inks]
+        np.copyto(cell, faint + len(_INK) * full, where=covered)
+    return inks
 
 
 @dataclass(frozen=True)
@@ -249,17 +252,17 @@ class Scenes:
             looks = draw_looks(rng, village, frame)
             place = np.argmax(rng.random((n, len(PLACES))) * looks.present_NQ, axis=1)
             plain_attribute = rng.integers(0, len(ATTRIBUTES), n)
-            pictures = draw(looks)
+            inks = drawn(looks)
             for row in range(n):
-                digest = hashlib.sha256(pictures[row].tobytes()).digest()
-                if digest in seen:
+                picture = inks[row].tobytes()  # no two inks have the same colour
+                if picture in seen:
                     continue
-                seen.add(digest)
+                seen.add(picture)
                 asked = int(plain_attribute[row]) if plain[row] else int(word[row])
                 made.append(
                     (
                         self._item(f"{part}-{len(made)}", looks, row, int(place[row]), asked, rng),
-                        pictures[row],
+                        inks[row],
                     )
                 )
         return made
@@ -309,7 +312,7 @@ class Scenes:
 
     def image(self, name: str) -> NDArray[np.uint8]:
         """The picture of an item, [48, 48, 3]."""
-        return self._made[1][name]
+        return _PALETTE[self._made[1][name]]
 
     @cached_property
     def content(self) -> str:

@@ -265,16 +265,20 @@ def same_in_all_arms(sources: Sequence[Source]) -> Iterator[Found]:
 def _differing(runs: Sequence[Imported]) -> set[str]:
     """Metrics that differ between two runs at every step: a cheap look, before all is compared."""
     first: dict[tuple[str, str], Series] = {}
-    found: set[str] = set()
+    found: set[tuple[str, str]] = set()
+    holders: Counter[object] = Counter()
     for run in runs:
-        counts = Counter(canonical(series.metric) for series in run.series)
-        for series in () if run.cells else run.series:
-            metric = canonical(series.metric)
-            if counts[metric] == 1 and series.finite and series.estimated is None:
-                other = first.setdefault((metric, series.axis), series)
+        curves = [series for series in run.series if series.axis != "time"]
+        told = [((canonical(series.metric), series.axis), series) for series in curves]
+        counts = Counter(key for key, _ in told)
+        holders.update(counts.keys() | {metric for metric, _ in counts})
+        for key, series in () if run.cells else told:
+            if counts[key] == 1 and series.finite and series.estimated is None:
+                other = first.setdefault(key, series)
                 if other.steps is series.steps and bool((other.values != series.values).all()):
-                    found.add(metric)
-    return found
+                    found.add(key)
+    # What only some runs have over this axis may yet be the same where all have it.
+    return {metric for metric, axis in found if holders[metric, axis] == holders[metric]}
 
 
 def _never_differs(told: Sequence[tuple[Imported, Places]]) -> Found | None:

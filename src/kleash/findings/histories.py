@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -125,6 +126,8 @@ def config_clashes(sources: Sequence[Source]) -> Iterator[Found]:
     """A setting that one source gives twice, differently."""
     for run in runs(sources):
         for key, setting in run.config.items():
+            if not setting.others:
+                continue
             others = [other for other in setting.others if differ(key, setting.value, other.value)]
             if others:
                 values = [setting.value, *(other.value for other in others)]
@@ -192,10 +195,12 @@ def _weights(scores: Path, checkpoint: str) -> Path | None:
     """The file of the weights that scores name, beside them or under `checkpoints`."""
     if len(checkpoint) > 200 or "\0" in checkpoint:
         return None
-    for folder in (scores.parent, scores.parent / "checkpoints", scores.parent.parent):
+    beside = scores.parent
+    for folder in (beside, beside / "checkpoints", beside.parent):
         named = folder / checkpoint
         try:  # one question where there is mostly nothing: a study has thousands of checkpoints
-            inside = sorted(each for each in named.iterdir() if each.suffix == ".safetensors")
+            with os.scandir(named) as entries:
+                inside = [each.name for each in entries if each.name.endswith(".safetensors")]
         except NotADirectoryError:
             if named.is_file():
                 return named
@@ -203,7 +208,7 @@ def _weights(scores: Path, checkpoint: str) -> Path | None:
         except OSError:
             continue
         if inside:
-            return inside[0]
+            return named / min(inside)
     return None
 
 

@@ -284,7 +284,7 @@ def beyond_limits(sources: Sequence[Source]) -> Iterator[Found]:
     """No response is longer than the longest allowed, no share above 1."""
     for run in runs(sources):
         for metric, limit, key in _limits(run):
-            if not any(value > limit for value in known_values(run, metric)):
+            if max(known_values(run, metric), default=limit) <= limit:
                 continue
             over = [p for p in points(run, metric) if p.known and p.value > limit]
             over = [p for p in over if not p.number.about or p.value > 1.01 * limit]
@@ -308,13 +308,12 @@ def _limits(run: Imported) -> Iterator[tuple[str, float, str]]:
         if isinstance(prompt, int | float):
             yield "sequence_length", float(length + prompt), "prompt_length + length"
     told = told_metrics(run)
-    for metric in ("accuracy", "clip_fraction", "mfu"):
-        if metric not in told:
-            continue
-        values = list(every_value(run, metric))
+    if "accuracy" in told:
+        values = list(every_value(run, "accuracy"))
         # "71.2" without a percent sign, like all beside it, is one of 100.
-        hundred = len(values) > 0 and sum(value > 1 for value in values) * 2 > len(values)
-        yield metric, 100.0 if hundred and metric == "accuracy" else 1.0, "1"
+        hundred = sum(value > 1 for value in values) * 2 > len(values)
+        yield "accuracy", 100.0 if hundred else 1.0, "1"
+    yield from ((metric, 1.0, "1") for metric in ("clip_fraction", "mfu") if metric in told)
 
 
 RULES = (

@@ -94,9 +94,9 @@ class Series:
         """Whether every value is a number."""
         return bool(np.isfinite(self.values).all())
 
-    def known(self, *, rises: bool, finite: bool) -> Series:
+    def known(self, *, rises: bool, last: float, finite: bool) -> Series:
         """The same, told what its reader knows: series share steps, and are looked at together."""
-        vars(self).update(rises=rises, finite=finite)
+        vars(self).update(rises=rises, last=last, finite=finite)
         return self
 
     def place(self, point: int) -> Where:

@@ -181,7 +181,7 @@ class Points:
                 alike[key] = shared(np.array(held))
             return alike[key]
 
-        rising: dict[int, bool] = {}
+        seen: dict[int, tuple[bool, float]] = {}
         for metric, column in self.columns.items():
             whole_times = len(column.times) == len(column.steps)
             each = Series(
@@ -196,10 +196,11 @@ class Points:
                 times=once(column.times) if whole_times else None,
                 parts=tuple(column.parts[1:]),
             )
-            if id(each.steps) not in rising:
-                rising[id(each.steps)] = each.rises
+            if id(each.steps) not in seen:
+                seen[id(each.steps)] = each.rises, each.last
+            rises, last = seen[id(each.steps)]
             finite = bool(np.isfinite(each.values).all())
-            made.append(each.known(rises=rising[id(each.steps)], finite=finite))
+            made.append(each.known(rises=rises, last=last, finite=finite))
         return made
 
 
@@ -363,7 +364,7 @@ def label(run: Imported) -> Imported:
         seeds = {
             setting.value
             for key, setting in run.config.items()
-            if key.rsplit(".", 1)[-1] == "seed"
+            if (key == "seed" or key.endswith(".seed"))
             and type(setting.value) in (int, float)
             and setting.value % 1 == 0
         }

@@ -31,7 +31,7 @@ from kleash.imports.gather import (
     shared,
     whole_object,
 )
-from kleash.runs import FACTS, Run, list_runs
+from kleash.runs import FACTS, Run, list_runs, read_lines
 
 OUTCOMES = {"selector": "accuracy", "env": "eval_reward", "trainer": "eval_reward"}
 """What items are scored by: a selector's, an agent's, those of a trainer that is not ours."""
@@ -65,26 +65,27 @@ def read_run(run: Run, *, scores: bool = True) -> Imported:
     """One run as it was opened, with its scores or for those who have them already."""
     if not isinstance(run.config, dict):
         raise DataError(f"{run.path / 'config.json'} holds no object")
+    held = run.held()
     made = Imported(
         name=run.name,
         arm="",
         format="kleash",
         where=Where(str(run.path)),
-        finished=run.finished,
+        finished="done" in held,
         started=str(run.meta["started"]) if "started" in run.meta else None,
     )
-    made.config = settings(seedless(run.config), Where(str(run.path / "config.json")))
-    made.series = _series(run, made.noticed)
+    made.config = settings(seedless(run.config), Where(run.file("config.json")))
+    if "metrics.jsonl" in held:
+        made.series = _series(run, made.noticed, finished="done" in held)
     made.scores = _scores(run) if scores else []
-    made.cells = _cells(run)
-    made.seconds = _seconds(run)
+    made.cells = _cells(run) if "adopted" in held else []
+    made.seconds = _seconds(run) if "timings.jsonl" in held else None
     return label(made)
 
 
 def _cells(run: Run) -> list[Cell]:
     """Accuracies that a run was adopted with: without items, so they are cells and no scores."""
-    folder = run.path / "adopted"
-    files = sorted(folder.glob("*.json")) if folder.is_dir() else []
+    files = sorted(run.path.glob("adopted/*.json"))
     known = [file for file in files if selector_files.kind_of(head(file, 16_384)) == "accuracy"]
     return [
         cell for file in known for each in selector_files.read(file).runs for cell in each.cells
@@ -99,11 +100,11 @@ def seedless(config: dict[str, Any]) -> dict[str, Any]:
     return config | {"from": start.replace(f"-s{seed}/", "-sSEED/")}
 
 
-def _series(run: Run, noticed: list[tuple[str, int, Where]]) -> list[Series]:
+def _series(run: Run, noticed: list[tuple[str, int, Where]], *, finished: bool) -> list[Series]:
     """All metrics; what guards noticed among them goes to a list of its own."""
     file = run.path / "metrics.jsonl"
     made: dict[Axis, dict[str, list[_Part]]] = {"step": {}, "epoch": {}}
-    for first, records in _alike(run.metrics() if file.is_file() else ()):
+    for first, records in _alike(read_lines(file, torn_tail=not finished)):
         kind, phase = records[0].get("kind", "step"), records[0].get("phase", "grpo")
         if kind == "finding":
             for line, record in enumerate(records, first):
@@ -141,29 +142,32 @@ class _Steps(NamedTuple):
     steps: NDArray[np.float64]
     lines: NDArray[np.int64]
     rises: bool
+    last: float
     where: Where
 
 
 def _joined(file: Path, axis: Axis, named: Mapping[str, list[_Part]]) -> Iterator[Series]:
     """The parts of every metric as one; metrics with the same parts share steps and lines."""
-    known: dict[tuple[int, ...], _Steps] = {}
+    known: dict[object, _Steps] = {}
     for metric, parts in named.items():
-        key = tuple(id(part.steps) for part in parts)
+        steps, lines, values, finite = parts[0]
+        key: object = id(steps)
+        if len(parts) > 1:
+            key = tuple(id(part.steps) for part in parts)
+            values = np.concatenate([part.values for part in parts])
+            finite = all(part.finite for part in parts)
         if key not in known:
-            steps, lines = parts[0].steps, parts[0].lines
             if len(parts) > 1:
                 steps = np.concatenate([part.steps for part in parts])
                 lines = np.concatenate([part.lines for part in parts])
-            rises = bool((steps[1:] > steps[:-1]).all())
             where = Where(str(file), int(lines[0]))
-            known[key] = _Steps(shared(steps), shared(lines), rises, where)
-        steps, lines, rises, where = known[key]
-        values = parts[0].values
-        if len(parts) > 1:
-            values = np.concatenate([part.values for part in parts])
+            steps, lines = shared(steps), shared(lines)
+            first = Series(metric, axis, steps, values, where)
+            known[key] = _Steps(steps, lines, first.rises, first.last, where)
+        steps, lines, rises, last, where = known[key]
         made = Series(metric, axis, steps, values, where, lines=lines)
-        finite = all(part.finite for part in parts) or bool(np.isfinite(values).all())
-        yield made.known(rises=rises, finite=finite)
+        finite = finite or bool(np.isfinite(values).all())
+        yield made.known(rises=rises, last=last, finite=finite)
 
 
 def _alike(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
@@ -184,41 +188,39 @@ def _parts(
     file: Path, places: list[Any], first: int, records: list[Record]
 ) -> Iterator[tuple[str, _Part]]:
     """The numbers of records with the same keys: by the column, where there is nothing else."""
-    names = [name for name in records[0] if name not in FIXED]
+    told = dict(zip(records[0], zip(*map(dict.values, records), strict=True), strict=True))
+    names, count = [name for name in told if name not in FIXED], len(records)
     if not names:
         return
-    taken = map(itemgetter(*names), records)
-    every = list(chain.from_iterable(taken) if len(names) > 1 else taken)
+    every = list(chain.from_iterable(told[name] for name in names))
     plain = NUMBERS.issuperset(map(type, every))
     if not plain:
         every = list(map(number, every))  # None where there is no number
     try:
-        columns = np.array(every, dtype=np.float64).reshape(-1, len(names)).T.copy()
+        columns = np.array(every, dtype=np.float64).reshape(len(names), count)
         steps = np.array(places, dtype=np.float64)
     except OverflowError:
         raise DataError(f"{file} line {first} or later: a number is too large") from None
-    lines = np.arange(first, first + len(records), dtype=np.int64)
+    lines = np.arange(first, first + count, dtype=np.int64)
     finite = bool(np.isfinite(columns).all())
     if plain:
         for at, name in enumerate(names):
             yield name, _Part(steps, lines, columns[at], finite)
         return
     known = {
-        at: [nth for nth, value in enumerate(every[at :: len(names)]) if value is not None]
+        at: [nth for nth in range(count) if every[at * count + nth] is not None]
         for at in range(len(names))
     }
     for at in sorted((at for at in known if known[at]), key=lambda at: known[at][0]):
         rows = known[at]
         part = _Part(steps, lines, columns[at], finite)
-        if len(rows) < len(records):
+        if len(rows) < count:
             part = _Part(steps[rows], lines[rows], columns[at][rows], finite)
         yield names[at], part
 
 
 def _seconds(run: Run) -> float | None:
     """Time spent, repeated work included; None where no clock was read."""
-    if not (run.path / "timings.jsonl").is_file():
-        return None
     spent = [number(record.get("seconds")) for record in run.timings()]
     known = [seconds for seconds in spent if seconds is not None]
     return sum(known) if known else None

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kleash.config import merge
 from kleash.errors import ConfigError
@@ -153,21 +153,41 @@ def seeded(recipe: Recipe, arm: Arm, seed: int, start: Path | str) -> Recipe:
     return recipe.model_copy(update={"seed": seed, "start": own or str(start)})
 
 
-def _told(file: StudyFile, arm: Arm) -> dict[str, Any]:
-    return dict(dotted(arm_recipe(file, arm, 0, "BASE").resolved()))
+class Told(NamedTuple):
+    """A recipe and its plain values, which take long to tell: once for all seeds of an arm."""
+
+    recipe: Recipe
+    resolved: dict[str, Any]
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> Told:
+        """A recipe as it is."""
+        return cls(recipe, recipe.resolved())
+
+
+def told_of(file: StudyFile, arms: Sequence[Arm]) -> dict[str, Told]:
+    """By arm, the recipe of its first seed, wherever it starts."""
+    return {arm.name: Told.of(arm_recipe(file, arm, file.seeds[0], "BASE")) for arm in arms}
 
 
 def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
     return {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
 
 
-def against(file: StudyFile, arms: Sequence[Arm]) -> dict[str, str]:
-    """By arm, the baseline arm it is compared with: the one it shares most settings with."""
+def against(
+    file: StudyFile, arms: Sequence[Arm], told: Mapping[str, Told] | None = None
+) -> dict[str, str]:
+    """By arm, the baseline arm it is compared with: the one it shares most settings with.
+
+    `told` are the arms' recipes, where they were made already.
+    """
     by_name = {arm.name: arm for arm in arms}
     baselines = [by_name[name] for name in file.compare.baselines] or list(arms[:1])
-    told = {arm.name: _told(file, arm) for arm in arms}
+    flat = {
+        name: dict(dotted(each.resolved)) for name, each in (told or told_of(file, arms)).items()
+    }
     return {
-        arm.name: min(baselines, key=lambda base: len(_apart(told[arm.name], told[base.name]))).name
+        arm.name: min(baselines, key=lambda base: len(_apart(flat[arm.name], flat[base.name]))).name
         for arm in arms
         if arm not in baselines
     }

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from kleash.data import FROM_FILES
 from kleash.embed import BLIND
-from kleash.plan.arms import Arm, arm_recipe, base_recipe, own_selector, seeded
+from kleash.plan.arms import Arm, Told, arm_recipe, base_recipe, own_selector, seeded
 from kleash.plan.file import StudyFile, dotted
 from kleash.recipe import Recipe, SelectorRecipe
 from kleash.runs import Run
@@ -97,7 +97,8 @@ def base_name(seed: int, selector: str = "") -> str:
 
 def base_folder(folder: Path, file: StudyFile, seed: int, selector: str = "") -> Path:
     """Where the shared start of a seed lies, or would."""
-    return current(folder / base_name(seed, selector), base_recipe(file, seed, selector))[0]
+    recipe = base_recipe(file, seed, selector)
+    return current(folder / base_name(seed, selector), Told.of(recipe))[0]
 
 
 def start_of(folder: Path, file: StudyFile, seed: int, selector: str = "") -> Path:
@@ -112,7 +113,7 @@ def run_place(
     arm: Arm,
     seed: int,
     start: Path | None = None,
-    other: Recipe | None = None,
+    other: Told | None = None,
 ) -> Place:
     """Where the run of an arm and a seed lies, or would.
 
@@ -120,20 +121,21 @@ def run_place(
     """
     start = start or start_of(folder, file, seed, own_selector(file, arm))
     if other is None:
-        recipe = arm_recipe(file, arm, seed, start)
+        told = Told.of(arm_recipe(file, arm, seed, start))
     else:
-        recipe = seeded(other, arm, seed, start)
-    path, run = current(folder / f"runs/{arm.name}-s{seed}", recipe)
-    return Place(arm.name, seed, path, recipe, run)
+        recipe = seeded(other.recipe, arm, seed, start)
+        told = Told(recipe, other.resolved | {"seed": seed, "from": recipe.start})
+    path, run = current(folder / f"runs/{arm.name}-s{seed}", told)
+    return Place(arm.name, seed, path, told.recipe, run)
 
 
-def current(path: Path, recipe: Recipe) -> tuple[Path, Run | None]:
+def current(path: Path, told: Told) -> tuple[Path, Run | None]:
     """The folder of this recipe: the plain name, or the one with digits that a change made.
 
     Where only other recipes have the name, it is a folder that nobody has made yet.
     """
     for found in _of_name(path):
-        if (found / "config.json").is_file() and same_recipe(run := Run.open(found), recipe):
+        if (found / "config.json").is_file() and same_recipe(run := Run.open(found), told):
             return found, run
     return path.with_name(f"{path.name}-not-yet") if path.exists() else path, None
 
@@ -143,9 +145,9 @@ def _of_name(path: Path) -> Iterator[Path]:
     yield from sorted(path.parent.glob(f"{path.name}-" + "[0-9a-f]" * 8))
 
 
-def same_recipe(run: Run, recipe: Recipe) -> bool:
+def same_recipe(run: Run, told: Told) -> bool:
     """Whether a run was asked for the same, however long and wherever its start lies."""
-    asked, apart = recipe.resolved(), {"from", *recipe.length_keys()}
+    asked, apart = told.resolved, {"from", *told.recipe.length_keys()}
     if asked | dict.fromkeys(apart) == run.config | dict.fromkeys(apart):
         return True  # as it mostly is; else it may be told with other keys
     ours, theirs = dict(dotted(asked)), dict(dotted(run.config))
@@ -167,11 +169,11 @@ def baseline_names(file: StudyFile) -> list[str]:
 
 
 def cells_of(
-    file: StudyFile, arms: Iterable[Arm], recipes: Mapping[str, Recipe] | None = None
+    file: StudyFile, arms: Iterable[Arm], told: Mapping[str, Told] | None = None
 ) -> Iterator[Cell]:
     """Every cell, one at a time: a plan of any size needs no room.
 
-    `recipes` are those of the arms, where they were made already.
+    `told` are the recipes of the arms, where they were made already.
     """
     measure = file.measure
     first = file.seeds[0]
@@ -187,7 +189,7 @@ def cells_of(
             for shots in measure.shots:
                 yield from (Cell("base", seed, name, "test", shots, n) for n in measure.items)
     for arm in arms:
-        recipe = (recipes or {}).get(arm.name) or arm_recipe(file, arm, first, "BASE")
+        recipe = told[arm.name].recipe if told else arm_recipe(file, arm, first, "BASE")
         for seed in file.seeds:
             yield from run_cells(file, arm, seed, recipe)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kleash.plan.arms import FOUND, Arm, arm_recipe, arms_of, own_selector
+from kleash.plan.arms import FOUND, Arm, Told, arms_of, own_selector, told_of
 from kleash.plan.cells import (
     BASELINE,
     Cell,
@@ -58,6 +58,8 @@ class Overview:
 
     cells: list[tuple[Cell, State]] = field(default_factory=list)
     seen: dict[tuple[str, int], Seen] = field(default_factory=dict)
+    told: dict[str, Told] = field(default_factory=dict)
+    """By arm, its recipe."""
 
     def of_arm(self, arm: str, seeds: Iterable[int]) -> dict[int, Seen]:
         """An arm's runs by seed, of those seeds that it has."""
@@ -95,8 +97,8 @@ def overview(
     by_name = {arm.name: arm for arm in arms}
     own = {arm.name: own_selector(file, arm) for arm in arms}
     starts: dict[tuple[int, str], Path] = {}  # a start is looked for once, not for each arm
-    recipes = {arm.name: arm_recipe(file, arm, file.seeds[0], "BASE") for arm in arms}
-    for cell in cells_of(file, arms, recipes):
+    found.told = told_of(file, arms)
+    for cell in cells_of(file, arms, found.told):
         key = (cell.arm, cell.seed)
         if key not in found.seen:
             arm, place = by_name.get(cell.arm), None
@@ -104,8 +106,7 @@ def overview(
                 start = (cell.seed, own[arm.name])
                 if start not in starts:
                     starts[start] = start_of(folder, file, *start)
-                recipe = recipes[arm.name]
-                place = run_place(folder, file, arm, cell.seed, starts[start], recipe)
+                place = run_place(folder, file, arm, cell.seed, starts[start], found.told[arm.name])
             found.seen[key] = look(folder, file, place, cell, known)
             known[found.seen[key].size] = found.seen[key]  # baselines lie in one file
         seen = found.seen[key]
@@ -130,8 +131,9 @@ def look(
     if (place is None or place.run is None) and not (path / "meta.json").is_file():
         return Seen(path.name, None, {})
     run = Run.open(path) if place is None or place.run is None else place.run
-    scores = path / "scores.jsonl"
-    size = (scores, scores.stat().st_size) if scores.is_file() else None
+    scores, size = path / "scores.jsonl", None
+    with suppress(FileNotFoundError):
+        size = (scores, scores.stat().st_size)
     scored = known[size].scored if size in known else columns(run)
     if place is None:
         return Seen(path.name, run, scored, size=size)

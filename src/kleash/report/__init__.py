@@ -106,10 +106,10 @@ def write(found: Results, *, language: Language | str = "") -> list[Path]:
     and what the one before said; making a report twice changes neither.
     """
     made = study_material(found, language)
-    folder, whole = found.folder, document(made)
+    folder, whole, links = found.folder, document(made), Links(found.folder)
     texts = {
-        "report.md": markdown_of(made, folder, whole),
-        "report.html": html_of(made, folder, whole),
+        "report.md": markdown(whole, links),
+        "report.html": page(whole, links),
         "recommended.toml": gaps.recommended_toml(made) + "\n",
     }
     for name, text in texts.items():

@@ -176,7 +176,7 @@ def _chosen_first(study: Results) -> dict[str, Where]:
     for columns in chosen_columns(study).values():
         for seen, column in columns:
             assert seen.run is not None  # it has scores
-            file = str(seen.run.path / "scores.jsonl")
+            file = seen.run.file("scores.jsonl")
             for pointer, line in zip(column.pointers, column.lines, strict=True):
                 for name in pointer:
                     if name not in found:

@@ -19,9 +19,12 @@ OWN_OUTCOMES = ("validation/accuracy", "validation/loss")
 MOST_COLUMNS = 24  # arms that stand beside each other in a table
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Course:
-    """Values at the steps that all runs of the arm have; the band is a 95 % t interval."""
+    """Values at the steps that all runs of the arm have; the band is a 95 % t interval.
+
+    Nothing writes to it; it is not frozen because a report has many, which are slow to make.
+    """
 
     arm: str
     metric: str
@@ -122,7 +125,7 @@ def _told(arm: Arm, metric: str, axis: str) -> _Told | None:
     found: list[tuple[Replicate, Curve]] = []
     for each in arm.replicates:
         curve = each.curves.get((metric, axis)) if axis else each.curve(metric)
-        if curve is not None and len(curve):
+        if curve is not None and len(curve.steps):
             found.append((each, curve))
     if not found:
         return None
@@ -133,7 +136,7 @@ def _told(arm: Arm, metric: str, axis: str) -> _Told | None:
         if curve.steps is not steps and not np.array_equal(steps, curve.steps):
             steps = np.intersect1d(steps, curve.steps)
     values = [
-        c.values if len(c) == len(steps) else c.values[np.searchsorted(c.steps, steps)]
+        c.values if len(c.steps) == len(steps) else c.values[np.searchsorted(c.steps, steps)]
         for c in curves
     ]
     return _Told(arm, found[0][0], curves, steps, values) if len(steps) else None
@@ -184,7 +187,7 @@ def metrics_of(made: Material, axis: str = "") -> list[str]:
                 for arm in made.arms
                 for replicate in arm.replicates
                 for (metric, over), curve in replicate.curves.items()
-                if axis in ("", over) and len(curve)
+                if axis in ("", over) and len(curve.steps)
             )
         )
     return made.metrics[axis]

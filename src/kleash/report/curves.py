@@ -350,7 +350,7 @@ def metrics(made: Material) -> list[Part]:
         for arm in made.arms
         for replicate in arm.replicates
         for (metric, axis), curve in replicate.curves.items()
-        if len(curve) > 1
+        if len(curve.steps) > 1
     ]
     rows: list[list[Cell]] = []
     for arm, replicate, metric, axis in every[:MOST_ROWS]:

@@ -205,7 +205,7 @@ def _runs(made: Material) -> Table:
         seen_paths.add(seen.run.path)
         meta = seen.run.meta
         facts = [short(meta.get(key) or "—") for key in keys]
-        place = Where(str(seen.run.path / "meta.json"))
+        place = Where(seen.run.file("meta.json"))
         rows.append([Linked(seen.run.name, place), *facts])
     head = made.head("run", "data", "start", keys[2], "revision")
     return Table(made.say("runs_of"), head, rows, left=5, folded=True)

@@ -17,7 +17,14 @@ from kleash.report.courses import course
 from kleash.report.material import Material
 from kleash.report.opening import gap_of
 from kleash.report.parts import Cell, Code, Figure, Line, Lines, Linked, Paragraph, Part, Table
-from kleash.report.places import arm_place, first_place, judged_place, linked, logged_place
+from kleash.report.places import (
+    arm_place,
+    first_place,
+    judged_place,
+    linked,
+    logged_place,
+    scores_place,
+)
 from kleash.report.study_tables import MOST_ROWS, left_out, score_of
 from kleash.results.courses import DIMENSIONS, Course, dimensions, pairs, swinging
 from kleash.stats import Interval, mean_interval
@@ -102,7 +109,7 @@ def wins(made: Material) -> list[Part]:
             place = next(p for p in own if p[0] == "validation" and p[1] == epoch)
             gap = paired(own[place].get(row.name, {}), own[place].get(row.against, {}))
             seen = study.overview.seen[row.name, study.file.seeds[0]]
-            where = made.places.get((seen.name, epoch, "validation", place[2]))
+            where = scores_place(seen, epoch, "validation", place[2])
             told.append(Linked(made.gap(gap), where))
         count = f"{won.count(row.name)}/{len(own)}"
         rows.append([*told, Linked(count, first_place(made, row.name))])
@@ -119,9 +126,9 @@ def paired(ours: dict[int, float], theirs: dict[int, float]) -> Interval | None:
 def separably_best(by_arm: dict[str, dict[int, float]]) -> str:
     """The arm whose gap to each other has an interval above 0; '' if there is none."""
     for ours, scores in by_arm.items():
-        others = [theirs for name, theirs in by_arm.items() if name != ours]
+        others = (theirs for name, theirs in by_arm.items() if name != ours)
         gaps = (paired(scores, theirs) for theirs in others)  # mostly the first decides
-        if others and all(gap is not None and gap.low > 0 for gap in gaps):
+        if len(by_arm) > 1 and all(gap is not None and gap.low > 0 for gap in gaps):
             return ours
     return ""
 

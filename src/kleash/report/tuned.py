@@ -14,7 +14,7 @@ from kleash.plan import FOUND, base_checkpoint
 from kleash.report.choices import dot, share, trained_shots
 from kleash.report.material import Material, percents, plain, short
 from kleash.report.parts import Cell, Figure, Linked, Paragraph, Part, Table
-from kleash.report.places import first_place, kl_place, linked, logged_place
+from kleash.report.places import first_place, kl_place, linked, logged_place, scores_place
 from kleash.report.study_tables import left_out
 from kleash.results import Results
 from kleash.results.matched import Matched, at_equal_kl, at_equal_updates, by_updates, families
@@ -36,7 +36,7 @@ def proxy(made: Material) -> list[Part]:
         return []
     told: list[list[Cell]] = []
     for row in rows:
-        where = _answers_place(made, study, row.arm)
+        where = _answers_place(study, row.arm)
         counts = made.listed([str(n) for n in dict.fromkeys(row.retention_items)]) or "—"
         texts = (plain(row.proxy), percents(row.gold), percents(row.retained), counts)
         told.append([row.arm, *(Linked(text, where) for text in texts)])
@@ -45,12 +45,12 @@ def proxy(made: Material) -> list[Part]:
     return [*_proxy_chart(made, study, rows), Table(said, head, told)]
 
 
-def _answers_place(made: Material, study: Results, arm: str) -> Where | None:
+def _answers_place(study: Results, arm: str) -> Where | None:
     """Where the answers begin that a row of the proxy is made of."""
     shots = trained_shots(study)
     for (name, seed), seen in study.overview.seen.items():
         checkpoint = seen.chosen or base_checkpoint(study.file, seed)
-        where = made.places.get((seen.name, checkpoint, "test", shots))
+        where = scores_place(seen, checkpoint, "test", shots)
         if name == arm and where is not None:
             return where
     return None
@@ -60,7 +60,7 @@ def _proxy_chart(made: Material, study: Results, rows: Sequence[ProxyRow]) -> li
     spots = []
     for row in rows:
         if row.proxy is not None and row.gold is not None:
-            where = _answers_place(made, study, row.arm)
+            where = _answers_place(study, row.arm)
             across = dot(row.arm, row.proxy, 1, where)
             spots.append(Spot(row.arm, across, share(row.arm, row.gold, where)))
     if len(spots) < 2:
@@ -185,8 +185,8 @@ def _gains(made: Material, study: Results, found: Searched, file: Path) -> list[
     validation = None
     if seen is not None:
         shots = {key[2] for key in seen.scored if key[1] == "validation"}
-        keys = [(seen.name, seen.chosen, "validation", n) for n in sorted(shots)]
-        validation = next((made.places[key] for key in keys if key in made.places), None)
+        places = (scores_place(seen, seen.chosen, "validation", n) for n in sorted(shots))
+        validation = next(filter(None, places), None)
     test, tuned = first_place(made, FOUND.name), _line_of(file, '"tuned"')
     dots = [Dot(made.say("gain_tuned"), made.times * found.tuned, where=tuned)]
     text = gap_text(found.tuned, None, None, made.unit, made.language)

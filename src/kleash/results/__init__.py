@@ -6,8 +6,6 @@ author expected, how far arms agree, and everything that limits what may be said
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -52,9 +50,12 @@ Answer = Literal["borne out", "refuted", "undecided"]
 KL = "probe/kl/ref/exact/episode/mean"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Measured:
-    """One cell with what was measured: over items of one run, and why it is not there if so."""
+    """One cell with what was measured: over items of one run, and why it is not there if so.
+
+    Nothing writes to it; it is not frozen because a study has thousands, which are slow to make.
+    """
 
     cell: Cell
     state: State
@@ -111,9 +112,10 @@ Runs = dict[Path, Imported]
 
 def read_once(run: Run, runs: Runs) -> Imported:
     """A run among those that were read; it is read if it is not."""
-    if run.path not in runs:
-        runs[run.path] = read_run(run, scores=False)
-    return runs[run.path]
+    found = runs.get(run.path)
+    if found is None:
+        found = runs[run.path] = read_run(run, scores=False)
+    return found
 
 
 @dataclass
@@ -146,7 +148,7 @@ def results(folder: Path, *, file: StudyFile | None = None) -> Results:
     file = file or read_study(str(folder))
     arms = arms_of(file, placed(folder))
     found = overview(folder, file, arms)
-    compared = against(file, arms)
+    compared = against(file, arms, found.told)
     late = late_arms(folder)
     failures = read_plan(folder)["failures"] if (folder / "plan.json").is_file() else {}
     mixed = mixtures(folder, file, found)
@@ -166,7 +168,7 @@ def results(folder: Path, *, file: StudyFile | None = None) -> Results:
         arms=arms,
         overview=found,
         measured=list(measured(found, file, folder, failures)),
-        rows=[arm_row(file, arm, found, compared, comparisons, late) for arm in arms],
+        rows=[arm_row(file, arm, found, compared, comparisons, late, runs) for arm in arms],
         comparisons=comparisons,
         agreements=Agreements(found, file, arms, compared),
         expectations=expectations(file, compared, comparisons),
@@ -208,7 +210,7 @@ def seed_means(found: Overview, file: StudyFile, arm: str) -> dict[int, float]:
         each = [c.mean(file.measure.items[-1]) for c in columns if c is not None]
         known = [mean for mean in each if mean is not None]
         if len(known) == len(file.measure.shots):
-            means[seed] = float(np.mean(known))
+            means[seed] = float(np.add.reduce(known)) / len(known)  # as `mean`, of few values
     return means
 
 
@@ -239,25 +241,17 @@ def item_means(columns: Sequence[Column | None], items: int) -> dict[str, float]
     return means
 
 
-def realised_kl(seen: Seen) -> float | None:
+def realised_kl(seen: Seen, runs: Runs) -> float | None:
     """Nats per episode at the run's last epoch, on the probe set that all arms share."""
     if seen.run is None:
         return None
-    for line in last_lines(seen.run.path / "metrics.jsonl"):
-        record: dict[str, Any] = json.loads(line) if b'"epoch"' in line else {"kind": "step"}
-        if record["kind"] == "epoch" and record["phase"] == "grpo":
-            return record.get(KL)
+    epochs = [each for each in read_once(seen.run, runs).series if each.axis == "epoch"]
+    for series in epochs:
+        if series.metric == KL:
+            last = max(int(each.lines[-1]) for each in epochs if each.lines is not None)
+            assert series.lines is not None  # of a file that has lines
+            return float(series.values[-1]) if series.lines[-1] == last else None
     return None
-
-
-def last_lines(path: Path) -> Iterator[bytes]:
-    """The whole lines of a file, last first; none where there is no file."""
-    content = path.read_bytes() if path.is_file() else b""
-    end = content.rfind(b"\n")
-    while end >= 0:
-        start = content.rfind(b"\n", 0, end) + 1
-        yield content[start:end]
-        end = start - 1
 
 
 def arm_row(
@@ -267,11 +261,12 @@ def arm_row(
     compared: Mapping[str, str],
     comparisons: Mapping[str, Comparison],
     late: Sequence[str],
+    runs: Runs,
 ) -> ArmRow:
     """An arm over its seeds."""
-    runs = list(found.of_arm(arm.name, file.seeds).values())
+    every = list(found.of_arm(arm.name, file.seeds).values())
     means = seed_means(found, file, arm.name)
-    kls = [kl for seen in runs if (kl := realised_kl(seen)) is not None]
+    kls = [kl for seen in every if (kl := realised_kl(seen, runs)) is not None]
     base = compared.get(arm.name, "")
     gap = level_verdict(comparisons[base], arm.name) if base in comparisons else None
     return ArmRow(
@@ -282,7 +277,7 @@ def arm_row(
         score=over_seeds(list(means.values())),
         scores=tuple(means.values()),
         kl=over_seeds(kls),
-        chosen=tuple(seen.chosen for seen in runs),
+        chosen=tuple(seen.chosen for seen in every),
         gap=gap,
     )
 
@@ -312,7 +307,7 @@ def source_of(
             continue
         run = read_once(seen.run, runs)
         start = str(seen.run.meta["base"]) if seen.name in strangers else "the base of its seed"
-        config = run.config | {"from": Setting(start, Where(str(seen.run.path / "meta.json")))}
+        config = run.config | {"from": Setting(start, Where(seen.run.file("meta.json")))}
         scores = list(tested(seen, file))
         source.runs.append(replace(run, arm=arm, seed=seed, config=config, scores=scores))
     source.runs.sort(key=lambda run: names.index(run.arm))
@@ -334,7 +329,7 @@ def scores_of(seen: Seen, key: tuple[str, str, int], metric: str) -> Scores:
         metric=metric,
         items=column.items,
         values=np.array(column.scores, dtype=np.float64),  # None becomes NaN
-        where=Where(os.path.join(seen.run.path, "scores.jsonl"), column.lines[0]),  # noqa: PTH118
+        where=Where(seen.run.file("scores.jsonl"), column.lines[0]),
         shots=shots,
         split=split,
         checkpoint=checkpoint,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import count
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -81,7 +83,7 @@ class Agreements:
     def _runs(self) -> dict[str, dict[int, Chosen]]:
         """What each run chose, by arm and seed."""
         shots = self._recipe.validated_at()
-        numbers: dict[tuple[str, ...], int] = {}
+        numbers: dict[tuple[str, ...], int] = defaultdict(count().__next__)
         runs: dict[str, dict[int, Chosen]] = {arm.name: {} for arm in self.arms}
         for name, by_seed in runs.items():
             for seed in self.file.seeds:
@@ -195,15 +197,15 @@ def over_known(values: NDArray[np.float64]) -> list[Any]:
 
 
 def chosen(
-    seen: Seen, shots: int, places: int, numbers: dict[tuple[str, ...], int]
+    seen: Seen, shots: int, places: int, numbers: Mapping[tuple[str, ...], int]
 ) -> Chosen | None:
-    """A run's choices on the test at some shots; `numbers` are those given out so far."""
+    """A run's choices on the test at some shots; `numbers` gives each pointer one of its own."""
     column = seen.scored.get((seen.chosen, "test", shots))
     if seen.run is None or column is None:
         return None
 
     def of(pointers: Iterable[tuple[str, ...]]) -> list[int]:
-        return [numbers.setdefault(pointer, len(numbers)) for pointer in pointers]
+        return [numbers[pointer] for pointer in pointers]
 
     by_place = [of(p[at : at + 1] for p in column.pointers) for at in range(places)]
     pointers = np.array(of(column.pointers))

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from kleash import stats
-from kleash.plan import Arm, StudyFile, arm_recipe
+from kleash.plan import Arm, StudyFile
 from kleash.plan.folder import Overview
+from kleash.recipe import Recipe
 from kleash.results import Results, realised_kl, seed_means
 from kleash.stats import Interval
 
@@ -85,7 +86,7 @@ def traced(found: Results, arms: Sequence[Arm]) -> dict[int, Curve]:
     for arm in arms:
         scores = seed_means(found.overview, found.file, arm.name)
         for seed, score in scores.items():
-            kl = realised_kl(found.overview.seen[arm.name, seed])
+            kl = realised_kl(found.overview.seen[arm.name, seed], found.runs)
             if kl is not None and kl > 0:
                 curves.setdefault(seed, []).append((kl, score))
     return {seed: sorted(curve) for seed, curve in curves.items() if len(curve) > 1}
@@ -116,7 +117,8 @@ def at_equal_updates(found: Results) -> list[Matched]:
     rows = []
     for arm in found.arms:
         other = first.setdefault(arm.keys.get(COEFFICIENT), arm)
-        if pace(found.file, other) == pace(found.file, arm):
+        recipes = [found.overview.told[each.name].recipe for each in (other, arm)]
+        if pace(recipes[0]) == pace(recipes[1]):
             continue
         ours, theirs = (by_updates(found.overview, found.file, each) for each in (arm, other))
         seeds = sorted(ours.keys() & theirs.keys())
@@ -131,15 +133,14 @@ def at_equal_updates(found: Results) -> list[Matched]:
     return rows
 
 
-def pace(file: StudyFile, arm: Arm) -> tuple[int, int, int]:
+def pace(recipe: Recipe) -> tuple[int, int, int]:
     """What the number of updates in an epoch depends on."""
-    recipe = arm_recipe(file, arm, file.seeds[0], "BASE")
     return recipe.length() // max(recipe.epochs, 1), recipe.batch, recipe.updates
 
 
 def by_updates(found: Overview, file: StudyFile, arm: Arm) -> dict[int, Mapping[int, float]]:
     """By seed, the validation score by the number of updates made so far."""
-    recipe = arm_recipe(file, arm, file.seeds[0], "BASE")
+    recipe = found.told[arm.name].recipe
     curves: dict[int, Mapping[int, float]] = {}
     for (name, seed), seen in found.seen.items():
         if name != arm.name or seen.run is None:

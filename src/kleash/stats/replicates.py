@@ -60,6 +60,10 @@ class SeedGap:
         inside = self.interval
         return parts_interval(inside.estimate, self.errors[:1], level=inside.level, n=inside.n)
 
+    def at(self, level: float) -> Interval:
+        """The interval at another level; what else is known of the gap depends on none."""
+        return parts_interval(self.interval.estimate, self.errors, level=level, n=self.interval.n)
+
 
 def paired_seeds(ours: ArrayLike, theirs: ArrayLike, *, level: float = 0.95) -> SeedGap:
     """t over the gaps of runs that share a seed, S - 1 degrees of freedom.

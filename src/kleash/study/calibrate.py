@@ -70,7 +70,7 @@ def keep_calibration(asked: Asked, trials: StudyFile, found: Overview) -> None:
     rows = []
     for value in asked.file.calibrate.trials:
         for seed in trials.seeds:
-            kl = realised_kl(found.seen[f"kl-{value:g}", seed])
+            kl = realised_kl(found.seen[f"kl-{value:g}", seed], {})
             if kl is None:
                 raise KleashError(f"the trial kl-{value:g}-s{seed} told no KL: look at its folder")
             reached.setdefault(value, []).append(kl)
