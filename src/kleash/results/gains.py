@@ -1,12 +1,14 @@
 """What GRPO gained: each arm over the start it grew from, paired by seed and item.
 
-Shapes: S seeds, N items.
+Shapes: S seeds, K numbers of shots, N items.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,57 +38,59 @@ class Gain:
 
 def gains(found: Results) -> list[Gain]:
     """A line for each arm that grew from the study's start, where that was measured."""
-    starts = {seed: seen for seed, seen in runs_of(found, "base").items() if seen.scored}
+    start = base_checkpoint(found.file, found.file.seeds[0])
+    seen = runs_of(found, "base")
+    starts = {seed: one for seed in seen if (one := tested(found, seen[seed], start))}
     grown = [arm for arm in found.arms if not ELSEWHERE & arm.keys.keys()] if starts else []
     made = [gain(found, starts, arm.name) for arm in grown]
-    return [each for each in made if any(each.by_shots.values())]
+    return [each for each in made if each.seeds]
 
 
-def gain(found: Results, starts: Mapping[int, Seen], arm: str) -> Gain:
+def gain(found: Results, starts: Mapping[int, Mapping[int, Scores]], arm: str) -> Gain:
     """One arm."""
-    file, ours = found.file, found.overview.of_arm(arm, starts)
-    shots, most = file.measure.shots, file.measure.items[-1]
-    start = base_checkpoint(file, file.seeds[0])
-    columns = {
-        (seed, n): (
-            tested(ours[seed], ours[seed].chosen, n, most),
-            tested(starts[seed], start, n, most),
-        )
-        for seed in ours
-        for n in shots
-    }
-    names = list(next((theirs for _, theirs in columns.values() if theirs), {}))
-    whole = [seed for seed in ours if all(all(columns[seed, n]) for n in shots)]
-    gaps = {
-        n: np.array([apart(*columns[seed, n], names) for seed in whole]).reshape(-1, len(names))
-        for n in shots
-    }
-    by_shots = {n: over(each) for n, each in gaps.items()}
-    return Gain(arm, by_shots, over(np.mean(list(gaps.values()), axis=0)), len(whole))
+    shots, rows = found.file.measure.shots, []
+    items = next(iter(starts.values()))[shots[0]].items
+    for seed, seen in found.overview.of_arm(arm, starts).items():
+        ours, theirs = tested(found, seen, seen.chosen), starts[seed]
+        if ours:
+            rows.append([ours[n].over(items) - theirs[n].over(items) for n in shots])
+    if not rows:
+        return Gain(arm, dict.fromkeys(shots), None, 0)
+    gaps_SKN = np.array(rows)
+    by_shots = {n: over(gaps_SKN[:, nth]) for nth, n in enumerate(shots)}
+    return Gain(arm, by_shots, over(gaps_SKN.mean(axis=1)), len(rows))
 
 
-def tested(seen: Seen, checkpoint: str, shots: int, most: int) -> dict[str, float | None]:
-    """By item, a checkpoint's scores on the whole test, None where it broke; or nothing yet."""
-    column = seen.scored.get((checkpoint, "test", shots))
-    if column is None or len(column.items) < most:
-        return {}
-    return dict(zip(column.items[:most], column.scores[:most], strict=True))
+class Scores(NamedTuple):
+    """A whole column of a test; NaN where an item broke."""
+
+    items: list[str]
+    values_N: NDArray[np.float64]
+
+    def over(self, items: Sequence[str]) -> NDArray[np.float64]:
+        """In the order of those items; NaN for those it has not."""
+        if self.items == items:
+            return self.values_N
+        known = dict(zip(self.items, self.values_N.tolist(), strict=True))
+        return np.array([known.get(item, math.nan) for item in items])
 
 
-def apart(
-    ours: Mapping[str, float | None], theirs: Mapping[str, float | None], items: Sequence[str]
-) -> NDArray[np.float64]:
-    """By item, how much more the one scores; NaN where one of them did not."""
-    one, other = ([each.get(item) for item in items] for each in (ours, theirs))
-    found: NDArray[np.float64] = np.array(one, np.float64) - np.array(other, np.float64)
-    return found
+def tested(found: Results, seen: Seen, checkpoint: str) -> dict[int, Scores]:
+    """By shots, a checkpoint's scores on the whole test; nothing before all of it is measured."""
+    most, made = found.file.measure.items[-1], {}
+    for shots in found.file.measure.shots:
+        column = seen.scored.get((checkpoint, "test", shots))
+        if column is None or len(column.items) < most:
+            return {}
+        made[shots] = Scores(column.items[:most], np.array(column.scores[:most], np.float64))
+    return made
 
 
 def over(gaps_SN: NDArray[np.float64]) -> Interval | None:
     """The mean on items like these; of one seed over its items. None if a seed has none of it."""
-    if not gaps_SN.size or np.isnan(gaps_SN).all(axis=1).any():
+    if np.isnan(gaps_SN).all(axis=1).any():
         return None
     if len(gaps_SN) > 1:
-        return stats.crossed_seeds(gaps_SN).interval
+        return stats.crossed_interval(gaps_SN)
     values = gaps_SN[~np.isnan(gaps_SN)]
-    return stats.mean_interval(values.tolist()) if len(values) > 1 else None
+    return stats.mean_interval(values) if len(values) > 1 else None
