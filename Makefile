@@ -21,7 +21,8 @@ test: install core-env browser check
 
 # Then, where the tools and oracles are: the tests that skip what they cannot import.
 test-all: install core-env tools-env ray-env browser check
-	$(BIN)/python -m pytest $(SPREAD)
+	$(BIN)/python -m pytest $(SPREAD) -m "not alone"
+	$(BIN)/python -m pytest -m alone
 	PYTHONPATH=src $(VENV)/tools/bin/python -m pytest $(SPREAD) -m "not slow" $(WITH_TOOLS)
 	PYTHONPATH=src $(VENV)/ray/bin/python -m pytest $(wildcard tests/test_*_ray.py)
 

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from kleash.charts import Dot, Spot, bars, frontier, heat
 from kleash.data import dataset
 from kleash.errors import KleashError
@@ -198,13 +200,8 @@ def items(made: Material) -> list[Part]:
     columns = chosen_columns(made.study)
     means: dict[str, dict[str, float]] = {}
     for arm, each in columns.items():
-        scores: dict[str, list[float]] = {}
-        for _, column in each:
-            for item, score in zip(column.items, column.scores, strict=True):
-                if score is not None:
-                    scores.setdefault(item, []).append(score)
-        for item, scored in scores.items():
-            means.setdefault(item, {})[arm] = sum(scored) / len(scored)
+        for item, mean in _means([column for _, column in each]).items():
+            means.setdefault(item, {})[arm] = mean
     apart = {item: max(by.values()) - min(by.values()) for item, by in means.items() if len(by) > 1}
     telling = sorted(
         (item for item in apart if apart[item] > 0), key=lambda i: (-apart[i], _natural(i))
@@ -221,6 +218,20 @@ def items(made: Material) -> list[Part]:
     cut = left_out(made, len(columns), len(arms & columns.keys()), rest, "left_out_arms")
     parts = [Paragraph(line) for line in (made.say("items_of", **facts), cut) if line]
     return [*parts, Gallery(entries)]
+
+
+def _means(columns: Sequence[Column]) -> dict[str, float]:
+    """By item, the mean over seeds of what did not break; at once where nothing did."""
+    items = columns[0].items
+    if all(column.items == items and None not in column.scores for column in columns):
+        total = np.add.reduce(np.array([column.scores for column in columns], np.float64))
+        return dict(zip(items, (total / len(columns)).tolist(), strict=True))
+    scores: dict[str, list[float]] = {}
+    for column in columns:
+        for item, score in zip(column.items, column.scores, strict=True):
+            if score is not None:
+                scores.setdefault(item, []).append(score)
+    return {item: sum(scored) / len(scored) for item, scored in scores.items()}
 
 
 def _answers(
