@@ -117,6 +117,19 @@ def test_attention_of_blocks_that_end_anywhere(queries, heads):
         table(),
     )
     assert torch.allclose(ours, plain.attended(query, *kept, one_by_one, 0.3, config), atol=1e-5)
+    # Cut into parts, of some of which a block's first tokens see nothing; the last is nobody's.
+    wide = Blocks(
+        longs(0, 0, 3, 2, 0, 0),
+        longs(0, 8, 60, 29, -1, -1),
+        longs(0, 8, 13, 14, 22, 0),
+        longs(8, 5, 1, 8, 1, 0),
+        table(),
+        8,
+    )
+    more = torch.cat([query, query[:1]])
+    for splits in (2, 4, 8):
+        parts = kernels.attended(more, *kept, wide, 0.3, Config(16, 4, 2, splits))
+        assert torch.allclose(parts[:22], ours, atol=1e-5) and parts.isfinite().all()
 
 
 @pytest.mark.parametrize("words", [41, 4096, 9001])
@@ -163,9 +176,9 @@ def test_a_whole_decoder_of_kernels_says_what_the_model_says():
     put_side_by_side(model)
     engine = PagedEngine(model.to(DEVICE), {STOP}, places=40 * 128)
     engine._made = Decoder(
-        engine.inner, Pages(engine._size()), engine.stops, sizes=(4,), small=kernels
+        engine.inner, Pages(engine._size()), engine.stops, sizes=(4, 8), small=kernels
     )
-    asked = [((c,), [[5, 6, 7] * 30, [9, 10]]) for c in range(2)]
+    asked = [((c,), [[5, 6, 7] * 30, [9, 10, 11][c:]]) for c in range(2)]
     for turns in together(engine, asked, most=2):
         found = recomputed(model.to("cpu"), turns)
         model.to(DEVICE)
@@ -196,6 +209,7 @@ compiled(kernels._turned, kinds, known, 4)
 known = heads | {"GROUP": 4, "MEMBERS": 4, "WIDTH": 128, "PAGE": 128}
 step = known | {"ROWS": 16, "COLUMNS": 64, "SPLITS": 8}
 compiled(kernels._attended, half + "*fp32 *fp32 " + most, step, 4)
+compiled(kernels._attended, half + "*fp32 *fp32 " + most, step | {"ROWS": 64}, 4)
 read = known | {"ROWS": 64, "COLUMNS": 64, "SPLITS": 1}
 compiled(kernels._attended, half + "*bf16 *bf16 " + most, read, 4)
 compiled(kernels._combined, "*fp32 *fp32 *bf16 i32", {"WIDTH": 128, "SPLITS": 8}, 1)

@@ -94,14 +94,25 @@ def test_long_and_short_replies_and_openings_of_several_pages():
 
 
 def test_what_a_user_said_is_in_the_first_of_some_steps_alone(monkeypatch):
+    """And every token of it is in one block, also those that are none."""
     engine = PagedEngine(tiny(), (), steps=4)
     sizes, honest = [], engine.decoder._one
-    monkeypatch.setattr(
-        engine.decoder, "_one", lambda size, **how: (sizes.append(size), honest(size, **how))[1]
-    )
-    turns = together(engine, [((0,), [[5, 6], list(range(4, 34))])], most=5)[0]
-    assert said_logp(turns) == pytest.approx(recomputed(engine.model, turns), abs=1e-5)
-    assert sizes == [8] * 5 + [32, 8, 8, 8, 8]
+
+    def one(size, *, truncated, mixed=False):
+        sizes.append(size)
+        if mixed:
+            sizes.append("mixed")
+            _, _, first, count = engine.decoder.blocks_4B[:, :size].tolist()
+            held = [at + n for at, count in zip(first, count, strict=True) for n in range(count)]
+            assert sorted(held) == list(range(size)) and max(count) == engine.decoder.longest
+        return honest(size, truncated=truncated, mixed=mixed)
+
+    monkeypatch.setattr(engine.decoder, "_one", one)
+    replies = [[4 + place % 30 for place in range(44 - number)] for number in range(2)]
+    talks = together(engine, [((c,), [[5, 6], replies[c]]) for c in range(2)], most=5)
+    for turns in talks:
+        assert said_logp(turns) == pytest.approx(recomputed(engine.model, turns), abs=1e-5)
+    assert sizes == [8] * 5 + [96, "mixed", 8, 8, 8, 8]
 
 
 @pytest.mark.slow

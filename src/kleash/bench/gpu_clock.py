@@ -36,10 +36,11 @@ class EngineClock:
             self.aside += 1
             self.put_aside(row)
 
-        def step(decoder: Any, size: int, *, truncated: bool) -> Any:
-            fresh = decoder.on_cuda and (size, truncated) not in decoder._graphs
-            kind = "capturing" if fresh else f"steps of {size}"
-            return self.timed(kind, lambda: one(decoder, size, truncated=truncated))
+        def step(decoder: Any, size: int, *, truncated: bool, mixed: bool = False) -> Any:
+            fresh = decoder.on_cuda and (size, truncated, mixed) not in decoder._graphs
+            steps = f"steps of {size}{' with replies' if mixed else ''}"
+            how = {"truncated": truncated, "mixed": mixed}
+            return self.timed("capturing" if fresh else steps, lambda: one(decoder, size, **how))
 
         patched: dict[str, Any] = {
             "tune": lambda decoder: self.timed("tuning", lambda: tune(decoder)),

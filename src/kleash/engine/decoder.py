@@ -3,7 +3,7 @@
 It reads the model's own weights. A step says one id in every talk of a batch: the layers, the head,
 the draw, and what the next step needs are computed on the device, so that steps follow one another
 without a word from the host, on CUDA as a graph for each size of batch. A batch is of tokens, not
-of talks: short replies of users go through the same step as what is said, token by token; long ones
+of talks: short replies of users go through the same step as what is said, side by side; long ones
 and openings are read by `read`, in which tokens of one talk go side by side.
 
 Shapes as in `kernels`; F what a step is fed of each token, T steps.
@@ -34,6 +34,7 @@ SIZES = (8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 READ = 8192  # tokens that are read at once
 ROWS = 64  # queries of a block that is read, over all heads that share keys
 PROGRAMS = 4096  # of a step's attention: a few rounds of a large GPU
+MIXED = Config(64, 4, 3, 8)  # attention of a step that reads replies too
 CONFIGS = (Config(64, 4, 3), Config(64, 4, 4), Config(32, 4, 5), Config(128, 4, 2))
 Piece = tuple[int, Sequence[int], int]  # a seat, ids, and where they begin
 
@@ -85,7 +86,9 @@ class Decoder:
         self.said_TN = self._number.new_zeros(most_steps, most)
         self.logp_TN = torch.zeros(most_steps, most, device=self.device)
         self._stops = self._number.new_tensor(sorted(stops))
-        self._graphs: dict[tuple[int, bool], tuple[Any, Tensor, Tensor]] = {}
+        self._host_4B = torch.zeros(4, most, dtype=torch.int64, pin_memory=self.on_cuda)
+        self.blocks_4B = self._number.new_zeros(4, most)
+        self._graphs: dict[tuple[int, bool, bool], tuple[Any, Tensor, Tensor]] = {}
         self._pool: Any = None
         self._truncated = False
         self._known: object = None
@@ -198,10 +201,17 @@ class Decoder:
     # --- steps
 
     @torch.no_grad()
-    def start(self, fed_FN: NDArray[np.int64], steps: int, speak: int | None = None) -> int:
+    def start(
+        self,
+        fed_FN: NDArray[np.int64],
+        steps: int,
+        speak: int | None = None,
+        blocks_4B: NDArray[np.int64] | None = None,
+    ) -> int:
         """Have the device make so many steps of these tokens. What they say is `said_TN`.
 
-        Where only the first `speak` of them do, those behind are in the first step alone.
+        Where only the first `speak` of them do, those behind are in the first step alone, and
+        `blocks_4B` says which of all tokens follow one another.
         """
         count = fed_FN.shape[1]
         size = self.size_of(count)
@@ -212,8 +222,19 @@ class Decoder:
         self.fed_FN.copy_(self._host_FN, non_blocking=True)
         self._truncated = bool((fed_FN[TOP_P].view(np.float64) < 1).any())
         later = self.size_of(count if speak is None else speak)
-        self._steps([size, *[later] * (steps - 1)])
+        if blocks_4B is not None:
+            self._tell_blocks(blocks_4B, count, size)
+        self._steps([size, *[later] * (steps - 1)], mixed=blocks_4B is not None)
         return later
+
+    def _tell_blocks(self, blocks_4B: NDArray[np.int64], count: int, size: int) -> None:
+        """Every token is in one block, also where there is none: what nobody writes may be NaN."""
+        host, known = self._host_4B.numpy(), blocks_4B.shape[1]
+        host[:, :known] = blocks_4B
+        host[:, known:size] = NO_BLOCK[:, None]
+        empty = slice(known, known + size - count)
+        host[2, empty], host[3, empty] = np.arange(count, size), 1
+        self.blocks_4B.copy_(self._host_4B, non_blocking=True)
 
     @torch.no_grad()
     def go_on(self, steps: int, speak: int) -> int:
@@ -227,45 +248,59 @@ class Decoder:
         """The batch that so many tokens go in."""
         return next(size for size in self.sizes if size >= count)
 
-    def _steps(self, sizes: Sequence[int]) -> None:
+    def _steps(self, sizes: Sequence[int], *, mixed: bool = False) -> None:
         for step, size in enumerate(sizes):
-            choice_N, logp_N = self._one(size, truncated=self._truncated)
+            first = mixed and not step
+            choice_N, logp_N = self._one(size, truncated=self._truncated, mixed=first)
             self.said_TN[step, :size].copy_(choice_N)
             self.logp_TN[step, :size].copy_(logp_N)
 
-    def _one(self, size: int, *, truncated: bool) -> tuple[Tensor, Tensor]:
+    def _one(self, size: int, *, truncated: bool, mixed: bool = False) -> tuple[Tensor, Tensor]:
         if not self.on_cuda:
-            return self.step(size, truncated=truncated)
-        if (size, truncated) not in self._graphs:
-            self._graphs[size, truncated] = self._captured(size, truncated=truncated)
-        graph, choice_N, logp_N = self._graphs[size, truncated]
+            return self.step(size, truncated=truncated, mixed=mixed)
+        kind = size, truncated, mixed
+        if kind not in self._graphs:
+            self._graphs[kind] = self._captured(size, truncated=truncated, mixed=mixed)
+        graph, choice_N, logp_N = self._graphs[kind]
         graph.replay()
         return choice_N, logp_N
 
-    def _captured(self, size: int, *, truncated: bool) -> tuple[Any, Tensor, Tensor]:
+    def _captured(self, size: int, *, truncated: bool, mixed: bool) -> tuple[Any, Tensor, Tensor]:
         """A step as a graph. What is fed is kept from the tries before it."""
-        fed = self.fed_FN.clone()
+        fed, blocks = self.fed_FN.clone(), self.blocks_4B.clone()
         self.fed_FN.copy_(torch.from_numpy(EMPTY)[:, None].expand_as(fed))
+        self.blocks_4B.copy_(torch.from_numpy(NO_BLOCK)[:, None].expand_as(blocks))
+        self.blocks_4B[2].copy_(self._number)
+        self.blocks_4B[3].fill_(1)
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(2):  # kernels are compiled and libraries choose theirs
-                self.step(size, truncated=truncated)
+                self.step(size, truncated=truncated, mixed=mixed)
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
-            choice_N, logp_N = self.step(size, truncated=truncated)
+            choice_N, logp_N = self.step(size, truncated=truncated, mixed=mixed)
         self._pool = self._pool or graph.pool()
         self.fed_FN.copy_(fed)
+        self.blocks_4B.copy_(blocks)
         return graph, choice_N, logp_N
 
-    def step(self, size: int, *, truncated: bool) -> tuple[Tensor, Tensor]:
+    def _seen(self, size: int, *, mixed: bool) -> tuple[Blocks, Config]:
+        """Which tokens see what, and how that is cut up: one by one, or as blocks were told."""
+        fed, table = self.fed_FN[:, :size], self.pages.table_SM
+        if mixed:
+            seat_B, place_B, first_B, count_B = self.blocks_4B[:, :size].unbind()
+            return Blocks(seat_B, place_B, first_B, count_B, table, self.longest), MIXED
+        one_by_one = Blocks(fed[SEAT], fed[PLACE], self._number[:size], self._ones[:size], table)
+        programs = size * self.pages.size.heads
+        return one_by_one, replace(self.config, splits=splits_of(programs))
+
+    def step(self, size: int, *, truncated: bool, mixed: bool = False) -> tuple[Tensor, Tensor]:
         """One id for each token, its log-probability; what is fed becomes what is fed next."""
         fed = self.fed_FN[:, :size]
-        table = self.pages.table_SM
-        spots = Spots(fed[SEAT], fed[PLACE], table)
-        blocks = Blocks(fed[SEAT], fed[PLACE], self._number[:size], self._ones[:size], table)
-        config = replace(self.config, splits=splits_of(size * self.pages.size.heads))
+        spots = Spots(fed[SEAT], fed[PLACE], self.pages.table_SM)
+        blocks, config = self._seen(size, mixed=mixed)
         found = self.model.model.embed_tokens(fed[IDS])
         logits_NV = self.model.lm_head(self._through(found, spots, blocks, config))
         asked = fed[TEMPERATURE].view(torch.float64), fed[STREAM], fed[STEP], fed[KEYED]
@@ -334,6 +369,8 @@ def as_bits(number: float) -> int:
 
 EMPTY = np.array([0, 0, -1, 0, 0, 0, 0, as_bits(1.0), as_bits(1.0)])
 """What a step is fed where there is no token."""
+NO_BLOCK = np.array([0, -1, 0, 0])
+"""Seat, first place, first token and count of a block that is none."""
 
 
 def operations(*, on_cuda: bool) -> Any:

@@ -294,8 +294,9 @@ def _attended(
         score = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
         score = tl.where((start + column)[None, :] <= last[:, None], score, float("-inf"))
         higher = tl.maximum(top, tl.max(score, 1))
-        weight = tl.exp2(score - higher[:, None])
-        fade = tl.exp2(top - higher)
+        level = tl.where(higher > float("-inf"), higher, 0.0)  # a part that a token sees nothing of
+        weight = tl.exp2(score - level[:, None])
+        fade = tl.exp2(top - level)
         v = tl.load(values + here + inside)
         mixed = mixed * fade[:, None]
         mixed += tl.dot(weight.to(v.dtype), v, input_precision="ieee")

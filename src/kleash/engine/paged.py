@@ -157,10 +157,9 @@ class PagedEngine(OwnEngine):
         steps = min(self.steps, max(row.talk.most - len(row.said) for row in rows))
         ready = self._with_pages(rows, steps)
         answers = [row.answer for row in ready]
-        fed_FN = self._read_and_fed(ready)
-        flight: _Flight | None = _Flight(
-            self.decoder, steps, self.decoder.start(fed_FN, steps, len(ready))
-        )
+        fed_FN, blocks_4B = self._read_and_fed(ready)
+        size = self.decoder.start(fed_FN, steps, len(ready), blocks_4B)
+        flight: _Flight | None = _Flight(self.decoder, steps, size)
         if training:
             self.model.train()
         while flight is not None:
@@ -221,8 +220,12 @@ class PagedEngine(OwnEngine):
                     row.answer.set_result(said)
                 return
 
-    def _read_and_fed(self, rows: Sequence[_Paged]) -> NDArray[np.int64]:
+    def _read_and_fed(
+        self, rows: Sequence[_Paged]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
         """Read what is long, and lay out the rest: the last token of each row, then all others.
+
+        And, where there are others, which tokens follow one another.
 
         Openings that are alike, as those of a group, are read once.
         """
@@ -245,7 +248,21 @@ class PagedEngine(OwnEngine):
         decoder.pages.copy(copies)
         columns = [self._columns(row) for row in rows]
         before = [column for each in columns for column in each[:-1]]
-        return np.array([each[-1] for each in columns] + before, dtype=np.int64).T
+        fed_FN = np.array([each[-1] for each in columns] + before, dtype=np.int64).T
+        return fed_FN, self._blocks(rows) if before else None
+
+    def _blocks(self, rows: Sequence[_Paged]) -> NDArray[np.int64]:
+        """Seat, first place, first token and count of every block of tokens that are fed."""
+        longest, at = self.decoder.longest, len(rows)
+        blocks = []
+        for index, row in enumerate(rows):
+            seat, before = row.seat or 0, len(row.owed) - 1
+            blocks.append((seat, row.length + before, index, 1))
+            for begin in range(0, before, longest):
+                count = min(longest, before - begin)
+                blocks.append((seat, row.length + begin, at + begin, count))
+            at += before
+        return np.array(blocks, dtype=np.int64).T
 
     def _columns(self, row: _Paged) -> list[list[int]]:
         """What a step is fed of a row: its last token speaks, those before it are only read."""
