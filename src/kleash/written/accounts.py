@@ -46,11 +46,15 @@ _MEAN = re.compile(r"averag|(?<![a-z])mean(?![a-z])|平均|均值|均为|(?<![a-
 _SUM = re.compile(
     r"total|(?<![a-z])sum|together|whole|overall|altogether|合计|总|共|加起来|累计|(?<![a-z])all(?![a-z])"
 )
+_COUNT = re.compile(
+    r"(?<![\w.,])(\d{1,4})\s?(?:x\s|×)?(?:a100|h100|h200|h800|gpus?|卡|seeds?|个?种子|nodes?|runs?|次)"
+)
 MANY: dict[Kind, re.Pattern[str]] = {"mean": _MEAN, "sum": _SUM}
 _JOINED = re.compile(
     r"\s?(?:%|[a-z]{1,6}|[题个])?\s?(?:-|~|to|vs\.?|versus|against|→|->|到|至|对|和|与|"
     r"[掉降升增减跌涨]至?到?)\s?"
 )
+_THAN_BEFORE = re.compile(r"比[^,。;]{0,16}$|that of\s?$")
 _THAN = re.compile(
     r"(?:than|over|vs\.?|versus|against|below|above|behind|from|比|与|和|较|对|相较于?)\s?$"
 )
@@ -167,8 +171,9 @@ def accounts(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
 
 def _worked_out(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
     """Accounts of a number that no other of its sentence ties down."""
+    yield from _beside(sentence, said)
+    yield from _times(book, sentence, said)
     if compares(sentence, said):
-        yield from _beside(sentence, said)
         for one, other in pairs(book, sentence):
             yield from _pair(said, one.figure, other.figure, (one, other))
     for kind, words in MANY.items():
@@ -234,7 +239,8 @@ def _anchor(book: Book, sentence: Sentence, said: Said) -> list[tuple[Cell, Cell
             return []
         found = [two for two in every if _makes(last, *two)]
         return found if len(found) < FEW else []
-    if last.figure.digits < NAMING or not is_gap(sentence, said):
+    told = _GAP_BEHIND.match(sentence.plain, said.end) or _THAN_BEFORE.search(between)
+    if last.figure.digits < NAMING or not is_gap(sentence, said) or not told:
         return []
     return [two for two in every if any(prints(last.figure, cell.figure) for cell in two)]
 
@@ -309,7 +315,7 @@ def _beside(sentence: Sentence, said: Said) -> Iterator[Account]:
     others = [one for one in sentence.numbers if one is not said]
     if sentence.before is not None:
         others += sentence.before.numbers
-    for one, other in combinations(others[:12], 2):
+    for one, other in combinations(others[:12], 2) if compares(sentence, said) else ():
         yield from _pair(said, one.figure, other.figure, ())
         if said.kind == "share" and other.kind == "points" and one.figure.value:
             share = 100 * abs(other.figure.value / one.figure.value)
@@ -321,6 +327,16 @@ def _beside(sentence: Sentence, said: Said) -> Iterator[Account]:
         )
         if len(others) > 1:
             yield from _kept("sum", said, total - half, total + half, ())
+
+
+def _times(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
+    """A number as so many times one of a table: 35.3 h on 8 GPUs."""
+    counts = {float(match[1]) for match in _COUNT.finditer(sentence.plain)}
+    enough = said.figure.digits >= NAMING and said.kind in ("", "unit")
+    for cell in book.cells if counts and enough else ():
+        for count in counts if cell.figure.digits >= NAMING - 1 else ():
+            ends = [count * (cell.figure.value + sign * cell.figure.half) for sign in (-1, 1)]
+            yield from _kept("sum", said, min(ends), max(ends), (cell,))
 
 
 def nearest(said: Said, cells: Iterable[Cell]) -> float | None:

@@ -48,6 +48,12 @@ class Book:
     def comparable(self, one: Cell, other: Cell) -> bool:
         """Whether the lines of two cells may hold the same quantity: of one size, if of several."""
         across = one.row == other.row
+        kinds = self.quantities(one.table)
+        if kinds != "both":
+            if (kinds == "columns") != across:
+                return True
+        elif not across and self.sheets[one.table].counts:
+            return True
         sizes = []
         for cell in (one, other):
             key = (cell.table, across, cell.column if across else cell.row, cell.part)
@@ -66,6 +72,21 @@ class Book:
         middles = sorted(each[len(each) // 2] for each in sizes)
         return middles[1] <= APART * middles[0]
 
+    def quantities(self, table: int) -> str:
+        """Whether columns or rows are the quantities of a table: printed alike throughout."""
+        cells = [cell for cell in self.sheets[table].cells if not cell.part]
+        uniform = {}
+        for side in ("row", "column"):
+            kinds: dict[int, set[tuple[int, str]]] = {}
+            for cell in cells:
+                kinds.setdefault(getattr(cell, side), set()).add(
+                    (cell.figure.decimals, cell.figure.unit)
+                )
+            uniform[side] = all(len(each) == 1 for each in kinds.values())
+        if uniform["row"] == uniform["column"]:
+            return "both"
+        return "columns" if uniform["column"] else "rows"
+
     @property
     def cells(self) -> Iterator[Cell]:
         """Every figure of every table."""
@@ -82,7 +103,7 @@ class Book:
 def _lines(sheet: Sheet) -> Iterator[Line]:
     """The rows and columns of a table, each as its own numbers."""
     parts, settings = {cell.part for cell in sheet.cells}, _settings(sheet)
-    for part in sorted(parts - {"spread"}):
+    for part in sorted(parts - {"spread", "low", "high"}):
         own = [cell for cell in sheet.cells if cell.part == part and cell.column not in settings]
         for row in sorted({cell.row for cell in own}):
             yield tuple(cell for cell in own if cell.row == row)

@@ -31,6 +31,7 @@ from kleash.written.sentences import said
 from kleash.written.siblings import unlike_twins
 from kleash.written.steps import misplaced
 from kleash.written.tables import copies, laid_out
+from kleash.written.traced import corrected, traced
 
 # Findings on a step that a table can overrule, whoever's it is.
 AT_A_STEP = ("best-step-false", "value-elsewhere")
@@ -45,10 +46,15 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     every = relations(draft)
     told = list(numbers_of(draft))
     truth = held(source, told, logs) if logs else {}
+    book = Book.of(sheets(grids(draft)), page)
+    seen = traced(book, logs) if logs else {}
     marks = measured_marks(source, told, truth, logs) if logs else []
+    # What a whole column tells is surer than what one number was taken for.
+    known = {one[:2] for one in seen}
+    marks = [mark for mark in marks if (mark.line, mark.spot) not in known] + list(seen.values())
     fixed = {(mark.line, mark.spot): mark.state for mark in marks}
-    right = {one for one in truth if fixed.get(one[:2]) == "right"}
-    off = {one for one in truth if fixed.get(one[:2]) == "wrong"}
+    right = {one for one in {*truth, *seen} if fixed.get(one[:2]) == "right"}
+    off = {one for one in {*truth, *seen} if fixed.get(one[:2]) == "wrong"}
     kept = [each for each in every if not off & set(each.nodes)]
     often = Counter(number.value for claim in source.claims for number in claim.numbers)
     strayed, agreeing = misplaced(draft, page)
@@ -57,7 +63,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += derived_from_logs(source, truth, every)
     marks += _unfinished(source)
     marks += [*laid_out(draft, page, marks), *unlike_twins(grids(draft))]
-    book = Book.of(sheets(grids(draft)), page)
+    book = corrected(book, seen)
     spoken = sentences(page, book.sheets)
     rows = {line for sheet in book.sheets for line in sheet.table.lines}
     guesses = [one for one in measured(draft) if one.where.line not in rows or not _certain(one)]

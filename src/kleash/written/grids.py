@@ -19,10 +19,16 @@ from kleash.imports.markdown.text import bare
 
 LARGEST = 60  # rows or columns of a table in which patterns are looked for
 MOST = 100  # tables of a report that are held against each other
-Part = Literal["", "bracket", "spread"]
+Part = Literal["", "bracket", "spread", "low", "high"]
 Slot = tuple[int, Part]
 """A column (or a row) and which number of its cells."""
 _SPREAD = re.compile(r"(?:±|\+/-)\s?\d+(?:\.(\d+))?")
+
+
+_WITH_INTERVAL = re.compile(
+    r"([+-]?[\d.]+\s?%?)\**\s*[\[(]\s*(?:95\s?%\s?(?:CI)?[:,]?\s*)?([+-]?[\d.]+\s?%?)\s*(?:[,;~]|to|-)\s*"
+    r"([+-]?[\d.]+\s?%?)\s*[\])]"
+)
 
 
 @dataclass(frozen=True)
@@ -101,9 +107,25 @@ def _numbers(read: Reading, where: Where, text: str) -> Iterator[tuple[Part, Num
             place = replace(where, spot=f"{where.spot} ±")
             said = behind.group().lstrip("±+/- ") if behind else ""
             yield "spread", Number(one.spread, "known", place, decimals, unit=one.unit, text=said)
+    else:
+        yield from _interval(text, where)
     for inner in (read.change, read.inner):
         if inner is not None and inner.value is not None and not read.unsigned:
             yield "bracket", inner
+
+
+def _interval(text: str, where: Where) -> Iterator[tuple[Part, Number]]:
+    """A number with its interval: "0.412 [0.388, 0.436]"."""
+    match = _WITH_INTERVAL.fullmatch(bare(text).strip("* "))
+    parts: tuple[Part, ...] = ("", "low", "high")
+    for nth, part in enumerate(parts) if match else ():
+        one = (
+            reading(match[nth + 1], replace(where, spot=f"{where.spot} {part}")).number
+            if match
+            else None
+        )
+        if one is not None and one.value is not None:
+            yield part, one
 
 
 def label(text: str) -> str:

@@ -137,7 +137,7 @@ def _spread_of(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
 def _pattern(grid: Grid, slot: Slot) -> list[Made]:
     """The best guess at how a slot is made, line by line; nothing where it may be chance."""
     column = grid.column(slot)
-    if not column:
+    if not column or slot[1] in ("low", "high"):
         return []
     title = grid.titles[slot[0]]
     tried: dict[str, int] = {}

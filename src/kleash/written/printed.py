@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from string import ascii_lowercase
@@ -107,7 +108,7 @@ def sheets(every: Sequence[Grid]) -> list[Sheet]:
         heads = _titles(grid)
         first = heads[0] if heads else ""
         axis, counts = _counted(first, grid.names)
-        rows = [_aliases(name, first) for name in grid.names]
+        rows = _apart([_aliases(name, first) for name in grid.names], grid.names)
         columns = [_title_aliases(title) for title in heads]
         found.append(Sheet(nth, grid.table, cells, rows, columns, axis, counts))
     for sheet in found:
@@ -122,6 +123,18 @@ def _heading(sheet: Sheet) -> tuple[str, ...]:
         r"^[\s\d.、)一二三四五六七八九十#-]+|\s*\(.*\)|\s*(?:对比|比较|变化)$", "", head
     ).strip(" :")
     return (name,) if NAME[0] <= len(name) <= NAME[1] else ()
+
+
+def _apart(every: list[tuple[str, ...]], names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Names of rows without what several share, which have what their brackets hold instead."""
+    often = Counter(alias for aliases in every for alias in set(aliases))
+    found = []
+    for aliases, name in zip(every, names, strict=True):
+        own = tuple(alias for alias in aliases if often[alias] == 1)
+        inside = re.findall(r"[(\[]([^()\[\]]{2,20})[)\]]", squeezed(bare(name)))
+        shared = len(own) < len(aliases)
+        found.append((*own, *(one.strip() for one in inside if shared and one.strip() not in own)))
+    return found
 
 
 def _owners(sheet: Sheet, every: Sequence[Sheet]) -> tuple[str, ...]:

@@ -29,6 +29,9 @@ _BEHIND = re.compile(
 _ENDS = re.compile(
     r"[。！？!?；;]|(?<![\d.])\.(?=\s|$)|(?<=\d)\.(?=\s+[A-Z\u0370-\u03ff\u4e00-\u9fff*]|\s*$|\n)|\n(?=\s*(?:[-*+•]|\d+[.)]|>)\s)"
 )
+_SHORT = re.compile(
+    r"(?<![A-Za-z])(?:i\.e|e\.g|vs|cf|approx|resp|fig|eq|etc|no|TL;?DR?|TL)[.;]$", re.I
+)
 _ITEM = re.compile(r"^\s*(?:>\s*)?(?:[-*+•]\s+|\d{1,3}[.)、]\s*)?(?:\[[ xX]\]\s*)?")
 _AXIS = "|".join(
     sorted({word for words in AXES.values() for word in words.split("|")}, key=len, reverse=True)
@@ -155,7 +158,7 @@ def _paragraphs(page: Page, rows: set[int]) -> Iterator[tuple[str, list[int]]]:
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     start, depth = 0, 0
-    ends = {match.end() for match in _ENDS.finditer(text)}
+    ends = {m.end() for m in _ENDS.finditer(text) if not _SHORT.search(text[: m.end()])}
     for at, letter in enumerate(text, 1):
         depth = max(0, depth + (letter in "(（") - (letter in ")）"))
         if at in ends and depth == 0:

@@ -36,6 +36,7 @@ _COUNTED = re.compile(
     r"^(?:个\s?)?(?:steps?|epochs?|步|轮|次|updates?|iterations?|seeds?|组|张|卡|天|年|月|日)"
 )
 _SPLIT = re.compile(r"[;。>]|(?<=[a-z\d\)])\s(?:and|but|while|whereas)\s")
+_SUMMED = re.compile(r"averag|(?<![a-z])mean|平均|均值|total|together|合计|总计")
 _COMMA = re.compile(r"[,、](?!\d{3})")
 _COURSE = re.compile(r"\s?(?:→|->)|(?:→|->)\s?$")
 _OTHER = re.compile(
@@ -64,14 +65,14 @@ def quoted(book: Book, every: Sequence[Sentence], listed: Sequence[Number]) -> Q
     figures = [(one.where.line, figure) for one in listed if (figure := figure_of(one))]
     for sentence in every if book.sheets else ():
         told = [(said, account(book, sentence, said)) for said in sentence.numbers]
-        known = any(one is not None for _, one in told)
+        known = _is_about_tables(sentence, told)
         for said, one in told:
             line = sentence.line(said.start)
             same = [at for at, figure in figures if prints(said.figure, figure)]
             if one is None and same and (set(same) != {line} or "→" in sentence.text):
                 _fine(found, sentence, said)
             elif one is None:
-                if is_subject(book, sentence, said) and (known or line > first):
+                if is_subject(book, sentence, said) and known and (line > first or known > 1):
                     found.marks.append(_alone(book, sentence, said))
             elif one.exact or one.chance >= WIDE:
                 expected[one.kind] += one.chance if one.chance < WIDE else 0
@@ -87,6 +88,21 @@ def quoted(book: Book, every: Sequence[Sentence], listed: Sequence[Number]) -> Q
         else:
             _fine(found, sentence, said)
     return found
+
+
+def _is_about_tables(sentence: Sentence, told: Sequence[tuple[Said, Account | None]]) -> int:
+    """2 if a number of a sentence surely is a table's, 1 if the sentence may speak of one, else 0.
+
+    Where several numbers are in no table, they are of something else.
+    """
+    alone = [said for said, one in told if one is None and said.figure.decimals]
+    if any(one is not None and one.exact and said.figure.digits >= NAMING for said, one in told):
+        return 2
+    if len(alone) > 1:
+        return 0
+    gaps = any(is_gap(sentence, said) for said in alone)
+    words = bool(_SUMMED.search(sentence.plain))
+    return int(bool(sentence.names or sentence.places or gaps or words or not alone))
 
 
 def _fine(found: Quotes, sentence: Sentence, said: Said) -> None:
