@@ -20,6 +20,7 @@ from kleash.written.prose import Said, Sentence
 SLACK = 1e-9
 NAMING = 3  # digits of a number that names its cell
 SLIP = 5  # units of the last digit within which a number was meant to be another
+EXACT = 9  # decimals of what was not rounded
 FEW = 6  # pairs of numbers that a gap may be of to say which
 WIDE = 0.9  # a chance at which nothing is said by what comes out
 Kind = Literal["printed", "difference", "relative", "ratio", "mean", "sum"]
@@ -161,7 +162,8 @@ def accounts(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
         if prints(said.figure, cell.figure) and _may_stand(said, cell, both, before):
             yield Account("printed", (cell,), exact=True, value=cell.figure.value)
     if both is not None:
-        yield from _pair(said, both[0].figure, both[1].figure, ())
+        ours, theirs = (_logged(book, one.figure) for one in both)
+        yield from _pair(said, ours, theirs, ())
         return
     for one, other in before:
         yield from _pair(said, one.figure, other.figure, (one, other))
@@ -180,6 +182,13 @@ def _worked_out(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]
         if words.search(sentence.plain) and said.kind != "times":
             for line, _ in meant(book, sentence):
                 yield from _of_many(kind, book, said, line)
+
+
+def _logged(book: Book, figure: Figure) -> Figure:
+    """A number of a sentence with what it was before rounding, if a log has it."""
+    same = (cell.figure for cell in book.cells if cell.figure.value == figure.value)
+    found = {one.true for one in same if one.decimals == figure.decimals}
+    return replace(figure, true=found.pop()) if len(found) == 1 else figure
 
 
 def _may_stand(
@@ -250,7 +259,23 @@ def _makes(said: Said, one: Cell, other: Cell) -> bool:
 
 
 def _pair(said: Said, one: Figure, other: Figure, cells: tuple[Cell, ...]) -> Iterator[Account]:
-    """A number as the difference, change or ratio of two others."""
+    """A number as the difference, change or ratio of two others; what a log has is exact."""
+    found = _of_figures(said, one, other, cells)
+    if one.true is None or other.true is None:
+        yield from found
+        return
+    yield from (each for each in found if each.exact)
+    found = _of_figures(said, _unrounded(one), _unrounded(other), cells)
+    yield from (each for each in found if each.exact)
+
+
+def _unrounded(one: Figure) -> Figure:
+    return one if one.true is None else replace(one, value=one.true, decimals=EXACT, true=None)
+
+
+def _of_figures(
+    said: Said, one: Figure, other: Figure, cells: tuple[Cell, ...]
+) -> Iterator[Account]:
     gap, half = one.value - other.value, one.half + other.half
     small = max(abs(one.value), abs(other.value)) <= 1
     decimals = min(one.decimals, other.decimals)
@@ -298,16 +323,21 @@ def _of_many(kind: Kind, book: Book, said: Said, line: Sequence[Cell]) -> Iterat
     for part in dict.fromkeys((tuple(kept), tuple(kept[1:]), tuple(kept[:-1]))):
         if len(part) < 2:
             continue
-        total, half = (
-            sum(cell.figure.value for cell in part),
-            sum(cell.figure.half for cell in part),
-        )
-        scale = 1.0 / len(part) if kind == "mean" else 1.0
-        for times in (
-            (1.0, 100.0) if said.figure.unit == "%" and total <= 1.5 * len(part) else (1.0,)
-        ):
-            low, high = ((total + sign * half) * scale * times for sign in (-1, 1))
-            yield from _kept(kind, said, low, high, part)
+        figures = [cell.figure for cell in part]
+        known = all(one.true is not None for one in figures)
+        for each in (figures, [_unrounded(one) for one in figures]) if known else (figures,):
+            found = _of_line(kind, said, each, part)
+            yield from (one for one in found if one.exact or not known)
+
+
+def _of_line(
+    kind: Kind, said: Said, figures: Sequence[Figure], cells: tuple[Cell, ...]
+) -> Iterator[Account]:
+    total, half = sum(one.value for one in figures), sum(one.half for one in figures)
+    share = said.figure.unit == "%" and total <= 1.5 * len(figures)
+    scale = 1.0 / len(figures) if kind == "mean" else 1.0
+    for times in (scale, 100 * scale) if share else (scale,):
+        yield from _kept(kind, said, (total - half) * times, (total + half) * times, cells)
 
 
 def _beside(sentence: Sentence, said: Said) -> Iterator[Account]:

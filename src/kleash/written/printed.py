@@ -42,6 +42,8 @@ class Figure:
     unit: str = ""
     loose: int = 1
     """How many times its rounding others may be off."""
+    true: float | None = None
+    """What it was before it was rounded, where a log has it."""
 
     @property
     def half(self) -> float:

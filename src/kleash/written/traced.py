@@ -60,7 +60,7 @@ def traced(book: Book, logs: Logs) -> dict[Node, Mark]:
 
 def corrected(book: Book, seen: Mapping[Node, Mark]) -> Book:
     """The tables with what the log has: sentences are held against that."""
-    if not any(mark.state == "wrong" for mark in seen.values()):
+    if not seen:
         return book
     made = []
     for sheet in book.sheets:
@@ -70,10 +70,10 @@ def corrected(book: Book, seen: Mapping[Node, Mark]) -> Book:
 
 
 def _right(cell: Cell, mark: Mark | None) -> Cell:
-    if mark is None or mark.state != "wrong":
+    if mark is None:
         return cell
     value = float(str(mark.facts["value"]).strip("%"))
-    return replace(cell, figure=replace(cell.figure, value=value))
+    return replace(cell, figure=replace(cell.figure, value=value, true=mark.facts["true"]))
 
 
 def _threads(logs: Logs) -> list[Thread]:
@@ -166,7 +166,8 @@ def _mark(cell: Cell, value: float, thread: Thread) -> Mark:
     right = _is(cell.figure, value)
     shown = printed_as(value, "", cell.figure.decimals) + "%" * (cell.figure.unit == "%")
     facts: dict[str, object] = {
-        "value": shown, "file": thread.file, "runs": thread.runs, "arm": thread.group,
+        "value": shown,
+        "true": value, "file": thread.file, "runs": thread.runs, "arm": thread.group,
     }  # fmt: skip
     code = "check.log" if right else "check.not-log"
     return number_mark(cell.number, "right" if right else "wrong", code, facts)
