@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Literal
 
 from kleash.written.book import Book, meant, pairs
@@ -55,6 +55,7 @@ _JOINED = re.compile(
     r"\s?(?:%|[a-z]{1,6}|[题个])?\s?(?:-|~|to|vs\.?|versus|against|→|->|到|至|对|和|与|"
     r"[掉降升增减跌涨]至?到?)\s?"
 )
+_BESIDE, _BRACKET = r"[^;。>]{0,30}", r"[^,;。]*\(\s*"
 _THAN_BEFORE = re.compile(r"比[^,。;]{0,16}$|that of\s?$")
 _THAN = re.compile(
     r"(?:than|over|vs\.?|versus|against|below|above|behind|from|比|与|和|较|对|相较于?)\s?$"
@@ -136,11 +137,24 @@ def compares(sentence: Sentence, said: Said) -> bool:
     plain = sentence.plain
     if said.kind == "share" and _COMPARES.search(plain):
         return True
+    if _goes_on(sentence, said):
+        return True
     first = max(plain.rfind(mark, 0, said.start) for mark in ",;:。")
     last = min(
         (at for mark in ",;。" if (at := plain.find(mark, said.end)) >= 0), default=len(plain)
     )
     return bool(_COMPARES.search(plain[first + 1 : last]))
+
+
+def _goes_on(sentence: Sentence, said: Said) -> bool:
+    """Whether only a name stands between a gap and a number: "A gains 10.4 points, B 9.1"."""
+    before = [one for one in sentence.numbers if one.end <= said.start][-1:]
+    if not before or said.kind or before[0].figure.decimals != said.figure.decimals:
+        return False
+    named = {at for name in sentence.names for at in range(name.start, name.end)}
+    between = [at for at in range(before[0].end, said.start) if at not in named]
+    rest = "".join(sentence.plain[at] for at in between).strip(" ,、;and和")
+    return len(between) < said.start - before[0].end and not rest and is_gap(sentence, before[0])
 
 
 def account(book: Book, sentence: Sentence, said: Said) -> Account | None:
@@ -214,7 +228,8 @@ def own_two(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
             continue
         between = plain[two[0].end : two[1].start]
         gap = plain[two[1].end : said.start] if two[0] in before else plain[said.end : two[0].start]
-        joined = _JOINED.fullmatch(between) and not re.search(r"[;。>]", gap)
+        near = re.fullmatch(_BESIDE if two[0] in before else _BRACKET, gap)
+        joined = _JOINED.fullmatch(between) and near
         units = {one.unit for one in (*two, said)}
         counted = len(units) == 1 and units != {""} and len(others) == 2
         times = said.kind == "times" and two[0] in before and len(before) == 2 and len(others) == 2
@@ -350,6 +365,11 @@ def _beside(sentence: Sentence, said: Said) -> Iterator[Account]:
         if said.kind == "share" and other.kind == "points" and one.figure.value:
             share = 100 * abs(other.figure.value / one.figure.value)
             yield from _kept("relative", said, share * 0.995, share * 1.005, ())
+    whole = [one.figure for one in others if not one.figure.decimals and one.figure.value]
+    for part, of in permutations(whole, 2) if said.kind == "share" else ():
+        if part.value <= of.value:
+            share = 100 * part.value / of.value  # "13 of 18 (72.2 %)"
+            yield from _kept("ratio", said, share, share, ())
     if _SUM.search(sentence.plain):
         total, half = (
             sum(one.figure.value for one in others),

@@ -14,7 +14,7 @@ from itertools import pairwise
 from kleash.findings import find
 from kleash.findings.comparisons import comparison_false, extreme_false
 from kleash.findings.record import Found
-from kleash.findings.spoken import facts_said
+from kleash.findings.spoken import facts_said, position
 from kleash.imports import Claim, Source, Where
 from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.text import bare, fold
@@ -99,6 +99,7 @@ _SUPPOSED = re.compile(
     r"whether|expect\w*|likely|perhaps)(?![a-z])",
     re.I,
 )
+_MOST = re.compile(r"最|highest|largest|greatest|longest|lowest|smallest|shortest|best|worst", re.I)
 _OPPOSITE = (
     ("最高", "最低"), ("更高", "更低"), ("高于", "低于"), ("略高", "略低"), ("较高", "较低"),
     ("最好", "最差"), ("更好", "更差"), ("优于", "劣于"), ("更长", "更短"), ("最大", "最小"),
@@ -120,6 +121,8 @@ def said(draft: Draft, page: Page, marks: Sequence[Mark]) -> list[Mark]:
 
 def _of_finding(one: Found, marks: Sequence[Mark], rows: set[int]) -> Iterator[Mark]:
     """The marks of a finding, at the sentences or cells that it speaks of."""
+    if one.code == "extreme-false" and not _in_one_clause(one):
+        return
     if one.code == "copied-row" and str(one.facts.get("at")) in STARTS:
         return  # all begin alike
     if one.code == "copied-row":
@@ -139,6 +142,16 @@ def _of_finding(one: Found, marks: Sequence[Mark], rows: set[int]) -> Iterator[M
         for place in places if often else places[:1]:
             weak = one.code in WEAK or place.line in aside
             yield _marked(one, place, "unsupported" if weak else "wrong")
+
+
+def _in_one_clause(one: Found) -> bool:
+    """Whether the arm that is called highest stands in the clause that says so."""
+    parts = re.split(r"[,;。]\s?", str(one.facts["text"]))
+    said = [part for part in parts if _MOST.search(part)]
+    arm = str(one.facts["arm"])
+    return not any(position(arm, part) >= 0 for part in parts) or any(
+        position(arm, part) >= 0 for part in said
+    )
 
 
 def _marked(one: Found, place: Where, state: State) -> Mark:
