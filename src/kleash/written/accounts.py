@@ -55,7 +55,7 @@ _JOINED = re.compile(
     r"\s?(?:%|[a-z]{1,6}|[题个])?\s?(?:-|~|to|vs\.?|versus|against|→|->|到|至|对|和|与|"
     r"[掉降升增减跌涨]至?到?)\s?"
 )
-_BESIDE, _BRACKET = r"[^;。>]{0,30}", r"[^,;。]*\(\s*"
+_BESIDE, _BRACKET = r"[^;。>]{0,30}", r"[^,;。]*\((?:from|从|由)?\s*"
 _THAN_BEFORE = re.compile(r"比[^,。;]{0,16}$|that of\s?$")
 _THAN = re.compile(
     r"(?:than|over|vs\.?|versus|against|below|above|behind|from|比|与|和|较|对|相较于?)\s?$"
