@@ -31,7 +31,10 @@ WIDE = 0.05  # of twice what comes out: a share of so rough numbers fits anythin
 WIDEST = 14  # slots between which pairs are tried
 TELLING = 3  # digits of numbers that name themselves
 Kind = Literal["mean", "sum", "difference", "relative", "product", "share", "spread"]
-_DIFFERENCE = r"差|vs|Δ|delta|diff|gap|chang|gain|提升|变化|相对|drop|improv|against|over|[-−–]\s"
+_DIFFERENCE = (
+    r"差|下降|降幅|跌|减少|增[加幅]|涨|vs|Δ|delta|diff|gap|chang|gain|"
+    r"提升|变化|相对|drop|improv|against|over|[-−–]\s"
+)
 STRICT = re.compile(r"(?:差异|差值|差距|difference|diff\.?|Δ|delta|gap)", re.I)
 HINTS: dict[str, re.Pattern[str]] = {
     "mean": re.compile(r"平均|均值|mean|avg|average", re.I),

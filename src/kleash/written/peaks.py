@@ -18,7 +18,7 @@ from kleash.written.prose import At, Sentence
 FAR = 40  # letters between a word and the step behind it
 NEAR = 14  # and before it
 LEAST = 4  # rows of a table that has a course
-_HIGH = r"peak(?:s|ed)?|highest|maximum|maximal|最高点?|最大|峰值|最高值"
+_HIGH = r"peak(?:s|ed)?|highest|maximum|maximal|最高点?|最大|峰值|最高值|到顶|见顶|登顶"
 _LOW = r"lowest|minimum|minimal|最低点?|最小"
 _BEST = r"best|top|optimum|optimal|最佳|最好|最优"
 _TAKEN = r"use|choose|chose|pick|picked|select(?:ed)?|recommend(?:ed)?|取|选用?|推荐|采用|保留"

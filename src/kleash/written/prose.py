@@ -38,7 +38,8 @@ _AXIS = "|".join(
 )
 PLACE = re.compile(
     rf"(?<![a-z])(?P<axis>{_AXIS})s?\s?[:=#(]?\s?(?P<at>\d{{1,3}}(?:,\d{{3}})+|\d+)(?!\d|\.\d|,\d{{3}}|\s?%|\s?[-~]\s?\d)|"
-    rf"第\s?(?P<nth>\d+)\s?(?:个\s?)?(?P<unit>{_AXIS})|(?P<lead>\d+)\s?-\s?(?P<shot>shots?)(?![a-z])"
+    rf"第\s?(?P<nth>\d+)\s?(?:个\s?)?(?P<unit>{_AXIS})|(?P<lead>\d+)\s?-\s?(?P<shot>shots?)(?![a-z])|"
+    r"(?<=[在于])\s?(?P<number>\d+)\s?(?P<word>步|轮)(?![数长次])"
 )
 _NOT_MEASURED = re.compile(
     r"(?:表|图|table|figure|fig\.?|section|附录|appendix|第|eq\.?|v|version|seed|种子|gpu|top-?[pk]|"
@@ -186,8 +187,8 @@ def _read(sentence: Sentence, sheets: Sequence[Sheet]) -> None:
 def places(plain: str) -> Iterator[At]:
     """The steps, epochs and the like that a squeezed text names."""
     for match in PLACE.finditer(plain):
-        word = match["axis"] or match["unit"] or match["shot"]
-        at = match["at"] or match["nth"] or match["lead"]
+        word = match["axis"] or match["unit"] or match["shot"] or match["word"]
+        at = match["at"] or match["nth"] or match["lead"] or match["number"]
         yield At(match.start(), match.end(), axis_word(word), float(at.replace(",", "")))
 
 

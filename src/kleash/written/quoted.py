@@ -72,7 +72,11 @@ def quoted(book: Book, every: Sequence[Sentence], listed: Sequence[Number]) -> Q
             if one is None and same and (set(same) != {line} or "→" in sentence.text):
                 _fine(found, sentence, said)
             elif one is None:
-                if is_subject(book, sentence, said) and known and (line > first or known > 1):
+                if (
+                    is_subject(book, sentence, said)
+                    and known
+                    and (line > first or known > 1 or sentence.names)
+                ):
                     found.marks.append(_alone(book, sentence, said))
             elif one.exact or one.chance >= WIDE:
                 expected[one.kind] += one.chance if one.chance < WIDE else 0
