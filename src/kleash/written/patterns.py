@@ -87,8 +87,8 @@ class Made:
     high: float
     holds: bool
     hinted: bool = False
-    points: bool = False
-    """Whether it is in points, and the numbers it is made of are percentages."""
+    ready: bool = False
+    """Whether its range stands as it is: in points of percentages, or of what was counted."""
 
 
 def patterns(every: Sequence[Grid]) -> list[Made]:
@@ -153,7 +153,8 @@ def _pattern(grid: Grid, slot: Slot) -> list[Made]:
         tried[guess.kind] = tried.get(guess.kind, 0) + 1
         made, chance = _tried(grid, column, guess)
         holds = sum(one.holds for one in made)
-        if holds and (3 * holds >= len(made) or guess.said):
+        typed = guess.said and guess.kind == "sum" and bool(made) and all(map(_mistyped, made))
+        if typed or (holds and (3 * holds >= len(made) or guess.said)):
             kept.append((guess, made, chance))
     for guess, made, chance in kept:
         natural = _natural(grid, slot, guess)
@@ -164,11 +165,41 @@ def _pattern(grid: Grid, slot: Slot) -> list[Made]:
         few = holds < 3 or 3 * holds < 2 * len(made)
         if not hinted and (few or guess.base is not None):
             continue
+        if not holds:
+            odds = CHANCE / 2  # a total with one digit that is not so
         if natural or (hinted and holds == len(made)):
             odds *= CHANCE / SURE  # it is what the title says, or nothing is called wrong by it
         if (odds, -holds) < (best[0], -best[1]):
-            best = odds, holds, [replace(one, hinted=hinted) for one in made]
+            best = odds, holds, _counts([replace(one, hinted=hinted) for one in made])
     return best[2] or _of_the_two(grid, slot, kept)
+
+
+def _counts(made: list[Made]) -> list[Made]:
+    """Sums and differences of whole numbers are exact, if most of these are: they were counted."""
+    exact = []
+    for one in made:
+        numbers = (one.number, *one.of, *one.minus)
+        if one.kind not in ("sum", "difference") or any(n.decimals or n.unit for n in numbers):
+            return made
+        of, minus = (sum(each.value or 0.0 for each in side) for side in (one.of, one.minus))
+        exact.append(replace(one, low=of - minus, high=of - minus, ready=True))
+    holding = [replace(one, holds=one.number.value == one.low) for one in exact]
+    count = sum(one.holds for one in holding)
+    return holding if count >= 2 and 3 * count >= 2 * len(made) else made
+
+
+def _mistyped(one: Made) -> bool:
+    """Whether a number is what comes out but for one digit, or for two in the wrong order."""
+    decimals = max(0, one.number.decimals or 0)
+    left, right = (
+        f"{value:.{decimals}f}" for value in (one.number.value or 0.0, (one.low + one.high) / 2)
+    )
+    if len(left) != len(right):
+        return False
+    odd = [at for at, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1]]
+    return len(odd) == 1 or (
+        len(odd) == 2 and left[odd[0]] == right[odd[1]] and left[odd[1]] == right[odd[0]]
+    )
 
 
 def _of_the_two(
@@ -249,7 +280,7 @@ def _worked_out(grid: Grid, line: int, number: Number, guess: Guess) -> Made | N
         slack = SLACK * max(1e-6, *map(abs, (*printed, *range_)))
         holds = printed[0] <= range_[1] + slack and printed[1] >= range_[0] - slack
         if holds or not found:
-            found = Made(guess.kind, number, of, minus, *range_, holds, points=points)
+            found = Made(guess.kind, number, of, minus, *range_, holds, ready=points)
         if holds:
             break
     return found

@@ -235,9 +235,7 @@ def _found(text: str, plain: str, aliases: Sequence[str]) -> Iterator[tuple[int,
     for alias in aliases:
         for start, end in named(plain, alias):
             letter = len(alias) == 1 and alias.isascii() and alias.isalpha()
-            article = letter and (
-                not text[start].isupper()
-                or (not text[:start].strip(" *\n") and re.match(r"\s[a-z]", text[end:]))
-            )
+            begins = not text[:start].strip(" *\n") and bool(re.match(r"\s[a-z]", text[end:]))
+            article = letter and (not text[start].isupper() or (alias in "ai" and begins))
             if not article:
                 yield start, end

@@ -60,7 +60,7 @@ def relations(draft: Draft) -> list[Relation]:
     derived = [*oriented(read), *(one for each in made for one in _plain(each))]
     found = [one for each in derived for one in _derived(each)]
     found = _as_printed(found)
-    found += [_of_pattern(each) for each in made if each.kind not in PLAIN or each.points]
+    found += [_of_pattern(each) for each in made if each.kind not in PLAIN or each.ready]
     found += _worked_out_twice(derived)
     found += _told_twice(draft, known)
     found += [_same(theirs, ours) for ours, theirs in told_again(every)]
@@ -75,7 +75,7 @@ def relations(draft: Draft) -> list[Relation]:
 
 def _plain(made: Made) -> Iterator[Derived]:
     """What a pattern works out, as a report that was understood would have it."""
-    if made.kind in PLAIN and not made.points:
+    if made.kind in PLAIN and not made.ready:
         yield Derived(PLAIN[made.kind], made.number, made.of, made.minus)
 
 
