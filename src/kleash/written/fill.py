@@ -18,9 +18,10 @@ from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.differences import metric_of
 from kleash.imports.markdown.draft import Draft, Printed, identity
 from kleash.imports.markdown.numbers import VALUE, Place
+from kleash.written.blame import blamed
 from kleash.written.logs import Logs, as_printed
 from kleash.written.page import Page, Span, edited, percent
-from kleash.written.relations import blamed, node, oriented, relations
+from kleash.written.relations import node, oriented, relations
 
 OPEN = re.compile(
     r"[?？]{1,3}|TBD|TODO|待填充|待评估|待补充|待测试?|待定|待完成|待更新|待运行|pending", re.I
