@@ -221,3 +221,59 @@ def test_the_commands_of_the_page_and_of_the_help_run(tmp_path, monkeypatch):
         wrong = told.exit_code == 1 and " check " in command
         assert told.exit_code == 0 or wrong, (command, told.output, told.exception)
         assert told.output.strip()
+
+
+CURVES = """# Two agents
+
+| Step | A (plain) | B (leashed) | Length of A |
+|---|---|---|---|
+| 0 | 31.2 % | 31.2 % | 1284 |
+| 10 | 38.8 % | ? | 1341 |
+| 20 | ? | 41.9 % | ? |
+| 30 | 50.3 % | 46.8 % | 1462 |
+| 40 | ? | 50.6 % | 1527 |
+"""
+
+
+def consoles(folder, b=(0.312, 0.371, 0.419, 0.468, 0.506)):
+    runs = {
+        "alf_one": ((0.312, 0.388, 0.447, 0.503, 0.541), (1284, 1341, 1398, 1462, 1527)),
+        "alf_two": (b, (1284, 1303, 1321, 1342, 1358)),
+    }
+    for name, (rates, lengths) in runs.items():
+        rows = [
+            {"step": 10 * at, "val-core/alfworld/success_rate": rate, "tokens/mean": length}
+            for at, (rate, length) in enumerate(zip(rates, lengths, strict=True))
+        ]
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / name / "metrics.jsonl").write_text(text)
+    return folder
+
+
+def test_a_column_is_the_curve_that_its_numbers_are_whatever_both_are_called(tmp_path):
+    report = tmp_path / "report.md"
+    report.write_text(CURVES)
+    fill(report, "--from", consoles(tmp_path / "logs"))
+    rows = report.read_text().split("\n")
+    assert rows[5] == "| 10 | 38.8 % | 37.1 % | 1341 |"
+    assert rows[6] == "| 20 | 44.7 % | 41.9 % | 1398 |"
+    assert rows[8] == "| 40 | 54.1 % | 50.6 % | 1527 |"
+
+
+def test_two_curves_that_agree_alike_fill_only_what_both_say(tmp_path):
+    report = tmp_path / "report.md"
+    report.write_text(CURVES)
+    logs = consoles(tmp_path / "logs", b=(0.312, 0.388, 0.447, 0.503, 0.777))
+    fill(report, "--from", logs)
+    rows = report.read_text().split("\n")
+    assert rows[6].startswith("| 20 | 44.7 % | 41.9 % |")
+    assert rows[8].startswith("| 40 | ? |")  # 54.1 or 77.7
+
+
+def test_percent_without_its_sign_is_filled_as_percent(tmp_path):
+    text = REPORT.replace("%", "").replace("-shot", "-shot accuracy (Epoch 1)")
+    report = tmp_path / "report.md"
+    report.write_text(text)
+    fill(report, "--from", study(tmp_path / "kl", {0.1: {(1, 1): 0.55, (1, 2): 0.45}}, {}))
+    assert "| 0.1  |   55.00     | **45.00**   | 50.00 | -0.50 |" in report.read_text()

@@ -829,3 +829,18 @@ def test_a_column_is_read_at_once_as_it_is_one_by_one(entries, values, decimals)
     assert found.values.tolist() == plain.values.tolist() == values
     assert found.rows.tolist() == plain.rows.tolist()
     assert (found.decimals, found.coarse) == (plain.decimals, plain.coarse) == (decimals, True)
+
+
+def test_a_file_that_is_called_like_all_others_has_the_name_of_its_folder(tmp_path):
+    for name in ("beta0.1-seed1", "beta0.2-seed1"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metrics.jsonl").write_text('{"step": 1, "kl": 0.1}\n' * 2)
+        (tmp_path / name / "log.csv").write_text("step,loss\n1,0.5\n2,0.4\n")
+    found = {(run.name, run.arm, run.seed, run.format) for run in read(tmp_path).runs}
+    assert found == {
+        (f"{arm}-seed1", arm, 1, form)
+        for arm in ("beta0.1", "beta0.2")
+        for form in ("csv", "jsonl")
+    }
+    (tmp_path / "lr3.jsonl").write_text('{"step": 1, "kl": 0.1}\n')
+    assert [run.name for run in read(tmp_path / "lr3.jsonl").runs] == ["lr3"]

@@ -95,6 +95,14 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "each looks like the numbers of the other's column: were two swapped?",
         "各自像对方那一列的数字：是否调换了？",
     ),
+    "check.twin": (
+        "line {lines} has {value}, and all beside it is the same: a slip in one of the two?",
+        "第 {lines} 行为 {value}，而旁边的数字都相同：其中一处是否写错？",
+    ),
+    "check.anothers": (
+        "the tables have it elsewhere (line {lines}), not where this sentence puts it",
+        "表中它在别处（第 {lines} 行），而不在这句话所说的位置",
+    ),
     "check.arrow": ("the arrow points the other way than the sign", "箭头方向与正负号相反"),
     "check.star": (
         "marked as the best, but line {other} has {value}",

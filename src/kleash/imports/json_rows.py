@@ -27,7 +27,7 @@ from kleash.imports.gather import (
     score,
     whole_json,
 )
-from kleash.imports.rows import Layout, Row, layout, read_tables
+from kleash.imports.rows import Layout, Row, layout, name_of, read_tables
 from kleash.imports.stretches import Form, Numbers, Stretch, Value, one_by_one
 
 LOOKED_AT = 100  # rows, before it is said what the rows are
@@ -149,7 +149,7 @@ def _is_series(value: Any) -> bool:
 
 def _columns(path: Path, value: dict[str, Any]) -> Imported:
     """`{"loss": [0.3, 0.2]}`: one series for each list of numbers, over a list of steps if any."""
-    run = Imported(path.stem, "", "jsonl", Where(str(path)))
+    run = Imported(name_of(path), "", "jsonl", Where(str(path)))
     plan = layout([name for name, part in value.items() if _is_series(part)])
     steps = value[plan.step] if plan.step else None
     points = Points(path)

@@ -38,6 +38,7 @@ SCORES = (
 )  # fmt: skip
 METRICS = ("metric", "tag", "metric_name", "指标")
 VALUES = ("value", "值")
+UNTELLING = {"metrics", "log", "logs", "history", "progress", "scalars"}  # names of files
 NAMED = 100_000  # items whose names are remembered, as they are written
 TIMES = ("wall time", "wall_time", "_timestamp", "timestamp", "_runtime")
 
@@ -159,6 +160,12 @@ class _Table:
         self.columns: dict[str, array[float]] = {}
 
 
+def name_of(path: Path) -> str:
+    """The name of the run in a file: the file's, or its folder's where it says nothing of whose."""
+    folder = path.absolute().parent.name
+    return folder if path.stem.lower() in UNTELLING and folder else path.stem
+
+
 class _Runs:
     """The runs of a table, in the order in which they appear."""
 
@@ -168,6 +175,7 @@ class _Runs:
         self.points: dict[str, Points] = {}
         self.tables: dict[tuple[str, float | None], _Table] = {}
         self.names: dict[Any, str] = {}
+        self.name = name_of(path)
         self.empty = 0
         self.count = 0
 
@@ -222,8 +230,8 @@ class _Runs:
             parts.append(f"s{shown(seed)}")
         if self.plan.kind == "cells" and not parts and not self.plan.single:
             first = next((value for value in row.values() if isinstance(value, str)), None)
-            parts = [first if first else f"{self.path.stem}:{line}"]
-        name = "-".join(parts) or self.path.stem
+            parts = [first if first else f"{self.name}:{line}"]
+        name = "-".join(parts) or self.name
         if name not in self.runs:
             run = Imported(name, "", self.form, Where(str(self.path), line))
             if isinstance(seed, tuple) and seed[0].is_integer():

@@ -18,10 +18,10 @@ from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.differences import metric_of
 from kleash.imports.markdown.draft import Draft, Printed, identity
 from kleash.imports.markdown.numbers import VALUE, Place
-from kleash.imports.markdown.text import fold
-from kleash.written.logs import Logs
-from kleash.written.page import Page, Span, edited
-from kleash.written.relations import blamed, node, oriented, relations
+from kleash.written.blame import blamed
+from kleash.written.logs import Logs, as_printed
+from kleash.written.page import Page, Span, edited, percent
+from kleash.written.relations import node, oriented, relations
 
 OPEN = re.compile(
     r"[?？]{1,3}|TBD|TODO|待填充|待评估|待补充|待测试?|待定|待完成|待更新|待运行|pending", re.I
@@ -111,10 +111,12 @@ class _Filler:
             return
         metric = metric_of(self.draft, cell.sense, number)
         arm, seed = cell.sense.arm or "", cell.sense.seed
-        found = self.logs.look(arm, metric, place, cell.sense.statistic, seed)
+        found = self.logs.agreed.get((cell.line, cell.where.spot))
+        found = found or self.logs.look(arm, metric, place, cell.sense.statistic, seed)
         if found is not None:
             style = self.style(cell, metric, place)
-            self.put(cell, found.value, style, runs=found.runs, file=found.file)
+            value = as_printed(found.value, metric, style)
+            self.put(cell, value, style, runs=found.runs, file=found.file)
 
     def _is_derived(self, cell: Printed) -> bool:
         return any(
@@ -157,7 +159,7 @@ class _Filler:
         if float(text) == 0:
             text = text.removeprefix("-")
         plus = "+" if "+" in like.text and float(text) > 0 else ""
-        return f"{plus}{text}" + ("%" if share and "%" in like.text else "")
+        return f"{plus}{text}" + (percent(like.text) if share else "")
 
     def style(self, cell: Printed, metric: str, place: Place) -> Number:
         """How numbers like this one are written: in its column, with its items, of its metric."""
@@ -180,7 +182,7 @@ class _Filler:
         for numbers in nearest:
             if numbers:
                 best = max(numbers, key=lambda one: one.decimals or 0)
-                return replace(best, text="%" if "%" in fold(best.text) else "")
+                return replace(best, text=percent(best.text))
         shots = place.shots is not None or place.items is not None
         default = Number(None, "known", cell.where, 4)
         return replace(default, unit="%", text="%") if shots else default
@@ -273,13 +275,12 @@ class _Filler:
         signed = derived.kind != "mean"
         if beside:
             like = max(beside, key=lambda one: one.decimals or 0)
-            share = "%" if "%" in fold(like.text) else ""
-            return replace(like, text=share + ("+" if signed else ""))
+            return replace(like, text=percent(like.text) + ("+" if signed else ""))
         operands = [*derived.of, *derived.minus]
         first = next((one for one in operands if one.unit), operands[0])
         printed = [one for one in self._printed_operands(derived) if one.decimals is not None]
         decimals = max((one.decimals or 0 for one in printed), default=4)
-        share = "%" if first.unit == "%" and "%" in fold(first.text + "%") else ""
+        share = (percent(first.text) or "%") if first.unit == "%" else ""
         text = share + ("+" if signed else "")
         return replace(first, decimals=decimals, text=text)
 
@@ -290,9 +291,9 @@ class _Filler:
             if cell.where in places and cell.read.number is not None:
                 after = texts.get((cell.line, cell.where.spot), "")
                 if after:
-                    share = after.endswith("%")
-                    decimals = len(after.rstrip("%").partition(".")[2]) + (2 if share else 0)
-                    unit = "%" if share else ""
+                    sign = percent(after)
+                    decimals = len(after.removesuffix(sign).partition(".")[2]) + 2 * bool(sign)
+                    unit = "%" if sign else ""
                     yield replace(cell.read.number, decimals=decimals, unit=unit)
                 else:
                     yield cell.read.number
@@ -343,7 +344,7 @@ class _Filler:
             ):
                 continue
             before = match.group().strip()
-            like = replace(number, text=("%" if "%" in before else "") + "+")
+            like = replace(number, text=percent(before) + "+")
             signed = match[1] or cell.sense.role == "difference"
             after = self.text(value, like if signed else replace(like, text=like.text.rstrip("+")))
             start = span[0] + match.start()

@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from kleash.imports import Number, Table, Where
 from kleash.imports.markdown import labels
-from kleash.imports.markdown.derived import SLACK, bounds
 from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.numbers import Reading, percent, reading
 from kleash.imports.markdown.text import bare
 
 LARGEST = 60  # rows or columns of a table in which patterns are looked for
 MOST = 100  # tables of a report that are held against each other
-Part = Literal["", "bracket", "spread"]
+Part = Literal["", "bracket", "spread", "low", "high"]
 Slot = tuple[int, Part]
 """A column (or a row) and which number of its cells."""
 _SPREAD = re.compile(r"(?:±|\+/-)\s?\d+(?:\.(\d+))?")
+
+
+_WITH_INTERVAL = re.compile(
+    r"([+-]?[\d.]+\s?%?)\**\s*[\[(]\s*(?:95\s?%\s?(?:CI)?[:,]?\s*)?([+-]?[\d.]+\s?%?)\s*(?:[,;~]|to|-)\s*"
+    r"([+-]?[\d.]+\s?%?)\s*[\])]"
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Grid:
     table: Table
     turned: bool = False
     """Whether its lines are the columns of the table, and its slots the rows."""
+    fixed: Mapping[tuple[int, Slot], Number] = field(default_factory=dict)
+    """Settings among its columns: nothing is looked for in them, but titles may work with them."""
 
     def slots(self) -> list[Slot]:
         """Every slot that holds a number anywhere."""
@@ -60,27 +66,27 @@ def grids(draft: Draft) -> list[Grid]:
         if len(table.rows) > LARGEST or len(table.header) > LARGEST:
             continue
         at: dict[tuple[int, Slot], Number] = {}
+        fixed: dict[tuple[int, Slot], Number] = {}
         for line, (row, text) in enumerate(zip(table.rows, table.lines, strict=True)):
             for column in range(1, len(row)):
-                if (text, column) in settings:
-                    continue
                 known = readings.get((text, column))
                 read, where = known or _read(table, row, text, column)
+                kept = fixed if (text, column) in settings else at
                 for part, number in _numbers(read, where, row[column]):
-                    at[line, (column, part)] = number
+                    kept[line, (column, part)] = number
         names = tuple(row[0] for row in table.rows)
-        found.append(Grid(tuple(table.header), names, at, table))
+        found.append(Grid(tuple(table.header), names, at, table, fixed=fixed))
     return found
 
 
 def turned(grid: Grid) -> Grid:
     """The same table with its columns as lines; only the numbers themselves, not their brackets."""
-    at: dict[tuple[int, Slot], Number] = {
-        (slot[0], (line, slot[1])): number
-        for (line, slot), number in grid.at.items()
-        if not slot[1]
-    }
-    return Grid(grid.names, grid.titles, at, grid.table, turned=True)
+    at, fixed = _turned(grid.at), _turned(grid.fixed)
+    return Grid(grid.names, grid.titles, at, grid.table, turned=True, fixed=fixed)
+
+
+def _turned(at: Mapping[tuple[int, Slot], Number]) -> dict[tuple[int, Slot], Number]:
+    return {(slot[0], (line, "")): number for (line, slot), number in at.items() if not slot[1]}
 
 
 def _read(table: Table, row: tuple[str, ...], line: int, column: int) -> tuple[Reading, Where]:
@@ -101,9 +107,25 @@ def _numbers(read: Reading, where: Where, text: str) -> Iterator[tuple[Part, Num
             place = replace(where, spot=f"{where.spot} ±")
             said = behind.group().lstrip("±+/- ") if behind else ""
             yield "spread", Number(one.spread, "known", place, decimals, unit=one.unit, text=said)
+    else:
+        yield from _interval(text, where)
     for inner in (read.change, read.inner):
         if inner is not None and inner.value is not None and not read.unsigned:
             yield "bracket", inner
+
+
+def _interval(text: str, where: Where) -> Iterator[tuple[Part, Number]]:
+    """A number with its interval: "0.412 [0.388, 0.436]"."""
+    match = _WITH_INTERVAL.fullmatch(bare(text).strip("* "))
+    parts: tuple[Part, ...] = ("", "low", "high")
+    for nth, part in enumerate(parts) if match else ():
+        one = (
+            reading(match[nth + 1], replace(where, spot=f"{where.spot} {part}")).number
+            if match
+            else None
+        )
+        if one is not None and one.value is not None:
+            yield part, one
 
 
 def label(text: str) -> str:
@@ -111,35 +133,3 @@ def label(text: str) -> str:
     plain = bare(text).casefold()
     numbers = re.findall(r"\d+(?:\.\d+)?", plain)
     return f"{float(numbers[0]):g}" if len(numbers) == 1 else re.sub(r"[\s*_`$\\]", "", plain)
-
-
-def explained(number: Number, every: list[Grid], *, gaps: bool) -> bool:
-    """Whether a number stands in a table; with `gaps`, also as a difference in a row or column."""
-    ends = bounds(number)
-    if ends is None:
-        return False
-    low, high = sorted((abs(ends[0]), abs(ends[1])))
-    slack = SLACK * max(1e-6, high)
-
-    def fits(value: float, half: float = 0.0) -> bool:
-        return low - half - slack <= abs(value) <= high + half + slack
-
-    printed = [one for grid in every for one in grid.at.values()]
-    if any(fits(one.value or 0.0) for one in printed):
-        return True
-    unit = 10.0 ** -(number.decimals or 0)
-    if any(one.decimals == number.decimals and fits(one.value or 0.0, unit) for one in printed):
-        return False  # it is one digit off
-    lines = [line.values() for grid in every for line in _lines(grid)] if gaps else []
-    return any(
-        fits((ours.value or 0.0) - (theirs.value or 0.0), unit)
-        for line in lines
-        for ours, theirs in combinations(line, 2)
-        if {(one.unit, one.decimals) for one in (ours, theirs)} == {(number.unit, number.decimals)}
-    )
-
-
-def _lines(grid: Grid) -> Iterator[dict[int, Number]]:
-    """Every row and column of a table, as its numbers."""
-    for view in (grid, turned(grid)):
-        yield from (view.column(slot) for slot in view.slots())

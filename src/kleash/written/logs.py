@@ -16,7 +16,7 @@ import numpy as np
 
 from kleash.compare.arms import Arm, Curve, Replicate, gather, known_name
 from kleash.errors import DataError
-from kleash.imports import Scores, Source, names, read
+from kleash.imports import Number, Scores, Source, names, read
 from kleash.imports.markdown.numbers import Place
 from kleash.plan.cells import BROKEN_SHARE
 
@@ -54,6 +54,8 @@ class Logs:
     """By the name of an arm, the folder or file of one of its runs."""
     match: dict[str, Arm] = field(default_factory=dict)
     """By the name of an arm in a report."""
+    agreed: dict[tuple[int, str], Held] = field(default_factory=dict)
+    """By line and place of a cell, where numbers beside it tell whose it is (`agreeing`)."""
 
     def look(
         self, arm: str, metric: str, place: Place, statistic: str = "", seed: int | None = None
@@ -78,7 +80,7 @@ class Logs:
                 for axis, at in (("step", place.step), ("epoch", place.epoch)):
                     curve = run.curves.get((name, axis))
                     if curve is not None and at is not None and len(curve) >= ENOUGH:
-                        return "" if at in curve.steps else _file(run, name)[0]
+                        return "" if at in curve.steps else file_of(run, name)[0]
         return ""
 
 
@@ -99,6 +101,14 @@ def logs_of(paths: Sequence[Path], report: Source, *, reports: bool = False) -> 
         made.paths[arm.name] = arm.replicates[0].runs[0].where.file
     made.match = matched(report, made.arms)
     return made
+
+
+def as_printed(value: float, metric: str, like: Number) -> float:
+    """A measured value in the scale of a number beside it: shares may stand as percent, unsaid."""
+    known = names.metric(metric)
+    share = known is not None and known.unit == "fraction" and abs(value) <= 1
+    percent = like.unit != "%" and like.value is not None and abs(like.value) > 1
+    return 100 * value if share and percent else value
 
 
 # --- which arm is which
@@ -254,17 +264,18 @@ def _of_curve(run: Replicate, metric: str, place: Place, statistic: str) -> Foun
     if statistic:
         curve = run.curve(metric)
         value = None if curve is None or not len(curve) else _statistic(curve, metric, statistic)
-        return None if value is None else (value, _file(run, metric))
+        return None if value is None else (value, file_of(run, metric))
     for axis, at in (("step", place.step), ("epoch", place.epoch)):
         curve = run.curves.get((metric, axis))
         if curve is not None and at is not None:
             fit = np.flatnonzero(curve.steps == at)
             if len(fit):
-                return float(curve.values[fit[0]]), _file(run, metric)
+                return float(curve.values[fit[0]]), file_of(run, metric)
     return None
 
 
-def _file(run: Replicate, metric: str) -> tuple[str, int | None]:
+def file_of(run: Replicate, metric: str) -> tuple[str, int | None]:
+    """Where a quantity of a run was logged."""
     for each in run.runs:
         for series in each.series:
             if known_name(series.metric) == metric:

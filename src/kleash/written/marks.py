@@ -38,3 +38,9 @@ def printed_as(value: float, unit: str, decimals: int | None, *, signed: bool = 
     plus = "+" if signed and value > 0 and float(text) != 0 else ""
     between = "" if share or not unit or not unit.isascii() else " "
     return f"{plus}{text}{between}{unit}"
+
+
+def number_mark(number: Number, state: State, code: str, facts: dict[str, object]) -> Mark:
+    """A mark at the place of a number."""
+    line, spot = number.where.line or 0, number.where.spot
+    return Mark(line, number.text or f"{number.value:g}", state, code, facts, spot)

@@ -102,3 +102,9 @@ def edited(page: Page, edits: Mapping[Span, str]) -> str:
         made += [page.text[at:start], new]
         at = end
     return "".join([*made, page.text[at:]])
+
+
+def percent(text: str) -> str:
+    """The percent sign of a number, with the blank before it; '' where it has none."""
+    found = re.search(r"[ \u00a0\u202f]?[%％]", text)
+    return found.group() if found else ""

@@ -8,7 +8,7 @@ too easily, for all that was tried, is not taken for a pattern.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
@@ -21,7 +21,9 @@ from kleash.imports.markdown.derived import SLACK, allowed, bounds
 from kleash.imports.markdown.draft import agree
 from kleash.imports.markdown.numbers import places
 from kleash.imports.markdown.text import bare
+from kleash.written.formulas import formula
 from kleash.written.grids import Grid, Part, Slot, label, turned
+from kleash.written.printed import is_total
 
 CHANCE = 0.01  # of taking numbers for a pattern that have none
 SURE = 0.2  # the same where all of them fit, and the title says so
@@ -29,7 +31,10 @@ WIDE = 0.05  # of twice what comes out: a share of so rough numbers fits anythin
 WIDEST = 14  # slots between which pairs are tried
 TELLING = 3  # digits of numbers that name themselves
 Kind = Literal["mean", "sum", "difference", "relative", "product", "share", "spread"]
-_DIFFERENCE = r"差|vs|Δ|delta|diff|gap|chang|gain|提升|变化|相对|drop|improv|against|over|[-−–]\s"
+_DIFFERENCE = (
+    r"差|下降|降幅|跌|减少|增[加幅]|涨|vs|Δ|delta|diff|gap|chang|gain|"
+    r"提升|变化|相对|drop|improv|against|over|[-−–]\s"
+)
 STRICT = re.compile(r"(?:差异|差值|差距|difference|diff\.?|Δ|delta|gap)", re.I)
 HINTS: dict[str, re.Pattern[str]] = {
     "mean": re.compile(r"平均|均值|mean|avg|average", re.I),
@@ -50,15 +55,24 @@ class Guess:
     of: tuple[Slot, ...]
     minus: tuple[Slot, ...] = ()
     base: int | None = None
+    said: bool = False
+    """Whether the title says so itself."""
 
     def operands(self, grid: Grid, line: int) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
         """The numbers that it takes in one line; empty where one of them is missing."""
         there = line if self.base is None else line - 1 if self.base < 0 else self.base
-        of = [grid.at.get((line, slot)) for slot in self.of]
+        of = [grid.at.get((line, slot)) or grid.fixed.get((line, slot)) for slot in self.of]
         minus = [grid.at.get((there, slot)) for slot in self.minus]
+        if self.said and self.kind == "product":  # a coefficient has no hidden digits
+            of = [_exact(one) for one in of]
         if None in (*of, *minus) or (self.base is not None and there == line):
             return (), ()
         return cast("tuple[Number, ...]", tuple(of)), cast("tuple[Number, ...]", tuple(minus))
+
+
+def _exact(one: Number | None) -> Number | None:
+    few = one is not None and digits(one) < TELLING
+    return replace(one, decimals=None) if one is not None and few else one
 
 
 @dataclass(frozen=True)
@@ -73,6 +87,8 @@ class Made:
     high: float
     holds: bool
     hinted: bool = False
+    ready: bool = False
+    """Whether its range stands as it is: in points of percentages, or of what was counted."""
 
 
 def patterns(every: Sequence[Grid]) -> list[Made]:
@@ -124,7 +140,7 @@ def _spread_of(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
 def _pattern(grid: Grid, slot: Slot) -> list[Made]:
     """The best guess at how a slot is made, line by line; nothing where it may be chance."""
     column = grid.column(slot)
-    if not column:
+    if not column or slot[1] in ("low", "high"):
         return []
     title = grid.titles[slot[0]]
     tried: dict[str, int] = {}
@@ -137,7 +153,8 @@ def _pattern(grid: Grid, slot: Slot) -> list[Made]:
         tried[guess.kind] = tried.get(guess.kind, 0) + 1
         made, chance = _tried(grid, column, guess)
         holds = sum(one.holds for one in made)
-        if holds and 3 * holds >= len(made):
+        typed = guess.said and guess.kind == "sum" and bool(made) and all(map(_mistyped, made))
+        if typed or (holds and (3 * holds >= len(made) or guess.said)):
             kept.append((guess, made, chance))
     for guess, made, chance in kept:
         natural = _natural(grid, slot, guess)
@@ -148,11 +165,41 @@ def _pattern(grid: Grid, slot: Slot) -> list[Made]:
         few = holds < 3 or 3 * holds < 2 * len(made)
         if not hinted and (few or guess.base is not None):
             continue
+        if not holds:
+            odds = CHANCE / 2  # a total with one digit that is not so
         if natural or (hinted and holds == len(made)):
             odds *= CHANCE / SURE  # it is what the title says, or nothing is called wrong by it
         if (odds, -holds) < (best[0], -best[1]):
-            best = odds, holds, [replace(one, hinted=hinted) for one in made]
+            best = odds, holds, _counts([replace(one, hinted=hinted) for one in made])
     return best[2] or _of_the_two(grid, slot, kept)
+
+
+def _counts(made: list[Made]) -> list[Made]:
+    """Sums and differences of whole numbers are exact, if most of these are: they were counted."""
+    exact = []
+    for one in made:
+        numbers = (one.number, *one.of, *one.minus)
+        if one.kind not in ("sum", "difference") or any(n.decimals or n.unit for n in numbers):
+            return made
+        of, minus = (sum(each.value or 0.0 for each in side) for side in (one.of, one.minus))
+        exact.append(replace(one, low=of - minus, high=of - minus, ready=True))
+    holding = [replace(one, holds=one.number.value == one.low) for one in exact]
+    count = sum(one.holds for one in holding)
+    return holding if count >= 2 and 3 * count >= 2 * len(made) else made
+
+
+def _mistyped(one: Made) -> bool:
+    """Whether a number is what comes out but for one digit, or for two in the wrong order."""
+    decimals = max(0, one.number.decimals or 0)
+    left, right = (
+        f"{value:.{decimals}f}" for value in (one.number.value or 0.0, (one.low + one.high) / 2)
+    )
+    if len(left) != len(right):
+        return False
+    odd = [at for at, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1]]
+    return len(odd) == 1 or (
+        len(odd) == 2 and left[odd[0]] == right[odd[1]] and left[odd[1]] == right[odd[0]]
+    )
 
 
 def _of_the_two(
@@ -180,6 +227,8 @@ def _of_the_two(
 
 def _natural(grid: Grid, slot: Slot, guess: Guess) -> bool:
     """Whether a guess is what the layout says: the gap to the row that has none, of this column."""
+    if guess.said:
+        return True
     based = guess.base is not None and guess.base >= 0 and (guess.base, slot) not in grid.at
     if not based or guess.kind != "difference":
         return False
@@ -224,14 +273,23 @@ def _worked_out(grid: Grid, line: int, number: Number, guess: Guess) -> Made | N
         range_, printed = range_of(guess.kind, of, minus) if of else None, bounds(number)
         if range_ is None or printed is None or number in (*of, *minus):
             continue
+        points = _in_points(guess.kind, number, of)
+        range_ = (100 * range_[0], 100 * range_[1]) if points else range_
         if guess.kind in ("share", "product") and range_[1] - range_[0] > WIDE * abs(sum(range_)):
             continue  # too few digits to tell
         slack = SLACK * max(1e-6, *map(abs, (*printed, *range_)))
         holds = printed[0] <= range_[1] + slack and printed[1] >= range_[0] - slack
-        found = Made(guess.kind, number, of, minus, *range_, holds) if holds or not found else found
+        if holds or not found:
+            found = Made(guess.kind, number, of, minus, *range_, holds, ready=points)
         if holds:
             break
     return found
+
+
+def _in_points(kind: Kind, number: Number, of: Sequence[Number]) -> bool:
+    """Whether a number is printed in points of percentages: -3.3 of 55.9% and 59.2%."""
+    points = number.unit != "%" and all(one.unit == "%" for one in of)
+    return points and kind in ("difference", "mean", "sum", "spread")
 
 
 def _in(slots: tuple[Slot, ...], part: Part) -> tuple[Slot, ...]:
@@ -241,6 +299,9 @@ def _in(slots: tuple[Slot, ...], part: Part) -> tuple[Slot, ...]:
 def _guesses(grid: Grid, slot: Slot) -> Iterator[Guess]:
     """All that a slot may be made of."""
     own: Slot = (slot[0], "")
+    said = formula(grid.titles, slot[0]) if not slot[1] else None
+    if said is not None:
+        yield Guess(said[0], _plain(said[1]), _plain(said[2]), said=True)
     plain = [one for one in grid.slots() if not one[1] and one[0] != slot[0]][:WIDEST]
     if slot[1] != "spread":
         yield from _of_two([own, *plain] if slot[1] else plain)
@@ -250,7 +311,14 @@ def _guesses(grid: Grid, slot: Slot) -> Iterator[Guess]:
             for ours in [own] if slot[1] else plain:
                 yield Guess("difference", (ours,), (ours,), base)
                 yield Guess("relative", (ours,), (ours,), base)
+    before = tuple(one for one in plain if one[0] < slot[0])
+    if len(before) > 1 and is_total(grid.titles[slot[0]]):
+        yield Guess("sum", before, said=True)
     yield from _of_many(plain, ("spread",) if slot[1] == "spread" else ("mean", "sum", "spread"))
+
+
+def _plain(places_: Sequence[int]) -> tuple[Slot, ...]:
+    return tuple((at, "") for at in places_)
 
 
 def _of_two(slots: Sequence[Slot]) -> Iterator[Guess]:
@@ -284,24 +352,39 @@ def told_again(every: Sequence[Grid]) -> Iterator[tuple[Number, Number]]:
     ]
     for (one, ours, left), (other, theirs, right) in combinations(rows, 2):
         both = left.keys() & right.keys() if one.table is not other.table else set()
-        if len(both) < 3 or not _may_be_one(one, ours, other, theirs):
-            continue
         telling = [at for at in both if digits(left[at]) >= TELLING]
+        if len(telling) < 3 or not _one_place(one, ours, other, theirs):
+            continue
         equal = [at for at in telling if agree(left[at], right[at])]
-        if len(equal) >= 3 and 3 * len(equal) >= 2 * len(telling):
+        named = _name_each_other(one, ours, other, theirs)
+        most = len(equal) >= 3 and 3 * len(equal) >= 2 * len(telling) and named
+        if most or _exchanged([left[at] for at in telling], [right[at] for at in telling], named):
             for at in sorted(telling):
                 yield left[at], right[at]
 
 
-def _may_be_one(one: Grid, ours: Slot, other: Grid, theirs: Slot) -> bool:
-    """Whether two lines name each other in their titles or headings, and no other epoch or step."""
+def _exchanged(left: Sequence[Number], right: Sequence[Number], named: bool) -> bool:  # noqa: FBT001
+    """Whether two lines hold the same numbers in another order; nearly so, if they are named so."""
+    ours, theirs = (Counter((one.value, one.unit) for one in side) for side in (left, right))
+    shared = (ours & theirs).total()
+    return shared >= 3 and (shared == len(left) or (named and 4 * shared >= 3 * len(left)))
+
+
+def _name_each_other(one: Grid, ours: Slot, other: Grid, theirs: Slot) -> bool:
+    """Whether one of two lines names the other in its title or its headings."""
     left, right = one.titles[ours[0]], other.titles[theirs[0]]
     above, below = " ".join(one.table.headings), " ".join(other.table.headings)
-    named = _within(left, f"{below} {right}") or _within(right, f"{above} {left}")
+    return _within(left, f"{below} {right}") or _within(right, f"{above} {left}")
+
+
+def _one_place(one: Grid, ours: Slot, other: Grid, theirs: Slot) -> bool:
+    """Whether two lines are of no different epochs, steps, shots or counts of items."""
+    left, right = one.titles[ours[0]], other.titles[theirs[0]]
+    above, below = " ".join(one.table.headings), " ".join(other.table.headings)
     places_ = places(f"{above} {left}")[0], places(f"{below} {right}")[0]
     fields = ("epoch", "step", "shots", "items")
     pairs = [tuple(getattr(place, name) for place in places_) for name in fields]
-    return named and all(None in pair or pair[0] == pair[1] for pair in pairs)
+    return all(None in pair or pair[0] == pair[1] for pair in pairs)
 
 
 def _within(title: str, text: str) -> bool:

@@ -215,6 +215,8 @@ def _strangers(draft: Draft) -> Iterator[Mark]:
             facts = {"arms": sorted(told)}
             yield Mark(line, bare[1], "unsupported", "check.stranger", facts, "arm")
         for pair in labels.pairs(text):
-            if pair.key in keys and pair.value not in values and isinstance(pair.value, float):
+            strange = pair.value not in values and isinstance(pair.value, float)
+            # "β = 0.005, 78.77%" tells what came of an arm, not of another.
+            if strange and pair.key in keys and f"{pair.value:g}%" not in text.replace(" ", ""):
                 facts = {"arms": sorted(told)}
                 yield Mark(line, pair.written, "unsupported", "check.stranger", facts, "arm")

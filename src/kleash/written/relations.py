@@ -1,14 +1,9 @@
-"""Which printed numbers must fit together, and which of them is to blame where they do not.
-
-A difference that does not come out may be wrong itself, or one of the numbers it was taken from.
-Numbers stand in several such relations, so the fewest numbers that explain all that fails are
-blamed: a base that four differences were taken from is one slip, not four.
-"""
+"""Which printed numbers must fit together: what was worked out of what, and what is told twice."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import exp, factorial, sqrt
@@ -50,20 +45,6 @@ class Relation:
     """How likely that is where it was worked out before they were rounded."""
 
 
-@dataclass(frozen=True)
-class Blame:
-    """A number that does not fit, what it should be, and the relation that says so."""
-
-    node: Node
-    relation: Relation
-    value: float | None
-    """What it should be, where the others tell."""
-    consequences: tuple[Relation, ...] = ()
-    """What else fails because of it."""
-    rival: Node | None = None
-    """The other telling of the same number, where nothing says which of the two is wrong."""
-
-
 def node(number: Number) -> Node:
     """A number by its place in the document."""
     return number.where.line or 0, number.where.spot, number.value or 0.0
@@ -79,7 +60,7 @@ def relations(draft: Draft) -> list[Relation]:
     derived = [*oriented(read), *(one for each in made for one in _plain(each))]
     found = [one for each in derived for one in _derived(each)]
     found = _as_printed(found)
-    found += [_of_pattern(each) for each in made if each.kind not in PLAIN]
+    found += [_of_pattern(each) for each in made if each.kind not in PLAIN or each.ready]
     found += _worked_out_twice(derived)
     found += _told_twice(draft, known)
     found += [_same(theirs, ours) for ours, theirs in told_again(every)]
@@ -94,7 +75,7 @@ def relations(draft: Draft) -> list[Relation]:
 
 def _plain(made: Made) -> Iterator[Derived]:
     """What a pattern works out, as a report that was understood would have it."""
-    if made.kind in PLAIN:
+    if made.kind in PLAIN and not made.ready:
         yield Derived(PLAIN[made.kind], made.number, made.of, made.minus)
 
 
@@ -294,70 +275,3 @@ def _sum(kind: str, one: Sum, places: Mapping[tuple[int | None, float | None], N
     nodes = tuple(dict.fromkeys(places.get((n.where.line, n.value)) or node(n) for n in numbers))
     decimals = whole.number.decimals
     return Relation(kind, nodes, one.holds, whole.number.text, value, value, "", decimals)
-
-
-# --- who is to blame
-
-
-def blamed(
-    every: Sequence[Relation],
-    innocent: Iterable[Node] = (),
-    quoted: Mapping[float, int] | None = None,
-    doubtful: Container[int] = (),
-) -> list[Blame]:
-    """The fewest numbers that explain all relations that fail; those of `innocent` are right.
-
-    Of two that explain as much, the one in a line that is `doubtful` (it may be a copy), then the
-    one that fewer sentences quote.
-    """
-    fine: dict[Node, int] = defaultdict(int)
-    for relation in every:
-        for one in relation.nodes if relation.holds else ():
-            fine[one] += 1
-    right = set(innocent)
-    left = [relation for relation in every if not relation.holds]
-    found: list[Blame] = []
-    while left:
-        failing: dict[Node, int] = defaultdict(int)
-        for relation in left:
-            for one in relation.nodes:
-                failing[one] += 1
-        results = {relation.nodes[0] for relation in left}
-
-        def guilt(one: Node) -> tuple[object, ...]:
-            count = failing[one]  # noqa: B023  it is asked for before the next round
-            worked_out = one in results  # noqa: B023
-            said = (quoted or {}).get(one[2], 0)
-            weight = (count > fine[one], count - fine[one], one[0] in doubtful)
-            return one not in right, *weight, -said, worked_out, one
-
-        worst = max(failing, key=guilt)
-        about = [relation for relation in left if worst in relation.nodes]
-        blame = _blame(worst, about)
-        if len(about) == 1 and blame.relation.kind == "same":
-            other = next(one for one in blame.relation.nodes if one != worst)
-            blame = replace(blame, rival=other if guilt(other)[:5] == guilt(worst)[:5] else None)
-        found.append(blame)
-        left = [relation for relation in left if worst not in relation.nodes]
-    return found
-
-
-def _blame(worst: Node, about: Sequence[Relation]) -> Blame:
-    own = [relation for relation in about if relation.nodes[0] == worst]
-    again = [relation for relation in about if relation.kind == "same"]
-    first = (own or again or list(about))[0]
-    value = None
-    if own and first.low is not None and first.high is not None:
-        value = (first.low + first.high) / 2
-    elif again:
-        value = next(one[2] for one in again[0].nodes if one != worst)
-    elif first.kind == "difference" and len(first.nodes) == 3:
-        value = _solved(first, worst)
-    rest = tuple(relation for relation in about if relation is not first)
-    return Blame(worst, first, value, rest)
-
-
-def _solved(relation: Relation, worst: Node) -> float:
-    """The operand of a difference from the other two numbers."""
-    gap, ours, theirs = (one[2] for one in relation.nodes)
-    return gap + theirs if relation.nodes[1] == worst else ours - gap

@@ -1,8 +1,7 @@
 """The sentences of a report: what the rules of `findings` say of each, and which words need more.
 
-A rule that finds a sentence false makes it wrong. A number that stands in no table is not
-supported, or wrong where the table has nearly the same; a word such as "significantly" is not
-supported where no statistic stands beside it. What holds is right.
+A rule that finds a sentence false makes it wrong; a word such as "significantly" is not supported
+where no statistic stands beside it. What holds is right. Numbers are for `quoted`.
 """
 
 from __future__ import annotations
@@ -10,16 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from kleash.findings import find
 from kleash.findings.comparisons import comparison_false, extreme_false
-from kleash.findings.quotes import is_quoted
 from kleash.findings.record import Found
-from kleash.findings.spoken import facts_said
+from kleash.findings.spoken import facts_said, position
 from kleash.imports import Claim, Source, Where
 from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.text import bare, fold
-from kleash.written.grids import explained, grids
 from kleash.written.marks import Mark, State
 from kleash.written.page import Page
 
@@ -36,7 +34,6 @@ FALSE = frozenset(
         "difference-false",
         "count-false",
         "percent-reversed",
-        "other-arms-number",
         "best-false",
         "best-step-false",
         "value-elsewhere",
@@ -60,18 +57,19 @@ FALSE = frozenset(
 )
 WEAK = frozenset(("kl-likeness", "same-outputs-other-weights"))
 # The places of these are sentences, but for the two curves at the end.
+STARTS = ("step 0", "epoch 0")
 SAID_OFTEN = ("stable-contradicted", "faster-contradicted")
-SLIP = 5  # units of the last digit within which a quoted number was meant to be another
 _WORDS: dict[str, str] = {
-    "significant": r"显著|统计上|significan\w*",
+    "significant": r"显著|统计上|significan\w*|conclusive\w*|definitive\w*",
     "clear": (
-        r"明显|清楚地?表明|毫无疑问|无疑|clear(?:ly)?|obvious(?:ly)?|evident(?:ly)?|undoubtedly"
+        r"明显|清楚地?表明|毫无疑问|无疑|必然|本质(?:差|区|上)|根本(?:原因|上)|unambiguous\w*|clear(?:ly)?|obvious(?:ly)?|evident(?:ly)?|undoubtedly"
     ),
     "large": (
-        r"大幅|极大|远超|远远|大大|substantial(?:ly)?|dramatic(?:ally)?|considerabl[ey]|vastly|"
+        r"大幅|极大|远超|远远|远[优好高低]于|碾压|大大|marked(?:ly)?|strong(?:ly)?|drastic\w*|decisive\w*|"
+        r"overwhelming\w*|superior|substantial(?:ly)?|dramatic(?:ally)?|considerabl[ey]|vastly|"
         r"massive(?:ly)?|remarkabl[ey]|huge(?:ly)?|far (?:better|superior|ahead)|much better"
     ),
-    "proof": r"证明了?|证实|prove[sdn]?|demonstrates?|confirms?|guarantees?|保证",
+    "proof": r"(?:充分)?证明了?|证实|prove[sdn]?|demonstrates?|confirms?|guarantees?|保证",
     "always": (
         r"始终|总是|任何情况|一致地|在所有|always|consistently|in all cases|never|universally"
     ),
@@ -84,14 +82,15 @@ _WORDS: dict[str, str] = {
     "overfitting": r"过拟合|over-?fit\w*",
     "conservative": r"保守|激进|conservative\w*|aggressive\w*",
     "similar": (
-        r"几乎相同|非常相似|差不多|相似|几乎一致|不相上下|差异不大|相当(?=$|[，,。])|"
+        r"几乎相同|非常相似|差不多|相似(?!度)|几乎一致|不相上下|差异不大|相当(?=$|[，,。])|"
         r"similar|comparable|on par|indistinguishable|equivalent|(?:about|almost|nearly) the same"
     ),
     "cause": r"导致|归因|得益于|because of|thanks to|due to|caused? by|owing to",
 }
 _PATTERNS = {name: re.compile(rf"(?<![A-Za-z])(?:{words})", re.I) for name, words in _WORDS.items()}
 _STATISTIC = re.compile(
-    r"置信|区间|标准差|标准误|bootstrap|interval|(?<![a-z])(?:CI|SE|SD)(?![a-z])|std\.? ?err|±",
+    r"置信|区间|标准差|标准误|bootstrap|interval|"
+    r"(?<![a-z])(?:CI|SE|SD)(?![a-z])|std\.? ?err|\d%?\s?(?:±|\+/-)",
     re.I,
 )
 _P = re.compile(r"(?<![a-z])p(?:[ -]?value)?\s?[<=≈>]\s?0?\.\d+|(?:\d+\s?σ)|t-?检验|t-test", re.I)
@@ -100,12 +99,7 @@ _SUPPOSED = re.compile(
     r"whether|expect\w*|likely|perhaps)(?![a-z])",
     re.I,
 )
-_BEFORE = re.compile(
-    r"(?:差[^,，。;；]{0,10}|[低高降升减增多少]了?|(?<![a-z])by|[+−-])\s?$|differ[^.,]{0,20}$", re.I
-)
-_BEHIND = re.compile(
-    r"\s?(?:points?|个?百分点|pp|lower|higher|above|below|more|less|better|worse)", re.I
-)
+_MOST = re.compile(r"最|highest|largest|greatest|longest|lowest|smallest|shortest|best|worst", re.I)
 _OPPOSITE = (
     ("最高", "最低"), ("更高", "更低"), ("高于", "低于"), ("略高", "略低"), ("较高", "较低"),
     ("最好", "最差"), ("更好", "更差"), ("优于", "劣于"), ("更长", "更短"), ("最大", "最小"),
@@ -118,47 +112,20 @@ def said(draft: Draft, page: Page, marks: Sequence[Mark]) -> list[Mark]:
     """A mark for every sentence, number in a sentence, and word that needs more than there is."""
     source = draft.source
     rows = {cell.line for cell in draft.printed}
-    known = _explained(draft)
     found = [mark for one in find([source]) for mark in _of_finding(one, marks, rows)]
-    found = [mark for mark in found if (mark.line, mark.text) not in known or not _is_quote(mark)]
-    wrong = {(mark.line, mark.text) for mark in (*marks, *found)}
     for line, text in _said(draft):
         found += [replace(mark, line=_line_of(page, mark)) for mark in _words(line, text)]
-    for claim in source.claims:
-        found += _numbers(claim, wrong)
     found += [mark for claim in facts_said(source) for mark in _holding(source, claim)]
     return found
 
 
-def _is_quote(mark: Mark) -> bool:
-    return mark.spot == "number-without-source"
-
-
-def _explained(draft: Draft) -> set[tuple[int, str]]:
-    """Numbers of sentences that a table has, though nobody understood whose they are."""
-    every = grids(draft)
-    return {
-        (claim.where.line or 0, number.text)
-        for claim in draft.source.claims
-        for number in claim.numbers
-        if explained(number, every, gaps=_is_gap(claim.text, number.text))
-    }
-
-
-def _is_gap(text: str, number: str) -> bool:
-    """Whether a number is said to be how far two others are apart."""
-    before, found, behind = text.partition(number)
-    signed = number.startswith(("+", "-", "−"))
-    return bool(found) and (
-        signed or bool(_BEFORE.search(before)) or bool(_BEHIND.match(behind)) or "百分点" in number
-    )
-
-
 def _of_finding(one: Found, marks: Sequence[Mark], rows: set[int]) -> Iterator[Mark]:
     """The marks of a finding, at the sentences or cells that it speaks of."""
-    if one.code == "number-without-source":
-        yield _quoted(one)
-    elif one.code == "copied-row":
+    if one.code == "extreme-false" and not _in_one_clause(one):
+        return
+    if one.code == "copied-row" and str(one.facts.get("at")) in STARTS:
+        return  # all begin alike
+    if one.code == "copied-row":
         wrong = {mark.line for mark in marks if mark.state == "wrong"}
         logged = {mark.line for mark in marks if (mark.code, mark.state) == ("check.log", "right")}
         lines = [place.line or 0 for place in one.where]
@@ -177,25 +144,19 @@ def _of_finding(one: Found, marks: Sequence[Mark], rows: set[int]) -> Iterator[M
             yield _marked(one, place, "unsupported" if weak else "wrong")
 
 
+def _in_one_clause(one: Found) -> bool:
+    """Whether the arm that is called highest stands in the clause that says so."""
+    parts = re.split(r"[,;。]\s?", str(one.facts["text"]))
+    said = [part for part in parts if _MOST.search(part)]
+    arm = str(one.facts["arm"])
+    return not any(position(arm, part) >= 0 for part in parts) or any(
+        position(arm, part) >= 0 for part in said
+    )
+
+
 def _marked(one: Found, place: Where, state: State) -> Mark:
     text = str(one.facts.get("number") or one.facts.get("text") or "")
     return Mark(place.line or 0, text, state, one.code, one.facts, one.code)
-
-
-def _quoted(one: Found) -> Mark:
-    """A number that is printed nowhere: a slip of the last digits, or one without a source."""
-    place, number = one.where[0], str(one.facts["number"])
-    nearest = one.facts.get("nearest")
-    value = re.sub(r"[^\d.]", "", number)
-    if isinstance(nearest, float) and re.fullmatch(r"\d+\.\d+", value):
-        share = "%" in number
-        shown = 100 * nearest if share else nearest
-        decimals = len(value.partition(".")[2])
-        if abs(float(value) - shown) <= SLIP * 10.0**-decimals:
-            right = f"{shown:.{decimals}f}" + ("%" if share else "")
-            facts = {**one.facts, "value": right}
-            return Mark(place.line or 0, number, "wrong", "check.slip", facts, one.code)
-    return _marked(one, place, "unsupported")
 
 
 def _said(draft: Draft) -> Iterator[tuple[int, str]]:
@@ -221,20 +182,23 @@ def _words(line: int, text: str) -> Iterator[Mark]:
     """Words that need a statistic, where there is none, and statistics that nothing shows."""
     for match in _P.finditer(text):
         yield Mark(line, match.group(), "unsupported", "check.test", {"text": text}, "test")
-    if _SUPPOSED.search(text) or _STATISTIC.search(text):
+    if _STATISTIC.search(text):
+        return
+    measured = bool(re.search(r"\d\.\d", text))
+    if _SUPPOSED.search(text) and not measured:
         return
     for name, pattern in _PATTERNS.items():
         for match in pattern.finditer(text):
+            if _SUPPOSED.search(_clause(text, match.start())):
+                continue
             facts = {"word": match.group(), "text": text}
             yield Mark(line, match.group(), "unsupported", "check.word", facts, f"word {name}")
 
 
-def _numbers(claim: Claim, wrong: set[tuple[int, str]]) -> Iterator[Mark]:
-    """The numbers of a sentence that stand in a table or follow from one."""
-    line = claim.where.line or 0
-    for number in claim.numbers:
-        if is_quoted(number, claim) and (line, number.text) not in wrong:
-            yield Mark(line, number.text, "right", "check.quoted", {}, f"said {number.text}")
+def _clause(text: str, at: int) -> str:
+    """The part of a sentence between two commas in which a word stands."""
+    edges = [0, *(match.end() for match in re.finditer(r"[,;:。]\s?|\.\s", text)), len(text)]
+    return next(text[a:b] for a, b in pairwise(edges) if a <= at < b or b == len(text))
 
 
 def _holding(source: Source, claim: Claim) -> Iterator[Mark]:

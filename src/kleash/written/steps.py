@@ -23,7 +23,7 @@ from kleash.written.page import Page
 
 NAMING = 3  # digits of a value that is called a best; one more elsewhere
 PLACE = re.compile(
-    r"(?<![a-z])(?P<axis>step|epoch)s?\s?[:=#(（]?\s?(?P<at>\d{1,9})(?!\s*[-~\d.%])|第\s?(?P<nth>\d{1,9})\s?(?P<unit>步|轮)",
+    r"(?<![a-z])(?P<axis>step|epoch)s?\s?[:=#(（]?\s?(?P<at>\d{1,9})(?!\s*[-~\d.%]|,\d{3})|第\s?(?P<nth>\d{1,9})\s?(?P<unit>步|轮)",
     re.I,
 )
 SPAN = re.compile(r"(?:step|epoch)s?\s?\d+\s?(?:[-~]|到|至|to)\s?\d+", re.I)

@@ -6,9 +6,9 @@ None of it stands in a number, and all of it can be wrong.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from kleash.findings.record import digits
 from kleash.findings.spoken import direction
@@ -22,7 +22,10 @@ DIGITS = 3
 RECITED = 3  # numbers of a row that a sentence must give to be about it
 APART = 5.0  # times: numbers of one column are seldom further apart
 SEVERAL = 8  # numbers of a column that show its range
+FEWEST = 4  # the same where the other column is far away
+ORDERED = 5  # numbers of a column that rise or fall throughout by no chance
 COPIED = 6  # digits of a row that chance does not give twice
+SHUFFLED = 4  # different numbers of two rows that chance does not mix up
 ENOUGH = 2  # equal cells of a row that chance does not explain
 _STAR = re.compile("[⭐★🏆🥇]|最佳|(?<![a-z])best(?![a-z])", re.I)
 _UP, _DOWN = re.compile("[⬆↑▲📈]"), re.compile("[⬇↓▼📉]")
@@ -73,23 +76,35 @@ def _copied(draft: Draft, every: Sequence[Grid], marks: Sequence[Mark]) -> Itera
                 yield Mark(copy, names[copy], "unsupported", "check.copied", facts, "row")
 
 
-def _all_equal(left: Mapping[Slot, Number], right: Mapping[Slot, Number]) -> list[Number]:
+def _all_equal(
+    left: Mapping[Slot, Number], right: Mapping[Slot, Number], least: int
+) -> list[Number]:
     """The numbers of two rows, if all are equal and enough of them have digits that tell."""
     if left.keys() != right.keys():
         return []
     if any(left[at].value != right[at].value for at in left):
         return []
     telling = [one for one in left.values() if digits(one) > 1]
-    enough = len({one.value for one in telling}) >= ENOUGH
+    enough = len(telling) >= ENOUGH and len({one.value for one in telling}) >= least
     return telling if enough and sum(map(digits, telling)) >= COPIED else []
 
 
-def copies(every: Sequence[Grid]) -> Iterator[tuple[int, int]]:
-    """Lines of tables that have the same numbers as another line of theirs."""
+def _shuffled(left: Mapping[Slot, Number], right: Mapping[Slot, Number]) -> bool:
+    """Whether two rows hold the same numbers in another order: a copy in which two were swapped."""
+    ours, theirs = (
+        Counter((one.value, one.unit) for one in row.values() if digits(one) >= DIGITS)
+        for row in (left, right)
+    )
+    return left.keys() == right.keys() and ours == theirs and len(ours) >= SHUFFLED
+
+
+def copies(every: Sequence[Grid], *, few: bool = False) -> Iterator[tuple[int, int]]:
+    """Lines of tables that have the same numbers as another line of theirs; `few`: or just one."""
     for grid in every:
         rows = [grid.line(at) for at in range(len(grid.table.lines))]
         for one, two in combinations(range(len(rows)), 2):
-            if _all_equal(rows[one], rows[two]):
+            same = _all_equal(rows[one], rows[two], 1 if few else ENOUGH)
+            if same or _shuffled(rows[one], rows[two]):
                 yield grid.table.lines[one], grid.table.lines[two]
 
 
@@ -117,8 +132,10 @@ def _exchanged(every: Sequence[Grid]) -> Iterator[Mark]:
             for ours, theirs in combinations(row, 2):
                 left = [one for at, one in columns[ours].items() if at != line]
                 right = [one for at, one in columns[theirs].items() if at != line]
-                if _alien(row[ours], row[theirs], left, right) or _in_others_range(
-                    row[ours], row[theirs], left, right
+                if (
+                    _alien(row[ours], row[theirs], left, right)
+                    or _in_others_range(row[ours], row[theirs], left, right)
+                    or _out_of_order(columns[ours], columns[theirs], line)
                 ):
                     accused[place] = f"{row[ours].text}, {row[theirs].text}"
         # Where half of the rows look so, it is not known which half is right.
@@ -155,12 +172,30 @@ def _in_others_range(
     ranges = []
     for one, column in ((theirs, left), (ours, right)):
         values = sorted(_printed_alike(one, column))
-        if len(values) < SEVERAL or not values[0] <= (one.value or 0.0) <= values[-1]:
+        if len(values) < FEWEST or not values[0] <= (one.value or 0.0) <= values[-1]:
             return False
         few = len(values) // SEVERAL
         ranges.append((values[few], values[-1 - few]))
     (low, high), (least, most) = ranges
-    return high < least or most < low
+    # Few numbers show a range only if the other's is far away.
+    room = max(high - low, most - least) if min(len(left), len(right)) < SEVERAL else 0.0
+    return high + room < least or most + room < low
+
+
+def _out_of_order(ours: Mapping[int, Number], theirs: Mapping[int, Number], line: int) -> bool:
+    """Whether two columns would both rise or fall throughout with two numbers exchanged."""
+    if ours.keys() != theirs.keys() or len(ours) < ORDERED:
+        return False
+    both = [[column[at].value or 0.0 for at in sorted(ours)] for column in (ours, theirs)]
+    place = sorted(ours).index(line)
+    turned = [list(values) for values in both]
+    turned[0][place], turned[1][place] = both[1][place], both[0][place]
+    return not any(map(_steady, both)) and all(map(_steady, turned))
+
+
+def _steady(values: Sequence[float]) -> bool:
+    gaps = [after - before for before, after in pairwise(values)]
+    return all(gap > 0 for gap in gaps) or all(gap < 0 for gap in gaps)
 
 
 # --- rows that a sentence repeats

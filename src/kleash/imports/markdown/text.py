@@ -107,7 +107,8 @@ def fold(text: str) -> str:
 
 def undecorated(text: str) -> str:
     """Text without emoji, ticks, stars and arrows that point up or down."""
-    kept = (c for c in text if unicodedata.category(c) not in ("So", "Sk", "Cf", "Cs", "Cn"))
+    gone = ("So", "Sk", "Cf", "Cs", "Cn")
+    kept = (c for c in text if unicodedata.category(c) not in gone and c not in "↑↓")
     return re.sub(r"\s+", " ", "".join(kept)).strip()
 
 

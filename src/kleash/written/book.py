@@ -1,0 +1,209 @@
+"""Every table of a page, and which of its numbers a sentence may speak of.
+
+A sentence speaks of the rows and columns that it names. If it names two rows, what it compares are
+these two; if it names one, the other is any. If it names none, it speaks of the tables under its
+heading.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from kleash.written.page import Page
+from kleash.written.printed import Cell, Sheet
+from kleash.written.prose import Name, Sentence
+
+APART = 3.0  # times: lines that are further apart hold other quantities
+Line = tuple[Cell, ...]
+_VERSUS = re.compile(
+    r"(?<![a-z])(?:than|vs|versus|against|as [a-z]+ (?:\w+ ){0,3}as)(?![a-z])|"
+    r"比(?!例)|相较|的[^,。]{0,8}倍"
+)
+
+
+@dataclass
+class Book:
+    """Every table of a page, and the lines of each that numbers may be worked out of."""
+
+    sheets: Sequence[Sheet]
+    heads: Sequence[int]
+    """The lines of headings."""
+    lines: dict[int, list[Line]] = field(default_factory=dict)
+    sizes: dict[tuple[object, ...], list[float]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, every: Sequence[Sheet], page: Page) -> Book:
+        """The tables of a page."""
+        lines = (page.text[start:end] for start, end in page.lines)
+        return cls(every, [nth for nth, line in enumerate(lines, 1) if line.startswith("#")])
+
+    def __post_init__(self) -> None:
+        for sheet in self.sheets:
+            self.lines[sheet.nth] = list(_lines(sheet))
+
+    def comparable(self, one: Cell, other: Cell) -> bool:
+        """Whether the lines of two cells may hold the same quantity: of one size, if of several."""
+        across = one.row == other.row
+        kinds = self.quantities(one.table)
+        if kinds != "both":
+            if (kinds == "columns") != across:
+                return True
+        elif not across and self.sheets[one.table].counts:
+            return True
+        sizes = []
+        for cell in (one, other):
+            key = (cell.table, across, cell.column if across else cell.row, cell.part)
+            if key not in self.sizes:
+                self.sizes[key] = sorted(
+                    abs(each.figure.value)
+                    for each in self.sheets[cell.table].cells
+                    if each.part == cell.part and (each.column if across else each.row) == key[2]
+                )
+            sizes.append(self.sizes[key])
+        left, right = sizes
+        if len(left) < 2 or len(right) < 2:
+            return True
+        if left[0] <= right[-1] and right[0] <= left[-1]:
+            return True
+        middles = sorted(each[len(each) // 2] for each in sizes)
+        return middles[1] <= APART * middles[0]
+
+    def quantities(self, table: int) -> str:
+        """Whether columns or rows are the quantities of a table: printed alike throughout."""
+        cells = [cell for cell in self.sheets[table].cells if not cell.part]
+        uniform = {}
+        for side in ("row", "column"):
+            kinds: dict[int, set[tuple[int, str]]] = {}
+            for cell in cells:
+                kinds.setdefault(getattr(cell, side), set()).add(
+                    (cell.figure.decimals, cell.figure.unit)
+                )
+            uniform[side] = all(len(each) == 1 for each in kinds.values())
+        if uniform["row"] == uniform["column"]:
+            return "both"
+        return "columns" if uniform["column"] else "rows"
+
+    @property
+    def cells(self) -> Iterator[Cell]:
+        """Every figure of every table."""
+        return (cell for sheet in self.sheets for cell in sheet.cells)
+
+    def section(self, line: int) -> list[Sheet]:
+        """The tables under the heading that a line stands under; all, if there are none."""
+        at = bisect_left(self.heads, line + 1)
+        first = self.heads[at - 1] if at else 0
+        last = self.heads[at] if at < len(self.heads) else 10**9
+        return [one for one in self.sheets if first <= one.line < last] or list(self.sheets)
+
+
+def _lines(sheet: Sheet) -> Iterator[Line]:
+    """The rows and columns of a table, each as its own numbers."""
+    parts, settings = {cell.part for cell in sheet.cells}, _settings(sheet)
+    for part in sorted(parts - {"spread", "low", "high"}):
+        own = [cell for cell in sheet.cells if cell.part == part and cell.column not in settings]
+        for row in sorted({cell.row for cell in own}):
+            yield tuple(cell for cell in own if cell.row == row)
+        for column in sorted({cell.column for cell in own}):
+            yield tuple(cell for cell in own if cell.column == column)
+
+
+def _settings(sheet: Sheet) -> set[int]:
+    """Columns whose numbers stand in the names of their rows: nothing is worked out of them."""
+    found = set()
+    for column in {cell.column for cell in sheet.cells}:
+        cells = [cell for cell in sheet.cells if cell.column == column]
+        names = [" ".join(sheet.rows[cell.row]) for cell in cells]
+        pairs = zip(cells, names, strict=True)
+        if all(re.search(rf"=\s*{cell.figure.value:g}(?![\d.])", name) for cell, name in pairs):
+            found.add(column)
+    return found
+
+
+# --- what a sentence speaks of
+
+
+@dataclass(frozen=True)
+class Refs:
+    """The rows and columns of a table that a part of a sentence names."""
+
+    rows: frozenset[int] = frozenset()
+    columns: frozenset[int] = frozenset()
+    whole: bool = False
+    """Whether the table itself is named."""
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.columns or self.whole)
+
+    def may_take(self, one: Cell, other: Cell) -> bool:
+        """Whether two cells of a line may be the two that are compared."""
+        across = one.row == other.row
+        along, beside = (self.columns, self.rows) if across else (self.rows, self.columns)
+        ends = (one.column, other.column) if across else (one.row, other.row)
+        line = one.row if across else one.column
+        if not along and not beside:
+            return True
+        named = sum(end in along for end in ends)
+        if beside and line not in beside:
+            return False
+        return named >= min(2, len(along))
+
+
+def refs(sheet: Sheet, sentence: Sentence, start: int, end: int) -> Refs:
+    """What a part of a sentence names of a table."""
+    names = [one for one in sentence.names if one.sheet == sheet.nth]
+    inside = [one for one in names if start <= one.start and one.end <= end]
+    rows = {one.row for one in inside if one.row is not None}
+    for place in sentence.places:
+        if start <= place.start and place.end <= end and place.axis == sheet.axis:
+            rows |= {row for row, at in sheet.counts.items() if at == place.at}
+    whole = any(one.row is None and one.column is None for one in inside)
+    return Refs(frozenset(rows), frozenset(_columns(inside)), whole)
+
+
+def _columns(names: Sequence[Name]) -> set[int]:
+    """The columns that names mean together: "β=0.1, 4-shot" is one of a header in two rows."""
+    by_name: dict[tuple[int, int], set[int]] = {}
+    for one in names:
+        if one.column is not None:
+            by_name.setdefault((one.start, one.end), set()).add(one.column)
+    several = [columns for columns in by_name.values() if len(columns) > 1]
+    found: set[int] = set().union(*by_name.values())
+    for columns in several:
+        found = found & columns or found
+    return found
+
+
+def pairs(book: Book, sentence: Sentence) -> Iterator[tuple[Cell, Cell]]:
+    """Every two numbers that a sentence may compare."""
+    versus = bool(_VERSUS.search(sentence.plain))
+    for line, named in meant(book, sentence):
+        # "A is 2.4 times as far as B" compares the columns A and B, not two rows of one of them.
+        across = len({cell.row for cell in line}) == 1
+        along, beside = (named.columns, named.rows) if across else (named.rows, named.columns)
+        if versus and len(beside) > 1 and not along:
+            continue
+        for one, other in combinations(line, 2):
+            if named.may_take(one, other) and book.comparable(one, other):
+                yield one, other
+
+
+def meant(book: Book, sentence: Sentence) -> Iterator[tuple[Line, Refs]]:
+    """The rows and columns that a sentence may speak of, with what it names of their table."""
+    every = {sheet.nth: refs(sheet, sentence, 0, len(sentence.text)) for sheet in book.sheets}
+    section = book.section(sentence.line(0))
+    any_named = any(every.values())
+    for sheet in book.sheets:
+        named = every[sheet.nth]
+        if not named and (sheet not in section):
+            continue
+        if any_named and not named and any(every[one.nth] for one in section):
+            continue
+        for line in book.lines[sheet.nth]:
+            if not (named.rows or named.columns) or any(
+                cell.row in named.rows or cell.column in named.columns for cell in line
+            ):
+                yield line, named

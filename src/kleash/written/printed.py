@@ -1,0 +1,265 @@
+"""Tables as they are printed: figures with their decimals, and the names by which rows are called.
+
+Sentences quote what is printed: 78.77 under "accuracy (%)" is 78.77 % in a sentence. So figures are
+kept here in the scale of the page, whatever they mean, and rows and columns with every name that a
+sentence may give them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from string import ascii_lowercase
+
+from kleash.imports import Number, Table
+from kleash.imports.markdown.text import bare
+from kleash.written.grids import Grid, Part
+
+AXES = {
+    "step": "step|steps|步|步数|训练步|训练步数|global step|global_step|training step",
+    "epoch": "epoch|epochs|轮|轮次|轮数",
+    "update": "update|updates|ppo update|更新|更新次数",
+    "iteration": "iteration|iterations|iter|iters|迭代|迭代次数",
+    "round": "round|rounds|回合",
+    "checkpoint": "checkpoint|ckpt|检查点",
+    "shot": "shot|shots|范例数",
+}
+_TOTAL = re.compile(r"^(?:total|sum|all|overall|合计|总计|总和|总共|共计)(?:\s*\(.*\))?$", re.I)
+_LATIN = "A-Za-z0-9_"
+NAME = (4, 24)  # letters of a heading that a sentence may call a table by
+JOINED = "\0"  # between the two rows of a header
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number as printed."""
+
+    value: float
+    decimals: int
+    unit: str = ""
+    loose: int = 1
+    """How many times its rounding others may be off."""
+    true: float | None = None
+    """What it was before it was rounded, where a log has it."""
+
+    @property
+    def half(self) -> float:
+        """Half a unit of its last digit."""
+        return 0.5 * self.loose * 10.0**-self.decimals
+
+    @property
+    def digits(self) -> int:
+        """Its digits from the first that is not 0."""
+        return len(str(abs(round(self.value * 10**self.decimals)))) if self.value else 0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure with its place: table, line of the page, row and column."""
+
+    figure: Figure
+    table: int
+    line: int
+    row: int
+    column: int
+    part: Part
+    number: Number
+
+
+@dataclass
+class Sheet:
+    """A table: its cells, the names of rows and columns, and what its rows count."""
+
+    nth: int
+    table: Table
+    cells: list[Cell]
+    rows: list[tuple[str, ...]]
+    columns: list[tuple[str, ...]]
+    axis: str = ""
+    counts: dict[int, float] = field(default_factory=dict)
+    """By row, the step, epoch or the like."""
+    owners: tuple[str, ...] = ()
+    """Rows or columns of other tables that its heading names: all its numbers are theirs."""
+
+    @property
+    def line(self) -> int:
+        return self.table.lines[0] if self.table.lines else self.table.where.line or 0
+
+
+def figure_of(number: Number) -> Figure | None:
+    """A number in the scale in which it is printed."""
+    if number.value is None:
+        return None
+    share = number.unit == "%"
+    decimals = max(0, (number.decimals if number.decimals is not None else 6) - 2 * share)
+    return Figure(round(100 * number.value if share else number.value, 9), decimals, number.unit)
+
+
+def sheets(every: Sequence[Grid]) -> list[Sheet]:
+    """Every table as printed."""
+    found = []
+    for nth, grid in enumerate(every):
+        cells = [
+            Cell(figure, nth, grid.table.lines[line], line, slot[0], slot[1], number)
+            for (line, slot), number in grid.at.items()
+            if (figure := figure_of(number)) is not None
+        ]
+        heads = _titles(grid)
+        first = heads[0] if heads else ""
+        axis, counts = _counted(first, grid.names)
+        rows = _apart([_aliases(name, first) for name in grid.names], grid.names)
+        columns = [_title_aliases(title) for title in heads]
+        found.append(Sheet(nth, grid.table, cells, rows, columns, axis, counts))
+    for sheet in found:
+        sheet.owners = (*_owners(sheet, found), *_heading(sheet))
+    return found
+
+
+def _heading(sheet: Sheet) -> tuple[str, ...]:
+    """The heading of a table as its name, if it is one: "2. Validation loss"."""
+    head = squeezed(bare(sheet.table.headings[-1])) if sheet.table.headings else ""
+    name = re.sub(
+        r"^[\s\d.、)一二三四五六七八九十#-]+|\s*\(.*\)|\s*(?:对比|比较|变化)$", "", head
+    ).strip(" :")
+    return (name,) if NAME[0] <= len(name) <= NAME[1] else ()
+
+
+def _apart(every: list[tuple[str, ...]], names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Names of rows without what several share, which have what their brackets hold instead."""
+    often = Counter(alias for aliases in every for alias in set(aliases))
+    found = []
+    for aliases, name in zip(every, names, strict=True):
+        own = tuple(alias for alias in aliases if often[alias] == 1)
+        inside = re.findall(r"[(\[]([^()\[\]]{2,20})[)\]]", squeezed(bare(name)))
+        shared = len(own) < len(aliases)
+        found.append((*own, *(one.strip() for one in inside if shared and one.strip() not in own)))
+    return found
+
+
+def _owners(sheet: Sheet, every: Sequence[Sheet]) -> tuple[str, ...]:
+    """Names of other tables' rows and columns in the heading that a table stands under."""
+    head = squeezed(sheet.table.headings[-1]) if sheet.table.headings else ""
+    own = {alias for aliases in (*sheet.rows, *sheet.columns) for alias in aliases}
+    groups = {
+        group
+        for other in every
+        if other is not sheet
+        for group in (*other.rows, *other.columns[1:])
+        if not own & set(group)
+    }
+    fits = {group: [one for one in group if any(named(head, one))] for group in groups}
+    longest = max((len(one) for found in fits.values() for one in found), default=0)
+    best = {one for found in fits.values() for one in found if len(one) == longest}
+    if len(best) != 1:
+        return ()
+    mine = [group for group in groups if best & set(group)]
+    return tuple(dict.fromkeys(alias for group in mine for alias in group))
+
+
+def _title_aliases(title: str) -> tuple[str, ...]:
+    """The names of a column; of a header in two rows also each of them."""
+    parts = title.split(JOINED)
+    whole = _aliases(title.replace(JOINED, " "), "")
+    return (*whole, *(one for part in parts[1:] and parts for one in _aliases(part, "")))
+
+
+def _titles(grid: Grid) -> list[str]:
+    """Titles of columns; of a header in two rows both."""
+    below = grid.table.rows[0] if grid.table.rows else ()
+    in_two = (
+        len(below) > 2
+        and not below[0].strip()
+        and not any(line == 0 for line, _ in grid.at)
+        and any(not title.strip() for title in grid.titles[1:])
+    )
+    if not in_two:
+        return list(grid.titles)
+    made, above = list[str](), ""
+    for title, under in zip(grid.titles, below, strict=True):
+        above = title.strip() or above
+        made.append(f"{above}{JOINED}{under}" if above and under.strip() else above or under)
+    return made
+
+
+def axis_word(text: str) -> str:
+    """What a header or a word before a number counts, under one name; '' if nothing known."""
+    plain = bare(re.sub(r"\(.*?\)", "", bare(text))).casefold().strip(" :#")
+    return next((axis for axis, words in AXES.items() if plain in words.split("|")), "")
+
+
+def _counted(head: str, names: Sequence[str]) -> tuple[str, dict[int, float]]:
+    """The axis of a table's rows and where on it each of them is."""
+    counts, axis = dict[int, float](), axis_word(head)
+    for row, name in enumerate(names):
+        match = re.fullmatch(r"(?:([^\d]*?)[\s_-]*)?(\d[\d,]*)(k?)[\s_-]*([^\d]*)", bare(name))
+        if match is None:
+            continue
+        word = axis_word(match[1] or match[4] or "")
+        if word or (axis and not (match[1] or match[4])):
+            counts[row] = float(match[2].replace(",", "")) * (1000 if match[3] else 1)
+            axis = axis or word
+    return (axis, counts) if len(counts) >= 2 else ("", {})
+
+
+def is_total(name: str) -> bool:
+    """Whether a row or column is the total of the others."""
+    return bool(_TOTAL.match(bare(name).strip(" :*")))
+
+
+# --- names
+
+
+def squeezed(text: str) -> str:
+    """A text for finding names in it: of the same length, folded, without marks."""
+    return "".join(_letter(letter) for letter in text)
+
+
+def _letter(letter: str) -> str:
+    if letter in "*`_~\u200b":
+        return " "
+    if letter in "−–‑﹣":
+        return "-"
+    plain = unicodedata.normalize("NFKC", letter)
+    return plain.casefold() if len(plain) == 1 and len(plain.casefold()) == 1 else letter
+
+
+def _aliases(name: str, head: str) -> tuple[str, ...]:
+    """All that a sentence may call a row or column."""
+    plain = squeezed(bare(name)).strip(" :*↑↓")
+    found = [plain]
+    outside = re.sub(r"\s*[(\[].*?[)\]]", "", plain).strip()
+    inside = re.findall(r"[(\[]([^()\[\]]+)[)\]]", plain)
+    # "GRPO(β=0.05)" is named by its bracket too, "A (no KL)" by what stands before it.
+    if outside and outside != plain and len(re.findall(r"[(\[]", plain)) == 1:
+        found += [outside, *(one.strip() for one in inside if "=" in one)]
+    value = re.search(r"=\s*(\d+\.\d+)\)?$", plain)
+    if value:
+        found.append(value[1])
+    if "±" in plain:
+        found.append(plain.partition("±")[0].strip())
+    number = re.fullmatch(r"([\w .α-ω-]*?)\s*=?\s*([\d.]+(?:e-\d+)?)", plain)
+    if number and not number[1] and head and not axis_word(head):
+        found += [f"{squeezed(bare(head)).strip()}={number[2]}"]
+    return tuple(dict.fromkeys(one for one in found if _is_name(one)))
+
+
+def _is_name(text: str) -> bool:
+    """Whether a sentence that has a text names something with it: no bare number, no one sign."""
+    if re.fullmatch(r"[\d.,%]*", text):
+        return bool(re.fullmatch(r"\d+\.\d+", text))  # arms by their coefficient alone
+    return len(text) > 1 or text in ascii_lowercase
+
+
+def named(text: str, alias: str) -> Iterator[tuple[int, int]]:
+    """Where a squeezed text has a name, blanks aside; not inside longer words and numbers."""
+    letters = [re.escape(letter) for letter in alias if not letter.isspace()]
+    if not letters:
+        return
+    body = r"\s*".join(letters)
+    before = rf"(?<![{_LATIN}.])" if re.match(rf"[{_LATIN}]", alias) else ""
+    behind = rf"(?![{_LATIN}%]|\.\d)" if re.search(rf"[{_LATIN}]$", alias) else ""
+    for match in re.finditer(f"{before}{body}{behind}", text):
+        yield match.start(), match.end()

@@ -1,0 +1,241 @@
+"""The sentences of a page: their numbers, the rows and columns they name, the steps they name.
+
+Nothing is understood beyond that. A number is what is printed; what it is of is for `accounts`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kleash.written.page import Page
+from kleash.written.printed import AXES, Figure, Sheet, axis_word, named, squeezed
+
+_NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_.#@^\\/])(?<![A-Za-z]-)(?<!\d-)([+±-]?)\s?"
+    r"(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(e[+-]?\d+)?(?![\d_]|\.\d|,\d{3})"
+)
+_BEHIND = re.compile(
+    r"\s?(?:(?P<share>%(?!\s?(?:个?百分点|points?|pp))|percent(?!age))|"
+    r"(?P<points>%?\s?(?:个?百分点|percentage points?|个点|points?|pts?(?![a-z])|pp(?![a-z])|"
+    r"点(?=[^\d]|$)))|"
+    r"(?P<times>(?:x|×)(?![a-z\d])|-?\s?times(?![a-z])|-?fold(?![a-z])|倍)|"
+    r"(?P<name>-(?=[a-z])|[bmk](?![a-z])|gb|mb|卡(?!时)|gpus?(?!-?\s?h)|个?(?:种子|epochs?|seeds?))|"
+    r"(?P<unit>个?\s?[a-z]{1,12}(?:[-/][a-z]{1,6})?|个?[题步秒条次个\u4e00-\u9fff]))?",
+    re.I,
+)
+_ENDS = re.compile(
+    r"[。！？!?；;]|(?<![\d.])\.(?=\s|$)|(?<=\d)\.(?=\s+[A-Z\u0370-\u03ff\u4e00-\u9fff*]|\s*$|\n)|\n(?=\s*(?:[-*+•]|\d+[.)]|>)\s)"
+)
+_SHORT = re.compile(
+    r"(?<![A-Za-z])(?:i\.e|e\.g|vs|cf|approx|resp|fig|eq|etc|no|TL;?DR?|TL)[.;]$", re.I
+)
+_ITEM = re.compile(r"^\s*(?:>\s*)?(?:[-*+•]\s+|\d{1,3}[.)、]\s*)?(?:\[[ xX]\]\s*)?")
+_AXIS = "|".join(
+    sorted({word for words in AXES.values() for word in words.split("|")}, key=len, reverse=True)
+)
+PLACE = re.compile(
+    rf"(?<![a-z])(?P<axis>{_AXIS})s?\s?[:=#(]?\s?(?P<at>\d{{1,3}}(?:,\d{{3}})+|\d+)(?!\d|\.\d|,\d{{3}}|\s?%|\s?[-~]\s?\d)|"
+    rf"第\s?(?P<nth>\d+)\s?(?:个\s?)?(?P<unit>{_AXIS})|(?P<lead>\d+)\s?-\s?(?P<shot>shots?)(?![a-z])|"
+    r"(?<=[在于])\s?(?P<number>\d+)\s?(?P<word>步|轮)(?![数长次])"
+)
+_NOT_MEASURED = re.compile(
+    r"(?:表|图|table|figure|fig\.?|section|附录|appendix|第|eq\.?|v|version|seed|种子|gpu|top-?[pk]|"
+    r"temperature|温度|lr|learning rate|学习率|batch(?: size)?|批大小|clip\w*|gamma|lambda|γ|λ|"
+    r"weight decay|dropout|warmup|rank|group(?: size)?|系数|coefficients?|coef\w*|"
+    r"beta|β|alpha|α|ε|epsilon|"
+    r"level|水平|threshold|阈值)\s*(?:为|是|of|=|:|(?:is|was) )?\s*$|(?<![a-z])p\s?[<>=≈]\s?$",
+    re.I,
+)
+_DATE = re.compile(r"20\d\d[-/.年]\s?\d{1,2}(?:[-/.月]\s?\d{1,2}日?)?|\d{1,2}:\d\d")
+
+
+REMARK = 4  # letters of a cell that says something
+
+
+@dataclass(frozen=True)
+class Said:
+    """A number of a sentence: its place in it, its figure, its sign and what kind it is."""
+
+    start: int
+    end: int
+    text: str
+    figure: Figure
+    sign: str = ""
+    kind: str = ""
+    """"share" (%), "points", "times", "unit" or nothing."""
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Name:
+    """A row or column of a table that a sentence names; the table itself, if neither is given."""
+
+    start: int
+    end: int
+    sheet: int
+    row: int | None
+    column: int | None
+
+
+@dataclass(frozen=True)
+class At:
+    """A step, epoch or the like that a sentence names."""
+
+    start: int
+    end: int
+    axis: str
+    at: float
+
+
+@dataclass
+class Sentence:
+    """A sentence with the line on which each of its letters stands."""
+
+    text: str
+    lines: list[int]
+    numbers: list[Said] = field(default_factory=list)
+    names: list[Name] = field(default_factory=list)
+    places: list[At] = field(default_factory=list)
+    before: Sentence | None = None
+    """The sentence before it in its paragraph."""
+
+    @cached_property
+    def plain(self) -> str:
+        """Its text for finding words in it."""
+        return squeezed(self.text)
+
+    def line(self, at: int) -> int:
+        """The line of the page on which a letter stands."""
+        return self.lines[min(at, len(self.lines) - 1)]
+
+
+def sentences(page: Page, sheets: Sequence[Sheet]) -> list[Sentence]:
+    """Every sentence of a page outside tables and code, with its numbers and names."""
+    rows = {line for sheet in sheets for line in sheet.table.lines}
+    found = []
+    for text, lines in _paragraphs(page, rows):
+        before = None
+        for start, end in _spans(text):
+            start += len(text[start:end]) - len(text[start:end].lstrip())
+            if start >= end:
+                continue
+            sentence = Sentence(text[start:end], lines[start:end], before=before)
+            _read(sentence, sheets)
+            found.append(sentence)
+            before = sentence
+    for sheet in sheets:
+        for line, row in zip(sheet.table.lines, sheet.table.rows, strict=True):
+            for cell in row[1:]:
+                if len(re.findall(r"[^\W\d_]", cell)) >= REMARK and re.search(r"\d", cell):
+                    sentence = Sentence(cell, [line] * (len(cell) + 1))
+                    _read(sentence, sheets)
+                    found.append(sentence)
+    return found
+
+
+def _paragraphs(page: Page, rows: set[int]) -> Iterator[tuple[str, list[int]]]:
+    text, lines, fenced = "", list[int](), False
+    for nth, (start, end) in enumerate(page.lines, 1):
+        line = page.text[start:end]
+        fence = line.strip().startswith(("```", "~~~"))
+        begins = _ITEM.match(line)
+        item = begins is not None and begins.end() > len(line) - len(line.lstrip())
+        ends = fence or fenced or nth in rows or not line.strip() or line.startswith("#")
+        if (ends or item) and text:
+            yield text, lines
+            text, lines = "", []
+        fenced = fenced != fence
+        if ends or line.lstrip().startswith("|"):
+            continue
+        kept = line[begins.end() :] if begins else line
+        text += kept + "\n"
+        lines += [nth] * (len(kept) + 1)
+    if text:
+        yield text, lines
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    start, depth = 0, 0
+    ends = {m.end() for m in _ENDS.finditer(text) if not _SHORT.search(text[: m.end()])}
+    for at, letter in enumerate(text, 1):
+        depth = max(0, depth + (letter in "(（") - (letter in ")）"))
+        if at in ends and depth == 0:
+            yield start, at
+            start = at
+    yield start, len(text)
+
+
+def _read(sentence: Sentence, sheets: Sequence[Sheet]) -> None:
+    plain = sentence.plain
+    sentence.places = list(places(plain))
+    sentence.names = _names(sentence.text, plain, sheets)
+    taken = [(one.start, one.end) for one in sentence.places]
+    taken += [(one.start, one.end) for one in sentence.names]
+    taken += [match.span() for match in _DATE.finditer(plain)]
+    for match in _NUMBER.finditer(plain):
+        start = match.start(2)
+        if any(first <= start < last for first, last in taken):
+            continue
+        one = _said(plain, match)
+        if one is not None:
+            sentence.numbers.append(one)
+
+
+def places(plain: str) -> Iterator[At]:
+    """The steps, epochs and the like that a squeezed text names."""
+    for match in PLACE.finditer(plain):
+        word = match["axis"] or match["unit"] or match["shot"] or match["word"]
+        at = match["at"] or match["nth"] or match["lead"] or match["number"]
+        yield At(match.start(), match.end(), axis_word(word), float(at.replace(",", "")))
+
+
+def _said(plain: str, match: re.Match[str]) -> Said | None:
+    behind = _BEHIND.match(plain, match.end())
+    groups = behind.groupdict() if behind else {}
+    if groups.get("name") or _NOT_MEASURED.search(plain[: match.start()]) or match[3]:
+        return None
+    sign = match[1]
+    if sign == "-" and re.search(r"[\d%)a-z\u4e00-\u9fff]\s?$", plain[: match.start()]):
+        sign = ""
+    body = match[2].replace(",", "")
+    kind = next((name for name in ("share", "points", "times", "unit") if groups.get(name)), "")
+    unit = {"share": "%", "points": "%"}.get(kind, "")
+    value = float(body) * (-1 if sign == "-" else 1)
+    figure = Figure(value, len(body.partition(".")[2]), unit)
+    last = behind.end() if behind and kind in ("share", "points", "times") else match.end()
+    said = (groups.get("unit") or "").strip()
+    return Said(match.start(2), last, sign + match[2], figure, sign, kind, said)
+
+
+def _names(text: str, plain: str, sheets: Sequence[Sheet]) -> list[Name]:
+    """Rows and columns that a sentence names: of overlapping names of a table the longest."""
+    every = list[Name]()
+    for sheet in sheets:
+        found = list[Name]()
+        for row, aliases in enumerate(sheet.rows):
+            if row not in sheet.counts:
+                found += [Name(*at, sheet.nth, row, None) for at in _found(text, plain, aliases)]
+        for column, aliases in enumerate(sheet.columns):
+            if column:
+                found += [Name(*at, sheet.nth, None, column) for at in _found(text, plain, aliases)]
+        found += [Name(*at, sheet.nth, None, None) for at in _found(text, plain, sheet.owners)]
+        every += [one for one in found if not any(_inside(one, other) for other in found)]
+    return sorted(every, key=lambda one: (one.start, one.end))
+
+
+def _inside(one: Name, other: Name) -> bool:
+    longer = other.end - other.start > one.end - one.start
+    return other.start <= one.start and one.end <= other.end and longer
+
+
+def _found(text: str, plain: str, aliases: Sequence[str]) -> Iterator[tuple[int, int]]:
+    for alias in aliases:
+        for start, end in named(plain, alias):
+            letter = len(alias) == 1 and alias.isascii() and alias.isalpha()
+            begins = not text[:start].strip(" *\n") and bool(re.match(r"\s[a-z]", text[end:]))
+            article = letter and (not text[start].isupper() or (alias in "ai" and begins))
+            if not article:
+                yield start, end

@@ -1,0 +1,259 @@
+"""Numbers in sentences: which of them the tables account for, and whose they are.
+
+A number that nothing accounts for stands alone. One that stands right behind the name of a row or
+column, or behind a step, is that row's, column's or step's: if a table has it elsewhere, the
+sentence and the table contradict each other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import exp, factorial
+
+from kleash.imports import Number
+from kleash.written.accounts import (
+    NAMING,
+    WIDE,
+    Account,
+    account,
+    is_gap,
+    near,
+    nearest,
+    own_two,
+    prints,
+)
+from kleash.written.book import Book, Refs, refs
+from kleash.written.marks import Mark, State, printed_as
+from kleash.written.printed import Cell, Sheet, figure_of
+from kleash.written.prose import Said, Sentence
+
+RARE = 0.05
+_COUNTED = re.compile(
+    r"^(?:个\s?)?(?:steps?|epochs?|步|轮|次|updates?|iterations?|seeds?|组|张|卡|天|年|月|日)"
+)
+_SPLIT = re.compile(r"[;。>]|(?<=[a-z\d\)])\s(?:and|but|while|whereas)\s")
+_SUMMED = re.compile(r"averag|(?<![a-z])mean|平均|均值|total|together|合计|总计")
+_COMMA = re.compile(r"[,、](?!\d{3})")
+_COURSE = re.compile(r"\s?(?:→|->)|(?:→|->)\s?$")
+_OTHER = re.compile(
+    r"(?<![a-z])(?:than|against|vs|versus|instead of|from|over|compared)(?![a-z])|"
+    r"比|对(?!应)|相较|从|除"
+)
+
+
+@dataclass
+class Quotes:
+    """What came of the numbers of sentences: marks, and which numbers are accounted for."""
+
+    marks: list[Mark] = field(default_factory=list)
+    fine: set[tuple[int, str]] = field(default_factory=set)
+    """By line and digits."""
+
+
+def quoted(book: Book, every: Sequence[Sentence], listed: Sequence[Number]) -> Quotes:
+    """A mark for every number of a sentence that tables account for, or should.
+
+    `listed` are numbers that the report gives as measured outside tables, too.
+    """
+    found, rough = Quotes(), list[tuple[Sentence, Said, Account]]()
+    first = min((sheet.line for sheet in book.sheets), default=0)
+    expected: dict[str, float] = defaultdict(float)
+    figures = [(one.where.line, figure) for one in listed if (figure := figure_of(one))]
+    for sentence in every if book.sheets else ():
+        told = [(said, account(book, sentence, said)) for said in sentence.numbers]
+        known = _is_about_tables(sentence, told)
+        for said, one in told:
+            line = sentence.line(said.start)
+            same = [at for at, figure in figures if prints(said.figure, figure)]
+            if one is None and same and (set(same) != {line} or "→" in sentence.text):
+                _fine(found, sentence, said)
+            elif one is None:
+                if (
+                    is_subject(book, sentence, said)
+                    and known
+                    and (line > first or known > 1 or sentence.names)
+                ):
+                    found.marks.append(_alone(book, sentence, said))
+            elif one.exact or one.chance >= WIDE:
+                expected[one.kind] += one.chance if one.chance < WIDE else 0
+                _fine(found, sentence, said)
+            else:
+                expected[one.kind] += one.chance
+                rough.append((sentence, said, one))
+        found.marks += _whose(book, sentence)
+    often = Counter(one.kind for _, _, one in rough)
+    for sentence, said, one in rough:
+        if at_most(often[one.kind], expected[one.kind]) <= RARE:
+            found.marks.append(_alone(book, sentence, said))
+        else:
+            _fine(found, sentence, said)
+    return found
+
+
+def _is_about_tables(sentence: Sentence, told: Sequence[tuple[Said, Account | None]]) -> int:
+    """2 if a number of a sentence surely is a table's, 1 if the sentence may speak of one, else 0.
+
+    Where several numbers are in no table, they are of something else.
+    """
+    alone = [said for said, one in told if one is None and said.figure.decimals]
+    if any(one is not None and one.exact and said.figure.digits >= NAMING for said, one in told):
+        return 2
+    if len(alone) > 1:
+        return 0
+    gaps = any(is_gap(sentence, said) for said in alone)
+    words = bool(_SUMMED.search(sentence.plain))
+    return int(bool(sentence.names or sentence.places or gaps or words or not alone))
+
+
+def _fine(found: Quotes, sentence: Sentence, said: Said) -> None:
+    found.fine.add((sentence.line(said.start), said.text.lstrip("+-±")))
+    if said.figure.decimals and said.figure.digits > 1:
+        found.marks.append(_mark(sentence, said, "right", "check.quoted", {}))
+
+
+def at_most(count: int, expected: float) -> float:
+    """The probability of so few where so many are expected (Poisson)."""
+    return exp(-expected) * sum(expected**n / factorial(n) for n in range(count + 1))
+
+
+def is_subject(book: Book, sentence: Sentence, said: Said) -> bool:
+    """Whether a number claims to be measured or worked out: by its digits, or by what it is of."""
+    if is_gap(sentence, said) and own_two(sentence, said):
+        return True
+    if said.figure.digits < 2 or _COUNTED.match(said.unit) or said.sign == "±":
+        return False
+    if said.figure.decimals or said.kind in ("points", "times"):
+        return True
+    if is_gap(sentence, said):
+        return bool(said.unit or said.kind) and said.figure.digits > 1
+    unit = said.unit.removeprefix("个").strip()
+    return len(unit) > 1 and said.figure.digits >= NAMING and _heads(book, unit)
+
+
+def _heads(book: Book, unit: str) -> bool:
+    """Whether a row or column is counted in a unit: "GPU-hours", "length (tokens)"."""
+    for sheet in book.sheets:
+        for aliases in (*sheet.rows, *sheet.columns):
+            for alias in aliases:
+                if alias == unit or re.search(rf"\({re.escape(unit)}s?\)$", alias):
+                    return True
+                if re.search("[-/]", unit) and alias.startswith(unit):
+                    return True
+    return False
+
+
+def _mark(
+    sentence: Sentence, said: Said, state: State, code: str, facts: dict[str, object]
+) -> Mark:
+    text = said.text + ("%" if said.kind == "share" else "")
+    line = sentence.line(said.start)
+    return Mark(line, text, state, code, facts, f"said {said.text}")
+
+
+def _alone(book: Book, sentence: Sentence, said: Said) -> Mark:
+    meant = near(book, sentence, said) if said.figure.decimals and sentence.names else None
+    if meant is not None:
+        value = printed_as(abs(meant), "", said.figure.decimals) + "%" * (said.kind == "share")
+        if value.strip("%") != said.text.lstrip("+-"):
+            return _mark(sentence, said, "wrong", "check.slip", {"value": value})
+    nearest_ = nearest(said, book.cells)
+    text = sentence.text.strip()
+    facts: dict[str, object] = {"text": text, "number": said.text, "nearest": nearest_}
+    return _mark(sentence, said, "unsupported", "number-without-source", facts)
+
+
+# --- whose a number is
+
+
+def _whose(book: Book, sentence: Sentence) -> Iterator[Mark]:
+    """Numbers that a sentence gives to a row, column or step that has another."""
+    plain = sentence.plain
+    for nth, said in enumerate(sentence.numbers):
+        if said.figure.digits < NAMING or is_gap(sentence, said) or not said.figure.decimals:
+            continue
+        if _COURSE.search(plain[: said.start]) or _COURSE.match(plain[said.end :]):
+            continue
+        start = sentence.numbers[nth - 1].end if nth else 0
+        start = max(start, plain.rfind(")", start, said.start) + 1)
+        cut = [match.end() for match in _SPLIT.finditer(plain, start, said.start)]
+        start = cut[-1] if cut else start
+        if _OTHER.search(plain[start : said.start]):
+            continue
+        spans = list(_clauses(sentence, start, said.start))
+        # "0.502 (step 200)", "(0.502, step 200)"
+        close, following = plain.find(")", said.end), plain.find("(", said.end)
+        opens = re.match(r"\s?\(", plain[said.end :])
+        if close > 0 and (opens or following < 0 or following > close):
+            last = sentence.numbers[nth + 1].start if nth + 1 < len(sentence.numbers) else close
+            spans.append((said.end, min(close, last)))
+        wrong = _elsewhere(book, sentence, said, spans)
+        if wrong is not None:
+            yield wrong
+
+
+def _clauses(sentence: Sentence, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The parts before a number that may name what it is of, from the last back.
+
+    A part that names another row where a row is named already is about something else.
+    """
+    seen: set[str] = set()
+    edges = [start, *(match.end() for match in _COMMA.finditer(sentence.plain, start, end)), end]
+    for first, last in reversed(list(pairwise(edges))):
+        inside = [one for one in sentence.names if first <= one.start and one.end <= last]
+        kinds = {"row" if one.row is not None else "column" for one in inside}
+        kinds |= {place.axis for place in sentence.places if first <= place.start < last}
+        if kinds & seen:
+            return
+        seen |= kinds
+        yield first, last
+
+
+def _elsewhere(
+    book: Book, sentence: Sentence, said: Said, spans: Sequence[tuple[int, int]]
+) -> Mark | None:
+    """The mark of a number that stands in a table that has its names, but not at them."""
+    right, misplaced = list[Cell](), list[Cell]()
+    named = [(sheet, _refs(sheet, sentence, spans)) for sheet in book.sheets]
+    # A table that has all that is named, say an arm and an epoch, is meant before others.
+    most = max((bool(one.rows) + bool(one.columns) for _, one in named), default=0)
+    for sheet, one in named:
+        every = [cell for cell in sheet.cells if prints(said.figure, cell.figure)]
+        if every and not one:
+            return None
+        if not every or bool(one.rows) + bool(one.columns) < most:
+            continue
+        meant = [cell for cell in sheet.cells if _is_at(cell, one)]
+        if any(cell in meant for cell in every):
+            return None
+        misplaced += every
+        right += meant
+    if not misplaced:
+        return None
+    if len(right) == 1:
+        figure = right[0].figure
+        facts: dict[str, object] = {
+            "value": printed_as(figure.value, "", figure.decimals),
+            "lines": [right[0].line],
+        }
+        return _mark(sentence, said, "wrong", "check.not-same", facts)
+    facts = {"lines": sorted({cell.line for cell in misplaced})[:4]}
+    return _mark(sentence, said, "wrong", "check.anothers", facts)
+
+
+def _refs(sheet: Sheet, sentence: Sentence, spans: Sequence[tuple[int, int]]) -> Refs:
+    """What several parts of a sentence name of a table together."""
+    every = [refs(sheet, sentence, start, end) for start, end in spans]
+    rows, columns = (
+        frozenset[int]().union(*(getattr(one, side) for one in every))
+        for side in ("rows", "columns")
+    )
+    return Refs(rows, columns, any(one.whole for one in every))
+
+
+def _is_at(cell: Cell, named: Refs) -> bool:
+    inside = not named.rows or cell.row in named.rows
+    return inside and (not named.columns or cell.column in named.columns)
