@@ -313,7 +313,7 @@ class Validating(Config):
 class Scale(Config):
     """How a large model is gone through; what it is worth to a small one, nothing."""
 
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Literal["float32", "bfloat16", "float64"] = "float32"
     """Of the weights; in bfloat16 AdamW rounds at random, so that small updates are not lost."""
     packed: Literal["auto", "on", "off"] = "auto"
     """Episodes end to end without padding; auto does so on a GPU."""
@@ -327,6 +327,8 @@ class Scale(Config):
     """Where the reference's weights lie: beside the policy's, or in the machine's memory."""
     moments: Literal["device", "host"] = "device"
     """Where AdamW's moments lie between steps; on the host they need precision=bfloat16."""
+    ranks: int = Field(0, ge=0, exclude=True)
+    """Processes that train a run together; 0 is as many as torchrun starts, and one in a study."""
 
 
 class AgentRecipe(Recipe):
@@ -397,7 +399,8 @@ class AgentRecipe(Recipe):
         So a recipe that names none of it is the same recipe as before there was any.
         """
         whole = super().resolved()
-        return {k: v for k, v in whole.items() if k != "scale" or self.scale != Scale()}
+        said = self.scale.model_dump() != Scale().model_dump()  # how many ranks is none of it
+        return {k: v for k, v in whole.items() if k != "scale" or said}
 
     def validated_at(self) -> int:
         """An agent is shown nothing: among its scores 0 is greedy play, n is n sampled passes."""

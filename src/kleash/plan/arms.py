@@ -24,7 +24,7 @@ GRPO_KEYS = (
 )
 # An agent's other phase has batches of its own. How it talks (engine, temperature, turn_tokens) and
 # what is played after an epoch (validation) its base reads too: dialogues, scores and lines depend.
-AGENT_KEYS = (*GRPO_KEYS, "batch", "steps", "credit", "collapse", "part_tokens")
+AGENT_KEYS = (*GRPO_KEYS, "batch", "steps", "credit", "collapse", "part_tokens", "scale.ranks")
 # What makes an agent's start or its tasks another one: no arm of a study can have its own.
 SHARED = ("env", "gym", "model", "tiny", "lora")
 

@@ -214,7 +214,7 @@ class Leashed:
         record: dict[str, float] = {}
         for update in range(self.recipe.updates):
             known = judged if not update and len(parts) == 1 else None
-            losses = Losses(self.now(choices, parts, reference, known), self.loss(coefficient))
+            losses = self.losses(self.now(choices, parts, reference, known), coefficient)
             record = self.one_update(losses, groups, coefficient)
         value = self.leash_value(choices, record["leash/value"])
         leash = {"leash/value": value, "leash/penalty": coefficient * value}
@@ -260,6 +260,10 @@ class Leashed:
             yield replace(
                 choices.take(place), logp=judged.logp, entropy=entropy, exact_kl=judged.exact_kl
             )
+
+    def losses(self, parts: Iterator[Choices], coefficient: float) -> Losses:
+        """The losses of parts at this coefficient."""
+        return Losses(parts, self.loss(coefficient))
 
     def loss(self, coefficient: float) -> Callable[[Choices], Loss]:
         """The loss of choices at this coefficient."""
