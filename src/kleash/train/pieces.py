@@ -60,6 +60,19 @@ def kept_trainer(run: Run, name: str) -> dict[str, Tensor]:
     return made
 
 
+def kept_names(run: Run, name: str) -> set[str]:
+    """The names of what a checkpoint keeps for going on."""
+    folder = run.path / "checkpoints" / name
+    if (folder / PIECES).is_dir():
+        from torch.distributed.checkpoint.filesystem import FileSystemReader
+
+        return set(FileSystemReader(folder / PIECES).read_metadata().state_dict_metadata)
+    from safetensors import safe_open
+
+    with safe_open(folder / f"{PIECES}.safetensors", "pt") as held:
+        return set(held.keys())
+
+
 def fill_pieces(run: Run, name: str, into: Mapping[str, Tensor]) -> None:
     """The same into the pieces of this rank; only what one process wrote is read whole."""
     folder = run.path / "checkpoints" / name / PIECES

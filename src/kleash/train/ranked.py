@@ -26,7 +26,7 @@ from kleash.rollout.agent import AgentWorld, Asked
 from kleash.runs import Run
 from kleash.train.agent import AgentTrainer
 from kleash.train.packs import PackedLeash, Seen
-from kleash.train.pieces import begun, fill_pieces
+from kleash.train.pieces import begun, fill_pieces, kept_names
 from kleash.train.ranks import count, gathered, is_first, rank, summed
 from kleash.train.sharded import balanced, gather, packs_of_rank, pieces_of, shard
 from kleash.train.update import Descent, Losses, Parts, together
@@ -153,8 +153,9 @@ class SharedLeash(PackedLeash):
         else:
             parts = self.split(groups.batch)
             found = self.learn_once(groups, parts, Beside(self.reference.policy))
-        reference: Any = self.reference.module
-        reference.reshard()  # what is not in a layer was left whole
+        if self.reference.kind != "adapter_off":
+            reference: Any = self.reference.module
+            reference.reshard()  # what is not in a layer was left whole
         return found
 
     def losses(self, parts: Iterator[Choices], coefficient: float) -> Losses:
@@ -233,8 +234,10 @@ class RankedTrainer(AgentTrainer):
         return self.pieces
 
     def reference(self) -> Reference:
-        """In pieces too."""
+        """In pieces too; without its adapter it is the policy that plays."""
         made = super().reference()
+        if made.kind == "adapter_off":
+            return made
         assert isinstance(made.module, LanguagePolicy)
         made.module.packing = self.policy.packing
         shard(made.module)
@@ -257,7 +260,8 @@ class RankedTrainer(AgentTrainer):
 
     def restore(self, name: str) -> None:
         """Each rank reads its pieces, however many ranks wrote them."""
-        begun(self.descent.optimiser)
+        if any(key.startswith("optimiser.") for key in kept_names(self.run, name)):
+            begun(self.descent.optimiser)
         fill_pieces(self.run, name, self.trainer_tensors())
         state = self.run.state(name)
         self.descent.step = state["step"]

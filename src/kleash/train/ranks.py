@@ -162,7 +162,7 @@ def check(recipe: Recipe) -> None:
             "it is shared out: device",
         ),
         ("scale.packed", scale.packed, scale.packed == "off", "ranks learn from packs: on"),
-        ("lora.rank", recipe.lora.rank, recipe.lora.rank > 0, "adapters are not shared out: 0"),
+        ("lora.base", recipe.lora.base, recipe.lora.base != "plain", "it is shared out: plain"),
         ("engine", recipe.engine, ":" in recipe.engine, "each rank plays on its own weights: own"),
     ):
         if alone:
