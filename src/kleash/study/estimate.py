@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe
+from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe, most_ranks
 from kleash.plan.folder import Overview, job_of, overview, placed
 from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe
 from kleash.runs import read_lines
@@ -36,11 +36,18 @@ def estimate(folder: Path, file: StudyFile) -> dict[str, Any]:
         time_line(seconds, guessed),
     ]
     lines += tuning_first(folder, file)
+    ranks = most_ranks(file, arms)
+    if ranks > 1:
+        lines.append(
+            f"a run is trained by {ranks} processes at once, with a GPU each where --device is"
+            " cuda: give --on ray, auto or ray://HOST:PORT"
+        )
     return {
         "cells": [[*cell, state] for cell, state in found.cells],
         "rows": rows(found),
         "counts": counts,
         "jobs": sorted(todo),
+        "ranks": ranks,
         "episodes" if file.of_agents else "answers": answers,
         "ledger": known,
         "seconds": guessed[0] if seconds is None and guessed else seconds,
