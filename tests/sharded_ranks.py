@@ -90,8 +90,8 @@ def save(folder: Path, policy: LanguagePolicy, optimiser: torch.optim.Optimizer)
 
 def load(folder: Path, policy: LanguagePolicy, optimiser: torch.optim.Optimizer) -> None:
     pieces.begun(optimiser)
-    files = json.loads(folder.with_suffix(".json").read_text())
-    pieces.load(folder, kept(policy, optimiser), files)
+    assert pieces.hashes(folder) == json.loads(folder.with_suffix(".json").read_text())
+    pieces.load(folder, kept(policy, optimiser))
 
 
 def rank_main(rank: int, ranks: int, folder: str, resume: str) -> None:

@@ -314,7 +314,7 @@ class Scale(Config):
     """How a large model is gone through; what it is worth to a small one, nothing."""
 
     precision: Literal["float32", "bfloat16", "float64"] = "float32"
-    """Of the weights; in bfloat16 AdamW rounds at random, so that small updates are not lost."""
+    """Of the weights; in bfloat16 AdamW rounds at random, float64 is to compare ways to compute."""
     packed: Literal["auto", "on", "off"] = "auto"
     """Episodes end to end without padding; auto does so on a GPU."""
     compile: Literal["auto", "off", "fixed", "dynamic"] = "auto"

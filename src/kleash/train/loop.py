@@ -22,7 +22,7 @@ from kleash.recipe import Phase
 from kleash.rollout import Groups, load_checkpoint
 from kleash.runs import Run
 from kleash.stats import StopDecision, early_stop
-from kleash.train.pieces import kept_trainer
+from kleash.train.pieces import Kept
 from kleash.train.totals import KlSeen, Totals
 from kleash.train.update import Descent, Leashed
 from kleash.types import Heard, Listener
@@ -249,7 +249,7 @@ class Trainer:
 
     def restore(self, name: str) -> None:
         """Optimiser, reference and controller as they were in the middle of this phase."""
-        kept, state = kept_trainer(self.run, name), self.run.state(name)
+        kept, state = Kept(self.run, name).tensors(), self.run.state(name)
         self.descent.load(kept, state["step"])
         if self.leashed is not None:
             names = [key for key in kept if key.startswith("reference.")]

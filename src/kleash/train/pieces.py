@@ -34,57 +34,55 @@ def save(folder: Path, tensors: Mapping[str, Tensor]) -> dict[str, str]:
     return hashes(folder)
 
 
-def load(folder: Path, into: Mapping[str, Tensor], files: Mapping[str, str]) -> None:
+def load(folder: Path, into: Mapping[str, Tensor]) -> None:
     """Fill tensors in place, whole or pieces: what lies in the folder is cut as these need it.
 
-    It does not matter how it was cut when it was written. `files` is what `save` gave.
+    It does not matter how it was cut when it was written.
     """
     from torch.distributed.checkpoint.state_dict_loader import load as read
 
-    if hashes(folder) != dict(files):
-        raise CheckpointError(f"{folder} does not hold the tensors that were saved: train again")
     with maybe_alone() as alone:
         read(dict(into), checkpoint_id=folder, no_dist=alone)
 
 
-def kept_trainer(run: Run, name: str) -> dict[str, Tensor]:
-    """What a checkpoint keeps for going on, whole, however many ranks wrote it."""
-    folder = run.path / "checkpoints" / name / PIECES
-    if not folder.is_dir():
-        return run.load(name).trainer
-    from torch.distributed.checkpoint.filesystem import FileSystemReader
+class Kept:
+    """What a checkpoint keeps for going on, however many ranks wrote it; nobody has changed it."""
 
-    told: Mapping[str, Any] = FileSystemReader(folder).read_metadata().state_dict_metadata
-    made = {key: torch.empty(each.size, dtype=each.properties.dtype) for key, each in told.items()}
-    load(folder, made, run.state(name)["trainer_files"])
-    return made
-
-
-def kept_names(run: Run, name: str) -> set[str]:
-    """The names of what a checkpoint keeps for going on."""
-    folder = run.path / "checkpoints" / name
-    if (folder / PIECES).is_dir():
+    def __init__(self, run: Run, name: str) -> None:
+        self.folder = run.path / "checkpoints" / name / PIECES
+        self.whole: dict[str, Tensor] = {}
+        self.told: Mapping[str, Any] = {}
+        if not self.folder.is_dir():
+            self.whole = run.load(name).trainer
+            return
         from torch.distributed.checkpoint.filesystem import FileSystemReader
 
-        return set(FileSystemReader(folder / PIECES).read_metadata().state_dict_metadata)
-    from safetensors import safe_open
+        if hashes(self.folder) != run.state(name)["trainer_files"]:
+            raise CheckpointError(
+                f"{self.folder} does not hold the tensors that were saved: train again"
+            )
+        self.told = FileSystemReader(self.folder).read_metadata().state_dict_metadata
 
-    with safe_open(folder / f"{PIECES}.safetensors", "pt") as held:
-        return set(held.keys())
+    @property
+    def names(self) -> set[str]:
+        """Of all tensors."""
+        return {*self.whole, *self.told}
 
+    def tensors(self) -> dict[str, Tensor]:
+        """All of them, whole."""
+        made = {k: torch.empty(v.size, dtype=v.properties.dtype) for k, v in self.told.items()}
+        if made:
+            load(self.folder, made)
+        return self.whole | made
 
-def fill_pieces(run: Run, name: str, into: Mapping[str, Tensor]) -> None:
-    """The same into the pieces of this rank; only what one process wrote is read whole."""
-    folder = run.path / "checkpoints" / name / PIECES
-    if folder.is_dir():
-        load(folder, into, run.state(name)["trainer_files"])
-        return
-    whole = run.load(name).trainer
-    if whole.keys() != into.keys():
-        raise CheckpointError(f"{folder.parent} was written for another optimiser: train again")
-    for key, tensor in into.items():
-        own = local(tensor)
-        own.copy_(whole[key].flatten()[first_place(tensor) :][: own.numel()].view(own.shape))
+    def fill(self, into: Mapping[str, Tensor]) -> None:
+        """Put them into the pieces of this rank."""
+        if self.told:
+            load(self.folder, into)
+        for name, tensor in into.items() if self.whole else ():
+            own = local(tensor)
+            piece = self.whole[name].flatten()[first_place(tensor) :][: own.numel()]
+            own.copy_(piece.view(own.shape))
 
 
 def hashes(folder: Path) -> dict[str, str]:

@@ -26,7 +26,7 @@ from kleash.rollout.agent import AgentWorld, Asked
 from kleash.runs import Run
 from kleash.train.agent import AgentTrainer
 from kleash.train.packs import PackedLeash, Seen
-from kleash.train.pieces import begun, fill_pieces, kept_names
+from kleash.train.pieces import Kept, begun
 from kleash.train.ranks import count, gathered, is_first, rank, summed
 from kleash.train.sharded import balanced, gather, packs_of_rank, pieces_of, shard
 from kleash.train.update import Descent, Losses, Parts, together
@@ -260,9 +260,10 @@ class RankedTrainer(AgentTrainer):
 
     def restore(self, name: str) -> None:
         """Each rank reads its pieces, however many ranks wrote them."""
-        if any(key.startswith("optimiser.") for key in kept_names(self.run, name)):
+        kept = Kept(self.run, name)
+        if any(key.startswith("optimiser.") for key in kept.names):
             begun(self.descent.optimiser)
-        fill_pieces(self.run, name, self.trainer_tensors())
+        kept.fill(self.trainer_tensors())
         state = self.run.state(name)
         self.descent.step = state["step"]
         if self.leashed is not None:
