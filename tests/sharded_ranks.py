@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from pathlib import Path
@@ -15,7 +16,8 @@ from kleash.language.packed import Packing
 from kleash.language.policy import LanguagePolicy
 from kleash.policy import frozen
 from kleash.seeds import generator, torch_generator
-from kleash.train import sharded
+from kleash.train import pieces, sharded
+from kleash.train.rounded import RoundedAdamW
 from kleash.types import Turn
 
 SIZE, HOW = 19, Packing(tokens=32, step=8)
@@ -71,6 +73,27 @@ def whole(tensors: Any) -> dict[str, torch.Tensor]:
     }
 
 
+def kept(policy: LanguagePolicy, optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """Weights and moments by name, each as it lies here: whole, or this rank's piece."""
+    moments = optimiser.state_dict()["state"]
+    return {f"weights.{name}": weight for name, weight in policy.state_dict().items()} | {
+        f"moments.{index}.{key}": value
+        for index in moments
+        for key, value in moments[index].items()
+    }
+
+
+def save(folder: Path, policy: LanguagePolicy, optimiser: torch.optim.Optimizer) -> None:
+    files = pieces.save(folder, kept(policy, optimiser))
+    folder.with_suffix(".json").write_text(json.dumps(files))
+
+
+def load(folder: Path, policy: LanguagePolicy, optimiser: torch.optim.Optimizer) -> None:
+    pieces.begun(optimiser)
+    assert pieces.hashes(folder) == json.loads(folder.with_suffix(".json").read_text())
+    pieces.load(folder, kept(policy, optimiser))
+
+
 def rank_main(rank: int, ranks: int, folder: str, resume: str) -> None:
     """Gradients, a checkpoint and what comes after it, or going on from one process's."""
     warnings.simplefilter("ignore")
@@ -86,17 +109,60 @@ def rank_main(rank: int, ranks: int, folder: str, resume: str) -> None:
     optimiser = optimiser_of(policy)
     found: dict[str, Any] = {}
     if resume:
-        sharded.begun(optimiser)
-        sharded.load(place / resume, policy, optimiser)
+        load(place / resume, policy, optimiser)
     else:
         shared(policy, reference, rank, ranks)
         found["gradients"] = whole((n, p.grad) for n, p in policy.named_parameters())
         found["pieces"] = {n: p.to_local().numel() for n, p in policy.named_parameters()}
         optimiser.step()
-        sharded.save(place / "from-ranks", policy, optimiser)
+        save(place / "from-ranks", policy, optimiser)
     shared(policy, reference, rank, ranks)
     optimiser.step()
     found["weights"] = whole(policy.named_parameters())
     if rank == 0:
         torch.save(found, place / f"found-{resume or 'new'}.pt")
+    dist.destroy_process_group()
+
+
+def narrow_policy() -> LanguagePolicy:
+    """In bfloat16, with sizes that no number of ranks divides."""
+    model = fresh(SIZE, torch_generator("narrow"), width=16, layers=2, heads=2, inner=23)
+    return LanguagePolicy(model.bfloat16(), packing=HOW)
+
+
+def rounded_steps(policy: LanguagePolicy, piece: Any) -> dict[str, Any]:
+    """Three steps of our AdamW on gradients that are given, and what comes of them."""
+    optimiser, rng = RoundedAdamW(policy.parameters(), lr=1e-3), torch_generator("gradients")
+    norms = []
+    for _ in range(3):
+        optimiser.zero_grad()
+        for weight in policy.parameters():
+            drawn = torch.randn(weight.shape, generator=rng).bfloat16()
+            weight.grad = piece(weight, drawn)
+            optimiser.gradients.take(weight)
+        norms.append(optimiser.clip(1.0).item())
+        optimiser.step()
+    moments = optimiser.state_dict()["state"]
+    named = {f"{at}.{key}": each for at in moments for key, each in moments[at].items()}
+    return {"norms": norms, "kept": whole([*policy.named_parameters(), *named.items()])}
+
+
+def rounded_main(rank: int, ranks: int, folder: str) -> None:
+    """The same on pieces."""
+    from torch.distributed.tensor import distribute_tensor
+
+    warnings.simplefilter("ignore")
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/meet-{ranks}", rank=rank, world_size=ranks
+    )
+    policy = narrow_policy()
+    sharded.shard(policy)
+    found = rounded_steps(
+        policy,
+        lambda weight, drawn: distribute_tensor(drawn, weight.device_mesh, weight.placements),
+    )
+    if rank == 0:
+        torch.save(found, Path(folder) / f"rounded-{ranks}.pt")
     dist.destroy_process_group()

@@ -23,7 +23,8 @@ from kleash.recipe import AgentRecipe, recipe_from
 from kleash.rollout.agent import AgentWorld, Asked, grouped, play_groups
 from kleash.runs import Run
 from kleash.train import train
-from kleash.train.update import Descent, Leashed
+from kleash.train.descent import Descent
+from kleash.train.update import Leashed
 from kleash.types import Episode, Heard, Turn
 
 SMALL = {

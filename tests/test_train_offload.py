@@ -15,8 +15,8 @@ from kleash.language.models import adapted, fresh
 from kleash.language.policy import Batch, LanguagePolicy
 from kleash.policy import Reference
 from kleash.seeds import torch_generator
+from kleash.train.descent import Descent
 from kleash.train.rounded import RoundedAdamW
-from kleash.train.update import Descent
 from kleash.types import Turn
 from memory_tools import peak_bytes
 

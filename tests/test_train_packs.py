@@ -18,9 +18,10 @@ from kleash.policy import Reference
 from kleash.recipe import AgentRecipe, recipe_from
 from kleash.rollout.agent import AgentWorld, play_groups
 from kleash.train import train
+from kleash.train.descent import Descent
 from kleash.train.packs import PackedLeash, packing_of
 from kleash.train.rounded import RoundedAdamW
-from kleash.train.update import Descent, Leashed
+from kleash.train.update import Leashed
 
 SMALL: dict[str, Any] = {
     "env": "intention",

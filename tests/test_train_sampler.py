@@ -26,8 +26,8 @@ from kleash.rollout.agent import AgentWorld, play_groups
 from kleash.runs import Run
 from kleash.seeds import torch_generator
 from kleash.train import train
+from kleash.train.descent import Descent
 from kleash.train.packs import PackedLeash
-from kleash.train.update import Descent
 
 SMALL: dict[str, Any] = {
     "env": "intention",

@@ -1,4 +1,4 @@
-"""`python -m kleash`, where no script is on the path."""
+"""`python -m kleash` is `kleash`: for launchers that start a module, as torchrun does."""
 
 from kleash.cli import main
 

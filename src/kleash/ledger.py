@@ -141,6 +141,13 @@ class Ledger:
         """What has been asked since this ledger was opened."""
         return self._usage
 
+    def count(self, usage: Usage) -> None:
+        """Add what another process asked for the same work."""
+        ours = self._usage
+        self._usage = Usage(
+            ours.asked + usage.asked, ours.bought + usage.bought, ours.broken + usage.broken
+        )
+
     def recall(self, usage: Usage) -> None:
         """Count answers that were asked for again and came from somebody's memory."""
         self._usage = Usage(

@@ -136,7 +136,10 @@ def fingerprint(tensors: Mapping[str, Tensor]) -> str:
     """SHA-256 over `name\\0dtype\\0shape\\0bytes` of every tensor, in the order of their names."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
-        tensor = tensors[name].detach().cpu().contiguous()
+        tensor = tensors[name].detach()
+        if hasattr(tensor, "full_tensor"):  # in pieces on several ranks, which all ask at once
+            tensor = tensor.full_tensor()
+        tensor = tensor.cpu().contiguous()
         kind = str(tensor.dtype).removeprefix("torch.")
         shape = ",".join(map(str, tensor.shape))
         digest.update(f"{name}\0{kind}\0{shape}\0".encode())

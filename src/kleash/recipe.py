@@ -313,8 +313,8 @@ class Validating(Config):
 class Scale(Config):
     """How a large model is gone through; what it is worth to a small one, nothing."""
 
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Of the weights; in bfloat16 AdamW rounds at random, so that small updates are not lost."""
+    precision: Literal["float32", "bfloat16", "float64"] = "float32"
+    """Of the weights; in bfloat16 AdamW rounds at random, float64 is to compare ways to compute."""
     packed: Literal["auto", "on", "off"] = "auto"
     """Episodes end to end without padding; auto does so on a GPU in bfloat16."""
     compile: Literal["auto", "off", "fixed", "dynamic"] = "auto"
@@ -329,6 +329,8 @@ class Scale(Config):
     """Where AdamW's moments lie between steps; on the host they need precision=bfloat16."""
     places: int = Field(0, ge=0)
     """Tokens of conversations that `own` keeps on a GPU at once; 0 takes half of what is free."""
+    ranks: int = Field(0, ge=0, exclude=True)
+    """Processes that train a run together; 0 is as many as torchrun starts, and one in a study."""
 
 
 class Sampling(Config):

@@ -466,29 +466,44 @@ class Run:
         state: Mapping[str, Any],
     ) -> None:
         """Keep a checkpoint: it appears whole, with hashes of its tensors, or not at all."""
-        from safetensors.torch import save_file
+        passing = self.begin_checkpoint(name)
+        told = {"trainer_hash": self.put_tensors(passing, "trainer", trainer)}
+        self.end_checkpoint(passing, weights, {**state, **told})
 
-        from kleash.policy import fingerprint
-
+    def begin_checkpoint(self, name: str) -> Path:
+        """A passing folder that whoever trains may fill, until `end_checkpoint`."""
         final = self.path / "checkpoints" / name
         if final.exists():
             raise CheckpointError(f"{final} exists and is never overwritten: drop it first")
         passing = final.with_name(f".{name}.tmp")
         shutil.rmtree(passing, ignore_errors=True)
         passing.mkdir(parents=True)
-        metrics = self.path / "metrics.jsonl"
-        _sync(metrics)
-        for kind, tensors in (("weights", weights), ("trainer", trainer)):
-            file = passing / f"{kind}.safetensors"
-            save_file(_apart(tensors), file)
-            file.chmod(metrics.stat().st_mode & 0o777)  # safetensors lets nobody else read it
-            _sync(file)
+        _sync(self.path / "metrics.jsonl")
+        return passing
+
+    def put_tensors(self, passing: Path, kind: str, tensors: Mapping[str, Tensor]) -> str:
+        """Write tensors into a passing folder; their hash."""
+        from safetensors.torch import save_file
+
+        from kleash.policy import fingerprint
+
+        file = passing / f"{kind}.safetensors"
+        save_file(_apart(tensors), file)
+        mode = (self.path / "metrics.jsonl").stat().st_mode
+        file.chmod(mode & 0o777)  # safetensors lets nobody else read it
+        _sync(file)
+        return fingerprint(tensors)
+
+    def end_checkpoint(
+        self, passing: Path, weights: Mapping[str, Tensor], state: Mapping[str, Any]
+    ) -> None:
+        """Let a checkpoint appear under its name, now that all but its weights is in it."""
         ours = {
-            "metrics_bytes": metrics.stat().st_size,
-            "weights_hash": fingerprint(weights),
-            "trainer_hash": fingerprint(trainer),
+            "metrics_bytes": (self.path / "metrics.jsonl").stat().st_size,
+            "weights_hash": self.put_tensors(passing, "weights", weights),
         }
         write_json(passing / "state.json", {**state, **ours})
+        final = passing.with_name(passing.name.removeprefix(".").removesuffix(".tmp"))
         passing.rename(final)
         _sync(final.parent)
 
@@ -519,7 +534,9 @@ class Run:
         They are three quarters of a checkpoint. The weights stay, with their hash.
         """
         for name in self.checkpoints()[:-1]:
-            (self.path / "checkpoints" / name / "trainer.safetensors").unlink(missing_ok=True)
+            folder = self.path / "checkpoints" / name
+            (folder / "trainer.safetensors").unlink(missing_ok=True)
+            shutil.rmtree(folder / "trainer", ignore_errors=True)  # what several ranks wrote
 
     def drop(self, name: str) -> None:
         """Take a checkpoint away."""

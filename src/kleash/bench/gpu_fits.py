@@ -118,8 +118,8 @@ class Fits(Figures):
     def leashed(self, way: Way, policy: LanguagePolicy) -> Any:
         """Optimiser and reference, as a run has them after its first update."""
         from kleash.policy import AdapterOff, frozen
+        from kleash.train.descent import Descent
         from kleash.train.packs import PackedLeash, recomputed
-        from kleash.train.update import Descent
 
         descent = Descent(policy, self.recipe.lr, self.recipe.clip.norm, lambda batch: "")
         descent.step = 2  # so that no weights are hashed, also under an adapter

@@ -162,8 +162,8 @@ class StepBench(Figures):
     def made_leash(self, where: str) -> Watch:
         """Optimiser and reference, as a run has them after its first update."""
         from kleash.policy import frozen
+        from kleash.train.descent import Descent
         from kleash.train.packs import PackedLeash
-        from kleash.train.update import Descent
 
         descent = Descent(self.policy, self.recipe.lr, self.recipe.clip.norm, lambda batch: "")
         descent.step = 1  # so that no weights are hashed

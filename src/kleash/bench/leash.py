@@ -46,7 +46,8 @@ def leash_bench(*, steps: int = 12) -> dict[str, Any]:
     from kleash.rollout import load_checkpoint
     from kleash.rollout.agent import AgentWorld, play_groups
     from kleash.train import train
-    from kleash.train.update import Descent, Leashed
+    from kleash.train.descent import Descent
+    from kleash.train.update import Leashed
 
     with tempfile.TemporaryDirectory() as spare, Ledger(Path(spare) / "ledger.sqlite") as ledger:
         recipe: Any = recipe_from(RECIPE, {"phase": "supervised"})

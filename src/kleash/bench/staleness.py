@@ -80,9 +80,9 @@ def one_epoch(world: AgentWorld, weights: Mapping[str, Tensor], steps: int) -> d
     """Steps from these weights: seconds of each on the clock, and what they were spent on."""
     from kleash.policy import Reference
     from kleash.rollout.agent import grouped
+    from kleash.train.descent import Descent
     from kleash.train.packs import PackedLeash
     from kleash.train.player import Player
-    from kleash.train.update import Descent
 
     recipe, policy = world.recipe, world.empty_policy()
     policy.load_state_dict(weights)

@@ -171,6 +171,10 @@ PROSPECT: dict[str, tuple[str, str]] = {
         "{arm}: now {gap}; decided then in {chance} of studies, if that is its gap",
         "{arm}：目前 {gap}；若这就是其差距，届时有 {chance} 的研究能得出结论",
     ),
+    "plan_ranks": (
+        "a run takes {ranks} devices at the same time: its hours are those of all {ranks}",
+        "每次训练同时占用 {ranks} 块设备：所列小时数为 {ranks} 块设备之和",
+    ),
     "plan_most_items": (
         "at most {items} items were planned with: --most-items says if there are more",
         "最多按 {items} 道题目规划：若有更多，可用 --most-items 说明",

@@ -18,6 +18,12 @@ STUDY: dict[str, tuple[str, str]] = {
         " and pays for none twice)",
         "待运行的任务：{jobs} 个；最多要问 {answers} 个回答（账本中已有 {known} 个，不会重复付费）",
     ),
+    "study.ranks": (
+        "a run is trained by {ranks} processes at once, with a GPU each where --device is cuda:"
+        " give --on ray, auto or ray://HOST:PORT",
+        "每次运行由 {ranks} 个进程共同训练；--device 为 cuda 时每个进程用一块 GPU："
+        "请给出 --on ray、auto 或 ray://HOST:PORT",
+    ),
     "study.jobs_agents": (
         "jobs to run: {jobs}; episodes to be played: {answers}",
         "待运行的任务：{jobs} 个；要进行 {answers} 个回合",

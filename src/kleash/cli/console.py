@@ -42,7 +42,7 @@ def need_torch() -> None:
 
 
 @contextmanager
-def progress(total: int | None, what: str) -> Iterator[Any]:
+def progress(total: int | None, what: str, console: Console | None = None) -> Iterator[Any]:
     """A bar with rate and time left, on stderr; yields a function that is told of each advance."""
     from rich.progress import (
         BarColumn,
@@ -61,7 +61,7 @@ def progress(total: int | None, what: str) -> Iterator[Any]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=stderr(), transient=True) as bar:
+    with Progress(*columns, console=console or stderr(), transient=True) as bar:
         task = bar.add_task(what, total=total, rate="")
 
         def advance(count: int = 1, description: str | None = None) -> None:

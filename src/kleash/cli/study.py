@@ -221,7 +221,7 @@ class Display:
             self.bought += told.record.get("bought", 0)
         line = f"{told.job}: {told.kind}"
         if told.kind == "done":
-            line += f" in {told.record['seconds']:.1f} s"
+            line += f" in {told.record['seconds'] / told.record.get('ranks', 1):.1f} s"
         elif told.error:
             line += f", {told.error.splitlines()[0]}"
         self.console.print(line, highlight=False, style="red" if told.kind == "failed" else None)

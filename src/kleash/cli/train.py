@@ -63,34 +63,52 @@ def train(  # noqa: PLR0913  every flag of a verb is an argument
     kleash train runs/default-s0 epochs=50  (goes on with a finished run)
     kleash train default like=verl  (the leash of lever-plus, verl, trl or kleash)
     kleash train default --keys  (every key, its default, what it does)
+    torchrun --nproc-per-node=2 -m kleash train agent --device cuda  (one agent on two GPUs)
     """
     if help_keys:
         print_keys(agent=config == "agent")
         return
     folder, recipe, given = resolve_run(config, keys or [], out, new=new)
     need_torch()
+    from kleash.sinks import sink_names
+    from kleash.train import ranks
+
+    sinks = sink_names(log_to)
+    with ranks.joined(device) as here:
+        ranks.check(recipe)
+        run, extra = train_here(folder, recipe, given, here, sinks)
+        if not ranks.is_first():
+            return
+    show_epochs(run, as_json=as_json, extra=extra)
+
+
+def train_here(
+    folder: Path, recipe: Recipe, given: Mapping[str, Any], device: str, sinks: Sequence[str]
+) -> tuple[Run, dict[str, Any]]:
+    """The run, trained by this process or by all ranks; what was asked for. Rank 0 tells."""
     from kleash.control import describe
     from kleash.ledger import Ledger
     from kleash.rollout import world_of
-    from kleash.sinks import sink_names
+    from kleash.train import ranks
     from kleash.train import train as train_run
 
-    sinks = sink_names(log_to)
     folder.parent.mkdir(parents=True, exist_ok=True)
     console = stderr()
-    console.print(f"{folder}: {recipe.model_name()}, {describe(recipe.leash)}", highlight=False)
+    console.quiet = not ranks.is_first()
+    told = f"{folder}: {recipe.model_name()}, {describe(recipe.leash)}"
+    console.print(told + ranks.described(), highlight=False)
     with (
-        Ledger(folder.parent / "ledger.sqlite") as ledger,
-        progress(None, "answers") as advance,
+        Ledger(folder.parent / "ledger.sqlite", machines=ranks.several_machines()) as ledger,
+        progress(None, "answers", console) as advance,
     ):
         world = world_of(recipe, ledger, device=device, progress=advance)
         run = train_run(folder, recipe, given, world, listen=Teller(console), sinks=sinks)
         usage = ledger.usage()
-    saved = {"asked": usage.asked, "bought": usage.bought, "saved": usage.saved}
     console.print(
         f"answers: {usage.asked:,} asked for, {usage.bought:,} bought, {usage.saved:,} saved"
     )
-    show_epochs(run, as_json=as_json, extra={"run": str(run.path), "answers": saved})
+    saved = {"asked": usage.asked, "bought": usage.bought, "saved": usage.saved}
+    return run, {"run": str(run.path), "answers": saved}
 
 
 def resolve_run(

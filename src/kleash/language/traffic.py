@@ -54,16 +54,16 @@ class Step:
     gathered: float
     """Weights brought together for forward and back of every pack; hidden behind computing."""
     reduced: float
-    """Gradients summed over all GPUs, in float32, once."""
+    """Gradients summed over all GPUs, in float32, with every pack; hidden too."""
     synced: float
     """New weights to whoever plays."""
     memory: float
 
     @property
     def seconds(self) -> float:
-        """Of the step: gathering counts only where it takes longer than computing."""
+        """Of the step: traffic of packs counts only where it takes longer than computing."""
         computed = self.reference + self.updated
-        return self.played + max(computed, self.gathered) + self.reduced + self.synced
+        return self.played + max(computed, self.gathered + self.reduced) + self.synced
 
 
 def step(
@@ -79,7 +79,8 @@ def step(
     """A step in which every GPU has conversations of these lengths; `said` tokens are the policy's.
 
     `mfu` and `reads` are the shares of peak and of memory bandwidth that are assumed to be reached.
-    Weights, gradients, moments and a second copy as reference are shared out over all GPUs (FSDP2).
+    Weights, gradients, moments and a second copy as reference are shared out over all GPUs (FSDP2);
+    beside them each has the whole policy, to play with.
     """
     tokens, weights = sum(lengths), 2.0 * shape.parameters
     packs = -(-tokens // pack)
@@ -89,13 +90,13 @@ def step(
     whole = plan(shape, how).device
     parts = ("weights", "gradients", "moments", "reference")
     layer = 2.0 * (shape.body / shape.layers + 2 * shape.table)
-    held = sum(whole[part] for part in parts) / cluster.gpus + 2 * layer
+    held = sum(whole[part] for part in parts) / cluster.gpus + 2 * layer + weights
     return Step(
         played=said / (reads * most),
         reference=forward(shape, lengths, said).causal / (mfu * cluster.peak),
         updated=update(shape, lengths, said).causal / (mfu * cluster.peak),
         gathered=3 * packs * cluster.gather(weights),  # policy forward and back, reference forward
-        reduced=cluster.gather(2 * weights),
+        reduced=packs * cluster.gather(2 * weights),
         synced=cluster.gather(weights),
         memory=held + whole["activations"] + whole["head"],
     )

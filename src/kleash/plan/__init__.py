@@ -15,7 +15,9 @@ from kleash.plan.arms import (
     arms_of,
     base_given,
     base_recipe,
+    most_ranks,
     own_selector,
+    ranks_of,
 )
 from kleash.plan.cells import (
     BASELINE,
@@ -72,8 +74,10 @@ __all__ = [
     "columns",
     "dotted",
     "mixed",
+    "most_ranks",
     "nested",
     "own_selector",
+    "ranks_of",
     "read_study",
     "run_cells",
     "run_place",

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from kleash.config import merge
 from kleash.errors import ConfigError
 from kleash.plan.file import StudyFile, dotted, nested
-from kleash.recipe import Recipe, recipe_from
+from kleash.recipe import AgentRecipe, Recipe, recipe_from
 
 # What only the GRPO phase reads: a base is the same base whatever these are.
 GRPO_KEYS = (
@@ -24,7 +24,10 @@ GRPO_KEYS = (
 )
 # An agent's other phase has batches of its own. How it talks (engine, temperature, turn_tokens) and
 # what is played after an epoch (validation) its base reads too: dialogues, scores and lines depend.
-AGENT_KEYS = (*GRPO_KEYS, "batch", "steps", "credit", "collapse", "part_tokens", "sampler")
+AGENT_KEYS = (
+    *GRPO_KEYS,
+    *("batch", "steps", "credit", "collapse", "part_tokens", "sampler", "scale.ranks"),
+)
 # What makes an agent's start or its tasks another one: no arm of a study can have its own.
 SHARED = ("env", "gym", "model", "tiny", "lora")
 
@@ -145,6 +148,17 @@ def arm_given(file: StudyFile, arm: Arm, seed: int, start: Path | str) -> dict[s
 def arm_recipe(file: StudyFile, arm: Arm, seed: int, start: Path | str) -> Recipe:
     """The recipe of one run of an arm."""
     return recipe_from(arm_given(file, arm, seed, start))
+
+
+def ranks_of(recipe: Recipe) -> int:
+    """How many processes train a run of a study together."""
+    return max(1, recipe.scale.ranks) if isinstance(recipe, AgentRecipe) else 1
+
+
+def most_ranks(file: StudyFile, arms: Sequence[Arm]) -> int:
+    """The same of the arm that has most."""
+    recipes = (arm_recipe(file, arm, file.seeds[0], "BASE") for arm in arms)
+    return max(map(ranks_of, recipes), default=1)
 
 
 def seeded(recipe: Recipe, arm: Arm, seed: int, start: Path | str) -> Recipe:

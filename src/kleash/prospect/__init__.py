@@ -15,7 +15,7 @@ from kleash.compare import Comparison, Judged, Wish, compare
 from kleash.compare.arms import Arm, gather
 from kleash.errors import ConfigError, DataError
 from kleash.imports import Source, names
-from kleash.plan import StudyFile
+from kleash.plan import StudyFile, arms_of, most_ranks
 from kleash.prospect.costs import Cost, cost_of_logs, cost_of_study
 from kleash.prospect.designs import (
     FEWEST_SEEDS,
@@ -96,6 +96,8 @@ class Rest:
     spread: Spread
     in_sds: bool
     """Gaps are in SDs between seeds, because nothing tells how large those are."""
+    ranks: int = 1
+    """Devices that train a run at the same time."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ def before(
         raise ConfigError("what does a run cost? give --run-hours, or --from a run that tells")
     spread = _given(asked) or (_seen(arms, metric.name) if arms else UNKNOWN)
     in_sds = not spread.between_seeds
-    rest = Rest(metric.name, metric.unit, goal, cost, spread, in_sds)
+    ranks = most_ranks(file, arms_of(file))
+    rest = Rest(metric.name, metric.unit, goal, cost, spread, in_sds, ranks)
     known = reached(arms) | (calibrated(folder) if folder else {})
     first = 0.0 if placed_arms(known, 2) else calibration_hours(file, cost)
     left = max(0.0, asked.hours - first)
@@ -263,7 +266,8 @@ def after(
     goal = Goal(margin, asked.power)
     if spread.between_seeds and spread.gap.of_seed(max(1, spread.items)) < LEAST:
         raise DataError("the gaps are the same under every seed: measured again, or never trained")
-    rest = Rest(levels[0].metric, levels[0].unit, goal, cost, spread, not spread.between_seeds)
+    in_sds, ranks = not spread.between_seeds, 1 if file is None else most_ranks(file, arms_of(file))
+    rest = Rest(levels[0].metric, levels[0].unit, goal, cost, spread, in_sds, ranks)
     seeds, items = _have(levels, spread, asked)
     made_of = Prospect(
         rest, asked.hours, [arm.name for arm in arms], baseline.name, seeds, items, None

@@ -10,7 +10,7 @@ import numpy as np
 
 from kleash.compare.arms import Arm
 from kleash.compare.next_steps import devices_of, training_hours
-from kleash.plan import StudyFile, arms_of
+from kleash.plan import StudyFile, arms_of, most_ranks
 from kleash.plan.folder import placed
 from kleash.runs import read_lines
 
@@ -51,17 +51,21 @@ def cost_of_logs(arms: Sequence[Arm]) -> Cost:
 
 
 def cost_of_study(folder: Path, file: StudyFile, arms: Sequence[Arm]) -> Cost:
-    """From what a study's jobs took: training by its own clock, the rest is measuring."""
+    """From what a study's jobs took: training by its own clock, the rest is measuring.
+
+    Where several ranks train a run, their devices are all taken until it is measured.
+    """
     spent = folder / "spent.jsonl"
     jobs: dict[str, float] = {}
     for line in read_lines(spent) if spent.is_file() else ():
         jobs[line["job"]] = jobs.get(line["job"], 0.0) + line["seconds"]
     bases = [seconds for job, seconds in jobs.items() if job.startswith("base-s")]
     trained, measured = [], []
-    names = {arm.name for arm in arms_of(file, placed(folder))}
+    planned = arms_of(file, placed(folder))
+    names, ranks = {arm.name for arm in planned}, most_ranks(file, planned)
     for arm in arms:
         for each in arm.replicates:
-            seconds = sum(run.seconds or 0.0 for run in each.runs)
+            seconds = ranks * sum(run.seconds or 0.0 for run in each.runs)
             whole = jobs.get(f"{arm.name}-s{each.seed}")
             if not seconds or arm.name not in names:
                 continue

@@ -71,6 +71,8 @@ def rests_on(
     said = [say("plan_cost", costs, language)]
     said += [say("plan_cost_base", costs, language)] if cost.base is not None else []
     said.append(say("plan_cost_free" if cost.item is None else "plan_cost_item", costs, language))
+    if rest.ranks > 1:
+        said.append(say("plan_ranks", {"ranks": str(rest.ranks)}, language))
     gap = {
         name: show(Amount(getattr(spread.gap, name), rest.unit, gap=True), language)
         for name in ("seeds", "items", "rest")
@@ -274,6 +276,7 @@ def _plain(found: Proposal | Prospect, command: str, language: Language) -> dict
         "power": rest.goal.power,
         "in_sds": rest.in_sds,
         "cost": asdict(rest.cost),
+        "ranks": rest.ranks,
         "spread": asdict(rest.spread),
         "cautious": None if found.cautious is None else asdict(found.cautious),
         "command": command,

@@ -26,10 +26,12 @@ from kleash.plan import (
     State,
     StudyFile,
     against,
+    arm_recipe,
     arms_of,
     base_name,
     base_recipe,
     own_selector,
+    ranks_of,
     start_of,
 )
 from kleash.plan.folder import (
@@ -132,6 +134,7 @@ def jobs_for(asked: Asked, arms: Sequence[Arm], found: Overview) -> list[Job]:
         "machines": asked.on not in ("local", "ray"),
     }
     selectors = {arm.name: own_selector(file, arm) for arm in arms}
+    one = wanted(asked, 1)
     needed = [
         (seed, selector)
         for seed in file.seeds
@@ -144,8 +147,13 @@ def jobs_for(asked: Asked, arms: Sequence[Arm], found: Overview) -> list[Job]:
     ]
     work = "kleash.study.work"
     jobs = [
-        Job(base_name(*each), f"{work}:make_base", shared | {"seed": each[0], "selector": each[1]})
-        for each in needed
+        Job(
+            base_name(seed, selector),
+            f"{work}:make_base",
+            shared | {"seed": seed, "selector": selector},
+            **one,
+        )
+        for seed, selector in needed
     ]
     made = {job.name for job in jobs}
 
@@ -154,15 +162,25 @@ def jobs_for(asked: Asked, arms: Sequence[Arm], found: Overview) -> list[Job]:
         return (name,) if name in made else ()
 
     if "baselines" in todo:
-        jobs.append(Job("baselines", f"{work}:make_baselines", shared, after(file.seeds[0])))
+        jobs.append(Job("baselines", f"{work}:make_baselines", shared, after(file.seeds[0]), **one))
     for seed in file.seeds:
         for arm in arms:
             name = f"{arm.name}-s{seed}"
             if name in todo:
                 given = shared | {"seed": seed, "arm": arm.name, "keys": dict(arm.keys)}
                 start = after(seed, selectors[arm.name])
-                jobs.append(Job(name, f"{work}:make_run", given, start))
+                ranks = ranks_of(arm_recipe(file, arm, seed, "BASE"))
+                jobs.append(Job(name, f"{work}:make_run", given, start, **wanted(asked, ranks)))
     return jobs
+
+
+def wanted(asked: Asked, ranks: int) -> dict[str, Any]:
+    """What a job of so many processes wants: a core each and, where it trains on GPUs, one each.
+
+    Only Ray looks at them; without it the jobs of a machine share its GPUs as they find them.
+    """
+    on_gpus = asked.device.startswith("cuda") and asked.on != "local"
+    return {"cpus": ranks, "gpus": ranks if on_gpus else 0, "ranks": ranks}
 
 
 def model_of(file: StudyFile) -> Model | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kleash.catalogue import Language, say
-from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe
+from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe, most_ranks
 from kleash.plan.folder import Overview, job_of, overview, placed
 from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe
 from kleash.runs import read_lines
@@ -32,11 +32,15 @@ def estimate(folder: Path, file: StudyFile, language: Language = "en") -> dict[s
         time_line(seconds, guessed, language),
     ]
     lines += tuning_first(folder, file, language)
+    ranks = most_ranks(file, arms)
+    if ranks > 1:
+        lines.append(say("study.ranks", {"ranks": str(ranks)}, language))
     return {
         "cells": [[*cell, state] for cell, state in found.cells],
         "rows": rows(found, language),
         "counts": counts,
         "jobs": sorted(todo),
+        "ranks": ranks,
         "episodes" if file.of_agents else "answers": answers,
         "ledger": known,
         "seconds": guessed[0] if seconds is None and guessed else seconds,

@@ -79,6 +79,8 @@ def make_run(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
     recipe, measure = recipe_from(asked), file.measure
     with Working(folder, recipe, given, tell) as at_work:
         run = at_work.train(folder / "runs" / f"{arm.name}-s{seed}", asked)
+        if not at_work.measures:
+            return {}
         names = [name for name in checkpoint_names(recipe) if name in run.checkpoints()]
         base = Run.open(start.parent.parent)
         keep: Any = keep_choices if isinstance(recipe, SelectorRecipe) else keep_transcripts
@@ -129,11 +131,17 @@ def world_for(
 
 
 class Working:
-    """A world while a job is done; tells how far it is."""
+    """A world while a job is done; tells how far it is.
+
+    Of several ranks that train a run together, the first then measures it.
+    """
 
     def __init__(self, folder: Path, recipe: Recipe, given: Mapping[str, Any], tell: Tell) -> None:
         self.folder, self.recipe, self.tell = folder, recipe, tell
-        self.device = str(given.get("device", "cpu"))
+        from kleash.train import ranks
+
+        self.device = ranks.own_device(str(given.get("device", "cpu")))
+        self.ranks, self.measures = ranks.count(), ranks.is_first()
         self.served = str(given.get("served", ""))
         self.machines = bool(given.get("machines"))
         self.sinks = tuple(given.get("sinks", ()))
@@ -189,9 +197,11 @@ class Working:
         return {"asked": usage.asked, "bought": usage.bought}
 
     def result(self, run: Run) -> dict[str, Any]:
-        """What the driver keeps about a finished job."""
+        """What the driver keeps about a finished job; its seconds are those of all its ranks."""
         spent = {
-            "seconds": round(time.monotonic() - self.began, 3),
+            "seconds": round((time.monotonic() - self.began) * self.ranks, 3),
             "cpu": round(time.process_time() - self.cpu, 3),
         }
+        if self.ranks > 1:
+            spent["ranks"] = self.ranks
         return {"run": str(run.path)} | self.usage() | spent

@@ -1,8 +1,8 @@
 """One run: warm-up, then GRPO on a leash; from fresh weights or a checkpoint.
 
 `loop` goes through the phases and keeps checkpoints, `update` makes one batch's updates on a leash;
-`selector` and `agent` are what the families do in each phase. How groups are made is in `rollout`,
-what must not pass in `guard`.
+`selector` and `agent` are what the families do in each phase; several processes that train one
+agent go together by `ranks`. How groups are made is in `rollout`, what must not pass in `guard`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe
 from kleash.rollout import World, load_checkpoint
 from kleash.runs import Run, identity, machine_facts, revision_facts
 from kleash.sinks import open_sinks
+from kleash.train import ranks
 from kleash.train.loop import Trainer
 from kleash.train.selector import SelectorTrainer
 from kleash.types import Heard, Listener
@@ -43,18 +44,27 @@ def train(
 ) -> Run:
     """The run of a recipe: begun, gone on with, or extended, until it is finished.
 
-    Sinks are opened under the run's lock, so that two processes never log one run.
+    Sinks are opened under the run's lock, so that two processes never log one run. Where several
+    ranks train it, all call this; only the first tells the listener and the sinks.
     """
-    run = prepare(folder, recipe, given, world)
+    ranks.check(recipe)
+    plain = ranks.first(lambda: prepare(folder, recipe, given, world))
+    run = ranks.shared(plain)
+    if not ranks.is_first():
+        listen, sinks = silent, ()
     with run.lock():
         if run.finished and run.config["epochs"] >= recipe.epochs:
-            return run
-        run.reopen(recipe.resolved(), given, facts(recipe, world))
+            return plain
+        run.reopen(recipe.resolved(), given, ranks.first(lambda: facts(recipe, world)))
         with open_sinks(sinks, run, listen) as told:
             trainer = trainer_of(recipe)
             trainer(run, recipe, world, base_weights(recipe), told).run_phases()
             run.finish()
-    return run
+    return plain
+
+
+def silent(heard: Heard) -> None:
+    """For all ranks but the first."""
 
 
 def facts(recipe: Recipe, world: World) -> dict[str, Any]:
@@ -100,6 +110,10 @@ def base_weights(recipe: Recipe) -> dict[str, Tensor] | None:
 
 def trainer_of(recipe: Recipe) -> type[Trainer]:
     """How the recipe's family is trained."""
+    if isinstance(recipe, AgentRecipe) and ranks.count() > 1:
+        from kleash.train.ranked import RankedTrainer
+
+        return RankedTrainer
     if isinstance(recipe, AgentRecipe):
         from kleash.train.agent import AgentTrainer
 

@@ -97,11 +97,15 @@ class AgentTrainer(Trainer):
                 for nth, at in enumerate(order[start : start + IMITATED])
             ]
             batch = self.policy.gather([read_whole(turns) for turns in some])
-            loss = -self.policy.judge(batch).logp.mean()
-            norm = self.descent.down([loss], batch)
-            totals.add(len(some), loss=loss.item(), grad_norm=norm)
+            loss, norm = self.imitate(batch)
+            totals.add(len(some), loss=loss, grad_norm=norm)
         self.player.follow()
         return totals.means()
+
+    def imitate(self, batch: Batch) -> tuple[float, float]:
+        """One update towards saying these dialogues; its loss and the gradient's norm."""
+        loss = -self.policy.judge(batch).logp.mean()
+        return loss.item(), self.descent.down([loss], batch)
 
     # --- GRPO
 

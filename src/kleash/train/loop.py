@@ -22,8 +22,10 @@ from kleash.recipe import Phase
 from kleash.rollout import Groups, load_checkpoint
 from kleash.runs import Run
 from kleash.stats import StopDecision, early_stop
+from kleash.train.descent import Descent
+from kleash.train.pieces import Kept
 from kleash.train.totals import KlSeen, Totals
-from kleash.train.update import Descent, Leashed
+from kleash.train.update import Leashed
 from kleash.types import Heard, Listener
 
 
@@ -41,6 +43,8 @@ class Trainer:
     """The improvement of it that early stopping looks for."""
     LEASHED = Leashed
     """Who makes the updates of the GRPO phase."""
+    DESCENT = Descent
+    """Who makes one."""
 
     def __init__(
         self,
@@ -129,8 +133,9 @@ class Trainer:
         self.before = self.steps_before(phase)
         if hasattr(self, "descent"):
             self.descent.close()
-        self.descent = Descent(
-            self.policy,
+        learner = self.learner()
+        self.descent = self.DESCENT(
+            learner,
             self.rate(phase),
             self.recipe.clip.norm,
             self.keep_batch,
@@ -139,11 +144,15 @@ class Trainer:
         if phase == "grpo":
             self.leashed = self.LEASHED(
                 self.recipe,
-                self.policy,
+                learner,
                 self.reference(),
                 self.descent,
                 total=self.steps_in_epoch() * epochs * self.recipe.updates,
             )
+
+    def learner(self) -> Any:
+        """What the optimiser moves."""
+        return self.policy
 
     def reference(self) -> Reference:
         """What the leash is tied to from here on."""
@@ -222,7 +231,7 @@ class Trainer:
 
     def save(self, phase: Phase, epoch: int) -> None:
         """A checkpoint after an epoch."""
-        trainer = self.descent.tensors()
+        trainer = self.trainer_tensors()
         state: dict[str, Any] = {
             "phase": phase,
             "epoch": epoch,
@@ -230,22 +239,25 @@ class Trainer:
             **self.world.state(),
         }
         if self.leashed is not None:
-            held = self.leashed.reference.state_dict()
-            trainer |= {f"reference.{name}": tensor for name, tensor in held.items()}
             state["controller"] = self.leashed.controller.state()
         self.run.save(checkpoint_name(phase, epoch), self.policy.state_dict(), trainer, state)
         self.run.slim()
 
+    def trainer_tensors(self) -> dict[str, Tensor]:
+        """What must be kept besides weights: the optimiser's moments and the reference."""
+        held = {} if self.leashed is None else self.leashed.reference.state_dict()
+        return self.descent.tensors() | {f"reference.{name}": held[name] for name in held}
+
     def restore(self, name: str) -> None:
         """Optimiser, reference and controller as they were in the middle of this phase."""
-        kept = self.run.load(name)
-        self.descent.load(kept.trainer, kept.state["step"])
+        kept, state = Kept(self.run, name).tensors(), self.run.state(name)
+        self.descent.load(kept, state["step"])
         if self.leashed is not None:
-            names = [key for key in kept.trainer if key.startswith("reference.")]
+            names = [key for key in kept if key.startswith("reference.")]
             self.leashed.reference.load_state_dict(
-                {key.removeprefix("reference."): kept.trainer[key] for key in names}
+                {key.removeprefix("reference."): kept[key] for key in names}
             )
-            self.leashed.controller.load(kept.state["controller"])
+            self.leashed.controller.load(state["controller"])
 
     # --- early stopping
 

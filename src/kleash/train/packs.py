@@ -26,7 +26,7 @@ from kleash.policy import Judged
 from kleash.recipe import Scale
 from kleash.rollout import Groups
 from kleash.train.sampler import SampledLeash
-from kleash.train.update import Losses, Parts, together
+from kleash.train.update import Parts, together
 
 HALF = (torch.bfloat16, torch.float16)
 
@@ -89,20 +89,27 @@ class PackedLeash(SampledLeash):
         once = self.recipe.updates == 1 and self.recipe.leash.form != "reward_k1"
         if len(parts) == 1 or not fresh or not once:
             return super().learn(groups, logp_old, tied)
+        return self.learn_once(groups, parts, self.policy.tie(groups.batch, self.reference.policy))
+
+    def learn_once(
+        self, groups: Groups, parts: Parts, reference: Any
+    ) -> tuple[dict[str, float], Judged]:
+        """One update; `reference.take` gives what each part is judged beside."""
         guard.finite([("the rewards", groups.reward)], lambda: self.descent.keep(groups.batch))
-        reference = self.policy.tie(groups.batch, self.reference.policy)
         coefficient = self.controller.coefficient
         seen: Seen = []
-        losses = Losses(
-            self.in_turn(groups, parts, reference, coefficient, seen), self.loss(coefficient)
-        )
-        record = self.one_update(losses, groups, coefficient)
-        places = [place for place, _, _ in seen]
-        judged = together([judged for _, judged, _ in seen], places)
-        choices = whole([choices for _, _, choices in seen], places)
+        turns = self.in_turn(groups, parts, reference, coefficient, seen)
+        record = self.one_update(self.losses(turns, coefficient), groups, coefficient)
+        judged, choices = self.all_seen(seen)
         value = self.leash_value(choices, record["leash/value"])
         leash = {"leash/value": value, "leash/penalty": coefficient * value}
         return record | leash | self.after(groups, judged, choices), judged
+
+    def all_seen(self, seen: Seen) -> tuple[Judged, Choices]:
+        """What was said of the packs, in the order of the batch."""
+        places = [place for place, _, _ in seen]
+        judged = together([judged for _, judged, _ in seen], places)
+        return judged, whole([choices for _, _, choices in seen], places)
 
     def in_turn(
         self, groups: Groups, parts: Parts, reference: Any, coefficient: float, seen: Seen

@@ -4,12 +4,14 @@ A weight of 1 in bfloat16 has its neighbour at 1.0078, so that updates of a usua
 they are rounded to the nearest, and so are those of the second moment. Here weight and moments are
 worked out in float32 and rounded up or down with the odds of how near each side is (stochastic
 rounding, 2010.06192): what is stored is right on average, at 2 bytes each. The draws are named by
-step, tensor and place, so that a run that goes on is the run that was stopped.
+step, tensor and place, so that a run that goes on is the run that was stopped. A weight may be in
+pieces on several ranks (FSDP2): each rounds its own, with the draws that the whole would have had.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
@@ -33,7 +35,7 @@ class WideGradients:
         self.fresh: set[nn.Parameter] = set()
         self.hooks = []
         for weight in weights:
-            self.sums[weight] = torch.zeros_like(weight, dtype=torch.float32)
+            self.sums[weight] = torch.zeros_like(local(weight), dtype=torch.float32)
             self.hooks.append(weight.register_post_accumulate_grad_hook(self.take))
 
     @torch.no_grad()
@@ -42,10 +44,10 @@ class WideGradients:
         assert isinstance(weight, nn.Parameter)
         assert weight.grad is not None
         if weight in self.fresh:
-            self.sums[weight].copy_(weight.grad)
+            self.sums[weight].copy_(local(weight.grad))
             self.fresh.remove(weight)
         else:
-            self.sums[weight].add_(weight.grad)
+            self.sums[weight].add_(local(weight.grad))
         weight.grad = None
 
     def forget(self) -> None:
@@ -106,6 +108,10 @@ class RoundedAdamW(torch.optim.Optimizer):
         self.gradients.settle()
         norms = torch._foreach_norm(list(self.gradients.sums.values()))
         norm: Tensor = torch.stack(norms).norm()
+        if hasattr(self.param_groups[0]["params"][0], "full_tensor"):
+            squares = norm.square()
+            torch.distributed.all_reduce(squares)
+            norm = squares.sqrt()
         self.scale = (most / (norm + 1e-6)).clamp(max=1.0)
         return norm
 
@@ -121,13 +127,13 @@ class RoundedAdamW(torch.optim.Optimizer):
         seeds = [seed(number, index) for index in range(len(group["params"]))]
         starts = torch.tensor(seeds, dtype=torch.int32, device=self.scale.device)
         for weight, start in zip(group["params"], starts, strict=True):
-            state, named = self.state[weight], start.clone()  # a view would lie askew
+            state, named = self.state[weight], start + first_place(weight)
             state["step"].fill_(number)
             kept = [state["exp_avg"], state["exp_avg_sq"]]
             here = kept
             if self.away:
                 here = [each.to(weight.device, non_blocking=True, copy=True) for each in kept]
-            flat = [each.view(-1) for each in (weight, self.gradients.sums[weight], *here)]
+            flat = [local(each).view(-1) for each in (weight, self.gradients.sums[weight], *here)]
             if self.backend:
                 compiled(self.backend)(*flat, numbers, named)
             else:
@@ -144,6 +150,21 @@ class RoundedAdamW(torch.optim.Optimizer):
         for index, weight in enumerate(self.param_groups[0]["params"]):
             for name, kept in state_dict["state"][index].items():
                 self.state[weight][name].copy_(kept)
+
+
+def local(tensor: Tensor) -> Tensor:
+    """A tensor, or the piece of it that this rank holds."""
+    found: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return found
+
+
+def first_place(tensor: Tensor) -> int:
+    """Where in the whole tensor, laid flat, the piece here begins: rows go to ranks in order."""
+    if not hasattr(tensor, "to_local"):
+        return 0
+    rows = -(-tensor.shape[0] // torch.distributed.get_world_size())
+    before = min(torch.distributed.get_rank() * rows, tensor.shape[0])
+    return before * math.prod(tensor.shape[1:])
 
 
 def empty_moment(weight: Tensor, place: str) -> Tensor:

@@ -1,15 +1,14 @@
-"""A policy and its episodes shared out over ranks (FSDP2); checkpoints for any number of them.
+"""A policy and its episodes shared out over ranks (FSDP2).
 
 Weights of a loss are fixed over the whole batch, so each rank adds up its own episodes and the sum
-over ranks is the gradient of one process. Needs an initialised process group (`torchrun`).
+over ranks is the gradient of one process. Needs an initialised process group (`torchrun`). How the
+processes of a run go together is in `ranks`, what they keep in `pieces`.
 """
 
 from __future__ import annotations
 
-import contextlib
-import warnings
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+import copy
+from collections.abc import Sequence
 from types import MethodType
 from typing import Any
 
@@ -39,27 +38,27 @@ def packs_of_rank(
     """The packs of a rank, which of the batch's choices each holds, and what it counts.
 
     All ranks go through equally many, since they meet in every layer: one that has fewer goes
-    through its last one again, which then counts 0.
+    through its last one again, or through another's, which then counts 0.
     """
     shares = balanced(batch.lengths, ranks)
     plans = [plan([batch.lengths[at] for at in share], how) for share in shares]
-    most = max(map(len, plans))
-    if min(map(len, plans)) == 0:
-        raise ValueError(f"{len(batch.lengths)} episodes do not give each of {ranks} ranks one")
-    made = []
-    for held, room in plans[rank]:
-        part, index = batch.take([shares[rank][at] for at in held], room)
-        made.append((part, index, 1.0))
-    part, index, _ = made[-1]
+    packs = [
+        [([share[at] for at in held], room) for held, room in packs]
+        for share, packs in zip(shares, plans, strict=True)
+    ]
+    most, other = max(map(len, packs)), next(each[0] for each in packs if each)
+    made = [(*batch.take(*pack), 1.0) for pack in packs[rank]]
+    part, index = made[-1][:2] if made else batch.take(*other)
     return made + [(part, index, 0.0)] * (most - len(made))
 
 
-def shard(policy: LanguagePolicy, *, wide: bool = False) -> None:
+def shard(policy: LanguagePolicy) -> None:
     """Share out the weights: each layer by itself, and all that is not in one together.
 
-    With `wide`, weights and gradients are kept in float32 and multiplied in bfloat16. The policy
-    must be packed; from here on its weights are pieces, and `judge` gathers them as it goes.
+    Gradients are summed over ranks in float32. The policy must be packed; from here on its weights
+    are pieces, and `judge` gathers them as it goes.
     """
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import (
         MixedPrecisionPolicy,
         fully_shard,
@@ -68,8 +67,10 @@ def shard(policy: LanguagePolicy, *, wide: bool = False) -> None:
 
     if policy.packing is None:
         raise ValueError("only a packed policy is shared out: give it a packing first")
-    narrow = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    given: dict[str, Any] = {"mp_policy": narrow} if wide else {}
+    narrow = next(policy.parameters()).dtype == torch.bfloat16
+    given: dict[str, Any] = {"mesh": init_device_mesh(policy.device.type, (dist.get_world_size(),))}
+    if narrow:
+        given["mp_policy"] = MixedPrecisionPolicy(reduce_dtype=torch.float32)
     run = block_of(policy.packing.compile, policy.packing.backend)
     for layer in packable(policy.model).model.layers:
         layer.packed = MethodType(run, layer)
@@ -94,64 +95,21 @@ def judge(policy: Any, batch: Batch, reference: Any = None) -> Judged:
     return Judged(*policy.said(batch, theirs))
 
 
+def pieces_of(policy: LanguagePolicy) -> LanguagePolicy:
+    """A copy of a policy of which every rank holds its share."""
+    made = copy.deepcopy(policy)
+    shard(made)
+    return made
+
+
+@torch.no_grad()
+def gather(pieces: nn.Module, whole: nn.Module) -> None:
+    """Put the weights of all ranks into a policy that is whole, one tensor after the other."""
+    held = pieces.state_dict()
+    for name, tensor in whole.state_dict().items():
+        tensor.copy_(held[name].full_tensor())
+
+
 def backward(loss: Tensor) -> None:
     """The way back of a rank's part of a loss: FSDP takes means over ranks, sums are meant."""
     (loss * dist.get_world_size()).backward()
-
-
-# --- checkpoints
-
-
-def state_of(policy: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Any]:
-    """Weights and moments by name, each as it lies here: whole, or this rank's piece."""
-    names: dict[Tensor, str] = {weight: name for name, weight in policy.named_parameters()}
-    moments = {
-        f"{names[weight]}.{key}": value
-        for weight, kept in optimiser.state.items()
-        for key, value in kept.items()
-    }
-    return {"weights": dict(policy.state_dict()), "moments": moments}
-
-
-def save(folder: Path, policy: nn.Module, optimiser: torch.optim.Optimizer) -> None:
-    """Every rank writes its pieces."""
-    from torch.distributed.checkpoint.state_dict_saver import save as write
-
-    with maybe_alone() as alone:
-        write(state_of(policy, optimiser), checkpoint_id=folder, no_dist=alone)
-
-
-def load(folder: Path, policy: nn.Module, optimiser: torch.optim.Optimizer) -> None:
-    """Into a policy and an optimiser of any number of ranks; the optimiser must have stepped once.
-
-    What lies in the folder is cut as these need it, however it was cut when it was written.
-    """
-    from torch.distributed.checkpoint.state_dict_loader import load as read
-
-    state = state_of(policy, optimiser)
-    with maybe_alone() as alone:
-        read(state, checkpoint_id=folder, no_dist=alone)
-    policy.load_state_dict(state["weights"])
-
-
-@contextlib.contextmanager
-def maybe_alone() -> Iterator[bool]:
-    """Whether there is but one process, which torch would warn of though it is meant."""
-    alone = not dist.is_initialized()
-    with warnings.catch_warnings():
-        if alone:
-            warnings.filterwarnings("ignore", "torch.distributed is disabled", UserWarning)
-        yield alone
-
-
-def begun(optimiser: torch.optim.Optimizer) -> None:
-    """Give an optimiser that never stepped its moments, without moving a weight."""
-    rates = [group["lr"] for group in optimiser.param_groups]
-    for group in optimiser.param_groups:
-        group["lr"] = torch.zeros_like(torch.as_tensor(group["lr"])).item()
-        for weight in group["params"]:
-            weight.grad = torch.zeros_like(weight)
-    optimiser.step()
-    optimiser.zero_grad()
-    for group, rate in zip(optimiser.param_groups, rates, strict=True):
-        group["lr"] = rate

@@ -1,0 +1,125 @@
+"""What a trainer keeps for going on, written by every rank in pieces, read by any number of them.
+
+The format is torch's distributed checkpoint. Weights are not in it: they are kept whole, beside it,
+for whoever measures or exports a checkpoint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from kleash.errors import CheckpointError
+from kleash.runs import Run
+from kleash.train.rounded import first_place, local
+
+PIECES = "trainer"
+"""The folder in a checkpoint that every rank writes its pieces of the trainer's tensors to."""
+
+
+def save(folder: Path, tensors: Mapping[str, Tensor]) -> dict[str, str]:
+    """Every rank writes its pieces; the hash of every file, for `load`."""
+    from torch.distributed.checkpoint.state_dict_saver import save as write
+
+    with maybe_alone() as alone:
+        write(dict(tensors), checkpoint_id=folder, no_dist=alone)
+    return hashes(folder)
+
+
+def load(folder: Path, into: Mapping[str, Tensor]) -> None:
+    """Fill tensors in place, whole or pieces: what lies in the folder is cut as these need it.
+
+    It does not matter how it was cut when it was written.
+    """
+    from torch.distributed.checkpoint.state_dict_loader import load as read
+
+    with maybe_alone() as alone:
+        read(dict(into), checkpoint_id=folder, no_dist=alone)
+
+
+class Kept:
+    """What a checkpoint keeps for going on, however many ranks wrote it; nobody has changed it."""
+
+    def __init__(self, run: Run, name: str) -> None:
+        self.folder = run.path / "checkpoints" / name / PIECES
+        self.whole: dict[str, Tensor] = {}
+        self.told: Mapping[str, Any] = {}
+        if not self.folder.is_dir():
+            self.whole = run.load(name).trainer
+            return
+        from torch.distributed.checkpoint.filesystem import FileSystemReader
+
+        if hashes(self.folder) != run.state(name)["trainer_files"]:
+            raise CheckpointError(
+                f"{self.folder} does not hold the tensors that were saved: train again"
+            )
+        self.told = FileSystemReader(self.folder).read_metadata().state_dict_metadata
+
+    @property
+    def names(self) -> set[str]:
+        """Of all tensors."""
+        return {*self.whole, *self.told}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of them, whole."""
+        made = {k: torch.empty(v.size, dtype=v.properties.dtype) for k, v in self.told.items()}
+        if made:
+            load(self.folder, made)
+        return self.whole | made
+
+    def fill(self, into: Mapping[str, Tensor]) -> None:
+        """Put them into the pieces of this rank."""
+        if self.told:
+            load(self.folder, into)
+        for name, tensor in into.items() if self.whole else ():
+            own = local(tensor)
+            piece = self.whole[name].flatten()[first_place(tensor) :][: own.numel()]
+            own.copy_(piece.view(own.shape))
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file, each read by one of the ranks."""
+    alone = not dist.is_initialized()
+    rank, ranks = (0, 1) if alone else (dist.get_rank(), dist.get_world_size())
+    own = {}
+    for path in sorted(folder.iterdir())[rank::ranks]:
+        with path.open("rb") as handle:
+            own[path.name] = hashlib.file_digest(handle, "sha256").hexdigest()
+    every: list[Any] = [own]
+    if not alone:
+        every = [None] * ranks
+        dist.all_gather_object(every, own)
+    return {name: found for each in every for name, found in each.items()}
+
+
+@contextlib.contextmanager
+def maybe_alone() -> Iterator[bool]:
+    """Whether there is but one process, which torch would warn of though it is meant."""
+    alone = not dist.is_initialized()
+    with warnings.catch_warnings():
+        if alone:
+            warnings.filterwarnings("ignore", "torch.distributed is disabled", UserWarning)
+        yield alone
+
+
+def begun(optimiser: torch.optim.Optimizer) -> None:
+    """Give an optimiser that never stepped its moments, without moving a weight."""
+    if optimiser.state:
+        return
+    rates = [group["lr"] for group in optimiser.param_groups]
+    for group in optimiser.param_groups:
+        group["lr"] = torch.zeros_like(torch.as_tensor(group["lr"])).item()
+        for weight in group["params"]:
+            weight.grad = torch.zeros_like(weight)
+    optimiser.step()
+    optimiser.zero_grad()
+    for group, rate in zip(optimiser.param_groups, rates, strict=True):
+        group["lr"] = rate
