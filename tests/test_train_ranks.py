@@ -17,6 +17,7 @@ import pytest
 from agent_tools import AGENT
 from kleash.config import build, merge
 from kleash.errors import ConfigError
+from kleash.ledger import Ledger, Usage
 from kleash.plan import StudyFile, arms_of, base_recipe, most_ranks
 from kleash.plan.folder import overview
 from kleash.recipe import recipe_from
@@ -81,6 +82,13 @@ def test_what_only_one_process_can_do_is_refused(monkeypatch, keys, said):
         ranks.check(recipe)
     with pytest.raises(ConfigError, match="a selector trains in one process"):
         ranks.check(recipe_from({}))
+
+
+def test_what_other_ranks_paid_for_is_counted(tmp_path):
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.count(Usage(asked=5, bought=3, broken=1))
+        ledger.count(Usage(asked=2, bought=1))
+        assert ledger.usage() == Usage(asked=7, bought=4, broken=1)
 
 
 def test_one_process_says_how_to_start_two():
@@ -202,12 +210,12 @@ def test_a_run_of_two_ranks_goes_on_in_one_process_and_again_in_two(tmp_path, st
 @pytest.mark.parametrize(
     "changes",
     [
-        {"updates": 2, "part_tokens": 300, "entropy_bonus": 0.01}
-        | {"leash": {"form": "k3", "reference": "ema"}},
+        {"updates": 2, "entropy_bonus": 0.01, "leash": {"form": "k3", "reference": "ema"}},
+        {"batch": 3, "group": 3, "scale": {"pack_tokens": 8}},  # one rank has a pack more
         {"leash": {"form": "reward_k1", "reference": "reset_every", "reference_every": 2}},
         {"lora": {"rank": 4}, "entropy_bonus": 0.1, "leash": {"reference": "adapter_off"}},
     ],
-    ids=["updates", "reward", "adapter"],
+    ids=["updates", "uneven", "reward", "adapter"],
 )
 def test_other_ways_to_learn_are_shared_out_too(tmp_path, start, changes):
     begin = {"supervised": {"epochs": 0}} if "lora" in changes else start
