@@ -14,6 +14,7 @@ from itertools import combinations, permutations
 from typing import Literal
 
 from kleash.written.book import Book, meant, pairs
+from kleash.written.gaps import BEHIND, compares, is_gap
 from kleash.written.printed import Cell, Figure, is_total
 from kleash.written.prose import Said, Sentence
 
@@ -24,25 +25,6 @@ EXACT = 9  # decimals of what was not rounded
 FEW = 6  # pairs of numbers that a gap may be of to say which
 WIDE = 0.9  # a chance at which nothing is said by what comes out
 Kind = Literal["printed", "difference", "relative", "ratio", "mean", "sum"]
-GAP = re.compile(
-    r"(?:差[^,。;\d]{0,6}|极差|相差|差距|"
-    r"降幅|涨幅|升幅|增幅|跌幅|[低高降升减增多少长短快慢涨掉跌]了?|"
-    r"提升了?|下降了?|提高了?|降低了?|增加了?|减少了?|上升了?|落后|领先|"
-    r"(?<![a-z])by|"
-    r"(?:gap|spread|difference|gain|drop|rise|range|increase|decrease|"
-    r"reduction|improvement|lead|margin)s? (?:of|is|was)|gains?|loses?|lost|gained|costs?|"
-    r"dropped|fell|rose|grew)\s?(?:about|only|just|约|只|仅|一共|共|了)?\s?$"
-)
-_GAP_BEHIND = re.compile(
-    r"\s?(?:[a-z]+\s)?(?:lower|higher|above|below|more|less|fewer|better|worse|longer|shorter|faster|slower|"
-    r"behind|ahead|apart)(?![a-z])"
-)
-_COMPARES = re.compile(
-    r"(?<![a-z])(?:than|vs|versus|against|over|relative\w*|gains?|drops?|loss|lost|lose|difference|differ\w*|"
-    r"gap|changes?|increas\w*|decreas\w*|improve\w*|reduc\w*|spread|range|ratio|share|fraction|save\w*|"
-    r"grow\w*|grew|rose|fell|widen\w*|narrow\w*|up|down|more|less|times)(?![a-z])|"
-    r"比|差|相对|提升|下降|降|升|涨|跌|增|减|高于|低于|多|少|占|倍|变化|→|->"
-)
 _MEAN = re.compile(r"averag|(?<![a-z])mean(?![a-z])|平均|均值|均为|(?<![a-z])per(?![a-z])|每")
 _SUM = re.compile(
     r"total|(?<![a-z])sum|together|whole|overall|altogether|合计|总|共|加起来|累计|(?<![a-z])all(?![a-z])"
@@ -118,53 +100,30 @@ def _scales(said: Figure, cell: Figure) -> list[float]:
 # --- accounts
 
 
-def is_gap(sentence: Sentence, said: Said) -> bool:
-    """Whether a number is said to be how far two others are apart."""
-    plain = sentence.plain
-    before, behind = plain[: said.start].rstrip("+-± "), plain[said.end :]
-    return bool(
-        said.kind in ("points", "times")
-        or said.sign in ("+", "-")
-        or GAP.search(before)
-        or _GAP_BEHIND.match(behind)
-    )
-
-
-def compares(sentence: Sentence, said: Said) -> bool:
-    """Whether a number may be one that was worked out of two others, by the words around it."""
-    if is_gap(sentence, said):
-        return True
-    plain = sentence.plain
-    if said.kind == "share" and _COMPARES.search(plain):
-        return True
-    if _goes_on(sentence, said):
-        return True
-    first = max(plain.rfind(mark, 0, said.start) for mark in ",;:。")
-    last = min(
-        (at for mark in ",;。" if (at := plain.find(mark, said.end)) >= 0), default=len(plain)
-    )
-    return bool(_COMPARES.search(plain[first + 1 : last]))
-
-
-def _goes_on(sentence: Sentence, said: Said) -> bool:
-    """Whether only a name stands between a gap and a number: "A gains 10.4 points, B 9.1"."""
-    before = [one for one in sentence.numbers if one.end <= said.start][-1:]
-    if not before or said.kind or before[0].figure.decimals != said.figure.decimals:
-        return False
-    named = {at for name in sentence.names for at in range(name.start, name.end)}
-    between = [at for at in range(before[0].end, said.start) if at not in named]
-    rest = "".join(sentence.plain[at] for at in between).strip(" ,、;and和")
-    return len(between) < said.start - before[0].end and not rest and is_gap(sentence, before[0])
-
-
 def account(book: Book, sentence: Sentence, said: Said) -> Account | None:
     """The best account of a number: one that comes out exactly before one that only may."""
-    found = None
-    for one in accounts(book, sentence, said):
-        if one.exact:
-            return one
-        found = one if found is None or one.chance < found.chance else found
-    return found
+    every = list(accounts(book, sentence, said))
+    best = min(
+        every, key=lambda one: (not one.exact, one.kind != "printed", one.chance), default=None
+    )
+    if best is None or best.kind == "printed" or is_gap(sentence, said):
+        return best
+    surely = best.exact and best.kind in MANY
+    return None if _one_off(book, said.figure, mean=surely) else best
+
+
+def _one_off(book: Book, figure: Figure, *, mean: bool) -> bool:
+    """Whether a table prints a number but for its last digit, if need be as a mean: that is it."""
+    unit = 10.0**-figure.decimals
+    if figure.digits < NAMING:
+        return False
+    near = (
+        cell
+        for cell in book.cells
+        if cell.figure.decimals == figure.decimals
+        and abs(abs(abs(cell.figure.value) - abs(figure.value)) - unit) < unit / 100
+    )
+    return any(not mean or _MEAN.search(book.named(cell)) for cell in near)
 
 
 def accounts(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
@@ -263,7 +222,7 @@ def _anchor(book: Book, sentence: Sentence, said: Said) -> list[tuple[Cell, Cell
             return []
         found = [two for two in every if _makes(last, *two)]
         return found if len(found) < FEW else []
-    told = _GAP_BEHIND.match(sentence.plain, said.end) or _THAN_BEFORE.search(between)
+    told = BEHIND.match(sentence.plain, said.end) or _THAN_BEFORE.search(between)
     if last.figure.digits < NAMING or not is_gap(sentence, said) or not told:
         return []
     return [two for two in every if any(prints(last.figure, cell.figure) for cell in two)]

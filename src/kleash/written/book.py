@@ -87,6 +87,11 @@ class Book:
             return "both"
         return "columns" if uniform["column"] else "rows"
 
+    def named(self, cell: Cell) -> str:
+        """All that the row and column of a cell are called."""
+        sheet = self.sheets[cell.table]
+        return " ".join((*sheet.rows[cell.row], *sheet.columns[cell.column]))
+
     @property
     def cells(self) -> Iterator[Cell]:
         """Every figure of every table."""

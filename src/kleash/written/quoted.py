@@ -20,13 +20,13 @@ from kleash.written.accounts import (
     WIDE,
     Account,
     account,
-    is_gap,
     near,
     nearest,
     own_two,
     prints,
 )
 from kleash.written.book import Book, Refs, refs
+from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark, State, printed_as
 from kleash.written.printed import Cell, Sheet, figure_of
 from kleash.written.prose import Said, Sentence

@@ -17,6 +17,7 @@ from kleash.findings.record import Found
 from kleash.findings.spoken import facts_said, position
 from kleash.imports import Claim, Source, Where
 from kleash.imports.markdown.draft import Draft
+from kleash.imports.markdown.prose import sentences as split
 from kleash.imports.markdown.text import bare, fold
 from kleash.written.marks import Mark, State
 from kleash.written.page import Page
@@ -180,6 +181,11 @@ def _line_of(page: Page, mark: Mark) -> int:
 
 def _words(line: int, text: str) -> Iterator[Mark]:
     """Words that need a statistic, where there is none, and statistics that nothing shows."""
+    for part in split(text):
+        yield from _words_of(line, part)
+
+
+def _words_of(line: int, text: str) -> Iterator[Mark]:
     for match in _P.finditer(text):
         yield Mark(line, match.group(), "unsupported", "check.test", {"text": text}, "test")
     if _STATISTIC.search(text):

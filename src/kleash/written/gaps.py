@@ -1,0 +1,66 @@
+"""Which numbers of a sentence are gaps: by how much two others are apart, by the words around."""
+
+from __future__ import annotations
+
+import re
+
+from kleash.written.prose import Said, Sentence
+
+GAP = re.compile(
+    r"(?:差[^,。;\d]{0,6}|极差|相差|差距|"
+    r"降幅|涨幅|升幅|增幅|跌幅|[低高降升减增多少长短快慢涨掉跌]了?|"
+    r"提升了?|下降了?|提高了?|降低了?|增加了?|减少了?|上升了?|落后|领先|"
+    r"(?<![a-z])by|"
+    r"(?:gap|spread|difference|gain|drop|rise|range|increase|decrease|"
+    r"reduction|improvement|lead|margin)s? (?:of|is|was)|gains?|loses?|lost|gained|costs?|"
+    r"dropped|fell|rose|grew)\s?(?:about|only|just|约|只|仅|一共|共|了)?\s?$"
+)
+BEHIND = re.compile(
+    r"\s?(?:[a-z]+\s)?(?:lower|higher|above|below|more|less|fewer|better|worse|longer|shorter|faster|slower|"
+    r"behind|ahead|apart)(?![a-z])"
+)
+_COMPARES = re.compile(
+    r"(?<![a-z])(?:than|vs|versus|against|over|relative\w*|gains?|drops?|loss|lost|lose|difference|differ\w*|"
+    r"gap|changes?|increas\w*|decreas\w*|improve\w*|reduc\w*|spread|range|ratio|share|fraction|save\w*|"
+    r"grow\w*|grew|rose|fell|widen\w*|narrow\w*|up|down|more|less|times)(?![a-z])|"
+    r"比|差|相对|提升|下降|降|升|涨|跌|增|减|高于|低于|多|少|占|倍|变化|→|->"
+)
+
+
+def is_gap(sentence: Sentence, said: Said) -> bool:
+    """Whether a number is said to be how far two others are apart."""
+    plain = sentence.plain
+    before, behind = plain[: said.start].rstrip("+-± "), plain[said.end :]
+    return bool(
+        said.kind in ("points", "times")
+        or said.sign in ("+", "-")
+        or GAP.search(before)
+        or BEHIND.match(behind)
+    )
+
+
+def compares(sentence: Sentence, said: Said) -> bool:
+    """Whether a number may be one that was worked out of two others, by the words around it."""
+    if is_gap(sentence, said):
+        return True
+    plain = sentence.plain
+    if said.kind == "share" and _COMPARES.search(plain):
+        return True
+    if _goes_on(sentence, said):
+        return True
+    first = max(plain.rfind(mark, 0, said.start) for mark in ",;:。")
+    last = min(
+        (at for mark in ",;。" if (at := plain.find(mark, said.end)) >= 0), default=len(plain)
+    )
+    return bool(_COMPARES.search(plain[first + 1 : last]))
+
+
+def _goes_on(sentence: Sentence, said: Said) -> bool:
+    """Whether only a name stands between a gap and a number: "A gains 10.4 points, B 9.1"."""
+    before = [one for one in sentence.numbers if one.end <= said.start][-1:]
+    if not before or said.kind or before[0].figure.decimals != said.figure.decimals:
+        return False
+    named = {at for name in sentence.names for at in range(name.start, name.end)}
+    between = [at for at in range(before[0].end, said.start) if at not in named]
+    rest = "".join(sentence.plain[at] for at in between).strip(" ,、;and和")
+    return len(between) < said.start - before[0].end and not rest and is_gap(sentence, before[0])
