@@ -21,6 +21,7 @@ from kleash.plan import (
     base_recipe,
     bundled,
     cells_of,
+    check_expected,
     chosen_of,
     read_study,
     state_of,
@@ -137,6 +138,7 @@ def test_what_cannot_be_planned_is_one_clear_line(change: dict[str, object], wor
     with pytest.raises(ConfigError, match=word):
         file = small(**change)
         against(file, arms_of(file))
+        check_expected(file, arms_of(file))
 
 
 def test_no_such_study_names_those_there_are() -> None:

@@ -70,8 +70,8 @@ def test_twenty_errors_of_six_kinds_stand_where_the_list_says(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("names", "least", "most"), [(WORKED_ON, 51, 50), (UNSEEN, 54, 74)])
-def test_as_many_are_found_as_were_when_they_were_new(names, least, most):
+@pytest.mark.parametrize(("names", "least", "most"), [(WORKED_ON, 75, 0), (UNSEEN, 55, 36)])
+def test_as_many_are_found_as_docs_say(names, least, most):
     found = [scored(name) for name in names]
     assert sum(count for count, _ in found) >= least, found
     assert sum(false for _, false in found) <= most, found

@@ -10,6 +10,7 @@ import pytest
 import kleash.runs
 from kleash import report
 from kleash.errors import DataError
+from kleash.imports import run_folder
 from kleash.imports.gather import number
 from kleash.imports.run_folder import FIXED, read_run
 from kleash.results import results
@@ -79,7 +80,8 @@ def test_a_report_parses_no_line_of_a_run_twice(tmp_path, monkeypatch):
         opened[path] += 1
         return plain(path, **keys)
 
-    monkeypatch.setattr(kleash.runs, "read_lines", counted)
+    for module in (kleash.runs, run_folder):
+        monkeypatch.setattr(module, "read_lines", counted)
     report.write(results(tmp_path / "made"), language="en")
     runs = {path: n for path, n in opened.items() if path.parent.parent.name == "runs"}
     assert {path.name for path in runs} >= {"metrics.jsonl", "scores.jsonl"}

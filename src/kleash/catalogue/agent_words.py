@@ -48,6 +48,11 @@ AGENT: dict[str, tuple[str, str]] = {
         " over seeds",
         "各配置共同的起始策略在同样 {items} 个任务上的奖励；种子间 95% 区间",
     ),
+    "report.gained_of.agent": (
+        "What GRPO gained over the start it grew from, paired by seed and task ({items} tasks,"
+        " 95 % intervals, not adjusted for their number)",
+        "GRPO 相对其起点的提升，按随机种子与任务配对（{items} 个任务，95% 区间，未作多重比较校正）",
+    ),
     "report.broken.agent": (
         "{count} episodes broke and are in no average.",
         "{count} 个回合中断，未计入任何平均。",

@@ -156,6 +156,10 @@ REPORT: dict[str, tuple[str, str]] = {
         " 95 % intervals, not adjusted for their number)",
         "GRPO 相对其起点的提升，按随机种子与题目配对（{items} 题，95% 区间，未作多重比较校正）",
     ),
+    "report.expected_alone": (
+        "{arm}, which the others are compared with",
+        "{arm}（其他配置的对照，自身没有可比较的对象）",
+    ),
     "report.expected_of": (
         "{arm} {direction} than {baseline} on {metric}",
         "{arm} 在{metric}上相对 {baseline}：{direction}",

@@ -90,15 +90,20 @@ def check_named(file: StudyFile, names: Sequence[str]) -> None:
         if name not in names:
             raise ConfigError(f"compare.baselines names no arm {name!r}: the arms are {told}")
     later = [FOUND.name] if file.search.trials else []
-    held = file.compare.baselines or names[:1]
+    for each in file.expect:
+        if each.arm not in [*names, *later]:
+            raise ConfigError(f"expect names no arm {each.arm!r}: the arms are {told}")
+
+
+def check_expected(file: StudyFile, arms: Sequence[Arm]) -> None:
+    """Refuse to run what expects something of an arm that is compared with nothing."""
+    held = file.compare.baselines or [arm.name for arm in arms[:1]]
     for each in file.expect:
         if each.arm in held:
             raise ConfigError(
                 f"expect names {each.arm!r}, which the others are compared with:"
                 " say what you expect of one of them"
             )
-        if each.arm not in [*names, *later]:
-            raise ConfigError(f"expect names no arm {each.arm!r}: the arms are {told}")
 
 
 def _short(key: str) -> str:

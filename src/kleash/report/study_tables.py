@@ -234,6 +234,8 @@ def expectations(made: Material) -> list[Part]:
         said = made.say("expected_of", direction=made.answer(each.direction), **facts)
         rows.append(
             [said, each.why, made.answer(each.answer), made.word(WORDS, ("", each.verdict))]
+            if each.against
+            else [made.say("expected_alone", arm=each.arm), each.why, "—", "—"]
         )
     head = made.head("expected", "why", "answer", "verdict")
     return [Table(made.say("expectations_of"), head, rows, left=4)]

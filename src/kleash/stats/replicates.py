@@ -123,7 +123,8 @@ def _crossed(
 ) -> tuple[float, Errors, float]:
     """Mean, the parts of its error, and the SD over seeds."""
     table = np.asarray(gaps_SN, dtype=np.float64)
-    mean, (error, df), sd = _over_seeds(checked(np.nanmean(table, axis=1)))
+    by_seed = np.nanmean(table, axis=1)
+    mean, (error, df), sd = _over_seeds(gaps(by_seed, np.zeros(len(by_seed))))
     item = item_error(table, clusters)
     if sd < LEAST and mean:
         left = mean**2 - (t_quantile(item[1], 2.0 ** -len(table)) * item[0]) ** 2

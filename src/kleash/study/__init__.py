@@ -30,6 +30,7 @@ from kleash.plan import (
     arms_of,
     base_name,
     base_recipe,
+    check_expected,
     own_selector,
     ranks_of,
     start_of,
@@ -216,6 +217,7 @@ def run_study(
         if tried is not None and (tried.stopped or tried.failures):
             return tried
         arms = arms_of(file, placed(folder))
+        check_expected(file, arms)
         against(file, arms)
         found = overview(folder, file, arms)
         refuse_mixed(mixtures(folder, file, found, data))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kleash.catalogue import Language, say
-from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe, most_ranks
+from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe, check_expected, most_ranks
 from kleash.plan.folder import Overview, job_of, overview, placed
 from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe
 from kleash.runs import read_lines
@@ -19,6 +19,7 @@ from kleash.study.price import CARD, Price, price
 def estimate(folder: Path, file: StudyFile, language: Language = "en") -> dict[str, Any]:
     """The plan with its states, and what is still to be paid."""
     arms = arms_of(file, placed(folder))
+    check_expected(file, arms)
     found = overview(folder, file, arms)
     todo = {job_of(cell) for cell, state in found.cells if state not in ("done", "void")}
     answers = answers_at_most(file, arms, todo, found)

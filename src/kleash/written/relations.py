@@ -66,6 +66,7 @@ def relations(draft: Draft) -> list[Relation]:
     found += [_of_pattern(each) for each in across(every)]
     found += _worked_out_twice(derived)
     found += _told_twice(draft, known)
+    found += _borne_out(draft)
     found += [_same(theirs, ours) for ours, theirs in told_again(every)]
     # A point of a series has lost its place in the line: its line and value lead back to it.
     places = {(one.where.line, one.value): node(one) for one in measured(draft)}
@@ -246,6 +247,24 @@ def _told_twice(draft: Draft, worked_out: set[Node]) -> Iterator[Relation]:
             # Two cells of one row are two things, whatever their column is called.
             if ours.where.line != theirs.where.line or ours.where.line not in rows:
                 yield _same(theirs, ours)
+
+
+def _borne_out(draft: Draft) -> Iterator[Relation]:
+    """Bests that are the highest or lowest point of their arm's curve: that speaks for both."""
+    for (whose, _, _, statistic), cells in draft.cells.items():
+        curves = [
+            list(history.points.values())
+            for (arm, *_), told in draft.histories.items()
+            for history in told
+            if arm == whose and statistic in ("best", "min", "max")
+        ]
+        for cell in cells:
+            for points in curves:
+                values = [one.value or 0.0 for one in points]
+                ends = {max(values, default=None), min(values, default=None)}
+                if cell.number.value is not None and cell.number.value in ends:
+                    top = next(one for one in points if one.value == cell.number.value)
+                    yield _same(cell.number, top)
 
 
 def _points(draft: Draft) -> Iterator[list[Number]]:
