@@ -21,7 +21,6 @@ from kleash.imports.markdown.prose import sentences as split
 from kleash.imports.markdown.text import bare, fold
 from kleash.written.marks import Mark, State
 from kleash.written.page import Page
-from kleash.written.steps import BEST
 
 # Findings that say that something written is not so. Those on one number are `relations`'.
 FALSE = frozenset(
@@ -103,6 +102,7 @@ _SUPPOSED = re.compile(
     r"whether|expect\w*|likely|perhaps)(?![a-z])",
     re.I,
 )
+_LEAST = re.compile(r"minim\w*|lowest|最低|最小", re.I)
 _APART = re.compile(r"\S\s+[-−–/÷]\s+\S")
 _LINK = re.compile(r"(\d+(?:\.\d+)?)\s?%?\s?[(（][^()（）]*[)）][^\d>]*$")
 _MOST = re.compile(r"最|highest|largest|greatest|longest|lowest|smallest|shortest|best|worst", re.I)
@@ -152,7 +152,7 @@ def _of_finding(one: Found, marks: Sequence[Mark], rows: set[int]) -> Iterator[M
         if one.code == "faster-contradicted":  # "the minimum comes earlier" says nothing of speed
             quoted = (*one.facts["texts"], *("" for _ in places))
             pairs = zip(places, quoted, strict=False)
-            places = tuple(at for at, text in pairs if not BEST.search(str(text)))
+            places = tuple(at for at, text in pairs if not _LEAST.search(str(text)))
         for place in places if often else places[:1]:
             weak = one.code in WEAK or place.line in aside
             yield _marked(one, place, "unsupported" if weak else "wrong")
