@@ -58,14 +58,16 @@ def _multiple(grid: Grid, ours: Slot, theirs: Slot, width: int) -> Iterator[Made
     pairs = [(left[at], right[at]) for at in lines]
     values = [{one.value for one in side} for side in zip(*pairs, strict=True)] if pairs else []
     varied = bool(values) and min(map(len, values)) >= LEAST
-    if not varied or any(
-        (one.value or 0.0) <= 0 or digits(one) < 2 for two in pairs for one in two
-    ):
-        return
     said = [
         bool(word.search(grid.titles[at[0]])) for word in (_TIME, _BILL) for at in (ours, theirs)
     ]
-    width = 1 if (said[0] and said[3]) or (said[1] and said[2]) else width
+    paid = (said[0] and said[3]) or (said[1] and said[2])  # hours and what they cost
+    fewest = 2 if paid else 3  # digits: counts of two are each other's multiples by chance
+    if not varied or any(
+        (one.value or 0.0) <= 0 or digits(one) < fewest for two in pairs for one in two
+    ):
+        return
+    width = 1 if paid else width
     for inverse in (False, True):
         found = _fitted(pairs, width, inverse=inverse)
         if found is not None:
