@@ -25,6 +25,10 @@ WRITTEN: dict[str, tuple[str, str]] = {
     "check.largest": ("is the largest change (lines {lines})", "是最大的变化（第 {lines} 行）"),
     "check.sum": ("is the sum (lines {lines})", "合计算得对（第 {lines} 行）"),
     "check.product": ("is the product (lines {lines})", "乘积算得对（第 {lines} 行）"),
+    "check.multiple": (
+        "is to its neighbour as the others are (lines {lines})",
+        "与同行（列）的比例和其余一致（第 {lines} 行）",
+    ),
     "check.share": ("is the ratio (lines {lines})", "比值算得对（第 {lines} 行）"),
     "check.spread": ("is the deviation (lines {lines})", "标准差算得对（第 {lines} 行）"),
     "check.same": ("is printed alike in lines {lines}", "与第 {lines} 行一致"),
@@ -53,6 +57,10 @@ WRITTEN: dict[str, tuple[str, str]] = {
     "check.not-product": (
         "the product is {value} (lines {lines})",
         "乘积应为 {value}（第 {lines} 行）",
+    ),
+    "check.not-multiple": (
+        "should be {value}, by the factor of the other numbers of both (lines {lines})",
+        "按两行（列）其余数字的比例应为 {value}（第 {lines} 行）",
     ),
     "check.not-share": (
         "the ratio is {value} (lines {lines})",

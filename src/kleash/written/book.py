@@ -23,6 +23,11 @@ _VERSUS = re.compile(
     r"(?<![a-z])(?:than|vs|versus|against|as [a-z]+ (?:\w+ ){0,3}as)(?![a-z])|"
     r"比(?!例)|相较|的[^,。]{0,8}倍"
 )
+_FROM_TO = re.compile(r"(?:[到至]|→|->|(?<![a-z])(?:to|and)(?![a-z]))\s?$")
+_ITS_BEST = re.compile(
+    r"(?<![a-z])(?:its|their|the) (?:own )?(?:best|peak|maximum|highest|top|minimum|lowest)|"
+    r"[它其己][^,。;]{0,3}(?:最好|最佳|最高|峰值|最优|最低)"
+)
 
 
 @dataclass
@@ -184,25 +189,55 @@ def _columns(names: Sequence[Name]) -> set[int]:
 
 def pairs(book: Book, sentence: Sentence) -> Iterator[tuple[Cell, Cell]]:
     """Every two numbers that a sentence may compare."""
-    versus = bool(_VERSUS.search(sentence.plain))
+    versus, best = bool(_VERSUS.search(sentence.plain)), _ITS_BEST.search(sentence.plain)
     for line, named in meant(book, sentence):
         # "A is 2.4 times as far as B" compares the columns A and B, not two rows of one of them.
         across = len({cell.row for cell in line}) == 1
         along, beside = (named.columns, named.rows) if across else (named.rows, named.columns)
         if versus and len(beside) > 1 and not along:
             continue
+        ends = _ends(line) if best and not across else ()
         for one, other in combinations(line, 2):
-            if named.may_take(one, other) and book.comparable(one, other):
+            taken = named.may_take(one, other) or (
+                len(named.columns) == 1
+                and line[0].column in named.columns
+                and (
+                    (one in ends and other.row in named.rows)
+                    or (other in ends and one.row in named.rows)
+                )
+            )
+            if taken and book.comparable(one, other):
                 yield one, other
+
+
+def between(book: Book, sentence: Sentence) -> set[int]:
+    """The tables that have both ends of "from step 25 to step 150": only these are meant."""
+    places = sentence.places
+    if len(places) != 2 or not _FROM_TO.search(sentence.plain[: places[1].start]):
+        return set()
+    return {
+        sheet.nth
+        for sheet in book.sheets
+        if all(one.axis == sheet.axis and one.at in sheet.counts.values() for one in places)
+    }
+
+
+def _ends(line: Line) -> tuple[Cell, ...]:
+    """The highest and the lowest of a line: "3.9 points below its best"."""
+    return max(line, key=lambda cell: cell.figure.value), min(
+        line, key=lambda cell: cell.figure.value
+    )
 
 
 def meant(book: Book, sentence: Sentence) -> Iterator[tuple[Line, Refs]]:
     """The rows and columns that a sentence may speak of, with what it names of their table."""
     every = {sheet.nth: refs(sheet, sentence, 0, len(sentence.text)) for sheet in book.sheets}
     section = book.section(sentence.line(0))
-    any_named = any(every.values())
+    any_named, pinned = any(every.values()), between(book, sentence)
     for sheet in book.sheets:
         named = every[sheet.nth]
+        if pinned and sheet.nth not in pinned:
+            continue
         if not named and (sheet not in section):
             continue
         if any_named and not named and any(every[one.nth] for one in section):

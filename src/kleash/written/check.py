@@ -87,7 +87,10 @@ def _accounted(mark: Mark, quotes: Quotes) -> bool:
     if not mark.code.startswith("check.not-") or mark.state != "wrong" or mark.spot:
         return False
     digits = re.sub(r"[^\d.,]", "", mark.text)
-    return any((mark.line + below, digits) in quotes.fine for below in range(PARAGRAPH))
+    same = {digits}
+    if mark.text.endswith("%") and digits.replace(".", "", 1).isdigit():
+        same.add(f"{float(digits) / 100:g}")  # points that were read as a fraction
+    return any((mark.line + n, one) in quotes.fine for n in range(PARAGRAPH) for one in same)
 
 
 def _told_worse(mark: Mark, marks: Sequence[Mark]) -> bool:

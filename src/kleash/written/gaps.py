@@ -9,11 +9,11 @@ from kleash.written.prose import Said, Sentence
 GAP = re.compile(
     r"(?:差[^,。;\d]{0,6}|极差|相差|差距|"
     r"降幅|涨幅|升幅|增幅|跌幅|[低高降升减增多少长短快慢涨掉跌]了?|"
-    r"提升了?|下降了?|提高了?|降低了?|增加了?|减少了?|上升了?|落后|领先|"
+    r"省下?了?|节省了?|少用了?|提升了?|下降了?|提高了?|降低了?|增加了?|减少了?|上升了?|落后|领先|"
     r"(?<![a-z])by|"
     r"(?:gap|spread|difference|gain|drop|rise|range|increase|decrease|"
-    r"reduction|improvement|lead|margin)s? (?:of|is|was)|gains?|loses?|lost|gained|costs?|"
-    r"dropped|fell|rose|grew)\s?(?:about|only|just|约|只|仅|一共|共|了)?\s?$"
+    r"reduction|improvement|lead|margin)s? (?:of|is|was)|gains?|saves?|saved|loses?|lost|"
+    r"gained|costs?|dropped|fell|rose|grew)\s?(?:about|only|just|约|只|仅|一共|共|了)?\s?$"
 )
 BEHIND = re.compile(
     r"\s?(?:[a-z]+\s)?(?:lower|higher|above|below|more|less|fewer|better|worse|longer|shorter|faster|slower|"
@@ -39,12 +39,26 @@ def is_gap(sentence: Sentence, said: Said) -> bool:
     )
 
 
+def is_end(sentence: Sentence, said: Said) -> bool:
+    """Whether a number is where something began or came to: "18.3 → 12.4", "from 18.3 to 12.4"."""
+    before, behind = sentence.plain[: said.start], sentence.plain[said.end :]
+    if re.search(r"(?:→|->|(?<![a-z])from|从|由)\s?$", before) or re.match(
+        r"\s?\S{0,6}\s?(?:→|->)", behind
+    ):
+        return True
+    came = re.search(r"(?:[到至]|(?<![a-z])to)\s?$", before)
+    return bool(came and re.search(r"从|由|(?<![a-z])from(?![a-z])", before))
+
+
 def compares(sentence: Sentence, said: Said) -> bool:
     """Whether a number may be one that was worked out of two others, by the words around it."""
     if is_gap(sentence, said):
         return True
     plain = sentence.plain
-    if said.kind == "share" and _COMPARES.search(plain):
+    if is_end(sentence, said):
+        return False
+    of = re.search(r"(?:是|为|约)[^,。;]{1,12}的\s?$", plain[: said.start])  # "是基线的 47.5%"
+    if said.kind == "share" and (_COMPARES.search(plain) or of):
         return True
     if _goes_on(sentence, said):
         return True

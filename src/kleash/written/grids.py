@@ -25,6 +25,7 @@ Slot = tuple[int, Part]
 _SPREAD = re.compile(r"(?:±|\+/-)\s?\d+(?:\.(\d+))?")
 
 
+_TIMES = re.compile(r"(?<=\d)\s?(?:×|倍)(?=\s*\**\s*$)")
 _WITH_INTERVAL = re.compile(
     r"([+-]?[\d.]+\s?%?)\**\s*[\[(]\s*(?:95\s?%\s?(?:CI)?[:,]?\s*)?([+-]?[\d.]+\s?%?)\s*(?:[,;~]|to|-)\s*"
     r"([+-]?[\d.]+\s?%?)\s*[\])]"
@@ -71,6 +72,9 @@ def grids(draft: Draft) -> list[Grid]:
             for column in range(1, len(row)):
                 known = readings.get((text, column))
                 read, where = known or _read(table, row, text, column)
+                if read.number is None and _TIMES.search(row[column]):
+                    plain = (*row[:column], _TIMES.sub("x", row[column]), *row[column + 1 :])
+                    read, where = _read(table, plain, text, column)
                 kept = fixed if (text, column) in settings else at
                 for part, number in _numbers(read, where, row[column]):
                     kept[line, (column, part)] = number

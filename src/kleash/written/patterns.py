@@ -30,7 +30,7 @@ SURE = 0.2  # the same where all of them fit, and the title says so
 WIDE = 0.05  # of twice what comes out: a share of so rough numbers fits anything
 WIDEST = 14  # slots between which pairs are tried
 TELLING = 3  # digits of numbers that name themselves
-Kind = Literal["mean", "sum", "difference", "relative", "product", "share", "spread"]
+Kind = Literal["mean", "sum", "difference", "relative", "product", "share", "spread", "multiple"]
 _DIFFERENCE = (
     r"差|下降|降幅|跌|减少|增[加幅]|涨|vs|Δ|delta|diff|gap|chang|gain|"
     r"提升|变化|相对|drop|improv|against|over|[-−–]\s"
@@ -153,7 +153,7 @@ def _pattern(grid: Grid, slot: Slot) -> list[Made]:
         tried[guess.kind] = tried.get(guess.kind, 0) + 1
         made, chance = _tried(grid, column, guess)
         holds = sum(one.holds for one in made)
-        typed = guess.said and guess.kind == "sum" and bool(made) and all(map(_mistyped, made))
+        typed = guess.said and guess.kind == "sum" and bool(made) and all(map(mistyped, made))
         if typed or (holds and (3 * holds >= len(made) or guess.said)):
             kept.append((guess, made, chance))
     for guess, made, chance in kept:
@@ -188,7 +188,7 @@ def _counts(made: list[Made]) -> list[Made]:
     return holding if count >= 2 and 3 * count >= 2 * len(made) else made
 
 
-def _mistyped(one: Made) -> bool:
+def mistyped(one: Made) -> bool:
     """Whether a number is what comes out but for one digit, or for two in the wrong order."""
     decimals = max(0, one.number.decimals or 0)
     left, right = (

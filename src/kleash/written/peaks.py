@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from kleash.written.book import Book, refs
+from kleash.written.fitting import prints
 from kleash.written.marks import Mark
 from kleash.written.printed import Sheet
 from kleash.written.prose import At, Sentence
@@ -21,7 +22,12 @@ LEAST = 4  # rows of a table that has a course
 _HIGH = r"peak(?:s|ed)?|highest|maximum|maximal|最高点?|最大|峰值|最高值|到顶|见顶|登顶"
 _LOW = r"lowest|minimum|minimal|最低点?|最小"
 _BEST = r"best|top|optimum|optimal|最佳|最好|最优"
-_TAKEN = r"use|choose|chose|pick|picked|select(?:ed)?|recommend(?:ed)?|取|选用?|推荐|采用|保留"
+_TAKEN = (
+    r"use|keep|choose|chose|pick|picked|select(?:ed)?|recommend(?:ed)?|取|选用?|推荐|采用|保留|"
+    r"用(?=\s*(?:step|epoch|第|checkpoint|ckpt))"
+)
+_KEPT = re.compile(r"checkpoint|ckpt|检查点|权重|模型|(?<![a-z])(?:weights|model)(?![a-z])")
+_AXES = ("step", "update", "iteration")
 _WORDS = re.compile(
     rf"(?<![a-z])(?:(?P<high>{_HIGH})|(?P<low>{_LOW})|(?P<best>{_BEST})|(?P<taken>{_TAKEN}))(?![a-z])"
 )
@@ -82,13 +88,19 @@ def _unnamed(sentence: Sentence, start: int, end: int) -> str:
 def _not_peak(book: Book, sentence: Sentence, place: At, kind: str) -> Mark | None:
     usual: set[float] = set()
     start = max((one.end for one in sentence.places if one.end <= place.start), default=0)
+    kept = place.axis == "checkpoint" or _KEPT.search(sentence.plain)
     for sheet in book.sheets:
-        if sheet.axis != place.axis or len(sheet.counts) < LEAST:
+        same = sheet.axis == place.axis or (place.axis == "checkpoint" and sheet.axis in _AXES)
+        if not same or len(sheet.counts) < LEAST or place.at not in sheet.counts.values():
             continue
-        if place.at not in sheet.counts.values():
-            continue
-        columns = set(refs(sheet, sentence, start, place.end).columns)
+        columns = _valued(sheet, sentence, place)
+        columns = columns or set(refs(sheet, sentence, start, place.end).columns)
         columns = columns or set(refs(sheet, sentence, 0, place.end).columns)
+        before = sentence.before
+        if not columns and before is not None and re.search("[;；]\\s*$", before.text):
+            columns = set(refs(sheet, before, 0, len(before.text)).columns)  # "β = 0.1; keep …"
+        if kind == "taken" and not (columns or kept) and place.at == max(sheet.counts.values()):
+            return None  # what is read at the end is no choice
         if not _complete(sheet, columns):
             return None
         named = bool(columns) or not sentence.names or _is_named(sentence, sheet)
@@ -98,6 +110,18 @@ def _not_peak(book: Book, sentence: Sentence, place: At, kind: str) -> Mark | No
     facts = {"said": _whole(place.at), "at": [_whole(at) for at in sorted(usual)]}
     text = sentence.text[place.start : place.end]
     return Mark(sentence.line(place.start), text, "wrong", "check.elsewhere", facts, "peak")
+
+
+def _valued(sheet: Sheet, sentence: Sentence, place: At) -> set[int]:
+    """The columns that have, at a step, the number given right behind it: "step 150 (0.4)"."""
+    behind = [one for one in sentence.numbers if one.start >= place.end][:1]
+    if not behind or not re.fullmatch(r"\s?[(,:]\s?", sentence.plain[place.end : behind[0].start]):
+        return set()
+    return {
+        cell.column
+        for cell in sheet.cells
+        if sheet.counts.get(cell.row) == place.at and prints(behind[0].figure, cell.figure)
+    }
 
 
 def _complete(sheet: Sheet, columns: set[int]) -> bool:

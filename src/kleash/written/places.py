@@ -21,6 +21,7 @@ from kleash.written.steps import BEST, PLACE, SPAN, axis_and_step
 DIGITS = 3
 NAMING = 4  # digits of a value that stands at two steps of one curve by mistake, not by chance
 _BARE = re.compile(r"(?:只有\s?)?(0\.\d+)\s?(?:的|[:：])")  # an arm by its value alone
+_MEASURED = r"\s?(?:%|个?百分点|个点|点|倍|points?|pts?|pp|times|x|×)"
 _EARLIER = re.compile(r"更早|提前|较早|先(?=达到)|earlier|sooner", re.I)
 _LATER = re.compile(r"更晚|较晚|later(?= than|[\s,.]|$)", re.I)
 Points = dict[tuple[str, str, str], dict[float, list[Number]]]
@@ -216,7 +217,14 @@ def _strangers(draft: Draft) -> Iterator[Mark]:
             yield Mark(line, bare[1], "unsupported", "check.stranger", facts, "arm")
         for pair in labels.pairs(text):
             strange = pair.value not in values and isinstance(pair.value, float)
-            # "β = 0.005, 78.77%" tells what came of an arm, not of another.
-            if strange and pair.key in keys and f"{pair.value:g}%" not in text.replace(" ", ""):
+            # "β = 0.005, 78.77%" and "β = 0.01 and 4.0 points" tell what came of an arm.
+            if strange and pair.key in keys and not _is_measured(pair.value, text):
                 facts = {"arms": sorted(told)}
                 yield Mark(line, pair.written, "unsupported", "check.stranger", facts, "arm")
+
+
+def _is_measured(value: object, text: str) -> bool:
+    """Whether a number of a text is said to be points, a percentage or so many times."""
+    return bool(re.search(rf"(?<![\d.]){value:g}0*{_MEASURED}", text, re.I)) or bool(
+        re.search(rf"(?<![\d.]){re.escape(str(value))}{_MEASURED}", text, re.I)
+    )

@@ -101,13 +101,15 @@ def figure_of(number: Number) -> Figure | None:
 def sheets(every: Sequence[Grid]) -> list[Sheet]:
     """Every table as printed."""
     found = []
+    names = [{_key(one) for one in (*grid.names, *grid.titles[1:])} for grid in every]
     for nth, grid in enumerate(every):
+        others = set[str]().union(*(one for at, one in enumerate(names) if at != nth))
         cells = [
             Cell(figure, nth, grid.table.lines[line], line, slot[0], slot[1], number)
             for (line, slot), number in grid.at.items()
             if (figure := figure_of(number)) is not None
         ]
-        heads = _titles(grid)
+        heads = [_split(title, others) for title in titles(grid)]
         first = heads[0] if heads else ""
         axis, counts = _counted(first, grid.names)
         rows = _apart([_aliases(name, first) for name in grid.names], grid.names)
@@ -116,6 +118,17 @@ def sheets(every: Sequence[Grid]) -> list[Sheet]:
     for sheet in found:
         sheet.owners = (*_owners(sheet, found), *_heading(sheet))
     return found
+
+
+def _key(name: str) -> str:
+    return squeezed(bare(name)).strip(" :*↑↓")
+
+
+def _split(title: str, others: set[str]) -> str:
+    """A title such as "base EM (%)" in two, if another table has an arm "base"."""
+    first, blank, rest = title.strip().partition(" ")
+    known = _key(first) in others and JOINED not in title and re.match(r"[^\W\d_]", rest)
+    return f"{first}{JOINED}{rest}" if blank and known and len(first) > 1 else title
 
 
 def _heading(sheet: Sheet) -> tuple[str, ...]:
@@ -166,7 +179,7 @@ def _title_aliases(title: str) -> tuple[str, ...]:
     return (*whole, *(one for part in parts[1:] and parts for one in _aliases(part, "")))
 
 
-def _titles(grid: Grid) -> list[str]:
+def titles(grid: Grid) -> list[str]:
     """Titles of columns; of a header in two rows both."""
     below = grid.table.rows[0] if grid.table.rows else ()
     in_two = (
@@ -176,12 +189,21 @@ def _titles(grid: Grid) -> list[str]:
         and any(not title.strip() for title in grid.titles[1:])
     )
     if not in_two:
-        return list(grid.titles)
+        return _in_parts(grid.titles)
     made, above = list[str](), ""
     for title, under in zip(grid.titles, below, strict=True):
         above = title.strip() or above
         made.append(f"{above}{JOINED}{under}" if above and under.strip() else above or under)
     return made
+
+
+def _in_parts(titles: Sequence[str]) -> list[str]:
+    """Titles such as "A: loss" in their two parts, if several begin alike."""
+    firsts = Counter(title.partition(": ")[0] for title in titles if ": " in title)
+    return [
+        title.replace(": ", JOINED, 1) if firsts[title.partition(": ")[0]] > 1 else title
+        for title in titles
+    ]
 
 
 def axis_word(text: str) -> str:
@@ -243,6 +265,9 @@ def _aliases(name: str, head: str) -> tuple[str, ...]:
     number = re.fullmatch(r"([\w .α-ω-]*?)\s*=?\s*([\d.]+(?:e-\d+)?)", plain)
     if number and not number[1] and head and not axis_word(head):
         found += [f"{squeezed(bare(head)).strip()}={number[2]}"]
+    setting = re.fullmatch(r"((?:kl[ _])?(?:[α-ω]|beta|coef\w*|lr|系数))\s*(\d+\.\d+)", plain)
+    if setting:  # "β 0.1" is "β = 0.1" in sentences
+        found += [f"{setting[1]}={setting[2]}", setting[2]]
     return tuple(dict.fromkeys(one for one in found if _is_name(one)))
 
 

@@ -23,7 +23,7 @@ _BEHIND = re.compile(
     r"点(?=[^\d]|$)))|"
     r"(?P<times>(?:x|×)(?![a-z\d])|-?\s?times(?![a-z])|-?fold(?![a-z])|倍)|"
     r"(?P<name>-(?=[a-z])|[bmk](?![a-z])|gb|mb|卡(?!时)|gpus?(?!-?\s?h)|个?(?:种子|epochs?|seeds?))|"
-    r"(?P<unit>个?\s?[a-z]{1,12}(?:[-/][a-z]{1,6})?|个?[题步秒条次个\u4e00-\u9fff]))?",
+    r"(?P<unit>个?\s?[a-z]{1,12}(?:[-/][a-z]{1,6})?|卡时|小时|机时|个?[题步秒条次个\u4e00-\u9fff]))?",
     re.I,
 )
 _ENDS = re.compile(
@@ -32,12 +32,14 @@ _ENDS = re.compile(
 _SHORT = re.compile(
     r"(?<![A-Za-z])(?:i\.e|e\.g|vs|cf|approx|resp|fig|eq|etc|no|TL;?DR?|TL)[.;]$", re.I
 )
-_ITEM = re.compile(r"^\s*(?:>\s*)?(?:[-*+•]\s+|\d{1,3}[.)、]\s*)?(?:\[[ xX]\]\s*)?")
+_ITEM = re.compile(
+    r"^\s*(?:>\s*)?(?:[-*+•]\s+|\d{1,3}(?:[.)](?!\d)|、)\s*|[(（]\d{1,2}[)）]\s*)?(?:\[[ xX]\]\s*)?"
+)
 _AXIS = "|".join(
     sorted({word for words in AXES.values() for word in words.split("|")}, key=len, reverse=True)
 )
 PLACE = re.compile(
-    rf"(?<![a-z])(?P<axis>{_AXIS})s?\s?[:=#(]?\s?(?P<at>\d{{1,3}}(?:,\d{{3}})+|\d+)(?!\d|\.\d|,\d{{3}}|\s?%|\s?[-~]\s?\d)|"
+    rf"(?<![a-z])(?P<axis>{_AXIS})s?\s?(?:[:=#(-]|是|为|is|was)?\s?(?P<at>\d{{1,3}}(?:,\d{{3}})+|\d+)(?!\d|\.\d|,\d{{3}}|\s?%|\s?[-~]\s?\d)|"
     rf"第\s?(?P<nth>\d+)\s?(?:个\s?)?(?P<unit>{_AXIS})|(?P<lead>\d+)\s?-\s?(?P<shot>shots?)(?![a-z])|"
     r"(?<=[在于])\s?(?P<number>\d+)\s?(?P<word>步|轮)(?![数长次])"
 )
@@ -116,9 +118,18 @@ def sentences(page: Page, sheets: Sequence[Sheet]) -> list[Sentence]:
     """Every sentence of a page outside tables and code, with its numbers and names."""
     rows = {line for sheet in sheets for line in sheet.table.lines}
     found = []
+    dotted = {
+        alias
+        for sheet in sheets
+        for aliases in (*sheet.rows, *sheet.columns)
+        for alias in aliases
+        if ". " in alias
+    }
     for text, lines in _paragraphs(page, rows):
         before = None
-        for start, end in _spans(text):
+        plain = squeezed(text)
+        inside = [span for alias in dotted for span in named(plain, alias)]
+        for start, end in _spans(text, inside):
             start += len(text[start:end]) - len(text[start:end].lstrip())
             if start >= end:
                 continue
@@ -157,9 +168,11 @@ def _paragraphs(page: Page, rows: set[int]) -> Iterator[tuple[str, list[int]]]:
         yield text, lines
 
 
-def _spans(text: str) -> Iterator[tuple[int, int]]:
+def _spans(text: str, names: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Where sentences begin and end; a name such as "Dr. GRPO" holds no end."""
     start, depth = 0, 0
     ends = {m.end() for m in _ENDS.finditer(text) if not _SHORT.search(text[: m.end()])}
+    ends = {at for at in ends if not any(first < at < last for first, last in names)}
     for at, letter in enumerate(text, 1):
         depth = max(0, depth + (letter in "(（") - (letter in ")）"))
         if at in ends and depth == 0:
@@ -195,6 +208,9 @@ def places(plain: str) -> Iterator[At]:
 def _said(plain: str, match: re.Match[str]) -> Said | None:
     behind = _BEHIND.match(plain, match.end())
     groups = behind.groupdict() if behind else {}
+    size = re.fullmatch("[gm]b", groups.get("name") or "", re.I) and "." in match[2]
+    if size:  # "80GB" is a card, "58.3 GB" was measured
+        groups |= {"unit": groups["name"], "name": None}
     if groups.get("name") or _NOT_MEASURED.search(plain[: match.start()]) or match[3]:
         return None
     sign = match[1]

@@ -11,27 +11,21 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import exp, factorial
 
 from kleash.imports import Number
-from kleash.written.accounts import (
-    NAMING,
-    WIDE,
-    Account,
-    account,
-    near,
-    nearest,
-    own_two,
-    prints,
-)
+from kleash.written.accounts import WIDE, account, near, nearest
 from kleash.written.book import Book, Refs, refs
-from kleash.written.gaps import is_gap
+from kleash.written.fitting import NAMING, Account, pair, prints
+from kleash.written.gaps import is_end, is_gap
 from kleash.written.marks import Mark, State, printed_as
 from kleash.written.printed import Cell, Sheet, figure_of
 from kleash.written.prose import Said, Sentence
+from kleash.written.ties import own_two
 
 RARE = 0.05
+UNLIKELY = 0.02  # that rounding alone made the last digit another
 _COUNTED = re.compile(
     r"^(?:个\s?)?(?:steps?|epochs?|步|轮|次|updates?|iterations?|seeds?|组|张|卡|天|年|月|日)"
 )
@@ -65,22 +59,21 @@ def quoted(book: Book, every: Sequence[Sentence], listed: Sequence[Number]) -> Q
     figures = [(one.where.line, figure) for one in listed if (figure := figure_of(one))]
     for sentence in every if book.sheets else ():
         told = [(said, account(book, sentence, said)) for said in sentence.numbers]
-        known = _is_about_tables(sentence, told)
+        known, vouched = _is_about_tables(sentence, told), set(_vouched(sentence))
         for said, one in told:
             line = sentence.line(said.start)
             same = [at for at, figure in figures if prints(said.figure, figure)]
             if one is None and same and (set(same) != {line} or "→" in sentence.text):
                 _fine(found, sentence, said)
             elif one is None:
-                if (
-                    is_subject(book, sentence, said)
-                    and known
-                    and (line > first or known > 1 or sentence.names)
-                ):
+                shown = known and (line > first or known > 1 or bool(sentence.names))
+                if said not in vouched and _stands_out(book, sentence, said, told, shown=shown):
                     found.marks.append(_alone(book, sentence, said))
             elif one.exact or one.chance >= WIDE:
                 expected[one.kind] += one.chance if one.chance < WIDE else 0
                 _fine(found, sentence, said)
+            elif one.chance <= UNLIKELY:
+                found.marks.append(_alone(book, sentence, said))
             else:
                 expected[one.kind] += one.chance
                 rough.append((sentence, said, one))
@@ -107,6 +100,47 @@ def _is_about_tables(sentence: Sentence, told: Sequence[tuple[Said, Account | No
     gaps = any(is_gap(sentence, said) for said in alone)
     words = bool(_SUMMED.search(sentence.plain))
     return int(bool(sentence.names or sentence.places or gaps or words or not alone))
+
+
+def _stands_out(
+    book: Book,
+    sentence: Sentence,
+    said: Said,
+    told: Sequence[tuple[Said, Account | None]],
+    *,
+    shown: bool | int,
+) -> bool:
+    """Whether a number without an account should have one; a gap of two beside it always."""
+    own = is_gap(sentence, said) and own_two(sentence, said) is not None
+    subject = is_subject(book, sentence, said) and bool(shown or own)
+    return subject and not _is_not_shown(book, sentence, said, told)
+
+
+def _is_not_shown(
+    book: Book, sentence: Sentence, said: Said, told: Sequence[tuple[Said, Account | None]]
+) -> bool:
+    """Whether a number is where something began that tables have only the end of."""
+    if not is_end(sentence, said):
+        return False
+    for other, one in told:
+        if one is None or one.kind != "printed" or not is_end(sentence, other):
+            continue
+        sheet = book.sheets[one.cells[0].table]
+        named = refs(sheet, sentence, 0, len(sentence.text))
+        return not sheet.counts and max(len(named.rows), len(named.columns)) < 2
+    return False
+
+
+def _vouched(sentence: Sentence) -> Iterator[Said]:
+    """Numbers that another of their sentence was rightly worked out of, wherever they are from."""
+    for said in sentence.numbers:
+        others = [one for one in sentence.numbers if one is not said][:6]
+        if not is_gap(sentence, said) or said.figure.digits < NAMING - 1:
+            continue
+        for one, other in combinations(others, 2):
+            long = min(one.figure.digits, other.figure.digits) >= NAMING
+            if long and any(each.exact for each in pair(said, one.figure, other.figure, ())):
+                yield from (one, other)
 
 
 def _fine(found: Quotes, sentence: Sentence, said: Said) -> None:

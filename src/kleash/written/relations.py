@@ -14,10 +14,12 @@ from kleash.findings.record import canonical
 from kleash.imports import Derived, Imported, Number
 from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.draft import Draft, agree
+from kleash.written.across import across
 from kleash.written.grids import grids
 from kleash.written.patterns import Made, patterns, told_again
 
 RARE = 0.03
+UNLIKELY = 0.02  # that rounding alone made the last digit another
 PLAIN: dict[str, Literal["mean", "difference", "relative"]] = {
     "mean": "mean",
     "difference": "difference",
@@ -61,6 +63,7 @@ def relations(draft: Draft) -> list[Relation]:
     found = [one for each in derived for one in _derived(each)]
     found = _as_printed(found)
     found += [_of_pattern(each) for each in made if each.kind not in PLAIN or each.ready]
+    found += [_of_pattern(each) for each in across(every)]
     found += _worked_out_twice(derived)
     found += _told_twice(draft, known)
     found += _borne_out(draft)
@@ -122,7 +125,7 @@ def _as_printed(every: list[Relation]) -> list[Relation]:
     plain = {
         one for one in every if one.holds and not any(node in results for node in one.nodes[1:])
     }
-    certain = {one for one in plain if one.inexact and not one.chance}
+    certain = {one for one in plain if one.inexact and one.chance <= UNLIKELY}
     odd = {one for one in plain - certain if one.inexact}
     expected = sum(one.chance for one in plain)
     slips = certain | (odd if _at_most(len(odd), expected) <= RARE else set())
@@ -230,6 +233,7 @@ def _exactness(derived: Derived, low: float, high: float) -> tuple[bool, float]:
 
 def _told_twice(draft: Draft, worked_out: set[Node]) -> Iterator[Relation]:
     """All that is printed for one point of one run is one number, unless it was worked out."""
+    rows = {line for table in draft.source.tables for line in table.lines}
     again: dict[Node, list[Number]] = defaultdict(list)
     for derived in draft.source.derived:
         if derived.kind == "same":
@@ -240,7 +244,9 @@ def _told_twice(draft: Draft, worked_out: set[Node]) -> Iterator[Relation]:
         printed = [each for one in known for each in (one, *again[node(one)])]
         conflict = len(known) > 1
         for ours, theirs in combinations(printed[:12], 2) if conflict else ():
-            yield _same(theirs, ours)
+            # Two cells of one row are two things, whatever their column is called.
+            if ours.where.line != theirs.where.line or ours.where.line not in rows:
+                yield _same(theirs, ours)
 
 
 def _borne_out(draft: Draft) -> Iterator[Relation]:

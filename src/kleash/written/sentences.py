@@ -70,7 +70,9 @@ _WORDS: dict[str, str] = {
         r"overwhelming\w*|superior|substantial(?:ly)?|dramatic(?:ally)?|considerabl[ey]|vastly|"
         r"massive(?:ly)?|remarkabl[ey]|huge(?:ly)?|far (?:better|superior|ahead)|much better"
     ),
-    "proof": r"(?:充分)?证明了?|证实|prove[sdn]?|demonstrates?|confirms?|guarantees?|保证",
+    "proof": (
+        r"(?:充分)?证明了?|证实|保证|可靠地|prove[sdn]?|demonstrates?|confirms?|guarantees?|reliably"
+    ),
     "always": (
         r"始终|总是|任何情况|一致地|在所有|always|consistently|in all cases|never|universally"
     ),
@@ -78,7 +80,7 @@ _WORDS: dict[str, str] = {
     "optimal": r"最优(?!化)|理想|optimal(?:ly)?|state[- ]of[- ]the[- ]art|sota",
     "stable": r"(?<!不)稳定|平滑|温和|stable|stability|smooth(?:er|ly)?|steadi\w*",
     "unstable": r"不稳定|震荡|崩溃|unstable|volatile|collaps\w*",
-    "faster": r"更快|提前|加速|faster|sooner|quicker|accelerat\w*|speeds? up",
+    "faster": r"更快|提前|加速(?!\s?\d|比)|faster|sooner|quicker|accelerat\w*|speeds? up",
     "converged": r"收敛|converge\w*",
     "overfitting": r"过拟合|over-?fit\w*",
     "conservative": r"保守|激进|conservative\w*|aggressive\w*",
@@ -100,6 +102,9 @@ _SUPPOSED = re.compile(
     r"whether|expect\w*|likely|perhaps)(?![a-z])",
     re.I,
 )
+_LEAST = re.compile(r"minim\w*|lowest|最低|最小", re.I)
+_APART = re.compile(r"\S\s+[-−–/÷]\s+\S")
+_LINK = re.compile(r"(\d+(?:\.\d+)?)\s?%?\s?[(（][^()（）]*[)）][^\d>]*$")
 _MOST = re.compile(r"最|highest|largest|greatest|longest|lowest|smallest|shortest|best|worst", re.I)
 _OPPOSITE = (
     ("最高", "最低"), ("更高", "更低"), ("高于", "低于"), ("略高", "略低"), ("较高", "较低"),
@@ -126,6 +131,10 @@ def _of_finding(one: Found, marks: Sequence[Mark], rows: set[int]) -> Iterator[M
         return
     if one.code == "copied-row" and str(one.facts.get("at")) in STARTS:
         return  # all begin alike
+    if one.code == "order-false" and _falls(str(one.facts.get("text", ""))):
+        return  # its own numbers are in that order, and are looked up one by one
+    if one.code == "beyond-limit" and _APART.search(str(one.facts["arm"])):
+        return  # a difference of two arms has no such limit
     if one.code == "copied-row":
         wrong = {mark.line for mark in marks if mark.state == "wrong"}
         logged = {mark.line for mark in marks if (mark.code, mark.state) == ("check.log", "right")}
@@ -140,9 +149,20 @@ def _of_finding(one: Found, marks: Sequence[Mark], rows: set[int]) -> Iterator[M
         often = one.code in SAID_OFTEN or one.code == "kl-likeness"
         # A remark beside one row of a table speaks of that row: it may be right there.
         aside = rows if one.code in SAID_OFTEN else set[int]()
+        if one.code == "faster-contradicted":  # "the minimum comes earlier" says nothing of speed
+            quoted = (*one.facts["texts"], *("" for _ in places))
+            pairs = zip(places, quoted, strict=False)
+            places = tuple(at for at, text in pairs if not _LEAST.search(str(text)))
         for place in places if often else places[:1]:
             weak = one.code in WEAK or place.line in aside
             yield _marked(one, place, "unsupported" if weak else "wrong")
+
+
+def _falls(text: str) -> bool:
+    """Whether the links of a chain "26.8 (A) > 26.1 (B)" have numbers that fall as they should."""
+    links = [_LINK.search(link) for link in re.split(r"\s*[>＞]\s*", text)]
+    values = [float(link[1]) for link in links if link]
+    return len(values) == len(links) > 1 and all(a > b for a, b in pairwise(values))
 
 
 def _in_one_clause(one: Found) -> bool:

@@ -66,8 +66,14 @@ def _copied(draft: Draft, every: Sequence[Grid], marks: Sequence[Mark]) -> Itera
     for cell in draft.printed:
         cells[cell.line].append(cell)
     names = {line: name for g in every for line, name in zip(g.table.lines, g.names, strict=True)}
-    for line, other in copies(every):
+    nearly = _near_copies(every)
+    for line, other in (*copies(every), *sorted(nearly)):
         if _declared(draft, cells[line], cells[other]):
+            continue
+        if (line, other) in nearly:  # something in one of them was changed since
+            for copy, original in ((line, other), (other, line)):
+                facts = {"other": original}
+                yield Mark(copy, names[copy], "unsupported", "check.copied", facts, "row")
             continue
         # Which of the two is the copy only what else is wrong with one of them can tell.
         for copy, original in ((line, other), (other, line)):
@@ -106,6 +112,28 @@ def copies(every: Sequence[Grid], *, few: bool = False) -> Iterator[tuple[int, i
             same = _all_equal(rows[one], rows[two], 1 if few else ENOUGH)
             if same or _shuffled(rows[one], rows[two]):
                 yield grid.table.lines[one], grid.table.lines[two]
+
+
+def _near_copies(every: Sequence[Grid]) -> set[tuple[int, int]]:
+    """Lines that have nearly all their numbers, with all their decimals, from one other line."""
+    found = set[tuple[int, int]]()
+    for grid in every:
+        rows = [grid.line(at) for at in range(len(grid.table.lines))]
+        near = [
+            (grid.table.lines[one], grid.table.lines[two])
+            for one, two in combinations(range(len(rows)), 2)
+            if _nearly_equal(rows[one], rows[two])
+        ]
+        often = Counter(line for pair in near for line in pair)
+        found |= {pair for pair in near if max(often[line] for line in pair) == 1}
+    return found
+
+
+def _nearly_equal(left: Mapping[Slot, Number], right: Mapping[Slot, Number]) -> bool:
+    same = [at for at in left.keys() & right.keys() if left[at].value == right[at].value]
+    telling = {left[at].value for at in same if left[at].decimals and digits(left[at]) >= DIGITS}
+    enough = len(telling) >= RECITED and 4 * len(same) >= 3 * len(left)
+    return enough and left.keys() == right.keys() and len(same) < len(left)
 
 
 def _declared(draft: Draft, ours: Sequence[Printed], theirs: Sequence[Printed]) -> bool:
