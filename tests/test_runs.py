@@ -788,7 +788,7 @@ def test_a_training_killed_at_some_calls_ends_as_if_it_had_not_been(tmp_path: Pa
 @forks
 @pytest.mark.slow
 def test_a_training_killed_at_any_call_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
-    assert kill_at_each(tmp_path, range(1, 1000)) >= 100
+    assert kill_at_each(tmp_path, range(1, 1000)) >= 90  # as many calls as a training makes
 
 
 @forks
