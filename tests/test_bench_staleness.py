@@ -7,7 +7,7 @@ from kleash.bench import staleness
 
 @pytest.mark.slow
 def test_a_slow_user_is_hidden_behind_the_update(monkeypatch, one_thread):
-    small = {"supervised": {"epochs": 1, "dialogues": 32}, "batch": 2, "group": 2, "turn_tokens": 3}
+    small = {"supervised": {"epochs": 1, "dialogues": 32}, "batch": 2, "group": 2, "turn_tokens": 8}
     gym = {"surface": "tokens", "limit": 1}
     monkeypatch.setattr(staleness, "RECIPE", staleness.RECIPE | small | {"gym": gym})
     monkeypatch.setattr(staleness, "STALENESS", (0, 1))
