@@ -12,10 +12,9 @@ def test_a_slow_user_is_hidden_behind_the_update(monkeypatch, one_thread):
     monkeypatch.setattr(staleness, "RECIPE", staleness.RECIPE | small | {"gym": gym})
     monkeypatch.setattr(staleness, "STALENESS", (0, 1))
     found = staleness.staleness_bench(steps=3, rounds=1, latency=0.02)
-    waited = 0.019  # seconds: a sleep of 20 ms may end a tick of the clock early
-    assert found["staleness 0: seconds, playing"] >= waited  # the user was really waited for
+    assert found["staleness 0: seconds, playing"] >= 0.02  # the user was really waited for
     whole = found["staleness 0: seconds, step"]
     assert whole >= found["staleness 0: seconds, playing"] + found["staleness 0: seconds, update"]
-    assert found["staleness 1: seconds, playing"] >= waited
+    assert found["staleness 1: seconds, playing"] >= 0.02
     assert found["most that overlap can give, times"] > 1
     assert abs(found["staleness 0: KL of the sampler, nats a choice"]) < 1e-5
