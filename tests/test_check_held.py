@@ -2,6 +2,8 @@
 
 import pytest
 
+from held_reports import HELD
+from test_check import marks
 from test_check_rules import ARMS, CHINESE, POINTS, STEPS, bad
 
 COST = """# Cost
@@ -133,3 +135,8 @@ def test_a_cell_that_others_work_out_is_marked_if_it_is_wrong(tmp_path, text, ol
 def test_a_run_of_other_length_is_no_slip(tmp_path):
     """A number that its neighbours' factor does not give is left alone if no slip makes it so."""
     assert bad(tmp_path, COST.format("").replace("| 103.5 |", "| 51.7 |")) == []
+
+
+def test_counts_of_two_digits_are_no_multiples_of_each_other(tmp_path):
+    found = marks(tmp_path / "r.md", HELD["readme"](5))
+    assert not [mark for mark in found if mark.code == "check.not-multiple"]
