@@ -15,6 +15,7 @@ import torch
 from kleash.config import merge, parse_overrides
 from kleash.engine import Said, Talk
 from kleash.envs.contract import EndpointDown, EpisodeBroken, Step
+from kleash.envs.line import Line, LineOptions
 from kleash.envs.surfaces import TokenSurface
 from kleash.errors import ConfigError
 from kleash.ledger import Ledger
@@ -348,11 +349,12 @@ class Flaky:
         return found
 
 
-class Back:
-    """An endpoint that is back at the second look."""
+class Back(Line):
+    """An endpoint that is down, and back at the second look."""
 
     def __init__(self) -> None:
-        self.looks = 0
+        super().__init__(LineOptions())
+        self._down, self.looks = "refused", 0
 
     async def back(self) -> bool:
         self.looks += 1

@@ -1,6 +1,7 @@
 """vLLM and SGLang as engines, against a real HTTP server that answers in their shapes."""
 
 import asyncio
+import gc
 import json
 import threading
 import time
@@ -361,6 +362,54 @@ def test_after_an_update_the_server_says_what_the_policy_says(kind, server, tmp_
     server.mischief = [(200, b'{"success": false, "message": "no such folder"}')]
     with pytest.raises(ConfigError, match="still has the old weights"):
         made.refresh(policy)
+
+
+def test_a_server_that_was_started_again_is_given_the_weights_again(kind, server):
+    policy = LanguagePolicy(tiny(seed=5))
+    made = engine(kind, server, retries=0, down_after=1)
+    made.refresh(policy)
+    server.model = tiny(seed=6)  # what it was started with
+    server.mischief = [(500, b"")]
+    with pytest.raises(EndpointDown):
+        one(made)
+    assert made.down and asyncio.run(looked(made)) and not made.down
+    turns = one(made, turns=2)
+    assert said_logp(turns) == pytest.approx(recomputed(policy.model, turns), abs=1e-4)
+
+
+async def looked(made):
+    found = await made.back()
+    await made.close()
+    return found
+
+
+def hang_up(handler, body):
+    handler.close_connection = True
+    handler.connection.close()
+
+
+def test_weights_for_a_server_that_is_gone_reach_it_when_it_is_back(kind, server):
+    policy = LanguagePolicy(tiny(seed=5))
+    made = engine(kind, server)
+    server.mischief = [hang_up]
+    made.refresh(policy)
+    with pytest.raises(EndpointDown):
+        one(made)
+    server.mischief = [hang_up]  # gone again while it reads them
+    assert not asyncio.run(looked(made)) and made.down
+    assert asyncio.run(looked(made))
+    turns = one(made, turns=2)
+    assert said_logp(turns) == pytest.approx(recomputed(policy.model, turns), abs=1e-4)
+
+
+def test_weights_that_were_written_for_a_server_go_with_the_engine(server):
+    made = engine("vllm", server)
+    made.refresh(LanguagePolicy(tiny()))
+    folder = made._weights
+    assert (folder / "config.json").exists()
+    del made
+    gc.collect()
+    assert not folder.exists()
 
 
 def test_engines_go_by_name():

@@ -95,3 +95,42 @@ def test_a_server_plays_ahead_with_the_weights_it_was_given_last(
         torch.testing.assert_close(groups.logp, logp, atol=1e-5, rtol=0)
         assert line["staleness"] == min(number, 1)
         assert (abs(line["kl/sampler/k1/choice/p99"]) > 1e-3) == (number > 0)
+
+
+def heard_waiting(told: list[str]) -> Any:
+    real = AgentWorld.until_back
+
+    async def until_back(self: AgentWorld, *given: Any) -> None:
+        self.notice = told.append
+        await real(self, *given)
+
+    return until_back
+
+
+def test_a_run_waits_for_a_server_that_goes_away_and_gives_it_the_weights_again(
+    tmp_path: Path, server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("plain", "again"):
+        (tmp_path / name).mkdir()
+    plain = trained(tmp_path / "plain", engine=f"vllm:{server.url}", epochs=1)
+    monkeypatch.setattr("kleash.rollout.agent.WAIT", 0.01)
+    monkeypatch.setattr("kleash.envs.line.LONGEST_WAIT", 0.01)
+    told: list[str] = []
+    monkeypatch.setattr(AgentWorld, "until_back", heard_waiting(told))
+    nobodys, real = server.model, Handler.do_POST
+    asked = 0
+
+    def failing(self: Handler) -> None:
+        nonlocal asked
+        asked += self.path == "/v1/completions"
+        if 20 <= asked < 60 and self.path == "/v1/completions":
+            self.rfile.read(int(self.headers["content-length"]))
+            server.model = nobodys  # as one that is started again
+            return self.answer(500, b"{}")
+        return real(self)
+
+    monkeypatch.setattr(Handler, "do_POST", failing)
+    steps = trained(tmp_path / "again", engine=f"vllm:{server.url}", epochs=1)
+    assert told and server.url in told[0] and "wait" in told[0] and "back" in told[1]
+    assert all(abs(line["kl/sampler/k1/choice/mean"]) < 1e-5 for line in steps)
+    assert [line["reward"] for line in steps] == [line["reward"] for line in plain]

@@ -8,10 +8,13 @@ other company. What these servers need to be started with is in docs/engines.md.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import os
+import shutil
 import tempfile
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +24,6 @@ import httpx
 from pydantic import Field
 
 from kleash.engine import Said, Talk
-from kleash.envs.contract import EndpointDown
 from kleash.envs.line import Line, LineOptions, Outcome
 from kleash.errors import ConfigError
 from kleash.language.models import merged
@@ -55,6 +57,7 @@ class Server(Line, ABC):
         self.options = options
         self.stops = frozenset(stops)
         self._ids: dict[Talk, list[int]] = {}
+        self._weights: Path | None = None
 
     def talk(
         self,
@@ -89,16 +92,28 @@ class Server(Line, ABC):
         self._ids.pop(talk, None)
 
     def refresh(self, policy: Any) -> None:
-        """Write the policy's weights to the folder and have the server read them."""
-        folder = Path(self.options.folder or tempfile.gettempdir()) / f"kleash-{os.getpid()}"
-        merged(policy.model).save_pretrained(folder)
+        """Write the policy's weights to the folder and have the server read them.
+
+        One that cannot be reached counts as down, and reads them when it is back.
+        """
+        if self._weights is None:
+            if self.options.folder:
+                self._weights = Path(self.options.folder) / f"kleash-{os.getpid()}"
+            else:
+                self._weights = Path(tempfile.mkdtemp(prefix="kleash-"))
+                weakref.finalize(self, shutil.rmtree, self._weights, ignore_errors=True)
+        merged(policy.model).save_pretrained(self._weights)
+        try:
+            self._read_weights()
+        except httpx.RequestError as error:
+            self._down = f"{self.options.url}: {error}"
+
+    def _read_weights(self) -> None:
+        """Have the server read what was written last."""
         headers = self.headers()
         with httpx.Client(timeout=self.options.timeout, headers=headers) as client:
-            for path, body in self.reloading(str(folder)):
-                try:
-                    response = client.post(self.options.url + path, json=body)
-                except httpx.RequestError as error:
-                    raise EndpointDown(f"{self.options.url}: {error}") from error
+            for path, body in self.reloading(str(self._weights)):
+                response = client.post(self.options.url + path, json=body)
                 said = " ".join(response.text.split())[:200]
                 if response.status_code != 200 or '"success":false' in said.replace(" ", ""):
                     raise ConfigError(
@@ -110,10 +125,15 @@ class Server(Line, ABC):
         """Nothing: what the server keeps is on its own device."""
 
     async def back(self) -> bool:
-        """Whether the server is healthy; if so, requests are made again."""
+        """Whether the server is healthy; if so, requests are made again.
+
+        It may have been started again, with other weights: it is given the policy's once more.
+        """
         client, _ = self.connections()
         try:
             healthy = (await client.get(f"{self.options.url}/health")).status_code == 200
+            if healthy and self._weights is not None:
+                await asyncio.to_thread(self._read_weights)
         except httpx.RequestError:
             healthy = False
         if healthy:
