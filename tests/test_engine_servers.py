@@ -7,7 +7,9 @@ import threading
 import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
+import httpx
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
@@ -206,6 +208,20 @@ def test_sampled_log_probabilities_are_those_of_the_model(kind, server):
         assert said_logp(turns) == pytest.approx(recomputed(server.model, turns), abs=1e-4)
         assert all(said.stopped == (said.ids[-1] == STOP) for _, said in turns)
     assert not made._ids
+
+
+def test_what_a_real_vllm_said_is_read_as_it_was_meant():
+    """Exchanges with vLLM 0.32.0 on a CPU: sampled, greedy, and stopped by an id, which is told."""
+    keys = [("a",), None, ("b",)]
+    recorded = json.loads((Path(__file__).parent / "fixtures/vllm-0.32.json").read_text())
+    for key, exchange in zip(keys, recorded, strict=True):
+        asked, (choice,) = exchange["asked"], exchange["reply"]["choices"]
+        made = VllmEngine(ServerOptions(), exchange["stops"])
+        talk = made.talk(key, most=asked["max_tokens"])
+        assert made.body(talk, asked["prompt"]) == asked
+        said = made._turn(httpx.Response(200, json=exchange["reply"]), asked["prompt"])
+        assert list(said.ids) == choice["token_ids"] and said.stopped == (key == ("b",))
+        assert len(said.logp) == len(said.ids) and max(said.logp) < 0
 
 
 def test_a_turn_is_asked_for_with_all_ids_before_it(kind, server):

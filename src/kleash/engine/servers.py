@@ -37,6 +37,8 @@ class ServerOptions(LineOptions):
     """The name under which it knows the policy; empty for the one it was started with."""
     concurrency: int = Field(256, ge=1)
     """Requests under way at once."""
+    timeout: float = Field(600.0, gt=0)
+    """Seconds for one try: a turn of thousands of ids, among hundreds that are under way."""
     processed: bool = False
     """Whether vLLM runs with --logprobs-mode processed_logprobs, as other temperatures need."""
     folder: str = ""
