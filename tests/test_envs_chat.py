@@ -258,6 +258,16 @@ def test_no_more_requests_are_under_way_than_allowed(server, ledger):
     assert len(server.requests) == 24
 
 
+def test_a_judge_cannot_name_more_details_than_there_are(server, ledger):
+    play(chat_gym(ledger, server.url))
+    schemas = [
+        body["response_format"]["json_schema"]["schema"]["properties"]["covered"]
+        for body in server.requests
+        if "response_format" in body
+    ]
+    assert schemas and all(len(one["items"]["enum"]) == one["maxItems"] for one in schemas)
+
+
 def test_a_server_without_schemas_is_asked_without_them(server, ledger):
     server.schemas = False
     made = chat_gym(ledger, server.url)
