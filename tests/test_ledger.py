@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -284,15 +285,22 @@ def test_opening_waits_for_others_also_where_sqlite_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float
 ) -> None:
     db = before_wal(tmp_path / "l.sqlite")
-    connect = sqlite3.connect
-    monkeypatch.setattr(
-        sqlite3, "connect", lambda path, timeout, **more: connect(path, timeout=patience, **more)
-    )
-    timer = threading.Timer(0.3, lambda: db.execute("COMMIT"))
-    timer.start()
-    began = time.monotonic()
+    connect, over = sqlite3.connect, threading.Event()
+
+    def leave() -> None:
+        over.set()
+        db.execute("COMMIT")
+
+    timer = threading.Timer(0.3, leave)
+
+    def connected(path: Path, timeout: float, **more: Any) -> sqlite3.Connection:
+        found = connect(path, timeout=patience, **more)
+        timer.start()
+        return found
+
+    monkeypatch.setattr(sqlite3, "connect", connected)
     Ledger(tmp_path / "l.sqlite").close()
-    assert time.monotonic() - began > 0.2
+    assert over.is_set()  # not before the other one has left
     timer.join()
     db.close()
 
