@@ -220,7 +220,7 @@ def test_two_processes_play_the_same_bytes(monkeypatch):
         monkeypatch.setenv("PYTHONHASHSEED", salt)
         code = SCRIPT.format(options=OPTIONS)
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True
         )
         said.add(done.stdout)
     assert len(said) == 1
