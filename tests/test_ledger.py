@@ -15,6 +15,7 @@ import pytest
 from kleash import ledger
 from kleash.errors import DataError
 from kleash.ledger import Fact, Ledger, Usage, prompt_key
+from pace import cpu_within
 
 # Python 3.12 warns of any fork beside threads; the children here touch none.
 forks = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -206,9 +207,8 @@ def test_a_hundred_thousand_keys_are_looked_up_in_seconds(tmp_path: Path) -> Non
     keys = [prompt_key(str(n)) for n in range(100_000)]
     with Ledger(tmp_path / "l.sqlite") as book:
         book.record("m", {key: Fact("yes", -1.0) for key in keys[::2]})
-        began = time.process_time()
-        found = book.lookup("m", keys)
-        assert time.process_time() - began < 10
+        with cpu_within(10):
+            found = book.lookup("m", keys)
     assert list(found) != keys[::2]
     assert found.keys() == set(keys[::2])
 
