@@ -50,8 +50,9 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, port=0):
-        super().__init__(("127.0.0.1", port), Handler)
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler, bind_and_activate=False)
+        self.server_bind()  # from now on the port is ours, though nobody listens yet
         self.faults = []
         self.always = None
         self.requests = []
@@ -161,8 +162,8 @@ PASSING = [name for name in FAULTS if name not in ("refused", "too long", "code 
 
 
 @contextmanager
-def serving(port=0):
-    server = Server(port)
+def serving(server):
+    server.server_activate()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -175,7 +176,7 @@ def serving(port=0):
 
 @pytest.fixture
 def server():
-    with serving() as running:
+    with serving(Server()) as running:
         yield running
 
 
@@ -364,9 +365,8 @@ def test_a_fault_is_never_remembered_as_an_answer(server, ledger):
 
 
 def test_a_dead_endpoint_is_said_to_be_down_and_comes_back(ledger):
-    with serving() as server:
-        url, port = server.url, server.server_address[1]
-    made = chat_gym(ledger, url, retries=1)
+    server = Server()
+    made = chat_gym(ledger, server.url, retries=1)
 
     async def night():
         with pytest.raises(EndpointDown, match="cannot be reached"):
@@ -376,7 +376,7 @@ def test_a_dead_endpoint_is_said_to_be_down_and_comes_back(ledger):
             await played(made)
         assert made.endpoint.traffic.failed_tries == tries  # known to be down: not tried again
         assert not await made.endpoint.back()
-        with serving(port):
+        with serving(server):
             assert await made.endpoint.back()
             steps = await played(made)
             await made.close()
