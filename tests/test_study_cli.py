@@ -86,7 +86,7 @@ def test_stop_of_an_idle_study_says_so(small_study: Path) -> None:
 def test_running_study_is_stopped_cleanly_and_goes_on(
     mine: Path, tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kleash.cli.study.PATIENCE", 600.0)
+    monkeypatch.setattr(sys.modules[Display.__module__], "PATIENCE", 600.0)
     out = tmp_path / "out"
     env = os.environ | {"PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
     verb = [sys.executable, "-c", "from kleash.cli import main; main()", "study"]
