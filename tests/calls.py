@@ -97,7 +97,7 @@ def once_slow(given, tell):
         return {"pid": os.getpid()}
     marker.write_text(str(os.getpid()))
     tell({"pid": os.getpid()})
-    time.sleep(600)
+    time.sleep(60)
     return None
 
 
@@ -138,6 +138,6 @@ def once_slow_together(given, tell):
     if distributed.get_rank() == 0:
         marker.write_text("seen")
         tell({"pid": os.getpid()})
-        time.sleep(600)
+        time.sleep(60)
     distributed.barrier()
     return "alone"
