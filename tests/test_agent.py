@@ -390,18 +390,21 @@ def test_what_breaks_is_no_reward_and_a_dead_endpoint_is_waited_for(
 def test_episodes_go_on_while_a_user_thinks(ledger: Ledger, monkeypatch: Any) -> None:
     world = AgentWorld(agent(), ledger)
     tasks = world.tasks("train")[:2]
-    real, order = world.gym.make, []
+    real, order, over = world.gym.make, [], asyncio.Event()
 
     class Slow(Flaky):
         async def step(self, text: str) -> Step:
-            await asyncio.sleep(0.2)
+            await asyncio.wait_for(over.wait(), 300)  # in vain where one waits for the other
             order.append("slow")
             return await super().step(text)
 
     class Quick(Flaky):
         async def step(self, text: str) -> Step:
             order.append("quick")
-            return await super().step(text)
+            found = await super().step(text)
+            if found.done:
+                over.set()
+            return found
 
     def make(task: Any, *, seed: int, rollout: int) -> Any:
         kind = Slow if task is tasks[0] else Quick

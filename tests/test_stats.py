@@ -40,7 +40,7 @@ def made_up_gaps(rng, n, discordance, share_up):
 
 def test_importing_the_statistics_does_not_import_all_of_scipy():
     code = "import sys, kleash.stats; sys.exit('scipy.stats' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=600).returncode == 0
 
 
 # --- intervals

@@ -83,7 +83,10 @@ def test_stop_of_an_idle_study_says_so(small_study: Path) -> None:
 
 
 @pytest.mark.parametrize("by", ["stop", "interrupt"])
-def test_running_study_is_stopped_cleanly_and_goes_on(mine: Path, tmp_path: Path, by: str) -> None:
+def test_running_study_is_stopped_cleanly_and_goes_on(
+    mine: Path, tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[Display.__module__], "PATIENCE", 600.0)
     out = tmp_path / "out"
     env = os.environ | {"PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
     verb = [sys.executable, "-c", "from kleash.cli import main; main()", "study"]
@@ -100,7 +103,7 @@ def test_running_study_is_stopped_cleanly_and_goes_on(mine: Path, tmp_path: Path
                 assert "is stopped" in kleash("stop", out)
             else:
                 driver.send_signal(signal.SIGINT)
-            printed, errors = driver.communicate(timeout=60)
+            printed, errors = driver.communicate(timeout=600)
         finally:
             driver.kill()
     assert driver.returncode == 0, errors

@@ -152,12 +152,12 @@ def test_the_next_batch_is_played_while_the_policy_learns(
     async def noticed(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
         if one.key is not None and one.key[1:4] == ("grpo", 1, 1) and not playing.is_set():
             playing.set()
-            met.append(learning.wait(5))  # the second batch waits for the first one's update
+            met.append(learning.wait(300))  # the second batch waits for the first one's update
         return await play(self, engine, one)
 
     def patient(self: PackedLeash, groups: Groups, *given: Any) -> Any:
         learning.set()
-        met.append(playing.wait(5))  # and that update for the second batch
+        met.append(playing.wait(300))  # and that update for the second batch
         return learn(self, groups, *given)
 
     monkeypatch.setattr(AgentWorld, "play_one", noticed)
@@ -179,7 +179,7 @@ def test_when_learning_fails_nobody_waits_for_who_plays(
         return await play(self, engine, one)
 
     def learn(self: PackedLeash, groups: Groups, *given: Any) -> Any:
-        begun.wait(10)
+        begun.wait(300)
         raise GuardError("broken")
 
     world = AgentWorld(agent(*STALE), ledger)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kleash.results import Results
 
 STUDIES = Path("studies")
+PATIENCE = 30.0  # seconds that `stop` waits for the end
 
 
 def study(  # noqa: PLR0913  every flag of a verb is an argument
@@ -157,7 +158,7 @@ def stop(
 
     if machine == platform.node() and process.isdigit():
         os.kill(int(process), signal.SIGINT)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while holder(folder) and time.monotonic() < deadline:
         time.sleep(0.1)
     print(f"{folder} is stopped" if not holder(folder) else f"{folder} was asked to stop")
