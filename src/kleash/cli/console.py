@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,9 +14,36 @@ from kleash.errors import KleashError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kleash.catalogue import Language
+
 Keys = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Lang = Annotated[str, typer.Option(help="zh or en; else the locale's.")]
 Device = Annotated[str, typer.Option(help="Where the policy computes: cpu, cuda, cuda:1.")]
+
+
+def told(language: Language, code: str, **facts: object) -> str:
+    """A line of `catalogue.running_words`, its facts whole: an error that is cut helps nobody."""
+    from kleash.catalogue import CODES, LANGUAGES
+
+    return CODES[f"run.{code}"][LANGUAGES.index(language)].format(**facts)
+
+
+def word(language: Language, kind: str, name: str) -> str:
+    """A word for a name of ours, such as `at` and `grpo`; itself where there is none."""
+    from kleash.catalogue import CODES
+
+    return told(language, f"{kind}.{name}") if f"run.{kind}.{name}" in CODES else name
+
+
+def noticed(language: Language, run: str, finding: Mapping[str, Any]) -> str:
+    """What a guard of a run says, which is English; else as a report says it, where it does."""
+    from kleash.catalogue import CODES, say
+
+    code, at = f"run-{finding['code']}", f"step {finding.get('step', 0)}"
+    if language != "en" and code in CODES:
+        return say(code, {"arms": run, "count": 1, "of": 1, "at": at}, language)
+    return told(language, "noticed", job=run, message=finding["message"])
 
 
 def stderr() -> Console:
