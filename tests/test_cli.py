@@ -306,6 +306,18 @@ def test_eval_speaks_chinese(kleash: Called, here: Run) -> None:
     assert "no language 'fr'" in kleash(*words, "--lang", "fr")[2]
 
 
+def test_a_finding_is_told_once_and_who_does_not_answer_each_time() -> None:
+    from rich.console import Console
+
+    file = io.StringIO()
+    teller = Teller(Console(file=file, width=300), "en")
+    for code in ("few-tasks", "endpoint"):
+        for message in ("one", "two"):
+            record = {"kind": "finding", "code": code, "severity": "warning", "message": message}
+            teller(Heard("finding", 0, 0, record, 9))
+    assert [line.split()[-1] for line in file.getvalue().splitlines()] == ["one", "one", "two"]
+
+
 @pytest.mark.parametrize(
     ("language", "line"),
     [

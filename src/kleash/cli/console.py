@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kleash.errors import KleashError
+from kleash.errors import ConfigError, KleashError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from kleash.catalogue import Language
+    from kleash.imports import Source
 
 Keys = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -34,6 +36,24 @@ def word(language: Language, kind: str, name: str) -> str:
     from kleash.catalogue import CODES
 
     return told(language, f"{kind}.{name}") if f"run.{kind}.{name}" in CODES else name
+
+
+def language_of(asked: str, sources: Sequence[Source]) -> Language:
+    """As asked; else the locale's, where it is one of ours; else that of most sources."""
+    if asked:
+        if asked not in ("zh", "en"):
+            raise ConfigError(f"no language {asked!r}: there is zh and en")
+        return "zh" if asked == "zh" else "en"
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        value = os.environ.get(name, "")
+        if value and value.split(".")[0] not in ("C", "POSIX"):
+            return "zh" if value.startswith("zh") else "en"
+    chinese = sum(source.language == "zh" for source in sources)
+    return "zh" if 2 * chinese > len(sources) else "en"
+
+
+EACH_TIME = {"endpoint"}
+"""What is told whenever it happens: somebody does not answer, and somebody does again."""
 
 
 def noticed(language: Language, run: str, finding: Mapping[str, Any]) -> str:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kleash.cli.compare import _language as language_of
 from kleash.cli.compare import _start_lean as start_lean
 from kleash.cli.compare import keep_to_the_end
+from kleash.cli.console import language_of
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kleash.cli.ask import study_from
-from kleash.cli.compare import _language as language_of
 from kleash.cli.console import (
+    EACH_TIME,
     AsJson,
     Device,
     Keys,
     Lang,
+    language_of,
     need_torch,
     noticed,
     stderr,
@@ -225,7 +226,7 @@ class Display:
             if finding["severity"] != "note" and finding["code"] not in self.noticed:
                 line = noticed(self.language, heard.job, finding)
                 self.console.print(line, style="yellow")
-                self.noticed.add(finding["code"])
+                self.noticed |= {finding["code"]} - EACH_TIME
             return
         self.running.setdefault(heard.job, {"began": time.monotonic()}).update(heard.record)
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kleash.cli.compare import _language as language_of
 from kleash.cli.console import (
+    EACH_TIME,
     AsJson,
     Device,
     Keys,
     Lang,
+    language_of,
     need_torch,
     noticed,
     progress,
@@ -182,7 +183,7 @@ class Teller:
             if record["code"] not in self.said:
                 kind = told(self.language, record["severity"])
                 self.console.print(noticed(self.language, kind, record), style="yellow")
-            self.said.add(record["code"])
+            self.said |= {record["code"]} - EACH_TIME
             return
         say = partial(told, self.language)
         epoch = {"epoch": heard.epoch, "epochs": heard.epochs}
