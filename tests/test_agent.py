@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 import torch
 
-from kleash.config import merge, parse_overrides
+from agent_tools import SHORT, Agents, Cut, bytes_of, cut_after, steps_of
 from kleash.engine import Said, Talk
 from kleash.envs.contract import EndpointDown, EpisodeBroken, Step
 from kleash.envs.surfaces import TokenSurface
 from kleash.errors import ConfigError
 from kleash.ledger import Ledger
 from kleash.policy import Reference
-from kleash.recipe import AgentRecipe, recipe_from
 from kleash.rollout.agent import AgentWorld, Asked, grouped, play_groups
 from kleash.runs import Run
 from kleash.train import train
@@ -27,55 +26,16 @@ from kleash.train.descent import Descent
 from kleash.train.update import Leashed
 from kleash.types import Episode, Heard, Turn
 
-SMALL = {
-    "env": "intention",
-    "lr": 1e-3,
-    "gym": {"surface": "tokens", "limit": 3, "world": {"train": 40, "validation": 30, "test": 20}},
-    "supervised": {"epochs": 1, "dialogues": 32},
-    "epochs": 2,
-    "steps": 2,
-    "batch": 3,
-    "group": 4,
-    "validation": {"tasks": 12, "training": 4},
-    "turn_tokens": 8,
-}
+SMALL = Agents(SHORT)
+agent, asked, trained = SMALL.recipe, SMALL.asked, SMALL.trained
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def asked(*keys: str) -> dict[str, Any]:
-    return merge(SMALL, parse_overrides(keys))
-
-
-def agent(*keys: str) -> AgentRecipe:
-    made = recipe_from(asked(*keys))
-    assert isinstance(made, AgentRecipe)
-    return made
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "ledger.sqlite") as opened:
-        yield opened
-
-
-def trained(folder: Path, ledger: Ledger, *keys: str) -> Run:
-    recipe = agent(*keys)
-    return train(folder, recipe, asked(*keys), AgentWorld(recipe, ledger))
-
-
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Run:
+def whole(tmp_path_factory: pytest.TempPathFactory, ledger: Ledger, one_thread: None) -> Run:
     """A run that nobody disturbed."""
-    folder = tmp_path_factory.mktemp("agents")
-    with Ledger(folder / "ledger.sqlite") as ledger:
-        return trained(folder / "whole", ledger)
-
-
-def bytes_of(run: Run) -> dict[str, bytes]:
-    """What must not depend on how often a run was stopped."""
-    kept = [run.path / "metrics.jsonl", *sorted(run.path.glob("checkpoints/*/*"))]
-    return {str(path.relative_to(run.path)): path.read_bytes() for path in kept if path.is_file()}
+    return trained(tmp_path_factory.mktemp("agents") / "whole", ledger)
 
 
 # --- groups
@@ -252,28 +212,14 @@ def test_a_run_validates_measures_and_is_the_same_twice(
     assert "few-tasks" in codes
 
 
-class Cut(Exception):
-    """The run is stopped here."""
-
-
 @pytest.mark.parametrize("at", ["supervised", "step 1", "step 3"])
 def test_stopped_in_the_middle_of_a_step_it_goes_on_bit_exactly(
     tmp_path: Path, ledger: Ledger, at: str, monkeypatch: pytest.MonkeyPatch, whole: Run
 ) -> None:
-    recipe, world = agent(), AgentWorld(agent(), ledger)
-    played = {"count": 0}
-    real = AgentWorld.play_one
-
-    async def cut(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
-        played["count"] += one.key is not None and one.key[1] == "grpo"
-        if played["count"] > {"supervised": 0, "step 1": 5, "step 3": 29}[at]:
-            raise Cut  # some episodes of the step are over, others under way
-        return await real(self, engine, one)
-
     with monkeypatch.context() as patch:
-        patch.setattr(AgentWorld, "play_one", cut)
+        cut_after(patch, {"supervised": 0, "step 1": 5, "step 3": 29}[at])
         with pytest.raises(Cut):
-            train(tmp_path / "cut", recipe, asked(), world)
+            trained(tmp_path / "cut", ledger)
     assert bytes_of(trained(tmp_path / "cut", ledger)) == bytes_of(whole)
 
 
@@ -281,8 +227,7 @@ def test_arms_that_share_a_seed_share_tasks_and_draws(tmp_path: Path, ledger: Le
     firsts = []
     for form in ("none", "k3"):
         run = trained(tmp_path / form, ledger, f"leash.form={form}", "leash.coefficient=0.5")
-        steps = [line for line in run.metrics() if line["kind"] == "step"]
-        firsts.append({k: v for k, v in steps[0].items() if k.startswith("episode/")})
+        firsts.append({k: v for k, v in steps_of(run)[0].items() if k.startswith("episode/")})
     assert firsts[0] == firsts[1]  # before the first update both are the same policy
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,64 +11,37 @@ from typing import Any
 import pytest
 import torch
 
-from kleash.config import merge, parse_overrides
+from agent_tools import SHORT, Agents, Cut, bytes_of, cut_after, steps_of, watch_learning
+from kleash.config import merge
 from kleash.errors import ConfigError, GuardError
 from kleash.ledger import Fact, Ledger
-from kleash.recipe import AgentRecipe, recipe_from
 from kleash.rollout import Groups
 from kleash.rollout.agent import AgentWorld, Asked
-from kleash.runs import Run
 from kleash.train import train
 from kleash.train.packs import PackedLeash
 from kleash.train.player import Player, twin
 from kleash.types import Episode
 
-SMALL: dict[str, Any] = {
-    "env": "intention",
-    "lr": 3e-3,
-    "entropy_bonus": 0.1,  # so that every update moves the weights
-    "gym": {"surface": "tokens", "limit": 2, "world": {"train": 20, "validation": 8, "test": 8}},
-    "supervised": {"epochs": 0},
-    "epochs": 2,
-    "steps": 3,
-    "batch": 2,
-    "group": 3,
-    "validation": {"tasks": 4, "training": 2},
-    "turn_tokens": 6,
-}
+SMALL = Agents(
+    merge(
+        SHORT,
+        {
+            "lr": 3e-3,
+            "entropy_bonus": 0.1,  # so that every update moves the weights
+            "gym": {"limit": 2, "world": {"train": 20, "validation": 8, "test": 8}},
+            "supervised": {"epochs": 0},
+            "steps": 3,
+            "batch": 2,
+            "group": 3,
+            "validation": {"tasks": 4, "training": 2},
+            "turn_tokens": 6,
+        },
+    )
+)
+agent, asked, trained = SMALL.recipe, SMALL.asked, SMALL.trained
 STALE = ("sampler.cap=2", "sampler.staleness=1")
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-def asked(*keys: str) -> dict[str, Any]:
-    return merge(SMALL, parse_overrides(keys))
-
-
-def agent(*keys: str) -> AgentRecipe:
-    made = recipe_from(asked(*keys))
-    assert isinstance(made, AgentRecipe)
-    return made
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "ledger.sqlite") as opened:
-        yield opened
-
-
-def trained(folder: Path, ledger: Ledger, *keys: str) -> Run:
-    recipe = agent(*keys)
-    return train(folder, recipe, asked(*keys), AgentWorld(recipe, ledger))
-
-
-def steps_of(run: Run) -> list[dict[str, Any]]:
-    return [line for line in run.metrics() if line["kind"] == "step"]
-
-
-def bytes_of(run: Run) -> dict[str, bytes]:
-    kept = [run.path / "metrics.jsonl", *sorted(run.path.glob("checkpoints/*/*"))]
-    return {str(path.relative_to(run.path)): path.read_bytes() for path in kept if path.is_file()}
 
 
 @pytest.mark.parametrize(
@@ -79,34 +51,21 @@ def bytes_of(run: Run) -> dict[str, bytes]:
 def test_a_batch_is_played_by_the_weights_of_its_number(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, staleness: int
 ) -> None:
-    weights: list[dict[str, torch.Tensor]] = []
-    batches: list[Groups] = []
-    real = PackedLeash.learn
-
-    def learn(self: PackedLeash, groups: Groups, *given: Any) -> Any:
-        weights.append({n: t.clone() for n, t in self.policy.state_dict().items()})
-        batches.append(groups)
-        return real(self, groups, *given)
-
-    monkeypatch.setattr(PackedLeash, "learn", learn)
+    seen = watch_learning(monkeypatch)
     keys = ("sampler.cap=2", f"sampler.staleness={staleness}")
     run = trained(tmp_path / "run", ledger, *keys)
     policy = AgentWorld(agent(*keys), ledger).empty_policy()
-    for number, (groups, line) in enumerate(zip(batches, steps_of(run), strict=True)):
+    for number, (groups, line) in enumerate(zip(seen.batches, steps_of(run), strict=True)):
         behind = min(staleness, number % 3)  # every epoch begins anew
         assert line["staleness"] == behind
         apart = []
         for age in range(min(3, number + 1)):
-            policy.load_state_dict(weights[number - age])
+            policy.load_state_dict(seen.weights[number - age])
             logp = policy.judge(groups.batch).logp.detach()
             apart.append((groups.logp - logp).abs().max().item())  # type: ignore[operator]
         assert apart[behind] < 1e-5
         assert all(each > 1e-3 for age, each in enumerate(apart) if age != behind)
         assert (abs(line["kl/sampler/k1/choice/p99"]) > 1e-3) == (behind > 0)
-
-
-class Cut(Exception):
-    """The run is stopped here."""
 
 
 LORA = ("lora.rank=2", "leash.reference=adapter_off", "scale.packed=on", "scale.pack_tokens=64")
@@ -123,17 +82,8 @@ def test_stopped_while_a_batch_is_played_ahead_it_goes_on_bit_exactly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = trained(tmp_path / "whole", ledger, *keys)
-    played = {"count": 0}
-    real = AgentWorld.play_one
-
-    async def cut(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
-        played["count"] += one.key is not None and one.key[1] == "grpo"
-        if played["count"] > at:
-            raise Cut
-        return await real(self, engine, one)
-
     with monkeypatch.context() as patch:
-        patch.setattr(AgentWorld, "play_one", cut)
+        cut_after(patch, at)
         with pytest.raises(Cut):
             trained(tmp_path / "cut", ledger, *keys)
     assert bytes_of(trained(tmp_path / "cut", ledger, *keys)) == bytes_of(whole)
