@@ -14,6 +14,8 @@ import torch
 
 from agent_tools import SHORT, Agents, Cut, bytes_of, cut_after, steps_of
 from kleash.engine import Said, Talk
+from kleash.engine.paged import ON_CPU, PagedEngine
+from kleash.engine.pages import PAGE
 from kleash.envs.contract import EndpointDown, EpisodeBroken, Step
 from kleash.envs.surfaces import TokenSurface
 from kleash.errors import ConfigError
@@ -146,6 +148,21 @@ def test_a_conversation_ends_where_the_model_has_no_room_for_another_turn(
     monkeypatch.setattr("kleash.rollout.agent.CONTEXT", 12)
     with pytest.raises(ConfigError, match=r"room for 12 ids.*lower turn_tokens"):
         played()
+
+
+def test_as_many_places_are_kept_as_the_recipe_says(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kleash.engine.decoder.fits", lambda model: True)  # as on a GPU
+    counts = {}
+    for places in (0, 5 * PAGE):
+        world = AgentWorld(agent(f"scale.places={places}"), ledger)
+        engine = world.engine(world.fresh_policy())
+        assert isinstance(engine, PagedEngine)
+        found = world.play(engine, [Asked(world.tasks("train")[0], 0, 0, None)])
+        assert found[0].reward is not None
+        counts[places] = engine.decoder.pages.count
+    assert counts == {0: ON_CPU // PAGE, 5 * PAGE: 5}
 
 
 # --- the loss

@@ -204,7 +204,7 @@ def test_sampled_log_probabilities_are_those_of_the_model(kind, server):
     for turns in together(made, conversations(5)):
         assert said_logp(turns) == pytest.approx(recomputed(server.model, turns), abs=1e-4)
         assert all(said.stopped == (said.ids[-1] == STOP) for _, said in turns)
-    assert not made._ids
+    assert not made._talks._ids
 
 
 def test_a_turn_is_asked_for_with_all_ids_before_it(kind, server):

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from agent_tools import SHORT, Agents, steps_of
 from kleash.config import merge
 from kleash.errors import ConfigError
 from kleash.language.packed import SPARE, Packing, layers_again
+from kleash.language.policy import LanguagePolicy
 from kleash.ledger import Ledger
 from kleash.policy import Reference
 from kleash.rollout.agent import AgentWorld, play_groups
@@ -95,6 +97,31 @@ def test_packs_are_for_gpus_unless_asked_for(ledger: Ledger) -> None:
         packing_of(agent("scale.reference=pinned").scale, policy)
     with pytest.raises(ConfigError, match="moves with the policy"):
         agent("scale.reference=pinned", "leash.reference=ema")
+
+
+def test_on_a_gpu_what_is_narrow_and_of_a_known_shape_is_packed(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the device's name is made up: nothing is computed on it."""
+    narrow = AgentWorld(agent("scale.precision=bfloat16"), ledger).fresh_policy()
+    wide = AgentWorld(agent(), ledger).fresh_policy()
+    small = {"n_embd": 8, "n_head": 2, "n_layer": 1, "vocab_size": 20}
+    other = LanguagePolicy(GPT2LMHeadModel(GPT2Config(**small)).bfloat16())
+    assert packing_of(agent().scale, narrow) is None  # on a CPU
+    monkeypatch.setattr(LanguagePolicy, "device", torch.device("cuda"))
+    packed = Packing(tokens=8192, step=512, compile="fixed", recompute=0)
+    assert packing_of(agent().scale, narrow) == packed
+    assert packing_of(agent("scale.packed=off").scale, narrow) is None
+    assert packing_of(agent().scale, wide) is None
+    assert packing_of(agent().scale, other) is None
+    assert packing_of(agent("scale.packed=on").scale, other) == packed
+    assert packing_of(agent("scale.packed=on").scale, wide) == replace(packed, compile="off")
+    for keys, changes in {
+        ("scale.compile=dynamic",): {"compile": "dynamic", "step": 128},
+        ("scale.compile=off",): {"compile": "off"},
+        ("scale.pack_tokens=64", "scale.reference=pinned"): {"tokens": 64, "step": 64},
+    }.items():
+        assert packing_of(agent(*keys).scale, narrow) == replace(packed, **changes), keys
 
 
 def test_memory_says_how_many_layers_are_worked_out_again(ledger: Ledger) -> None:
