@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import weakref
 from dataclasses import replace
 from functools import partial
@@ -150,10 +151,13 @@ def test_a_cap_has_its_limits(ledger: Ledger) -> None:
         held.leashed.learn(replace(groups, logp=None))
     with pytest.raises(GuardError, match=r"is 2\.5 nats for each choice.*another policy"):
         held.leashed.learn(replace(groups, logp=groups.logp + 2.5))
+    guard.same_sampler(guard.OTHER_SAMPLER)
+    with pytest.raises(GuardError, match="is nan nats"):
+        guard.same_sampler(math.nan)
 
 
 def test_an_epoch_with_a_far_sampler_is_marked() -> None:
-    assert guard.sampler_near(0.09) is None
+    assert guard.sampler_near(guard.FAR_SAMPLER) is None
     found = guard.sampler_near(0.25)
     assert found is not None and "61% of a batch's worth" in found.message
 
