@@ -71,6 +71,42 @@ def test_a_batch_is_played_by_the_weights_of_its_number(
 LORA = ("lora.rank=2", "leash.reference=adapter_off", "scale.packed=on", "scale.pack_tokens=64")
 
 
+def test_who_waits_to_play_has_the_weights_of_its_number_and_the_last_has_the_policy_s(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether a batch has begun when the policy learns is up to the clock, its weights are not."""
+    world = AgentWorld(agent("sampler.cap=2", "sampler.staleness=2"), ledger)
+    policy = world.fresh_policy()
+    player, real = Player(world, policy, 2), Player.follow
+    learnt = threading.Event()
+    spoken: list[dict[str, torch.Tensor]] = []
+
+    def follow(self: Player, *given: Any) -> None:
+        assert not spoken or learnt.wait(10)
+        real(self, *given)
+        spoken.append(copied(self.speaks))
+
+    monkeypatch.setattr(Player, "follow", follow)
+    before = copied(policy)
+    played = player.batches([(world.tasks("train")[:1], ("grpo", 1, n)) for n in range(3)])
+    assert next(played).staleness == 0
+    with torch.no_grad():
+        for weight in policy.parameters():
+            weight.add_(1.0)
+    learnt.set()
+    assert [batch.staleness for batch in played] == [1, 2]
+    player.close()
+    assert len(spoken) == 4
+    for found, meant in zip(spoken, (before, before, before, copied(policy)), strict=True):
+        assert all(torch.equal(found[name], tensor) for name, tensor in meant.items())
+    again = [Asked(world.tasks("train")[0], 0, 0, None)]  # nothing is left that would end it
+    assert world.play(world.engine(policy), again)[0].reward is not None
+
+
+def copied(policy: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in policy.state_dict().items()}
+
+
 @pytest.mark.parametrize(
     ("at", "keys"), [pytest.param(8, (*STALE, *LORA), marks=pytest.mark.slow), (27, STALE)]
 )
@@ -120,9 +156,11 @@ def test_when_learning_fails_nobody_waits_for_who_plays(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = threading.Event()
-    play = AgentWorld.play_one
+    play, keys = AgentWorld.play_one, ("sampler.cap=2", "sampler.staleness=2")
+    asked_for: list[tuple[object, ...]] = []
 
     async def stuck(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
+        asked_for.append((one.key or ())[1:4])
         if one.key is not None and one.key[1:4] == ("grpo", 1, 1):
             begun.set()
             await asyncio.sleep(3600)
@@ -132,16 +170,32 @@ def test_when_learning_fails_nobody_waits_for_who_plays(
         begun.wait(10)
         raise GuardError("broken")
 
-    world = AgentWorld(agent(*STALE), ledger)
+    world = AgentWorld(agent(*keys), ledger)
     with monkeypatch.context() as patch:
         patch.setattr(AgentWorld, "play_one", stuck)
         patch.setattr(PackedLeash, "learn", learn)
         with pytest.raises(GuardError, match="broken"):
-            train(tmp_path / "run", world.recipe, asked(*STALE), world)
+            train(tmp_path / "run", world.recipe, asked(*keys), world)
     assert not [each for each in threading.enumerate() if each.name.startswith("player")]
+    assert ("grpo", 1, 2) not in asked_for  # which waited behind the one under way
     policy = world.fresh_policy()  # and the world can be played in again
     wanted = [Asked(world.tasks("train")[0], 0, 0, None)]
     assert world.play(world.engine(policy), wanted)[0].reward is not None
+
+
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_an_engine_is_told_of_every_update_unless_it_may_be_stale(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, staleness: int
+) -> None:
+    """Our own engines would notice; a server has to be told."""
+    world = AgentWorld(agent(), ledger)
+    player = Player(world, world.fresh_policy(), staleness)
+    told: list[object] = []
+    monkeypatch.setattr(player.engine, "refresh", told.append)
+    player.learnt()
+    assert told == ([] if staleness else [player.policy])
+    player.follow()
+    assert len(told) == 2 - staleness and told[-1] is player.speaks
 
 
 def test_a_ledger_is_used_by_threads_in_turns(ledger: Ledger) -> None:
