@@ -21,7 +21,7 @@ from kleash.envs.surfaces import TokenSurface
 from kleash.errors import ConfigError
 from kleash.ledger import Ledger
 from kleash.policy import Reference
-from kleash.rollout.agent import AgentWorld, Asked, grouped, play_groups
+from kleash.rollout.agent import AgentWorld, Asked, grouped, measured, play_groups
 from kleash.runs import Run
 from kleash.train import train
 from kleash.train.descent import Descent
@@ -43,8 +43,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory, ledger: Ledger, one_thread: 
 # --- groups
 
 
-def test_every_episode_of_every_task_is_in_its_group(ledger: Ledger) -> None:
-    world = AgentWorld(agent(), ledger)
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+def test_every_episode_of_every_task_is_in_its_group(ledger: Ledger, temperature: float) -> None:
+    world = AgentWorld(agent(f"temperature={temperature}"), ledger)
     policy = world.fresh_policy()
     tasks = world.tasks("train")[:3]
     groups = play_groups(world.engine(policy), policy, world, tasks, ("grpo", 1, 0))
@@ -110,6 +111,22 @@ def test_a_broken_episode_is_in_no_group_and_a_group_of_one_is_dropped(ledger: L
     assert (groups.size, groups.broken, groups.dropped) == (1, 3, 1)
     with pytest.raises(Exception, match="cut connection"):
         grouped(policy, agent(), [[broken, broken]])
+
+
+def test_what_is_logged_of_groups_by_hand() -> None:
+    dead = [episode(0.5), episode(0.5)]
+    done = [replace(episode(1.0), facts={"reward_over_ceiling": 1.0})] * 2
+    live = [
+        replace(episode(1.0), stop_reason="length"),
+        replace(episode(0.0, 0.5), stop_reason="malformed"),
+    ]
+    found = measured([dead, done, live])
+    assert found["dead_groups"] == pytest.approx(1 / 3)  # all alike; at the top is no dead end
+    assert found["episode/cut"] == pytest.approx(2 / 6)
+    assert found["episode/reward"] == pytest.approx((0.5 + 0.5 + 1 + 1 + 1 + 0.5) / 6)
+    assert found["episode/reward_over_ceiling"] == pytest.approx((4 * 0.5 + 2 * 1.0) / 6)
+    assert found["response_length"] == pytest.approx(7 * 2 / 6)  # 7 turns of 2 ids, 2 heard
+    assert found["sequence_length"] == pytest.approx(7 * 4 / 6) and found["tokens"] == 28
 
 
 def test_a_conversation_ends_where_the_model_has_no_room_for_another_turn(
