@@ -218,6 +218,14 @@ def test_what_is_said_does_not_depend_on_who_else_talks():
     assert len({said.ids for turns in crowd for _, said in turns}) > 40
 
 
+def test_groups_of_several_openings_are_read_once_each_and_go_on_from_all_of_it():
+    model = tiny()
+    short, long = [[5, 6], [7]], [list(range(4, 40)), [8]]
+    asked = [((name, at), heard) for name, heard in (("a", short), ("b", long)) for at in range(3)]
+    for turns in together(OwnEngine(model, {STOP}), asked):
+        assert said_logp(turns) == pytest.approx(recomputed(model, turns), abs=1e-5)
+
+
 def test_few_seats_only_make_one_wait():
     asked = conversations(11)
     narrow, wide = OwnEngine(tiny(), {STOP}, seats=3), OwnEngine(tiny(), {STOP})
