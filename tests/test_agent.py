@@ -67,6 +67,14 @@ def test_the_same_draw_gives_the_same_episodes_whoever_plays_beside_them(ledger:
     assert other.batch.chosen.tolist() != alone.batch.chosen.tolist()
 
 
+def test_the_first_tasks_of_a_split_are_drawn_once_for_all(ledger: Ledger) -> None:
+    one = AgentWorld(agent("seed=0"), ledger)
+    other = one.with_recipe(agent("seed=1"))
+    listed = [task.id for task in one.gym.tasks("train")]
+    assert one.item_ids("train") == other.item_ids("train") != listed
+    assert sorted(one.item_ids("train")) == sorted(listed)
+
+
 def episode(*rewards: float) -> Episode:
     turns = tuple(Turn((0, 1), (2, 3), (-1.0, -1.0)) for _ in rewards)
     return Episode("t", turns, sum(rewards), rewards=rewards, facts={"reward_over_ceiling": 0.5})

@@ -424,8 +424,8 @@ def test_a_talk_ends_with_the_weights_it_began_with():
     for change in changes:
         with pytest.raises(RuntimeError, match="the weights have changed"):
             asyncio.run(across(change))
-    after = asyncio.run(across(lambda: None))  # a new one has the new weights
-    assert said_logp(after) == pytest.approx(recomputed(model, after), abs=1e-5)
+        after = asyncio.run(across(lambda: None))  # a new one has the new weights
+        assert said_logp(after) == pytest.approx(recomputed(model, after), abs=1e-5)
     assert said_logp(after) != pytest.approx(said_logp(before), abs=1e-2)
 
 
