@@ -437,6 +437,16 @@ def test_dropout_is_off_while_talking_and_training_goes_on_as_it_was():
     assert said_logp(turns) == pytest.approx(recomputed(model.eval(), turns), abs=1e-5)
 
 
+def test_seats_and_places_never_become_fewer():
+    seats, like = Seats(), torch.ones(1, 2)
+    seats.make_room(20, 10)
+    seats.layer(0, like)[0][19] = 7
+    for wanted, held in (((2, 200), (32, 256)), ((40, 5), (64, 256))):
+        seats.make_room(*wanted)
+        assert (seats.seats, seats.places) == held
+        assert (seats.layer(0, like)[0][19, :, :64] == 7).all()
+
+
 def test_seats_are_freed_and_taken_again():
     engine = OwnEngine(tiny(), {STOP})
 
