@@ -14,6 +14,7 @@ import torch
 
 from agent_tools import SHORT, Agents, Cut, bytes_of, cut_after, steps_of
 from kleash.engine import Said, Talk
+from kleash.engine.own import OwnEngine
 from kleash.engine.paged import ON_CPU, PagedEngine
 from kleash.engine.pages import PAGE
 from kleash.envs.contract import EndpointDown, EpisodeBroken, Step
@@ -48,9 +49,13 @@ def test_every_episode_of_every_task_is_in_its_group(ledger: Ledger, temperature
     world = AgentWorld(agent(f"temperature={temperature}"), ledger)
     policy = world.fresh_policy()
     tasks = world.tasks("train")[:3]
-    groups = play_groups(world.engine(policy), policy, world, tasks, ("grpo", 1, 0))
+    engine = world.engine(policy)
+    groups = play_groups(engine, policy, world, tasks, ("grpo", 1, 0))
+    assert isinstance(engine, OwnEngine) and not engine._rows  # what is over is forgotten
     assert groups.size == 3
     assert groups.group.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    said = [tuple(groups.batch.chosen[groups.episode == each].tolist()) for each in range(12)]
+    assert len(set(said)) == 12  # members of a group have draws of their own
     assert groups.logp is not None
     torch.testing.assert_close(groups.logp, policy.judge(groups.batch).logp, atol=1e-4, rtol=0)
 

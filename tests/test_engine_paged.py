@@ -275,6 +275,22 @@ def test_what_was_read_with_other_weights_is_not_shared():
     assert said_logp(turns) == pytest.approx(recomputed(model, turns), abs=1e-5)
 
 
+def test_pages_are_not_given_back_under_who_speaks():
+    engine = PagedEngine(tiny(), {STOP})
+
+    async def speaks():
+        turn = asyncio.ensure_future(engine.say(engine.talk(("a",), most=12), [5, 6]))
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="in the middle of a turn"):
+            engine.release()
+        said = await turn
+        engine.release()
+        return [([5, 6], said)]
+
+    turns = asyncio.run(speaks())
+    assert said_logp(turns) == pytest.approx(recomputed(engine.model, turns), abs=1e-5)
+
+
 def test_who_thinks_makes_room_before_who_waits(monkeypatch):
     engine = PagedEngine(tiny(), set(), places=3 * pages.PAGE)  # every turn has its length
     aside, real = [], PagedEngine._put_aside

@@ -20,6 +20,8 @@ from kleash.demos.rl_data import read_rl_data
 from kleash.errors import ConfigError
 from kleash.policy import fingerprint
 from kleash.propose import propose_all, shard
+from kleash.recipe import recipe_from
+from kleash.rollout import chosen
 from kleash.rollout.chosen import chosen_by, selector_at
 from kleash.rollout.selector import SelectorWorld
 from kleash.rollout.written import candidate
@@ -291,6 +293,19 @@ def test_a_trained_selector_proposes_its_beams_and_samples(tiny_run, ledger):
         for pointer, row in zip(likeliest.lists(), rows, strict=True)
     )
     assert world.by_content()["propose"]["policy"] == fingerprint(policy.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        ({"selector": "v3+lora"}, "towers of its own"),
+        ({"env": "intention", "gym": {"surface": "tokens"}}, "an agent's checkpoint"),
+    ],
+)
+def test_who_cannot_propose_is_refused(monkeypatch, recipe, said):
+    monkeypatch.setattr(chosen, "load_checkpoint", lambda path: (None, recipe_from(recipe)))
+    with pytest.raises(ConfigError, match=said):
+        selector_at("run/checkpoints/rce-1", 8)
 
 
 def test_a_cold_sample_is_what_is_likeliest_and_a_hot_one_is_anything(ledger):
