@@ -206,7 +206,7 @@ def test_sampled_log_probabilities_are_those_of_the_model(kind, server):
     for turns in together(made, conversations(5)):
         assert said_logp(turns) == pytest.approx(recomputed(server.model, turns), abs=1e-4)
         assert all(said.stopped == (said.ids[-1] == STOP) for _, said in turns)
-    assert not made._ids
+    assert not made._talks._ids
 
 
 def test_what_a_real_vllm_said_is_read_as_it_was_meant():
@@ -376,6 +376,14 @@ def test_after_an_update_the_server_says_what_the_policy_says(kind, server, tmp_
     policy = LanguagePolicy(tiny(seed=5))
     made = engine(kind, server, folder=str(tmp_path))
     made.refresh(policy)
+    told = {
+        "vllm": [("/collective_rpc", "kwargs"), ("/reset_prefix_cache", None)],
+        "sglang": [("/update_weights_from_disk", "flush_cache")],
+    }[kind]  # what was computed with the old weights is to be dropped
+    assert [path for path, _ in server.asked] == [path for path, _ in told]
+    assert all(
+        key is None or body[key] for (_, key), (_, body) in zip(told, server.asked, strict=True)
+    )
     turns = one(made, turns=2)
     assert said_logp(turns) == pytest.approx(recomputed(policy.model, turns), abs=1e-4)
     server.mischief = [(200, b'{"success": false, "message": "no such folder"}')]

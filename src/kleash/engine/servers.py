@@ -23,7 +23,7 @@ from typing import Any
 import httpx
 from pydantic import Field
 
-from kleash.engine import Said, Talk
+from kleash.engine import Said, SoFar, Talk
 from kleash.envs.line import Line, LineOptions, Outcome
 from kleash.errors import ConfigError
 from kleash.language.models import merged
@@ -58,7 +58,7 @@ class Server(Line, ABC):
         super().__init__(options)
         self.options = options
         self.stops = frozenset(stops)
-        self._ids: dict[Talk, list[int]] = {}
+        self._talks = SoFar()
         self._weights: Path | None = None
 
     def talk(
@@ -72,26 +72,19 @@ class Server(Line, ABC):
         """A conversation that has not begun; refused where its log-probabilities are not told."""
         made = Talk(key, temperature, top_p, most)
         self.check(made)
-        self._ids[made] = []
-        return made
+        return self._talks.begin(made)
 
     async def say(self, talk: Talk, heard: Sequence[int]) -> Said:
         """Hear these ids, then have the server sample a turn."""
-        ids = self._ids.get(talk)
-        if ids is None:
-            raise RuntimeError("this talk is forgotten, or another engine's")
-        if not ids and not heard:
-            raise ValueError("a talk cannot begin with nothing heard")
-        sent = [*ids, *map(int, heard)]
+        sent = self._talks.heard(talk, heard)
         body = self.body(talk, sent)
         said = await self.patiently(body, lambda: self._one_try(body, sent))
-        ids[:] = [*sent, *said.ids]
-        talk.turns += 1
+        self._talks.said(talk, sent, said.ids)
         return said
 
     def forget(self, talk: Talk) -> None:
         """Its ids go; the server forgets by itself."""
-        self._ids.pop(talk, None)
+        self._talks.forget(talk)
 
     def refresh(self, policy: Any) -> None:
         """Write the policy's weights to the folder and have the server read them.
