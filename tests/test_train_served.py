@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -81,11 +82,10 @@ def heard_waiting(told: list[str]) -> Any:
 
 
 def test_a_run_waits_for_a_server_that_goes_away_and_gives_it_the_weights_again(
-    tmp_path: Path, server: Served, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, ledger: Ledger, server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("plain", "again"):
-        (tmp_path / name).mkdir()
-    plain = trained(tmp_path / "plain", engine=f"vllm:{server.url}", epochs=1)
+    keys = (f"engine=vllm:{server.url}", "epochs=1")
+    plain = steps_of(SMALL.trained(tmp_path / "plain", ledger, *keys))
     monkeypatch.setattr("kleash.rollout.agent.WAIT", 0.01)
     monkeypatch.setattr("kleash.envs.line.LONGEST_WAIT", 0.01)
     told: list[str] = []
@@ -103,7 +103,7 @@ def test_a_run_waits_for_a_server_that_goes_away_and_gives_it_the_weights_again(
         return real(self)
 
     monkeypatch.setattr(Handler, "do_POST", failing)
-    steps = trained(tmp_path / "again", engine=f"vllm:{server.url}", epochs=1)
+    steps = steps_of(SMALL.trained(tmp_path / "again", ledger, *keys))
     assert told and server.url in told[0] and "wait" in told[0] and "back" in told[1]
     assert all(abs(line["kl/sampler/k1/choice/mean"]) < 1e-5 for line in steps)
     assert [line["reward"] for line in steps] == [line["reward"] for line in plain]
