@@ -16,6 +16,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -364,8 +365,15 @@ class Run:
         return f"{self.path}{os.sep}{name}"
 
     def has(self, name: str) -> bool:
-        """Whether there is something of that name. A report asks often, and needs no paths."""
-        return os.access(self.file(name), os.F_OK)
+        """Whether there is a file or a folder of that name, and no pipe, which would be waited for.
+
+        A report asks often, and needs no paths.
+        """
+        try:
+            mode = os.stat(self.file(name)).st_mode  # noqa: PTH116
+        except OSError:
+            return False
+        return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
     def held(self) -> set[str]:
         """The names of all that lies in the folder, where a look at each would be slow."""

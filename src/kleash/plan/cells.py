@@ -17,7 +17,6 @@ from typing import Any, Literal, NamedTuple
 
 from kleash.data import FROM_FILES
 from kleash.embed import BLIND
-from kleash.errors import DataError
 from kleash.plan.arms import Arm, Told, arm_recipe, base_recipe, own_selector, seeded
 from kleash.plan.file import StudyFile, dotted
 from kleash.recipe import Recipe, SelectorRecipe
@@ -136,14 +135,8 @@ def current(path: Path, told: Told) -> tuple[Path, Run | None]:
     Where only other recipes have the name, it is a folder that nobody has made yet.
     """
     for found in _of_name(path):
-        try:
-            run = Run.open(found)
-        except DataError:
-            if (found / "config.json").is_file():
-                raise
-        else:
-            if same_recipe(run, told):
-                return found, run
+        if (found / "config.json").is_file() and same_recipe(run := Run.open(found), told):
+            return found, run
     return path.with_name(f"{path.name}-not-yet") if path.exists() else path, None
 
 
