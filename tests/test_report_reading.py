@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 from itertools import combinations
 
 import numpy as np
@@ -77,7 +78,7 @@ def test_a_report_parses_no_line_of_a_run_twice(tmp_path, monkeypatch):
     plain = kleash.runs.read_lines
 
     def counted(path, **keys):
-        opened[path] += 1
+        opened[Path(path)] += 1
         return plain(path, **keys)
 
     for module in (kleash.runs, run_folder):
