@@ -2,8 +2,8 @@
 
 import json
 from collections import Counter
-from pathlib import Path
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
