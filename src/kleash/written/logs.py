@@ -54,8 +54,8 @@ class Logs:
     """By the name of an arm, the folder or file of one of its runs."""
     match: dict[str, Arm] = field(default_factory=dict)
     """By the name of an arm in a report."""
-    agreed: dict[tuple[int, str], Held] = field(default_factory=dict)
-    """By line and place of a cell, where numbers beside it tell whose it is (`agreeing`)."""
+    traced: dict[tuple[int, int], Held] = field(default_factory=dict)
+    """By line and column of a cell, where numbers beside it tell whose it is (`traced`)."""
 
     def look(
         self, arm: str, metric: str, place: Place, statistic: str = "", seed: int | None = None

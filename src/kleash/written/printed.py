@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import ascii_lowercase
 
@@ -81,6 +81,9 @@ class Sheet:
     axis: str = ""
     counts: dict[int, float] = field(default_factory=dict)
     """By row, the step, epoch or the like."""
+    across_axis: str = ""
+    across: dict[int, float] = field(default_factory=dict)
+    """The same by column, if columns are counted."""
     owners: tuple[str, ...] = ()
     """Rows or columns of other tables that its heading names: all its numbers are theirs."""
 
@@ -111,10 +114,11 @@ def sheets(every: Sequence[Grid]) -> list[Sheet]:
         ]
         heads = [_split(title, others) for title in titles(grid)]
         first = heads[0] if heads else ""
-        axis, counts = _counted(first, grid.names)
+        axis, counts = _counted(first, dict(enumerate(grid.names)))
+        across = _counted("" if counts else first, dict(enumerate(grid.titles[1:], 1)))
         rows = _apart([_aliases(name, first) for name in grid.names], grid.names)
         columns = [_title_aliases(title) for title in heads]
-        found.append(Sheet(nth, grid.table, cells, rows, columns, axis, counts))
+        found.append(Sheet(nth, grid.table, cells, rows, columns, axis, counts, *across))
     for sheet in found:
         sheet.owners = (*_owners(sheet, found), *_heading(sheet))
     return found
@@ -212,10 +216,13 @@ def axis_word(text: str) -> str:
     return next((axis for axis, words in AXES.items() if plain in words.split("|")), "")
 
 
-def _counted(head: str, names: Sequence[str]) -> tuple[str, dict[int, float]]:
-    """The axis of a table's rows and where on it each of them is."""
-    counts, axis = dict[int, float](), axis_word(head)
-    for row, name in enumerate(names):
+def _counted(head: str, names: Mapping[int, str]) -> tuple[str, dict[int, float]]:
+    """The axis of a table's rows, or columns, and where on it each of them is."""
+    counts, axis = (
+        dict[int, float](),
+        next(filter(None, map(axis_word, re.split(r"[\\/|]", head))), ""),
+    )
+    for row, name in names.items():
         match = re.fullmatch(r"(?:([^\d]*?)[\s_-]*)?(\d[\d,]*)(k?)[\s_-]*([^\d]*)", bare(name))
         if match is None:
             continue
