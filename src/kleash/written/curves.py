@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,9 @@ from kleash.compare.arms import SEED, Replicate
 from kleash.imports import names
 from kleash.written.logs import Logs, file_of
 
-STATISTICS = ("last", "max", "min", "first", "mean")
+STATISTICS = ("last", "max", "min", "first", "mean", "max at", "min at")
+MOST = 60  # points of a curve that are looked at one by one
+WINDOWS = (10, 20, 50, 100)  # last steps that people take the mean of
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,16 @@ class Thread:
 
     def statistic(self, kind: str) -> float:
         """One number for the whole curve."""
-        values = [self.points[at] for at in sorted(self.points)]
+        steps = sorted(self.points)
+        values = [self.points[at] for at in steps]
+        if kind.endswith(" at"):
+            top = max(values) if kind == "max at" else min(values)
+            return steps[values.index(top)]
+        if kind.startswith("at "):
+            return self.points.get(float(kind.split()[1]), nan)
+        if kind.startswith("last "):
+            values = [self.points[at] for at in steps if at > steps[-1] - float(kind.split()[1])]
+            return sum(values) / len(values)
         made = {"last": values[-1], "first": values[0], "max": max(values), "min": min(values)}
         return made.get(kind, sum(values) / len(values))
 

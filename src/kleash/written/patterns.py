@@ -191,9 +191,12 @@ def _counts(made: list[Made]) -> list[Made]:
 def mistyped(one: Made) -> bool:
     """Whether a number is what comes out but for one digit, or for two in the wrong order."""
     decimals = max(0, one.number.decimals or 0)
-    left, right = (
-        f"{value:.{decimals}f}" for value in (one.number.value or 0.0, (one.low + one.high) / 2)
-    )
+    return is_typo(one.number.value or 0.0, (one.low + one.high) / 2, decimals)
+
+
+def is_typo(ours: float, theirs: float, decimals: int) -> bool:
+    """Whether two numbers differ, as printed, in one digit or by two in each other's place."""
+    left, right = (f"{value:.{decimals}f}" for value in (ours, theirs))
     if len(left) != len(right):
         return False
     odd = [at for at, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1]]

@@ -149,11 +149,19 @@ def _apart(every: list[tuple[str, ...]], names: Sequence[str]) -> list[tuple[str
     often = Counter(alias for aliases in every for alias in set(aliases))
     found = []
     for aliases, name in zip(every, names, strict=True):
-        own = tuple(alias for alias in aliases if often[alias] == 1)
+        parts = _parts(name)
+        own = tuple(alias for alias in aliases if often[alias] == 1 or alias in parts)
         inside = re.findall(r"[(\[]([^()\[\]]{2,20})[)\]]", squeezed(bare(name)))
         shared = len(own) < len(aliases)
         found.append((*own, *(one.strip() for one in inside if shared and one.strip() not in own)))
     return found
+
+
+def _parts(name: str) -> list[str]:
+    """The parts of a name such as "7B / β=0"."""
+    plain = squeezed(bare(name)).strip(" :*↑↓")
+    parts = [part.strip() for part in re.split(r"\s[/|·]\s", plain)]
+    return [part for part in parts if _is_name(part)] if len(parts) > 1 else []
 
 
 def _owners(sheet: Sheet, every: Sequence[Sheet]) -> tuple[str, ...]:
@@ -275,7 +283,7 @@ def _aliases(name: str, head: str) -> tuple[str, ...]:
     setting = re.fullmatch(r"((?:kl[ _])?(?:[α-ω]|beta|coef\w*|lr|系数))\s*(\d+\.\d+)", plain)
     if setting:  # "β 0.1" is "β = 0.1" in sentences
         found += [f"{setting[1]}={setting[2]}", setting[2]]
-    return tuple(dict.fromkeys(one for one in found if _is_name(one)))
+    return tuple(dict.fromkeys(one for one in (*found, *_parts(name)) if _is_name(one)))
 
 
 def _is_name(text: str) -> bool:

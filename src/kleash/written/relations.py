@@ -19,6 +19,7 @@ from kleash.written.grids import grids
 from kleash.written.patterns import Made, patterns, told_again
 
 RARE = 0.03
+APART = 3  # numbers that differ between two tables that are not of one thing
 UNLIKELY = 0.02  # that rounding alone made the last digit another
 PLAIN: dict[str, Literal["mean", "difference", "relative"]] = {
     "mean": "mean",
@@ -65,7 +66,7 @@ def relations(draft: Draft) -> list[Relation]:
     found += [_of_pattern(each) for each in made if each.kind not in PLAIN or each.ready]
     found += [_of_pattern(each) for each in across(every)]
     found += _worked_out_twice(derived)
-    found += _told_twice(draft, known)
+    found += _of_one_thing(draft, list(_told_twice(draft, known)))
     found += _borne_out(draft)
     found += [_same(theirs, ours) for ours, theirs in told_again(every)]
     # A point of a series has lost its place in the line: its line and value lead back to it.
@@ -247,6 +248,18 @@ def _told_twice(draft: Draft, worked_out: set[Node]) -> Iterator[Relation]:
             # Two cells of one row are two things, whatever their column is called.
             if ours.where.line != theirs.where.line or ours.where.line not in rows:
                 yield _same(theirs, ours)
+
+
+def _of_one_thing(draft: Draft, every: Sequence[Relation]) -> Iterator[Relation]:
+    """Without numbers of two tables of which as many differ as agree: they are of two things."""
+    table = {line: nth for nth, one in enumerate(draft.source.tables) for line in one.lines}
+    groups: dict[frozenset[int | None], list[Relation]] = defaultdict(list)
+    for one in every:
+        groups[frozenset(table.get(each[0]) for each in one.nodes)].append(one)
+    for tables, told in groups.items():
+        differ = sum(not one.holds for one in told)
+        if None in tables or differ < APART or 2 * differ < len(told):
+            yield from told
 
 
 def _borne_out(draft: Draft) -> Iterator[Relation]:

@@ -12,13 +12,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 from kleash.imports import names
 from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.labels import seed_of
 from kleash.written.book import Book
-from kleash.written.curves import STATISTICS, Thread, threads_of
+from kleash.written.curves import MOST, STATISTICS, WINDOWS, Thread, threads_of
 from kleash.written.grids import grids
 from kleash.written.logs import Held, Logs, coefficient_in
 from kleash.written.marks import Mark, number_mark, printed_as
@@ -28,6 +29,8 @@ from kleash.written.relations import Node, node
 LEAST = 3  # numbers of a line that must be a curve's
 SHARE = 0.6  # of its numbers
 TELLING = 2  # digits
+MANY = 8  # numbers that are a statistic by no chance, though a third of them be wrong
+NAMING = 3  # digits of numbers that tell whose they are
 SCALES = (1.0, 100.0)  # a share may be logged as a fraction and printed in percent
 Spot = tuple[int, int]
 """A line of the page and a column of its table."""
@@ -72,8 +75,8 @@ def kept(every: Sequence[Sheet], logs: Logs) -> dict[Spot, Kept]:
                 if (one.axis == "epoch") == (axis == "epoch")
             ]
             _add(found, line, same)
-        for line in _over_runs(sheet, threads):
-            _add(found, line, over_runs)
+        for line in _over_runs(sheet, threads, over_runs):
+            _add(found, line, over_runs, over_runs=True)
     return found
 
 
@@ -111,7 +114,8 @@ def corrected(book: Book, seen: Mapping[Node, Mark]) -> Book:
 def _right(cell: Cell, mark: Mark | None) -> Cell:
     if mark is None:
         return cell
-    value = float(str(mark.facts["value"]).strip("%"))
+    wrong = mark.state == "wrong"  # 73.85 may be printed as 73.8 or 73.9
+    value = float(str(mark.facts["value"]).strip("%")) if wrong else cell.figure.value
     return replace(cell, figure=replace(cell.figure, value=value, true=mark.facts["true"]))
 
 
@@ -130,9 +134,11 @@ def _mark(cell: Cell, one: Kept) -> Mark:
 # --- which guess it is
 
 
-def _add(found: dict[Spot, Kept], line: Line, guesses: Sequence[Guess]) -> None:
+def _add(
+    found: dict[Spot, Kept], line: Line, guesses: Sequence[Guess], *, over_runs: bool = False
+) -> None:
     """What the guesses that fit a line best have for its cells."""
-    best = _best(line, guesses)
+    best = _best(line, guesses, over_runs=over_runs)
     unit = next((cell.figure.unit for cell in line.cells.values()), "")
     for spot, at in line.at.items() if best else ():
         told = [(guess, scale) for guess, scale in best if at in guess.values]
@@ -141,7 +147,9 @@ def _add(found: dict[Spot, Kept], line: Line, guesses: Sequence[Guess]) -> None:
             found.setdefault(spot, Kept(values, told[0][0].threads[at], unit))
 
 
-def _best(line: Line, guesses: Sequence[Guess]) -> list[tuple[Guess, float]]:
+def _best(
+    line: Line, guesses: Sequence[Guess], *, over_runs: bool = False
+) -> list[tuple[Guess, float]]:
     """The guesses that most numbers of a line fit, if enough do; with the scale in which."""
     most, best = LEAST, list[tuple[Guess, float]]()
     for guess in guesses:
@@ -155,10 +163,24 @@ def _best(line: Line, guesses: Sequence[Guess]) -> list[tuple[Guess, float]]:
         for scale in SCALES:
             fits = sum(_is(figure, scale * value) for figure, value in known)
             if fits >= most and _enough(fits, [figure for figure, _ in known]):
+                if over_runs and not _few_slips(known, scale):
+                    continue
                 best = best if fits == most else []
                 most = fits
                 best.append((guess, scale))
     return best
+
+
+def _few_slips(known: Sequence[tuple[Figure, float]], scale: float) -> bool:
+    """Whether one number of a line is off, or two that stand in each other's place.
+
+    Few arms have many statistics: the best of most may be their last.
+    """
+    off = [(figure, scale * value) for figure, value in known if not _is(figure, scale * value)]
+    if len(off) == 2:
+        (one, here), (other, there) = off
+        return _is(one, there) and _is(other, here)
+    return len(off) < 2 or len(known) >= MANY
 
 
 def _is(figure: Figure, value: float) -> bool:
@@ -206,17 +228,25 @@ def _guesses(threads: Sequence[Thread]) -> Iterator[Guess]:
     """Every statistic of every metric, by group of runs and seed."""
     for metric in sorted({one.metric for one in threads}):
         mine = {(one.group, one.seed): one for one in threads if one.metric == metric}
-        for kind in STATISTICS:
-            yield Guess({key: one.statistic(kind) for key, one in mine.items()}, mine)
+        own = Counter(one.group for one in mine.values())
+        mine |= {(one.group, None): one for one in [*mine.values()] if own[one.group] == 1}
+        steps = sorted({at for one in mine.values() for at in one.points})
+        kinds = [*STATISTICS, *(f"last {count}" for count in WINDOWS)]
+        kinds += [f"at {at!r}" for at in steps] if len(steps) <= MOST else []
+        for kind in kinds:
+            values = {key: one.statistic(kind) for key, one in mine.items()}
+            yield Guess({key: value for key, value in values.items() if isfinite(value)}, mine)
 
 
-def _over_runs(sheet: Sheet, threads: Sequence[Thread]) -> Iterator[Line]:
+def _over_runs(sheet: Sheet, threads: Sequence[Thread], guesses: Sequence[Guess]) -> Iterator[Line]:
     """Lines whose rows or columns are runs: each cell is a statistic of one metric of its run."""
     groups = sorted({one.group for one in threads})
     cells = {(cell.row, cell.column): cell for cell in sheet.cells if not cell.part}
     for across in (False, True):
         aliases, others = (sheet.columns, sheet.rows) if across else (sheet.rows, sheet.columns)
         owners = {nth: group for nth, one in enumerate(aliases) if (group := _owner(one, groups))}
+        if len(owners) < LEAST:
+            owners = _by_numbers(cells, guesses, across=across)
         often = Counter(owners.values())
         owners = {nth: group for nth, group in owners.items() if often[group] == 1}
         parts: dict[object, dict[tuple[int, int], Any]] = defaultdict(dict)
@@ -227,6 +257,35 @@ def _over_runs(sheet: Sheet, threads: Sequence[Thread]) -> Iterator[Line]:
                 if spot[1]:
                     parts[nth if seed is None else "seeds"][spot] = (group, seed)
         yield from (_line(sheet, cells, part) for part in parts.values())
+
+
+def _by_numbers(
+    cells: Mapping[tuple[int, int], Cell], guesses: Sequence[Guess], *, across: bool
+) -> dict[int, str]:
+    """The groups that rows, or columns, are of by lines in which each is one group's statistic."""
+    lines: dict[int, dict[int, Figure]] = defaultdict(dict)
+    for (row, column), cell in cells.items():
+        if cell.figure.digits >= NAMING:
+            own, other = (column, row) if across else (row, column)
+            lines[other][own] = cell.figure
+    votes: dict[int, Counter[str]] = defaultdict(Counter)
+    for line in lines.values():
+        for guess in guesses:
+            means = {k[0]: v for k, v in guess.values.items() if k[1] is None}
+            whole = means or {k[0]: v for k, v in guess.values.items()}
+            for scale in SCALES:
+                fit = {
+                    n: [g for g, v in whole.items() if _is(f, scale * v)] for n, f in line.items()
+                }
+                sure = {n: found[0] for n, found in fit.items() if len(found) == 1}
+                if len(sure) >= max(LEAST, SHARE * len(line)) and len({*sure.values()}) == len(
+                    sure
+                ):
+                    for nth, group in sure.items():
+                        votes[nth][group] += 1
+    found = {nth: counts.most_common(1)[0][0] for nth, counts in votes.items()}
+    often = Counter(found.values())
+    return {nth: group for nth, group in found.items() if often[group] == 1}
 
 
 def _owner(aliases: Sequence[str], groups: Sequence[str]) -> str:
