@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +20,7 @@ FLAGS = (
     *("--disable-component-update", "--disable-sync", "--no-first-run"),
 )
 HERE = Path(__file__).parent
-SOON = 300_000  # milliseconds: also on a machine that does much else
+SOON = 600_000  # milliseconds: also on a machine that does much else
 needs_browser = pytest.mark.skipif(
     not CHROMIUM.exists(), reason="no /usr/bin/chromium: apt-get install chromium"
 )
@@ -30,24 +32,51 @@ def browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as tool:
-        opened = tool.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
+        opened = tool.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS), timeout=SOON)
         yield opened
         opened.close()
+
+
+@contextmanager
+def opened_page(browser: Any, **keys: Any) -> Iterator[Any]:
+    """A page that is waited for as long as a slow machine takes, and closed whatever happens."""
+    with browser.new_context(**keys) as context:
+        context.set_default_timeout(SOON)
+        yield context.new_page()
+
+
+def stay(page: Any, pattern: re.Pattern[str]) -> None:
+    """Pages at such addresses stay as they come: none loads itself again when more is known."""
+
+    def passed_on(route: Any) -> None:
+        answer = route.fetch(timeout=SOON)
+        kept = {name: value for name, value in answer.headers.items() if name != "refresh"}
+        route.fulfill(response=answer, headers=kept)
+
+    page.route(pattern, passed_on)
+
+
+def worked_out(page: Any, place: str) -> str:
+    """An address, once its page is whole: till then a browser loads it again every second."""
+    end = time.monotonic() + SOON / 1000
+    while "refresh" in page.request.get(place, timeout=SOON).headers:
+        assert time.monotonic() < end, f"{place} is never worked out"
+        page.wait_for_timeout(100)
+    return place
 
 
 @contextmanager
 def silent_page(browser: Any, begins: str, **keys: Any) -> Iterator[Any]:
     """A page that may say nothing wrong and ask nobody but those whose address begins so."""
     wrong: list[str] = []
-    opened = browser.new_page(**keys)
-    opened.on("console", lambda told: wrong.append(told.text) if told.type == "error" else None)
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    opened.on(
-        "request",
-        lambda asked: wrong.append(asked.url) if not asked.url.startswith(begins) else None,
-    )
-    yield opened
-    opened.close()
+    with opened_page(browser, **keys) as opened:
+        opened.on("console", lambda told: wrong.append(told.text) if told.type == "error" else None)
+        opened.on("pageerror", lambda error: wrong.append(str(error)))
+        opened.on(
+            "request",
+            lambda asked: wrong.append(asked.url) if not asked.url.startswith(begins) else None,
+        )
+        yield opened
     assert not wrong
 
 
@@ -66,6 +95,12 @@ def served(folder: Path) -> Iterator[str]:
         command, env=surroundings(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as server:
         assert server.stdout is not None
-        yield server.stdout.readline().strip().rstrip("/")
-        server.terminate()
-        assert "Traceback" not in server.communicate(timeout=20)[1]
+        try:
+            yield server.stdout.readline().strip().rstrip("/")
+        finally:
+            server.terminate()
+            try:
+                said = server.communicate(timeout=SOON / 1000)[1]
+            finally:
+                server.kill()
+        assert "Traceback" not in said

@@ -53,7 +53,7 @@ def die(given, tell):
         if given.get("exit"):
             os._exit(given["exit"])
         os.kill(os.getpid(), given.get("signal", signal.SIGKILL))
-        time.sleep(60)
+        time.sleep(600)
     return "lived"
 
 
@@ -67,7 +67,7 @@ def child_holds_the_pipe(given, tell):
     """Die while a process forked off lives on with everything this one had open."""
     child = os.fork()
     if not child:
-        time.sleep(60)
+        time.sleep(600)
         os._exit(0)
     tell({"child": child})
     os._exit(7)
@@ -78,10 +78,10 @@ def wait(given, tell):
     if given.get("deaf"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     if given.get("child"):
-        tell({"child": subprocess.Popen(["sleep", "60"]).pid})
+        tell({"child": subprocess.Popen(["sleep", "600"]).pid})
     tell({"waiting": os.getpid()})
     try:
-        for _ in range(1200):  # a minute; Ray's interrupt waits for the end of a call into C
+        for _ in range(12_000):  # ten minutes; Ray's interrupt waits for a call into C to end
             time.sleep(0.05)
     except KeyboardInterrupt:
         if given.get("note"):

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # How long an example takes is the machine's affair: where time is a claim, its test measures it.
-settings.register_profile("any-machine", deadline=None)
+settings.register_profile(
+    "any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("any-machine")
 
 # A shell that works in the background ignores interrupts, and whatever it starts would too.

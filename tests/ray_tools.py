@@ -19,7 +19,7 @@ import pytest
 
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src"
-START = 60.0  # seconds for a cluster to be there
+START = 300.0  # seconds for a cluster to be there
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ def cluster() -> Iterator[Cluster]:
         finally:
             ours = there.processes() | {head.pid}
             head.send_signal(signal.SIGTERM)
-            head.wait(30)
-            left = wait_until_gone(ours, 15)
+            head.wait(300)
+            left = wait_until_gone(ours, 120)
             for pid in left:
                 os.kill(pid, signal.SIGKILL)
             shutil.rmtree(there.folder)

@@ -21,6 +21,7 @@ from kleash.config import build, merge
 from kleash.errors import KleashError
 from kleash.jobs import Job, Outcome, Told
 from kleash.plan import StudyFile
+from kleash.plan.folder import read_plan
 from kleash.study import Asked, Ran, run_study
 from made_once import made_once
 
@@ -76,6 +77,18 @@ def run_small(folder: Path, jobs: int = 1, **changes: Any) -> tuple[Ran, list[st
             lambda told, found: started.append(told.job) if told.kind == "started" else None,
         )
     return ran, started
+
+
+def run_seen(folder: Path) -> None:
+    """Run it for somebody who looks on: once a cell is shown to run, wait for the end of input."""
+    waiting = iter([sys.stdin.read])
+
+    def hear(told: Told, found: Any) -> None:
+        if any(cell[-1] == "running" for cell in read_plan(folder)["cells"]):
+            next(waiting, str)()
+
+    with tests_importable():
+        run_study(Asked(small(), folder), hear)
 
 
 def lasting(folder: Path) -> dict[str, bytes]:

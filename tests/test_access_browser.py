@@ -1,8 +1,19 @@
 """Whoever reads with a screen reader, a keyboard or on paper: axe-core finds no serious fault."""
 
+import re
+from contextlib import contextmanager
+
 import pytest
 
-from browser_tools import SOON, browser, needs_browser, served, silent_page
+from browser_tools import (
+    browser,
+    needs_browser,
+    opened_page,
+    served,
+    silent_page,
+    stay,
+    worked_out,
+)
 from kleash import report
 from kleash.results import results
 from made_study import EMBEDDED, made_study
@@ -51,16 +62,27 @@ def address(studies):
         yield address
 
 
+@contextmanager
+def reading(browser, **keys):
+    """A page of a reader; that of an item has no pool yet: making it is not what is looked at."""
+    with opened_page(browser, **keys) as opened:
+        stay(opened, re.compile(r"/item\?"))
+        yield opened
+
+
+@pytest.fixture
+def page(browser):
+    with reading(browser, locale="en") as opened:
+        yield opened
+
+
 def go_to(page, address, kind, language="en"):
-    """Open a page and wait for what is worked out: till then it loads itself again, at any time."""
+    """Open a page when what it shows is worked out: till then it changes, at any time."""
     below = PAGES[kind]
     place = f"{address}{below}{'&' if '?' in below else '?'}lang={language}"
-    page.goto(place, wait_until="commit")
-    page.wait_for_load_state()
+    page.goto(worked_out(page, place) if kind == "compare" else place)
     if kind == "study":
-        page.locator("#verdict h3").wait_for(timeout=SOON)
-    if kind == "compare":
-        page.get_by_role("heading", level=2).nth(1).wait_for(timeout=SOON)
+        page.locator("#verdict h3").wait_for()
 
 
 def faults(page):
@@ -87,11 +109,11 @@ def test_a_report_has_no_serious_fault(browser, studies, theme, language):
 @pytest.mark.parametrize(("theme", "language"), LOOKS)
 def test_no_page_of_the_dashboard_has_a_serious_fault(browser, address, theme, language):
     found = {}
-    page = browser.new_page(color_scheme=theme, locale=language, viewport=SIZES[theme])
-    for kind in PAGES:
-        go_to(page, address, kind, language)
-        found[kind] = faults(page)
-    page.close()
+    keys = {"color_scheme": theme, "locale": language, "viewport": SIZES[theme]}
+    with reading(browser, **keys) as page:
+        for kind in PAGES:
+            go_to(page, address, kind, language)
+            found[kind] = faults(page)
     assert not {kind: told for kind, told in found.items() if told}
 
 
@@ -102,8 +124,7 @@ OUTLINED = """() => {
 
 
 @pytest.mark.parametrize("kind", ["index", "study", "items", "compare"])
-def test_what_has_the_focus_is_seen_and_follows_the_page(browser, address, kind):
-    page = browser.new_page(locale="en")
+def test_what_has_the_focus_is_seen_and_follows_the_page(page, address, kind):
     go_to(page, address, kind)
     tops, unseen = [], []
     for at in range(12):
@@ -115,54 +136,88 @@ def test_what_has_the_focus_is_seen_and_follows_the_page(browser, address, kind)
         if at:  # the first is the way past the header
             tops.append(page.evaluate("document.activeElement.compareDocumentPosition(before)"))
         page.evaluate("window.before = document.activeElement")
-    page.close()
     assert not unseen
     assert len(tops) >= 3
     precedes = 2
     assert all(place & precedes for place in tops)
 
 
-def test_the_first_key_leads_past_the_header(browser, address):
-    page = browser.new_page(locale="en")
+def test_the_first_key_leads_past_the_header(page, address):
     go_to(page, address, "study")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
     page.keyboard.press("Enter")
     # A browser takes the focus there with the next picture that it draws.
-    page.wait_for_function("document.activeElement.id === 'content'", timeout=SOON)
+    page.wait_for_function("document.activeElement.id === 'content'")
     assert page.url.endswith("#content")
     page.keyboard.press("Tab")
     assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
-    page.close()
 
 
-def test_every_view_opens_from_its_address_and_back_leads_back(browser, address):
-    page = browser.new_page(locale="en")
+NOTED = """
+window.heard = window.touched = 0;
+const Real = EventSource;
+window.EventSource = class extends Real {
+  constructor(address) {
+    super(address);
+    this.addEventListener("message", () => heard++);
+  }
+};
+addEventListener("DOMContentLoaded", () => {
+  const noted = new MutationObserver((all) => (touched += all.length));
+  noted.observe(document.querySelector("main"), { childList: true, subtree: true });
+});
+"""
+
+
+def test_a_page_that_has_just_been_made_is_not_made_again(page, address):
+    go_to(page, address, "study")
+    page.add_init_script(NOTED)
+    go_to(page, address, "study")
+    page.wait_for_function("heard > 0")
+    assert page.evaluate("touched") == 0
+
+
+@pytest.mark.parametrize("focused", ["#arms a >> nth=1", "#arms .wide", "#curves summary >> nth=1"])
+def test_what_has_the_focus_keeps_it_when_its_part_changes(page, address, focused):
+    go_to(page, address, "study")
+    page.locator(focused).focus()
+    page.evaluate("window.before = document.activeElement")
+    hear = """(text) => ["arms", "curves"].forEach((id) => {
+      const part = document.getElementById(id);
+      replace(part, part.innerHTML + text);
+    })"""
+    page.evaluate(hear, "")
+    assert page.evaluate("document.activeElement === before")  # nothing is new: nothing is touched
+    page.evaluate(hear, "<p>new</p>")
+    assert page.evaluate("document.activeElement !== before && !before.isConnected")
+    assert page.evaluate("document.activeElement.outerHTML === before.outerHTML")
+
+
+def test_every_view_opens_from_its_address_and_back_leads_back(page, address):
+    worked_out(page, address + PAGES["compare"])
     for below in PAGES.values():
         page.goto(address + below)
     for below in list(PAGES.values())[-2::-1]:
         page.go_back()
         assert page.url == address + below
         assert page.locator("h1").count() == 1
-    page.close()
 
 
 @pytest.mark.parametrize("kind", ["study", "arm", "items", "item"])
 def test_on_paper_a_page_is_dark_on_white_and_has_no_buttons(browser, address, kind):
-    page = browser.new_page(locale="en", color_scheme="dark")
-    page.goto(address + PAGES[kind])
-    page.emulate_media(media="print", color_scheme="dark")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert (
-        page.evaluate("getComputedStyle(document.querySelector('h1')).color") == "rgb(26, 26, 26)"
-    )
-    assert not [each for each in page.locator("button, select, header").all() if each.is_visible()]
-    assert page.pdf(format="A4")[:5] == b"%PDF-"
-    page.close()
+    with reading(browser, locale="en", color_scheme="dark") as page:
+        go_to(page, address, kind)
+        page.emulate_media(media="print", color_scheme="dark")
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert ground == "rgb(255, 255, 255)"
+        ink = page.evaluate("getComputedStyle(document.querySelector('h1')).color")
+        assert ink == "rgb(26, 26, 26)"
+        seen = page.locator("button, select, header").all()
+        assert not [each for each in seen if each.is_visible()]
+        assert page.pdf(format="A4")[:5] == b"%PDF-"
 
 
-def test_the_check_sees_a_fault(browser):
-    page = browser.new_page()
+def test_the_check_sees_a_fault(page):
     page.set_content("<html lang=en><title>x</title><main><img src='data:,'><h1>x</h1></main>")
     assert [told.split(":")[0] for told in faults(page)] == ["image-alt"]
-    page.close()

@@ -416,6 +416,8 @@ def test_facts_from_a_file_are_the_facts_that_were_written(bought_file, ledger):
     adopted = world.with_recipe(tiny_recipe("queries=16", f"propose.facts={bought_file}"))
     theirs = buy_proposals(adopted, "train", 16)
     assert by_item(adopted, theirs) == by_item(world, ours)
+    few = tiny_recipe("queries=5", f"propose.facts={bought_file}")
+    assert len(world.with_recipe(few).item_ids("train")) == 5
     assert (adopted.pooled("train").pools.shape) == (16, 8)
     assert adopted.by_content()["propose"]["facts"] == adopted.adopted.data.content
     best = {name: theirs.best(at) for at, name in enumerate(adopted.item_ids("train"))}
@@ -462,6 +464,14 @@ def test_a_file_of_other_data_or_other_pools_is_refused(bought_file, ledger):
     with pytest.raises(DataError, match="was written for other data"):
         _ = world("data_seed=5").adopted
     value = json.loads(bought_file.read_text())
+    entry = next(each for key, each in value.items() if key != "_meta")
+    known = len(world().data.demonstrations)
+    for number in (known, -1):
+        wrong = [*entry["candidate_pool_ids"][:-1], number]
+        changed = value | {"wrong": entry | {"candidate_pool_ids": wrong}}
+        bought_file.write_text(json.dumps(changed))
+        with pytest.raises(DataError, match=f"numbers that none of {known} demonstrations has"):
+            _ = world("queries=17").adopted
     del value["_meta"]["numbers"]
     bought_file.write_text(json.dumps(value))
     with pytest.raises(DataError, match="the file numbers other items"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,82 +12,51 @@ from typing import Any
 import pytest
 import torch
 
-from kleash.config import merge, parse_overrides
+from agent_tools import SHORT, Agents, Cut, bytes_of, cut_after, steps_of
 from kleash.engine import Said, Talk
+from kleash.engine.own import OwnEngine
+from kleash.engine.paged import ON_CPU, PagedEngine
+from kleash.engine.pages import PAGE
 from kleash.envs.contract import EndpointDown, EpisodeBroken, Step
+from kleash.envs.line import Line, LineOptions
 from kleash.envs.surfaces import TokenSurface
 from kleash.errors import ConfigError
 from kleash.ledger import Ledger
 from kleash.policy import Reference
-from kleash.recipe import AgentRecipe, recipe_from
-from kleash.rollout.agent import AgentWorld, Asked, grouped, play_groups
+from kleash.rollout.agent import AgentWorld, Asked, grouped, measured, play_groups
 from kleash.runs import Run
 from kleash.train import train
 from kleash.train.descent import Descent
 from kleash.train.update import Leashed
 from kleash.types import Episode, Heard, Turn
 
-SMALL = {
-    "env": "intention",
-    "lr": 1e-3,
-    "gym": {"surface": "tokens", "limit": 3, "world": {"train": 40, "validation": 30, "test": 20}},
-    "supervised": {"epochs": 1, "dialogues": 32},
-    "epochs": 2,
-    "steps": 2,
-    "batch": 3,
-    "group": 4,
-    "validation": {"tasks": 12, "training": 4},
-    "turn_tokens": 8,
-}
+SMALL = Agents(SHORT)
+agent, asked, trained = SMALL.recipe, SMALL.asked, SMALL.trained
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def asked(*keys: str) -> dict[str, Any]:
-    return merge(SMALL, parse_overrides(keys))
-
-
-def agent(*keys: str) -> AgentRecipe:
-    made = recipe_from(asked(*keys))
-    assert isinstance(made, AgentRecipe)
-    return made
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "ledger.sqlite") as opened:
-        yield opened
-
-
-def trained(folder: Path, ledger: Ledger, *keys: str) -> Run:
-    recipe = agent(*keys)
-    return train(folder, recipe, asked(*keys), AgentWorld(recipe, ledger))
-
-
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Run:
+def whole(tmp_path_factory: pytest.TempPathFactory, ledger: Ledger, one_thread: None) -> Run:
     """A run that nobody disturbed."""
-    folder = tmp_path_factory.mktemp("agents")
-    with Ledger(folder / "ledger.sqlite") as ledger:
-        return trained(folder / "whole", ledger)
-
-
-def bytes_of(run: Run) -> dict[str, bytes]:
-    """What must not depend on how often a run was stopped."""
-    kept = [run.path / "metrics.jsonl", *sorted(run.path.glob("checkpoints/*/*"))]
-    return {str(path.relative_to(run.path)): path.read_bytes() for path in kept if path.is_file()}
+    return trained(tmp_path_factory.mktemp("agents") / "whole", ledger)
 
 
 # --- groups
 
 
-def test_every_episode_of_every_task_is_in_its_group(ledger: Ledger) -> None:
-    world = AgentWorld(agent(), ledger)
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+def test_every_episode_of_every_task_is_in_its_group(ledger: Ledger, temperature: float) -> None:
+    world = AgentWorld(agent(f"temperature={temperature}"), ledger)
     policy = world.fresh_policy()
     tasks = world.tasks("train")[:3]
-    groups = play_groups(world.engine(policy), policy, world, tasks, ("grpo", 1, 0))
+    engine = world.engine(policy)
+    groups = play_groups(engine, policy, world, tasks, ("grpo", 1, 0))
+    assert isinstance(engine, OwnEngine) and not engine._rows  # what is over is forgotten
     assert groups.size == 3
     assert groups.group.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    said = [tuple(groups.batch.chosen[groups.episode == each].tolist()) for each in range(12)]
+    assert len(set(said)) == 12  # members of a group have draws of their own
     assert groups.logp is not None
     torch.testing.assert_close(groups.logp, policy.judge(groups.batch).logp, atol=1e-4, rtol=0)
 
@@ -102,6 +71,14 @@ def test_the_same_draw_gives_the_same_episodes_whoever_plays_beside_them(ledger:
     assert chosen.tolist() == alone.batch.chosen.tolist()
     other = play_groups(world.engine(policy), policy, world, tasks[1:2], ("grpo", 1, 1))
     assert other.batch.chosen.tolist() != alone.batch.chosen.tolist()
+
+
+def test_the_first_tasks_of_a_split_are_drawn_once_for_all(ledger: Ledger) -> None:
+    one = AgentWorld(agent("seed=0"), ledger)
+    other = one.with_recipe(agent("seed=1"))
+    listed = [task.id for task in one.gym.tasks("train")]
+    assert one.item_ids("train") == other.item_ids("train") != listed
+    assert sorted(one.item_ids("train")) == sorted(listed)
 
 
 def episode(*rewards: float) -> Episode:
@@ -150,6 +127,22 @@ def test_a_broken_episode_is_in_no_group_and_a_group_of_one_is_dropped(ledger: L
         grouped(policy, agent(), [[broken, broken]])
 
 
+def test_what_is_logged_of_groups_by_hand() -> None:
+    dead = [episode(0.5), episode(0.5)]
+    done = [replace(episode(1.0), facts={"reward_over_ceiling": 1.0})] * 2
+    live = [
+        replace(episode(1.0), stop_reason="length"),
+        replace(episode(0.0, 0.5), stop_reason="malformed"),
+    ]
+    found = measured([dead, done, live])
+    assert found["dead_groups"] == pytest.approx(1 / 3)  # all alike; at the top is no dead end
+    assert found["episode/cut"] == pytest.approx(2 / 6)
+    assert found["episode/reward"] == pytest.approx((0.5 + 0.5 + 1 + 1 + 1 + 0.5) / 6)
+    assert found["episode/reward_over_ceiling"] == pytest.approx((4 * 0.5 + 2 * 1.0) / 6)
+    assert found["response_length"] == pytest.approx(7 * 2 / 6)  # 7 turns of 2 ids, 2 heard
+    assert found["sequence_length"] == pytest.approx(7 * 4 / 6) and found["tokens"] == 28
+
+
 def test_a_conversation_ends_where_the_model_has_no_room_for_another_turn(
     ledger: Ledger, monkeypatch: Any
 ) -> None:
@@ -186,6 +179,21 @@ def test_a_conversation_ends_where_the_model_has_no_room_for_another_turn(
     monkeypatch.setattr("kleash.rollout.agent.CONTEXT", 12)
     with pytest.raises(ConfigError, match=r"room for 12 ids.*lower turn_tokens"):
         played()
+
+
+def test_as_many_places_are_kept_as_the_recipe_says(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kleash.engine.decoder.fits", lambda model: True)  # as on a GPU
+    counts = {}
+    for places in (0, 5 * PAGE):
+        world = AgentWorld(agent(f"scale.places={places}"), ledger)
+        engine = world.engine(world.fresh_policy())
+        assert isinstance(engine, PagedEngine)
+        found = world.play(engine, [Asked(world.tasks("train")[0], 0, 0, None)])
+        assert found[0].reward is not None
+        counts[places] = engine.decoder.pages.count
+    assert counts == {0: ON_CPU // PAGE, 5 * PAGE: 5}
 
 
 # --- the loss
@@ -252,28 +260,14 @@ def test_a_run_validates_measures_and_is_the_same_twice(
     assert "few-tasks" in codes
 
 
-class Cut(Exception):
-    """The run is stopped here."""
-
-
 @pytest.mark.parametrize("at", ["supervised", "step 1", "step 3"])
 def test_stopped_in_the_middle_of_a_step_it_goes_on_bit_exactly(
     tmp_path: Path, ledger: Ledger, at: str, monkeypatch: pytest.MonkeyPatch, whole: Run
 ) -> None:
-    recipe, world = agent(), AgentWorld(agent(), ledger)
-    played = {"count": 0}
-    real = AgentWorld.play_one
-
-    async def cut(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
-        played["count"] += one.key is not None and one.key[1] == "grpo"
-        if played["count"] > {"supervised": 0, "step 1": 5, "step 3": 29}[at]:
-            raise Cut  # some episodes of the step are over, others under way
-        return await real(self, engine, one)
-
     with monkeypatch.context() as patch:
-        patch.setattr(AgentWorld, "play_one", cut)
+        cut_after(patch, {"supervised": 0, "step 1": 5, "step 3": 29}[at])
         with pytest.raises(Cut):
-            train(tmp_path / "cut", recipe, asked(), world)
+            trained(tmp_path / "cut", ledger)
     assert bytes_of(trained(tmp_path / "cut", ledger)) == bytes_of(whole)
 
 
@@ -281,8 +275,7 @@ def test_arms_that_share_a_seed_share_tasks_and_draws(tmp_path: Path, ledger: Le
     firsts = []
     for form in ("none", "k3"):
         run = trained(tmp_path / form, ledger, f"leash.form={form}", "leash.coefficient=0.5")
-        steps = [line for line in run.metrics() if line["kind"] == "step"]
-        firsts.append({k: v for k, v in steps[0].items() if k.startswith("episode/")})
+        firsts.append({k: v for k, v in steps_of(run)[0].items() if k.startswith("episode/")})
     assert firsts[0] == firsts[1]  # before the first update both are the same policy
 
 
@@ -348,11 +341,12 @@ class Flaky:
         return found
 
 
-class Back:
-    """An endpoint that is back at the second look."""
+class Back(Line):
+    """An endpoint that is down, and back at the second look."""
 
     def __init__(self) -> None:
-        self.looks = 0
+        super().__init__(LineOptions())
+        self._down, self.looks = "refused", 0
 
     async def back(self) -> bool:
         self.looks += 1
@@ -388,18 +382,21 @@ def test_what_breaks_is_no_reward_and_a_dead_endpoint_is_waited_for(
 def test_episodes_go_on_while_a_user_thinks(ledger: Ledger, monkeypatch: Any) -> None:
     world = AgentWorld(agent(), ledger)
     tasks = world.tasks("train")[:2]
-    real, order = world.gym.make, []
+    real, order, over = world.gym.make, [], asyncio.Event()
 
     class Slow(Flaky):
         async def step(self, text: str) -> Step:
-            await asyncio.sleep(0.2)
+            await asyncio.wait_for(over.wait(), 300)  # in vain where one waits for the other
             order.append("slow")
             return await super().step(text)
 
     class Quick(Flaky):
         async def step(self, text: str) -> Step:
             order.append("quick")
-            return await super().step(text)
+            found = await super().step(text)
+            if found.done:
+                over.set()
+            return found
 
     def make(task: Any, *, seed: int, rollout: int) -> Any:
         kind = Slow if task is tasks[0] else Quick

@@ -344,5 +344,5 @@ def test_looking_for_checkpoints_imports_no_torch(tmp_path):
         "import sys; from pathlib import Path; from kleash.compare.checkpoints import *\n"
         "are_checkpoints([Path('a.csv'), Path('b.csv')]); sys.exit('torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, timeout=600)
     assert done.returncode == 0

@@ -1,5 +1,6 @@
 """The command line: one call per verb, JSON on stdout, and mistakes in one line."""
 
+import io
 import json
 import os
 import shutil
@@ -12,7 +13,10 @@ from typing import Any
 import pytest
 
 from kleash import bench, cli
+from kleash.catalogue import Language
+from kleash.cli.train import Teller, validated
 from kleash.runs import Run
+from kleash.types import Heard
 from tiny import KEYS, contents
 
 VERBS = [
@@ -282,3 +286,85 @@ def test_numbers_in_json_are_numbers(kleash: Called, here: Run) -> None:
 
     words = ("eval", here.path, "--shots", "2", "--items", 5, "--baselines", "--json")
     assert json.loads(kleash(*words)[1], parse_constant=refuse)["cells"]
+
+
+# --- in both languages
+
+
+def test_eval_speaks_chinese(kleash: Called, here: Run) -> None:
+    words = ("eval", here.path, "--checkpoint", "rce-1,epoch-2", "--shots", "1,2", "--items", 4)
+    code, out, _ = kleash(*words, "--lang", "zh")
+    assert code == 0
+    for said in (
+        "测试集 4 道题目上的准确率",
+        "1 个范例",
+        "epoch-2 与其他检查点相比",
+        "只有一次运行",
+    ):
+        assert said in out.replace("\n", "")
+    assert not any(said in out for said in ("accuracy", "against", "One run", "items"))
+    assert "no language 'fr'" in kleash(*words, "--lang", "fr")[2]
+
+
+def test_a_finding_is_told_once_and_who_does_not_answer_each_time() -> None:
+    from rich.console import Console
+
+    file = io.StringIO()
+    teller = Teller(Console(file=file, width=300), "en")
+    for code in ("few-tasks", "endpoint"):
+        for message in ("one", "two"):
+            record = {"kind": "finding", "code": code, "severity": "warning", "message": message}
+            teller(Heard("finding", 0, 0, record, 9))
+    assert [line.split()[-1] for line in file.getvalue().splitlines()] == ["one", "one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("language", "line"),
+    [
+        (
+            "en",
+            "grpo 2/3, loss 0.1250, reward 0.500, KL 0.010 nats/episode, signal in 40% of groups,"
+            " validation loss 8.00 (blind 8.30), accuracy 0.250, 90 queries/s\n",
+        ),
+        (
+            "zh",
+            "GRPO 2/3，损失 0.1250，奖励 0.500，KL 0.010 nats/回合，40% 的组有信号，"
+            "验证损失 8.00（盲选 8.30），准确率 0.250，90 查询/秒\n",
+        ),
+    ],
+)
+def test_an_epoch_is_told_in_one_line(language: Language, line: str) -> None:
+    from rich.console import Console
+
+    file = io.StringIO()
+    record = {
+        "kind": "epoch",
+        "loss": 0.125,
+        "reward": 0.5,
+        "groups_with_signal": 0.4,
+        "probe/kl/ref/exact/episode/mean": 0.01,
+        "queries_per_second": 90.0,
+        "validation/loss": 8.0,
+        "validation/uniform_loss": 8.3,
+        "validation/accuracy": 0.25,
+    }
+    Teller(Console(file=file, width=300), language)(Heard("grpo", 2, 3, record, 9))
+    assert file.getvalue() == line
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", "validation reward 1.500, coverage 50%, 120 rollout tokens/s, 60 update tokens/s"),
+        ("zh", "验证奖励 1.500，细节覆盖 50%，对话 120 token/秒，更新 60 token/秒"),
+    ],
+)
+def test_an_epoch_of_an_agent_is_told_too(language: Language, words: str) -> None:
+    record = {
+        "validation/reward": 1.5,
+        "validation/episode/coverage": 0.5,
+        "rollout_tokens_per_second": 120.0,
+        "update_tokens_per_second": 60.0,
+    }
+    comma = "，" if language == "zh" else ", "
+    assert comma.join(validated(record, language)) == words

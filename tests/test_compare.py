@@ -564,5 +564,5 @@ def test_comparing_imports_nothing_heavy(report):
         "sys.exit(str(heavy) if heavy else 0)"
     )
     words = [sys.executable, "-c", code, "compare", str(report)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr

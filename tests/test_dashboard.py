@@ -6,7 +6,9 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
@@ -14,6 +16,7 @@ from pathlib import Path
 from threading import Event, Thread
 from urllib.parse import unquote
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
@@ -596,6 +599,22 @@ def test_a_folder_cannot_name_code_to_run(folder, tmp_path, monkeypatch):
 
 
 # --- the verb
+
+
+def test_it_ends_without_a_traceback_though_a_page_is_open(folder):
+    command = [str(Path(sys.executable).with_name("kleash")), "serve", str(folder), "--port", "0"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        address = server.stdout.readline().strip().rstrip("/")
+        page = httpx.get(f"{address}/study/made", timeout=600).text
+        below = html.unescape(re.search(r'data-live="([^"]+)"', page)[1])
+        with httpx.stream("GET", address + below, timeout=600) as told:
+            lines = told.iter_lines()  # held: the line is open as long as it is
+            assert next(lines) == "retry: 2000"
+            server.send_signal(signal.SIGINT)
+            said = server.communicate(timeout=600)[1]
+    assert said == "Ctrl-C ends it\n"
 
 
 @pytest.fixture

@@ -26,12 +26,21 @@ def address(studies):
 
 @pytest.fixture(scope="module")
 def running(studies):
-    """A real study, begun in another process."""
-    code = "from pathlib import Path; from study_tools import run_small;"
-    code += f"run_small(Path({str(studies / 'small')!r}), jobs=1)"
-    with subprocess.Popen([sys.executable, "-c", code], env=surroundings()) as driver:
+    """A real study, begun in another process; with a cell that runs it waits to be seen."""
+    code = "from pathlib import Path; from study_tools import run_seen;"
+    code += f"run_seen(Path({str(studies / 'small')!r}))"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], env=surroundings(), stdin=subprocess.PIPE
+    ) as driver:
         yield driver
         driver.kill()
+
+
+@pytest.fixture
+def finished(running):
+    """It has come to its end."""
+    running.stdin.close()
+    assert running.wait(SOON / 1000) == 0
 
 
 @pytest.fixture
@@ -41,67 +50,72 @@ def page(browser, address):
 
 
 def test_a_cell_changes_from_running_to_done_without_reload(page, address, studies, running):
-    for _ in range(600):
-        if (studies / "small/plan.json").exists():
-            break
+    while not (studies / "small/plan.json").exists():
+        assert running.poll() is None
         page.wait_for_timeout(100)
     page.goto(address)
     page.get_by_role("link", name="small").click()
     mark = page.locator("a.mark-running").first
-    mark.wait_for(timeout=SOON)
+    mark.wait_for()
     name = mark.get_attribute("id")
     page.evaluate("window.stayed = true")
-    page.locator(f"#{name}.mark-done").wait_for(timeout=SOON)
+    running.stdin.close()
+    page.locator(f"#{name}.mark-done").wait_for()
     assert page.evaluate("window.stayed") is True
-    assert running.wait(timeout=300) == 0
-    page.get_by_text("Nobody is running it now.").wait_for(timeout=SOON)
-    page.locator("#verdict h3").wait_for(timeout=SOON)
+    assert running.wait(SOON / 1000) == 0
+    page.get_by_text("Nobody is running it now.").wait_for()
+    page.locator("#verdict h3").wait_for()
     assert page.locator("#curves svg").count() == 2
     assert page.evaluate("window.stayed") is True
 
 
-def test_from_a_study_to_why_two_arms_differ_and_back(page, address, running):
-    assert running.wait(timeout=300) == 0
+def whole_item(page):
+    """Wait for the page of an item: till its pool is made it loads itself again and again."""
+    page.locator("h2", has_text="The pool: 8 candidates").wait_for()
+    page.wait_for_load_state()
+
+
+def test_from_a_study_to_why_two_arms_differ_and_back(page, address, finished):
     page.goto(f"{address}/study/small")
     page.select_option("select[name=ours]", "none")
     page.select_option("select[name=theirs]", "tight")
     page.select_option("select[name=in]", "pointer")
     page.get_by_role("button", name="Show").click()
+    page.wait_for_url("**/items?*")
     told = page.get_by_role("status").inner_text()
     assert int(re.match(r"(\d+) of 60 items differ", told)[1]) > 0
     listed = page.url
     assert "ours=none" in listed and "theirs=tight" in listed
     page.locator("tbody a").first.click()
     page.locator("h1", has_text="item").wait_for()
+    whole_item(page)
     rows = page.locator("table.small tbody tr")
     assert rows.count() == 2
     assert rows.nth(0).locator("img").count() == 2
-    page.locator("h2", has_text="The pool: 8 candidates").wait_for(timeout=SOON)
     assert page.locator("li.taken").count() >= 2
     shown = "[...document.images].every((i) => i.complete && i.naturalWidth > 0)"
-    page.wait_for_function(shown, timeout=SOON)
+    page.wait_for_function(shown)
     deep = page.url
     page.go_back()
     assert page.url == listed
     page.goto(deep)
-    page.locator("h2", has_text="The pool: 8 candidates").wait_for(timeout=SOON)
+    whole_item(page)
     page.keyboard.press("u")
     page.wait_for_url("**/items?*")
 
 
-def test_runs_are_compared_by_ticking_them(page, address, running):
-    assert running.wait(timeout=300) == 0
+def test_runs_are_compared_by_ticking_them(page, address, finished):
     page.goto(f"{address}/study/small")
     page.get_by_label("none-s0").check()
     page.get_by_label("tight-s0").check()
     page.get_by_role("button", name="Compare what is ticked").click()
-    page.get_by_role("heading", name="Verdict").wait_for(timeout=SOON)
+    page.wait_for_url("**/compare?*")
+    page.get_by_role("heading", name="Verdict").wait_for()
     assert page.url.count("run=") == 2
     assert page.get_by_label("small/runs/none-s0").is_checked()
 
 
-def test_the_keyboard_is_enough(page, address, running):
-    assert running.wait(timeout=300) == 0
+def test_the_keyboard_is_enough(page, address, finished):
     page.goto(address)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -119,8 +133,7 @@ def test_the_keyboard_is_enough(page, address, running):
 
 
 @pytest.mark.parametrize("width", [400, 1000, 1600])
-def test_no_page_is_wider_than_its_window(page, address, running, width):
-    assert running.wait(timeout=300) == 0
+def test_no_page_is_wider_than_its_window(page, address, finished, width):
     page.set_viewport_size({"width": width, "height": 900})
     for below in ("/", "/study/small", "/study/small/arm?arm=tight&lang=zh"):
         page.goto(address + below)

@@ -218,6 +218,14 @@ def test_what_is_said_does_not_depend_on_who_else_talks():
     assert len({said.ids for turns in crowd for _, said in turns}) > 40
 
 
+def test_groups_of_several_openings_are_read_once_each_and_go_on_from_all_of_it():
+    model = tiny()
+    short, long = [[5, 6], [7]], [list(range(4, 40)), [8]]
+    asked = [((name, at), heard) for name, heard in (("a", short), ("b", long)) for at in range(3)]
+    for turns in together(OwnEngine(model, {STOP}), asked):
+        assert said_logp(turns) == pytest.approx(recomputed(model, turns), abs=1e-5)
+
+
 def test_few_seats_only_make_one_wait():
     asked = conversations(11)
     narrow, wide = OwnEngine(tiny(), {STOP}, seats=3), OwnEngine(tiny(), {STOP})
@@ -416,8 +424,8 @@ def test_a_talk_ends_with_the_weights_it_began_with():
     for change in changes:
         with pytest.raises(RuntimeError, match="the weights have changed"):
             asyncio.run(across(change))
-    after = asyncio.run(across(lambda: None))  # a new one has the new weights
-    assert said_logp(after) == pytest.approx(recomputed(model, after), abs=1e-5)
+        after = asyncio.run(across(lambda: None))  # a new one has the new weights
+        assert said_logp(after) == pytest.approx(recomputed(model, after), abs=1e-5)
     assert said_logp(after) != pytest.approx(said_logp(before), abs=1e-2)
 
 
@@ -427,6 +435,16 @@ def test_dropout_is_off_while_talking_and_training_goes_on_as_it_was():
     turns = together(engine, conversations(3))[0]
     assert model.training and model.model.layers[0].training
     assert said_logp(turns) == pytest.approx(recomputed(model.eval(), turns), abs=1e-5)
+
+
+def test_seats_and_places_never_become_fewer():
+    seats, like = Seats(), torch.ones(1, 2)
+    seats.make_room(20, 10)
+    seats.layer(0, like)[0][19] = 7
+    for wanted, held in (((2, 200), (32, 256)), ((40, 5), (64, 256))):
+        seats.make_room(*wanted)
+        assert (seats.seats, seats.places) == held
+        assert (seats.layer(0, like)[0][19, :, :64] == 7).all()
 
 
 def test_seats_are_freed_and_taken_again():
@@ -466,14 +484,22 @@ def test_what_cannot_be_said_is_refused():
             engine.talk(("a",), **wrong)
 
 
+async def broken_off(engine, talk):
+    """A turn is cancelled in its midst."""
+    before, turn = engine.ticks, asyncio.create_task(engine.say(talk, [5]))
+    while engine.ticks < before + 3 and not turn.done():
+        await asyncio.sleep(0)
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+
+
 def test_a_turn_that_is_cancelled_leaves_the_others_alone():
     engine = OwnEngine(tiny(scale=0.01), set())
 
     async def cancelled():
         talk = engine.talk(("a",), most=200)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.02):
-                await engine.say(talk, [5])
+        await broken_off(engine, talk)
         with pytest.raises(RuntimeError, match="broke off"):
             await engine.say(talk, [5])
         engine.forget(talk)

@@ -29,7 +29,7 @@ def test_sampled_log_probabilities_are_those_of_one_pass_over_the_conversation(t
     for each in said:
         assert each.stopped == (each.ids[-1] == STOP)
         assert each.stopped or len(each.ids) == 12
-    assert not engine._ids
+    assert not engine._talks._ids
 
 
 def test_greedy_it_says_what_our_own_engine_says(engine):

@@ -20,6 +20,7 @@ from kleash.types import Turn
 from test_engine import (
     STOP,
     WORDS,
+    broken_off,
     conversations,
     exact,
     played,
@@ -158,15 +159,16 @@ def test_nobody_who_waits_is_run_past_for_long():
     """A user who answers while others speak is heard after the steps that are under way."""
     engine, order = ahead(steps=2), []
 
-    async def talked(name, most, wait):
+    async def talked(name, most, ticks):
         talk = engine.talk((name,), most=most)
-        await asyncio.sleep(wait)
+        while engine.ticks < ticks:
+            await asyncio.sleep(0)
         await engine.say(talk, [5, 6, 7])
         order.append((name, engine.ticks))
         engine.forget(talk)
 
     async def both():
-        await asyncio.gather(talked("long", 60, 0), talked("short", 2, 0.001))
+        await asyncio.gather(talked("long", 60, 0), talked("short", 2, 3))
 
     engine.stops = frozenset()
     engine.decoder._stops = engine.decoder._stops[:0]
@@ -259,6 +261,58 @@ def test_a_talk_that_was_put_aside_is_still_of_its_weights():
     assert said_logp(turns) == pytest.approx(recomputed(engine.model, turns), abs=1e-5)
 
 
+def test_what_was_read_with_other_weights_is_not_shared():
+    model, heard = tiny(), list(range(5, 12))
+    engine = PagedEngine(model, {STOP})
+
+    async def before_and_after():
+        await engine.say(engine.talk(("before",), most=4), heard)  # it keeps its pages
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.mul_(1.2)
+        engine.refresh(None)
+        return [(heard, await engine.say(engine.talk(("after",), most=8), heard))]
+
+    turns = asyncio.run(before_and_after())
+    assert said_logp(turns) == pytest.approx(recomputed(model, turns), abs=1e-5)
+
+
+def test_pages_are_not_given_back_under_who_speaks():
+    engine = PagedEngine(tiny(), {STOP})
+
+    async def speaks():
+        turn = asyncio.ensure_future(engine.say(engine.talk(("a",), most=12), [5, 6]))
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="in the middle of a turn"):
+            engine.release()
+        said = await turn
+        engine.release()
+        return [([5, 6], said)]
+
+    turns = asyncio.run(speaks())
+    assert said_logp(turns) == pytest.approx(recomputed(engine.model, turns), abs=1e-5)
+
+
+def test_who_thinks_makes_room_before_who_waits(monkeypatch):
+    engine = PagedEngine(tiny(), set(), places=3 * pages.PAGE)  # every turn has its length
+    aside, real = [], PagedEngine._put_aside
+
+    def put_aside(self, row):
+        aside.append(row.talk.key)
+        real(self, row)
+
+    monkeypatch.setattr(PagedEngine, "_put_aside", put_aside)
+
+    async def talks():
+        await engine.say(engine.talk(("thinks",), most=2), [5, 6])
+        grows, waits = (engine.talk((name,), most=16) for name in ("grows", "waits"))
+        long = [5 + at % 30 for at in range(pages.PAGE - 8)]  # into a second page, the fourth
+        return await asyncio.gather(engine.say(grows, long), engine.say(waits, [7, 8]))
+
+    assert [len(said.ids) for said in asyncio.run(talks())] == [16, 16]
+    assert aside == [("thinks",)]
+
+
 def test_pages_are_given_back_only_by_the_last_who_holds_them():
     size = pages.Size(1, 1, 2, 6 * pages.PAGE, 3, 1000, torch.float32, torch.device("cpu"))
     made = pages.Pages(size)
@@ -275,6 +329,30 @@ def test_pages_are_given_back_only_by_the_last_who_holds_them():
     made.leave(1)
     assert made.free == 6
     assert size.bytes_of_token == 16
+    assert made.take(0, 6 * pages.PAGE)
+    with pytest.raises(MemoryError):
+        made.share(0, 1, 260)
+    assert made.held[1] == []  # nor two that are whole
+    made.leave(0)
+    assert made.free == 6
+
+
+def test_a_conversation_may_fill_the_model_s_context_and_no_more():
+    engine, heard = PagedEngine(tiny(), set()), [5 + at % 30 for at in range(505)]
+    fits = (("fits",), [heard])
+    [turns] = together(engine, [fits], most=8)  # what is said last needs no place
+    assert said_logp(turns) == pytest.approx(recomputed(engine.model, turns), abs=1e-5)
+    with pytest.raises(ConfigError, match="of 513 tokens: the model has room for 512"):
+        together(engine, [fits], most=9)
+
+
+@pytest.mark.parametrize(
+    ("places", "kept"),
+    [(None, 2 * (512 + pages.PAGE)), (10**9, 2 * (512 + pages.PAGE)), (640, 640)],
+)
+def test_no_more_places_are_taken_than_seats_can_fill(places, kept):
+    engine = PagedEngine(tiny(), {STOP}, seats=2, places=places)
+    assert engine.decoder.pages.size.places == kept
 
 
 # --- no lock-step
@@ -306,9 +384,7 @@ def test_a_turn_that_is_cancelled_leaves_the_others_alone():
 
     async def cancelled():
         talk = engine.talk(("a",), most=400)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.02):
-                await engine.say(talk, [5])
+        await broken_off(engine, talk)
         with pytest.raises(RuntimeError, match="broke off"):
             await engine.say(talk, [5])
         engine.forget(talk)

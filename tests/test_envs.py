@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from kleash.envs.surfaces import TOOL, TextSurface, TokenSurface, json_values, w
 from kleash.envs.world import World, importances, meaning, texts, vocabulary, world_tasks
 from kleash.errors import ConfigError, DataError
 from kleash.runs import append_line
+from pace import cpu_within
 
 FIXTURES = Path(__file__).parent / "fixtures/envs"
 SMALL = {"train": 60, "validation": 60, "test": 60}
@@ -220,7 +220,7 @@ def test_two_processes_play_the_same_bytes(monkeypatch):
         monkeypatch.setenv("PYTHONHASHSEED", salt)
         code = SCRIPT.format(options=OPTIONS)
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True
         )
         said.add(done.stdout)
     assert len(said) == 1
@@ -421,9 +421,8 @@ def test_no_text_is_too_strange_to_be_read(text):
     ids=range(6),
 )
 def test_no_text_takes_long_to_read(text):
-    started = time.process_time()
-    TextSurface("Ask.").read(text)
-    assert time.process_time() - started < 1
+    with cpu_within(1):
+        TextSurface("Ask.").read(text)
 
 
 def test_the_vocabulary_holds_every_word_that_a_tiny_model_sees():

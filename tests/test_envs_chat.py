@@ -50,8 +50,9 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, port=0):
-        super().__init__(("127.0.0.1", port), Handler)
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler, bind_and_activate=False)
+        self.server_bind()  # from now on the port is ours, though nobody listens yet
         self.faults = []
         self.always = None
         self.requests = []
@@ -118,10 +119,15 @@ def drip(handler, text):
     handler.send_response(200)
     handler.send_header("content-length", "100000")
     handler.end_headers()
-    for _ in range(100):
+    for _ in range(100_000):  # until the client hangs up
         handler.wfile.write(b" ")
         handler.wfile.flush()
         time.sleep(0.05)
+
+
+def silence(handler, text):
+    """Not a byte, until the client hangs up."""
+    handler.connection.recv(1)
 
 
 def hang_up(handler, text):
@@ -133,7 +139,7 @@ FAULTS = {
     "429 until tomorrow": lambda h, text: h.send(429, b"", retry_after="Mon, 01 Jan 2035"),
     "500": lambda h, text: h.send(500, b"oops"),
     "503": lambda h, text: h.send(503, b"loading"),
-    "time-out": lambda h, text: time.sleep(1.0),
+    "time-out": silence,
     "slow stream": drip,
     "hangs up": hang_up,
     "html": lambda h, text: h.send(200, b"<html>login</html>"),
@@ -151,12 +157,13 @@ FAULTS = {
     "refused": lambda h, text: h.send(401, b"who are you"),
     "too long": lambda h, text: h.send(413, b"too long"),
 }
+ENDLESS = ("time-out", "slow stream")  # only these are waited for till the time is out
 PASSING = [name for name in FAULTS if name not in ("refused", "too long", "code fence")]
 
 
 @contextmanager
-def serving(port=0):
-    server = Server(port)
+def serving(server):
+    server.server_activate()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -169,7 +176,7 @@ def serving(port=0):
 
 @pytest.fixture
 def server():
-    with serving() as running:
+    with serving(Server()) as running:
         yield running
 
 
@@ -180,7 +187,7 @@ def ledger(tmp_path):
 
 
 def chat_gym(ledger, url, user="chat", **endpoint):
-    patience = {"url": url, "timeout": 0.3, "retries": 3, "pause": 0.01} | endpoint
+    patience = {"url": url, "timeout": 300, "retries": 3, "pause": 0.01} | endpoint
     return gym(
         "intention",
         {"user": user, "chat": {"endpoint": patience}, "world": dict.fromkeys(SPLITS, 1)},
@@ -244,7 +251,7 @@ def test_a_replay_of_what_was_never_said_is_broken(server, ledger):
 
 def test_no_more_requests_are_under_way_than_allowed(server, ledger):
     server.delay = 0.02
-    made = chat_gym(ledger, server.url, concurrency=3, timeout=5)
+    made = chat_gym(ledger, server.url, concurrency=3)
 
     async def many():
         games = [played(made, [f"[action] {n} cuisine?"], n) for n in range(12)]
@@ -256,6 +263,16 @@ def test_no_more_requests_are_under_way_than_allowed(server, ledger):
     assert all(steps[1].reward == 1.0 for steps in asyncio.run(many()))
     assert server.peak <= 3
     assert len(server.requests) == 24
+
+
+def test_a_judge_cannot_name_more_details_than_there_are(server, ledger):
+    play(chat_gym(ledger, server.url))
+    schemas = [
+        body["response_format"]["json_schema"]["schema"]["properties"]["covered"]
+        for body in server.requests
+        if "response_format" in body
+    ]
+    assert schemas and all(len(one["items"]["enum"]) == one["maxItems"] for one in schemas)
 
 
 def test_a_server_without_schemas_is_asked_without_them(server, ledger):
@@ -304,7 +321,9 @@ def test_a_fault_that_passes_leaves_no_trace(fault, server, ledger, tmp_path):
     with Ledger(tmp_path / "clean.sqlite") as clean:
         expected = play(chat_gym(clean, server.url))
     server.faults = [fault, fault]
-    made = chat_gym(ledger, server.url)
+    # An honest answer that is late on a slow machine is asked for again too.
+    soon = {"timeout": 0.5, "retries": 12} if fault in ENDLESS else {}
+    made = chat_gym(ledger, server.url, **soon)
     assert play(made) == expected
     assert not server.faults
     assert play(chat_gym(ledger, server.url, user="replay")) == expected
@@ -324,7 +343,7 @@ LASTING = [name for name in FAULTS if "think block" not in name and name != "cod
 @pytest.mark.parametrize("fault", [name for name in LASTING if name != "refused"])
 def test_a_fault_that_stays_breaks_the_episode_in_time(fault, server, ledger):
     server.always = fault
-    made = chat_gym(ledger, server.url, retries=1)
+    made = chat_gym(ledger, server.url, retries=1, timeout=0.3 if fault in ENDLESS else 300)
     started = time.monotonic()
 
     async def game():
@@ -337,7 +356,7 @@ def test_a_fault_that_stays_breaks_the_episode_in_time(fault, server, ledger):
         await made.close()
 
     asyncio.run(game())
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60  # and the fault would last for ever
 
 
 def test_a_server_that_refuses_us_is_the_users_to_mend(server, ledger):
@@ -356,9 +375,8 @@ def test_a_fault_is_never_remembered_as_an_answer(server, ledger):
 
 
 def test_a_dead_endpoint_is_said_to_be_down_and_comes_back(ledger):
-    with serving() as server:
-        url, port = server.url, server.server_address[1]
-    made = chat_gym(ledger, url, retries=1)
+    server = Server()
+    made = chat_gym(ledger, server.url, retries=1)
 
     async def night():
         with pytest.raises(EndpointDown, match="cannot be reached"):
@@ -368,7 +386,7 @@ def test_a_dead_endpoint_is_said_to_be_down_and_comes_back(ledger):
             await played(made)
         assert made.endpoint.traffic.failed_tries == tries  # known to be down: not tried again
         assert not await made.endpoint.back()
-        with serving(port):
+        with serving(server):
             assert await made.endpoint.back()
             steps = await played(made)
             await made.close()

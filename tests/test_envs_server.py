@@ -95,7 +95,7 @@ def url(tmp_path_factory):
     )
     try:
         address = f"http://127.0.0.1:{port}/v1"
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 600
         while not answers(address):
             assert server.poll() is None, (folder / "log").read_text()
             assert time.monotonic() < deadline, (folder / "log").read_text()
@@ -103,7 +103,7 @@ def url(tmp_path_factory):
         yield address, str(folder)
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(300)
         log.close()
 
 
@@ -135,7 +135,7 @@ async def is_back(made):
 def test_a_real_model_behind_a_real_server_is_a_user(url, tmp_path):
     address, model = url
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        endpoint = {"url": address, "model": model, "timeout": 60.0}
+        endpoint = {"url": address, "model": model, "timeout": 600.0}
         options = {
             "user": "chat",
             "chat": {"endpoint": endpoint, "max_tokens": 16},

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kleash.cli.summary import summary_table
 from kleash.report import markdown_of, study_material
 from kleash.results import Results, results
 from kleash.results.factors import factor_effects, mains, pairs
-from kleash.results.summary import plain, summary_table
+from kleash.results.summary import plain
 from made_factorial import ASKED, Keys, made_factorial
 
 PLANTED = "entropy_bonus"
@@ -35,7 +36,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 def test_terminal_and_json_have_the_effects(found: Results) -> None:
-    titles = [str(table.title) for table in summary_table(found)]
+    titles = [str(table.title) for table in summary_table(found, "en")]
     assert titles[0].startswith("made-agents: test reward")
     assert "mean over greedy and 2 sampled passes, 40 tasks, 6 seeds" in titles[0]
     assert any(title.startswith("effects of the grid's keys") for title in titles)

@@ -128,7 +128,7 @@ def test_files_made_now_give_back_what_was_logged(tool, tmp_path):
         pytest.skip("`make tools-env` installs the tools")
     script = ROOT / "scripts/make_fixtures.py"
     command = [python, script, "--into", tmp_path / "made", tool]
-    done = subprocess.run(command, timeout=500, capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run(command, timeout=600, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     for source in expected(tool, tmp_path / "made"):
         if not source["path"].endswith(".eval"):  # read where `inspect_ai` can be imported

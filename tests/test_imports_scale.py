@@ -139,7 +139,7 @@ def measured(check, paths):
     if not Path("/proc/self/status").exists():
         pytest.skip("no /proc to read a peak from")
     command = [sys.executable, __file__, check, *map(str, paths)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-2000:]
     return int(done.stdout)
 

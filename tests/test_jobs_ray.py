@@ -178,7 +178,7 @@ def test_a_cluster_started_for_the_jobs_ends_with_a_killed_driver():
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
         pids = [int(driver.stdout.readline()) for _ in range(2)]
         driver.kill()
-        end = time.monotonic() + 30
+        end = time.monotonic() + 300
         while time.monotonic() < end and any(Path(f"/proc/{pid}").exists() for pid in pids):
             time.sleep(0.1)
         assert not any(Path(f"/proc/{pid}").exists() for pid in pids)

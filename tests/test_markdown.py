@@ -9,6 +9,7 @@ from kleash.imports import Derived, Number, Where, markdown, names
 from kleash.imports import read as read_any
 from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.numbers import Place, arrows, places, reading
+from pace import cpu_within, soon
 
 FIXTURES = Path(__file__).parent / "fixtures/markdown"
 SEEDS = sorted((Path(__file__).parents[2] / "shared/seeds").glob("*.txt"))
@@ -524,9 +525,8 @@ def test_torn_tables_and_open_code_are_noted(tmp_path):
     ],
 )
 def test_hostile_text_is_read_soon_and_without_a_traceback(tmp_path, text):
-    start = time.process_time()
-    document(tmp_path, text)
-    assert time.process_time() - start < 5
+    with cpu_within(5):
+        document(tmp_path, text)
 
 
 def test_300_torn_documents_are_read_or_refused(tmp_path):
@@ -560,7 +560,7 @@ def test_300_torn_documents_are_read_or_refused(tmp_path):
         "-" * 40,
         "±",
     ]
-    start = time.process_time()
+    began = time.process_time()
     for at in range(300):
         text = rng.choice(whole)
         for _ in range(rng.randint(1, 40)):
@@ -578,7 +578,7 @@ def test_300_torn_documents_are_read_or_refused(tmp_path):
                 assert known == (one.number.state != "missing")
         for one in source.derived:
             assert follows(one) in (True, False, None)
-    assert time.process_time() - start < 15
+    assert soon(time.process_time() - began, 15)
 
 
 # --- the reports that the design was drawn from, where they are at hand

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -27,6 +26,7 @@ from kleash.plan import (
     state_of,
 )
 from kleash.plan.arms import seeded
+from pace import cpu_within
 from study_tools import SMALL, small
 
 
@@ -187,10 +187,9 @@ def test_chosen_is_best_on_validation_and_the_earliest_of_equals() -> None:
 def test_a_hundred_thousand_cells_are_planned_in_seconds() -> None:
     file = read_study("demos-kl", ["seeds=540"])
     arms = arms_of(file)
-    began = time.process_time()
-    count = sum(1 for _ in cells_of(file, arms))
+    with cpu_within(5):
+        count = sum(1 for _ in cells_of(file, arms))
     assert count > 100_000
-    assert time.process_time() - began < 5
 
 
 def test_of_equal_means_the_earliest_is_chosen_whatever_order_they_are_summed_in() -> None:

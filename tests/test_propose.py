@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -18,9 +20,13 @@ from kleash.demos.rl_data import read_rl_data
 from kleash.errors import ConfigError
 from kleash.policy import fingerprint
 from kleash.propose import propose_all, shard
-from kleash.rollout.chosen import selector_at
+from kleash.recipe import recipe_from
+from kleash.rollout import chosen
+from kleash.rollout.chosen import chosen_by, selector_at
 from kleash.rollout.selector import SelectorWorld
+from kleash.rollout.written import candidate
 from kleash.seeds import generator
+from kleash.selector import STOP
 from kleash.types import Answer
 from tiny import tiny_recipe
 
@@ -287,6 +293,39 @@ def test_a_trained_selector_proposes_its_beams_and_samples(tiny_run, ledger):
         for pointer, row in zip(likeliest.lists(), rows, strict=True)
     )
     assert world.by_content()["propose"]["policy"] == fingerprint(policy.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        ({"selector": "v3+lora"}, "towers of its own"),
+        ({"env": "intention", "gym": {"surface": "tokens"}}, "an agent's checkpoint"),
+    ],
+)
+def test_who_cannot_propose_is_refused(monkeypatch, recipe, said):
+    monkeypatch.setattr(chosen, "load_checkpoint", lambda path: (None, recipe_from(recipe)))
+    with pytest.raises(ConfigError, match=said):
+        selector_at("run/checkpoints/rce-1", 8)
+
+
+def test_a_cold_sample_is_what_is_likeliest_and_a_hot_one_is_anything(ledger):
+    world = SelectorWorld(tiny_recipe("queries=12"), ledger)
+    policy, queries = world.fresh_policy(), world.queries("train")
+    likeliest = [[Proposal(each, "sample")] for each in policy.choose(queries, 2)[0].lists()]
+    proposing = Proposing(samples=1, temperatures=(1e-6,))
+    assert chosen_by(policy, queries, proposing, 2, 0) == likeliest
+    hot = chosen_by(policy, queries, proposing.but(temperatures=(1e6,), samples=40), 2, 0)
+    spread = [len({each.pointer for each in row}) for row in hot]  # of 8 × 7 pointers
+    assert min(spread) >= 20, spread
+
+
+def test_a_truth_that_rounding_makes_likelier_than_sure_is_sure(ledger):
+    world = SelectorWorld(tiny_recipe(), ledger)
+    item, pool = world.data.demonstrations[0], (5, 3, 4)
+    for logp, share in ((1e-6, 1.0), (math.log(0.25), 0.25)):
+        found = candidate(world, item, pool, (2, 0, STOP), ("beam", Answer(item.answers[0], logp)))
+        assert found.truth_probability == pytest.approx(share, abs=1e-9)
+        assert found.shown == (4, 5) and found.correct
 
 
 def test_proposals_are_written_as_rl_data_and_asked_for_once(tmp_path):

@@ -103,3 +103,8 @@ def test_what_cannot_be_run_is_refused_in_one_line(keys: list[str], expected: st
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
     assert isinstance(caught.value, KleashError)
+
+
+def test_one_task_has_no_standard_error() -> None:
+    with pytest.raises(ConfigError, match=r"validation\.training 1 .*set it to 2, or to 0"):
+        recipe_from({"env": "intention", "validation": {"training": 1}})

@@ -13,7 +13,7 @@ from kleash.rollout import Groups, load_checkpoint
 from kleash.rollout import selector as rollout
 from kleash.rollout.proposed import best_pointers, buy_proposals, proposal_groups
 from kleash.rollout.selector import SelectorWorld, sample_groups
-from kleash.selector import Selector
+from kleash.selector import STOP, Selector
 from kleash.types import Prompt
 from tiny import Reader, tiny_recipe
 
@@ -51,8 +51,12 @@ def members(groups: Groups) -> list[tuple[str, tuple[int, ...]]]:
     ]
 
 
-def test_a_group_holds_the_pointers_that_were_rewarded_with_their_logp(ledger: Ledger) -> None:
-    world = SelectorWorld(tiny_recipe("reward=hard_plus_gtprob"), ledger)
+@pytest.mark.parametrize("preset", ["v3", "v4-10"])
+def test_a_group_holds_the_pointers_that_were_rewarded_with_their_logp(
+    ledger: Ledger, preset: str
+) -> None:
+    keys = ("reward=hard_plus_gtprob", f"selector={preset}", "shots=4")
+    world = SelectorWorld(tiny_recipe(*keys), ledger)
     policy, groups = policy_of(world), sampled(world)
     assert groups.size == len(PLACES)
     assert groups.group.bincount().tolist() == [4, 4, 4]
@@ -65,6 +69,8 @@ def test_a_group_holds_the_pointers_that_were_rewarded_with_their_logp(ledger: L
     assert groups.logp is not None
     torch.testing.assert_close(groups.logp, policy.judge(groups.batch).logp.detach())
     assert (groups.broken, groups.dropped) == (0, 0)
+    early = [pointer for _, pointer in members(groups) if len(pointer) < 4]
+    assert bool(early) == (preset == "v4-10") and all(each[-1] == STOP for each in early)
 
 
 def test_no_pointer_of_an_episode_names_a_place_twice(world: SelectorWorld) -> None:

@@ -478,7 +478,7 @@ def test_two_processes_cannot_train_the_same_run(tmp_path: Path) -> None:
     def hold() -> None:
         with run.lock():
             (tmp_path / "held").touch()
-            time.sleep(60)
+            time.sleep(600)
 
     pid = child(hold)
     while not (tmp_path / "held").exists():

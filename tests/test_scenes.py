@@ -400,3 +400,25 @@ def test_without_helpers_the_planted_pointer_is_still_one(scenes, parts):
     query = next(i for i in parts["test"] if i.facts["kind"] == "coded")
     pool = [i for i in parts["demonstrations"] if i.facts["village"] != query.facts["village"]]
     assert scenes.planted(query, pool[:5], 2) == (1, 0)
+
+
+def test_items_are_the_same_whichever_part_is_asked_for_first():
+    sizes = {"demonstrations": 12, "train": 6, "validation": 3, "test": 6}
+    one, other = Scenes(3, sizes=sizes), Scenes(3, sizes=sizes)
+    first = one.queries("test"), one.demonstrations, one.queries("train")
+    again = other.queries("train"), other.demonstrations, other.queries("test")
+    assert first == again[::-1]
+
+
+def test_a_picture_that_is_there_already_is_drawn_anew_after_the_items_of_the_others():
+    pictures, _ = Scenes()._part("train", 12, set())
+    taken = {pictures[at].tobytes() for at in (0, 5)}
+    shown, (made, rest) = Scenes()._part("train", 12, set(taken))
+    items = [*made, *rest()]
+    assert len(made) == 10 and len(shown) == 12
+    assert not taken & {each.tobytes() for each in shown}
+    told = repr([(item.id, item.question, item.answers) for item in items])
+    # As it was when items and pictures were made one by one.
+    assert hashlib.sha256(told.encode()).hexdigest() == (
+        "69d7fc59528c311b67a6609170f61a6057fd011a83e5812e2775f9b93130b741"
+    )

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import study_tools
+from kleash.cli.summary import search_line
 from kleash.errors import ConfigError, KleashError
 from kleash.imports import optuna as imported
 from kleash.plan import arms_of
@@ -185,7 +186,7 @@ def test_found_setting_is_confirmed_on_fresh_seeds(whole: Path, inline: None) ->
         told.confirmed.high - told.confirmed.low
     )
     assert told.confirmed.high > told.confirmed.low  # two seeds that agree are not certainty
-    assert f"the winner's optimism is {told.optimism.estimate:+.3f}" in told.line()
+    assert f"the winner's optimism is {told.optimism.estimate:+.3f}" in search_line(told, "en")
 
 
 def test_search_that_beats_nothing_says_so(tmp_path: Path) -> None:
@@ -202,7 +203,7 @@ def test_search_that_beats_nothing_says_so(tmp_path: Path) -> None:
     assert placed(tmp_path) == []
     told = searched(tmp_path, file, overview(tmp_path, file, arms_of(file)))
     assert told is not None
-    assert told.line().endswith("none beat none on the tuning seeds (-0.100)")
+    assert search_line(told, "en").endswith("none beat none on the tuning seeds (-0.100)")
 
 
 def test_long_trials_end_by_the_stopping_rule(tmp_path: Path) -> None:

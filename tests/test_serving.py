@@ -70,7 +70,7 @@ def there(pid: int) -> bool:
         return False
 
 
-def wait_until(true, seconds: float = 30) -> None:
+def wait_until(true, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end
@@ -283,7 +283,7 @@ from kleash.study.servers import served
 from test_serving import TRACED
 with served(TRACED, ["cpu", "cpu"]) as folder:
     print(folder, flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 

@@ -289,7 +289,7 @@ def train_outside(place: Path, sink: str, *keys: str) -> None:
     env = os.environ | {"PYTHONPATH": paths, "TRACKIO_DIR": str(place / "trackio")}
     env |= {"WANDB_SILENT": "true", "HF_HUB_OFFLINE": "1", "MLFLOW_TRACKING_URI": ""}
     command = [sys.executable, "-c", PROGRAM, *asked(sink, *keys)]
-    done = subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "broke" not in done.stderr
 

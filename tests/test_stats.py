@@ -24,6 +24,7 @@ from kleash.stats import (
     repeated_difference,
     sign_flip,
 )
+from kleash.stats.crossed import row_means
 from kleash.stats.intervals import sequence_reach, t_p
 
 # Sizes of the differences between two scores of {0, .6, 1}.
@@ -40,7 +41,7 @@ def made_up_gaps(rng, n, discordance, share_up):
 
 def test_importing_the_statistics_does_not_import_all_of_scipy():
     code = "import sys, kleash.stats; sys.exit('scipy.stats' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=600).returncode == 0
 
 
 # --- intervals
@@ -552,3 +553,25 @@ def test_averaged_generations_cover_the_truth(studies):
         covered += found.low <= 0.05 <= found.high
     room = 3 * math.sqrt(0.05 * 0.95 / studies)
     assert 0.95 - room <= covered / studies <= 0.97 + room
+
+
+def test_the_distribution_functions_are_those_of_scipy_and_come_without_the_rest_of_it():
+    code = (
+        "import sys, kleash.stats.special as ours\n"
+        "loaded = {'scipy.special', 'numpy.f2py', 'numpy.testing'} & sys.modules.keys()\n"
+        "assert not loaded, loaded\n"
+        "import scipy.special as theirs\n"
+        "names = [name for name, each in vars(ours).items() if type(each).__name__ == 'ufunc']\n"
+        "assert len(names) == 11, names\n"
+        "assert theirs.gamma(5.0) == 24\n"
+        "assert all(getattr(theirs, name) is getattr(ours, name) for name in names)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_means_of_rows_are_those_of_nanmean_to_the_bit_whatever_is_missing_or_how_it_lies():
+    rng = np.random.default_rng(3)
+    whole = rng.normal(size=(5, 4, 37))
+    holes = np.where(rng.random(whole.shape) < 0.2, np.nan, whole)
+    for table in (whole[:, 1], whole[..., 2], holes[:, 1], np.asfortranarray(whole[:, 0])):
+        assert row_means(table).tobytes() == np.nanmean(table, axis=1).tobytes()

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import time
 
 import numpy as np
 import pytest
@@ -26,6 +25,7 @@ from kleash.stats import (
     trend,
     unpaired_seeds,
 )
+from pace import cpu_within
 
 short = pytest.param(200, id="short")
 full = pytest.param(2_000, id="full", marks=pytest.mark.slow)
@@ -132,10 +132,9 @@ def test_an_arm_that_is_better_is_found_and_the_others_are_not():
 
 def test_a_hundred_arms_are_compared_in_seconds():
     scores = generator("hundred").random((100, 800)).round(1)
-    start = time.process_time()
-    found = max_t(scores, generator("flips"))
+    with cpu_within(10):
+        found = max_t(scores, generator("flips"))
     assert len(found) == 4950
-    assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize("studies", [short, full])

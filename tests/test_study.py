@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kleash.errors import KleashError
+from kleash.jobs import Told
 from kleash.plan import arms_of
 from kleash.plan.folder import late_arms, overview, read_plan, spent
 from kleash.results import results
 from kleash.runs import Run
-from kleash.study import Asked, run_study
+from kleash.study import Asked, Keeper, run_study
 from study_tools import inline, kill_and_go_on, lasting, run_small, small, small_study
 
 __all__ = ["inline", "small_study"]
@@ -44,6 +46,22 @@ def test_arms_of_a_seed_share_start_tasks_and_pools(small_study: Path) -> None:
         first = [next(line for line in run.metrics() if line["kind"] == "step") for run in runs]
         # The same draws from the same policy: the first batch is rewarded alike.
         assert first[0]["reward"] == first[1]["reward"]
+
+
+def test_a_job_that_starts_as_another_ends_is_seen_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = small()
+    found = overview(tmp_path, file, arms_of(file))
+    keeper = Keeper(Asked(file, tmp_path), arms_of(file), found, lambda told, found: None)
+    monkeypatch.setattr("kleash.study.WRITE_EVERY", 3600.0)  # both come too soon to be written
+    keeper.wrote = time.monotonic()
+    keeper(Told("done", "base-s0", {"seconds": 1.0}))
+    keeper(Told("started", "none-s0"))
+    monkeypatch.setattr("kleash.study.WRITE_EVERY", -1.0)
+    keeper(Told("told", "none-s0", {"at": "grpo 1/2"}))
+    states = {row[-1] for row in read_plan(tmp_path)["cells"] if row[:2] == ["none", 0]}
+    assert states == {"running"}
 
 
 def test_second_run_does_nothing_and_changes_nothing(copied: Path, inline: None) -> None:

@@ -83,7 +83,10 @@ def test_stop_of_an_idle_study_says_so(small_study: Path) -> None:
 
 
 @pytest.mark.parametrize("by", ["stop", "interrupt"])
-def test_running_study_is_stopped_cleanly_and_goes_on(mine: Path, tmp_path: Path, by: str) -> None:
+def test_running_study_is_stopped_cleanly_and_goes_on(
+    mine: Path, tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[Display.__module__], "PATIENCE", 600.0)
     out = tmp_path / "out"
     env = os.environ | {"PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
     verb = [sys.executable, "-c", "from kleash.cli import main; main()", "study"]
@@ -100,7 +103,7 @@ def test_running_study_is_stopped_cleanly_and_goes_on(mine: Path, tmp_path: Path
                 assert "is stopped" in kleash("stop", out)
             else:
                 driver.send_signal(signal.SIGINT)
-            printed, errors = driver.communicate(timeout=60)
+            printed, errors = driver.communicate(timeout=600)
         finally:
             driver.kill()
     assert driver.returncode == 0, errors
@@ -134,3 +137,47 @@ def drawn(display: Display) -> str:
     file = io.StringIO()
     Console(file=file, width=160).print(display.picture())
     return file.getvalue()
+
+
+def test_progress_speaks_chinese(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.console import Console
+
+    file = io.StringIO()
+    with Display(Console(file=file, width=160), "zh") as display:
+        found = Overview()
+        display(Told("started", "a-s0"), found)
+        display(Told("told", "a-s0", {"at": "supervised 1/3", "validation": 0.5}), found)
+        assert "监督 1/3" in drawn(display)
+        assert "验证 0.500" in drawn(display)
+        display(Told("told", "a-s0", {"at": "test: epoch-1"}), found)
+        assert "测试集： epoch-1" in drawn(display)
+        unknown = {"code": "not-in-the-table", "severity": "warning", "message": "as it says"}
+        known = {"code": "no-signal", "severity": "warning", "message": "not this", "step": 7}
+        display(Told("told", "a-s0", {"finding": unknown}), found)
+        display(Told("told", "a-s0", {"finding": known}), found)
+        display(Told("done", "a-s0", {"seconds": 1.5, "asked": 10, "bought": 4}), found)
+        display(Told("failed", "b-s0", error="it broke\nthere"), found)
+        assert "请求 10 个，实际调用 4 个，节省 6 个" in drawn(display)
+        assert "0/0 个单元" in drawn(display)
+    said = file.getvalue()
+    assert "a-s0：as it says" in said
+    assert "整轮没有信号，最早到第 7 步" in said and "not this" not in said
+    assert "a-s0：完成，用时 1.5 秒" in said
+    assert "b-s0：失败，it broke" in said
+
+
+def test_the_end_of_a_study_is_told_in_the_language_asked_for_or_the_locale(
+    small_study: Path, tmp_path: Path, inline: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(small_study, tmp_path / "small"))
+    asked = kleash("study", folder, "--lang", "zh")
+    for words in ("验证集选出的检查点", "结论", "未定", "相同题目上的基线", "应答：请求"):
+        assert words in asked.replace("\n", "")
+    assert not any(words in asked for words in ("verdict", "undecided", "asked for", "shots"))
+    assert "结论" in (folder / "report.md").read_text(encoding="utf-8")
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    by_locale = kleash("study", folder)
+    assert by_locale == asked
+    assert "Verdict" in (folder / "report.md").read_text(encoding="utf-8"), "the study's own"
+    assert "没有正在运行的" in kleash("stop", folder)
+    assert "nobody is running" in kleash("stop", folder, "--lang", "en")

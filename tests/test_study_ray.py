@@ -128,7 +128,7 @@ def test_a_study_joins_a_cluster_that_is_there_by_one_command(way, cluster, smal
     on, env = (cluster.client, {}) if way == "ray" else ("auto", {"RAY_TMPDIR": cluster.folder})
     words = ("study", str(file), "--on", on, "--out", str(folder), "--jobs", "2")
     driver = cluster.driver("from kleash.cli import main; main()", *words, **env)
-    out, errors = driver.communicate(timeout=300)
+    out, errors = driver.communicate(timeout=900)
     assert driver.returncode == 0, errors
     assert str(folder / "report.html") in out.replace("\n", "")
     same_as(folder, small_study)

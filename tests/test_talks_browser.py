@@ -30,10 +30,12 @@ def test_from_a_study_to_the_transcripts_of_a_task_on_which_two_arms_disagree(pa
     page.select_option("select[name=theirs]", "tight")
     page.select_option("select[name=in]", "pointer")
     page.get_by_role("button", name="Show").click()
+    page.wait_for_url("**/items?*")
     assert page.get_by_role("status").inner_text().startswith("3 of 6 tasks differ")
     listed = page.url
     page.locator("tbody a", has_text="test-1").click()
     page.locator("h1", has_text="task test-1").wait_for()
+    page.wait_for_load_state()
     heads = page.locator("table.talks thead th").all_inner_texts()
     assert heads == ["arm", "none", "tight"]
     second = page.locator("table.talks tr", has=page.locator("th", has_text="turn 2"))
@@ -58,6 +60,7 @@ def test_kl_is_seen_as_tint_underline_title_and_number(page, address):
     assert (style(near, "borderBottomWidth"), style(far, "borderBottomWidth")) == ("0px", "4px")
     assert page.locator("p .token").count() == 5
     page.get_by_text("none: every token's KL as numbers").click()
+    page.locator("details[open]").wait_for()
     shown = page.locator("details[open] tbody tr").all_inner_texts()
     assert [row.split() for row in shown][2] == ["1", ";", "-0.100", "2.500"]
 
@@ -66,6 +69,7 @@ def test_the_same_in_chinese(page, address):
     page.goto(f"{address}/study/talking/item?item=test-1&ours=none&theirs=tight")
     page.get_by_role("link", name="中文").click()
     page.locator("h1", has_text="任务 test-1").wait_for()
+    page.wait_for_load_state()
     text = page.locator("table.talks").inner_text()
     for word in ("轮次 2", "智能体自行结束", "奖励", "问出：", "用户："):
         assert word in text

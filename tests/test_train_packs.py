@@ -9,41 +9,26 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import GPT2Config, GPT2LMHeadModel
 
-from kleash.config import merge, parse_overrides
+from agent_tools import SHORT, Agents, steps_of
+from kleash.config import merge
 from kleash.errors import ConfigError
 from kleash.language.packed import SPARE, Packing, layers_again
+from kleash.language.policy import LanguagePolicy
 from kleash.ledger import Ledger
 from kleash.policy import Reference
-from kleash.recipe import AgentRecipe, recipe_from
 from kleash.rollout.agent import AgentWorld, play_groups
-from kleash.train import train
 from kleash.train.descent import Descent
 from kleash.train.packs import PackedLeash, packing_of
 from kleash.train.rounded import RoundedAdamW
 from kleash.train.update import Leashed
 
-SMALL: dict[str, Any] = {
-    "env": "intention",
-    "lr": 1e-3,
-    "gym": {"surface": "tokens", "limit": 3, "world": {"train": 40, "validation": 30, "test": 20}},
-    "supervised": {"epochs": 1, "dialogues": 32},
-    "epochs": 1,
-    "steps": 2,
-    "batch": 3,
-    "group": 4,
-    "validation": {"tasks": 6, "training": 2},
-    "turn_tokens": 8,
-}
+SMALL = Agents(merge(SHORT, {"epochs": 1, "validation": {"tasks": 6, "training": 2}}))
+agent = SMALL.recipe
 PACKING = Packing(tokens=64, step=8)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-def agent(*keys: str) -> AgentRecipe:
-    made = recipe_from(merge(SMALL, parse_overrides(keys)))
-    assert isinstance(made, AgentRecipe)
-    return made
 
 
 @pytest.mark.parametrize(
@@ -51,28 +36,27 @@ def agent(*keys: str) -> AgentRecipe:
     [("return_to_go", "device"), ("exact", "pinned"), ("k3", "device"), ("reward_k1", "pinned")],
 )
 def test_one_pass_over_packs_is_the_update_of_the_whole_batch(
-    tmp_path: Path, form: str, where: str
+    ledger: Ledger, form: str, where: str
 ) -> None:
     weights, records, seen = [], [], []
     recipe = agent(f"leash.form={form}", "entropy_bonus=0.01")
-    with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        world = AgentWorld(recipe, ledger)
-        for packing in (None, PACKING):
-            policy = world.fresh_policy().double()
-            policy.packing = packing
-            descent = Descent(policy, 1e-3, 1.0, str)
-            reference = Reference(policy, pinned=where == "pinned" and packing is not None)
-            kind = Leashed if packing is None else PackedLeash
-            held = kind(recipe, policy, reference, descent, 10)
-            held.split = partial(policy.parts, tokens=10**6)
-            for step in range(2):  # in the second one KL is at work
-                engine = world.engine(policy)
-                groups = play_groups(engine, policy, world, world.tasks("train")[:3], ("a", step))
-                assert packing is None or len(held.split(groups.batch)) > 1
-                record, judged = held.learn(groups)
-                records.append(record)
-                seen.append(judged)
-            weights.append(torch.cat([p.detach().flatten() for p in policy.parameters()]))
+    world = AgentWorld(recipe, ledger)
+    for packing in (None, PACKING):
+        policy = world.fresh_policy().double()
+        policy.packing = packing
+        descent = Descent(policy, 1e-3, 1.0, str)
+        reference = Reference(policy, pinned=where == "pinned" and packing is not None)
+        kind = Leashed if packing is None else PackedLeash
+        held = kind(recipe, policy, reference, descent, 10)
+        held.split = partial(policy.parts, tokens=10**6)
+        for step in range(2):  # in the second one KL is at work
+            engine = world.engine(policy)
+            groups = play_groups(engine, policy, world, world.tasks("train")[:3], ("a", step))
+            assert packing is None or len(held.split(groups.batch)) > 1
+            record, judged = held.learn(groups)
+            records.append(record)
+            seen.append(judged)
+        weights.append(torch.cat([p.detach().flatten() for p in policy.parameters()]))
     torch.testing.assert_close(weights[0], weights[1], rtol=1e-6, atol=1e-9)
     for name, value in records[1].items():
         assert records[3][name] == pytest.approx(value, rel=1e-6, abs=1e-9), name
@@ -80,13 +64,10 @@ def test_one_pass_over_packs_is_the_update_of_the_whole_batch(
 
 
 @pytest.mark.slow
-def test_weights_in_bfloat16_are_trained_packed(tmp_path: Path) -> None:
+def test_weights_in_bfloat16_are_trained_packed(tmp_path: Path, ledger: Ledger) -> None:
     keys = ("scale.precision=bfloat16", "scale.packed=on", "scale.pack_tokens=64", "lr=1e-5")
-    recipe = agent(*keys, "leash.form=k3", "supervised.epochs=0")
-    with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        world = AgentWorld(recipe, ledger)
-        run = train(tmp_path / "run", recipe, merge(SMALL, parse_overrides(keys)), world)
-    steps = [line for line in run.metrics() if line["kind"] == "step"]
+    run = SMALL.trained(tmp_path / "run", ledger, *keys, "leash.form=k3", "supervised.epochs=0")
+    steps = steps_of(run)
     assert len(steps) == 2 and steps[0]["loss"] != steps[1]["loss"]
     kept = run.load(run.checkpoints()[-1])
     assert {t.dtype for t in kept.weights.values()} == {torch.bfloat16}
@@ -94,10 +75,9 @@ def test_weights_in_bfloat16_are_trained_packed(tmp_path: Path) -> None:
     assert moments and all(t.dtype == torch.bfloat16 and t.any() for t in moments)
 
 
-def test_bfloat16_takes_the_optimiser_that_rounds_at_random(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        narrow = AgentWorld(agent("scale.precision=bfloat16"), ledger).fresh_policy()
-        wide = AgentWorld(agent(), ledger).fresh_policy()
+def test_bfloat16_takes_the_optimiser_that_rounds_at_random(ledger: Ledger) -> None:
+    narrow = AgentWorld(agent("scale.precision=bfloat16"), ledger).fresh_policy()
+    wide = AgentWorld(agent(), ledger).fresh_policy()
     assert isinstance(Descent(narrow, 1e-3, 1.0, str).optimiser, RoundedAdamW)
     assert isinstance(Descent(wide, 1e-3, 1.0, str).optimiser, torch.optim.AdamW)
     assert narrow.model.model.rotary_emb.inv_freq.dtype == torch.float32
@@ -108,9 +88,8 @@ def test_a_recipe_that_asks_for_nothing_large_is_what_it_was() -> None:
     assert agent("scale.packed=on").resolved()["scale"]["packed"] == "on"
 
 
-def test_packs_are_for_gpus_unless_asked_for(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        policy = AgentWorld(agent(), ledger).fresh_policy()
+def test_packs_are_for_gpus_unless_asked_for(ledger: Ledger) -> None:
+    policy = AgentWorld(agent(), ledger).fresh_policy()
     assert packing_of(agent().scale, policy) is None
     found = packing_of(agent("scale.packed=on", "scale.recompute=3").scale, policy)
     assert found == Packing(tokens=8192, step=512, compile="off", recompute=3)
@@ -120,9 +99,33 @@ def test_packs_are_for_gpus_unless_asked_for(tmp_path: Path) -> None:
         agent("scale.reference=pinned", "leash.reference=ema")
 
 
-def test_memory_says_how_many_layers_are_worked_out_again(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        model = AgentWorld(agent("tiny.layers=4"), ledger).fresh_policy().model
+def test_on_a_gpu_what_is_narrow_and_of_a_known_shape_is_packed(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the device's name is made up: nothing is computed on it."""
+    narrow = AgentWorld(agent("scale.precision=bfloat16"), ledger).fresh_policy()
+    wide = AgentWorld(agent(), ledger).fresh_policy()
+    small = {"n_embd": 8, "n_head": 2, "n_layer": 1, "vocab_size": 20}
+    other = LanguagePolicy(GPT2LMHeadModel(GPT2Config(**small)).bfloat16())
+    assert packing_of(agent().scale, narrow) is None  # on a CPU
+    monkeypatch.setattr(LanguagePolicy, "device", torch.device("cuda"))
+    packed = Packing(tokens=8192, step=512, compile="fixed", recompute=0)
+    assert packing_of(agent().scale, narrow) == packed
+    assert packing_of(agent("scale.packed=off").scale, narrow) is None
+    assert packing_of(agent().scale, wide) is None
+    assert packing_of(agent().scale, other) is None
+    assert packing_of(agent("scale.packed=on").scale, other) == packed
+    assert packing_of(agent("scale.packed=on").scale, wide) == replace(packed, compile="off")
+    for keys, changes in {
+        ("scale.compile=dynamic",): {"compile": "dynamic", "step": 128},
+        ("scale.compile=off",): {"compile": "off"},
+        ("scale.pack_tokens=64", "scale.reference=pinned"): {"tokens": 64, "step": 64},
+    }.items():
+        assert packing_of(agent(*keys).scale, narrow) == replace(packed, **changes), keys
+
+
+def test_memory_says_how_many_layers_are_worked_out_again(ledger: Ledger) -> None:
+    model = AgentWorld(agent("tiny.layers=4"), ledger).fresh_policy().model
     config, tokens = model.config, 1000
     width = config.hidden_size
     kept = 4 * (4 * width + 6 * width + 3 * config.intermediate_size) * tokens
@@ -131,14 +134,13 @@ def test_memory_says_how_many_layers_are_worked_out_again(tmp_path: Path) -> Non
     assert layers_again(model, tokens, 0) == 4
 
 
-def test_a_broken_pack_is_kept_and_stops_the_run(tmp_path: Path) -> None:
+def test_a_broken_pack_is_kept_and_stops_the_run(ledger: Ledger) -> None:
     recipe = agent("leash.form=k3")
-    with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        world = AgentWorld(recipe, ledger)
-        policy = world.fresh_policy()
-        policy.packing = PACKING
-        engine = world.engine(policy)
-        groups = play_groups(engine, policy, world, world.tasks("train")[:3], ("a", 0))
+    world = AgentWorld(recipe, ledger)
+    policy = world.fresh_policy()
+    policy.packing = PACKING
+    engine = world.engine(policy)
+    groups = play_groups(engine, policy, world, world.tasks("train")[:3], ("a", 0))
     asked: list[Any] = []
     descent = Descent(policy, 1e-3, 1.0, lambda batch: str(asked.append(batch)))
     held = PackedLeash(recipe, policy, Reference(policy), descent, 10)

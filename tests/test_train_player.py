@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,64 +11,37 @@ from typing import Any
 import pytest
 import torch
 
-from kleash.config import merge, parse_overrides
+from agent_tools import SHORT, Agents, Cut, bytes_of, cut_after, steps_of, watch_learning
+from kleash.config import merge
 from kleash.errors import ConfigError, GuardError
 from kleash.ledger import Fact, Ledger
-from kleash.recipe import AgentRecipe, recipe_from
 from kleash.rollout import Groups
 from kleash.rollout.agent import AgentWorld, Asked
-from kleash.runs import Run
 from kleash.train import train
 from kleash.train.packs import PackedLeash
 from kleash.train.player import Player, twin
 from kleash.types import Episode
 
-SMALL: dict[str, Any] = {
-    "env": "intention",
-    "lr": 3e-3,
-    "entropy_bonus": 0.1,  # so that every update moves the weights
-    "gym": {"surface": "tokens", "limit": 2, "world": {"train": 20, "validation": 8, "test": 8}},
-    "supervised": {"epochs": 0},
-    "epochs": 2,
-    "steps": 3,
-    "batch": 2,
-    "group": 3,
-    "validation": {"tasks": 4, "training": 2},
-    "turn_tokens": 6,
-}
+SMALL = Agents(
+    merge(
+        SHORT,
+        {
+            "lr": 3e-3,
+            "entropy_bonus": 0.1,  # so that every update moves the weights
+            "gym": {"limit": 2, "world": {"train": 20, "validation": 8, "test": 8}},
+            "supervised": {"epochs": 0},
+            "steps": 3,
+            "batch": 2,
+            "group": 3,
+            "validation": {"tasks": 4, "training": 2},
+            "turn_tokens": 6,
+        },
+    )
+)
+agent, asked, trained = SMALL.recipe, SMALL.asked, SMALL.trained
 STALE = ("sampler.cap=2", "sampler.staleness=1")
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-def asked(*keys: str) -> dict[str, Any]:
-    return merge(SMALL, parse_overrides(keys))
-
-
-def agent(*keys: str) -> AgentRecipe:
-    made = recipe_from(asked(*keys))
-    assert isinstance(made, AgentRecipe)
-    return made
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "ledger.sqlite") as opened:
-        yield opened
-
-
-def trained(folder: Path, ledger: Ledger, *keys: str) -> Run:
-    recipe = agent(*keys)
-    return train(folder, recipe, asked(*keys), AgentWorld(recipe, ledger))
-
-
-def steps_of(run: Run) -> list[dict[str, Any]]:
-    return [line for line in run.metrics() if line["kind"] == "step"]
-
-
-def bytes_of(run: Run) -> dict[str, bytes]:
-    kept = [run.path / "metrics.jsonl", *sorted(run.path.glob("checkpoints/*/*"))]
-    return {str(path.relative_to(run.path)): path.read_bytes() for path in kept if path.is_file()}
 
 
 @pytest.mark.parametrize(
@@ -79,25 +51,16 @@ def bytes_of(run: Run) -> dict[str, bytes]:
 def test_a_batch_is_played_by_the_weights_of_its_number(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, staleness: int
 ) -> None:
-    weights: list[dict[str, torch.Tensor]] = []
-    batches: list[Groups] = []
-    real = PackedLeash.learn
-
-    def learn(self: PackedLeash, groups: Groups, *given: Any) -> Any:
-        weights.append({n: t.clone() for n, t in self.policy.state_dict().items()})
-        batches.append(groups)
-        return real(self, groups, *given)
-
-    monkeypatch.setattr(PackedLeash, "learn", learn)
+    seen = watch_learning(monkeypatch)
     keys = ("sampler.cap=2", f"sampler.staleness={staleness}")
     run = trained(tmp_path / "run", ledger, *keys)
     policy = AgentWorld(agent(*keys), ledger).empty_policy()
-    for number, (groups, line) in enumerate(zip(batches, steps_of(run), strict=True)):
+    for number, (groups, line) in enumerate(zip(seen.batches, steps_of(run), strict=True)):
         behind = min(staleness, number % 3)  # every epoch begins anew
         assert line["staleness"] == behind
         apart = []
         for age in range(min(3, number + 1)):
-            policy.load_state_dict(weights[number - age])
+            policy.load_state_dict(seen.weights[number - age])
             logp = policy.judge(groups.batch).logp.detach()
             apart.append((groups.logp - logp).abs().max().item())  # type: ignore[operator]
         assert apart[behind] < 1e-5
@@ -105,11 +68,43 @@ def test_a_batch_is_played_by_the_weights_of_its_number(
         assert (abs(line["kl/sampler/k1/choice/p99"]) > 1e-3) == (behind > 0)
 
 
-class Cut(Exception):
-    """The run is stopped here."""
-
-
 LORA = ("lora.rank=2", "leash.reference=adapter_off", "scale.packed=on", "scale.pack_tokens=64")
+
+
+def test_who_waits_to_play_has_the_weights_of_its_number_and_the_last_has_the_policy_s(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether a batch has begun when the policy learns is up to the clock, its weights are not."""
+    world = AgentWorld(agent("sampler.cap=2", "sampler.staleness=2"), ledger)
+    policy = world.fresh_policy()
+    player, real = Player(world, policy, 2), Player.follow
+    learnt = threading.Event()
+    spoken: list[dict[str, torch.Tensor]] = []
+
+    def follow(self: Player, *given: Any) -> None:
+        assert not spoken or learnt.wait(10)
+        real(self, *given)
+        spoken.append(copied(self.speaks))
+
+    monkeypatch.setattr(Player, "follow", follow)
+    before = copied(policy)
+    played = player.batches([(world.tasks("train")[:1], ("grpo", 1, n)) for n in range(3)])
+    assert next(played).staleness == 0
+    with torch.no_grad():
+        for weight in policy.parameters():
+            weight.add_(1.0)
+    learnt.set()
+    assert [batch.staleness for batch in played] == [1, 2]
+    player.close()
+    assert len(spoken) == 4
+    for found, meant in zip(spoken, (before, before, before, copied(policy)), strict=True):
+        assert all(torch.equal(found[name], tensor) for name, tensor in meant.items())
+    again = [Asked(world.tasks("train")[0], 0, 0, None)]  # nothing is left that would end it
+    assert world.play(world.engine(policy), again)[0].reward is not None
+
+
+def copied(policy: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in policy.state_dict().items()}
 
 
 @pytest.mark.parametrize(
@@ -123,17 +118,8 @@ def test_stopped_while_a_batch_is_played_ahead_it_goes_on_bit_exactly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = trained(tmp_path / "whole", ledger, *keys)
-    played = {"count": 0}
-    real = AgentWorld.play_one
-
-    async def cut(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
-        played["count"] += one.key is not None and one.key[1] == "grpo"
-        if played["count"] > at:
-            raise Cut
-        return await real(self, engine, one)
-
     with monkeypatch.context() as patch:
-        patch.setattr(AgentWorld, "play_one", cut)
+        cut_after(patch, at)
         with pytest.raises(Cut):
             trained(tmp_path / "cut", ledger, *keys)
     assert bytes_of(trained(tmp_path / "cut", ledger, *keys)) == bytes_of(whole)
@@ -152,12 +138,12 @@ def test_the_next_batch_is_played_while_the_policy_learns(
     async def noticed(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
         if one.key is not None and one.key[1:4] == ("grpo", 1, 1) and not playing.is_set():
             playing.set()
-            met.append(learning.wait(5))  # the second batch waits for the first one's update
+            met.append(learning.wait(300))  # the second batch waits for the first one's update
         return await play(self, engine, one)
 
     def patient(self: PackedLeash, groups: Groups, *given: Any) -> Any:
         learning.set()
-        met.append(playing.wait(5))  # and that update for the second batch
+        met.append(playing.wait(300))  # and that update for the second batch
         return learn(self, groups, *given)
 
     monkeypatch.setattr(AgentWorld, "play_one", noticed)
@@ -170,28 +156,46 @@ def test_when_learning_fails_nobody_waits_for_who_plays(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = threading.Event()
-    play = AgentWorld.play_one
+    play, keys = AgentWorld.play_one, ("sampler.cap=2", "sampler.staleness=2")
+    asked_for: list[tuple[object, ...]] = []
 
     async def stuck(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
+        asked_for.append((one.key or ())[1:4])
         if one.key is not None and one.key[1:4] == ("grpo", 1, 1):
             begun.set()
             await asyncio.sleep(3600)
         return await play(self, engine, one)
 
     def learn(self: PackedLeash, groups: Groups, *given: Any) -> Any:
-        begun.wait(10)
+        begun.wait(300)
         raise GuardError("broken")
 
-    world = AgentWorld(agent(*STALE), ledger)
+    world = AgentWorld(agent(*keys), ledger)
     with monkeypatch.context() as patch:
         patch.setattr(AgentWorld, "play_one", stuck)
         patch.setattr(PackedLeash, "learn", learn)
         with pytest.raises(GuardError, match="broken"):
-            train(tmp_path / "run", world.recipe, asked(*STALE), world)
+            train(tmp_path / "run", world.recipe, asked(*keys), world)
     assert not [each for each in threading.enumerate() if each.name.startswith("player")]
+    assert ("grpo", 1, 2) not in asked_for  # which waited behind the one under way
     policy = world.fresh_policy()  # and the world can be played in again
     wanted = [Asked(world.tasks("train")[0], 0, 0, None)]
     assert world.play(world.engine(policy), wanted)[0].reward is not None
+
+
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_an_engine_is_told_of_every_update_unless_it_may_be_stale(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, staleness: int
+) -> None:
+    """Our own engines would notice; a server has to be told."""
+    world = AgentWorld(agent(), ledger)
+    player = Player(world, world.fresh_policy(), staleness)
+    told: list[object] = []
+    monkeypatch.setattr(player.engine, "refresh", told.append)
+    player.learnt()
+    assert told == ([] if staleness else [player.policy])
+    player.follow()
+    assert len(told) == 2 - staleness and told[-1] is player.speaks
 
 
 def test_a_ledger_is_used_by_threads_in_turns(ledger: Ledger) -> None:

@@ -50,6 +50,8 @@ def test_ranks_play_whole_groups_and_about_as_many(count):
     for share in shares:
         tasks = [asked[place].task.id for place in share]
         assert all(tasks.count(task) == 8 for task in tasks)
+    uneven = [*asked[:8], *asked[8:64:8]]  # a group as large as seven others together
+    assert max(map(len, dealt(uneven, count))) == (8 if count > 1 else 15)
     few = dealt(asked[:8], count)  # one group: the other ranks play nothing
     assert sorted(map(len, few)) == [0] * (count - 1) + [8]
 

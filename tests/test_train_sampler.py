@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gc
+import math
 import weakref
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,49 +13,36 @@ from typing import Any
 import pytest
 import torch
 
+from agent_tools import SHORT, Agents, bytes_of
 from kleash import guard
-from kleash.config import merge, parse_overrides
+from kleash.config import merge
 from kleash.engine.paged import PagedEngine
 from kleash.errors import ConfigError, DataError, GuardError
 from kleash.language.packed import Packing
 from kleash.ledger import Ledger
 from kleash.policy import Reference
-from kleash.recipe import AgentRecipe, recipe_from
+from kleash.recipe import recipe_from
 from kleash.rollout import Groups
 from kleash.rollout.agent import AgentWorld, play_groups
-from kleash.runs import Run
 from kleash.seeds import torch_generator
-from kleash.train import train
 from kleash.train.descent import Descent
 from kleash.train.packs import PackedLeash
 
-SMALL: dict[str, Any] = {
-    "env": "intention",
-    "lr": 1e-3,
-    "gym": {"surface": "tokens", "limit": 3, "world": {"train": 20, "validation": 8, "test": 8}},
-    "supervised": {"epochs": 0},
-    "epochs": 2,
-    "steps": 2,
-    "batch": 3,
-    "group": 3,
-    "validation": {"tasks": 6, "training": 2},
-    "turn_tokens": 8,
-}
+SMALL = Agents(
+    merge(
+        SHORT,
+        {
+            "gym": {"world": {"train": 20, "validation": 8, "test": 8}},
+            "supervised": {"epochs": 0},
+            "group": 3,
+            "validation": {"tasks": 6, "training": 2},
+        },
+    )
+)
+agent = SMALL.recipe
 WIDE, PACKED = None, Packing(tokens=64, step=8)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-def agent(*keys: str) -> AgentRecipe:
-    made = recipe_from(merge(SMALL, parse_overrides(keys)))
-    assert isinstance(made, AgentRecipe)
-    return made
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "ledger.sqlite") as opened:
-        yield opened
 
 
 class Held:
@@ -164,10 +151,13 @@ def test_a_cap_has_its_limits(ledger: Ledger) -> None:
         held.leashed.learn(replace(groups, logp=None))
     with pytest.raises(GuardError, match=r"is 2\.5 nats for each choice.*another policy"):
         held.leashed.learn(replace(groups, logp=groups.logp + 2.5))
+    guard.same_sampler(guard.OTHER_SAMPLER)
+    with pytest.raises(GuardError, match="is nan nats"):
+        guard.same_sampler(math.nan)
 
 
 def test_an_epoch_with_a_far_sampler_is_marked() -> None:
-    assert guard.sampler_near(0.09) is None
+    assert guard.sampler_near(guard.FAR_SAMPLER) is None
     found = guard.sampler_near(0.25)
     assert found is not None and "61% of a batch's worth" in found.message
 
@@ -179,11 +169,6 @@ def test_a_recipe_that_asks_for_no_weights_is_what_it_was() -> None:
 
 
 # --- memory
-
-
-def bytes_of(run: Run) -> dict[str, bytes]:
-    kept = [run.path / "metrics.jsonl", *sorted(run.path.glob("checkpoints/*/*"))]
-    return {str(path.relative_to(run.path)): path.read_bytes() for path in kept if path.is_file()}
 
 
 def test_an_engine_gives_its_pages_back_before_updates_and_says_the_same(
@@ -206,9 +191,8 @@ def test_an_engine_gives_its_pages_back_before_updates_and_says_the_same(
     try:
         for again in (0, 1):  # layers, beside the pages; none were planned
             monkeypatch.setattr("kleash.train.packs.recomputed", lambda *given, again=again: again)
-            recipe = agent("epochs=1", "scale.packed=on", "scale.recompute=0")
-            world = AgentWorld(recipe, ledger)
-            found.append(bytes_of(train(tmp_path / str(again), recipe, {}, world)))
+            keys = ("epochs=1", "scale.packed=on", "scale.recompute=0")
+            found.append(bytes_of(SMALL.trained(tmp_path / str(again), ledger, *keys)))
     finally:
         gc.enable()
     assert found[0] == found[1]

@@ -5,7 +5,7 @@ import torch
 import torch.multiprocessing as processes
 
 from kleash.seeds import generator
-from kleash.train import sharded
+from kleash.train import pieces, sharded
 from sharded_ranks import (
     HOW,
     alone,
@@ -58,6 +58,22 @@ def test_what_is_not_packed_is_not_shared_out():
     policy.packing = None
     with pytest.raises(ValueError, match="only a packed policy"):
         sharded.shard(policy)
+
+
+def test_an_optimiser_gets_its_moments_without_moving_a_weight():
+    policy, reference = policy_and_reference()
+    before, optimiser = whole(policy.named_parameters()), optimiser_of(policy)
+    pieces.begun(optimiser)
+    assert all(torch.equal(each, before[name]) for name, each in policy.named_parameters())
+    assert [group["lr"] for group in optimiser.param_groups] == [1e-2]
+    assert len(optimiser.state) == len(before)
+    alone(policy, reference)
+    optimiser.step()
+    moved = {id(weight): state["exp_avg"].clone() for weight, state in optimiser.state.items()}
+    pieces.begun(optimiser)  # of one that has them already nothing is changed
+    assert any(each.any() for each in moved.values())
+    for weight, state in optimiser.state.items():
+        assert torch.equal(state["exp_avg"], moved[id(weight)])
 
 
 def same(ours, theirs):

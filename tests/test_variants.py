@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from kleash.cli.summary import summary_table
 from kleash.demos.presets import PRESETS
 from kleash.plan import arms_of, own_selector, read_study
 from kleash.report import markdown_of, study_material
 from kleash.results import results
 from kleash.results.presets import preset_rows
-from kleash.results.summary import summary_table
 from kleash.runs import Run
 from study_tools import inline, run_small
 
@@ -63,6 +63,6 @@ def test_another_preset_starts_from_its_own_base(tmp_path: Path, inline: None) -
         text = markdown_of(study_material(found, language), folder)
         table = text.split(f"## {heading}")[1].split("\n## ")[0]
         assert all(f"{row.parameters:,}" in table for row in rows.values())
-    assert any("presets:" in str(table.title) for table in summary_table(found))
+    assert any("presets:" in str(table.title) for table in summary_table(found, "en"))
     _, again = run_small(folder, seeds=1, arms=arms, measure={"baselines": ["base"]})
     assert again == []

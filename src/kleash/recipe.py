@@ -309,6 +309,13 @@ class Validating(Config):
     passes: int = Field(0, ge=0)
     """Sampled passes over the validation tasks; 0 plays them once and greedily."""
 
+    @model_validator(mode="after")
+    def spread(self) -> Self:
+        """One task has no spread."""
+        if self.training == 1:
+            raise ConfigError("validation.training 1 gives no standard error: set it to 2, or to 0")
+        return self
+
 
 class Scale(Config):
     """How a large model is gone through; what it is worth to a small one, nothing."""

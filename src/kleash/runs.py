@@ -16,12 +16,13 @@ import os
 import platform
 import re
 import shutil
+import stat
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from io import FileIO
+from io import BufferedReader, BytesIO, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -90,7 +91,7 @@ def _parsed(content: bytes) -> Any:
         return _DECODER.decode(content.decode())
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path | str) -> Any:
     """The value in a JSON file."""
     try:
         with FileIO(path) as handle:  # a study has thousands of small files: no buffer for each
@@ -108,22 +109,24 @@ def append_line(path: Path, *records: Mapping[str, Any]) -> None:
         handle.write(lines)
 
 
-def read_lines(path: Path, *, torn_tail: bool = True) -> Iterator[dict[str, Any]]:
+def read_lines(path: Path | str, *, torn_tail: bool = True) -> Iterator[dict[str, Any]]:
     """The records of a JSONL file. A last line without its newline is left out, or an error."""
     try:
-        handle = path.open("rb")
+        handle = FileIO(path)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     first = 1
     with handle:
-        while lines := handle.readlines(TAKEN):
+        small = os.fstat(handle.fileno()).st_size <= TAKEN  # as nearly all: taken as one piece
+        held = BytesIO(handle.readall()) if small else BufferedReader(handle)
+        while lines := held.readlines(TAKEN):
             if torn_tail and not lines[-1].endswith(b"\n"):
                 lines.pop()
             yield from _records(path, first, lines)
             first += len(lines)
 
 
-def _records(path: Path, first: int, lines: list[bytes]) -> Iterable[dict[str, Any]]:
+def _records(path: Path | str, first: int, lines: list[bytes]) -> Iterable[dict[str, Any]]:
     """Lines all at once; if there is something about one, those before it and then what it is."""
     try:
         records = [from_json(line, allow_inf_nan=False) for line in lines]
@@ -135,7 +138,7 @@ def _records(path: Path, first: int, lines: list[bytes]) -> Iterable[dict[str, A
     )
 
 
-def _one_by_one(path: Path, first: int, lines: list[bytes]) -> Iterator[dict[str, Any]]:
+def _one_by_one(path: Path | str, first: int, lines: list[bytes]) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, first):
         try:
             record = _parsed(line)
@@ -335,7 +338,7 @@ class Run:
     def open(cls, path: Path) -> Self:
         """The run in a folder."""
         try:
-            config, given, meta = (read_json(path / name) for name in FACTS)
+            config, given, meta = (read_json(f"{path}{os.sep}{name}") for name in FACTS)
         except DataError:
             if not path.is_dir():
                 raise DataError(f"no such run: {path}") from None
@@ -355,11 +358,22 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether all that was asked of the run has been done."""
-        return (self.path / "done").is_file()
+        return self.has("done")
 
     def file(self, name: str) -> str:
         """Where a file of the run lies, as places of numbers tell it: a report asks for many."""
         return f"{self.path}{os.sep}{name}"
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file or a folder of that name, and no pipe, which would be waited for.
+
+        A report asks often, and needs no paths.
+        """
+        try:
+            mode = os.stat(self.file(name)).st_mode  # noqa: PTH116
+        except OSError:
+            return False
+        return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
     def held(self) -> set[str]:
         """The names of all that lies in the folder, where a look at each would be slow."""
@@ -444,7 +458,7 @@ class Run:
     def kept(self) -> set[str]:
         """The names of all checkpoints, in no order: nothing in them is read."""
         try:
-            with os.scandir(self.path / "checkpoints") as entries:
+            with os.scandir(self.file("checkpoints")) as entries:
                 return {each.name for each in entries if each.name[0] != "." and each.is_dir()}
         except (FileNotFoundError, NotADirectoryError):
             return set()
@@ -581,8 +595,8 @@ class Run:
 
     def scores(self) -> Iterator[dict[str, Any]]:
         """The lines of `scores.jsonl`, none before the first evaluation."""
-        path = self.path / "scores.jsonl"
-        return read_lines(path) if path.exists() else iter(())
+        has = self.has("scores.jsonl")
+        return read_lines(self.file("scores.jsonl")) if has else iter(())
 
     def score_cells(self) -> set[ScoreKey]:
         """What has been scored. A second line about the same thing is an error."""

@@ -19,6 +19,7 @@ from kleash.catalogue.data_words import DATA
 from kleash.catalogue.found import FOUND
 from kleash.catalogue.memory_words import MEMORY
 from kleash.catalogue.report_sentences import REPORT
+from kleash.catalogue.running_words import RUNNING
 from kleash.catalogue.sentences import SENTENCES
 from kleash.catalogue.study_words import STUDY
 from kleash.catalogue.terms import KEYS, METRICS, PLACES
@@ -51,6 +52,7 @@ CODES: dict[str, tuple[str, str]] = {
     **DASHBOARD,
     **DATA,
     **MEMORY,
+    **RUNNING,
     **STUDY,
     **WATCH,
     **WRITTEN,

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kleash.cli.compare import _language as language_of
-from kleash.cli.console import AsJson, Keys, need_torch
+from kleash.cli.console import AsJson, Keys, language_of, need_torch
 
 
 def adopt(

@@ -6,7 +6,7 @@ import string
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kleash.cli.compare import _language as language_of
+from kleash.cli.console import language_of
 from kleash.errors import ConfigError, DataError
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from kleash.cli.compare import _columns as columns
-from kleash.cli.compare import _language as language_of
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.console import AsJson
+from kleash.cli.console import AsJson, language_of
 
 
 def attribute(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kleash.cli.console import AsJson
+from kleash.cli.console import AsJson, language_of
 from kleash.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from kleash.catalogue import Language
     from kleash.compare import Comparison
-    from kleash.imports import Source
 
 
 def compare(  # noqa: PLR0913  # one for each option
@@ -55,7 +54,7 @@ def compare(  # noqa: PLR0913  # one for each option
         return
 
     told = [read(path) for path in sources]
-    language = _language(lang, told)
+    language = language_of(lang, told)
     found = compared(told, Wish(on, baseline, margin))
     from kleash.catalogue import screen
 
@@ -80,11 +79,17 @@ def _start_lean() -> None:
         atexit.register(gc.freeze)
 
 
+def keep_to_the_end(thing: object) -> None:
+    """Have it there when the process ends: a thousand runs take longer to let go one by one."""
+    ring: list[object] = [thing]
+    ring.append(ring)  # nothing but the search for garbage, which is put off, lets go of it
+
+
 def _tell_checkpoints(paths: Sequence[Path], lang: str, *, as_json: bool) -> None:
     from kleash.catalogue import tensor_screen
     from kleash.compare.checkpoints import compare_checkpoints
 
-    language = _language(lang, ())
+    language = language_of(lang, ())
     found = compare_checkpoints(*paths)
     if as_json:
         print(json.dumps(tensor_screen.plain(found, language), ensure_ascii=False))
@@ -103,20 +108,6 @@ def _write(file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise DataError(f"cannot write {file}: {error.strerror}") from None
-
-
-def _language(asked: str, sources: Sequence[Source]) -> Language:
-    """As asked; else the locale's, where it is one of ours; else that of most sources."""
-    if asked:
-        if asked not in ("zh", "en"):
-            raise ConfigError(f"no language {asked!r}: there is zh and en")
-        return "zh" if asked == "zh" else "en"
-    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
-        value = os.environ.get(name, "")
-        if value and value.split(".")[0] not in ("C", "POSIX"):
-            return "zh" if value.startswith("zh") else "en"
-    chinese = sum(source.language == "zh" for source in sources)
-    return "zh" if 2 * chinese > len(sources) else "en"
 
 
 def _plain(found: Comparison, language: Language) -> dict[str, Any]:

@@ -2,21 +2,68 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kleash.errors import KleashError
+from kleash.errors import ConfigError, KleashError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kleash.catalogue import Language
+    from kleash.imports import Source
+
 Keys = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Lang = Annotated[str, typer.Option(help="zh or en; else the locale's.")]
 Device = Annotated[str, typer.Option(help="Where the policy computes: cpu, cuda, cuda:1.")]
+
+
+def told(language: Language, code: str, **facts: object) -> str:
+    """A line of `catalogue.running_words`, its facts whole: an error that is cut helps nobody."""
+    from kleash.catalogue import CODES, LANGUAGES
+
+    return CODES[f"run.{code}"][LANGUAGES.index(language)].format(**facts)
+
+
+def word(language: Language, kind: str, name: str) -> str:
+    """A word for a name of ours, such as `at` and `grpo`; itself where there is none."""
+    from kleash.catalogue import CODES
+
+    return told(language, f"{kind}.{name}") if f"run.{kind}.{name}" in CODES else name
+
+
+def language_of(asked: str, sources: Sequence[Source]) -> Language:
+    """As asked; else the locale's, where it is one of ours; else that of most sources."""
+    if asked:
+        if asked not in ("zh", "en"):
+            raise ConfigError(f"no language {asked!r}: there is zh and en")
+        return "zh" if asked == "zh" else "en"
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        value = os.environ.get(name, "")
+        if value and value.split(".")[0] not in ("C", "POSIX"):
+            return "zh" if value.startswith("zh") else "en"
+    chinese = sum(source.language == "zh" for source in sources)
+    return "zh" if 2 * chinese > len(sources) else "en"
+
+
+EACH_TIME = {"endpoint"}
+"""What is told whenever it happens: somebody does not answer, and somebody does again."""
+
+
+def noticed(language: Language, run: str, finding: Mapping[str, Any]) -> str:
+    """What a guard of a run says, which is English; else as a report says it, where it does."""
+    from kleash.catalogue import CODES, say
+
+    code, at = f"run-{finding['code']}", f"step {finding.get('step', 0)}"
+    if language != "en" and code in CODES:
+        return say(code, {"arms": run, "count": 1, "of": 1, "at": at}, language)
+    return told(language, "noticed", job=run, message=finding["message"])
 
 
 def stderr() -> Console:

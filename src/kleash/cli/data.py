@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kleash.cli.compare import _language as language_of
-from kleash.cli.console import AsJson
+from kleash.cli.console import AsJson, language_of
 
 data = typer.Typer(help="Look at files of data before anything is trained from them.")
 

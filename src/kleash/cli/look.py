@@ -73,7 +73,7 @@ def doctor(
     kleash doctor --fits 8B           (GiB of every way to train Qwen3-8B's shape, by part)
     kleash doctor --fits models/mine  (the same of a folder, from its config.json)
     """
-    from kleash.cli.compare import _language as language_of
+    from kleash.cli.console import language_of
     from kleash.doctor import examine, parts_of, what_fits
 
     language = language_of(lang, ())

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kleash.cli.compare import _columns as columns
-from kleash.cli.compare import _language as language_of
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.console import AsJson
+from kleash.cli.console import AsJson, language_of
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:

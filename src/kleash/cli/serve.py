@@ -11,6 +11,8 @@ import typer
 
 from kleash.errors import ConfigError, DataError
 
+GOODBYE = 10  # seconds for what is under way when it is ended
+
 
 def serve(
     folder: Annotated[Path, typer.Argument(help="Studies and runs, or one study.")] = Path(
@@ -60,6 +62,9 @@ def serve(
         bound.listen(128)  # whoever reads the address may come at once
         print(f"http://{shown}:{bound.getsockname()[1]}/{query}", flush=True)
         sys.stderr.write("Ctrl-C ends it\n")
-        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
+        # Pages that are open let go of it at once; one that is being made is waited for.
+        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GOODBYE)
+        server = uvicorn.Server(config)
+        app.state.over = lambda: server.should_exit
         with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run([bound])
+            server.run([bound])

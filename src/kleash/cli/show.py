@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kleash.cli.compare import _language as language_of
-from kleash.cli.console import AsJson, stdout
+from kleash.cli.console import AsJson, language_of, stdout
 from kleash.errors import DataError
 
 if TYPE_CHECKING:

@@ -12,18 +12,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kleash.cli.ask import study_from
-from kleash.cli.console import AsJson, Device, Keys, need_torch, stderr, stdout
+from kleash.cli.console import (
+    EACH_TIME,
+    AsJson,
+    Device,
+    Keys,
+    Lang,
+    language_of,
+    need_torch,
+    noticed,
+    stderr,
+    stdout,
+    told,
+    word,
+)
 from kleash.errors import KleashError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kleash.catalogue import Language
     from kleash.jobs import Told
     from kleash.plan import StudyFile
     from kleash.plan.folder import Overview
     from kleash.results import Results
 
 STUDIES = Path("studies")
+PATIENCE = 30.0  # seconds that `stop` waits for the end
 
 
 def study(  # noqa: PLR0913  every flag of a verb is an argument
@@ -54,7 +69,7 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
     ] = "",
     device: Device = "cpu",
     as_json: AsJson = False,
-    lang: Annotated[str, typer.Option(help="zh or en, of --dry-run and `from`.")] = "",
+    lang: Lang = "",
 ) -> None:
     """Run a study: arms × seeds from one shared start, every cell measured, compared, reported.
 
@@ -73,7 +88,7 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
         what, keys, out = str(written), [], None
     file, folder = resolve_study(what, keys or [], out)
     if dry_run:
-        show_plan(folder, file, lang, as_json=as_json)
+        show_plan(folder, file, language_of(lang, ()), as_json=as_json)
         return
     need_torch()
     if until not in ("", "decided"):
@@ -84,7 +99,7 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
 
     workers = jobs or os.cpu_count() or 1
     asked = Asked(file, folder, workers, on, device, sink_names(log_to), gpus=device_names(gpus))
-    run_and_report(asked, decided=until == "decided", as_json=as_json)
+    run_and_report(asked, lang, decided=until == "decided", as_json=as_json)
 
 
 def resolve_study(what: str, keys: list[str], out: Path | None) -> tuple[StudyFile, Path]:
@@ -99,24 +114,26 @@ def resolve_study(what: str, keys: list[str], out: Path | None) -> tuple[StudyFi
     return file, out or ours
 
 
-def run_and_report(asked: Any, *, decided: bool, as_json: bool) -> None:
+def run_and_report(asked: Any, lang: str, *, decided: bool, as_json: bool) -> None:
     """Run it, write the report, show the summary; exit 1 where something failed."""
+    from kleash.report import write
     from kleash.results import results
 
-    ran, file = run_asked(asked, decided=decided)
+    language = language_of(lang, ())
+    ran, file = run_asked(asked, language, decided=decided)
     found = results(asked.folder, file=file)
-    written = write_report(found)
-    show_results(found, ran, written, as_json=as_json)
+    written = write(found, language=lang)
+    show_results(found, ran, written, language, as_json=as_json)
     if ran.failures:
         raise typer.Exit(1)
 
 
-def run_asked(asked: Any, *, decided: bool) -> tuple[Any, StudyFile]:
+def run_asked(asked: Any, language: Language, *, decided: bool) -> tuple[Any, StudyFile]:
     """Search if it asks for that; run the study, or grow it by looks until its verdict is there."""
     from kleash.study import run_study
     from kleash.study.looks import run_until_decided
 
-    with Display(stderr()) as display:
+    with Display(stderr(), language) as display:
         if asked.file.search.trials:
             from kleash.search import run_search
 
@@ -128,15 +145,9 @@ def run_asked(asked: Any, *, decided: bool) -> tuple[Any, StudyFile]:
         return run_study(asked, display), asked.file
 
 
-def write_report(found: Results) -> list[Path]:
-    """`report.md` and `report.html` beside the study."""
-    from kleash.report import write
-
-    return write(found)
-
-
 def stop(
     folder: Annotated[Path, typer.Argument(help="The folder of a running study.")],
+    lang: Lang = "",
 ) -> None:
     """Stop a study cleanly: running cells are left where they are, and the same command goes on.
 
@@ -145,11 +156,12 @@ def stop(
     """
     from kleash.runs import holder
 
+    language = language_of(lang, ())
     if not (folder / "study.toml").is_file():
         raise KleashError(f"{folder} is no study's folder")
     who = holder(folder)
     if not who:
-        print(f"nobody is running {folder}")
+        print(told(language, "nobody", folder=folder))
         return
     (folder / "stop").touch()
     process, _, machine = who.partition(" on ")
@@ -157,10 +169,10 @@ def stop(
 
     if machine == platform.node() and process.isdigit():
         os.kill(int(process), signal.SIGINT)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while holder(folder) and time.monotonic() < deadline:
         time.sleep(0.1)
-    print(f"{folder} is stopped" if not holder(folder) else f"{folder} was asked to stop")
+    print(told(language, "was_asked" if holder(folder) else "is_stopped", folder=folder))
 
 
 # --- while it runs
@@ -169,8 +181,9 @@ def stop(
 class Display:
     """Live progress: a line for every running job, the cells, the time left, answers saved."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, language: Language = "en") -> None:
         self.console = console
+        self.language = language
         self.running: dict[str, dict[str, Any]] = {}
         self.began = time.monotonic()
         self.first: int | None = None
@@ -191,40 +204,50 @@ class Display:
         if self.live is not None:
             self.live.__exit__(None, None, None)
 
-    def __call__(self, told: Told, found: Overview) -> None:
+    def __call__(self, heard: Told, found: Overview) -> None:
         self.found = found
-        if told.kind == "started":
-            self.running[told.job] = {"began": time.monotonic()}
-        elif told.kind == "told":
-            self.heard(told)
-        elif told.kind in ("done", "failed", "skipped", "stopped", "retried"):
-            self.end(told)
+        if heard.kind == "started":
+            self.running[heard.job] = {"began": time.monotonic()}
+        elif heard.kind == "told":
+            self.hear(heard)
+        elif heard.kind in ("done", "failed", "skipped", "stopped", "retried"):
+            self.end(heard)
         if self.live is not None:
             self.live.update(self.picture())
 
-    def heard(self, told: Told) -> None:
-        """Something a job said of itself."""
-        if "finding" in told.record:
-            finding = told.record["finding"]
-            if finding["severity"] != "note" and finding["code"] not in self.noticed:
-                self.console.print(f"{told.job}: {finding['message']}", style="yellow")
-                self.noticed.add(finding["code"])
-            return
-        self.running.setdefault(told.job, {"began": time.monotonic()}).update(told.record)
+    def say(self, code: str, **facts: object) -> str:
+        """A line in the language of whoever looks."""
+        return told(self.language, code, **facts)
 
-    def end(self, told: Told) -> None:
+    def hear(self, heard: Told) -> None:
+        """Something a job said of itself."""
+        if "finding" in heard.record:
+            finding = heard.record["finding"]
+            if finding["severity"] != "note" and finding["code"] not in self.noticed:
+                line = noticed(self.language, heard.job, finding)
+                self.console.print(line, style="yellow")
+                self.noticed |= {finding["code"]} - EACH_TIME
+            return
+        self.running.setdefault(heard.job, {"began": time.monotonic()}).update(heard.record)
+
+    def end(self, heard: Told) -> None:
         """A job is over."""
-        self.running.pop(told.job, None)
-        if told.kind == "done":
+        self.running.pop(heard.job, None)
+        facts = {"job": heard.job}
+        if heard.kind == "done":
             self.ended += 1
-            self.asked += told.record.get("asked", 0)
-            self.bought += told.record.get("bought", 0)
-        line = f"{told.job}: {told.kind}"
-        if told.kind == "done":
-            line += f" in {told.record['seconds'] / told.record.get('ranks', 1):.1f} s"
-        elif told.error:
-            line += f", {told.error.splitlines()[0]}"
-        self.console.print(line, highlight=False, style="red" if told.kind == "failed" else None)
+            self.asked += heard.record.get("asked", 0)
+            self.bought += heard.record.get("bought", 0)
+            facts["seconds"] = f"{heard.record['seconds'] / heard.record.get('ranks', 1):.1f}"
+        line = self.say(heard.kind, **facts)
+        if heard.kind != "done" and heard.error:
+            line = self.say("why", what=line, error=heard.error.splitlines()[0])
+        self.console.print(line, highlight=False, style="red" if heard.kind == "failed" else None)
+
+    def place(self, at: str) -> str:
+        """Where a job is, as it says: a phase and its epoch, or a split and what is measured."""
+        first, blank, rest = at.partition(" ")
+        return f"{word(self.language, 'at', first)}{blank}{rest}"
 
     def picture(self) -> Any:
         """What is shown now."""
@@ -239,19 +262,18 @@ class Display:
             self.first = done
         jobs = Table.grid(padding=(0, 2))
         for name, record in self.running.items():
-            spent = f"{time.monotonic() - record['began']:.0f} s"
-            score = f"validation {record['validation']:.3f}" if "validation" in record else ""
-            jobs.add_row(name, str(record.get("at", "")), score, spent)
+            spent = self.say("seconds", seconds=f"{time.monotonic() - record['began']:.0f}")
+            score = record.get("validation")
+            shown = "" if score is None else self.say("validation", score=f"{score:.3f}")
+            jobs.add_row(name, self.place(str(record.get("at", ""))), shown, spent)
         asked = self.asked + sum(r.get("asked", 0) for r in self.running.values())
         bought = self.bought + sum(r.get("bought", 0) for r in self.running.values())
         bar = Table.grid(padding=(0, 2))
         bar.add_row(
             ProgressBar(total=max(total, 1), completed=done, width=40),
-            f"{done:,} of {total:,} cells",
+            self.say("cells", done=f"{done:,}", total=f"{total:,}"),
             self.left(done, total),
-            f"answers: {asked:,} asked, {bought:,} bought, {asked - bought:,} saved"
-            if asked
-            else "",
+            self.say("answers_now", **answers(asked, bought)) if asked else "",
         )
         return Group(jobs, bar, Text(""))
 
@@ -261,19 +283,25 @@ class Display:
         if made <= 0:
             return ""
         seconds = spent * (total - done) / made
-        return f"{seconds / 60:.1f} min left" if seconds > 90 else f"{seconds:.0f} s left"
+        if seconds > 90:
+            return self.say("minutes_left", minutes=f"{seconds / 60:.1f}")
+        return self.say("seconds_left", seconds=f"{seconds:.0f}")
+
+
+def answers(asked: float, bought: float) -> dict[str, str]:
+    """How many were asked for, and how many of them somebody had to give."""
+    counts = {"asked": asked, "bought": bought, "saved": asked - bought}
+    return {name: f"{count:,.0f}" for name, count in counts.items()}
 
 
 # --- before and after
 
 
-def show_plan(folder: Path, file: StudyFile, lang: str, *, as_json: bool) -> None:
+def show_plan(folder: Path, file: StudyFile, language: Language, *, as_json: bool) -> None:
     """Every cell with its state, what filling the rest would cost, and what is known."""
     from kleash.catalogue import say
-    from kleash.cli.compare import _language as language_of
     from kleash.study.estimate import estimate
 
-    language = language_of(lang, ())
     plan = estimate(folder, file, language)
     if as_json:
         print(json.dumps(plan, ensure_ascii=False))
@@ -293,31 +321,30 @@ def show_plan(folder: Path, file: StudyFile, lang: str, *, as_json: bool) -> Non
         console.print(line, highlight=False)
 
 
-def show_results(found: Results, ran: Any, written: list[Path], *, as_json: bool) -> None:
+def show_results(
+    found: Results, ran: Any, written: list[Path], language: Language, *, as_json: bool
+) -> None:
     """The summary on the terminal: an arm a line, with intervals."""
-    from kleash.results.summary import plain, summary_table
+    from kleash.cli.summary import search_line, summary_table
+    from kleash.results.summary import plain
+    from kleash.results.tuning import searched
 
     if as_json:
         print(json.dumps(plain(found), ensure_ascii=False))
         return
     console = stdout()
-    for each in summary_table(found):
+    for each in summary_table(found, language):
         console.print(each, highlight=False)
-    spent = found.spent
-    if spent["asked"]:
-        console.print(
-            f"answers: {spent['asked']:,.0f} asked for, {spent['bought']:,.0f} bought,"
-            f" {spent['asked'] - spent['bought']:,.0f} saved"
-            f" ({1 - spent['bought'] / spent['asked']:.0%})",
-            highlight=False,
-        )
-    from kleash.results.tuning import searched
-
+    asked, bought = found.spent["asked"], found.spent["bought"]
+    if asked:
+        facts = answers(asked, bought) | {"share": f"{1 - bought / asked:.0%}"}
+        console.print(told(language, "answers_share", **facts), highlight=False)
     if (search := searched(found.folder, found.file, found.overview)) is not None:
-        console.print(search.line(), highlight=False)
+        console.print(search_line(search, language), highlight=False)
     if ran.stopped:
-        console.print(f"stopped: the same command goes on, or kleash study {found.folder}")
-    for name, error in ran.failures.items():
-        console.print(f"{name} failed: {error.splitlines()[0]}", style="red", highlight=False)
+        console.print(told(language, "goes_on", folder=found.folder))
+    for job, error in ran.failures.items():
+        line = told(language, "failure", job=job, error=error.splitlines()[0])
+        console.print(line, style="red", highlight=False)
     for path in written:
         console.print(str(path), highlight=False)

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kleash.cli.console import AsJson, Device, Keys, need_torch, progress, stderr, stdout
+from kleash.cli.console import (
+    EACH_TIME,
+    AsJson,
+    Device,
+    Keys,
+    Lang,
+    language_of,
+    need_torch,
+    noticed,
+    progress,
+    stderr,
+    stdout,
+    told,
+    word,
+)
 from kleash.errors import KleashError
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from kleash.catalogue import Language
     from kleash.recipe import Recipe
     from kleash.runs import Run
     from kleash.types import Heard
@@ -54,6 +70,7 @@ def train(  # noqa: PLR0913  every flag of a verb is an argument
         ),
     ] = "",
     as_json: AsJson = False,
+    lang: Lang = "",
 ) -> None:
     """Train one run: supervised, then RCE, then GRPO on a leash.
 
@@ -65,8 +82,9 @@ def train(  # noqa: PLR0913  every flag of a verb is an argument
     kleash train default --keys  (every key, its default, what it does)
     torchrun --nproc-per-node=2 -m kleash train agent --device cuda  (one agent on two GPUs)
     """
+    language = language_of(lang, ())
     if help_keys:
-        print_keys(agent=config == "agent")
+        print_keys(language, agent=config == "agent")
         return
     folder, recipe, given = resolve_run(config, keys or [], out, new=new)
     need_torch()
@@ -76,14 +94,19 @@ def train(  # noqa: PLR0913  every flag of a verb is an argument
     sinks = sink_names(log_to)
     with ranks.joined(device) as here:
         ranks.check(recipe)
-        run, extra = train_here(folder, recipe, given, here, sinks)
+        run, extra = train_here(folder, recipe, given, here, sinks, language)
         if not ranks.is_first():
             return
-    show_epochs(run, as_json=as_json, extra=extra)
+    show_epochs(run, language, as_json=as_json, extra=extra)
 
 
 def train_here(
-    folder: Path, recipe: Recipe, given: Mapping[str, Any], device: str, sinks: Sequence[str]
+    folder: Path,
+    recipe: Recipe,
+    given: Mapping[str, Any],
+    device: str,
+    sinks: Sequence[str],
+    language: Language,
 ) -> tuple[Run, dict[str, Any]]:
     """The run, trained by this process or by all ranks; what was asked for. Rank 0 tells."""
     from kleash.control import describe
@@ -95,20 +118,22 @@ def train_here(
     folder.parent.mkdir(parents=True, exist_ok=True)
     console = stderr()
     console.quiet = not ranks.is_first()
-    told = f"{folder}: {recipe.model_name()}, {describe(recipe.leash)}"
-    console.print(told + ranks.described(), highlight=False)
+    facts = {"folder": folder, "model": recipe.model_name(), "leash": describe(recipe.leash)}
+    line = told(language, "start", **facts)
+    line += told(language, "ranks", count=ranks.count()) if ranks.count() > 1 else ""
+    console.print(line, highlight=False)
     with (
         Ledger(folder.parent / "ledger.sqlite", machines=ranks.several_machines()) as ledger,
-        progress(None, "answers", console) as advance,
+        progress(None, told(language, "bar.answers"), console) as advance,
     ):
         world = world_of(recipe, ledger, device=device, progress=advance)
-        run = train_run(folder, recipe, given, world, listen=Teller(console), sinks=sinks)
+        listen = Teller(console, language)
+        run = train_run(folder, recipe, given, world, listen=listen, sinks=sinks)
         usage = ledger.usage()
-    console.print(
-        f"answers: {usage.asked:,} asked for, {usage.bought:,} bought, {usage.saved:,} saved"
-    )
-    saved = {"asked": usage.asked, "bought": usage.bought, "saved": usage.saved}
-    return run, {"run": str(run.path), "answers": saved}
+    counts = {"asked": usage.asked, "bought": usage.bought, "saved": usage.saved}
+    told_counts = {name: f"{count:,}" for name, count in counts.items()}
+    console.print(told(language, "answers", **told_counts))
+    return run, {"run": str(run.path), "answers": counts}
 
 
 def resolve_run(
@@ -146,8 +171,8 @@ def resolve_run(
 class Teller:
     """Says on the console what a run reports."""
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
+    def __init__(self, console: Console, language: Language = "en") -> None:
+        self.console, self.language = console, language
         self.said: set[str] = set()
 
     def __call__(self, heard: Heard) -> None:
@@ -156,40 +181,52 @@ class Teller:
             return
         if heard.phase == "finding":
             if record["code"] not in self.said:
-                self.console.print(f"{record['severity']}: {record['message']}", style="yellow")
-            self.said.add(record["code"])
+                kind = told(self.language, record["severity"])
+                self.console.print(noticed(self.language, kind, record), style="yellow")
+            self.said |= {record["code"]} - EACH_TIME
             return
-        parts = [f"{heard.phase} {heard.epoch}/{heard.epochs}", f"loss {record['loss']:.4f}"]
-        if "groups_with_signal" in record:
-            parts += [
-                f"reward {record['reward']:.3f}",
-                f"KL {record['probe/kl/ref/exact/episode/mean']:.3f} nats/episode",
-                f"signal in {record['groups_with_signal']:.0%} of groups",
-            ]
-        parts += validated(record)
-        self.console.print(", ".join(parts), highlight=False)
-
-
-def validated(record: Mapping[str, Any]) -> list[str]:
-    """What validation found and how fast the epoch was, as the run's family tells it."""
-    if "validation/reward" in record:
-        rates = [key for key in record if key.endswith("tokens_per_second")]
-        return [
-            f"validation reward {record['validation/reward']:.3f}",
-            f"coverage {record['validation/episode/coverage']:.0%}"
-            if "validation/episode/coverage" in record
-            else f"{record['validation/episode/turns']:.1f} turns",
-            *(f"{record[key]:.0f} {key.split('_')[0]} tokens/s" for key in rates),
+        say = partial(told, self.language)
+        epoch = {"epoch": heard.epoch, "epochs": heard.epochs}
+        parts = [
+            say("epoch", phase=word(self.language, "at", heard.phase), **epoch),
+            say("loss", value=f"{record['loss']:.4f}"),
         ]
+        if "groups_with_signal" in record:
+            kl = record["probe/kl/ref/exact/episode/mean"]
+            parts += [
+                say("reward", value=f"{record['reward']:.3f}"),
+                say("kl", value=f"{kl:.3f}"),
+                say("signal", share=f"{record['groups_with_signal']:.0%}"),
+            ]
+        parts += validated(record, self.language)
+        self.console.print(say("comma").join(parts), highlight=False)
+
+
+def validated(record: Mapping[str, Any], language: Language) -> list[str]:
+    """What validation found and how fast the epoch was, as the run's family tells it."""
+    say = partial(told, language)
+    if "validation/reward" in record:
+        rates = {key: record[key] for key in record if key.endswith("tokens_per_second")}
+        coverage = record.get("validation/episode/coverage")
+        return [
+            say("validation_reward", value=f"{record['validation/reward']:.3f}"),
+            say("turns", value=f"{record['validation/episode/turns']:.1f}")
+            if coverage is None
+            else say("coverage", share=f"{coverage:.0%}"),
+            *(
+                say("tokens", what=word(language, "tokens", key.split("_")[0]), value=f"{rate:.0f}")
+                for key, rate in rates.items()
+            ),
+        ]
+    loss, blind = record["validation/loss"], record["validation/uniform_loss"]
     return [
-        f"validation loss {record['validation/loss']:.2f}"
-        f" (blind {record['validation/uniform_loss']:.2f})",
-        f"accuracy {record['validation/accuracy']:.3f}",
-        f"{record['queries_per_second']:.0f} queries/s",
+        say("validation_loss", value=f"{loss:.2f}", blind=f"{blind:.2f}"),
+        say("accuracy", value=f"{record['validation/accuracy']:.3f}"),
+        say("queries", value=f"{record['queries_per_second']:.0f}"),
     ]
 
 
-def show_epochs(run: Run, *, as_json: bool, extra: dict[str, Any]) -> None:
+def show_epochs(run: Run, language: Language, *, as_json: bool, extra: dict[str, Any]) -> None:
     """The lines of a run's epochs."""
     lines = [line for line in run.metrics() if line["kind"] == "epoch"]
     if as_json:
@@ -201,17 +238,18 @@ def show_epochs(run: Run, *, as_json: bool, extra: dict[str, Any]) -> None:
     agent = any("validation/reward" in line for line in lines)
     scored = ("validation/reward",) if agent else ("validation/loss", "validation/accuracy")
     columns = ("loss", "policy_loss", "leash/penalty", *scored)
-    for name in ("phase", "epoch", *columns, "KL (probe)"):
-        table.add_column(name, justify="right")
+    for name in ("phase", "epoch", *columns, "kl"):
+        table.add_column(told(language, f"col.{name}"), justify="right")
     for line in lines:
         cells = [f"{line[name]:.4f}" if name in line else "" for name in columns]
         kl = line.get("probe/kl/ref/exact/episode/mean")
         shown = "" if kl is None else f"{kl:.4f}"
-        table.add_row(line["phase"], str(line["epoch"]), *cells, shown)
+        phase = word(language, "at", line["phase"])
+        table.add_row(phase, str(line["epoch"]), *cells, shown)
     stdout().print(table)
 
 
-def print_keys(*, agent: bool) -> None:
+def print_keys(language: Language, *, agent: bool) -> None:
     """Every key of a recipe with its default and its sentence."""
     from rich.table import Table
 
@@ -219,7 +257,7 @@ def print_keys(*, agent: bool) -> None:
     from kleash.envs import ENVS, options_of
     from kleash.recipe import AgentRecipe, SelectorRecipe
 
-    table = Table("key", "default", "what it does", show_lines=False)
+    table = Table(*(told(language, f"col.{name}") for name in ("key", "default", "what")))
     for key, default, sentence in help_lines(AgentRecipe if agent else SelectorRecipe):
         table.add_row(key, default, sentence)
     for name in ENVS if agent else ():
@@ -253,6 +291,7 @@ def evaluate_run(  # noqa: PLR0913  every flag of a verb is an argument
     ] = False,
     device: Device = "cpu",
     as_json: AsJson = False,
+    lang: Lang = "",
 ) -> None:
     """Measure checkpoints: a score for every item, kept with the pointer and the answer behind it.
 
@@ -267,7 +306,7 @@ def evaluate_run(  # noqa: PLR0913  every flag of a verb is an argument
     from kleash.rollout import world_of
     from kleash.runs import Run
 
-    opened = Run.open(run)
+    language, opened = language_of(lang, ()), Run.open(run)
     recipe = recipe_from(opened.config)
     names = resolve_checkpoints(opened, checkpoint)
     if baselines or best_greedy:
@@ -278,9 +317,10 @@ def evaluate_run(  # noqa: PLR0913  every flag of a verb is an argument
         world = world_of(recipe, ledger, device=device)
         count = len(world.item_ids(split)) if items is None else items
         wanted = Wanted(names, counts, split, count)
-        with progress(len(names) * len(counts) * count, "scores") as advance:
+        total = len(names) * len(counts) * count
+        with progress(total, told(language, "bar.scores")) as advance:
             evaluate(opened, world, wanted, advance)
-    show_scores(opened, wanted, as_json=as_json)
+    show_scores(opened, wanted, language, as_json=as_json)
 
 
 def parse_shots(text: str, pool: int) -> list[int]:
@@ -295,8 +335,9 @@ def parse_shots(text: str, pool: int) -> list[int]:
     return counts
 
 
-def show_scores(run: Run, wanted: Any, *, as_json: bool) -> None:
+def show_scores(run: Run, wanted: Any, language: Language, *, as_json: bool) -> None:
     """A table of accuracies with intervals, and the last checkpoint's gaps to all the others."""
+    from kleash.catalogue.report_words import PLACES
     from kleash.evaluate import gaps, table
 
     cells = table(run, wanted)
@@ -306,31 +347,29 @@ def show_scores(run: Run, wanted: Any, *, as_json: bool) -> None:
         return
     from rich.table import Table
 
-    console = stdout()
-    title = f"accuracy on {wanted.items} items of {wanted.split} (95 % interval)"
-    shown = Table(title=title)
+    console, say = stdout(), partial(told, language)
+    split = PLACES.get(wanted.split, (wanted.split, wanted.split))[language == "zh"]
+    shown = Table(title=say("scores_of", items=wanted.items, split=split))
     shown.add_column("")
     for count in wanted.shots:
-        shown.add_column(f"{count} shot{'s' if count > 1 else ''}", justify="right")
+        code = "some_shots" if count > 1 else "one_shot"
+        shown.add_column(say(code, shots=count), justify="right")
     for name in wanted.checkpoints:
         row = [cell for cell in cells if cell["checkpoint"] == name]
-        shown.add_row(name, *(cell_text(cell) for cell in row))
+        shown.add_row(name, *(cell_text(cell, language) for cell in row))
     console.print(shown)
     if found:
-        console.print(gap_table(wanted.checkpoints[-1], found))
-    console.print(
-        "One run: this compares checkpoints on items like these (level L2);"
-        " nothing follows about the setting. For that, train more seeds."
-    )
+        console.print(gap_table(wanted.checkpoints[-1], found, language))
+    console.print(say("one_run"))
 
 
-def gap_table(last: str, found: Sequence[dict[str, Any]]) -> Table:
+def gap_table(last: str, found: Sequence[dict[str, Any]], language: Language) -> Table:
     """The gaps of one checkpoint to the others."""
     from rich.table import Table
 
-    paired = Table(title=f"{last} against the others, same items (p not adjusted for how many)")
-    for name in ("against", "shots", "gap", "95 % interval", "items that differ", "p"):
-        paired.add_column(name, justify="right")
+    paired = Table(title=told(language, "gaps_of", last=last))
+    for name in ("against", "shots", "gap", "interval", "differ", "p"):
+        paired.add_column(told(language, f"col.{name}"), justify="right")
     for gap in found:
         interval = f"[{gap['low']:+.3f}, {gap['high']:+.3f}]"
         paired.add_row(
@@ -338,18 +377,19 @@ def gap_table(last: str, found: Sequence[dict[str, Any]]) -> Table:
             str(gap["shots"]),
             f"{gap['estimate']:+.3f}",
             interval,
-            f"{gap['differ']} of {gap['n']}",
+            told(language, "differ", count=gap["differ"], of=gap["n"]),
             f"{gap['p']:.2g}",
         )
     return paired
 
 
-def cell_text(cell: dict[str, Any]) -> str:
+def cell_text(cell: dict[str, Any], language: Language) -> str:
     """`0.61 [0.58, 0.64]`, with what broke."""
     if cell["n"] == 0:
         return "–"
+    broken, say = cell["broken"], partial(told, language)
     if "void" in cell:
-        return f"void: {cell['broken']} of {cell['broken'] + cell['n']} broke"
-    broken = f" ({cell['broken']} broke)" if cell["broken"] else ""
-    lemmas = f", by lemmas {cell['lemmatised']:.3f}" if "lemmatised" in cell else ""
-    return f"{cell['mean']:.3f} [{cell['low']:.3f}, {cell['high']:.3f}]{lemmas}{broken}"
+        return say("void", broken=broken, of=broken + cell["n"])
+    text = f"{cell['mean']:.3f} [{cell['low']:.3f}, {cell['high']:.3f}]"
+    text += say("lemmas", value=f"{cell['lemmatised']:.3f}") if "lemmatised" in cell else ""
+    return text + (say("broke", broken=broken) if broken else "")

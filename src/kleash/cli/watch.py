@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kleash.cli.compare import _language as language_of
-from kleash.cli.console import stderr, stdout
+from kleash.cli.console import language_of, stderr, stdout
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:

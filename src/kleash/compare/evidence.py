@@ -285,7 +285,7 @@ def of_means(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
 
 
 def _normal(gap: float, error: float, level: float, n: int) -> Interval:
-    from scipy.special import ndtri
+    from kleash.stats.special import ndtri
 
     reach = float(ndtri((1 + level) / 2)) * error
     return Interval(gap, gap - reach, gap + reach, level, n)

@@ -169,7 +169,7 @@ def _gap(
     if found is not None:
         ours, theirs = found.scores_ASN
         made.items = found.items
-        made.k = int((np.nan_to_num(np.abs(ours - theirs)) > 1e-12).any(axis=0).sum())
+        made.k = int((np.abs(ours - theirs) > 1e-12).any(axis=0).sum())  # of NaN none is
         made.span = span_of(found.scores_ASN[np.isfinite(found.scores_ASN)])
         if found.items < found.most:
             counts = {"n": found.items, "of": found.most}

@@ -18,6 +18,7 @@ from kleash.dashboard.pages import MARKS, Pages
 from kleash.dashboard.shelf import UNREAD, Nowhere, Plan
 
 EVERY = 1.0  # seconds between two looks
+TURNS = 10  # times in between that it is asked whether the server ends
 QUIET = 15.0  # seconds without news after which a word says that the line is open
 
 
@@ -82,6 +83,7 @@ def events(pages: Pages) -> Any:
 
     async def told(live: Live, request: Request) -> AsyncIterator[str]:
         silent = 0.0
+        over = getattr(request.app.state, "over", lambda: False)
         yield "retry: 2000\n\n"
         while not await request.is_disconnected():
             try:
@@ -91,7 +93,10 @@ def events(pages: Pages) -> Any:
             if news:
                 yield f"data: {json.dumps(news, ensure_ascii=False)}\n\n"
                 silent = 0.0
-            await asyncio.sleep(EVERY)
+            for _ in range(TURNS):
+                if over():
+                    return  # a server that ends waits for its readers, and not for long
+                await asyncio.sleep(EVERY / TURNS)
             silent += EVERY
             if silent >= QUIET:
                 yield ": still here\n\n"

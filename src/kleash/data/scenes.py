@@ -18,9 +18,9 @@ tables, so the bytes are the same everywhere.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import zip_longest
 
 import numpy as np
@@ -192,6 +192,10 @@ def drawn(looks: Looks) -> NDArray[np.uint8]:
     return inks
 
 
+Items = tuple[list[Item], Callable[[], list[Item]]]
+"""Those that are made, and what makes the rest of them."""
+
+
 @dataclass(frozen=True)
 class Scenes:
     """The data set of a seed. Everything else about it follows from the numbers here."""
@@ -223,25 +227,38 @@ class Scenes:
         return generator("scenes", "manner", self.seed).integers(0, LANGUAGES, (VILLAGES, FRAMES))
 
     @cached_property
-    def _made(self) -> tuple[dict[str, list[Item]], dict[str, NDArray[np.uint8]]]:
+    def _made(self) -> tuple[dict[str, NDArray[np.uint8]], dict[str, Items]]:
+        """All pictures by name, and by part its items, of which some parts may not be needed."""
         seen: set[bytes] = set()
-        items: dict[str, list[Item]] = {}
         pictures: dict[str, NDArray[np.uint8]] = {}
+        items: dict[str, Items] = {}
         for part, count in self.counts.items():
-            items[part] = []
-            for item, picture in self._part(part, count, seen):
-                items[part].append(item)
-                pictures[item.image] = picture
-        return items, pictures
+            shown, items[part] = self._part(part, count, seen)
+            pictures |= {f"{part}-{n}": picture for n, picture in enumerate(shown)}
+        return pictures, items
+
+    @cached_property
+    def _known(self) -> dict[str, list[Item]]:
+        """By part, items that were made."""
+        return {}
+
+    def _items_of(self, part: str) -> list[Item]:
+        if part not in self._known:
+            made, rest = self._made[1][part]
+            self._known[part] = made + rest()
+        return self._known[part]
 
     def _part(
         self, part: str, count: int, seen: set[bytes]
-    ) -> list[tuple[Item, NDArray[np.uint8]]]:
-        """`count` items whose pictures occur in no part made before."""
+    ) -> tuple[list[NDArray[np.uint8]], Items]:
+        """`count` pictures that occur in no part made before, and their items."""
         rng = generator("scenes", part, self.seed)
-        made: list[tuple[Item, NDArray[np.uint8]]] = []
-        while len(made) < count:
-            n = count - len(made)
+        made: list[Item] = []
+        pictures: list[NDArray[np.uint8]] = []
+        rest: Callable[[], list[Item]] = list
+        while len(pictures) < count:
+            made += rest()  # pictures in place of those that were there are drawn after the items
+            n = count - len(pictures)
             village = rng.integers(0, self.villages, n)
             word = rng.integers(0, self.words, n)
             # The chessboard: which words may meet which frames, on either side.
@@ -252,20 +269,30 @@ class Scenes:
             looks = draw_looks(rng, village, frame)
             place = np.argmax(rng.random((n, len(PLACES))) * looks.present_NQ, axis=1)
             plain_attribute = rng.integers(0, len(ATTRIBUTES), n)
-            inks = drawn(looks)
+            inks, rows = drawn(looks), []
             for row in range(n):
                 picture = inks[row].tobytes()  # no two inks have the same colour
-                if picture in seen:
-                    continue
-                seen.add(picture)
-                asked = int(plain_attribute[row]) if plain[row] else int(word[row])
-                made.append(
-                    (
-                        self._item(f"{part}-{len(made)}", looks, row, int(place[row]), asked, rng),
-                        inks[row],
-                    )
-                )
-        return made
+                if picture not in seen:
+                    seen.add(picture)
+                    rows.append(row)
+            asked = np.where(plain, plain_attribute, word)
+            names = [f"{part}-{len(pictures) + at}" for at in range(len(rows))]
+            rest = partial(self._items, names, looks, rows, place, asked, rng)
+            pictures += [inks[row] for row in rows]
+        return pictures, (made, rest)
+
+    def _items(
+        self,
+        names: list[str],
+        looks: Looks,
+        rows: list[int],
+        place: NDArray[np.int64],
+        asked: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> list[Item]:
+        """Items of some rows, in their order: each draws what it needs after the one before."""
+        each = zip(names, rows, place[rows].tolist(), asked[rows].tolist(), strict=True)
+        return [self._item(name, looks, row, at, word, rng) for name, row, at, word in each]
 
     def _item(
         self,
@@ -301,25 +328,25 @@ class Scenes:
     @property
     def demonstrations(self) -> Sequence[Item]:
         """What pools are drawn from."""
-        return self._made[0]["demonstrations"]
+        return self._items_of("demonstrations")
 
     def queries(self, split: str) -> Sequence[Item]:
         """The items of `train`, `validation` or `test`."""
         splits = [part for part in self.counts if part != "demonstrations"]
         if split not in splits:
             raise ConfigError(f"no split {split!r} in scenes: there is {', '.join(splits)}")
-        return self._made[0][split]
+        return self._items_of(split)
 
     def image(self, name: str) -> NDArray[np.uint8]:
         """The picture of an item, [48, 48, 3]."""
-        return _PALETTE[self._made[1][name]]
+        return _PALETTE[self._made[0][name]]
 
     @cached_property
     def content(self) -> str:
         """The hash of all items and pictures."""
         digest = hashlib.sha256()
         for part in self.counts:
-            for item in self._made[0][part]:
+            for item in self._items_of(part):
                 digest.update(repr((item.id, item.question, item.answers)).encode())
                 digest.update(self.image(item.image).tobytes())
         return digest.hexdigest()

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from kleash.engine import Said, Talk
+from kleash.engine import Said, SoFar, Talk
 from kleash.errors import ConfigError
 from kleash.language.policy import causal
 
@@ -28,7 +28,7 @@ class ContinuousEngine:
         self.model = causal(model)
         self.stops = frozenset(stops)
         self.places = places
-        self._ids: dict[Talk, list[int]] = {}
+        self._talks = SoFar()
         self._managers: dict[tuple[bool, float], Any] = {}
         self._number = itertools.count()
 
@@ -47,28 +47,21 @@ class ContinuousEngine:
                 "continuous batching tells log-probabilities of what it draws from: leave top_p at"
                 " 1 and, when greedy, temperature at 1; or use the engine own"
             )
-        self._ids[made] = []
-        return made
+        return self._talks.begin(made)
 
     async def say(self, talk: Talk, heard: Sequence[int]) -> Said:
         """Hear these ids, then have a turn sampled; all ids go in, and known pages are found."""
-        ids = self._ids.get(talk)
-        if ids is None:
-            raise RuntimeError("this talk is forgotten, or another engine's")
-        if not ids and not heard:
-            raise ValueError("a talk cannot begin with nothing heard")
-        sent = [*ids, *map(int, heard)]
+        sent = self._talks.heard(talk, heard)
         found = await self._generated(talk, sent)
         if found.error is not None:
             raise RuntimeError(f"continuous batching failed: {found.error}")
         made = tuple(found.generated_tokens)
-        ids[:] = [*sent, *made]
-        talk.turns += 1
+        self._talks.said(talk, sent, made)
         return Said(made, tuple(found.logprobs), made[-1] in self.stops)
 
     def forget(self, talk: Talk) -> None:
         """Its ids go; pages are free as soon as a turn ends."""
-        self._ids.pop(talk, None)
+        self._talks.forget(talk)
 
     def refresh(self, policy: Any) -> None:
         """Stop the threads: what they keep was computed with the old weights."""

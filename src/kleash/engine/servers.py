@@ -8,10 +8,13 @@ other company. What these servers need to be started with is in docs/engines.md.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import os
+import shutil
 import tempfile
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -20,8 +23,7 @@ from typing import Any
 import httpx
 from pydantic import Field
 
-from kleash.engine import Said, Talk
-from kleash.envs.contract import EndpointDown
+from kleash.engine import Said, SoFar, Talk
 from kleash.envs.line import Line, LineOptions, Outcome
 from kleash.errors import ConfigError
 from kleash.language.models import merged
@@ -35,6 +37,8 @@ class ServerOptions(LineOptions):
     """The name under which it knows the policy; empty for the one it was started with."""
     concurrency: int = Field(256, ge=1)
     """Requests under way at once."""
+    timeout: float = Field(600.0, gt=0)
+    """Seconds for one try: a turn of thousands of ids, among hundreds that are under way."""
     processed: bool = False
     """Whether vLLM runs with --logprobs-mode processed_logprobs, as other temperatures need."""
     folder: str = ""
@@ -54,7 +58,8 @@ class Server(Line, ABC):
         super().__init__(options)
         self.options = options
         self.stops = frozenset(stops)
-        self._ids: dict[Talk, list[int]] = {}
+        self._talks = SoFar()
+        self._weights: Path | None = None
 
     def talk(
         self,
@@ -67,38 +72,43 @@ class Server(Line, ABC):
         """A conversation that has not begun; refused where its log-probabilities are not told."""
         made = Talk(key, temperature, top_p, most)
         self.check(made)
-        self._ids[made] = []
-        return made
+        return self._talks.begin(made)
 
     async def say(self, talk: Talk, heard: Sequence[int]) -> Said:
         """Hear these ids, then have the server sample a turn."""
-        ids = self._ids.get(talk)
-        if ids is None:
-            raise RuntimeError("this talk is forgotten, or another engine's")
-        if not ids and not heard:
-            raise ValueError("a talk cannot begin with nothing heard")
-        sent = [*ids, *map(int, heard)]
+        sent = self._talks.heard(talk, heard)
         body = self.body(talk, sent)
         said = await self.patiently(body, lambda: self._one_try(body, sent))
-        ids[:] = [*sent, *said.ids]
-        talk.turns += 1
+        self._talks.said(talk, sent, said.ids)
         return said
 
     def forget(self, talk: Talk) -> None:
         """Its ids go; the server forgets by itself."""
-        self._ids.pop(talk, None)
+        self._talks.forget(talk)
 
     def refresh(self, policy: Any) -> None:
-        """Write the policy's weights to the folder and have the server read them."""
-        folder = Path(self.options.folder or tempfile.gettempdir()) / f"kleash-{os.getpid()}"
-        merged(policy.model).save_pretrained(folder)
+        """Write the policy's weights to the folder and have the server read them.
+
+        One that cannot be reached counts as down, and reads them when it is back.
+        """
+        if self._weights is None:
+            if self.options.folder:
+                self._weights = Path(self.options.folder) / f"kleash-{os.getpid()}"
+            else:
+                self._weights = Path(tempfile.mkdtemp(prefix="kleash-"))
+                weakref.finalize(self, shutil.rmtree, self._weights, ignore_errors=True)
+        merged(policy.model).save_pretrained(self._weights)
+        try:
+            self._read_weights()
+        except httpx.RequestError as error:
+            self._down = f"{self.options.url}: {error}"
+
+    def _read_weights(self) -> None:
+        """Have the server read what was written last."""
         headers = self.headers()
         with httpx.Client(timeout=self.options.timeout, headers=headers) as client:
-            for path, body in self.reloading(str(folder)):
-                try:
-                    response = client.post(self.options.url + path, json=body)
-                except httpx.RequestError as error:
-                    raise EndpointDown(f"{self.options.url}: {error}") from error
+            for path, body in self.reloading(str(self._weights)):
+                response = client.post(self.options.url + path, json=body)
                 said = " ".join(response.text.split())[:200]
                 if response.status_code != 200 or '"success":false' in said.replace(" ", ""):
                     raise ConfigError(
@@ -110,10 +120,15 @@ class Server(Line, ABC):
         """Nothing: what the server keeps is on its own device."""
 
     async def back(self) -> bool:
-        """Whether the server is healthy; if so, requests are made again."""
+        """Whether the server is healthy; if so, requests are made again.
+
+        It may have been started again, with other weights: it is given the policy's once more.
+        """
         client, _ = self.connections()
         try:
             healthy = (await client.get(f"{self.options.url}/health")).status_code == 200
+            if healthy and self._weights is not None:
+                await asyncio.to_thread(self._read_weights)
         except httpx.RequestError:
             healthy = False
         if healthy:

@@ -93,9 +93,11 @@ class ChatUser:
         ]
         shown = {"request": task.task, "details": listed, "question": question}
         items = {"type": "string", "enum": list(labels)}
+        # A weak model that must write a list repeats itself until it is cut off.
+        several = {"type": "array", "items": items, "maxItems": len(labels)}
         schema = {
             "type": "object",
-            "properties": {"covered": {"type": "array", "items": items}},
+            "properties": {"covered": several},
             "required": ["covered"],
             "additionalProperties": False,
         }

@@ -91,6 +91,15 @@ class Line:
             await self._client.aclose()
         self._loop = None
 
+    @property
+    def down(self) -> bool:
+        """Whether it counts as down: then nothing is asked until it is `back`."""
+        return self._down is not None
+
+    async def back(self) -> bool:
+        """Whether the server answers again; if so, requests are made again."""
+        raise NotImplementedError
+
     def up(self) -> None:
         """Requests are made again."""
         self._down, self._in_a_row = None, 0

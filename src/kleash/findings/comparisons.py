@@ -7,7 +7,8 @@ it holds at no place that it may mean. What is expected, asked or denied is let 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from kleash.findings.record import Found, apart, bounds
 from kleash.findings.spoken import (
@@ -75,13 +76,17 @@ def _one_sign(clause: str, words: dict[int, re.Pattern[str]]) -> int:
 
 def extreme_false(sources: Sequence[Source]) -> Iterator[Found]:
     """ "B has the lowest loss", where at every place some other arm has a lower one."""
+    return _first_of_each(sources, _not_extreme)
+
+
+def _first_of_each(
+    sources: Sequence[Source], held: Callable[[Source, Claim, str], Found | None]
+) -> Iterator[Found]:
+    """Of each claim the first clause that is found wrong, held against its source."""
     for source in sources:
         for claim in facts_said(source):
-            for clause in clauses(claim):
-                found = _not_extreme(source, claim, clause)
-                if found is not None:
-                    yield found
-                    break
+            found = (held(source, claim, clause) for clause in clauses(claim))
+            yield from islice(filter(None, found), 1)
 
 
 def _not_extreme(source: Source, claim: Claim, clause: str) -> Found | None:
@@ -114,13 +119,7 @@ def _not_extreme(source: Source, claim: Claim, clause: str) -> Found | None:
 
 def comparison_false(sources: Sequence[Source]) -> Iterator[Found]:
     """ "A has a higher KL than B", where at every place A's is lower."""
-    for source in sources:
-        for claim in facts_said(source):
-            for clause in clauses(claim):
-                found = _not_so(source, claim, clause)
-                if found is not None:
-                    yield found
-                    break
+    return _first_of_each(sources, _not_so)
 
 
 def _not_so(source: Source, claim: Claim, clause: str) -> Found | None:

@@ -124,16 +124,12 @@ def evaluations_missing(sources: Sequence[Source]) -> Iterator[Found]:
 def too_long_for_dates(sources: Sequence[Source]) -> Iterator[Found]:
     """Steps × seconds per step fit between the start of a run and the report on its end."""
     for source in sources:
-        dates = [
-            (day, fact.where)
-            for fact in source.facts
-            if fact.kind == "date" and (day := _day(fact.text)) is not None
-        ]
+        last = _last_date(source)
         for run in source.runs:
             started, pace, steps = _moment(run.started), _pace(run), number_of(run, "steps")
-            if started is None or pace is None or steps is None or not dates:
+            if started is None or pace is None or steps is None or last is None:
                 continue
-            day, where = max(dates, key=lambda one: one[0])
+            day, where = last
             hours = (day + timedelta(days=1) - started).total_seconds() / 3600
             low, high, place = pace
             if 0 < hours < steps * low / 3600:
@@ -152,16 +148,12 @@ def too_long_for_dates(sources: Sequence[Source]) -> Iterator[Found]:
 def started_after_report(sources: Sequence[Source]) -> Iterator[Found]:
     """A run that began after the day of the report on it."""
     for source in sources:
-        days = [
-            (day, fact.where)
-            for fact in source.facts
-            if fact.kind == "date" and (day := _day(fact.text)) is not None
-        ]
+        last = _last_date(source)
         for run in source.runs:
             started = _moment(run.started)
-            if started is None or not days:
+            if started is None or last is None:
                 continue
-            day, where = max(days, key=lambda one: one[0])
+            day, where = last
             # A day more: clocks of machines and people stand in different zones.
             if started >= day + timedelta(days=2):
                 facts = {
@@ -223,6 +215,16 @@ def gpu_hours(sources: Sequence[Source]) -> Iterator[Found]:
                 }
                 severity: Severity = "error" if point.value < least else "warning"
                 yield Found("gpu-hours", severity, (point.number.where, pace[2]), facts)
+
+
+def _last_date(source: Source) -> tuple[datetime, Where] | None:
+    """The latest day that a report is dated, and where it says so."""
+    days = [
+        (day, fact.where)
+        for fact in source.facts
+        if fact.kind == "date" and (day := _day(fact.text)) is not None
+    ]
+    return max(days, key=lambda one: one[0], default=None)
 
 
 def _day(text: str) -> datetime | None:

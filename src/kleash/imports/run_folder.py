@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -102,14 +103,14 @@ def seedless(config: dict[str, Any]) -> dict[str, Any]:
 
 def _series(run: Run, noticed: list[tuple[str, int, Where]], *, finished: bool) -> list[Series]:
     """All metrics; what guards noticed among them goes to a list of its own."""
-    file = run.path / "metrics.jsonl"
+    file = run.file("metrics.jsonl")
     made: dict[Axis, dict[str, list[_Part]]] = {"step": {}, "epoch": {}}
     for first, records in _alike(read_lines(file, torn_tail=not finished)):
         kind, phase = records[0].get("kind", "step"), records[0].get("phase", "grpo")
         if kind == "finding":
             for line, record in enumerate(records, first):
                 step = number(record.get("step")) or 0
-                noticed.append((str(record.get("code")), int(step), Where(str(file), line)))
+                noticed.append((str(record.get("code")), int(step), Where(file, line)))
         if kind not in ("step", "epoch"):
             continue
         axis: Axis = "step" if kind == "step" else "epoch"
@@ -137,18 +138,24 @@ class _Part(NamedTuple):
 
 
 class _Steps(NamedTuple):
-    """What metrics with the same records share."""
+    """What metrics with the same records share; but for the file, runs logged alike, too."""
 
     steps: NDArray[np.float64]
     lines: NDArray[np.int64]
     rises: bool
     last: float
-    where: Where
 
 
-def _joined(file: Path, axis: Axis, named: Mapping[str, list[_Part]]) -> Iterator[Series]:
+@lru_cache(maxsize=16)
+def _steps(steps: bytes, lines: bytes) -> _Steps:
+    made = shared(np.frombuffer(steps)), shared(np.frombuffer(lines, np.int64))
+    first = Series("", "step", made[0], made[0], Where(""))
+    return _Steps(*made, first.rises, first.last)
+
+
+def _joined(file: str, axis: Axis, named: Mapping[str, list[_Part]]) -> Iterator[Series]:
     """The parts of every metric as one; metrics with the same parts share steps and lines."""
-    known: dict[object, _Steps] = {}
+    known: dict[object, tuple[_Steps, Where]] = {}
     for metric, parts in named.items():
         steps, lines, values, finite = parts[0]
         key: object = id(steps)
@@ -160,11 +167,9 @@ def _joined(file: Path, axis: Axis, named: Mapping[str, list[_Part]]) -> Iterato
             if len(parts) > 1:
                 steps = np.concatenate([part.steps for part in parts])
                 lines = np.concatenate([part.lines for part in parts])
-            where = Where(str(file), int(lines[0]))
-            steps, lines = shared(steps), shared(lines)
-            first = Series(metric, axis, steps, values, where)
-            known[key] = _Steps(steps, lines, first.rises, first.last, where)
-        steps, lines, rises, last, where = known[key]
+            every = _steps(steps.tobytes(), lines.tobytes())
+            known[key] = every, Where(file, int(lines[0]))
+        (steps, lines, rises, last), where = known[key]
         made = Series(metric, axis, steps, values, where, lines=lines)
         finite = finite or bool(np.isfinite(values).all())
         yield made.known(rises=rises, last=last, finite=finite)
@@ -185,7 +190,7 @@ def _alike(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
 
 
 def _parts(
-    file: Path, places: list[Any], first: int, records: list[Record]
+    file: str, places: list[Any], first: int, records: list[Record]
 ) -> Iterator[tuple[str, _Part]]:
     """The numbers of records with the same keys: by the column, where there is nothing else."""
     told = dict(zip(records[0], zip(*map(dict.values, records), strict=True), strict=True))

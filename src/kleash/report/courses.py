@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from kleash.compare.arms import OUTCOMES, Arm, Curve, Replicate, known_name
 from kleash.imports import Number, Series, Where
 from kleash.report.material import Material
 from kleash.stats import Floats
+from kleash.stats.special import stdtrit
 
 OWN_OUTCOMES = ("validation/accuracy", "validation/loss")
 MOST_COLUMNS = 24  # arms that stand beside each other in a table

@@ -96,13 +96,13 @@ def _clocks(made: Material, arm: str) -> dict[str, Clock]:
     assert made.study is not None
     found: dict[str, Clock] = {}
     for seed, seen in made.study.overview.of_arm(arm, made.study.file.seeds).items():
-        if seen.run is None or not (file := seen.run.path / "timings.jsonl").is_file():
+        if seen.run is None or not seen.run.has("timings.jsonl"):
             continue
         steps = _steps_per_epoch(made.runs.get((arm, seed)))
         for number, line in enumerate(seen.run.timings(), 1):
             if line.get("phase") != "grpo":
                 continue
-            where = Where(str(file), number)
+            where = Where(seen.run.file("timings.jsonl"), number)
             for key, value in line.items():
                 if isinstance(value, float) and math.isfinite(value):
                     each = PER_STEP if key == SECONDS and "step" in line else key

@@ -235,8 +235,7 @@ def kl_of(ours: Chosen, theirs: Chosen, load: Load) -> float | None:
 
 def last_choices(run: Run) -> Path | None:
     """The distributions that a run kept of its last checkpoint, if it kept any."""
-    folder = run.path / "choices"
-    files = folder.glob("epoch-*.npy") if folder.is_dir() else ()
+    files = run.path.glob("choices/epoch-*.npy") if run.has("choices") else ()
     return max(files, key=lambda path: (len(path.name), path.name), default=None)
 
 
@@ -250,18 +249,15 @@ def kl_between(ours: Any, theirs: Any) -> float:
 
 def differing_parameters(ours: Seen, theirs: Seen) -> tuple[int, int] | None:
     """How many parameters the chosen checkpoints have, and in how many they differ."""
-    files = [
-        seen.run.path / f"checkpoints/{seen.chosen}/weights.safetensors"
-        for seen in (ours, theirs)
-        if seen.run is not None
-    ]
-    if len(files) < 2 or not all(file.is_file() for file in files):
+    name = "checkpoints/{}/weights.safetensors"
+    held = [(seen.run, name.format(seen.chosen)) for seen in (ours, theirs) if seen.run is not None]
+    if len(held) < 2 or not all(run.has(weights) for run, weights in held):
         return None
     try:
         from safetensors.numpy import load_file
     except ImportError:
         return None
-    left, right = map(load_file, files)
+    left, right = (load_file(run.file(weights)) for run, weights in held)
     if left.keys() != right.keys():
         return None
     size = sum(tensor.size for tensor in left.values())

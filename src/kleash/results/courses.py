@@ -84,7 +84,7 @@ def curves_of(found: Results, arm: str, metric: str) -> dict[int, list[float]]:
     """By seed, an arm's validation score after each epoch of GRPO."""
     curves: dict[int, list[float]] = {}
     for seed, seen in found.overview.of_arm(arm, found.file.seeds).items():
-        if seen.run is not None and (seen.run.path / "metrics.jsonl").is_file():
+        if seen.run is not None and seen.run.has("metrics.jsonl"):
             curves[seed] = [
                 value
                 for series in found.read(seen.run).series

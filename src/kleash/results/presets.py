@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from kleash import stats
-from kleash.compare.items import table_of
 from kleash.plan.folder import Seen
 from kleash.results import ArmRow, Results
+from kleash.results.paired import mean_gap, runs_of, tested
 from kleash.stats import Interval
 
 
@@ -47,9 +49,7 @@ def preset_row(found: Results, row: ArmRow) -> PresetRow:
     """One arm."""
     ours, theirs = runs_of(found, row.name), runs_of(found, row.against)
     sizes = [size for seen in ours.values() if (size := parameters(seen)) is not None]
-    both = [seed for seed in ours if seed in theirs]
     shots = found.file.measure.shots
-    most = found.file.measure.items[-1]
     return PresetRow(
         arm=row.name,
         preset=preset_of(found, row),
@@ -57,11 +57,8 @@ def preset_row(found: Results, row: ArmRow) -> PresetRow:
         parameters=sizes[0] if sizes else None,
         seconds=clocked(ours.values(), "seconds"),
         cpu_seconds=clocked(ours.values(), "cpu_seconds"),
-        scores={n: over([tested(seen, n, most) for seen in ours.values()]) for n in shots},
-        gaps={
-            n: gap_over([apart(tested(ours[s], n, most), tested(theirs[s], n, most)) for s in both])
-            for n in shots
-        },
+        scores={n: score(found, ours.values(), n) for n in shots},
+        gaps={n: gap(found, ours, theirs, n) for n in shots},
     )
 
 
@@ -81,40 +78,29 @@ def preset_of(found: Results, row: ArmRow) -> str:
     return str(row.keys.get("selector") or found.file.base.get("selector", ""))
 
 
-def runs_of(found: Results, arm: str) -> dict[int, Seen]:
-    """The runs of an arm by seed."""
-    return {seed: seen for (name, seed), seen in found.overview.seen.items() if name == arm}
-
-
-def tested(seen: Seen, shots: int, most: int) -> dict[str, float]:
-    """By item, the scores of the chosen checkpoint on the test, without those that broke."""
-    column = seen.scored.get((seen.chosen, "test", shots))
-    if column is None or len(column.items) < most:
-        return {}
-    pairs = zip(column.items[:most], column.scores[:most], strict=True)
-    return {item: score for item, score in pairs if score is not None}
-
-
-def apart(ours: dict[str, float], theirs: dict[str, float]) -> dict[str, float]:
-    """By item, how much more the one scores than the other, where both did."""
-    return {item: ours[item] - theirs[item] for item in ours if item in theirs}
-
-
-def over(runs: Sequence[dict[str, float]]) -> Interval | None:
+def score(found: Results, runs: Iterable[Seen], shots: int) -> Interval | None:
     """The mean over seeds of each run's mean; of one run over items. None if a run is missing."""
-    if not runs or not all(runs):
+    whole = [tested(found, seen, seen.chosen, shots) for seen in runs]
+    known = [[] if each is None else each.known() for each in whole]
+    if not known or not all(known):
         return None
-    if len(runs) == 1:
-        values = list(runs[0].values())
-        return stats.mean_interval(values) if len(values) > 1 else None
-    return stats.mean_interval([sum(run.values()) / len(run) for run in runs])
+    values = [sum(run) / len(run) for run in known] if len(known) > 1 else known[0]
+    return stats.mean_interval(values) if len(values) > 1 else None
 
 
-def gap_over(gaps: Sequence[dict[str, float]]) -> Interval | None:
-    """The mean gap on items like these, from that of every item under every seed."""
-    if len(gaps) < 2 or not all(gaps):
-        return over(gaps)
-    return stats.crossed_seeds(table_of(gaps)[1]).interval
+def gap(
+    found: Results, ours: Mapping[int, Seen], theirs: Mapping[int, Seen], shots: int
+) -> Interval | None:
+    """How much more an arm scores than another, by the seeds of both; None if a run is missing."""
+    items: list[str] = []
+    rows = []
+    for seed in (seed for seed in ours if seed in theirs):
+        one, other = (tested(found, run[seed], run[seed].chosen, shots) for run in (ours, theirs))
+        if one is None or other is None:
+            return None
+        items = items or one.items
+        rows.append(one.over(items) - other.over(items))
+    return mean_gap(np.array(rows)) if rows else None
 
 
 def parameters(seen: Seen) -> int | None:

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from kleash import stats
 from kleash.data import dataset
 from kleash.demos.reward import PROXIES, REWARDS, Facts, facts
 from kleash.demos.score import Scorer, scorer
 from kleash.plan import StudyFile, arm_recipe, base_checkpoint
 from kleash.plan.folder import Overview, Seen
 from kleash.recipe import SelectorRecipe
-from kleash.results import Results
+from kleash.results import Results, over_seeds
 from kleash.stats import Interval
 from kleash.types import Answer, Item
 
@@ -71,7 +70,7 @@ def proxy_row(
         if right:
             retained.append(float(np.mean([lines[item]["score"] > 0 for item in right])))
             sizes.append(len(right))
-    return ProxyRow(arm, over(proxies), over(golds), over(retained), tuple(sizes))
+    return ProxyRow(arm, over_seeds(proxies), over_seeds(golds), over_seeds(retained), tuple(sizes))
 
 
 def answers(seen: Seen, checkpoint: str, shots: int) -> dict[str, Any]:
@@ -96,8 +95,3 @@ def payment(
         return reward(facts(answer, items[line["item"]], score))
 
     return paid
-
-
-def over(values: list[float]) -> Interval | None:
-    """The mean over seeds with its interval; None below two."""
-    return stats.mean_interval(values) if len(values) > 1 else None

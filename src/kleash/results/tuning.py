@@ -45,19 +45,6 @@ class Searched:
         ends = self.tuned - gap.estimate, self.tuned - gap.high, self.tuned - gap.low
         return Interval(*ends, gap.level, gap.n)
 
-    def line(self) -> str:
-        """The search in a sentence."""
-        tried = f"search: {self.trials} settings, {self.pruned} of them ended early"
-        if not self.won:
-            return f"{tried}; none beat {self.baseline} on the tuning seeds ({self.tuned:+.3f})"
-        text = f"{tried}; the best gained {self.tuned:+.3f} over {self.baseline} where it was tuned"
-        if self.again is not None:
-            text += f", {signed(self.again)} on fresh seeds"
-        if self.confirmed is None or self.optimism is None:
-            return f"{text}; not confirmed yet: that takes two of the study's seeds"
-        text += f", {signed(self.confirmed)} on fresh seeds and the test"
-        return f"{text}: the winner's optimism is {signed(self.optimism)}"
-
 
 def signed(gap: Interval) -> str:
     """`+0.012 [-0.004, +0.028]`."""

@@ -23,6 +23,7 @@ from kleash.credit import CREDITS, SCORES, to_go
 from kleash.engine import Engine, engine_of
 from kleash.envs import gym
 from kleash.envs.contract import EndpointDown, EpisodeBroken
+from kleash.envs.line import Line
 from kleash.errors import ConfigError, DataError
 from kleash.grpo import ADVANTAGES
 from kleash.language.models import CONTEXT, adapted, context_of, fresh, narrowed
@@ -191,16 +192,19 @@ class AgentWorld:
                 if episode is not None:
                     episodes[place] = episode
             if len(episodes) < len(asked):
-                await self.until_back(len(asked) - len(episodes))
+                await self.until_back(engine, len(asked) - len(episodes))
         return [episodes[place] for place in range(len(asked))]
 
-    async def until_back(self, lost: int) -> None:
-        """Wait for the endpoint, and say so."""
-        endpoint = self.gym.endpoint  # type: ignore[attr-defined]
-        self.notice(f"nobody answers at the user's endpoint: {lost} episodes wait until it is back")
-        while not await endpoint.back():
-            await asyncio.sleep(WAIT)
-        self.notice("the user's endpoint is back: going on")
+    async def until_back(self, engine: Engine, lost: int) -> None:
+        """Wait for the user's endpoint, or for the server that samples, and say so."""
+        for line in (getattr(self.gym, "endpoint", None), engine):
+            if not isinstance(line, Line) or not line.down:
+                continue
+            where = line.where.url
+            self.notice(f"nobody answers at {where}: {lost} episodes wait until it is back")
+            while not await line.back():
+                await asyncio.sleep(WAIT)
+            self.notice(f"{where} is back: going on")
 
     async def play_one(self, engine: Engine, asked: Asked) -> Episode | None:
         """One conversation; None where nobody answers at all."""

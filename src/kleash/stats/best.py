@@ -12,11 +12,11 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
 
 from kleash.stats.curves import line
 from kleash.stats.intervals import Floats, checked, checked_table
 from kleash.stats.resampling import HELD, resample
+from kleash.stats.special import ndtr
 
 
 @cache

@@ -15,10 +15,10 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtri, ndtr, ndtri, stdtrit
 
 from kleash.stats.intervals import Floats, checked_table
 from kleash.stats.power import spread_draws
+from kleash.stats.special import chdtri, ndtr, ndtri, stdtrit
 
 DRAWS = 9  # of what items may be seen to add, for a mean over it
 LIKE_PAIRS = 0.25  # correlation of the squares of two gaps to one baseline, which correlate by half
@@ -93,9 +93,21 @@ def item_error_apart(ours_SN: Floats, theirs_SN: Floats) -> tuple[float, float]:
     return math.sqrt(max(0.0, square) * (free + 1) / free), free
 
 
+def row_means(table_SN: Floats) -> Floats:
+    """Each seed's mean over its items; NaN is not measured."""
+    if np.logical_and.reduce(np.isfinite(table_SN), axis=None):  # as `nanmean`, without its detours
+        means: Floats = np.add.reduce(table_SN, axis=1) / table_SN.shape[1]
+        return means
+    return np.asarray(np.nanmean(table_SN, axis=1), dtype=np.float64)
+
+
 def _shares(table_SN: Floats, clusters: Sequence[Hashable] | None = None) -> Floats:
     """What each item (or cluster) adds to its seed's mean, about that mean; NaN adds nothing."""
     there = np.isfinite(table_SN)
+    if clusters is None and table_SN.ndim == 2 and np.logical_and.reduce(there, axis=None):
+        n = table_SN.shape[1]
+        about: Floats = (table_SN - np.add.reduce(table_SN, axis=1, keepdims=True) / n) / n
+        return about
     counts = there.sum(axis=1, keepdims=True)
     if table_SN.ndim != 2 or not counts.all():
         raise ValueError(f"need a table of seeds with an item each or more: {table_SN.shape}")

@@ -12,10 +12,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtrit
 
 from kleash.stats.intervals import Floats, Interval, checked, gaps, t_interval, t_p
 from kleash.stats.resampling import block_interval, block_length, moving_blocks, widening
+from kleash.stats.special import stdtrit
 
 SHORT_CURVE = 20
 FEWEST_STEPS = 8

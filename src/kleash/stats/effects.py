@@ -14,9 +14,9 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import fdtrc, stdtr
 
 from kleash.stats.intervals import Floats, Interval, checked, checked_table, t_interval
+from kleash.stats.special import fdtrc, stdtr
 
 MOST_TOGETHER = 3  # factors tried together when looking for what one is aliased with
 # What part of the spread runs of one seed share, from none to nearly all. Before anything is seen

@@ -12,7 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv, stdtr, stdtrit
+
+from kleash.stats.special import betaincinv, stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 

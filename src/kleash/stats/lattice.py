@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtrc
 
 from kleash.stats.intervals import Floats, checked
+from kleash.stats.special import chdtrc
 
 FINEST = 100  # the smallest step looked for is 1/100
 NEAR = 1e-9

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import bdtr, ndtr
 
 from kleash.stats.intervals import (
     Floats,
@@ -23,6 +22,7 @@ from kleash.stats.intervals import (
     paired_difference,
     t_interval,
 )
+from kleash.stats.special import bdtr, ndtr
 
 EXACT_UP_TO = 30  # differing pairs; 2**15 sums for each half
 FLIPPED_UP_TO = 2_000  # differing sizes; beyond, the sum of flips is normal to any digit shown

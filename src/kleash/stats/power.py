@@ -13,9 +13,9 @@ from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtri, ndtr, ndtri, stdtrit
 
 from kleash.stats.intervals import Floats, checked, differing_bound
+from kleash.stats.special import chdtri, ndtr, ndtri, stdtrit
 
 
 @cache

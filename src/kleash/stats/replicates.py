@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtrit
 
-from kleash.stats.crossed import item_error, item_error_apart
+from kleash.stats.crossed import item_error, item_error_apart, row_means
 from kleash.stats.intervals import (
     Errors,
     Floats,
@@ -29,6 +28,7 @@ from kleash.stats.intervals import (
     t_quantile,
 )
 from kleash.stats.many import holm, pairs
+from kleash.stats.special import stdtrit
 
 LISTED_UP_TO = 200_000  # arrangements of labels: C(20, 10) is 184,756
 LEAST = 1e-12  # of an SD: below it gaps are the same
@@ -123,7 +123,7 @@ def _crossed(
 ) -> tuple[float, Errors, float]:
     """Mean, the parts of its error, and the SD over seeds."""
     table = np.asarray(gaps_SN, dtype=np.float64)
-    by_seed = np.nanmean(table, axis=1)
+    by_seed = row_means(table)
     mean, (error, df), sd = _over_seeds(gaps(by_seed, np.zeros(len(by_seed))))
     item = item_error(table, clusters)
     if sd < LEAST and mean:

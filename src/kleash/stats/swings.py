@@ -14,10 +14,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtrc, fdtr, fdtrc, fdtri
 
 from kleash.stats.curves import curve, line, neighbours_correlation
 from kleash.stats.intervals import Floats, Interval, checked, checked_table, gaps
+from kleash.stats.special import chdtrc, fdtr, fdtrc, fdtri
 
 FEWEST_REPEATS = 5
 SWAPPED_UP_TO = 14  # steps; 2**14 ways to swap them

@@ -274,7 +274,7 @@ class Keeper:
         self.asked, self.arms, self.found, self.hear = asked, arms, found, hear
         self.marks: dict[str, State] = {}
         self.failures: dict[str, str] = {}
-        self.began, self.wrote = time.monotonic(), 0.0
+        self.began, self.wrote, self.stale = time.monotonic(), -WRITE_EVERY, False
         self.before = spent(asked.folder)
         self.bought = 0
 
@@ -289,17 +289,22 @@ class Keeper:
         elif told.kind in ("failed", "skipped"):
             self.marks[told.job] = "failed"
             self.failures[told.job] = told.error or told.kind
-        if told.kind != "told":
+        self.stale |= told.kind != "told"
+        if self.stale:
             self.write()
         self.hear(told, self.found)
 
     def write(self) -> None:
-        """The plan, not too often: reading all scores again takes a moment."""
+        """The plan, not too often: reading all scores again takes a moment.
+
+        What is too early now is written with the next thing heard: a job that starts right after
+        another has ended would else never be seen to run.
+        """
         if time.monotonic() - self.wrote > WRITE_EVERY:
             folder = self.asked.folder
             self.found = overview(folder, self.asked.file, self.arms, self.marks, self.found)
             write_plan(folder, self.found, failures=self.failures)
-            self.wrote = time.monotonic()
+            self.wrote, self.stale = time.monotonic(), False
 
     def failed(self, outcomes: dict[str, Outcome]) -> dict[str, State]:
         """The jobs whose cells will not come."""

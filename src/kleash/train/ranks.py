@@ -121,11 +121,6 @@ def own_device(device: str) -> str:
     return own
 
 
-def described() -> str:
-    """How many they are, where there are several."""
-    return f", on {count()} ranks" if count() > 1 else ""
-
-
 def several_machines() -> bool:
     """Whether the processes of this run are on more than one."""
     return os.environ.get("LOCAL_WORLD_SIZE", str(count())) != str(count())

@@ -1,13 +1,21 @@
 "use strict";
 // What changes while a study runs, and keys that follow links. Every page works without it.
-// A reader stays where he is: what is open stays open, and the link in focus keeps it.
+// A reader stays where he is: what is open stays open, and what has the focus keeps it.
+const FOCUSED = "a, summary, [tabindex]";
 const replace = (part, html) => {
+  const made = part.cloneNode(false);
+  made.innerHTML = html;
+  if (made.innerHTML === part.innerHTML) return; // as the page was made with it
   const open = [...part.querySelectorAll("details")].map((each) => each.open);
-  const here = part.contains(document.activeElement) && document.activeElement.getAttribute("href");
-  part.innerHTML = html;
-  part.querySelectorAll("details").forEach((each, at) => (each.open = Boolean(open[at])));
-  const link = here && [...part.querySelectorAll("a")].find((a) => a.getAttribute("href") === here);
-  if (link) link.focus();
+  const before = document.activeElement;
+  const at = [...part.querySelectorAll(FOCUSED)].indexOf(before);
+  part.replaceChildren(...made.childNodes);
+  part.querySelectorAll("details").forEach((each, nth) => (each.open = Boolean(open[nth])));
+  if (at < 0) return;
+  const now = [...part.querySelectorAll(FOCUSED)];
+  const here = before.getAttribute("href");
+  const same = here ? now.find((each) => each.getAttribute("href") === here) : now[at];
+  if (same && same.tagName === before.tagName) same.focus({ preventScroll: true });
 };
 const address = document.body.dataset.live;
 if (address) {

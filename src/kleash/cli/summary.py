@@ -1,0 +1,207 @@
+"""A study's results on the terminal: an arm a line, then what needs no training, what was gained.
+
+The numbers are those of `results`, the words those of `catalogue.running_words`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kleash.cli.console import told
+from kleash.compare import Judged
+from kleash.plan import StudyFile
+from kleash.results import Results
+from kleash.results.factors import factor_effects
+from kleash.results.gains import gains
+from kleash.results.matched import at_equal_kl, at_equal_updates
+from kleash.results.presets import preset_rows
+from kleash.results.proxy import proxy_rows
+from kleash.results.summary import baselines, scored, shown
+from kleash.results.tuning import Searched, signed
+from kleash.stats import Interval
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from kleash.catalogue import Language
+
+WORDS = ("arm", "against", "effect", "of", "setting", "matched_at", "start", "baseline")
+"""Columns that hold names, which may be long and differ at their end."""
+
+
+def summary_table(found: Results, language: Language) -> list[Table]:
+    """An arm a line: how far it went, what it scored, its gap to its baseline; then baselines."""
+    file, say = found.file, partial(told, language)
+    score = "reward" if file.of_agents else "accuracy"
+    shots = say("some_shots", shots=say("list").join(map(str, file.measure.shots)))
+    if file.of_agents:
+        shots = say("and").join(counted(file, n, language) for n in file.measure.shots)
+    title = say(
+        "summary",
+        name=file.name,
+        score=say(f"col.{score}"),
+        shots=shots,
+        size=say("tasks" if file.of_agents else "items", count=file.measure.items[-1]),
+        seeds=len(file.seeds),
+    )
+    rows = []
+    for row in found.rows:
+        name = row.name + (say("late") if row.late else "")
+        cells = shown(row.kl), scored(found, row.score), row.against
+        rows.append((name, *cells, *gap_text(row.gap, language)))
+    columns = ("arm", "kl_nats", score, "against", "gap", "verdict")
+    return [
+        made(title, columns, rows, language),
+        *preset_table(found, language),
+        *factor_table(found, language),
+        *proxy_table(found, language),
+        *matched_table(found, language),
+        baseline_table(found, language),
+        *gain_table(found, language),
+    ]
+
+
+def made(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    language: Language,
+    counts: Sequence[str] = (),
+) -> Table:
+    """A table whose columns have words; `counts` are further ones, before the last of `all`."""
+    from rich.table import Table
+
+    table = Table(title=title)
+    last = [name for name in columns if name == "all"]
+    for name in (each for each in columns if each not in last):
+        table.add_column(
+            told(language, f"col.{name}"),
+            justify="left" if name in WORDS else "right",
+            overflow="fold",
+        )
+    for text in (*counts, *(told(language, f"col.{name}") for name in last)):
+        table.add_column(text, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def counted(file: StudyFile, shots: int, language: Language) -> str:
+    """A number of shots, or how often an agent tries: `2 shots`, `greedy`, `2 sampled passes`."""
+    if not file.of_agents:
+        return told(language, "some_shots" if shots > 1 else "one_shot", shots=shots)
+    if not shots:
+        return told(language, "greedy")
+    return told(language, "some_passes" if shots > 1 else "one_pass", shots=shots)
+
+
+def by_shots(file: StudyFile, language: Language) -> list[str]:
+    """A column for each number of shots."""
+    return [counted(file, n, language) for n in file.measure.shots]
+
+
+def preset_table(found: Results, language: Language) -> list[Table]:
+    """Size, time and score by shots of each preset, where arms differ in it."""
+    rows, file = [], found.file
+    for row in preset_rows(found):
+        size = "–" if row.parameters is None else f"{row.parameters:,}"
+        read = (row.seconds, row.cpu_seconds)
+        seconds = ["–" if each is None else f"{each:.3g}" for each in read]
+        cells = [valued(row.scores[n], row.gaps[n]) for n in file.measure.shots]
+        rows.append((row.arm, size, *seconds, *cells))
+    columns = ("arm", "parameters", "seconds", "cpu_seconds")
+    shots = by_shots(file, language)
+    return [made(told(language, "presets"), columns, rows, language, shots)] if rows else []
+
+
+def valued(score: Interval | None, gap: Interval | None) -> str:
+    """A score, and its gap where there is something to compare it with."""
+    text = "–" if score is None else f"{score.estimate:.3f}"
+    return text if gap is None else f"{text} {signed(gap)}"
+
+
+def factor_table(found: Results, language: Language) -> list[Table]:
+    """What each key of a grid did by itself, and which two did something together."""
+    rows = [
+        (row.name, row.levels, signed(row.gap), f"{row.adjusted_p:.2g}")
+        for row in factor_effects(found)
+    ]
+    columns = ("effect", "of", "gap", "p")
+    return [made(told(language, "factors"), columns, rows, language)] if rows else []
+
+
+def proxy_table(found: Results, language: Language) -> list[Table]:
+    """What training paid for beside what is measured, where these are not the same."""
+    rows = [
+        (row.arm, shown(row.proxy), shown(row.gold), shown(row.retained))
+        for row in proxy_rows(found)
+    ]
+    columns = ("arm", "proxy", "gold", "retained")
+    return [made(told(language, "proxy"), columns, rows, language)] if rows else []
+
+
+def matched_table(found: Results, language: Language) -> list[Table]:
+    """Settings at equal realised KL and after equally many updates, where there are several."""
+    rows = []
+    for row in (*at_equal_kl(found), *at_equal_updates(found)):
+        kl = row.on == "kl"
+        at = f"{row.at:.3g}" if kl else f"{row.at:,.0f}"
+        place = told(language, "matched.kl" if kl else "matched.updates", at=at)
+        rows.append((row.ours, row.theirs, place, signed(row.gap)))
+    columns = ("setting", "against", "matched_at", "gap")
+    return [made(told(language, "matched"), columns, rows, language)] if rows else []
+
+
+def baseline_table(found: Results, language: Language) -> Table:
+    """What needs no training, at each number of shots, at the largest n."""
+    agents, shots = found.file.of_agents, found.file.measure.shots
+    rows = [
+        (name, *(scored(found, each.get(n)) for n in shots))
+        for name, each in baselines(found).items()
+    ]
+    title = told(language, "starts" if agents else "baselines")
+    column = "start" if agents else "baseline"
+    return made(title, (column,), rows, language, by_shots(found.file, language))
+
+
+def gain_table(found: Results, language: Language) -> list[Table]:
+    """What each arm gained over the start it grew from."""
+    rows = []
+    for row in gains(found):
+        cells = (*row.by_shots.values(), row.mean)
+        gaps = ("–" if each is None else signed(each) for each in cells)
+        rows.append((row.arm, str(row.seeds), *gaps))
+    columns, shots = ("arm", "seeds", "all"), by_shots(found.file, language)
+    return [made(told(language, "gained"), columns, rows, language, shots)] if rows else []
+
+
+def gap_text(gap: Judged | None, language: Language) -> tuple[str, str]:
+    """The gap with its interval, and the verdict with its level."""
+    from kleash.catalogue.screen import word
+
+    if gap is None or gap.estimate is None:
+        return "", ""
+    text = f"{gap.estimate:+.3f}"
+    if gap.low is not None and gap.high is not None:
+        text += f" [{gap.low:+.3f}, {gap.high:+.3f}]"
+    p = gap.adjusted_p
+    adjusted = "" if p is None else told(language, "adjusted", p=f"{p:.2g}")
+    facts = {"verdict": word(gap, language), "level": gap.level, "adjusted": adjusted}
+    return text, told(language, "judged", **facts)
+
+
+def search_line(found: Searched, language: Language) -> str:
+    """A search in a sentence."""
+    say, tuned = partial(told, language), f"{found.tuned:+.3f}"
+    tried = say("search", trials=found.trials, pruned=found.pruned)
+    if not found.won:
+        return tried + say("search.none", baseline=found.baseline, tuned=tuned)
+    text = tried + say("search.best", baseline=found.baseline, tuned=tuned)
+    if found.again is not None:
+        text += say("search.again", gap=signed(found.again))
+    if found.confirmed is None or found.optimism is None:
+        return text + say("search.waits")
+    ends = {"gap": signed(found.confirmed), "optimism": signed(found.optimism)}
+    return text + say("search.confirmed", **ends)

@@ -1,0 +1,44 @@
+"""Bounds in seconds on any machine: one that is slower, or does much else, has as much longer.
+
+A bound says how work grows, not how fast a processor is: where the seconds are exceeded, work that
+never changes is timed beside them, and what it takes longer than it did where the bounds were set
+is allowed to them too. Elsewhere the bound is what is written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+REFERENCE = 0.045  # CPU seconds of `work` on the machine on which the bounds were set
+
+
+def work() -> int:
+    """Names, a dictionary and a sort: what most of the package's own time is spent with."""
+    found = {f"{n * 7919 % 60_000}": n for n in range(60_000)}
+    return sum(map(len, sorted(found)))
+
+
+def slowness() -> float:
+    """How many times as long as there; never less than once."""
+    spent = []
+    for _ in range(5):
+        began = time.process_time()
+        work()
+        spent.append(time.process_time() - began)
+    return max(1.0, sorted(spent)[2] / REFERENCE)
+
+
+def soon(spent: float, seconds: float) -> bool:
+    """Whether so many CPU seconds are within the bound."""
+    return spent < seconds or spent < seconds * slowness()
+
+
+@contextmanager
+def cpu_within(seconds: float) -> Iterator[None]:
+    """What is done here takes this process at most so many seconds of CPU."""
+    began = time.process_time()
+    yield
+    spent = time.process_time() - began
+    assert soon(spent, seconds), f"{spent:.1f} s of CPU, and {seconds:g} are allowed"
