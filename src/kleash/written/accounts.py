@@ -137,7 +137,10 @@ def _worked_out(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]
 
 
 def narrowed(sentence: Sentence, said: Said) -> Sentence | None:
-    """A sentence with only what the clause of a number names, or else the last one that does."""
+    """A sentence with only what the clause of a number names, or else the last one that does.
+
+    A clause with steps and no number holds for those behind it: "From step 25 to 150, A gains 4".
+    """
     edges = [0, *(match.end() for match in _CLAUSE.finditer(sentence.plain)), len(sentence.text)]
     spans = [(first, last) for first, last in pairwise(edges) if first <= said.start]
     things: list[Name | At] = [*sentence.names, *sentence.places]
@@ -145,9 +148,17 @@ def narrowed(sentence: Sentence, said: Said) -> Sentence | None:
         if any(first <= one.start < last for one in things):
             names = [one for one in sentence.names if first <= one.start < last]
             places = [one for one in sentence.places if first <= one.start < last]
+            places = places or _leading(sentence, spans)
             smaller = len(names) + len(places) < len(things)
             return replace(sentence, names=names, places=places) if smaller else None
     return None
+
+
+def _leading(sentence: Sentence, spans: Sequence[tuple[int, int]]) -> list[At]:
+    """The places that a sentence names before its first number."""
+    first = min((one.start for one in sentence.numbers), default=0)
+    last = max((end for _, end in spans if end <= first), default=0)
+    return [one for one in sentence.places if one.end <= last]
 
 
 def _own_clause(sentence: Sentence, said: Said) -> Sentence | None:

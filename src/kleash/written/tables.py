@@ -91,7 +91,9 @@ def _all_equal(
         return []
     if any(left[at].value != right[at].value for at in left):
         return []
-    telling = [one for at, one in left.items() if digits(one) > 1 and at not in crowded]
+    telling = [one for at, one in left.items() if digits(one) > 1]
+    own = [one for at, one in left.items() if digits(one) > 1 and at not in crowded]
+    telling = telling if len(telling) >= SHUFFLED else own
     enough = len(telling) >= ENOUGH and len({one.value for one in telling}) >= least
     return telling if enough and sum(map(digits, telling)) >= COPIED else []
 

@@ -172,15 +172,13 @@ def _best(
 
 
 def _few_slips(known: Sequence[tuple[Figure, float]], scale: float) -> bool:
-    """Whether one number of a line is off, or two that stand in each other's place.
+    """Whether one number of a line is off at most, beside those that are another place's.
 
     Few arms have many statistics: the best of most may be their last.
     """
-    off = [(figure, scale * value) for figure, value in known if not _is(figure, scale * value)]
-    if len(off) == 2:
-        (one, here), (other, there) = off
-        return _is(one, there) and _is(other, here)
-    return len(off) < 2 or len(known) >= MANY
+    off = [figure for figure, value in known if not _is(figure, scale * value)]
+    strange = [one for one in off if not any(_is(one, scale * value) for _, value in known)]
+    return len(strange) < 2 or len(known) >= MANY
 
 
 def _is(figure: Figure, value: float) -> bool:
