@@ -15,6 +15,7 @@ from kleash.written.fitting import prints
 from kleash.written.marks import Mark
 from kleash.written.printed import Sheet
 from kleash.written.prose import END, At, Sentence
+from kleash.written.steps import RANKING
 
 FAR = 40  # letters between a word and the step behind it
 NEAR = 14  # and before it
@@ -54,7 +55,7 @@ def _called(sentence: Sentence) -> Iterator[tuple[At, str]]:
     plain = sentence.plain
     places = [place for place in sentence.places if place.axis not in ("", "shot", END)]
     found: dict[At, str] = {}
-    for match in _WORDS.finditer(plain):
+    for match in _WORDS.finditer(plain) if not RANKING.search(plain) else ():
         kind = match.lastgroup or ""
         behind = [place for place in places if match.end() <= place.start <= match.end() + FAR]
         before = [place for place in places if match.start() - NEAR <= place.end <= match.start()]

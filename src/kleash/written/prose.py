@@ -55,9 +55,13 @@ _NOT_MEASURED = re.compile(
     r"weight decay|dropout|warmup|rank|group(?: size)?|系数|coefficients?|coef\w*|"
     r"beta|β|alpha|α|ε|epsilon|"
     r"level|水平|threshold|阈值)\s*(?:为|是|of|=|:|(?:is|was) )?\s*$|(?<![a-z])p\s?[<>=≈]\s?$|"
-    r"[$¥€£]\s?$|(?<![a-z])(?:usd|rmb|cny|us)\s?\$?\s?$",
+    r"(?<![\d)%\s>])\s?[<>≤≥]=?\s?$|[$¥€£]\s?$|(?<![a-z])(?:usd|rmb|cny|us)\s?\$?\s?$",
     re.I,
 )
+_PRICED = re.compile(  # "21.6 元/GPU·h", "16 × H800": prices and machines
+    r"\s?(?:元|美元|usd|rmb|cny)\s?(?:/|每|per)|\s?[×x*]\s?(?:[a-z]{1,8}[- ]?\d|gpu|npu|卡)", re.I
+)
+_FACTOR = re.compile(r"(?:之比|比值|(?<![a-z])(?:factor|ratio)(?: of)?)\s?(?:为|是|约|is|=)?\s?$")
 _DATE = re.compile(r"20\d\d[-/.年]\s?\d{1,2}(?:[-/.月]\s?\d{1,2}日?)?|\d{1,2}:\d\d")
 
 
@@ -223,11 +227,14 @@ def _said(plain: str, match: re.Match[str]) -> Said | None:
         groups |= {"unit": groups["name"], "name": None}
     if groups.get("name") or _NOT_MEASURED.search(plain[: match.start()]) or match[3]:
         return None
+    if _PRICED.match(plain, match.end()):
+        return None
     sign = match[1]
     if sign == "-" and re.search(r"[\d%)a-z\u4e00-\u9fff]\s?$", plain[: match.start()]):
         sign = ""
     body = match[2].replace(",", "")
     kind = next((name for name in ("share", "points", "times", "unit") if groups.get(name)), "")
+    kind = "times" if not kind and _FACTOR.search(plain[: match.start()]) else kind
     unit = {"share": "%", "points": "%"}.get(kind, "")
     value = float(body) * (-1 if sign == "-" else 1)
     figure = Figure(value, len(body.partition(".")[2]), unit)

@@ -59,6 +59,7 @@ FALSE = frozenset(
 )
 WEAK = frozenset(("kl-likeness", "same-outputs-other-weights"))
 # The places of these are sentences, but for the two curves at the end.
+OTHER = 20.0  # times: numbers that are further apart are of two quantities
 STARTS = ("step 0", "epoch 0")
 SAID_OFTEN = ("stable-contradicted", "faster-contradicted")
 _WORDS: dict[str, str] = {
@@ -163,7 +164,7 @@ def _of_finding(
 
 def _misread(one: Found, numbers: Mapping[int, Sequence[float]]) -> bool:
     """Whether a finding took a sentence, or a row, for something that it is not."""
-    if one.code == "extreme-false" and not _in_one_clause(one):
+    if one.code == "extreme-false" and (not _in_one_clause(one) or _other_size(one)):
         return True
     if one.code == "comparison-false" and _other_clause(one):
         return True  # "B is 3.2 below A, and KL is no better" does not say of which KL is lower
@@ -175,6 +176,15 @@ def _misread(one: Found, numbers: Mapping[int, Sequence[float]]) -> bool:
         return True  # its own numbers are in that order, and are looked up one by one
     # A difference of two arms has no such limit.
     return one.code == "beyond-limit" and bool(_APART.search(str(one.facts["arm"])))
+
+
+def _other_size(one: Found) -> bool:
+    """Whether the number that is said to be ahead is of another size, so of another quantity."""
+    sizes = []
+    for key in ("value", "other_value"):
+        match = re.search(r"\d+(?:\.\d+)?", str(one.facts[key]).replace(",", ""))
+        sizes.append(float(match[0]) if match else 0.0)
+    return min(sizes) > 0 and max(sizes) > OTHER * min(sizes)
 
 
 def _other_clause(one: Found) -> bool:

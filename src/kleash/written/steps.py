@@ -23,12 +23,18 @@ from kleash.written.page import Page
 
 NAMING = 3  # digits of a value that is called a best; one more elsewhere
 PLACE = re.compile(
-    r"(?<![a-z])(?P<axis>step|epoch)s?\s?[:=#(（]?\s?(?P<at>\d{1,9})(?!\s*[-~\d.%]|,\d{3})|第\s?(?P<nth>\d{1,9})\s?(?P<unit>步|轮)",
+    r"(?<![a-z])(?P<axis>step|epoch)s?\s?[:=#(（]?\s?(?P<at>\d{1,9})(?!\s*[-~\d.%→]|,\d{3})|第\s?(?P<nth>\d{1,9})\s?(?P<unit>步|轮)",
     re.I,
 )
 SPAN = re.compile(r"(?:step|epoch)s?\s?\d+\s?(?:[-~]|到|至|to)\s?\d+", re.I)
 BEST = re.compile(
     r"最佳|最优|最小|最低|最大|最高|峰值|(?<![a-z])(?:best|peaks?|minimum|lowest|maximum|highest)(?![a-z])",
+    re.I,
+)
+RANKING = re.compile(  # "the highest at step 40 is A" says of no course where its highest is
+    r"(?<![a-z])(?:highest|lowest|best|largest|smallest)(?: \w+){0,3} (?:at|in|on) "
+    r"(?:step|epoch)s? ?\d+ (?:is|was|goes|belongs)(?![a-z])|"
+    r"最[高低好差大小优佳]的(?:是|一?组是|方法是|模型是)",
     re.I,
 )
 _TURN = re.compile(
