@@ -66,6 +66,14 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "the ratio is {value} (lines {lines})",
         "比值应为 {value}（第 {lines} 行）",
     ),
+    "check.not-summary": (
+        "as in most of its line it should be {value} (lines {lines})",
+        "按同一行（列）其余数字的算法应为 {value}（第 {lines} 行）",
+    ),
+    "check.not-monotone": (
+        "its table has it both rise and fall",
+        "表中有升有降",
+    ),
     "check.not-spread": (
         "the deviation is {value} (lines {lines})",
         "标准差应为 {value}（第 {lines} 行）",

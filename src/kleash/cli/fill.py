@@ -44,16 +44,16 @@ def fill(
     """
     start_lean()
     from kleash.imports.markdown import document
-    from kleash.written.agreeing import agreed
     from kleash.written.commands import commands
     from kleash.written.fill import fill as filled
     from kleash.written.logs import logs_of
     from kleash.written.page import read_page
+    from kleash.written.traced import held_for
 
     page = read_page(report)
     draft = document.drafted(report)
     logs = logs_of(measured, draft.source)
-    logs.agreed = agreed(draft, logs)
+    logs.traced = held_for(draft, logs)
     made = filled(draft, page, logs)
     target = out or report
     if dry_run:

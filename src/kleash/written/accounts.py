@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 
 from kleash.written.book import Book, between, meant, pairs
 from kleash.written.fitting import NAMING, Account, Kind, kept, of_figures, pair, prints, unrounded
 from kleash.written.gaps import compares, is_gap
 from kleash.written.printed import Cell, Figure, is_total
-from kleash.written.prose import Said, Sentence
+from kleash.written.prose import At, Name, Said, Sentence
 from kleash.written.ties import anchor, own_two
 
 SLIP = 5  # units of the last digit within which a number was meant to be another
@@ -31,6 +31,8 @@ _COUNT = re.compile(
 _SHARE = re.compile(
     r"占|(?<![a-z])(?:share|fraction|out of|of (?:the|all|this|that|which))(?![a-z])"
 )
+_RATIO = re.compile(r"[×÷/]|\dx|倍|比|相对|ratio|relative|speed-?up", re.I)
+_CLAUSE = re.compile(r"[,;:。]\s?|(?<![a-z])(?:and|but|while|whereas)(?![a-z])")
 MANY: dict[Kind, re.Pattern[str]] = {"mean": _MEAN, "sum": _SUM}
 
 
@@ -42,12 +44,32 @@ def near(book: Book, sentence: Sentence, said: Said) -> float | None:
     return min(every, key=lambda one: abs(abs(one) - value), default=None)
 
 
+def candidates(book: Book, sentence: Sentence, said: Said) -> Iterator[float]:
+    """What a number may be: any that is printed, or that two of what its sentence names give."""
+    scope = narrowed(sentence, said) or sentence
+    for line, named in meant(book, scope) if said.kind != "times" else ():
+        for cell in line:
+            if cell.row in named.rows or cell.column in named.columns:
+                yield cell.figure.value
+    for one, other in pairs(book, scope) if is_gap(sentence, said) else ():
+        ours, theirs = one.figure.value, other.figure.value
+        if said.kind != "times":
+            yield ours - theirs
+        if said.kind in ("share", "times") and ours and theirs:
+            ratios = (ours / theirs, theirs / ours)
+            yield from ratios if said.kind == "times" else (100 * each - 100 for each in ratios)
+
+
 # --- accounts
 
 
 def account(book: Book, sentence: Sentence, said: Said) -> Account | None:
     """The best account of a number: one that comes out exactly before one that only may."""
     every = list(accounts(book, sentence, said))
+    tied = any(one.exact for one in every) or own_two(sentence, said) is not None
+    own = None if tied or not compares(sentence, said) else narrowed(sentence, said)
+    found = accounts(book, own, said) if own is not None else ()
+    every += [one for one in found if one.exact and one.kind not in MANY]
     best = min(
         every, key=lambda one: (not one.exact, one.kind != "printed", one.chance), default=None
     )
@@ -77,7 +99,9 @@ def accounts(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
     both = own_two(sentence, said) if gap or said.kind == "share" else None
     before = anchor(book, sentence, said) if gap or said.kind == "share" else []
     pinned = between(book, sentence)
-    for cell in book.cells if said.kind != "times" else ():
+    for cell in book.cells:
+        if said.kind == "times" and not _is_ratio(book, cell):
+            continue
         if pinned and gap and cell.table not in pinned:
             continue
         if prints(said.figure, cell.figure) and _may_stand(said, cell, both, before):
@@ -93,6 +117,11 @@ def accounts(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
         yield from _worked_out(book, sentence, said)
 
 
+def _is_ratio(book: Book, cell: Cell) -> bool:
+    """Whether a number of a table is so many times another, by its sign or its title."""
+    return bool(_RATIO.search(cell.number.text) or _RATIO.search(book.named(cell)))
+
+
 def _worked_out(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
     """Accounts of a number that no other of its sentence ties down."""
     yield from _beside(sentence, said)
@@ -105,6 +134,31 @@ def _worked_out(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]
         if words.search(sentence.plain) and said.kind != "times":
             for line in _lines(book, sentence, said):
                 yield from _of_many(kind, book, said, line)
+
+
+def narrowed(sentence: Sentence, said: Said) -> Sentence | None:
+    """A sentence with only what the clause of a number names, or else the last one that does.
+
+    A clause with steps and no number holds for those behind it: "From step 25 to 150, A gains 4".
+    """
+    edges = [0, *(match.end() for match in _CLAUSE.finditer(sentence.plain)), len(sentence.text)]
+    spans = [(first, last) for first, last in pairwise(edges) if first <= said.start]
+    things: list[Name | At] = [*sentence.names, *sentence.places]
+    for first, last in reversed(spans):
+        if any(first <= one.start < last for one in things):
+            names = [one for one in sentence.names if first <= one.start < last]
+            places = [one for one in sentence.places if first <= one.start < last]
+            places = places or _leading(sentence, spans)
+            smaller = len(names) + len(places) < len(things)
+            return replace(sentence, names=names, places=places) if smaller else None
+    return None
+
+
+def _leading(sentence: Sentence, spans: Sequence[tuple[int, int]]) -> list[At]:
+    """The places that a sentence names before its first number."""
+    first = min((one.start for one in sentence.numbers), default=0)
+    last = max((end for _, end in spans if end <= first), default=0)
+    return [one for one in sentence.places if one.end <= last]
 
 
 def _own_clause(sentence: Sentence, said: Said) -> Sentence | None:
@@ -151,12 +205,14 @@ def _part(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
     for line, named in meant(book, sentence):
         total = sum(cell.figure.value for cell in line if not _is_sum(book, cell))
         half = sum(cell.figure.half for cell in line if not _is_sum(book, cell))
-        for cell in line if total > half else ():
-            part_ = cell.figure
-            if cell.row in named.rows or cell.column in named.columns:
-                low = 100 * (part_.value - part_.half) / (total + half)
-                high = 100 * (part_.value + part_.half) / (total - half)
-                yield from kept("ratio", said, low, high, (cell,))
+        along = len({cell.row for cell in line}) == 1
+        own = [c for c in line if (c.column in named.columns if along else c.row in named.rows)]
+        for cells in ([own] if len(own) > 1 else []) + [[cell] for cell in own]:
+            if 0 < half < total:
+                part_ = sum(cell.figure.value for cell in cells)
+                low, high = (100 * part_ / (total + sign * half) for sign in (1, -1))
+                slack = 100 * sum(cell.figure.half for cell in cells) / total
+                yield from kept("ratio", said, low - slack, high + slack, tuple(cells))
 
 
 def _is_sum(book: Book, cell: Cell) -> bool:

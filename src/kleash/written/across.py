@@ -127,7 +127,7 @@ def _times(base: Number, factor: Range, *, inverse: bool) -> Range:
 
 def _chance(pairs: Sequence[Pair], ranges: Sequence[Range], fits: Sequence[bool]) -> float:
     """How likely numbers would fit that have nothing to do with each other: the first always."""
-    values = [number.value or 0.0 for _, number in pairs]
+    values = [number.value or 0.0 for (_, number), fit in zip(pairs, fits, strict=True) if fit]
     room = max(values) - min(values)
     odds = []
     for (_, number), (low, high), fit in zip(pairs, ranges, fits, strict=True):

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
 from kleash.written.page import Page
 from kleash.written.printed import Cell, Sheet
-from kleash.written.prose import Name, Sentence
+from kleash.written.prose import END, At, Name, Sentence
 
 APART = 3.0  # times: lines that are further apart hold other quantities
 Line = tuple[Cell, ...]
@@ -166,20 +166,33 @@ def refs(sheet: Sheet, sentence: Sentence, start: int, end: int) -> Refs:
     """What a part of a sentence names of a table."""
     names = [one for one in sentence.names if one.sheet == sheet.nth]
     inside = [one for one in names if start <= one.start and one.end <= end]
-    rows = {one.row for one in inside if one.row is not None}
+    rows = _together(inside, "row")
+    columns = _together(inside, "column")
     for place in sentence.places:
-        if start <= place.start and place.end <= end and place.axis == sheet.axis:
-            rows |= {row for row, at in sheet.counts.items() if at == place.at}
+        if start <= place.start and place.end <= end:
+            rows |= _counted_at(place, sheet.axis, sheet.counts)
+            columns |= _counted_at(place, sheet.across_axis, sheet.across)
     whole = any(one.row is None and one.column is None for one in inside)
-    return Refs(frozenset(rows), frozenset(_columns(inside)), whole)
+    return Refs(frozenset(rows), frozenset(columns), whole)
 
 
-def _columns(names: Sequence[Name]) -> set[int]:
-    """The columns that names mean together: "β=0.1, 4-shot" is one of a header in two rows."""
+def _counted_at(place: At, axis: str, counts: Mapping[int, float]) -> set[int]:
+    """The rows, or columns, of a step that a sentence names, or calls the first or the last."""
+    wanted = place.at
+    if place.axis == END and counts:
+        wanted = max(counts.values()) if wanted > 0 else min(counts.values())
+    elif place.axis != axis:
+        return set()
+    return {nth for nth, at in counts.items() if at == wanted}
+
+
+def _together(names: Sequence[Name], side: str) -> set[int]:
+    """The columns or rows that names mean together: "β=0.1, 4-shot" is one of a header in two."""
     by_name: dict[tuple[int, int], set[int]] = {}
     for one in names:
-        if one.column is not None:
-            by_name.setdefault((one.start, one.end), set()).add(one.column)
+        nth = getattr(one, side)
+        if nth is not None:
+            by_name.setdefault((one.start, one.end), set()).add(nth)
     several = [columns for columns in by_name.values() if len(columns) > 1]
     found: set[int] = set().union(*by_name.values())
     for columns in several:

@@ -26,8 +26,10 @@ from kleash.written.places import placed
 from kleash.written.printed import sheets
 from kleash.written.prose import sentences
 from kleash.written.quoted import Quotes, quoted
+from kleash.written.ranked import ranked
 from kleash.written.relations import measured, relations
 from kleash.written.sentences import said
+from kleash.written.shares import false_shares, false_summaries
 from kleash.written.siblings import unlike_twins
 from kleash.written.steps import misplaced
 from kleash.written.tables import copies, laid_out
@@ -72,7 +74,8 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += said(draft, page, marks)
     marks += [mark for mark in quotes.marks if not _told_worse(mark, marks)]
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
-    marks += [*placed(draft, marks), *strayed, *false_peaks(book, spoken)]
+    marks += [*placed(draft, marks), *strayed, *false_peaks(book, spoken), *ranked(book, spoken)]
+    marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
     marks = _without_echoes(marks)
     marks += _rest(told, marks)
     return _sorted(marks)

@@ -9,19 +9,20 @@ measured stays as it is, and is listed with what would measure it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from kleash.findings.identities import roughly
 from kleash.imports import Derived, Number
 from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.differences import metric_of
-from kleash.imports.markdown.draft import Draft, Printed, identity
+from kleash.imports.markdown.draft import Draft, Printed
 from kleash.imports.markdown.numbers import VALUE, Place
 from kleash.written.blame import blamed
 from kleash.written.logs import Logs, as_printed
 from kleash.written.page import Page, Span, edited, percent
 from kleash.written.relations import node, oriented, relations
+from kleash.written.styles import result_style, style_of, written_like
 
 OPEN = re.compile(
     r"[?？]{1,3}|TBD|TODO|待填充|待评估|待补充|待测试?|待定|待完成|待更新|待运行|pending", re.I
@@ -111,10 +112,10 @@ class _Filler:
             return
         metric = metric_of(self.draft, cell.sense, number)
         arm, seed = cell.sense.arm or "", cell.sense.seed
-        found = self.logs.agreed.get((cell.line, cell.where.spot))
+        found = self.logs.traced.get((cell.line, cell.column))
         found = found or self.logs.look(arm, metric, place, cell.sense.statistic, seed)
         if found is not None:
-            style = self.style(cell, metric, place)
+            style = style_of(self.draft, cell, metric, place)
             value = as_printed(found.value, metric, style)
             self.put(cell, value, style, runs=found.runs, file=found.file)
 
@@ -142,50 +143,12 @@ class _Filler:
         match = OPEN.search(raw)
         if match is None:
             return
-        after = self.text(value, like) + note
+        after = written_like(value, like) + note
         where = (span[0] + match.start(), span[0] + match.end())
         self.edits[where] = after
         self.values[cell.line, cell.where.spot] = value
         change = Change(cell.line, cell.where.spot, match.group(), after, runs, file)
         self.made.filled.append(change)
-
-    @staticmethod
-    def text(value: float, like: Number) -> str:
-        """A value written as another number is: decimals, percent sign, sign."""
-        share = like.unit == "%"
-        decimals = max(0, (4 if like.decimals is None else like.decimals) - (2 if share else 0))
-        shown = 100 * value if share else value
-        text = f"{shown:.{decimals}f}"
-        if float(text) == 0:
-            text = text.removeprefix("-")
-        plus = "+" if "+" in like.text and float(text) > 0 else ""
-        return f"{plus}{text}" + (percent(like.text) if share else "")
-
-    def style(self, cell: Printed, metric: str, place: Place) -> Number:
-        """How numbers like this one are written: in its column, with its items, of its metric."""
-        known = [
-            (other, other.read.number)
-            for other in self.draft.printed
-            if other.read.number is not None
-            and other.read.number.value is not None
-            and other.sense.role == "value"
-            and not other.sense.setting
-            and identity(metric_of(self.draft, other.sense, other.read.number)) == identity(metric)
-        ]
-        nearest: list[list[Number]] = [
-            [n for o, n in known if (o.table, o.column) == (cell.table, cell.column)],
-            [n for o, n in known if o.table == cell.table and o.line == cell.line],
-            [n for o, n in known if place.items and o.sense.place.items == place.items],
-            [n for o, n in known if o.table == cell.table],
-            [n for _, n in known],
-        ]
-        for numbers in nearest:
-            if numbers:
-                best = max(numbers, key=lambda one: one.decimals or 0)
-                return replace(best, text=percent(best.text))
-        shots = place.shots is not None or place.items is not None
-        default = Number(None, "known", cell.where, 4)
-        return replace(default, unit="%", text="%") if shots else default
 
     # --- what is worked out
 
@@ -261,42 +224,9 @@ class _Filler:
                 yield number
 
     def _result_style(self, derived: Derived, cell: Printed) -> Number:
-        """How a result is written: as those of its column, else with the digits of its numbers."""
-        every = [
-            (other.column, other.read.number)
-            for other in self.draft.printed
-            if (other.table, other.sense.role) == (cell.table, cell.sense.role)
-            and other.read.number is not None
-            and other.read.number.value is not None
-        ]
-        column = [number for nth, number in every if nth == cell.column]
-        worked_out = [number for _, number in every] if cell.sense.role == "difference" else []
-        beside = column or worked_out
-        signed = derived.kind != "mean"
-        if beside:
-            like = max(beside, key=lambda one: one.decimals or 0)
-            return replace(like, text=percent(like.text) + ("+" if signed else ""))
-        operands = [*derived.of, *derived.minus]
-        first = next((one for one in operands if one.unit), operands[0])
-        printed = [one for one in self._printed_operands(derived) if one.decimals is not None]
-        decimals = max((one.decimals or 0 for one in printed), default=4)
-        share = (percent(first.text) or "%") if first.unit == "%" else ""
-        text = share + ("+" if signed else "")
-        return replace(first, decimals=decimals, text=text)
-
-    def _printed_operands(self, derived: Derived) -> Iterable[Number]:
-        places = {one.where for one in (*derived.of, *derived.minus)}
+        """How a result is written, among the numbers as they stand by now."""
         texts = {(change.line, change.spot): change.after for change in self.made.filled}
-        for cell in self.draft.printed:
-            if cell.where in places and cell.read.number is not None:
-                after = texts.get((cell.line, cell.where.spot), "")
-                if after:
-                    sign = percent(after)
-                    decimals = len(after.removesuffix(sign).partition(".")[2]) + 2 * bool(sign)
-                    unit = "%" if sign else ""
-                    yield replace(cell.read.number, decimals=decimals, unit=unit)
-                else:
-                    yield cell.read.number
+        return result_style(self.draft, derived, cell, texts)
 
     # --- what was wrong
 
@@ -346,7 +276,9 @@ class _Filler:
             before = match.group().strip()
             like = replace(number, text=percent(before) + "+")
             signed = match[1] or cell.sense.role == "difference"
-            after = self.text(value, like if signed else replace(like, text=like.text.rstrip("+")))
+            after = written_like(
+                value, like if signed else replace(like, text=like.text.rstrip("+"))
+            )
             start = span[0] + match.start()
             where = (start, start + len(match.group().rstrip()))
             if after != before and where not in self.edits:

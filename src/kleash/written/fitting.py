@@ -109,3 +109,14 @@ def kept(
         unit = 2 * said.figure.half
         middle = (low + high) / 2
         yield Account(kind, cells, exact, middle, min(0.9, 0.8 * (high - low) / 24**0.5 / unit))
+
+
+def is_typo(ours: float, theirs: float, decimals: int) -> bool:
+    """Whether two numbers differ, as printed, in one digit or by two in each other's place."""
+    left, right = (f"{value:.{decimals}f}" for value in (ours, theirs))
+    if len(left) != len(right):
+        return False
+    odd = [at for at, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1]]
+    return len(odd) == 1 or (
+        len(odd) == 2 and left[odd[0]] == right[odd[1]] and left[odd[1]] == right[odd[0]]
+    )

@@ -9,6 +9,7 @@ from kleash.written.prose import Said, Sentence
 GAP = re.compile(
     r"(?:差[^,。;\d]{0,6}|极差|相差|差距|"
     r"降幅|涨幅|升幅|增幅|跌幅|[低高降升减增多少长短快慢涨掉跌]了?|"
+    r"回落了?|回升了?|损失了?|反弹了?|缩小了?|扩大了?|拉开了?|共降|共涨|共升|共掉|赢了?|输了?|"
     r"省下?了?|节省了?|少用了?|提升了?|下降了?|提高了?|降低了?|增加了?|减少了?|上升了?|落后|领先|"
     r"(?<![a-z])by|"
     r"(?:gap|spread|difference|gain|drop|rise|range|increase|decrease|"
@@ -25,6 +26,7 @@ _COMPARES = re.compile(
     r"grow\w*|grew|rose|fell|widen\w*|narrow\w*|up|down|more|less|times)(?![a-z])|"
     r"比|差|相对|提升|下降|降|升|涨|跌|增|减|高于|低于|多|少|占|倍|变化|→|->"
 )
+_APART = re.compile(r"差|(?<![a-z])(?:gap|lead|margin|spread|difference|distance)(?![a-z])")
 
 
 def is_gap(sentence: Sentence, said: Said) -> bool:
@@ -56,7 +58,7 @@ def compares(sentence: Sentence, said: Said) -> bool:
         return True
     plain = sentence.plain
     if is_end(sentence, said):
-        return False
+        return bool(_APART.search(plain[: said.start]))  # "the gap narrows from 3.2 to 1.7"
     of = re.search(r"(?:是|为|约)[^,。;]{1,12}的\s?$", plain[: said.start])  # "是基线的 47.5%"
     if said.kind == "share" and (_COMPARES.search(plain) or of):
         return True

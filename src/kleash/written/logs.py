@@ -54,8 +54,8 @@ class Logs:
     """By the name of an arm, the folder or file of one of its runs."""
     match: dict[str, Arm] = field(default_factory=dict)
     """By the name of an arm in a report."""
-    agreed: dict[tuple[int, str], Held] = field(default_factory=dict)
-    """By line and place of a cell, where numbers beside it tell whose it is (`agreeing`)."""
+    traced: dict[tuple[int, int], Held] = field(default_factory=dict)
+    """By line and column of a cell, where numbers beside it tell whose it is (`traced`)."""
 
     def look(
         self, arm: str, metric: str, place: Place, statistic: str = "", seed: int | None = None
@@ -65,6 +65,8 @@ class Logs:
         if found is None:
             return None
         runs = [one for one in found.replicates if seed is None or one.seed == seed]
+        if statistic.endswith(" step") and len(runs) > 1:
+            return _best_of_mean(runs, metric, statistic)
         values = [(one, value) for one in runs if (value := _value(one, metric, place, statistic))]
         if not values:
             return None
@@ -281,6 +283,19 @@ def file_of(run: Replicate, metric: str) -> tuple[str, int | None]:
             if known_name(series.metric) == metric:
                 return series.where.file, series.where.line
     return run.runs[0].where.file, None
+
+
+def _best_of_mean(runs: Sequence[Replicate], metric: str, statistic: str) -> Held | None:
+    """At which step several runs are best together, if all were measured at the same ones."""
+    for name in _metrics(metric, statistic):
+        curves = [one.curve(name) for one in runs]
+        whole = [one for one in curves if one is not None and len(one)]
+        if len(whole) < len(runs) or any(list(o.steps) != list(whole[0].steps) for o in whole):
+            continue
+        mean = Curve(name, whole[0].axis, whole[0].steps, np.mean([o.values for o in whole], 0))
+        value = _statistic(mean, name, statistic)
+        return None if value is None else Held(value, len(runs), *file_of(runs[0], name))
+    return None
 
 
 def _statistic(curve: Curve, metric: str, statistic: str) -> float | None:

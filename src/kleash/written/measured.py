@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from kleash.findings.record import canonical
 from kleash.imports import Cell, Number, Source, names
 from kleash.imports.markdown.derived import allowed
 from kleash.imports.markdown.draft import SEED, Draft
@@ -70,6 +72,24 @@ def measured_marks(
     return [*found, *_settings(source, logs), *_steps(told, truth, logs)]
 
 
+def _meant(told: Sequence[Told], found: Mapping[Node, Held]) -> dict[Node, Held]:
+    """Without quantities of which most numbers are not the log's: it calls another thing so."""
+    agree: dict[tuple[str, ...], list[bool]] = defaultdict(list)
+    for one in told:
+        if node(one.number) in found:
+            right = _agrees(one.number, found[node(one.number)].value)
+            for key in _keys(one):
+                agree[key].append(right)
+    meant = {key for key, every in agree.items() if 3 * sum(every) >= len(every) - len(key) + 1}
+    kept = {node(one.number) for one in told if meant.issuperset(_keys(one))}
+    return {key: value for key, value in found.items() if key in kept}
+
+
+def _keys(one: Told) -> list[tuple[str, ...]]:
+    metric = canonical(one.metric)
+    return [(metric,), (metric, one.statistic, "")]
+
+
 def held(source: Source, told: Sequence[Told], logs: Logs) -> dict[Node, Held]:
     """What the logs have for each number; what is printed again is held against the same."""
     found: dict[Node, Held] = {}
@@ -80,6 +100,7 @@ def held(source: Source, told: Sequence[Told], logs: Logs) -> dict[Node, Held]:
         if measured is not None:
             value = as_printed(measured.value, one.metric, one.number)
             found[node(one.number)] = replace(measured, value=value)
+    found = _meant(told, found)
     for derived in source.derived:
         first = derived.of[0] if derived.kind == "same" else None
         if first is not None and node(first) in found:
@@ -167,7 +188,9 @@ def _steps(told: Sequence[Told], truth: Mapping[Node, Held], logs: Logs) -> list
         if one.statistic in ("best", "min", "max"):
             kind = f"{one.statistic} step"
             best = logs.look(one.arm, one.metric, Place(), kind, one.seed)
-            if best is not None and best.value != at:
+            right = truth.get(node(one.number))
+            same = right is not None and _agrees(one.number, right.value)
+            if same and best is not None and best.value != at:
                 facts = {"value": f"{best.value:g}", "file": best.file, "runs": best.runs}
                 spot = f"{one.number.where.spot} step"
                 line = one.number.where.line or 0

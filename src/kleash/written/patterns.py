@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from math import comb, sqrt
@@ -21,6 +21,7 @@ from kleash.imports.markdown.derived import SLACK, allowed, bounds
 from kleash.imports.markdown.draft import agree
 from kleash.imports.markdown.numbers import places
 from kleash.imports.markdown.text import bare
+from kleash.written.fitting import is_typo
 from kleash.written.formulas import formula
 from kleash.written.grids import Grid, Part, Slot, label, turned
 from kleash.written.printed import is_total
@@ -171,7 +172,22 @@ def _pattern(grid: Grid, slot: Slot) -> list[Made]:
             odds *= CHANCE / SURE  # it is what the title says, or nothing is called wrong by it
         if (odds, -holds) < (best[0], -best[1]):
             best = odds, holds, _counts([replace(one, hinted=hinted) for one in made])
-    return best[2] or _of_the_two(grid, slot, kept)
+    found = best[2] or _of_the_two(grid, slot, kept)
+    lines = {id(number): line for line, number in column.items()}
+    return [one for one in found if one.holds or not _otherwise(grid, lines, slot, one)]
+
+
+def _otherwise(grid: Grid, lines: Mapping[int, int], slot: Slot, one: Made) -> bool:
+    """Whether a number is the range of its line, or the mean below a column of which others sum."""
+    number, half = one.number.value or 0.0, 0.5 * 10.0 ** -(one.number.decimals or 0)
+    if one.kind == "sum":
+        mean = (one.low + one.high) / 2 / max(1, len(one.of))
+        return bool(one.number.decimals) and abs(number - mean) <= 2 * half
+    line = grid.line(lines[id(one.number)]) if id(one.number) in lines else {}
+    values = [each.value or 0.0 for at, each in line.items() if at[0] != slot[0] and not at[1]]
+    like = [each for each in values if abs(each) > abs(number)]
+    known = one.kind == "difference" and len(like) >= TELLING
+    return known and abs(max(like) - min(like) - abs(number)) <= 3 * half
 
 
 def _counts(made: list[Made]) -> list[Made]:
@@ -191,15 +207,7 @@ def _counts(made: list[Made]) -> list[Made]:
 def mistyped(one: Made) -> bool:
     """Whether a number is what comes out but for one digit, or for two in the wrong order."""
     decimals = max(0, one.number.decimals or 0)
-    left, right = (
-        f"{value:.{decimals}f}" for value in (one.number.value or 0.0, (one.low + one.high) / 2)
-    )
-    if len(left) != len(right):
-        return False
-    odd = [at for at, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1]]
-    return len(odd) == 1 or (
-        len(odd) == 2 and left[odd[0]] == right[odd[1]] and left[odd[1]] == right[odd[0]]
-    )
+    return is_typo(one.number.value or 0.0, (one.low + one.high) / 2, decimals)
 
 
 def _of_the_two(

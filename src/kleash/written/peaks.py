@@ -14,7 +14,8 @@ from kleash.written.book import Book, refs
 from kleash.written.fitting import prints
 from kleash.written.marks import Mark
 from kleash.written.printed import Sheet
-from kleash.written.prose import At, Sentence
+from kleash.written.prose import END, At, Sentence
+from kleash.written.steps import RANKING
 
 FAR = 40  # letters between a word and the step behind it
 NEAR = 14  # and before it
@@ -52,9 +53,9 @@ def false_peaks(book: Book, every: Sequence[Sentence]) -> Iterator[Mark]:
 def _called(sentence: Sentence) -> Iterator[tuple[At, str]]:
     """The steps that a sentence calls best, and by which kind of word."""
     plain = sentence.plain
-    places = [place for place in sentence.places if place.axis not in ("", "shot")]
+    places = [place for place in sentence.places if place.axis not in ("", "shot", END)]
     found: dict[At, str] = {}
-    for match in _WORDS.finditer(plain):
+    for match in _WORDS.finditer(plain) if not RANKING.search(plain) else ():
         kind = match.lastgroup or ""
         behind = [place for place in places if match.end() <= place.start <= match.end() + FAR]
         before = [place for place in places if match.start() - NEAR <= place.end <= match.start()]
@@ -97,7 +98,12 @@ def _not_peak(book: Book, sentence: Sentence, place: At, kind: str) -> Mark | No
         columns = columns or set(refs(sheet, sentence, start, place.end).columns)
         columns = columns or set(refs(sheet, sentence, 0, place.end).columns)
         before = sentence.before
-        if not columns and before is not None and re.search("[;；]\\s*$", before.text):
+        if (
+            kind == "taken"
+            and not columns
+            and before is not None
+            and re.search("[;；]\\s*$", before.text)
+        ):
             columns = set(refs(sheet, before, 0, len(before.text)).columns)  # "β = 0.1; keep …"
         if kind == "taken" and not (columns or kept) and place.at == max(sheet.counts.values()):
             return None  # what is read at the end is no choice

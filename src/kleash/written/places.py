@@ -16,12 +16,17 @@ from kleash.imports import Claim, Number, names
 from kleash.imports.markdown import labels
 from kleash.imports.markdown.draft import SEED, Draft
 from kleash.written.marks import Mark
-from kleash.written.steps import BEST, PLACE, SPAN, axis_and_step
+from kleash.written.steps import BEST, PLACE, RANKING, SPAN, axis_and_step, clause_of
 
 DIGITS = 3
 NAMING = 4  # digits of a value that stands at two steps of one curve by mistake, not by chance
 _BARE = re.compile(r"(?:只有\s?)?(0\.\d+)\s?(?:的|[:：])")  # an arm by its value alone
 _MEASURED = r"\s?(?:%|个?百分点|个点|点|倍|points?|pts?|pp|times|x|×)"
+_PLANNED = re.compile(
+    r"可以|尝试|建议|例如|比如|排队|下周|下一|计划|打算|准备|待|补|\[ \]|"
+    r"(?<![a-z])(?:try|e\.g|suggest\w*|could|should|plan\w*|next|queued?|todo|will|pending|later|future)(?![a-z])",
+    re.I,
+)
 _EARLIER = re.compile(r"更早|提前|较早|先(?=达到)|earlier|sooner", re.I)
 _LATER = re.compile(r"更晚|较晚|later(?= than|[\s,.]|$)", re.I)
 Points = dict[tuple[str, str, str], dict[float, list[Number]]]
@@ -108,7 +113,9 @@ def _valued(claim: Claim, told: Points) -> Iterator[Mark]:
     if len(matches) != 1 or SPAN.search(claim.text) or "→" in claim.text:
         return
     axis, at = axis_and_step(matches[0])
+    near = clause_of(claim.text, matches[0])
     numbers = [one for one in claim.numbers if one.value is not None and digits(one) >= DIGITS]
+    numbers = [one for one in numbers if one.text.strip("+-%* ") in near]
     arms = [key for key in told if key[2] == axis and (not claim.arms or key[0] in claim.arms)]
     places: set[float] = set()
     for number in numbers:
@@ -134,7 +141,7 @@ def _bests_said(claim: Claim, tops: dict[tuple[str, str], set[float]]) -> Iterat
         return
     matches = list(PLACE.finditer(claim.text))
     line = claim.where.line or 0
-    if len(claim.arms) == len(matches) == 1:
+    if len(claim.arms) == len(matches) == 1 and not RANKING.search(claim.text):
         axis, at = axis_and_step(matches[0])
         known = tops.get((claim.arms[0], axis), set())
         if known and at not in known:
@@ -203,9 +210,7 @@ def _strangers(draft: Draft) -> Iterator[Mark]:
     if len(values) < 2:
         return
     for line, text in draft.lines:
-        if line in lines or re.search(
-            r"可以|尝试|建议|例如|比如|try|e\.g\.|suggest|could|should", text
-        ):
+        if line in lines or _PLANNED.search(text):
             continue
         bare = _BARE.match(text)
         if (

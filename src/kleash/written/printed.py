@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import ascii_lowercase
 
@@ -81,6 +81,9 @@ class Sheet:
     axis: str = ""
     counts: dict[int, float] = field(default_factory=dict)
     """By row, the step, epoch or the like."""
+    across_axis: str = ""
+    across: dict[int, float] = field(default_factory=dict)
+    """The same by column, if columns are counted."""
     owners: tuple[str, ...] = ()
     """Rows or columns of other tables that its heading names: all its numbers are theirs."""
 
@@ -111,10 +114,11 @@ def sheets(every: Sequence[Grid]) -> list[Sheet]:
         ]
         heads = [_split(title, others) for title in titles(grid)]
         first = heads[0] if heads else ""
-        axis, counts = _counted(first, grid.names)
+        axis, counts = _counted(first, dict(enumerate(grid.names)))
+        across = _counted("" if counts else first, dict(enumerate(grid.titles[1:], 1)))
         rows = _apart([_aliases(name, first) for name in grid.names], grid.names)
         columns = [_title_aliases(title) for title in heads]
-        found.append(Sheet(nth, grid.table, cells, rows, columns, axis, counts))
+        found.append(Sheet(nth, grid.table, cells, rows, columns, axis, counts, *across))
     for sheet in found:
         sheet.owners = (*_owners(sheet, found), *_heading(sheet))
     return found
@@ -145,11 +149,19 @@ def _apart(every: list[tuple[str, ...]], names: Sequence[str]) -> list[tuple[str
     often = Counter(alias for aliases in every for alias in set(aliases))
     found = []
     for aliases, name in zip(every, names, strict=True):
-        own = tuple(alias for alias in aliases if often[alias] == 1)
+        parts = _parts(name)
+        own = tuple(alias for alias in aliases if often[alias] == 1 or alias in parts)
         inside = re.findall(r"[(\[]([^()\[\]]{2,20})[)\]]", squeezed(bare(name)))
         shared = len(own) < len(aliases)
         found.append((*own, *(one.strip() for one in inside if shared and one.strip() not in own)))
     return found
+
+
+def _parts(name: str) -> list[str]:
+    """The parts of a name such as "7B / β=0"."""
+    plain = squeezed(bare(name)).strip(" :*↑↓")
+    parts = [part.strip() for part in re.split(r"\s[/|·]\s", plain)]
+    return [part for part in parts if _is_name(part)] if len(parts) > 1 else []
 
 
 def _owners(sheet: Sheet, every: Sequence[Sheet]) -> tuple[str, ...]:
@@ -212,10 +224,13 @@ def axis_word(text: str) -> str:
     return next((axis for axis, words in AXES.items() if plain in words.split("|")), "")
 
 
-def _counted(head: str, names: Sequence[str]) -> tuple[str, dict[int, float]]:
-    """The axis of a table's rows and where on it each of them is."""
-    counts, axis = dict[int, float](), axis_word(head)
-    for row, name in enumerate(names):
+def _counted(head: str, names: Mapping[int, str]) -> tuple[str, dict[int, float]]:
+    """The axis of a table's rows, or columns, and where on it each of them is."""
+    counts, axis = (
+        dict[int, float](),
+        next(filter(None, map(axis_word, re.split(r"[\\/|]", head))), ""),
+    )
+    for row, name in names.items():
         match = re.fullmatch(r"(?:([^\d]*?)[\s_-]*)?(\d[\d,]*)(k?)[\s_-]*([^\d]*)", bare(name))
         if match is None:
             continue
@@ -268,7 +283,7 @@ def _aliases(name: str, head: str) -> tuple[str, ...]:
     setting = re.fullmatch(r"((?:kl[ _])?(?:[α-ω]|beta|coef\w*|lr|系数))\s*(\d+\.\d+)", plain)
     if setting:  # "β 0.1" is "β = 0.1" in sentences
         found += [f"{setting[1]}={setting[2]}", setting[2]]
-    return tuple(dict.fromkeys(one for one in found if _is_name(one)))
+    return tuple(dict.fromkeys(one for one in (*found, *_parts(name)) if _is_name(one)))
 
 
 def _is_name(text: str) -> bool:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 
 from kleash.written.page import Page
 from kleash.written.printed import AXES, Figure, Sheet, axis_word, named, squeezed
@@ -43,17 +44,28 @@ PLACE = re.compile(
     rf"第\s?(?P<nth>\d+)\s?(?:个\s?)?(?P<unit>{_AXIS})|(?P<lead>\d+)\s?-\s?(?P<shot>shots?)(?![a-z])|"
     r"(?<=[在于])\s?(?P<number>\d+)\s?(?P<word>步|轮)(?![数长次])"
 )
+_ENDING = re.compile(
+    rf"(?P<last>末步|末尾|末段|末个\s?(?:{_AXIS})|最后一?(?:个\s?)?(?:{_AXIS})|训练结束时?|结束时|"
+    rf"(?<![a-z])(?:(?:final|last) (?:{_AXIS})|(?:at|by) the end)(?![a-z]))|"
+    r"(?:首步|起点|起步时|(?<![a-z])(?:at the start|the first step|initially)(?![a-z]))"
+)
 _NOT_MEASURED = re.compile(
     r"(?:表|图|table|figure|fig\.?|section|附录|appendix|第|eq\.?|v|version|seed|种子|gpu|top-?[pk]|"
     r"temperature|温度|lr|learning rate|学习率|batch(?: size)?|批大小|clip\w*|gamma|lambda|γ|λ|"
     r"weight decay|dropout|warmup|rank|group(?: size)?|系数|coefficients?|coef\w*|"
     r"beta|β|alpha|α|ε|epsilon|"
-    r"level|水平|threshold|阈值)\s*(?:为|是|of|=|:|(?:is|was) )?\s*$|(?<![a-z])p\s?[<>=≈]\s?$",
+    r"level|水平|threshold|阈值)\s*(?:为|是|of|=|:|(?:is|was) )?\s*$|(?<![a-z])p\s?[<>=≈]\s?$|"
+    r"(?<![\d)%\s>])\s?[<>≤≥]=?\s?$|[$¥€£]\s?$|(?<![a-z])(?:usd|rmb|cny|us)\s?\$?\s?$",
     re.I,
 )
+_PRICED = re.compile(  # "21.6 元/GPU·h", "16 × H800": prices and machines
+    r"\s?(?:元|美元|usd|rmb|cny)\s?(?:/|每|per)|\s?[×x*]\s?(?:[a-z]{1,8}[- ]?\d|gpu|npu|卡)", re.I
+)
+_FACTOR = re.compile(r"(?:之比|比值|(?<![a-z])(?:factor|ratio)(?: of)?)\s?(?:为|是|约|is|=)?\s?$")
 _DATE = re.compile(r"20\d\d[-/.年]\s?\d{1,2}(?:[-/.月]\s?\d{1,2}日?)?|\d{1,2}:\d\d")
 
 
+END = "end"  # the axis of the first and the last place, whatever is counted
 REMARK = 4  # letters of a cell that says something
 
 
@@ -203,6 +215,8 @@ def places(plain: str) -> Iterator[At]:
         word = match["axis"] or match["unit"] or match["shot"] or match["word"]
         at = match["at"] or match["nth"] or match["lead"] or match["number"]
         yield At(match.start(), match.end(), axis_word(word), float(at.replace(",", "")))
+    for match in _ENDING.finditer(plain):
+        yield At(match.start(), match.end(), END, inf if match["last"] else -inf)
 
 
 def _said(plain: str, match: re.Match[str]) -> Said | None:
@@ -213,11 +227,14 @@ def _said(plain: str, match: re.Match[str]) -> Said | None:
         groups |= {"unit": groups["name"], "name": None}
     if groups.get("name") or _NOT_MEASURED.search(plain[: match.start()]) or match[3]:
         return None
+    if _PRICED.match(plain, match.end()):
+        return None
     sign = match[1]
     if sign == "-" and re.search(r"[\d%)a-z\u4e00-\u9fff]\s?$", plain[: match.start()]):
         sign = ""
     body = match[2].replace(",", "")
     kind = next((name for name in ("share", "points", "times", "unit") if groups.get(name)), "")
+    kind = "times" if not kind and _FACTOR.search(plain[: match.start()]) else kind
     unit = {"share": "%", "points": "%"}.get(kind, "")
     value = float(body) * (-1 if sign == "-" else 1)
     figure = Figure(value, len(body.partition(".")[2]), unit)

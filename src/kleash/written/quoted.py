@@ -11,31 +11,36 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, pairwise
+from functools import partial
+from itertools import combinations
 from math import exp, factorial
 
 from kleash.imports import Number
-from kleash.written.accounts import WIDE, account, near, nearest
-from kleash.written.book import Book, Refs, refs
-from kleash.written.fitting import NAMING, Account, pair, prints
+from kleash.written.accounts import WIDE, account, candidates, near, nearest
+from kleash.written.book import Book, refs
+from kleash.written.fitting import NAMING, Account, is_typo, pair, prints
 from kleash.written.gaps import is_end, is_gap
-from kleash.written.marks import Mark, State, printed_as
-from kleash.written.printed import Cell, Sheet, figure_of
-from kleash.written.prose import Said, Sentence
-from kleash.written.ties import own_two
+from kleash.written.marks import Mark, printed_as
+from kleash.written.printed import figure_of
+from kleash.written.prose import END, Said, Sentence
+from kleash.written.ties import OR, anchor, own_two
+from kleash.written.whose import said_mark, whose
 
 RARE = 0.05
+FEW = 40  # numbers that another may have been meant to be
+LISTED = 5  # numbers in a row, which are a course
 UNLIKELY = 0.02  # that rounding alone made the last digit another
 _COUNTED = re.compile(
     r"^(?:个\s?)?(?:steps?|epochs?|步|轮|次|updates?|iterations?|seeds?|组|张|卡|天|年|月|日)"
 )
-_SPLIT = re.compile(r"[;。>]|(?<=[a-z\d\)])\s(?:and|but|while|whereas)\s")
 _SUMMED = re.compile(r"averag|(?<![a-z])mean|平均|均值|total|together|合计|总计")
-_COMMA = re.compile(r"[,、](?!\d{3})")
-_COURSE = re.compile(r"\s?(?:→|->)|(?:→|->)\s?$")
-_OTHER = re.compile(
-    r"(?<![a-z])(?:than|against|vs|versus|instead of|from|over|compared)(?![a-z])|"
-    r"比|对(?!应)|相较|从|除"
+_LISTED = re.compile(r"[,、;:。](?!\d{3})")
+_PART = re.compile(r"占|[是为约][^,。;]{1,12}的\s?\d|(?<![a-z])of (?:all|the|its|that)(?![a-z])")
+_BETWEEN = re.compile(r"\s?%?\s?(?:[,、;/]|→|->|and|和)*\s?(?:and|和)?\s?")
+_AWAY = re.compile(r"\d|[;。]|(?<![a-z])(?:and|but|while|ends?)(?![a-z])")
+_CITED = re.compile(  # figures of others
+    r"论文|文献|博客|官方|原文|社区|(?<![a-z])(?:papers?|blog|et al|reported by|reports?|authors?|"
+    r"published|official|leaderboard)(?![a-z])|\[\d+\]"
 )
 
 
@@ -68,23 +73,27 @@ def quoted(book: Book, every: Sequence[Sentence], listed: Sequence[Number]) -> Q
             elif one is None:
                 shown = known and (line > first or known > 1 or bool(sentence.names))
                 if said not in vouched and _stands_out(book, sentence, said, told, shown=shown):
-                    found.marks.append(_alone(book, sentence, said))
+                    _add(found, _alone(book, sentence, said))
             elif one.exact or one.chance >= WIDE:
                 expected[one.kind] += one.chance if one.chance < WIDE else 0
                 _fine(found, sentence, said)
             elif one.chance <= UNLIKELY:
-                found.marks.append(_alone(book, sentence, said))
+                _add(found, _alone(book, sentence, said))
             else:
                 expected[one.kind] += one.chance
                 rough.append((sentence, said, one))
-        found.marks += _whose(book, sentence)
+        found.marks += whose(book, sentence)
     often = Counter(one.kind for _, _, one in rough)
     for sentence, said, one in rough:
         if at_most(often[one.kind], expected[one.kind]) <= RARE:
-            found.marks.append(_alone(book, sentence, said))
+            _add(found, _alone(book, sentence, said))
         else:
             _fine(found, sentence, said)
     return found
+
+
+def _add(found: Quotes, mark: Mark | None) -> None:
+    found.marks += [] if mark is None else [mark]
 
 
 def _is_about_tables(sentence: Sentence, told: Sequence[tuple[Said, Account | None]]) -> int:
@@ -112,8 +121,39 @@ def _stands_out(
 ) -> bool:
     """Whether a number without an account should have one; a gap of two beside it always."""
     own = is_gap(sentence, said) and own_two(sentence, said) is not None
+    if _CITED.search(sentence.plain):
+        return False
+    if not own and (_is_off_tables(book, sentence, said) or _is_listed(sentence, said, told)):
+        return False
     subject = is_subject(book, sentence, said) and bool(shown or own)
     return subject and not _is_not_shown(book, sentence, said, told)
+
+
+def _is_listed(sentence: Sentence, said: Said, told: Sequence[tuple[Said, Account | None]]) -> bool:
+    """Whether a number is one of a list of which several are in no table: a course of its own."""
+    runs: list[list[tuple[Said, Account | None]]] = [[]]
+    for one, known in told:
+        gap = sentence.plain[runs[-1][-1][0].end : one.start] if runs[-1] else ""
+        if not _BETWEEN.fullmatch(gap):
+            runs.append([])
+        runs[-1].append((one, known))
+    own = next((run for run in runs if any(one is said for one, _ in run)), [])
+    return len(own) >= LISTED and sum(known is None for _, known in own) > 1
+
+
+def _is_off_tables(book: Book, sentence: Sentence, said: Said) -> bool:
+    """Whether a number is given for a step, right beside it, that no table has."""
+    beside = [
+        place
+        for place in sentence.places
+        if place.axis not in ("", "shot", END)
+        and not _AWAY.search(sentence.plain, place.end, said.start)
+        and not _AWAY.search(sentence.plain, said.end, place.start)
+    ]
+    counted = {
+        at for sheet in book.sheets for at in (*sheet.counts.values(), *sheet.across.values())
+    }
+    return bool(beside) and not any(place.at in counted for place in beside)
 
 
 def _is_not_shown(
@@ -146,7 +186,7 @@ def _vouched(sentence: Sentence) -> Iterator[Said]:
 def _fine(found: Quotes, sentence: Sentence, said: Said) -> None:
     found.fine.add((sentence.line(said.start), said.text.lstrip("+-±")))
     if said.figure.decimals and said.figure.digits > 1:
-        found.marks.append(_mark(sentence, said, "right", "check.quoted", {}))
+        found.marks.append(said_mark(sentence, said, "right", "check.quoted", {}))
 
 
 def at_most(count: int, expected: float) -> float:
@@ -180,114 +220,75 @@ def _heads(book: Book, unit: str) -> bool:
     return False
 
 
-def _mark(
-    sentence: Sentence, said: Said, state: State, code: str, facts: dict[str, object]
-) -> Mark:
-    text = said.text + ("%" if said.kind == "share" else "")
-    line = sentence.line(said.start)
-    return Mark(line, text, state, code, facts, f"said {said.text}")
-
-
-def _alone(book: Book, sentence: Sentence, said: Said) -> Mark:
+def _alone(book: Book, sentence: Sentence, said: Said) -> Mark | None:
+    """The mark of a number that nothing accounts for, if it is clear what it should have been."""
     meant = near(book, sentence, said) if said.figure.decimals and sentence.names else None
-    if meant is not None:
+    unit = 10.0**-said.figure.decimals
+    off = 0.0 if meant is None else abs(abs(meant) - abs(said.figure.value))
+    tied = (
+        is_gap(sentence, said)
+        or _is_behind(sentence, said)
+        or (said.kind == "share" and bool(anchor(book, sentence, said)))
+    )
+    if meant is not None and (off < 1.5 * unit or tied):
         value = printed_as(abs(meant), "", said.figure.decimals) + "%" * (said.kind == "share")
         if value.strip("%") != said.text.lstrip("+-"):
-            return _mark(sentence, said, "wrong", "check.slip", {"value": value})
+            return said_mark(sentence, said, "wrong", "check.slip", {"value": value})
+    if not _is_typed_wrong(book, sentence, said):
+        return None
     nearest_ = nearest(said, book.cells)
     text = sentence.text.strip()
     facts: dict[str, object] = {"text": text, "number": said.text, "nearest": nearest_}
-    return _mark(sentence, said, "unsupported", "number-without-source", facts)
+    return said_mark(sentence, said, "unsupported", "number-without-source", facts)
 
 
-# --- whose a number is
+def _is_typed_wrong(book: Book, sentence: Sentence, said: Said) -> bool:
+    """Whether a number must follow from a table, or is a digit or two off what it may be of.
 
-
-def _whose(book: Book, sentence: Sentence) -> Iterator[Mark]:
-    """Numbers that a sentence gives to a row, column or step that has another."""
-    plain = sentence.plain
-    for nth, said in enumerate(sentence.numbers):
-        if said.figure.digits < NAMING or is_gap(sentence, said) or not said.figure.decimals:
-            continue
-        if _COURSE.search(plain[: said.start]) or _COURSE.match(plain[said.end :]):
-            continue
-        start = sentence.numbers[nth - 1].end if nth else 0
-        start = max(start, plain.rfind(")", start, said.start) + 1)
-        cut = [match.end() for match in _SPLIT.finditer(plain, start, said.start)]
-        start = cut[-1] if cut else start
-        if _OTHER.search(plain[start : said.start]):
-            continue
-        spans = list(_clauses(sentence, start, said.start))
-        # "0.502 (step 200)", "(0.502, step 200)"
-        close, following = plain.find(")", said.end), plain.find("(", said.end)
-        opens = re.match(r"\s?\(", plain[said.end :])
-        if close > 0 and (opens or following < 0 or following > close):
-            last = sentence.numbers[nth + 1].start if nth + 1 < len(sentence.numbers) else close
-            spans.append((said.end, min(close, last)))
-        wrong = _elsewhere(book, sentence, said, spans)
-        if wrong is not None:
-            yield wrong
-
-
-def _clauses(sentence: Sentence, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The parts before a number that may name what it is of, from the last back.
-
-    A part that names another row where a row is named already is about something else.
+    A gap must, and a mean or total; other numbers may be of what no table shows, and so may the gap
+    of two means.
     """
-    seen: set[str] = set()
-    edges = [start, *(match.end() for match in _COMMA.finditer(sentence.plain, start, end)), end]
-    for first, last in reversed(list(pairwise(edges))):
-        inside = [one for one in sentence.names if first <= one.start and one.end <= last]
-        kinds = {"row" if one.row is not None else "column" for one in inside}
-        kinds |= {place.axis for place in sentence.places if first <= place.start < last}
-        if kinds & seen:
-            return
-        seen |= kinds
-        yield first, last
+    summed = _is_summed(sentence, said)
+    if is_gap(sentence, said) and own_two(sentence, said) is not None:
+        return True
+    if _is_behind(sentence, said):
+        return True
+    part = said.kind == "share" and bool(_PART.search(sentence.plain[: said.start + 40]))
+    if (
+        is_gap(sentence, said) != summed
+        or part
+        or (said.kind == "share" and anchor(book, sentence, said))
+    ):
+        return True
+    if any(map(partial(_is_typo, said), _numbered(book))):
+        return True  # an arm by its coefficient alone
+    few = {round(value, 9) for value in candidates(book, sentence, said)}
+    typed = said.figure.digits >= NAMING and len(few) <= FEW
+    return typed and any(map(partial(_is_typo, said), few))
 
 
-def _elsewhere(
-    book: Book, sentence: Sentence, said: Said, spans: Sequence[tuple[int, int]]
-) -> Mark | None:
-    """The mark of a number that stands in a table that has its names, but not at them."""
-    right, misplaced = list[Cell](), list[Cell]()
-    named = [(sheet, _refs(sheet, sentence, spans)) for sheet in book.sheets]
-    # A table that has all that is named, say an arm and an epoch, is meant before others.
-    most = max((bool(one.rows) + bool(one.columns) for _, one in named), default=0)
-    for sheet, one in named:
-        every = [cell for cell in sheet.cells if prints(said.figure, cell.figure)]
-        if every and not one:
-            return None
-        if not every or bool(one.rows) + bool(one.columns) < most:
-            continue
-        meant = [cell for cell in sheet.cells if _is_at(cell, one)]
-        if any(cell in meant for cell in every):
-            return None
-        misplaced += every
-        right += meant
-    if not misplaced:
-        return None
-    if len(right) == 1:
-        figure = right[0].figure
-        facts: dict[str, object] = {
-            "value": printed_as(figure.value, "", figure.decimals),
-            "lines": [right[0].line],
-        }
-        return _mark(sentence, said, "wrong", "check.not-same", facts)
-    facts = {"lines": sorted({cell.line for cell in misplaced})[:4]}
-    return _mark(sentence, said, "wrong", "check.anothers", facts)
+def _numbered(book: Book) -> set[float]:
+    """Numbers of three digits that rows or columns are called by."""
+    names = {one for sheet in book.sheets for own in (*sheet.rows, *sheet.columns) for one in own}
+    return {float(one) for one in names if re.fullmatch(r"\d\.\d{3,}", one)}
 
 
-def _refs(sheet: Sheet, sentence: Sentence, spans: Sequence[tuple[int, int]]) -> Refs:
-    """What several parts of a sentence name of a table together."""
-    every = [refs(sheet, sentence, start, end) for start, end in spans]
-    rows, columns = (
-        frozenset[int]().union(*(getattr(one, side) for one in every))
-        for side in ("rows", "columns")
-    )
-    return Refs(rows, columns, any(one.whole for one in every))
+def _is_behind(sentence: Sentence, said: Said) -> bool:
+    """Whether a share stands right behind a gap: "0.006 less (0.075 %)"."""
+    before = [one for one in sentence.numbers if one.end <= said.start][-1:]
+    gap = said.kind == "share" and bool(before) and is_gap(sentence, before[0])
+    return gap and bool(OR.fullmatch(sentence.plain, before[0].end, said.start))
 
 
-def _is_at(cell: Cell, named: Refs) -> bool:
-    inside = not named.rows or cell.row in named.rows
-    return inside and (not named.columns or cell.column in named.columns)
+def _is_summed(sentence: Sentence, said: Said) -> bool:
+    """Whether a number is called a mean or a total, alone in its clause."""
+    plain = sentence.plain
+    first = max((m.end() for m in _LISTED.finditer(plain, 0, said.start)), default=0)
+    after = _LISTED.search(plain, said.end)
+    last = after.start() if after else len(plain)
+    alone = sum(first <= one.start < last for one in sentence.numbers) == 1
+    return alone and bool(_SUMMED.search(plain, first, last))
+
+
+def _is_typo(said: Said, value: float) -> bool:
+    return is_typo(abs(said.figure.value), abs(value), said.figure.decimals)

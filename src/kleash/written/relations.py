@@ -19,6 +19,7 @@ from kleash.written.grids import grids
 from kleash.written.patterns import Made, patterns, told_again
 
 RARE = 0.03
+APART = 3  # numbers that differ between two tables that are not of one thing
 UNLIKELY = 0.02  # that rounding alone made the last digit another
 PLAIN: dict[str, Literal["mean", "difference", "relative"]] = {
     "mean": "mean",
@@ -65,7 +66,7 @@ def relations(draft: Draft) -> list[Relation]:
     found += [_of_pattern(each) for each in made if each.kind not in PLAIN or each.ready]
     found += [_of_pattern(each) for each in across(every)]
     found += _worked_out_twice(derived)
-    found += _told_twice(draft, known)
+    found += _of_one_thing(draft, list(_told_twice(draft, known)))
     found += _borne_out(draft)
     found += [_same(theirs, ours) for ours, theirs in told_again(every)]
     # A point of a series has lost its place in the line: its line and value lead back to it.
@@ -128,8 +129,25 @@ def _as_printed(every: list[Relation]) -> list[Relation]:
     certain = {one for one in plain if one.inexact and one.chance <= UNLIKELY}
     odd = {one for one in plain - certain if one.inexact}
     expected = sum(one.chance for one in plain)
-    slips = certain | (odd if _at_most(len(odd), expected) <= RARE else set())
+    slips = certain | (
+        odd - _rounded(plain, odd) if _at_most(len(odd), expected) <= RARE else set()
+    )
     return [replace(one, holds=False) if one in slips else one for one in every]
+
+
+def _rounded(plain: set[Relation], odd: set[Relation]) -> set[Relation]:
+    """The odd ones of tables that have as many as rounding makes: these work with hidden digits."""
+    groups: list[list[Relation]] = []
+    for one in sorted(plain, key=lambda each: each.nodes[0]):
+        if not groups or one.nodes[0][0] > groups[-1][-1].nodes[0][0] + 1:
+            groups.append([])
+        groups[-1].append(one)
+    found: set[Relation] = set()
+    for group in groups:
+        own = odd.intersection(group)
+        usual = _at_most(len(own), sum(one.chance for one in group)) > RARE
+        found |= own if len(own) > 1 and usual else set()
+    return found
 
 
 def _at_most(count: int, expected: float) -> float:
@@ -147,7 +165,10 @@ def _worked_out_twice(every: Sequence[Derived]) -> Iterator[Relation]:
             groups[one.kind, of, minus, one.number.decimals].append(one.number)
     for numbers in groups.values():
         for ours, theirs in combinations(numbers[:12], 2):
-            if node(ours) != node(theirs) and not (ours.about or theirs.about):
+            unit = 10.0 ** -(ours.decimals or 0)
+            gap = abs((ours.value or 0.0) - (theirs.value or 0.0))
+            one_off = 0 < gap < 1.5 * unit  # what was rounded to the same number was not the same
+            if node(ours) != node(theirs) and not (ours.about or theirs.about or one_off):
                 yield _same(theirs, ours)
 
 
@@ -247,6 +268,18 @@ def _told_twice(draft: Draft, worked_out: set[Node]) -> Iterator[Relation]:
             # Two cells of one row are two things, whatever their column is called.
             if ours.where.line != theirs.where.line or ours.where.line not in rows:
                 yield _same(theirs, ours)
+
+
+def _of_one_thing(draft: Draft, every: Sequence[Relation]) -> Iterator[Relation]:
+    """Without numbers of two tables of which as many differ as agree: they are of two things."""
+    table = {line: nth for nth, one in enumerate(draft.source.tables) for line in one.lines}
+    groups: dict[frozenset[int | None], list[Relation]] = defaultdict(list)
+    for one in every:
+        groups[frozenset(table.get(each[0]) for each in one.nodes)].append(one)
+    for tables, told in groups.items():
+        differ = sum(not one.holds for one in told)
+        if None in tables or differ < APART or 2 * differ < len(told):
+            yield from told
 
 
 def _borne_out(draft: Draft) -> Iterator[Relation]:

@@ -7,13 +7,14 @@ where no statistic stands beside it. What holds is right. Numbers are for `quote
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from kleash.findings import find
 from kleash.findings.comparisons import comparison_false, extreme_false
-from kleash.findings.record import Found
+from kleash.findings.record import Found, canonical
 from kleash.findings.spoken import facts_said, position
 from kleash.imports import Claim, Source, Where
 from kleash.imports.markdown.draft import Draft
@@ -58,6 +59,7 @@ FALSE = frozenset(
 )
 WEAK = frozenset(("kl-likeness", "same-outputs-other-weights"))
 # The places of these are sentences, but for the two curves at the end.
+OTHER = 20.0  # times: numbers that are further apart are of two quantities
 STARTS = ("step 0", "epoch 0")
 SAID_OFTEN = ("stable-contradicted", "faster-contradicted")
 _WORDS: dict[str, str] = {
@@ -106,6 +108,9 @@ _LEAST = re.compile(r"minim\w*|lowest|最低|最小", re.I)
 _APART = re.compile(r"\S\s+[-−–/÷]\s+\S")
 _LINK = re.compile(r"(\d+(?:\.\d+)?)\s?%?\s?[(（][^()（）]*[)）][^\d>]*$")
 _MOST = re.compile(r"最|highest|largest|greatest|longest|lowest|smallest|shortest|best|worst", re.I)
+_MORE = re.compile(
+    r"[高低长短大小好差优劣多少]|higher|lower|above|below|better|worse|more|less|fewer"
+)
 _OPPOSITE = (
     ("最高", "最低"), ("更高", "更低"), ("高于", "低于"), ("略高", "略低"), ("较高", "较低"),
     ("最好", "最差"), ("更好", "更差"), ("优于", "劣于"), ("更长", "更短"), ("最大", "最小"),
@@ -117,24 +122,23 @@ _OPPOSITE = (
 def said(draft: Draft, page: Page, marks: Sequence[Mark]) -> list[Mark]:
     """A mark for every sentence, number in a sentence, and word that needs more than there is."""
     source = draft.source
-    rows = {cell.line for cell in draft.printed}
-    found = [mark for one in find([source]) for mark in _of_finding(one, marks, rows)]
+    numbers: dict[int, list[float]] = defaultdict(list)
+    for cell in draft.printed:
+        value = cell.read.number.value if cell.read.number else None
+        numbers[cell.line] += [] if value is None else [value]
+    found = [mark for one in find([source]) for mark in _of_finding(one, marks, numbers)]
     for line, text in _said(draft):
         found += [replace(mark, line=_line_of(page, mark)) for mark in _words(line, text)]
     found += [mark for claim in facts_said(source) for mark in _holding(source, claim)]
     return found
 
 
-def _of_finding(one: Found, marks: Sequence[Mark], rows: set[int]) -> Iterator[Mark]:
+def _of_finding(
+    one: Found, marks: Sequence[Mark], numbers: Mapping[int, Sequence[float]]
+) -> Iterator[Mark]:
     """The marks of a finding, at the sentences or cells that it speaks of."""
-    if one.code == "extreme-false" and not _in_one_clause(one):
+    if _misread(one, numbers):
         return
-    if one.code == "copied-row" and str(one.facts.get("at")) in STARTS:
-        return  # all begin alike
-    if one.code == "order-false" and _falls(str(one.facts.get("text", ""))):
-        return  # its own numbers are in that order, and are looked up one by one
-    if one.code == "beyond-limit" and _APART.search(str(one.facts["arm"])):
-        return  # a difference of two arms has no such limit
     if one.code == "copied-row":
         wrong = {mark.line for mark in marks if mark.state == "wrong"}
         logged = {mark.line for mark in marks if (mark.code, mark.state) == ("check.log", "right")}
@@ -148,7 +152,7 @@ def _of_finding(one: Found, marks: Sequence[Mark], rows: set[int]) -> Iterator[M
         places = one.where[:-2] if one.code in SAID_OFTEN else one.where
         often = one.code in SAID_OFTEN or one.code == "kl-likeness"
         # A remark beside one row of a table speaks of that row: it may be right there.
-        aside = rows if one.code in SAID_OFTEN else set[int]()
+        aside = set(numbers) if one.code in SAID_OFTEN else set[int]()
         if one.code == "faster-contradicted":  # "the minimum comes earlier" says nothing of speed
             quoted = (*one.facts["texts"], *("" for _ in places))
             pairs = zip(places, quoted, strict=False)
@@ -156,6 +160,48 @@ def _of_finding(one: Found, marks: Sequence[Mark], rows: set[int]) -> Iterator[M
         for place in places if often else places[:1]:
             weak = one.code in WEAK or place.line in aside
             yield _marked(one, place, "unsupported" if weak else "wrong")
+
+
+def _misread(one: Found, numbers: Mapping[int, Sequence[float]]) -> bool:
+    """Whether a finding took a sentence, or a row, for something that it is not."""
+    if one.code == "extreme-false" and (not _in_one_clause(one) or _other_size(one)):
+        return True
+    if one.code == "comparison-false" and _other_clause(one):
+        return True  # "B is 3.2 below A, and KL is no better" does not say of which KL is lower
+    if one.code == "beyond-limit" and _row_of_it(one, numbers):
+        return True  # a whole row beyond it is of another quantity
+    if one.code == "copied-row" and str(one.facts.get("at")) in STARTS:
+        return True  # all begin alike
+    if one.code == "order-false" and _falls(str(one.facts.get("text", ""))):
+        return True  # its own numbers are in that order, and are looked up one by one
+    # A difference of two arms has no such limit.
+    return one.code == "beyond-limit" and bool(_APART.search(str(one.facts["arm"])))
+
+
+def _other_size(one: Found) -> bool:
+    """Whether the number that is said to be ahead is of another size, so of another quantity."""
+    sizes = []
+    for key in ("value", "other_value"):
+        match = re.search(r"\d+(?:\.\d+)?", str(one.facts[key]).replace(",", ""))
+        sizes.append(float(match[0]) if match else 0.0)
+    return min(sizes) > 0 and max(sizes) > OTHER * min(sizes)
+
+
+def _other_clause(one: Found) -> bool:
+    """Whether the metric of a comparison is named in another clause, and that has a number."""
+    parts = [part for part in re.split(r"[,;。]\s?", str(one.facts["text"])) if part.strip()]
+    said = [part for part in parts if _MORE.search(part)]
+    metric = re.split("[_/ ]", canonical(str(one.facts["metric"])))[0]
+    elsewhere = any(re.search(metric, part, re.I) for part in parts if part not in said)
+    return elsewhere and all(re.search(r"\d\.\d", part) for part in said)
+
+
+def _row_of_it(one: Found, numbers: Mapping[int, Sequence[float]]) -> bool:
+    """Whether most numbers of a row are beyond a limit."""
+    values = numbers.get(one.where[0].line or 0, [])
+    if float(str(one.facts["limit"])) == 1:
+        return True  # a share of more than 1 is one in percent, or no share
+    return 2 * sum(value > float(str(one.facts["limit"])) for value in values) > len(values) > 3
 
 
 def _falls(text: str) -> bool:

@@ -23,7 +23,7 @@ from kleash.written.page import Page
 
 NAMING = 3  # digits of a value that is called a best; one more elsewhere
 PLACE = re.compile(
-    r"(?<![a-z])(?P<axis>step|epoch)s?\s?[:=#(（]?\s?(?P<at>\d{1,9})(?!\s*[-~\d.%]|,\d{3})|第\s?(?P<nth>\d{1,9})\s?(?P<unit>步|轮)",
+    r"(?<![a-z])(?P<axis>step|epoch)s?\s?[:=#(（]?\s?(?P<at>\d{1,9})(?!\s*[-~\d.%→]|,\d{3})|第\s?(?P<nth>\d{1,9})\s?(?P<unit>步|轮)",
     re.I,
 )
 SPAN = re.compile(r"(?:step|epoch)s?\s?\d+\s?(?:[-~]|到|至|to)\s?\d+", re.I)
@@ -31,6 +31,17 @@ BEST = re.compile(
     r"最佳|最优|最小|最低|最大|最高|峰值|(?<![a-z])(?:best|peaks?|minimum|lowest|maximum|highest)(?![a-z])",
     re.I,
 )
+RANKING = re.compile(  # "the highest at step 40 is A" says of no course where its highest is
+    r"(?<![a-z])(?:highest|lowest|best|largest|smallest)(?: \w+){0,3} (?:at|in|on) "
+    r"(?:step|epoch)s? ?\d+ (?:is|was|goes|belongs)(?![a-z])|"
+    r"最[高低好差大小优佳]的(?:是|一?组是|方法是|模型是)",
+    re.I,
+)
+_TURN = re.compile(
+    r"[;。,、]|\.\s|(?<![a-z])(?:and|but|while|then|whereas|ends?|ending|against|from|to)(?![a-z])|"
+    r"而|但|随后|之后|最终|最后|末|结束|终点|降到|升到|落到|[降升跌涨回]至"
+)
+_COMMA = re.compile(r"\s?(?:时|处|上|里)?\s?(?:的)?\s?[,:(]\s?")
 _BEHIND = re.compile(rf"(\d+\.\d+)\s?%?\s?[(（]\s?(?:{PLACE.pattern})", re.I)
 
 
@@ -146,6 +157,14 @@ def _said(text: str, line: int, *, best: bool, row: bool) -> Iterator[Point]:
     places = [] if behind or row or SPAN.search(text) or "→" in text else PLACE.findall(text)
     if len(places) == 1:
         found = PLACE.search(text)
-        for number, _, _ in numbers_in(text, where) if found else ():
+        for number, _, _ in numbers_in(clause_of(text, found), where) if found else ():
             if number.value is not None and number.decimals and found:
                 yield Point(line, *axis_and_step(found), number, best=best)
+
+
+def clause_of(text: str, found: re.Match[str]) -> str:
+    """The part of a text that speaks of a step: its clause, and the next if that begins with it."""
+    first = max((m.end() for m in _TURN.finditer(text, 0, found.start())), default=0)
+    comma = _COMMA.match(text, found.end())
+    after = _TURN.search(text, comma.end() if comma else found.end())
+    return text[first : after.start() if after else len(text)]

@@ -26,6 +26,7 @@ FEWEST = 4  # the same where the other column is far away
 ORDERED = 5  # numbers of a column that rise or fall throughout by no chance
 COPIED = 6  # digits of a row that chance does not give twice
 SHUFFLED = 4  # different numbers of two rows that chance does not mix up
+CROWD = 5  # units of the last digit within which numbers are nearly the same
 ENOUGH = 2  # equal cells of a row that chance does not explain
 _STAR = re.compile("[⭐★🏆🥇]|最佳|(?<![a-z])best(?![a-z])", re.I)
 _UP, _DOWN = re.compile("[⬆↑▲📈]"), re.compile("[⬇↓▼📉]")
@@ -83,16 +84,29 @@ def _copied(draft: Draft, every: Sequence[Grid], marks: Sequence[Mark]) -> Itera
 
 
 def _all_equal(
-    left: Mapping[Slot, Number], right: Mapping[Slot, Number], least: int
+    left: Mapping[Slot, Number], right: Mapping[Slot, Number], least: int, crowded: set[Slot]
 ) -> list[Number]:
     """The numbers of two rows, if all are equal and enough of them have digits that tell."""
     if left.keys() != right.keys():
         return []
     if any(left[at].value != right[at].value for at in left):
         return []
-    telling = [one for one in left.values() if digits(one) > 1]
+    telling = [one for at, one in left.items() if digits(one) > 1]
+    own = [one for at, one in left.items() if digits(one) > 1 and at not in crowded]
+    telling = telling if len(telling) >= SHUFFLED else own
     enough = len(telling) >= ENOUGH and len({one.value for one in telling}) >= least
     return telling if enough and sum(map(digits, telling)) >= COPIED else []
+
+
+def _crowded(grid: Grid, line: int) -> set[Slot]:
+    """The slots in which a third line has nearly the number of this one: that says nothing."""
+    found = set()
+    for slot, one in grid.line(line).items():
+        room = CROWD * 10.0 ** -(one.decimals or 0)
+        values = [each.value or 0.0 for each in grid.column(slot).values()]
+        if sum(abs(each - (one.value or 0.0)) <= room for each in values) > ENOUGH:
+            found.add(slot)
+    return found
 
 
 def _shuffled(left: Mapping[Slot, Number], right: Mapping[Slot, Number]) -> bool:
@@ -109,7 +123,7 @@ def copies(every: Sequence[Grid], *, few: bool = False) -> Iterator[tuple[int, i
     for grid in every:
         rows = [grid.line(at) for at in range(len(grid.table.lines))]
         for one, two in combinations(range(len(rows)), 2):
-            same = _all_equal(rows[one], rows[two], 1 if few else ENOUGH)
+            same = _all_equal(rows[one], rows[two], 1 if few else ENOUGH, _crowded(grid, one))
             if same or _shuffled(rows[one], rows[two]):
                 yield grid.table.lines[one], grid.table.lines[two]
 
@@ -122,16 +136,19 @@ def _near_copies(every: Sequence[Grid]) -> set[tuple[int, int]]:
         near = [
             (grid.table.lines[one], grid.table.lines[two])
             for one, two in combinations(range(len(rows)), 2)
-            if _nearly_equal(rows[one], rows[two])
+            if _nearly_equal(rows[one], rows[two], _crowded(grid, one))
         ]
         often = Counter(line for pair in near for line in pair)
         found |= {pair for pair in near if max(often[line] for line in pair) == 1}
     return found
 
 
-def _nearly_equal(left: Mapping[Slot, Number], right: Mapping[Slot, Number]) -> bool:
+def _nearly_equal(
+    left: Mapping[Slot, Number], right: Mapping[Slot, Number], crowded: set[Slot]
+) -> bool:
     same = [at for at in left.keys() & right.keys() if left[at].value == right[at].value]
-    telling = {left[at].value for at in same if left[at].decimals and digits(left[at]) >= DIGITS}
+    own = [left[at] for at in same if at not in crowded]
+    telling = {one.value for one in own if one.decimals and digits(one) >= DIGITS}
     enough = len(telling) >= RECITED and 4 * len(same) >= 3 * len(left)
     return enough and left.keys() == right.keys() and len(same) < len(left)
 

@@ -17,6 +17,10 @@ _JOINED = re.compile(
     r"[掉降升增减跌涨]至?到?)\s?"
 )
 _BESIDE, _BRACKET = r"[^;。>]{0,30}", r"[^,;。]*\((?:from|从|由)?\s*"
+OR = re.compile(
+    r"[\s,(:/]*(?:%|[^\s,;。()\d]{1,8})?[\s,(:/]*"
+    r"(?:or|that is|i\.e\.|即|也就是|合|相对|约|about|relative|a|降幅|涨幅)*[\s:+-]*"
+)
 _THAN_BEFORE = re.compile(r"比[^,。;]{0,16}$|that of\s?$")
 _THAN = re.compile(
     r"(?:than|over|vs\.?|versus|against|below|above|behind|from|比|与|和|较|对|相较于?)\s?$"
@@ -39,7 +43,9 @@ def own_two(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
         units = {one.unit for one in (*two, said)}
         counted = len(units) == 1 and units != {""} and len(others) == 2
         times = said.kind == "times" and two[0] in before and len(before) == 2 and len(others) == 2
-        if joined or counted or (times and re.search("的", gap)):
+        first = said.start - len(gap) if two[0] in before else said.end
+        others_ = any(first <= one.start < first + len(gap) for one in sentence.names)
+        if joined or counted or (times and not others_ and re.search("的", gap)):
             return two[0], two[1]
     return None
 
@@ -70,7 +76,7 @@ def anchor(book: Book, sentence: Sentence, said: Said) -> list[tuple[Cell, Cell]
     every = list(pairs(book, sentence))
     printed = any(prints(last.figure, cell.figure) for cell in book.cells)
     if is_gap(sentence, last) or (not printed and compares(sentence, last)):
-        if said.kind != "share":
+        if said.kind != "share" or not OR.fullmatch(between):
             return []
         found = [two for two in every if _makes(last, *two)]
         return found if len(found) < FEW else []

@@ -1,0 +1,170 @@
+"""Names with their number right behind them: "the lowest is A (54.1)"; and "B falls throughout".
+
+A number in brackets right behind a name is that name's. If the clause calls it highest or lowest,
+it must be so in its line; a course that is said to rise or fall throughout must not do both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from kleash.written.book import Book, refs
+from kleash.written.fitting import NAMING, prints
+from kleash.written.gaps import is_gap
+from kleash.written.marks import Mark
+from kleash.written.printed import Cell
+from kleash.written.prose import Name, Said, Sentence
+
+LEAST = 3  # numbers of a line that has a highest
+COURSE = 4  # and of one that rises throughout
+_HIGH = re.compile(r"最[高大多长]|(?<![a-z])(?:highest|largest|greatest|longest|most)(?![a-z])")
+_LOW = re.compile(r"最[低小少短]|(?<![a-z])(?:lowest|smallest|shortest|least|fewest)(?![a-z])")
+_END = re.compile(
+    r"最[好差优坏快慢紧松省费强弱]|(?<![a-z])(?:best|worst|fastest|slowest|cheapest|strongest)(?![a-z])"
+)
+_AMONG = re.compile(
+    r"第二|次[高低优之]|其次|之一|除|其余|其他|其中|不是|并非|并不|不一定|未必|排第|第[二三四五]|以外|之外|里|"
+    r"(?<![a-z])(?:second|third|next|runner|except|among|other|not|one of|of the|but|within|"
+    r"only|trained|so far)(?![a-z])"
+)
+_THROUGHOUT = re.compile(
+    r"单调|一路(?:上升|下降|走高|走低|上涨)|持续(?:上升|下降)|逐点(?:上升|下降)|"
+    r"(?<![a-z])(?:monotonic\w*|"
+    r"(?:rises?|falls?|increases|decreases|grows?) (?:throughout|steadily))"
+)
+_DENIED = re.compile(
+    r"不|没|并非|未|非单调|(?<![a-z])(?:not|non|no|never|except|until|after)(?![a-z])"
+)
+_OPEN = re.compile(r"\s?(?:\(|:|\s(?:with|at)\s)\s?")
+_CLOSED = re.compile(r"\s?(?:%|[a-z]{1,6})?\s?(?:\)|[.,;。]|$)")
+_OWN = re.compile(r"\s?(?:的)?(?:曲线|curve)?\s?(?:is|was)?\s?")
+_CLAUSE = re.compile(r"[,;。](?!\d{3})")
+
+
+def ranked(book: Book, every: Sequence[Sentence]) -> Iterator[Mark]:
+    """What is said to be a row's or column's, or its line's highest or lowest, and is not."""
+    for sentence in every:
+        yield from _throughout(book, sentence)
+        for said in sentence.numbers:
+            names = _right_before(sentence, said)
+            if names and said.figure.decimals and said.figure.digits >= NAMING:
+                mark = _not_theirs(book, sentence, said, names)
+                mark = mark or _not_extreme(book, sentence, said, names)
+                if mark is not None:
+                    yield mark
+
+
+def _right_before(sentence: Sentence, said: Said) -> list[Name]:
+    """The names that a number stands right behind, in brackets."""
+    if said.kind in ("points", "times") or (is_gap(sentence, said) and not said.sign):
+        return []
+    if not _CLOSED.match(sentence.plain, said.end):
+        return []
+    return [
+        one
+        for one in sentence.names
+        if one.end <= said.start
+        and _OPEN.fullmatch(sentence.plain[one.end : said.start].rstrip("+-"))
+    ]
+
+
+def _own(book: Book, name: Name) -> list[Cell]:
+    cells = book.sheets[name.sheet].cells
+    return [
+        cell
+        for cell in cells
+        if (name.row is not None and cell.row == name.row)
+        or (name.column is not None and cell.column == name.column)
+    ]
+
+
+def _not_theirs(book: Book, sentence: Sentence, said: Said, names: Sequence[Name]) -> Mark | None:
+    """The mark of a number that only other rows, or columns, of the tables with a name have."""
+    own = [cell for name in names for cell in _own(book, name) if prints(said.figure, cell.figure)]
+    others = [
+        cell
+        for sheet in {name.sheet for name in names}
+        for cell in book.sheets[sheet].cells
+        if prints(said.figure, cell.figure)
+    ]
+    if own or not others:
+        return None
+    facts: dict[str, object] = {"lines": sorted({cell.line for cell in others})[:4]}
+    line = sentence.line(said.start)
+    return Mark(line, said.text, "wrong", "check.anothers", facts, f"said {said.text}")
+
+
+def _not_extreme(book: Book, sentence: Sentence, said: Said, names: Sequence[Name]) -> Mark | None:
+    """The mark of a number that is called the highest or lowest and is not that of its line."""
+    clause = _clause(sentence, said)
+    high, low, end = (bool(word.search(clause)) for word in (_HIGH, _LOW, _END))
+    if high + low + end != 1 or _AMONG.search(clause):
+        return None
+    better: Cell | None = None
+    for name in names:
+        for cell in _own(book, name):
+            if cell.part or not prints(said.figure, cell.figure):
+                continue
+            lines = [_line(book, cell, along=along) for along in (True, False)]
+            if any(
+                len(line) < LEAST or _is_end(cell, line, high or end, low or end) for line in lines
+            ):
+                return None
+            line = lines[name.row is None]
+            better = max(line, key=lambda one: (1 if high or end else -1) * one.figure.value)
+    if better is None:
+        return None
+    facts: dict[str, object] = {"value": better.number.text.strip("* "), "other": better.line}
+    line_ = sentence.line(said.start)
+    return Mark(line_, said.text, "wrong", "check.star", facts, f"said {said.text}")
+
+
+def _is_end(cell: Cell, line: Sequence[Cell], high: bool, low: bool) -> bool:  # noqa: FBT001
+    """Whether a cell is the highest or lowest of a line, by its size or by its sign and size."""
+    values = [one.figure.value for one in line]
+    tops = {max(values), max(values, key=abs)} if high else set()
+    return cell.figure.value in tops | ({min(values), min(values, key=abs)} if low else set())
+
+
+def _line(book: Book, cell: Cell, *, along: bool) -> list[Cell]:
+    """The column of a row's cell, or the row of a column's."""
+    side = "column" if along else "row"
+    cells = book.sheets[cell.table].cells
+    return [one for one in cells if not one.part and getattr(one, side) == getattr(cell, side)]
+
+
+def _clause(sentence: Sentence, said: Said) -> str:
+    plain = sentence.plain
+    first = max((m.end() for m in _CLAUSE.finditer(plain, 0, said.start)), default=0)
+    after = _CLAUSE.search(plain, said.end)
+    return plain[first : after.start() if after else len(plain)]
+
+
+def _throughout(book: Book, sentence: Sentence) -> Iterator[Mark]:
+    """A column that is said to rise, or fall, throughout and does both in every table of steps."""
+    for match in _THROUGHOUT.finditer(sentence.plain):
+        first = max(
+            (m.end() for m in _CLAUSE.finditer(sentence.plain, 0, match.start())), default=0
+        )
+        after = _CLAUSE.search(sentence.plain, match.end())
+        last = after.start() if after else len(sentence.plain)
+        near = [n for n in sentence.names if _OWN.fullmatch(sentence.plain, n.end, match.start())]
+        if _DENIED.search(sentence.plain, first, last) or not near:
+            continue
+        steady, seen = False, False
+        for sheet in book.sheets:
+            named = refs(sheet, sentence, first, last).columns if sheet.counts else frozenset()
+            for column in named:
+                cells = [
+                    (sheet.counts[cell.row], cell.figure.value)
+                    for cell in sheet.cells
+                    if cell.column == column and not cell.part and cell.row in sheet.counts
+                ]
+                gaps = [b - a for (_, a), (_, b) in pairwise(sorted(cells))]
+                seen = seen or len(cells) >= COURSE
+                steady = steady or not (min(gaps, default=0) < 0 < max(gaps, default=0))
+        if seen and not steady:
+            line = sentence.line(match.start())
+            yield Mark(line, match[0], "wrong", "check.not-monotone", {}, f"said {match[0]}")

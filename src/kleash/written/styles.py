@@ -1,0 +1,98 @@
+"""How a number is written that goes into a cell: as its neighbours are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from kleash.imports import Derived, Number
+from kleash.imports.markdown.differences import metric_of
+from kleash.imports.markdown.draft import Draft, Printed, identity
+from kleash.imports.markdown.numbers import Place
+from kleash.written.page import percent
+
+Spot = tuple[int, str]
+"""The line of a cell and its place in it."""
+
+
+def written_like(value: float, like: Number) -> str:
+    """A value written as another number is: decimals, percent sign, sign."""
+    share = like.unit == "%"
+    decimals = max(0, (4 if like.decimals is None else like.decimals) - (2 if share else 0))
+    shown = 100 * value if share else value
+    text = f"{shown:.{decimals}f}"
+    if float(text) == 0:
+        text = text.removeprefix("-")
+    plus = "+" if "+" in like.text and float(text) > 0 else ""
+    return f"{plus}{text}" + (percent(like.text) if share else "")
+
+
+def style_of(draft: Draft, cell: Printed, metric: str, place: Place) -> Number:
+    """How numbers like this one are written: in its column, with its items, of its metric."""
+    known = [
+        (other, other.read.number)
+        for other in draft.printed
+        if other.read.number is not None
+        and other.read.number.value is not None
+        and other.sense.role == "value"
+        and not other.sense.setting
+        and identity(metric_of(draft, other.sense, other.read.number)) == identity(metric)
+    ]
+    nearest: list[list[Number]] = [
+        [n for o, n in known if (o.table, o.column) == (cell.table, cell.column)],
+        [n for o, n in known if o.table == cell.table and o.line == cell.line],
+        [n for o, n in known if place.items and o.sense.place.items == place.items],
+        [n for o, n in known if o.table == cell.table],
+        [n for _, n in known],
+    ]
+    for numbers in nearest:
+        if numbers:
+            best = max(numbers, key=lambda one: one.decimals or 0)
+            return replace(best, text=percent(best.text))
+    shots = place.shots is not None or place.items is not None
+    default = Number(None, "known", cell.where, 4)
+    return replace(default, unit="%", text="%") if shots else default
+
+
+def result_style(
+    draft: Draft, derived: Derived, cell: Printed, texts: Mapping[Spot, str]
+) -> Number:
+    """How a result is written: as those of its column, else with the digits of its numbers."""
+    every = [
+        (other.column, other.read.number)
+        for other in draft.printed
+        if (other.table, other.sense.role) == (cell.table, cell.sense.role)
+        and other.read.number is not None
+        and other.read.number.value is not None
+    ]
+    column = [number for nth, number in every if nth == cell.column]
+    worked_out = [number for _, number in every] if cell.sense.role == "difference" else []
+    beside = column or worked_out
+    signed = derived.kind != "mean"
+    if beside:
+        like = max(beside, key=lambda one: one.decimals or 0)
+        return replace(like, text=percent(like.text) + ("+" if signed else ""))
+    operands = [*derived.of, *derived.minus]
+    first = next((one for one in operands if one.unit), operands[0])
+    printed = [one for one in _printed_operands(draft, derived, texts) if one.decimals is not None]
+    decimals = max((one.decimals or 0 for one in printed), default=4)
+    share = (percent(first.text) or "%") if first.unit == "%" else ""
+    text = share + ("+" if signed else "")
+    return replace(first, decimals=decimals, text=text)
+
+
+def _printed_operands(
+    draft: Draft, derived: Derived, texts: Mapping[Spot, str]
+) -> Iterator[Number]:
+    """The numbers that a result is of, with the decimals that they are filled with."""
+    places = {one.where for one in (*derived.of, *derived.minus)}
+    for cell in draft.printed:
+        if cell.where in places and cell.read.number is not None:
+            after = texts.get((cell.line, cell.where.spot), "")
+            if after:
+                sign = percent(after)
+                decimals = len(after.removesuffix(sign).partition(".")[2]) + 2 * bool(sign)
+                unit = "%" if sign else ""
+                yield replace(cell.read.number, decimals=decimals, unit=unit)
+            else:
+                yield cell.read.number
