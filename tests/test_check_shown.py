@@ -110,3 +110,30 @@ def test_shares_of_something_else_are_left_alone(tmp_path):
     """If most shares of a column are not of its sum, the column's whole is another."""
     text = COUNTS.format("").replace("32.2%", "52.2%").replace("36.0%", "56.0%")
     assert lines(tmp_path, text) == set()
+
+
+EFFICIENCY = """# 效率对比
+
+| 指标 | KL=0.01 | KL=0.005 | 差异 |
+|---|---|---|---|
+| **每步时间** | 213.7s | 210.5s | -3.2s |
+| **总时间（60步）** | 213.7min | 210.5min | -3.2min |
+| **吞吐量 (tokens/s)** | 279.7 | 283.9 | +1.5% |
+| **达到最佳步数** | Step 40 | Step 55 | +15 |
+| **达到2.0步数** | Step 40 | Step 25 | -15 |
+"""
+RATES = """# 学习率对比（LR=2e-6 vs 5e-6 vs 1e-5）
+
+- **对比模型**: LR=2e-6、5e-6（基准）、1e-5
+
+| 配置 | Epoch 1 | Epoch 2 | Epoch 3 |
+|---|---|---|---|
+| LR=2e-6 | 54.25% | 54.80% | 55.10% |
+| LR=5e-6 | 55.45% | 56.05% | 56.75% |
+| LR=1e-5 | 55.65% | 56.90% | 55.20% |
+"""
+
+
+@pytest.mark.parametrize("text", [EFFICIENCY, RATES])
+def test_other_units_shares_and_settings_with_exponents_are_read_as_they_are(tmp_path, text):
+    assert not bad(tmp_path, text)

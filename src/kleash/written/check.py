@@ -76,7 +76,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
     marks += [*placed(draft, marks), *strayed, *false_peaks(book, spoken), *ranked(book, spoken)]
     marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
-    marks = _without_echoes(marks)
+    marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)
     return _sorted(marks)
 
@@ -94,6 +94,14 @@ def _accounted(mark: Mark, quotes: Quotes) -> bool:
     if mark.text.endswith("%") and digits.replace(".", "", 1).isdigit():
         same.add(f"{float(digits) / 100:g}")  # points that were read as a fraction
     return any((mark.line + n, one) in quotes.fine for n in range(PARAGRAPH) for one in same)
+
+
+def _stands(mark: Mark, page: Page) -> bool:
+    """Whether a number that does not fit stands in its line as it was read: 1.5 is not 150 %."""
+    if mark.state != "wrong" or mark.code != "check.no-fit" or not mark.line:
+        return True
+    start, end = page.lines[mark.line - 1]
+    return re.sub(r"[^\d.]", "", mark.text) in page.text[start:end].replace(",", "")
 
 
 def _told_worse(mark: Mark, marks: Sequence[Mark]) -> bool:

@@ -75,7 +75,18 @@ def relations(draft: Draft) -> list[Relation]:
         for kind, sums in (("loss", losses(run)), ("kl_loss", kl_losses(run))):
             found += [_sum(kind, one, places) for one in sums]
         found += _ordered(run)
+    found = _between_places(draft, found)
     return list({(one.kind, one.nodes): one for one in found}.values())
+
+
+def _between_places(draft: Draft, every: Sequence[Relation]) -> list[Relation]:
+    """Without what two cells of one table say of each other: a table tells each thing once."""
+    table = {line: nth for nth, one in enumerate(draft.source.tables) for line in one.lines}
+    return [
+        one
+        for one in every
+        if one.kind != "same" or len({table.get(each[0], -each[0]) for each in one.nodes}) > 1
+    ]
 
 
 def _plain(made: Made) -> Iterator[Derived]:
@@ -127,11 +138,12 @@ def _as_printed(every: list[Relation]) -> list[Relation]:
         one for one in every if one.holds and not any(node in results for node in one.nodes[1:])
     }
     certain = {one for one in plain if one.inexact and one.chance <= UNLIKELY}
-    odd = {one for one in plain - certain if one.inexact}
-    expected = sum(one.chance for one in plain)
-    slips = certain | (
-        odd - _rounded(plain, odd) if _at_most(len(odd), expected) <= RARE else set()
-    )
+    slips = set(certain)
+    for like in {(one.unit, one.decimals) for one in plain}:
+        same = {one for one in plain - certain if (one.unit, one.decimals) == like}
+        odd = {one for one in same if one.inexact}
+        if _at_most(len(odd), sum(one.chance for one in same)) <= RARE:
+            slips |= odd - _rounded(same, odd)
     return [replace(one, holds=False) if one in slips else one for one in every]
 
 
@@ -199,7 +211,7 @@ def measured(draft: Draft) -> Iterator[Number]:
 def _derived(derived: Derived) -> Iterator[Relation]:
     # A guess was typed as it stands: it has no hidden digits.
     of, minus = (tuple(map(_typed, side)) for side in (derived.of, derived.minus))
-    derived = replace(derived, of=of, minus=minus)
+    derived = _share(replace(derived, of=of, minus=minus))
     holds, range_ = follows(derived), allowed(derived)
     if holds is None or range_ is None:
         return
@@ -221,6 +233,15 @@ def _derived(derived: Derived) -> Iterator[Relation]:
         inexact,
         chance,
     )
+
+
+def _share(derived: Derived) -> Derived:
+    """A percentage beside numbers that are none is no difference of theirs, if it is a change."""
+    plain = all(one.unit != "%" for one in (*derived.of, *derived.minus))
+    if derived.kind == "difference" and derived.number.unit == "%" and plain:
+        change = replace(derived, kind="relative")
+        return change if follows(change) else derived
+    return derived
 
 
 def _typed(number: Number) -> Number:

@@ -89,7 +89,8 @@ def _all_equal(
     """The numbers of two rows, if all are equal and enough of them have digits that tell."""
     if left.keys() != right.keys():
         return []
-    if any(left[at].value != right[at].value for at in left):
+    # So many seconds for each of 60 steps are as many minutes for all: no copy.
+    if any((left[at].value, left[at].unit) != (right[at].value, right[at].unit) for at in left):
         return []
     telling = [one for at, one in left.items() if digits(one) > 1]
     own = [one for at, one in left.items() if digits(one) > 1 and at not in crowded]

@@ -69,7 +69,7 @@ _BASELINE = re.compile(r"基准|基线|baseline|参照组|对照|reference", re.
 _PAIR = re.compile(
     r"([A-Za-z\u03b2\u4e00-\u9fff][A-Za-z0-9_.\u4e00-\u9fff]{0,40}(?: [A-Za-z0-9_]{1,20})?)"
     r"\s*=\s*([+-]?[A-Za-z0-9_.+-]{1,40})"
-    r"((?:\s*(?:vs\.?|和|与|、|,|and|/|&)\s*[+-]?\d{1,9}(?:\.\d{1,9})?){0,20})"
+    r"((?:\s*(?:vs\.?|和|与|、|,|and|/|&)\s*[+-]?\d{1,9}(?:\.\d{1,9})?(?:[eE][+-]?\d{1,2})?){0,20})"
 )
 _BESIDE = re.compile(
     r"(KL|β|beta|kl[ _]?(?:beta|coef\w{0,6}))\s*[:= ]?\s*(\d{1,9}(?:\.\d{1,9})?)", re.I
@@ -205,7 +205,7 @@ def pairs(text: str) -> list[Pair]:
     folded = bare(text)[:400]
     found = []
     for match in _PAIR.finditer(folded):
-        more = re.findall(r"[+-]?\d{1,9}(?:\.\d{1,9})?", match[3])
+        more = re.findall(r"[+-]?\d{1,9}(?:\.\d{1,9})?(?:[eE][+-]?\d{1,2})?", match[3])
         for value in (match[2].rstrip(".,"), *more):
             one = _pair(match[1], value) or _pair(match[1].rsplit(" ", 1)[-1], value)
             if one:
