@@ -113,12 +113,17 @@ def bad(tmp_path, text):
     return [(m.line, m.code, m.text) for m in marks(tmp_path / "r.md", text) if m.state in BAD]
 
 
-@pytest.mark.parametrize(("text", "right", "wrong"), SENTENCES, ids=range(len(SENTENCES)))
-def test_a_sentence_is_marked_only_if_it_is_wrong(tmp_path, text, right, wrong):
+def marked_if_wrong(tmp_path, text, right, wrong):
+    """The right sentence is left alone, the wrong one, if there is one, marked at its line."""
     assert bad(tmp_path, text.format(right)) == []
     if wrong is not None:
         lines = text.format(wrong).split("\n")
         assert lines.index(wrong) + 1 in {line for line, _, _ in bad(tmp_path, text.format(wrong))}
+
+
+@pytest.mark.parametrize(("text", "right", "wrong"), SENTENCES, ids=range(len(SENTENCES)))
+def test_a_sentence_is_marked_only_if_it_is_wrong(tmp_path, text, right, wrong):
+    marked_if_wrong(tmp_path, text, right, wrong)
 
 
 @pytest.mark.parametrize(

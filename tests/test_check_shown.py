@@ -134,6 +134,33 @@ RATES = """# 学习率对比（LR=2e-6 vs 5e-6 vs 1e-5）
 """
 
 
-@pytest.mark.parametrize("text", [EFFICIENCY, RATES])
+MEANS = """# 最佳
+
+- Group16 最佳性能更高：2.156 vs 2.087（+3.3%），平均 1.995 vs 1.938
+
+| Step | Group8 | Group16 |
+|---|---|---|
+| 10 | 1.812 | 1.902 |
+| 20 | 1.915 | 1.927 |
+| 30 | 2.087 | 2.156 |
+"""
+PAIRS = [(1500 + 13 * nth, 11 * (7 * nth % 5)) for nth in range(24)]
+EXACT = "".join(
+    f"| {5 * nth} | {one / 1000:.3f} | {(one + gap) / 1000:.3f} | +{gap / 1000:.3f} |\n"
+    for nth, (one, gap) in enumerate(PAIRS, 1)
+)
+MINUTES = f"""# 验证
+
+| Step | A | B | 差异 |
+|---|---|---|---|
+{EXACT}
+| 指标 | A | B | 差异 |
+|---|---|---|---|
+| 到最佳的时间 | 142.3min | 193.1min | +50.9min |
+| 每步时间 | 213.7s | 210.5s | -3.2s |
+"""
+
+
+@pytest.mark.parametrize("text", [EFFICIENCY, RATES, MEANS, MINUTES])
 def test_other_units_shares_and_settings_with_exponents_are_read_as_they_are(tmp_path, text):
     assert not bad(tmp_path, text)

@@ -79,12 +79,6 @@ def _start_lean() -> None:
         atexit.register(gc.freeze)
 
 
-def keep_to_the_end(thing: object) -> None:
-    """Have it there when the process ends: a thousand runs take longer to let go one by one."""
-    ring: list[object] = [thing]
-    ring.append(ring)  # nothing but the search for garbage, which is put off, lets go of it
-
-
 def _tell_checkpoints(paths: Sequence[Path], lang: str, *, as_json: bool) -> None:
     from kleash.catalogue import tensor_screen
     from kleash.compare.checkpoints import compare_checkpoints

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.compare import keep_to_the_end
 from kleash.cli.console import language_of
 from kleash.errors import ConfigError
 
@@ -44,10 +43,8 @@ def report(
     if a_study and not (page or md or figures):
         from kleash.results import results
 
-        found = results(sources[0])
-        for path in reports.write(found, language=lang):
+        for path in reports.write(results(sources[0]), language=lang):
             print(path)
-        keep_to_the_end(found)
         return
     made = study(sources[0], lang) if a_study else told(sources, lang)
     whole = reports.document(made)
