@@ -209,8 +209,8 @@ def test_every_episode_is_in_one_pack_that_holds_it(compiled):
     sizes = [size for _, size in packs]
     assert all(sum(lengths[at] for at in held) <= size <= 64 for held, size in packs)
     assert all(size % 8 == 0 for size in sizes) and held_in_order(packs)
-    assert compiled == "dynamic" or len(set(sizes)) == 1
-    assert sum(sizes) <= 1.1 * sum(lengths)
+    assert compiled == "dynamic" or len(set(sizes)) <= 2
+    assert sum(sizes) <= 1.05 * sum(lengths)
 
 
 def held_in_order(packs):
@@ -220,6 +220,22 @@ def held_in_order(packs):
 def test_a_long_episode_gets_its_room_and_nothing_gets_none():
     assert plan([100, 3], Packing(tokens=64, step=8)) == [([0, 1], 104)]
     assert plan([0, 0], SMALL) == [] and plan([], SMALL) == []
+
+
+def test_packs_of_two_sizes_waste_less_than_packs_of_one():
+    lengths = [5120, 3072, 4096, 4096, 6144, 6144]
+    expected = [([0, 1], 8192), ([2, 3], 8192), ([4], 6144), ([5], 6144)]  # and nothing is wasted
+    assert sorted(plan(lengths, Packing(tokens=8192, step=512))) == expected
+
+
+def test_a_batch_that_is_small_has_no_more_places_than_it_needs():
+    assert plan([9, 8, 4], Packing(tokens=64, step=8)) == [([0, 1, 2], 24)]
+
+
+def test_a_thousand_short_episodes_are_packed_without_trying_every_way():
+    lengths = generator("short").integers(20, 60, 1000).tolist()
+    sizes = [size for _, size in plan(lengths, Packing(tokens=8192, step=512))]
+    assert sum(sizes) <= 1.05 * sum(lengths)
 
 
 def test_a_row_is_filled_up_by_an_episode_of_its_own():

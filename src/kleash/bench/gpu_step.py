@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -192,7 +192,6 @@ class StepBench(Figures):
     def warm_up(self) -> None:
         """Conversations with shorter turns, then a few packs: all is compiled and captured."""
         from kleash.language.packed import plan
-        from kleash.rollout import Groups
         from kleash.rollout.agent import play_groups
 
         self.engine.lengths = [
@@ -208,22 +207,26 @@ class StepBench(Figures):
         self.note(f"{COLD}, rollout, seconds", seconds)
         assert self.policy.packing is not None
         batch = self.policy.gather(drawn_turns(self.lengths, self.sizes.vocabulary))
-        packs = plan(batch.lengths, self.policy.packing)
-        for count in range(2, len(packs) + 1):  # as few as make packs of the same size
-            some = sorted(at for episodes, _ in packs[:count] for at in episodes)
-            lengths = [batch.lengths[at] for at in some]
-            if plan(lengths, self.policy.packing)[0][1] == packs[0][1]:
-                break
-        few, _ = batch.take(some, 0)
-        reward = self.torch.arange(len(some), device=self.device).float()
-        group = self.torch.zeros(len(some), dtype=self.torch.long, device=self.device)
-        groups = Groups(few, few.episode, reward, group, None, broken=0, dropped=0)
-        seconds = self.clocked(lambda: self.learn(COLD, groups))
-        self.note(f"{COLD}, packs", count)
+        fullest: dict[int, list[int]] = {}
+        for held, size in plan(batch.lengths, self.policy.packing):
+            before = fullest.get(size, [])
+            fullest[size] = max(before, held, key=lambda each: sum(batch.lengths[i] for i in each))
+        self.note(f"{COLD}, sizes of packs", sorted(fullest))
+        seconds = self.clocked(lambda: self.learn_alone(batch, fullest.values()))
         self.note(f"{COLD}, reference and update, seconds", seconds)
         kl = self.torch.cat(self.watch.kls)
         self.note("KL before any update, mean and largest", [kl.mean().item(), kl.max().item()])
         self.engine.refresh(self.policy)
+
+    def learn_alone(self, batch: Any, packs: Iterable[Sequence[int]]) -> None:
+        """Learn these packs, each by itself."""
+        from kleash.rollout import Groups
+
+        for held in packs:
+            few, _ = batch.take(held, 0)
+            reward = self.torch.arange(len(held), device=self.device).float()
+            group = self.torch.zeros(len(held), dtype=self.torch.long, device=self.device)
+            self.learn(COLD, Groups(few, few.episode, reward, group, None, broken=0, dropped=0))
 
     def step(self, name: str, number: int) -> None:
         """Play, learn, and have the engine look at the weights again."""

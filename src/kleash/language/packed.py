@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -28,6 +29,10 @@ BORDERS = 16
 """Borders come in multiples of it, so that packs with few and with more episodes are alike."""
 PACK_COSTS = 256
 """Tokens that one pack more is worth, when sizes are weighed against each other."""
+SMALLER = (1 / 2, 3 / 4, 7 / 8, 15 / 16)
+"""Of the largest size, what the other one may be: few, since each is compiled."""
+TRIES = 200
+"""Ways to fill a pack that are looked at; more waste hardly less."""
 RECOMPILES = 64
 """Shapes and modes that a compiled layer may have: with gradient and without, each adapter."""
 
@@ -41,7 +46,7 @@ class Packing:
     step: int = 512
     """Sizes of packs are multiples of it, so that few shapes are ever compiled."""
     compile: Literal["off", "fixed", "dynamic"] = "off"
-    """`fixed` gives all packs of a batch one size and compiles that; `dynamic` compiles once."""
+    """`fixed` gives packs of a batch one size or two and compiles each; `dynamic` compiles once."""
     recompute: int = 0
     """How many layers are worked out again on the way back instead of being kept."""
     backend: str = "inductor"
@@ -53,26 +58,22 @@ Packs = list[tuple[list[int], int]]
 
 
 def plan(lengths: Sequence[int], how: Packing) -> Packs:
-    """Episodes into packs, by first fit from the longest on; the size that wastes least.
+    """Episodes into packs of one size or of two, those that waste least.
 
-    With `dynamic` every pack is as large as what it holds; otherwise all have one size.
+    With `dynamic` every pack is as large as what it holds.
     """
-    held = [index for index, length in enumerate(lengths) if length]
+    held = sorted((at for at, length in enumerate(lengths) if length), key=lambda at: -lengths[at])
     if not held:
         return []
-    longest = up(max(lengths), how.step)
+    longest = up(lengths[held[0]], how.step)
     largest = max(longest, how.tokens // how.step * how.step)
     if how.compile == "dynamic":
-        bins = first_fit(lengths, held, largest)
-        return [(each, up(sum(lengths[at] for at in each), how.step)) for each in bins]
-    found: tuple[int, int, list[list[int]]] | None = None
-    for size in range(largest, longest - 1, -how.step):
-        bins = first_fit(lengths, held, size)
-        cost = len(bins) * (size + PACK_COSTS)
-        if found is None or cost < found[0]:
-            found = cost, size, bins
-    assert found is not None
-    return [(each, found[1]) for each in found[2]]
+        packs = filled(lengths, held, [largest])
+        return [(each, up(sum(lengths[at] for at in each), how.step)) for each, _ in packs]
+    alone = [(size,) for size in range(largest, longest - 1, -how.step)]
+    smaller = sorted({int(part * largest) // how.step * how.step for part in SMALLER} - {0})
+    tries = [filled(lengths, held, sizes) for sizes in alone + [(s, largest) for s in smaller]]
+    return min(tries, key=lambda packs: sum(size + PACK_COSTS for _, size in packs))
 
 
 def up(count: int, step: int) -> int:
@@ -80,19 +81,35 @@ def up(count: int, step: int) -> int:
     return -(-count // step) * step
 
 
-def first_fit(lengths: Sequence[int], held: Sequence[int], size: int) -> list[list[int]]:
-    """The longest first, each into the first pack that still has room; in order within a pack."""
-    bins: list[list[int]] = []
-    room: list[int] = []
-    for index in sorted(held, key=lambda index: -lengths[index]):
-        at = next((at for at, left in enumerate(room) if left >= lengths[index]), None)
-        if at is None:
-            bins.append([])
-            room.append(size)
-            at = -1
-        bins[at].append(index)
-        room[at] -= lengths[index]
-    return [sorted(each) for each in bins]
+def filled(lengths: Sequence[int], held: Sequence[int], sizes: Sequence[int]) -> Packs:
+    """Pack after pack: the longest that is left, and what leaves least room beside it."""
+    left, packs = list(held), []
+    while left:
+        ways = [(*beside(lengths, left, size), size) for size in sizes if size >= lengths[left[0]]]
+        _, taken, size = min(ways, key=lambda way: way[0])
+        packs.append((sorted(taken), size))
+        left = [at for at in left if at not in taken]
+    return packs
+
+
+def beside(lengths: Sequence[int], left: Sequence[int], size: int) -> tuple[int, set[int]]:
+    """Of episodes from the longest on, the first and those that fill a pack best with it.
+
+    What is left of its places, and which they are. The longest are tried first, for a while.
+    """
+    room, taken, tries = size, set[int](), TRIES
+    # Each way is what it holds, the room that is left, and where to look on.
+    ways: list[tuple[tuple[int, ...], int, int]] = [((left[0],), size - lengths[left[0]], 1)]
+    while ways and tries and room:
+        some, rest, at = ways.pop()
+        tries -= 1
+        if rest < room:
+            room, taken = rest, set(some)
+        at = bisect_left(left, -rest, at, key=lambda at: -lengths[at])
+        if at < len(left):
+            ways.append((some, rest, at + 1))
+            ways.append(((*some, left[at]), rest - lengths[left[at]], at + 1))
+    return room, taken
 
 
 @dataclass(frozen=True, eq=False)
