@@ -113,7 +113,7 @@ def test_what_a_user_said_is_in_the_first_of_some_steps_alone(monkeypatch):
     talks = together(engine, [((c,), [[5, 6], replies[c]]) for c in range(2)], most=5)
     for turns in talks:
         assert said_logp(turns) == pytest.approx(recomputed(engine.model, turns), abs=1e-5)
-    assert sizes == [8] * 5 + [96, "mixed", 8, 8, 8, 8]
+    assert sizes == [2] * 5 + [96, "mixed", 2, 2, 2, 2]
 
 
 @pytest.mark.slow
@@ -483,3 +483,15 @@ def test_draws_follow_the_distribution():
     truth = exact(model, heard, 1.0).double()
     counts = torch.bincount(torch.tensor([t[0][1].ids[0] for t in said]), minlength=WORDS).double()
     assert ((counts / n - truth).abs() < 5 * (truth * (1 - truth) / n).sqrt() + 1e-3).all()
+
+
+def test_graphs_that_are_forgotten_take_their_memory_with_them():
+    """A pool whose graphs are gone can hold no others: CUDA refuses the next capture."""
+    decoder = PagedEngine(tiny(), (), steps=2).decoder
+    decoder._graphs[8, False, False], decoder._pool = (None, None, None), "pool"
+    decoder.reread()
+    assert decoder._graphs and decoder._pool  # nothing has moved
+    moved = decoder.model.model.layers[0].mlp.up_proj.weight
+    moved.data = moved.data.clone()
+    decoder.reread()
+    assert not decoder._graphs and decoder._pool is None

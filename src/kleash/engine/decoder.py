@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from kleash.engine import draws, plain
+from kleash.engine.lean import rotations
 from kleash.engine.pages import Pages
 from kleash.engine.spots import Blocks, Config, Spots
 from kleash.engine.weights import together, whereabouts
@@ -30,10 +31,10 @@ from kleash.language.lean import of_this_shape
 
 # What a step is fed of each token, all in one tensor of 64 bits: one copy to the device.
 IDS, SEAT, PLACE, STREAM, STEP, LEFT, KEYED, TEMPERATURE, TOP_P = range(9)
-SIZES = (8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+SIZES = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 READ = 8192  # tokens that are read at once
 ROWS = 64  # queries of a block that is read, over all heads that share keys
-PROGRAMS = 4096  # of a step's attention: a few rounds of a large GPU
+PROGRAMS = 1024  # of a step's attention: a round of a large GPU
 MIXED = Config(64, 4, 3, 8)  # attention of a step that reads replies too
 CONFIGS = (Config(64, 4, 3), Config(64, 4, 4), Config(32, 4, 5), Config(128, 4, 2))
 Piece = tuple[int, Sequence[int], int]  # a seat, ids, and where they begin
@@ -98,12 +99,16 @@ class Decoder:
         """Look where the weights lie: graphs of those that have moved are forgotten."""
         found = whereabouts(self.model)
         if found != self._known:
-            self._graphs.clear()
+            self._forget_graphs()
             self._known = found
             layers = self.model.model.layers
             attention = [part.self_attn for part in layers]
             self._products = [together(part.q_proj, part.k_proj, part.v_proj) for part in attention]
             self._openings = [together(part.mlp.gate_proj, part.mlp.up_proj) for part in layers]
+
+    def _forget_graphs(self) -> None:
+        self._graphs.clear()
+        self._pool = None  # it went with them
 
     # --- reading
 
@@ -170,7 +175,7 @@ class Decoder:
                 return heard
             mixed = small.attended(query, keys, values, blocks, self.scale, config)
             found, heard = small.add_norm(
-                found, layer.self_attn.o_proj(mixed), layer.post_attention_layernorm
+                found, self._closed(layer.self_attn.o_proj, mixed), layer.post_attention_layernorm
             )
             delta = self._opened(index, layer.mlp, heard)
         _, heard = small.add_norm(found, delta, net.norm)
@@ -194,9 +199,14 @@ class Decoder:
         if whole is None:
             gate, up = mlp.gate_proj(heard_NW), mlp.up_proj(heard_NW)
         else:
-            gate, up = F.linear(heard_NW, whole).chunk(2, -1)
-        made = mlp.down_proj(self.small.opened(gate, up))
-        return made
+            gate, up = self.small.product(heard_NW, whole).chunk(2, -1)
+        return self._closed(mlp.down_proj, self.small.opened(gate, up))
+
+    def _closed(self, part: Any, made_NW: Tensor) -> Tensor:
+        """Back to the model's width."""
+        weight = together(part)
+        found: Tensor = part(made_NW) if weight is None else self.small.product(made_NW, weight)
+        return found
 
     # --- steps
 
@@ -344,7 +354,7 @@ class Decoder:
 
             found[config] = fastest(layers)
         self.config = min(found, key=lambda config: found[config])
-        self._graphs.clear()
+        self._forget_graphs()
         return found
 
 
@@ -387,14 +397,4 @@ def splits_of(programs: int) -> int:
 
     Each number is a kernel to compile, so that there are but three.
     """
-    return next((splits for splits in (32, 8) if programs * splits <= PROGRAMS), 2)
-
-
-@torch.no_grad()
-def rotations(model: Any, places: int) -> tuple[Tensor, Tensor]:
-    """Cosines and signed sines of every place, from the model's own rotary module."""
-    like = model.model.embed_tokens.weight
-    cos, sin = model.model.rotary_emb(like, torch.arange(places, device=like.device)[None])
-    sign = torch.ones_like(sin[0, 0])
-    sign[: len(sign) // 2] = -1
-    return cos[0].contiguous(), (sin[0] * sign).contiguous()
+    return next((splits for splits in (16, 4) if programs * splits <= PROGRAMS), 2)

@@ -20,9 +20,10 @@ import triton.language as tl
 from torch import Tensor
 
 from kleash.engine.picking import picked
+from kleash.engine.products import product
 from kleash.engine.spots import Blocks, Config, Spots
 
-__all__ = ["add_norm", "attended", "opened", "picked", "turned"]
+__all__ = ["add_norm", "attended", "opened", "picked", "product", "turned"]
 
 LOG2E = 1.4426950408889634
 

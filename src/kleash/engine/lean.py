@@ -185,12 +185,18 @@ class LeanForward:
         """Cosines and signed sines of every place, from the model's own rotary module."""
         made = self._turns
         if made is None or len(made[0]) < places or made[0].dtype != like.dtype:
-            at = torch.arange(places, device=like.device)[None]
-            cos, sin = self.model.model.rotary_emb(like, at)
-            sign = torch.ones_like(sin[0, 0])
-            sign[: len(sign) // 2] = -1
-            made = self._turns = cos[0], sin[0] * sign
+            made = self._turns = rotations(self.model, places)
         return made
+
+
+@torch.no_grad()
+def rotations(model: Any, places: int) -> tuple[Tensor, Tensor]:
+    """Cosines and signed sines of every place, from the model's own rotary module."""
+    like = model.model.embed_tokens.weight
+    cos, sin = model.model.rotary_emb(like, torch.arange(places, device=like.device)[None])
+    sign = torch.ones_like(sin[0, 0])
+    sign[: len(sign) // 2] = -1
+    return cos[0].contiguous(), (sin[0] * sign).contiguous()
 
 
 def normed_heads(part: Any, heads_THD: Tensor, queries: int) -> Tensor:

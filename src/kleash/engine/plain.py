@@ -22,6 +22,11 @@ def add_norm(found: Tensor, delta: Tensor | None, norm: Any) -> tuple[Tensor, Te
     return found, normed(norm, found)
 
 
+def product(x_NW: Tensor, weight_OW: Tensor) -> Tensor:
+    """Rows times a weight."""
+    return F.linear(x_NW, weight_OW)
+
+
 def opened(gate: Tensor, up: Tensor) -> Tensor:
     """silu(gate)·up."""
     return F.silu(gate) * up
