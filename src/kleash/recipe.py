@@ -325,7 +325,7 @@ class Scale(Config):
     packed: Literal["auto", "on", "off"] = "auto"
     """Episodes end to end without padding; auto does so on a GPU in bfloat16."""
     compile: Literal["auto", "off", "fixed", "dynamic"] = "auto"
-    """Layers compiled, for packs of one size or of any; auto takes one on a GPU in bfloat16."""
+    """Layers compiled, for packs of a size or two (auto on a GPU in bfloat16), or of any size."""
     pack_tokens: int = Field(8192, ge=1)
     """The most tokens of a pack."""
     recompute: int = Field(-1, ge=-1)

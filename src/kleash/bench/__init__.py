@@ -504,12 +504,12 @@ def leash_bench() -> dict[str, Any]:
         return measured()
 
 
-def staleness_bench() -> dict[str, Any]:
+def staleness_bench(device: str = "cpu") -> dict[str, Any]:
     """Steps of an agent whose user takes his time, played ahead and not."""
     from kleash.bench.staleness import staleness_bench as measured
 
     with one_thread():
-        return measured()
+        return measured(device)
 
 
 def vlm_bench(device: str = "cpu") -> dict[str, Any]:
@@ -546,5 +546,5 @@ BENCHES: dict[str, Callable[..., dict[str, Any]]] = {
     "vlm": vlm_bench,
     "captions": captions_bench,
 }
-ON_DEVICE = ("gpu", "vlm", "captions")
+ON_DEVICE = ("gpu", "staleness", "vlm", "captions")
 """Those that can be told where to compute."""

@@ -50,7 +50,9 @@ class Thinking:
         return await self.env.step(text)
 
 
-def staleness_bench(*, steps: int = 8, rounds: int = 3, latency: float = LATENCY) -> dict[str, Any]:
+def staleness_bench(
+    device: str = "cpu", *, steps: int = 8, rounds: int = 3, latency: float = LATENCY
+) -> dict[str, Any]:
     """Seconds of a step on the clock for each staleness, in turns, beside the bound of overlap."""
     from kleash.ledger import Ledger
     from kleash.recipe import recipe_from
@@ -60,7 +62,7 @@ def staleness_bench(*, steps: int = 8, rounds: int = 3, latency: float = LATENCY
 
     with tempfile.TemporaryDirectory() as spare, Ledger(Path(spare) / "ledger.sqlite") as ledger:
         recipe: Any = recipe_from(RECIPE, {"phase": "supervised"})
-        world = AgentWorld(recipe, ledger)
+        world = AgentWorld(recipe, ledger, device=device)
         run = train(Path(spare) / "base", recipe, {}, world)
         weights = load_checkpoint(run.path / "checkpoints" / run.checkpoints()[-1])[0].weights
         real = world.gym.make

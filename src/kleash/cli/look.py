@@ -130,7 +130,7 @@ def bench(
         float, typer.Option(help="Of gpu: no part is begun that would end later.")
     ] = 200.0,
     packs: Annotated[
-        str, typer.Option(help="Of gpu: packs of one size (fixed) or of any (dynamic).")
+        str, typer.Option(help="Of gpu: packs of a size or two (fixed), or of any (dynamic).")
     ] = "fixed",
 ) -> None:
     """Measure against plain implementations in the same run, and print ratios.
