@@ -41,7 +41,7 @@ def test_a_step_plays_learns_and_goes_on_when_the_engine_had_to_give_way(
     for figures in found:
         assert not [name for name in figures if "failed" in name or "not measured" in name]
         assert figures["KL before any update, mean and largest"][1] < 1e-6
-        assert figures[f"{COLD}, packs"] > 1
+        assert set(figures[f"{COLD}, sizes of packs"]) <= {64, 96, 112, 120, 128}
         for name in steps:
             assert figures[f"{name}, tokens"] == 2400 and figures[f"{name}, tokens said"] == 1200
             assert figures[f"{name}, kl/sampler: largest"] < 1e-4
