@@ -1,7 +1,7 @@
 """How many errors planted by hand `kleash check` finds, and how many right figures it marks.
 
     python tests/score_check.py tests/planted_by_hand/*/
-    python tests/score_check.py tests/planted_by_hand/unseen.tar.xz
+    python tests/score_check.py tests/planted_by_hand/unseen*.tar.xz
 
 A folder has `report.md`, which is right, `planted.md` with errors, `plants.json`, which lists them,
 and `logs`. An archive has such folders in sets, a folder each. Found is an error if `check` marks

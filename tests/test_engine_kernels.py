@@ -64,14 +64,14 @@ def test_halves_of_one_tensor_are_multiplied():
 def test_a_few_rows_times_a_weight(rows):
     x = random(rows, 1024, dtype=torch.float16)[:, :512]  # rows may lie apart
     weight = random(128, 512, seed="weight", dtype=torch.float16)
-    for tile in (products.LARGE, products.FEW_ROWS, products.ROWS):
+    for tile in (products.LARGE, products.FEW_ROWS, products.MORE_ROWS):
         found = products.tiled(x, weight, tile).float()
         assert torch.allclose(found, plain.product(x.float(), weight.float()), rtol=1e-3, atol=0.03)
 
 
 def test_which_products_are_a_librarys():
     assert products.tile_of(1, 4096, 4096) is products.tile_of(16, 4096, 12288) is products.FEW_ROWS
-    assert products.tile_of(48, 4096, 4096) is products.ROWS
+    assert products.tile_of(48, 4096, 4096) is products.MORE_ROWS
     assert products.tile_of(8, 24576, 4096) is products.LARGE
     assert products.tile_of(17, 24576, 4096) is products.tile_of(65, 4096, 4096) is None
     assert products.tile_of(8, 576, 576) is products.tile_of(8, 100, 512) is None

@@ -20,7 +20,7 @@ import triton.language as tl
 from torch import Tensor
 
 FULL = 264
-"""Programs that fill a large GPU."""
+"""Programs that fill a large GPU: two for each of its processors."""
 NARROW = 16
 """Rows that are the least that a GPU multiplies at a time."""
 
@@ -38,7 +38,7 @@ class Tile:
 # The fastest of thirteen on an H200, for Qwen3-8B's weights.
 LARGE = Tile(64, 128, 4, 4)
 FEW_ROWS = Tile(16, 512, 2, 3)
-ROWS = Tile(32, 256, 4, 4)
+MORE_ROWS = Tile(32, 256, 4, 4)
 MOST = 64
 """More rows than that are a library's."""
 
@@ -77,7 +77,7 @@ def tile_of(rows: int, outputs: int, width: int) -> Tile | None:
     if outputs >= FULL * LARGE.outputs:
         tile = LARGE if rows <= NARROW else None
     else:
-        tile = FEW_ROWS if rows <= NARROW else ROWS
+        tile = FEW_ROWS if rows <= NARROW else MORE_ROWS
     fits = tile is not None and not outputs % tile.outputs and not width % tile.width
     return tile if fits else None
 
@@ -86,7 +86,7 @@ def product(x_NW: Tensor, weight_OW: Tensor) -> Tensor:
     """Rows times a weight, as `F.linear`."""
     tile = tile_of(len(x_NW), *weight_OW.shape)
     half = x_NW.dtype in (torch.bfloat16, torch.float16)
-    if tile is None or not half or not weight_OW.is_contiguous():
+    if tile is None or not half or x_NW.stride(1) != 1 or not weight_OW.is_contiguous():
         return F.linear(x_NW, weight_OW)
     return tiled(x_NW, weight_OW, tile)
 
