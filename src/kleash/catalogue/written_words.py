@@ -144,6 +144,10 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "“{word}” is said without a statistic (interval, test, seeds)",
         "“{word}”没有统计量支持（区间、检验、多个种子）",
     ),
+    "check.against-test": (
+        "“{word}”, but {test}",
+        "写着“{word}”，但 {test}",
+    ),
     "check.test": ("no table or log shows this test", "没有表格或日志给出这一检验"),
     "check.total": (
         "{right} right, {wrong} wrong, {unsupported} not supported, {unknown} not checkable",

@@ -1,7 +1,7 @@
-"""The sentences of a report: what the rules of `findings` say of each, and which words need more.
+"""The sentences of a report: what the rules of `findings` say of each.
 
-A rule that finds a sentence false makes it wrong; a word such as "significantly" is not supported
-where no statistic stands beside it. What holds is right. Numbers are for `quoted`.
+A rule that finds a sentence false makes it wrong. What holds is right. Numbers are for `quoted`,
+words that need a statistic for `words`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from kleash.findings.record import Found, canonical
 from kleash.findings.spoken import facts_said, position
 from kleash.imports import Claim, Source, Where
 from kleash.imports.markdown.draft import Draft
-from kleash.imports.markdown.prose import sentences as split
 from kleash.imports.markdown.text import bare, fold
 from kleash.written.marks import Mark, State
 from kleash.written.page import Page
+from kleash.written.words import names_a_test, unsupported
 
 # Findings that say that something written is not so. Those on one number are `relations`'.
 FALSE = frozenset(
@@ -62,48 +62,6 @@ WEAK = frozenset(("kl-likeness", "same-outputs-other-weights"))
 OTHER = 20.0  # times: numbers that are further apart are of two quantities
 STARTS = ("step 0", "epoch 0")
 SAID_OFTEN = ("stable-contradicted", "faster-contradicted")
-_WORDS: dict[str, str] = {
-    "significant": r"显著|统计上|significan\w*|conclusive\w*|definitive\w*",
-    "clear": (
-        r"明显|清楚地?表明|毫无疑问|无疑|必然|本质(?:差|区|上)|根本(?:原因|上)|unambiguous\w*|clear(?:ly)?|obvious(?:ly)?|evident(?:ly)?|undoubtedly"
-    ),
-    "large": (
-        r"大幅|极大|远超|远远|远[优好高低]于|碾压|大大|marked(?:ly)?|strong(?:ly)?|drastic\w*|decisive\w*|"
-        r"overwhelming\w*|superior|substantial(?:ly)?|dramatic(?:ally)?|considerabl[ey]|vastly|"
-        r"massive(?:ly)?|remarkabl[ey]|huge(?:ly)?|far (?:better|superior|ahead)|much better"
-    ),
-    "proof": (
-        r"(?:充分)?证明了?|证实|保证|可靠地|prove[sdn]?|demonstrates?|confirms?|guarantees?|reliably"
-    ),
-    "always": (
-        r"始终|总是|任何情况|一致地|在所有|always|consistently|in all cases|never|universally"
-    ),
-    "general": r"鲁棒|泛化|普遍适用|robust\w*|generali[sz]\w*",
-    "optimal": r"最优(?!化)|理想|optimal(?:ly)?|state[- ]of[- ]the[- ]art|sota",
-    "stable": r"(?<!不)稳定|平滑|温和|stable|stability|smooth(?:er|ly)?|steadi\w*",
-    "unstable": r"不稳定|震荡|崩溃|unstable|volatile|collaps\w*",
-    "faster": r"更快|提前|加速(?!\s?\d|比)|faster|sooner|quicker|accelerat\w*|speeds? up",
-    "converged": r"收敛|converge\w*",
-    "overfitting": r"过拟合|over-?fit\w*",
-    "conservative": r"保守|激进|conservative\w*|aggressive\w*",
-    "similar": (
-        r"几乎相同|非常相似|差不多|相似(?!度)|几乎一致|不相上下|差异不大|相当(?=$|[，,。])|"
-        r"similar|comparable|on par|indistinguishable|equivalent|(?:about|almost|nearly) the same"
-    ),
-    "cause": r"导致|归因|得益于|because of|thanks to|due to|caused? by|owing to",
-}
-_PATTERNS = {name: re.compile(rf"(?<![A-Za-z])(?:{words})", re.I) for name, words in _WORDS.items()}
-_STATISTIC = re.compile(
-    r"置信|区间|标准差|标准误|bootstrap|interval|"
-    r"(?<![a-z])(?:CI|SE|SD)(?![a-z])|std\.? ?err|\d%?\s?(?:±|\+/-)",
-    re.I,
-)
-_P = re.compile(r"(?<![a-z])p(?:[ -]?value)?\s?[<=≈>]\s?0?\.\d+|(?:\d+\s?σ)|t-?检验|t-test", re.I)
-_SUPPOSED = re.compile(
-    r"如果|若要|假如|应该|能否|是否|可能|预期|预计|也许|(?<![a-z])(?:if|should|would|could|may|might|"
-    r"whether|expect\w*|likely|perhaps)(?![a-z])",
-    re.I,
-)
 _LEAST = re.compile(r"minim\w*|lowest|最低|最小", re.I)
 _APART = re.compile(r"\S\s+[-−–/÷]\s+\S")
 _LINK = re.compile(r"(\d+(?:\.\d+)?)\s?%?\s?[(（][^()（）]*[)）][^\d>]*$")
@@ -127,8 +85,10 @@ def said(draft: Draft, page: Page, marks: Sequence[Mark]) -> list[Mark]:
         value = cell.read.number.value if cell.read.number else None
         numbers[cell.line] += [] if value is None else [value]
     found = [mark for one in find([source]) for mark in _of_finding(one, marks, numbers)]
+    tested = names_a_test(text for _, text in draft.lines)
     for line, text in _said(draft):
-        found += [replace(mark, line=_line_of(page, mark)) for mark in _words(line, text)]
+        words = unsupported(line, text, tested=tested)
+        found += [replace(mark, line=_line_of(page, mark)) for mark in words]
     found += [mark for claim in facts_said(source) for mark in _holding(source, claim)]
     return found
 
@@ -243,34 +203,6 @@ def _line_of(page: Page, mark: Mark) -> int:
         if not page.text[start:end].strip():
             break
     return mark.line
-
-
-def _words(line: int, text: str) -> Iterator[Mark]:
-    """Words that need a statistic, where there is none, and statistics that nothing shows."""
-    for part in split(text):
-        yield from _words_of(line, part)
-
-
-def _words_of(line: int, text: str) -> Iterator[Mark]:
-    for match in _P.finditer(text):
-        yield Mark(line, match.group(), "unsupported", "check.test", {"text": text}, "test")
-    if _STATISTIC.search(text):
-        return
-    measured = bool(re.search(r"\d\.\d", text))
-    if _SUPPOSED.search(text) and not measured:
-        return
-    for name, pattern in _PATTERNS.items():
-        for match in pattern.finditer(text):
-            if _SUPPOSED.search(_clause(text, match.start())):
-                continue
-            facts = {"word": match.group(), "text": text}
-            yield Mark(line, match.group(), "unsupported", "check.word", facts, f"word {name}")
-
-
-def _clause(text: str, at: int) -> str:
-    """The part of a sentence between two commas in which a word stands."""
-    edges = [0, *(match.end() for match in re.finditer(r"[,;:。]\s?|\.\s", text)), len(text)]
-    return next(text[a:b] for a, b in pairwise(edges) if a <= at < b or b == len(text))
 
 
 def _holding(source: Source, claim: Claim) -> Iterator[Mark]:
