@@ -565,6 +565,41 @@ def test_one_run_in_two_documents_is_not_two_identical_arms():
     assert found([ours, theirs], "same-run")[0].facts["by"] == "values"
 
 
+def at_lines(accuracies, first):
+    return [
+        Cell("accuracy", number(value, 4, line=first + at, text=text), items=800, shots=shots)
+        for at, (value, text, shots) in enumerate(accuracies)
+    ]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [(0.4789, "+47.89%", 1)],  # a change
+        [(0.4789, "47.89%", None)],  # beside single shots: their mean
+        [(0.4789, "47.89%", 1), (0.4774, "47.74%", 2), (0.4803, "48.03%", 3)],  # a table of its own
+    ],
+)
+def test_what_is_no_mean_over_items_need_not_lie_on_their_lattice(others):
+    scores = [(round((380.2 + 1.8 * at) / 800, 4), "", at) for at in range(20)]
+    assert not found(source(run("a", *at_lines(scores, 1), *at_lines(others, 40))), "off-lattice")
+    assert found(source(run("a", *at_lines([*scores, (0.4789, "", 1)], 1))), "off-lattice")
+
+
+def accurate(*highest):
+    return source(
+        *(
+            run(f"arm-{n}", cell("accuracy", 0.6), cell("accuracy", 0.5), cell("accuracy", one))
+            for n, one in enumerate(highest)
+        )
+    )
+
+
+def test_accuracies_above_one_in_several_runs_are_something_else():
+    assert found(accurate(0.6, 0.6, 1.2), "beyond-limit")
+    assert not found(accurate(0.6, 1.1, 1.2), "beyond-limit")
+
+
 def test_the_step_of_the_scores_is_learnt():
     assert facts("off-lattice")["step"] == pytest.approx(0.2)
 

@@ -28,23 +28,26 @@ COARSE = 200  # values that the scores of a lattice take, at most
 
 def off_lattice(sources: Sequence[Source]) -> Iterator[Found]:
     """A mean over n items lies on the lattice that the other means show."""
-    by_metric: dict[str, list[tuple[Imported, Point]]] = defaultdict(list)
+    by_metric: dict[tuple[str, bool], list[tuple[Imported, Point]]] = defaultdict(list)
     for run in runs(sources):
         for point in cell_points(run):
             if (
                 point.known
                 and point.items
                 and point.number.decimals is not None
-                and point.value <= 1
+                and 0 <= point.value <= 1
+                and point.number.text[:1] not in ("+", "-")  # a change, which is no mean of scores
             ):
-                by_metric[point.metric].append((run, point))
+                # Beside scores of single shots, one without is their mean, on a finer lattice.
+                by_metric[point.metric, point.shots is None].append((run, point))
     for found in by_metric.values():
         parts = _parts([point for _, point in found])
         if parts is None:
             continue
         on = _on([point for _, point in found], parts)
+        elsewhere = _other_quantities([point for _, point in found], on)
         for (run, point), fine in zip(found, on, strict=True):
-            if not fine:
+            if not fine and id(point) not in elsewhere:
                 facts = {
                     "arm": run.arm,
                     "metric": point.written,
@@ -54,6 +57,20 @@ def off_lattice(sources: Sequence[Source]) -> Iterator[Found]:
                     "step": 1 / parts,
                 }
                 yield Found("off-lattice", "error", (point.number.where,), facts)
+
+
+def _other_quantities(found: Sequence[Point], on: np.ndarray) -> set[int]:
+    """Points of tables most of whose numbers are off: those are no means over items."""
+    tables: list[list[tuple[Point, bool]]] = []
+    last: tuple[str, int] = ("", 0)
+    places = [(point.number.where.file, point.number.where.line or 0) for point in found]
+    for place, point, fine in sorted(zip(places, found, on, strict=True), key=lambda one: one[0]):
+        if not tables or place[0] != last[0] or place[1] > last[1] + 1:
+            tables.append([])
+        tables[-1].append((point, bool(fine)))
+        last = place
+    off = [one for one in tables if sum(not fine for _, fine in one) * 2 > len(one)]
+    return {id(point) for table in off for point, _ in table}
 
 
 def _halves(found: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -11,6 +12,7 @@ import numpy as np
 
 from kleash.findings.record import (
     Found,
+    Point,
     Severity,
     canonical,
     every_value,
@@ -284,13 +286,11 @@ def planned_below_done(sources: Sequence[Source]) -> Iterator[Found]:
 
 def beyond_limits(sources: Sequence[Source]) -> Iterator[Found]:
     """No response is longer than the longest allowed, no share above 1."""
+    beyond = Counter(metric for run in runs(sources) for metric, *_ in _over_limits(run))
     for run in runs(sources):
-        for metric, limit, key in _limits(run):
-            if max(known_values(run, metric), default=limit) <= limit:
-                continue
-            over = [p for p in points(run, metric) if p.known and p.value > limit]
-            over = [p for p in over if not p.number.about or p.value > 1.01 * limit]
-            if over:
+        for metric, limit, key, over in _over_limits(run):
+            # Accuracies above 1 in several runs are something else that was taken for accuracy.
+            if metric != "accuracy" or beyond[metric] == 1:
                 most = max(over, key=lambda point: point.value)
                 facts = {
                     "arm": run.arm,
@@ -300,6 +300,17 @@ def beyond_limits(sources: Sequence[Source]) -> Iterator[Found]:
                     "key": key,
                 }
                 yield Found("beyond-limit", "warning", (most.number.where,), facts)
+
+
+def _over_limits(run: Imported) -> Iterator[tuple[str, float, str, list[Point]]]:
+    """Limits of a run with the numbers that are above them."""
+    for metric, limit, key in _limits(run):
+        if max(known_values(run, metric), default=limit) <= limit:
+            continue
+        over = [p for p in points(run, metric) if p.known and p.value > limit]
+        over = [p for p in over if not p.number.about or p.value > 1.01 * limit]
+        if over:
+            yield metric, limit, key, over
 
 
 def _limits(run: Imported) -> Iterator[tuple[str, float, str]]:
