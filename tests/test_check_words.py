@@ -3,6 +3,7 @@
 import pytest
 
 from kleash.written.words import unsupported
+from test_check_rules import ARMS, CHINESE, marked_if_wrong
 
 
 @pytest.mark.parametrize(
@@ -27,3 +28,38 @@ def test_a_word_needs_a_statistic_that_says_the_same_and_none_where_it_is_denied
     assert found - {"check.word"} == {code} - {None, "check.word"}
     assert ("check.word" in found) >= (code == "check.word")
     assert bool(found) == (code is not None)
+
+
+TIMES = """# Cost
+
+| arm | accuracy ± sd (%) | s / step | throughput (tokens/s) | drop (points) |
+|---|---|---|---|---|
+| A no KL | 61.2 ± 0.4 | 40.1 | 912 | -3.1 |
+| B 0.01 | 63.5 ± 0.2 | 44.6 | 811 | -0.4 |
+| C 0.1 | 62.4 ± 0.9 | 44.9 | 803 | -1.2 |
+
+{}
+"""
+# A text, a sentence that is right, and the same with something wrong in it.
+SUPERLATIVES = [
+    (ARMS, "The divergence is largest for free.", "The divergence is largest for loose."),
+    (ARMS, "frozen has the fewest tokens.", "frozen has the most tokens."),
+    (ARMS, "The lowest accuracy is that of frozen (58.9).", None),
+    (ARMS, "Of the last two tight has the highest KL.", None),
+    (ARMS, "free is the cheapest.", "free is the most expensive."),
+    (TIMES, "The fastest is A.", "The fastest is B."),
+    (TIMES, "The arm without KL is the fastest.", "The arm without KL is the slowest."),
+    (TIMES, "C has the widest spread (0.9).", "C has the narrowest spread (0.9)."),
+    (TIMES, "A drops the most (3.1 points).", None),
+    (TIMES, "A 的准确率最低（61.2），B 最高（63.5）。", "A 的准确率最高（61.2），B 最低（63.5）。"),
+    (TIMES, "每步最慢的是 C。", "每步最慢的是 A。"),
+    (TIMES, "带 KL 的两组里 B 最快。", None),
+    (CHINESE, "成功率最高的是 KL=0.01。", "成功率最高的是 KL=0.05。"),
+    (CHINESE, "KL=0.01 的无效率最低（3.8%）。", "KL=0.01 的无效率最高（3.8%）。"),
+    (CHINESE, "KL=0.05 的成功率不是最高的。", None),
+]
+
+
+@pytest.mark.parametrize(("text", "right", "wrong"), SUPERLATIVES)
+def test_what_is_called_the_most_is_so_in_a_line_that_is_meant(tmp_path, text, right, wrong):
+    marked_if_wrong(tmp_path, text, right, wrong)

@@ -74,6 +74,10 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "its table has it both rise and fall",
         "表中有升有降",
     ),
+    "check.not-most": (
+        "it is not: line {other} has {value}",
+        "并非如此：第 {other} 行为 {value}",
+    ),
     "check.not-spread": (
         "the deviation is {value} (lines {lines})",
         "标准差应为 {value}（第 {lines} 行）",

@@ -32,12 +32,13 @@ from kleash.written.sentences import said
 from kleash.written.shares import false_shares, false_summaries
 from kleash.written.siblings import unlike_twins
 from kleash.written.steps import misplaced
+from kleash.written.superlatives import false_superlatives
 from kleash.written.tables import copies, laid_out
 from kleash.written.traced import corrected, traced
 
 # Findings on a step that a table can overrule, whoever's it is.
 AT_A_STEP = ("best-step-false", "value-elsewhere")
-BESTS = ("best-step-false", "best-false", "extreme-false", "check.star")
+BESTS = ("best-step-false", "best-false", "extreme-false", "check.star", "check.not-most")
 PARAGRAPH = 6  # lines after its first in which a number of a paragraph may stand
 RANK: dict[State, int] = {"wrong": 0, "unsupported": 1, "right": 2, "unknown": 3}
 
@@ -75,6 +76,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [mark for mark in quotes.marks if not _told_worse(mark, marks)]
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
     marks += [*placed(draft, marks), *strayed, *false_peaks(book, spoken), *ranked(book, spoken)]
+    marks += false_superlatives(book, page, spoken)
     marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)
@@ -117,7 +119,8 @@ def _told_worse(mark: Mark, marks: Sequence[Mark]) -> bool:
 def _without_echoes(marks: list[Mark]) -> list[Mark]:
     """Without bests that are false only because another number, which is wrong, is better."""
     wrong = {m.text.split()[0].strip("*%") for m in marks if m.state == "wrong" and m.text.split()}
-    return [m for m in marks if m.code not in BESTS or f"{m.facts.get('value')}" not in wrong]
+    said = ((mark, {f"{mark.facts.get(key)}" for key in ("value", "own")}) for mark in marks)
+    return [mark for mark, texts in said if mark.code not in BESTS or not texts & wrong]
 
 
 def _unfinished(source: Source) -> list[Mark]:

@@ -21,6 +21,7 @@ from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.text import bare, fold
 from kleash.written.marks import Mark, State
 from kleash.written.page import Page
+from kleash.written.superlatives import NARROWED
 from kleash.written.words import names_a_test, unsupported
 
 # Findings that say that something written is not so. Those on one number are `relations`'.
@@ -126,6 +127,8 @@ def _misread(one: Found, numbers: Mapping[int, Sequence[float]]) -> bool:
     """Whether a finding took a sentence, or a row, for something that it is not."""
     if one.code == "extreme-false" and (not _in_one_clause(one) or _other_size(one)):
         return True
+    if one.code == "extreme-false" and NARROWED.search(str(one.facts["text"]).casefold()):
+        return True  # "of the last two B is highest"
     if one.code == "comparison-false" and _other_clause(one):
         return True  # "B is 3.2 below A, and KL is no better" does not say of which KL is lower
     if one.code == "beyond-limit" and _row_of_it(one, numbers):

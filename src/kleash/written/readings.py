@@ -1,0 +1,252 @@
+"""The lines of a table that a clause may speak of, and what stands in them for each label.
+
+A clause that says of an arm that its KL is highest speaks of the column "KL" of the tables with
+arms as rows, of the row "KL" of those with arms as columns, and of no table about something else:
+every quantity that it names must be named by the line, or by what the table is about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kleash.written.book import Book
+from kleash.written.grids import Part
+from kleash.written.mentions import (
+    KINDS,
+    QUANTITIES,
+    Mention,
+    Side,
+    concepts,
+    context,
+    has_topic,
+    kinds,
+    sides,
+)
+from kleash.written.page import Page
+from kleash.written.printed import Cell, Sheet
+from kleash.written.prose import END, Sentence
+
+_SEPARATOR = re.compile(r"[,;。:!?]|(?<=[a-z\d)])\.(?=\s|$)|\s-\s")
+_APART = re.compile(r"\s[-−–/÷]\s|(?<![a-z])vs(?![a-z])")
+Span = tuple[int, int]
+WEAK = KINDS - {"drop", "gain", "change", "gap"}
+STEPWISE = ("step", "epoch", "update", "iteration", "round", "checkpoint")
+
+
+@dataclass(frozen=True)
+class Line:
+    """The cells of a row or column by the label of the other side, and what it is called."""
+
+    side: Side
+    cells: Mapping[int, Cell]
+    words: frozenset[str]
+    at: int = -1
+
+    def value(self, label: int) -> float:
+        """The number of a label."""
+        return self.cells[label].figure.value
+
+    @property
+    def is_ranks(self) -> bool:
+        """Whether its numbers are places: 1, 2, 3 and so on."""
+        values = sorted(cell.figure.value for cell in self.cells.values())
+        return len(values) > 2 and values == [float(n) for n in range(1, len(values) + 1)]
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """A table from one of its sides: whose labels are compared along which lines."""
+
+    side: Side
+    other: Side
+    about: frozenset[str]
+
+    @property
+    def sheet(self) -> Sheet:
+        return self.side.sheet
+
+    @property
+    def steps(self) -> Mapping[int, float]:
+        """The steps of the other side, if it counts them."""
+        sheet = self.sheet
+        axis = sheet.across_axis if self.side.is_rows else sheet.axis
+        return (sheet.across if self.side.is_rows else sheet.counts) if axis in STEPWISE else {}
+
+    @property
+    def own_steps(self) -> Mapping[int, float]:
+        """The steps of the side itself."""
+        sheet = self.sheet
+        axis = sheet.axis if self.side.is_rows else sheet.across_axis
+        return (sheet.counts if self.side.is_rows else sheet.across) if axis in STEPWISE else {}
+
+    def line(self, at: int, part: Part = "") -> Line:
+        """The line of one label of the other side: its numbers, or one part of them."""
+        cells = {}
+        for cell in self.sheet.cells:
+            ours, theirs = (cell.row, cell.column) if self.side.is_rows else (cell.column, cell.row)
+            if theirs == at and cell.part == part and ours in self.side.labels:
+                cells[ours] = cell
+        words = self.other.labels.get(at, frozenset())
+        if part == "spread":
+            words |= {"spread"}
+        elif any(cell.part == "spread" for cell in self.sheet.cells):
+            words -= {"spread"}
+        return Line(self.side, cells, words, at)
+
+    def lines(self) -> Iterator[Line]:
+        """Every line, and what stands behind ± or in brackets as lines of their own."""
+        parts = sorted({cell.part for cell in self.sheet.cells} - {"low", "high"})
+        yield from (self.line(at, part) for at in self.other.labels for part in parts)
+
+    def scope(self, line: Line, label: int) -> list[int]:
+        """The labels that one may be compared with: of the same kind, no sums or differences."""
+        texts, words = self.side.texts, self.side.labels
+        own, apart = kinds(words[label]), bool(_APART.search(texts[label]))
+        unit = line.cells[label].figure.unit
+        return [
+            one
+            for one, cell in line.cells.items()
+            if kinds(words[one]) == own
+            and bool(_APART.search(texts[one])) == apart
+            and cell.figure.unit == unit
+        ]
+
+
+def shelves(book: Book, page: Page) -> list[Shelf]:
+    """Every table from both sides."""
+    found = []
+    for sheet in book.sheets:
+        rows, columns = sides(sheet)
+        about = context(sheet, page)
+        found += [Shelf(rows, columns, about), Shelf(columns, rows, about)]
+    return found
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A part of a sentence between commas; what brackets hold belongs to what they stand behind."""
+
+    sentence: Sentence
+    start: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        return self.sentence.plain[self.start : self.end]
+
+    def says(self, words: re.Pattern[str]) -> bool:
+        return bool(words.search(self.sentence.plain, self.start, self.end))
+
+
+def clauses(sentence: Sentence) -> list[Clause]:
+    """The clauses of a sentence."""
+    plain, depth, start = sentence.plain, 0, 0
+    found = []
+    ends = {match.start(): match.end() for match in _SEPARATOR.finditer(plain)}
+    for at, letter in enumerate(plain):
+        depth = max(0, depth + (letter in "([") - (letter in ")]"))
+        if at in ends and depth == 0 and not re.match(r"[,.:]\d", plain[at : at + 2]):
+            found.append(Clause(sentence, start, at))
+            start = ends[at]
+    found.append(Clause(sentence, start, len(plain)))
+    return [one for one in found if one.text.strip()]
+
+
+def outside(text: str) -> str:
+    """A text with what its brackets hold blanked out."""
+    return re.sub(r"\([^()]*\)", lambda match: " " * len(match[0]), text)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a clause, or those before it, says of the quantity, and where, but for other words."""
+
+    need: frozenset[str]
+    spans: tuple[Span, ...]
+    skip: tuple[Span, ...] = ()
+
+
+def asked(clause: Clause, before: Sequence[Clause], skip: tuple[Span, ...]) -> Asked:
+    """The quantities that a clause speaks of; where it names none, those of the clause before."""
+    own = _said(clause, skip)
+    if own & (QUANTITIES | {"drop", "gain", "change", "gap"}) or not before:
+        return Asked(own, ((clause.start, clause.end),), skip)
+    earlier = before[-1]
+    return Asked(
+        own | _said(earlier, skip),
+        ((earlier.start, earlier.end), (clause.start, clause.end)),
+        skip,
+    )
+
+
+def _said(clause: Clause, skip: Sequence[Span]) -> frozenset[str]:
+    """The concepts of a clause outside brackets and some words."""
+    shifted = [(first - clause.start, last - clause.start) for first, last in skip]
+    return concepts(outside(clause.text), shifted)
+
+
+def _without(clause: Clause, skip: Sequence[Span]) -> str:
+    """The text of a clause without what brackets hold and without some words."""
+    text = outside(clause.text)
+    for start, end in skip:
+        if end <= clause.start or start >= clause.end:
+            continue
+        first, last = max(0, start - clause.start), min(end, clause.end) - clause.start
+        text = text[:first] + " " * (last - first) + text[last:]
+    return text
+
+
+def complete(shelf: Shelf, sentence: Sentence, said: Asked) -> Iterator[Line]:
+    """The lines of a table that have all that a clause says of the quantity, and its steps."""
+    named = _named(shelf, sentence, said)
+    common = frozenset.intersection(*shelf.other.labels.values()) if shelf.other.labels else set()
+    about = shelf.about | common
+    own = frozenset.intersection(*shelf.side.labels.values()) if shelf.side.labels else set()
+    parts = [_without(Clause(sentence, *span), said.skip) for span in said.spans]
+    topic = any(has_topic(about - own - shelf.side.head, part) for part in parts)
+    steps = _at_steps(shelf, sentence, said)
+    last = {max(shelf.steps, key=shelf.steps.__getitem__)} if shelf.steps else set[int]()
+    for line in shelf.lines():
+        if named and line.at not in named:
+            continue
+        if steps and line.at in shelf.steps and line.at not in steps:
+            continue
+        has = line.words | about | ({"final"} if line.at in last else set())
+        spoken = said.need & QUANTITIES
+        if (line.is_ranks or "rank" in has) and "rank" not in said.need:
+            continue
+        if said.need <= has and (spoken or ((named or topic) and not line.words & QUANTITIES)):
+            yield line
+
+
+def _named(shelf: Shelf, sentence: Sentence, said: Asked) -> set[int]:
+    """The lines that a clause names; by "best" or "final" alone only those called nothing else."""
+    found = set[int]()
+    for start, end in said.spans:
+        for mention in shelf.other.named(sentence, start, end, arms=False):
+            if any(first < mention.end and mention.start < last for first, last in said.skip):
+                continue
+            weak = mention.words <= WEAK
+            labels = shelf.other.labels
+            found |= {at for at in mention.labels if not weak or labels[at] <= mention.words}
+    return found
+
+
+def _at_steps(shelf: Shelf, sentence: Sentence, said: Asked) -> set[int]:
+    found = set[int]()
+    for place in sentence.places:
+        inside = any(start <= place.start < end for start, end in said.spans)
+        if inside and shelf.steps:
+            wanted_ = place.at
+            if place.axis == END:
+                ends = shelf.steps.values()
+                wanted_ = max(ends) if place.at > 0 else min(ends)
+            found |= {nth for nth, at in shelf.steps.items() if at == wanted_}
+    return found
+
+
+def single(mentions: Sequence[Mention]) -> list[tuple[Mention, int]]:
+    """The mentions that mean one label."""
+    return [(one, next(iter(one.labels))) for one in mentions if len(one.labels) == 1]

@@ -1,0 +1,341 @@
+"""What is called the highest, lowest, fastest or cheapest, and is not in any line that is meant.
+
+A number behind the name pins the cell that is meant; without one the clause must name the quantity.
+Seconds, steps and scores are left apart: "fastest" is least time or most tokens per second.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kleash.written.book import Book
+from kleash.written.fitting import prints
+from kleash.written.marks import Mark
+from kleash.written.mentions import KINDS, QUANTITIES, Mention, concepts
+from kleash.written.page import Page
+from kleash.written.printed import Cell, Figure
+from kleash.written.prose import END, Sentence
+from kleash.written.readings import (
+    Clause,
+    Line,
+    Shelf,
+    asked,
+    clauses,
+    complete,
+    outside,
+    shelves,
+    single,
+)
+
+NEAR = 6  # letters between a word and the step at which it holds
+Beaten = tuple[Cell, Cell]
+"""A cell that is called the most, and one that is ahead of it."""
+LEAST = 3  # labels of a line that has a highest
+_B, _E = r"(?<![a-z])", r"(?![a-z])"
+_SENSES: dict[str, str] = {
+    "high": rf"最[高大多长宽重](?![点值])|"
+    rf"{_B}(?:highest|largest|greatest|longest|biggest|widest|most(?! (?:expensive|costly))){_E}",
+    "low": rf"最[低小少短窄轻](?![点值])|"
+    rf"{_B}(?:lowest|smallest|shortest|least|fewest|narrowest){_E}",
+    "good": rf"最[好优强]|排?第一(?![大步次个轮行名])|{_B}strongest{_E}",
+    "bad": rf"最[差坏弱]|{_B}(?:worst|weakest){_E}",
+    "fast": rf"最快|{_B}(?:fastest|quickest){_E}",
+    "slow": rf"最慢|{_B}slowest{_E}",
+    "cheap": rf"最(?:便宜|省)|{_B}cheapest{_E}",
+    "dear": rf"最(?:贵|费)|{_B}(?:most expensive|costliest|dearest){_E}",
+    "tight": rf"最[紧近]|{_B}(?:tightest|closest){_E}",
+    "loose": rf"最[松远]|{_B}(?:loosest|furthest|farthest){_E}",
+    "steady": rf"最[稳平](?:定|滑)?|{_B}(?:steadiest|smoothest){_E}",
+}
+_WORDS = re.compile("|".join(f"(?P<{name}>{words})" for name, words in _SENSES.items()))
+# Which way a word points, by quantity; any other quantity is not what it speaks of.
+_WAYS: dict[str, dict[str, int]] = {
+    "fast": {"time": -1, "step time": -1, "gpu": -1, "throughput": 1},
+    "cheap": {"cost": -1, "gpu": -1, "time": -1, "step time": -1},
+    "tight": {"kl": -1},
+    "steady": {"spread": -1, "range": -1},
+    "good": {
+        "accuracy": 1, "success": 1, "win": 1, "reward": 1, "retention": 1, "loss": -1, "rank": -1,
+    },
+}  # fmt: skip
+_OPPOSITE = {"slow": "fast", "dear": "cheap", "loose": "tight", "bad": "good"}
+_LIMITED = re.compile(
+    rf"第[二三四五]|次[高低优之]|其次|之一|除|其余|其他|其它|不是|并非|并不|未必|不一定|不见得|以外|之外|排第|"
+    rf"至少|最多[^的]|接近最|不再|是否|如果|若|"
+    rf"{_B}(?:second|third|next|runner|except|among|others?|not|no longer|one of|apart|excluding|"
+    rf"at most|at least|nor|if|would|almost|but for){_E}|n't"
+)
+_SOME = re.compile(
+    r"(?:带|有|加|含)\s?kl\s?的|受约束|训练过|"
+    rf"{_B}(?:trained|penali[sz]ed|regulari[sz]ed|with (?:a )?(?:kl|penalty)|single|individual|any|"
+    rf"step-to-step){_E}|单[个步次]|一次|相邻|每次"
+)
+NARROWED = re.compile(
+    rf"就[^,。]{{1,24}}而言|[只仅单]看|若看|限于|(?<![组个种者条列])(?:里|之中|当中)|"
+    rf"(?:^|\s)(?:of|among|within|for) (?:the|all|those) (?:last|first|two|three|other|arms|runs)|"
+    rf"{_B}(?:of|among|within) (?:the|all) [^,]{{0,20}}(?:arms?|runs?|seeds?)"
+)
+_COUNT = re.compile(
+    rf"([二两三四五六七八九十]|\d+|{_B}(?:two|three|four|five|six|seven|eight){_E})\s?"
+    rf"(?:个|组|种|条|列|者|次|{_B}(?:arms?|runs?|tasks?|settings?|methods?){_E})"
+)
+_NUMERALS = {
+    **dict(zip("二两三四五六七八九十", (2, 2, 3, 4, 5, 6, 7, 8, 9, 10), strict=True)),
+    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
+}  # fmt: skip
+_AFTER = re.compile(
+    r"(?:的)?(?:一?[组个列种项])?[\u4e00-\u9fff ]{0,8}?(?:是|为|属于|出现在|在|:)\s*[\"“”]?|"
+    r"(?:\s[a-z@\d%-]+){0,5}?\s"
+    r"(?:is|was|are|for|at|in|on|under|belongs? to|goes? to|comes? from|by)"
+    r"(?: the)?\s*[\"“”]?"
+)
+_ALL = re.compile(rf"都|均|每[个种组一]|各|无一例外|{_B}(?:both|all|every|each|everywhere){_E}")
+_GOES_ON = re.compile(r"\s*(?:是|也|且|仍|并|又|而且|却|但|同时|and|but|also)")
+_REACHED = re.compile(
+    rf"(?:达到|到达|[降升跌涨落]到|[到至]|它的|其|自己的|各自的?)\s?$|"
+    rf"{_B}(?:reach\w*|attain\w*|its|their|to|from|own)(?: the| its| their| own)?\s?$"
+)
+_NUMBER = re.compile(r"(?<![\d.a-z])\d[\d,]*(\.(\d+))?(?:e(-?\d+))?(?!\d|\.\d)\s?(%)?")
+_BRACKET = re.compile(r"\(\s?[+-]?\s?$")
+_GIVEN = re.compile(r"\s(?:with|at)\s?[+-]?$|[为达]\s?[+-]?$|^\s?[+-]?$")
+
+
+@dataclass(frozen=True)
+class Called:
+    """A word, the part of its clause that may name its subject, and a number that goes with it."""
+
+    clause: Clause
+    word: re.Match[str]
+    first: int
+    last: int
+    pin: Figure | None
+
+    @property
+    def sense(self) -> str:
+        return self.word.lastgroup or ""
+
+
+def false_superlatives(book: Book, page: Page, every: Sequence[Sentence]) -> Iterator[Mark]:
+    """Names that are called the most of something, where others have more in all that is meant."""
+    all_shelves = shelves(book, page)
+    for sentence in every:
+        parts = clauses(sentence)
+        for nth, clause in enumerate(parts):
+            text = outside(clause.text)
+            if _LIMITED.search(text) or _SOME.search(text) or _is_narrowed(parts[: nth + 1]):
+                continue
+            for called in _called(clause):
+                wrong = _beaten_everywhere(book, all_shelves, called, parts[:nth])
+                if wrong is not None:
+                    line = sentence.line(called.word.start())
+                    text = sentence.text[called.word.start() : called.word.end()]
+                    own, ahead = wrong
+                    facts: dict[str, object] = {"value": _plain(ahead), "other": ahead.line}
+                    facts["own"] = _plain(own)
+                    yield Mark(line, text, "wrong", "check.not-most", facts, "most")
+
+
+def _plain(cell: Cell) -> str:
+    return cell.number.text.split()[0].strip("*%") if cell.number.text.split() else ""
+
+
+def _is_narrowed(parts: Sequence[Clause]) -> bool:
+    """Whether a sentence says that it speaks of some only: "of the runs at 0.05, …"."""
+    return any(NARROWED.search(outside(one.text)) for one in parts)
+
+
+def _called(clause: Clause) -> Iterator[Called]:
+    plain = clause.sentence.plain
+    masked = plain[: clause.start] + outside(clause.text) + plain[clause.end :]
+    words = list(_WORDS.finditer(masked, clause.start, clause.end))
+    for nth, word in enumerate(words):
+        first = words[nth - 1].end() if nth else clause.start
+        last = words[nth + 1].start() if nth + 1 < len(words) else clause.end
+        if not _REACHED.search(plain, first, word.start()) and not _at_a_step(clause, word):
+            yield Called(clause, word, first, last, _pin(clause.sentence, word.end(), last))
+
+
+def _at_a_step(clause: Clause, word: re.Match[str]) -> bool:
+    """Whether a step stands right beside a word: it is the highest of its own course."""
+    return any(
+        place.axis not in ("", "shot", END)
+        and (0 <= place.start - word.end() <= NEAR or 0 <= word.start() - place.end <= NEAR)
+        for place in clause.sentence.places
+    )
+
+
+def _pin(sentence: Sentence, start: int, end: int) -> Figure | None:
+    """The first number behind a word that stands in brackets, or else right behind a name."""
+    every = list(_NUMBER.finditer(sentence.plain, start, end))
+    for given in (_BRACKET, _GIVEN):
+        for match in every:
+            if given.search(sentence.plain[start : match.start()]):
+                decimals = max(0, len(match[2] or "") - int(match[3] or 0))
+                value = float(match[0].rstrip("% ").replace(",", ""))
+                return Figure(value, decimals, "%" if match[4] else "")
+    return None
+
+
+def _beaten_everywhere(
+    book: Book, every: Sequence[Shelf], called: Called, before: Sequence[Clause]
+) -> Beaten | None:
+    """What is called the most and what is ahead of it, if some is in every reading."""
+    subjects = _subjects(every, called, before)
+    if called.pin is not None:
+        pinned = [(s, n, list(_pinned(s, called.pin, n))) for s, n in subjects]
+        if any(lines for _, _, lines in pinned):
+            return _judged(pinned, called)
+    earlier = before if called.pin is None else ()
+    read = [(s, n, list(_lines(s, called, earlier, n))) for s, n in subjects]
+    if called.pin is not None and any(prints(called.pin, cell.figure) for cell in book.cells):
+        read = [(s, n, [one for one in lines if _has(one, called.pin)]) for s, n, lines in read]
+    if any(lines for _, _, lines in read):
+        return _judged(read, called)
+    return _in_its_table(book, subjects, called) if called.pin is None else None
+
+
+def _has(line: Line, pin: Figure) -> bool:
+    """Whether a number is some label's in a line."""
+    return any(prints(pin, cell.figure) for cell in line.cells.values())
+
+
+def _judged(read: Sequence[tuple[Shelf, int, list[Line]]], called: Called) -> Beaten | None:
+    verdicts = list[Beaten]()
+    for shelf, label, lines in read:
+        found = [one for line in lines if (one := _verdict(shelf, line, called, label)) is not None]
+        if _holds(found, called):
+            return None
+        verdicts += [one for one in found if isinstance(one, tuple)]
+    return verdicts[0] if verdicts else None
+
+
+def _holds(found: Sequence[Beaten | bool], called: Called) -> bool:
+    fits = [one is True for one in found]
+    every = called.clause.says(_ALL) and called.pin is None
+    return bool(fits) and (all(fits) if every else any(fits))
+
+
+def _in_its_table(
+    book: Book, subjects: Sequence[tuple[Shelf, int]], called: Called
+) -> Beaten | None:
+    """The same in the table right above, where no quantity is named: in none of its lines."""
+    at = called.clause.sentence.line(called.word.start())
+    above = [one for one in book.section(at) if one.line < at]
+    quantities = concepts(called.clause.text) & QUANTITIES
+    for shelf, label in subjects:
+        if not above or shelf.sheet is not above[-1] or quantities:
+            continue
+        lines = _alike([one for one in shelf.lines() if label in one.cells], label)
+        found = [v for one in lines if (v := _verdict(shelf, one, called, label)) is not None]
+        cells = [one for one in found if isinstance(one, tuple)]
+        if cells and not _holds(found, called):
+            return cells[0]
+    return None
+
+
+def _alike(lines: Sequence[Line], label: int) -> list[Line]:
+    """The lines that are printed as most are: those of one quantity."""
+    kinds = [(one.cells[label].figure.decimals, one.cells[label].figure.unit) for one in lines]
+    most = max(kinds, key=kinds.count, default=None)
+    kept = [one for one, kind in zip(lines, kinds, strict=True) if kind == most]
+    return [one for one in kept if not one.words & (KINDS - {"mean"})]
+
+
+def _behind(shelf: Shelf, called: Called) -> Iterator[int]:
+    """The label behind a word: "the highest is A"."""
+    sentence, word = called.clause.sentence, called.word
+    for mention, label in _arms(shelf, sentence, word.end(), called.last):
+        if _AFTER.fullmatch(sentence.plain, word.end(), mention.start):
+            yield label
+            return
+
+
+def _ahead(shelf: Shelf, called: Called, start: int, end: int) -> Iterator[int]:
+    """The last label of a part of a sentence that lies before a word: "A has the highest"."""
+    yield from (label for _, label in _arms(shelf, called.clause.sentence, start, end)[-1:])
+
+
+def _is_of(shelf: Shelf, called: Called) -> bool:
+    sentence, end = called.clause.sentence, called.word.end()
+    names = _arms(shelf, sentence, end, called.last)
+    return any(not sentence.plain[end : one.start].strip() for one, _ in names)
+
+
+def _subjects(
+    every: Sequence[Shelf], called: Called, before: Sequence[Clause]
+) -> list[tuple[Shelf, int]]:
+    """What a word is said of: behind it, else before it, else in a clause that it goes on from."""
+    found = [(s, label) for s in every for label in _behind(s, called)]
+    if not found and any(_is_of(s, called) for s in every):
+        return []  # "the weakest GRPO seed": one of several of that name
+    spans = [(called.first, called.word.start())]
+    if called.pin or _GOES_ON.match(called.clause.text):
+        spans += [(one.start, one.end) for one in reversed(before)]
+    for start, end in spans:
+        found = found or [(s, n) for s in every for n in _ahead(s, called, start, end)]
+    return found
+
+
+def _arms(shelf: Shelf, sentence: Sentence, start: int, end: int) -> list[tuple[Mention, int]]:
+    if shelf.own_steps or shelf.side.is_metrics:
+        return []
+    return single(shelf.side.named(sentence, start, end, arms=True))
+
+
+def _pinned(shelf: Shelf, pin: Figure, label: int) -> Iterator[Line]:
+    """The lines in which a label has a number."""
+    for line in shelf.lines():
+        cell = line.cells.get(label)
+        if cell is not None and prints(pin, cell.figure):
+            yield line
+
+
+def _lines(shelf: Shelf, called: Called, before: Sequence[Clause], label: int) -> Iterator[Line]:
+    sentence = called.clause.sentence
+    start = before[-1].start if before else called.clause.start
+    named = [one for one, _ in _arms(shelf, sentence, start, called.clause.end)]
+    words = [match.span() for match in _WORDS.finditer(sentence.plain)]
+    skip = (*words, *((one.start, one.end) for one in named))
+    implied = _WAYS.get(_OPPOSITE.get(called.sense, called.sense), {})
+    implied = {} if called.sense in ("good", "bad") else implied
+    said = asked(called.clause, () if implied else before, skip)
+    if implied and not said.need & QUANTITIES:
+        yield from (one for one in shelf.lines() if one.words & implied.keys())
+    else:
+        yield from complete(shelf, called.clause.sentence, said)
+
+
+def _verdict(shelf: Shelf, line: Line, called: Called, label: int) -> Beaten | bool | None:
+    """True if a label is the most of a line, what is ahead if not, None if it cannot be said."""
+    if label not in line.cells:
+        return None
+    scope = shelf.scope(line, label)
+    count = _COUNT.search(called.clause.text)
+    if len(scope) < LEAST or (count and _NUMERALS.get(count[1], _number(count[1])) < len(scope)):
+        return None
+    ahead = []
+    for way, size in _ways(called, line.words | shelf.about, [line.value(one) for one in scope]):
+        values = {one: abs(line.value(one)) if size else line.value(one) for one in scope}
+        best = max(scope, key=lambda one: way * values[one])
+        if values[best] == values[label]:
+            return True
+        ahead.append((line.cells[label], line.cells[best]))
+    return ahead[0] if ahead else None
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdigit() else 99
+
+
+def _ways(called: Called, words: frozenset[str], values: Sequence[float]) -> list[tuple[int, bool]]:
+    """Which way the most lies, and whether by size: a drop of -4 is more than one of -1."""
+    sense = called.sense
+    if sense in ("high", "low"):
+        way = 1 if sense == "high" else -1
+        return [(way, False), (way, True)] if min(values) < 0 else [(way, False)]
+    turn = -1 if sense in _OPPOSITE else 1
+    ways = _WAYS[_OPPOSITE.get(sense, sense)]
+    found = {turn * way for quantity, way in ways.items() if quantity in words}
+    return [(way, False) for way in found] if len(found) == 1 else []
