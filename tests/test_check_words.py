@@ -3,7 +3,8 @@
 import pytest
 
 from kleash.written.words import unsupported
-from test_check_rules import ARMS, CHINESE, marked_if_wrong
+from test_check import marks
+from test_check_rules import ARMS, CHINESE, STEPS, marked_if_wrong
 
 
 @pytest.mark.parametrize(
@@ -63,3 +64,52 @@ SUPERLATIVES = [
 @pytest.mark.parametrize(("text", "right", "wrong"), SUPERLATIVES)
 def test_what_is_called_the_most_is_so_in_a_line_that_is_meant(tmp_path, text, right, wrong):
     marked_if_wrong(tmp_path, text, right, wrong)
+
+
+BETAS = """# 系数
+
+## KL
+
+| β | KL | 熵 |
+|---|---|---|
+| 0 | 0.52 | 0.21 |
+| 0.05 | 0.21 | 0.25 |
+| 0.1 | 0.13 | 0.24 |
+| 0.2 | 0.06 | 0.31 |
+
+{}
+"""
+CLAIMS = [
+    (STEPS, "A rises monotonically.", "B rises monotonically."),
+    (STEPS, "B 并非单调上升。", "B 单调上升。"),
+    (STEPS, "A 一路上升。", "A 一路下降。"),
+    (
+        STEPS,
+        "B is not monotonic: there is a dip of 0.07.",
+        "B is monotonic: there is a dip of 0.07.",
+    ),
+    (STEPS, "At update 80 B is above A.", "At update 80 B is below A."),
+    (STEPS, "From update 80 onwards A is below B.", "From update 80 onwards A is above B."),
+    (
+        ARMS,
+        "The KL of free is higher than that of tight.",
+        "The KL of free is lower than that of tight.",
+    ),
+    (ARMS, "B falls from 4.90 to 4.41.", "B rises from 4.90 to 4.41."),
+    (
+        ARMS,
+        "It comes back to 0.81, above the 0.67 of the start.",
+        "It comes back to 0.81, below the 0.67 of the start.",
+    ),
+    (BETAS, "β 越大，KL 越小。", "β 越大，KL 越大。"),
+    (BETAS, "KL 随 β 增大而减小。", "KL 随 β 增大而增大。"),
+    (BETAS, "β 越小，KL 越大。", "β 越小，KL 越小。"),
+]
+
+
+@pytest.mark.parametrize(("text", "right", "wrong"), CLAIMS)
+def test_orders_courses_and_trends_are_as_the_tables_have_them(tmp_path, text, right, wrong):
+    fresh = {"check.turned", "check.not-trend", "check.not-monotone"}
+    for said, is_wrong in ((right, False), (wrong, True)):
+        found = marks(tmp_path / "r.md", text.format(said))
+        assert any(mark.code in fresh for mark in found) == is_wrong, said

@@ -74,6 +74,14 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "its table has it both rise and fall",
         "表中有升有降",
     ),
+    "check.not-trend": (
+        "the tables have it the other way round",
+        "表中正好相反",
+    ),
+    "check.turned": (
+        "the numbers beside it say the opposite: {one}, {other}",
+        "旁边的数字正好相反：{one}、{other}",
+    ),
     "check.not-most": (
         "it is not: line {other} has {value}",
         "并非如此：第 {other} 行为 {value}",

@@ -16,6 +16,7 @@ from kleash.imports import Number, Source
 from kleash.imports.markdown.draft import Draft
 from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
+from kleash.written.claims import false_claims
 from kleash.written.grids import grids
 from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
@@ -32,7 +33,6 @@ from kleash.written.sentences import said
 from kleash.written.shares import false_shares, false_summaries
 from kleash.written.siblings import unlike_twins
 from kleash.written.steps import misplaced
-from kleash.written.superlatives import false_superlatives
 from kleash.written.tables import copies, laid_out
 from kleash.written.traced import corrected, traced
 
@@ -76,7 +76,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [mark for mark in quotes.marks if not _told_worse(mark, marks)]
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
     marks += [*placed(draft, marks), *strayed, *false_peaks(book, spoken), *ranked(book, spoken)]
-    marks += false_superlatives(book, page, spoken)
+    marks += false_claims(book, page, spoken)
     marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)

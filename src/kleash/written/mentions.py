@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 
 from kleash.imports.markdown.text import bare
 from kleash.written.page import Page
-from kleash.written.printed import Sheet, is_total, squeezed
+from kleash.written.printed import Sheet, axis_word, is_total, squeezed
 from kleash.written.prose import Sentence
 
 FREE = "no-kl"  # the word of an arm without a penalty, however it is written
@@ -38,9 +38,9 @@ _QUANTITIES: dict[str, str] = {
     rf"(?! ?系数| beta| coef|[ =:]{{0,3}}\d)|散度|{_B}divergence",
     "entropy": rf"熵|{_B}entrop(?:y|ies)",
     "loss": rf"损失|{_B}loss(?:es)?{_E}",
-    "length": rf"长度|{_B}lengths?{_E}|{_B}tokens?{_E}|变长|变短",
+    "length": rf"长度|{_B}lengths?{_E}|{_B}tokens?{_E}(?! ?/ ?s| per s)|变长|变短",
     "gradient": rf"梯度范数|{_B}grad(?:ient)?[ _]?norm",
-    "throughput": rf"吞吐量?|{_B}throughput",
+    "throughput": rf"吞吐量?|{_B}throughput|{_B}tokens? ?(?:/ ?s|per s)",
     "memory": rf"显存|内存|{_B}(?:peak )?memory",
     "gpu": rf"{_B}gpu ?[·.\- ]? ?(?:h(?:ours?)?{_E}|小时|时)|卡时|机时",
     "cost": rf"费用|成本|花费|{_B}costs?{_E}|价钱|\(元\)|\(usd\)|\(\$\)",
@@ -62,7 +62,7 @@ _KINDS: dict[str, str] = {
     rf"(?<=[(])末(?=[)])|结束",
     "first": rf"首步|起点|初始|起步|{_B}initial(?:ly)?{_E}|{_B}first{_E}|(?<=[(])首(?=[)])",
     "mean": rf"均值|平均|{_B}mean{_E}|{_B}avg{_E}|{_B}average",
-    "change": rf"变化|{_B}changes?{_E}|Δ|δ",
+    "change": rf"变化|环比|较上|{_B}changes?{_E}|Δ|δ",
     "gap": rf"差[异值距]|相差|{_B}(?:difference|gap|diff)s?{_E}",
     "drop": rf"回落|退化|下跌|掉(?!头)|跌|降幅|下降|回撤|{_B}drops?{_E}|"
     rf"{_B}lo(?:st|ses?){_E}|{_B}declines?|{_B}falls?{_E}",
@@ -85,6 +85,7 @@ _SAID_OF = re.compile(r"\s(?:is|has|was|ends|gives|wins)(?![a-z])|\s?(?:最|的)
 _KEY = re.compile(r"(?:(?<![a-z])(?:kl|beta|coef\w*|lr)|β)(?: beta)?\s?[=:]?\s?$")
 _ZERO = re.compile(r"\s*0(?:\.0+)?\s*")
 _RESULT = re.compile(r"\d\s?(?:→|->|–|-|~|/|@)\s?\d|%|±")
+APART = re.compile(r"\s[-−–/÷]\s|(?<![a-z])vs(?![a-z])|(?<=\S)−(?=\S)")
 _COUNTED = frozenset(("epoch", "step", "steps", "seed", "seeds", "table", "shot", "shots"))
 _IDLE = frozenset(
     ("的", "与", "和", "为", "是", "of", "the", "at", "in", "vs", "an", "and", "by", "to", "per")
@@ -152,6 +153,8 @@ class Side:
     labels: dict[int, frozenset[str]]
     head: frozenset[str]
     texts: dict[int, str]
+    naming: tuple[int, ...] = (0,)
+    """The columns that name the rows."""
 
     @cached_property
     def telling(self) -> dict[str, frozenset[int]]:
@@ -197,12 +200,17 @@ class Side:
 
     def _exact(self, mention: Mention) -> Mention:
         """A mention of several labels as that of the one of which it has every word."""
-        whole = [
+        extra = {at: self.labels[at] & self.telling.keys() - mention.words for at in mention.labels}
+        whole = [at for at, words in extra.items() if not words]
+        plain = [
             at
-            for at in mention.labels
-            if {word for word in self.labels[at] if word in self.telling} <= mention.words
+            for at, words in extra.items()
+            if not words & _CONCEPTS.keys() - QUANTITIES and not APART.search(self.texts[at])
         ]
-        return replace(mention, labels=frozenset(whole)) if len(whole) == 1 else mention
+        for labels in (whole, plain):
+            if len(labels) == 1:
+                return replace(mention, labels=frozenset(labels))
+        return mention
 
 
 def _leading(label: str) -> str:
@@ -273,22 +281,22 @@ def _numbers(word: str, text: str, start: int, end: int, side: Side) -> Iterator
 
 def sides(sheet: Sheet) -> tuple[Side, Side]:
     """The two sides of a table: its rows, without totals, and its columns."""
-    cells = {(cell.row, cell.column) for cell in sheet.cells}
     naming = [at for at in range(1, len(sheet.table.header)) if _labels(sheet, at)]
-    texts = {}
-    for nth, row in enumerate(sheet.table.rows):
-        if not is_total(row[0]):
-            names = (row[at] for at in naming if (nth, at) not in cells)
-            texts[nth] = " ".join((row[0], *names))
+    texts = {
+        nth: " ".join((row[0], *(_told(sheet, row, at) for at in naming)))
+        for nth, row in enumerate(sheet.table.rows)
+        if not is_total(row[0])
+    }
     heads = {
         nth: title
         for nth, title in enumerate(sheet.table.header)
-        if nth and any(cell.column == nth for cell in sheet.cells) and not is_total(title)
+        if nth and nth not in naming and any(cell.column == nth for cell in sheet.cells)
     }
+    heads = {nth: title for nth, title in heads.items() if not is_total(title)}
     named = [one for at, one in enumerate(sheet.table.header) if not at or at not in heads]
     first = frozenset().union(*map(words_of, named)) if named else frozenset[str]()
     return (
-        Side(sheet, True, _with_free(texts, named), first, texts),
+        Side(sheet, True, _with_free(texts, named), first, texts, (0, *naming)),
         Side(sheet, False, _with_free(heads, named[:1]), first, heads),
     )
 
@@ -306,11 +314,23 @@ def _with_free(texts: Mapping[int, str], heads: Sequence[str]) -> dict[int, froz
 
 
 def _labels(sheet: Sheet, column: int) -> bool:
-    """Whether a column that holds no figure names the rows: short words in most of them."""
+    """Whether a column names the rows: short words, or the steps or seeds of each."""
     texts = [row[column].strip() for row in sheet.table.rows if column < len(row)]
     if column > 2 or any(len(text) > LONGEST or _RESULT.search(text) for text in texts):
         return False
-    return sum(map(bool, texts)) >= 2
+    if _is_counted(sheet.table.header[column]):
+        return all(re.fullmatch(r"\d*", bare(text)) for text in texts)
+    figures = any(cell.column == column for cell in sheet.cells)
+    return not figures and sum(map(bool, texts)) >= 2
+
+
+def _is_counted(title: str) -> bool:
+    return bool(axis_word(title)) or bare(title).strip().casefold() in ("seed", "种子")
+
+
+def _told(sheet: Sheet, row: Sequence[str], column: int) -> str:
+    title = sheet.table.header[column]
+    return f"{title} {row[column]}" if _is_counted(title) else row[column]
 
 
 def context(sheet: Sheet, page: Page) -> frozenset[str]:

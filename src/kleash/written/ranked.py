@@ -1,16 +1,15 @@
-"""Names with their number right behind them: "the lowest is A (54.1)"; and "B falls throughout".
+"""Names with their number right behind them: "the lowest is A (54.1)".
 
 A number in brackets right behind a name is that name's. If the clause calls it highest or lowest,
-it must be so in its line; a course that is said to rise or fall throughout must not do both.
+it must be so in its line.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
-from kleash.written.book import Book, refs
+from kleash.written.book import Book
 from kleash.written.fitting import NAMING, prints
 from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark
@@ -18,7 +17,6 @@ from kleash.written.printed import Cell
 from kleash.written.prose import Name, Said, Sentence
 
 LEAST = 3  # numbers of a line that has a highest
-COURSE = 4  # and of one that rises throughout
 _HIGH = re.compile(r"最[高大多长]|(?<![a-z])(?:highest|largest|greatest|longest|most)(?![a-z])")
 _LOW = re.compile(r"最[低小少短]|(?<![a-z])(?:lowest|smallest|shortest|least|fewest)(?![a-z])")
 _END = re.compile(
@@ -29,24 +27,14 @@ _AMONG = re.compile(
     r"(?<![a-z])(?:second|third|next|runner|except|among|other|not|one of|of the|but|within|"
     r"only|trained|so far)(?![a-z])"
 )
-_THROUGHOUT = re.compile(
-    r"单调|一路(?:上升|下降|走高|走低|上涨)|持续(?:上升|下降)|逐点(?:上升|下降)|"
-    r"(?<![a-z])(?:monotonic\w*|"
-    r"(?:rises?|falls?|increases|decreases|grows?) (?:throughout|steadily))"
-)
-_DENIED = re.compile(
-    r"不|没|并非|未|非单调|(?<![a-z])(?:not|non|no|never|except|until|after)(?![a-z])"
-)
 _OPEN = re.compile(r"\s?(?:\(|:|\s(?:with|at)\s)\s?")
 _CLOSED = re.compile(r"\s?(?:%|[a-z]{1,6})?\s?(?:\)|[.,;。]|$)")
-_OWN = re.compile(r"\s?(?:的)?(?:曲线|curve)?\s?(?:is|was)?\s?")
 _CLAUSE = re.compile(r"[,;。](?!\d{3})")
 
 
 def ranked(book: Book, every: Sequence[Sentence]) -> Iterator[Mark]:
     """What is said to be a row's or column's, or its line's highest or lowest, and is not."""
     for sentence in every:
-        yield from _throughout(book, sentence)
         for said in sentence.numbers:
             names = _right_before(sentence, said)
             if names and said.figure.decimals and said.figure.digits >= NAMING:
@@ -140,31 +128,3 @@ def _clause(sentence: Sentence, said: Said) -> str:
     first = max((m.end() for m in _CLAUSE.finditer(plain, 0, said.start)), default=0)
     after = _CLAUSE.search(plain, said.end)
     return plain[first : after.start() if after else len(plain)]
-
-
-def _throughout(book: Book, sentence: Sentence) -> Iterator[Mark]:
-    """A column that is said to rise, or fall, throughout and does both in every table of steps."""
-    for match in _THROUGHOUT.finditer(sentence.plain):
-        first = max(
-            (m.end() for m in _CLAUSE.finditer(sentence.plain, 0, match.start())), default=0
-        )
-        after = _CLAUSE.search(sentence.plain, match.end())
-        last = after.start() if after else len(sentence.plain)
-        near = [n for n in sentence.names if _OWN.fullmatch(sentence.plain, n.end, match.start())]
-        if _DENIED.search(sentence.plain, first, last) or not near:
-            continue
-        steady, seen = False, False
-        for sheet in book.sheets:
-            named = refs(sheet, sentence, first, last).columns if sheet.counts else frozenset()
-            for column in named:
-                cells = [
-                    (sheet.counts[cell.row], cell.figure.value)
-                    for cell in sheet.cells
-                    if cell.column == column and not cell.part and cell.row in sheet.counts
-                ]
-                gaps = [b - a for (_, a), (_, b) in pairwise(sorted(cells))]
-                seen = seen or len(cells) >= COURSE
-                steady = steady or not (min(gaps, default=0) < 0 < max(gaps, default=0))
-        if seen and not steady:
-            line = sentence.line(match.start())
-            yield Mark(line, match[0], "wrong", "check.not-monotone", {}, f"said {match[0]}")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from kleash.written.book import Book
 from kleash.written.grids import Part
 from kleash.written.mentions import (
+    APART,
     KINDS,
     QUANTITIES,
     Mention,
@@ -29,7 +30,6 @@ from kleash.written.printed import Cell, Sheet
 from kleash.written.prose import END, Sentence
 
 _SEPARATOR = re.compile(r"[,;。:!?]|(?<=[a-z\d)])\.(?=\s|$)|\s-\s")
-_APART = re.compile(r"\s[-−–/÷]\s|(?<![a-z])vs(?![a-z])")
 Span = tuple[int, int]
 WEAK = KINDS - {"drop", "gain", "change", "gap"}
 STEPWISE = ("step", "epoch", "update", "iteration", "round", "checkpoint")
@@ -103,13 +103,13 @@ class Shelf:
     def scope(self, line: Line, label: int) -> list[int]:
         """The labels that one may be compared with: of the same kind, no sums or differences."""
         texts, words = self.side.texts, self.side.labels
-        own, apart = kinds(words[label]), bool(_APART.search(texts[label]))
+        own, apart = kinds(words[label]), bool(APART.search(texts[label]))
         unit = line.cells[label].figure.unit
         return [
             one
             for one, cell in line.cells.items()
             if kinds(words[one]) == own
-            and bool(_APART.search(texts[one])) == apart
+            and bool(APART.search(texts[one])) == apart
             and cell.figure.unit == unit
         ]
 

@@ -14,7 +14,6 @@ from kleash.written.book import Book
 from kleash.written.fitting import prints
 from kleash.written.marks import Mark
 from kleash.written.mentions import KINDS, QUANTITIES, Mention, concepts
-from kleash.written.page import Page
 from kleash.written.printed import Cell, Figure
 from kleash.written.prose import END, Sentence
 from kleash.written.readings import (
@@ -25,7 +24,6 @@ from kleash.written.readings import (
     clauses,
     complete,
     outside,
-    shelves,
     single,
 )
 
@@ -117,9 +115,10 @@ class Called:
         return self.word.lastgroup or ""
 
 
-def false_superlatives(book: Book, page: Page, every: Sequence[Sentence]) -> Iterator[Mark]:
+def false_superlatives(
+    book: Book, all_shelves: Sequence[Shelf], every: Sequence[Sentence]
+) -> Iterator[Mark]:
     """Names that are called the most of something, where others have more in all that is meant."""
-    all_shelves = shelves(book, page)
     for sentence in every:
         parts = clauses(sentence)
         for nth, clause in enumerate(parts):

@@ -1,0 +1,231 @@
+"""What is said to rise or fall throughout, and what with what, held against the tables.
+
+"B rises monotonically" is false if B falls somewhere in every table of its steps; "the larger β,
+the lower the KL" if the KL rises with β in all that is meant. What is limited is let pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+
+from kleash.written.book import Book
+from kleash.written.contrasts import TURN
+from kleash.written.marks import Mark
+from kleash.written.mentions import FREE, QUANTITIES, Side, words_of
+from kleash.written.printed import squeezed
+from kleash.written.prose import END, Sentence
+from kleash.written.readings import (
+    Asked,
+    Clause,
+    Line,
+    Shelf,
+    asked,
+    clauses,
+    complete,
+    outside,
+    single,
+)
+
+LEAST = 4  # points of a course
+FEW = 3  # arms of which something rises
+_B, _E = r"(?<![a-z])", r"(?![a-z])"
+_STRICT = re.compile(
+    rf"单调|一路(?=上|下|走|涨|跌|升|降)|逐[点段步次个]|从头升到尾|从头降到尾|持续(?=上升|下降|增|减)|"
+    rf"一直在?(?=上升|下降|涨|跌|升|降)|{_B}monotonic\w*|"
+    rf"{_B}(?:throughout|steadily|at every (?:evaluation|step|epoch|checkpoint)){_E}"
+)
+_LIMITED = re.compile(
+    rf"不|没|未|非|除|几乎|大体|基本|之前|之后|此后|以后|起|前|后|阶段|只|"
+    rf"{_B}(?:not|non|no|never|except|until|after|before|up to|almost|nearly|from|then|only|but|"
+    rf"mostly|largely|since|if|first|past){_E}|n't"
+)
+_ALL = re.compile(rf"都|均|各|{_B}(?:both|all|every|each){_E}|[两二三四五六七八]\s?[条组个种]")
+_KEYS: dict[str, re.Pattern[str]] = {
+    "coefficient": re.compile(rf"β|{_B}beta|{_B}kl[ _]?(?:coef\w*|beta|系数)|系数|{_B}coef"),
+    "rate": re.compile(rf"学习率|{_B}lr{_E}|learning rate"),
+    "group": re.compile(rf"组(?:大小)?|{_B}group(?: ?size)?|{_B}g{_E}|rollout"),
+    "items": re.compile(rf"样本|题|条|{_B}n{_E}|{_B}samples?|{_B}items?"),
+    "shot": re.compile(rf"{_B}shots?{_E}|示例"),
+}
+_BIG, _SMALL = "大多高长", "小少低短"
+_RISES = rf"(?:(?P<up>[{_BIG}])|(?P<down>[{_SMALL}])|(?P<calm>平滑|稳定?))"
+_TRENDS = (
+    re.compile(
+        rf"(?P<key>[^,;。:越]{{1,10}}?)越(?P<way>[{_BIG}{_SMALL}])[,、\s]*(?P<what>[^,;。:(]{{0,16}}?)越{_RISES}"
+    ),
+    re.compile(
+        r"(?P<what>[^,;。:(]{1,20}?)随着?\s?(?P<key>[^,;。:]{1,10}?)(?P<way>增大|增加|变大|减小|减少|变小)"
+        r"而?(?:(?P<up>增|升|上|变大|变长|提)|(?P<down>减|降|下|变小|变短))"
+    ),
+)
+
+
+def false_courses(
+    book: Book, all_shelves: Sequence[Shelf], every: Sequence[Sentence]
+) -> Iterator[Mark]:
+    """Sentences on courses and trends that the tables turn round."""
+    for sentence in every:
+        parts = clauses(sentence)
+        for nth, clause in enumerate(parts):
+            word = _STRICT.search(outside(clause.text))
+            if word is None or _LIMITED.search(outside(clause.text)) or _has_step(clause):
+                continue
+            if _is_broken(book, all_shelves, clause, parts[:nth]):
+                start, end = (clause.start + at for at in word.span())
+                yield _mark(sentence, start, end, "check.not-monotone")
+        for pattern in _TRENDS:
+            for match in pattern.finditer(sentence.plain):
+                if _is_turned(all_shelves, sentence, match):
+                    yield _mark(sentence, match.start(), match.end(), "check.not-trend")
+
+
+def _mark(sentence: Sentence, start: int, end: int, code: str) -> Mark:
+    text = sentence.text[start:end].strip()
+    return Mark(sentence.line(start), text, "wrong", code, {}, "course")
+
+
+def _has_step(clause: Clause) -> bool:
+    places = clause.sentence.places
+    return any(clause.start <= one.start < clause.end and one.axis != END for one in places)
+
+
+# --- courses
+
+
+def _is_broken(
+    book: Book, every: Sequence[Shelf], clause: Clause, before: Sequence[Clause]
+) -> bool:
+    """Whether every course that may be meant both rises and falls."""
+    ways = {match.lastgroup for match in TURN.finditer(outside(clause.text))}
+    if len(ways) > 1:
+        return False
+    way = {"up": 1, "down": -1}.get(next(iter(ways), None) or "", 0)
+    verdicts = []
+    for shelf in every:
+        if len(shelf.steps) >= LEAST:
+            courses = [_course(shelf, label) for label in _subjects(book, shelf, clause, before)]
+            courses = [one for one in courses if len(one) >= LEAST]
+            if courses:
+                verdicts.append(all(_is_steady(one, way) for one in courses))
+    return bool(verdicts) and not any(verdicts)
+
+
+def _course(shelf: Shelf, label: int) -> list[float]:
+    lines = [(at, shelf.line(nth)) for nth, at in shelf.steps.items()]
+    return [
+        line.value(label)
+        for _, line in sorted(lines, key=lambda one: one[0])
+        if label in line.cells
+    ]
+
+
+def _is_steady(values: Sequence[float], way: int) -> bool:
+    gaps = [b - a for a, b in pairwise(values)]
+    return any(all(one * gap >= 0 for gap in gaps) for one in ((way,) if way else (1, -1)))
+
+
+def _subjects(book: Book, shelf: Shelf, clause: Clause, before: Sequence[Clause]) -> list[int]:
+    """The arms, or the quantity, whose course a clause speaks of in a table of steps."""
+    sentence = clause.sentence
+    arms = single(shelf.side.named(sentence, clause.start, clause.end, arms=True))
+    skip = tuple((mention.start, mention.end) for mention, _ in arms)
+    need = asked(clause, (), skip).need - {"step", "gain", "drop", "change"}
+    if shelf.side.is_metrics:
+        named = frozenset().union(
+            *(one.labels for one in shelf.side.named(sentence, clause.start, clause.end, arms=True))
+        )
+        every = [
+            n
+            for n, words in shelf.side.labels.items()
+            if need & QUANTITIES and need <= words | shelf.about
+        ]
+        return [n for n in every if n in named] if named else every
+    if not need <= shelf.about:
+        return []
+    if arms:
+        return [label for _, label in arms]
+    above = [
+        one
+        for one in book.section(sentence.line(clause.start))
+        if one.line < sentence.line(clause.start)
+    ]
+    whole = bool(_ALL.search(clause.text)) and above and shelf.sheet is above[-1]
+    return [n for n in shelf.side.labels if _plain(shelf.side, n)] if whole else []
+
+
+def _plain(side: Side, label: int) -> bool:
+    """Whether a label is an arm: no difference, no statistic."""
+    return not re.search(r"\s[-−–/]\s|Δ|δ|vs", side.texts[label])
+
+
+# --- trends
+
+
+def _is_turned(every: Sequence[Shelf], sentence: Sentence, match: re.Match[str]) -> bool:
+    """Whether a quantity goes the other way with a setting in all that is meant."""
+    keys = [name for name, words in _KEYS.items() if words.search(match["key"])]
+    groups = match.groupdict()
+    start = match.start("what") if match["what"].strip() else match.start()
+    clause = Clause(sentence, start, match.end())
+    need = asked(clause, (), ()).need
+    if groups.get("calm"):
+        need = need | {"spread"}
+    if not keys or not need & QUANTITIES or _LIMITED.search(match["what"]):
+        return False
+    way = (-1 if match["way"][0] in "小少低短减" or match["way"].endswith("小") else 1) * (
+        1 if groups.get("up") else -1
+    )
+    verdicts = []
+    for shelf in every:
+        order = _settings(shelf.side, keys)
+        if len(order) < FEW:
+            continue
+        said = Asked(
+            need, ((match.start(), match.end()),), ((match.start("key"), match.end("key")),)
+        )
+        for line in complete(shelf, sentence, said):
+            verdict = _goes(line, order, way)
+            if verdict is not None:
+                verdicts.append(verdict)
+    return bool(verdicts) and not any(verdicts)
+
+
+def _settings(side: Side, keys: Sequence[str]) -> dict[int, tuple[float, str]]:
+    """The labels of a side by the value of a setting, with what else tells them apart."""
+    found = {}
+    for label, text in side.texts.items():
+        for name, rest, head in _parts(side, label, text):
+            number = re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", squeezed(name))
+            bare_number = re.fullmatch(r"[\s*]*[\d.]+(?:e-?\d+)?[\s*]*", squeezed(name))
+            own = head if bare_number else name
+            if FREE in words_of(name) and "coefficient" in keys:
+                found[label] = (0.0, rest)
+            elif len(number) == 1 and any(_KEYS[key].search(squeezed(own)) for key in keys):
+                found[label] = (float(number[0]), rest)
+    return found if len(set(found.values())) == len(found) else {}
+
+
+def _parts(side: Side, label: int, text: str) -> Iterator[tuple[str, str, str]]:
+    """Each part of a label that may be a setting, the rest of it, and its title."""
+    table = side.sheet.table
+    if not side.is_rows:
+        yield text, "", table.header[0] if table.header else ""
+        return
+    for at in side.naming:
+        others = " ".join(table.rows[label][other] for other in side.naming if other != at)
+        yield table.rows[label][at], others, table.header[at]
+
+
+def _goes(line: Line, order: Mapping[int, tuple[float, str]], way: int) -> bool | None:
+    """Whether a line goes the way that is said, more often than not; None: too little."""
+    known = [label for label in order if label in line.cells]
+    signs = [
+        (order[b][0] - order[a][0]) * (line.value(b) - line.value(a))
+        for a, b in combinations(known, 2)
+        if order[a][1] == order[b][1]
+    ]
+    if len(signs) < FEW:
+        return None
+    return sum(way * sign > 0 for sign in signs) >= sum(way * sign < 0 for sign in signs)

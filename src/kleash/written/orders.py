@@ -1,0 +1,178 @@
+"""Two arms of which one is said to be above, below, ahead of or faster than the other.
+
+The clause names both, or goes on from one that does. It is false if the other is ahead in every
+line that is meant; where it says "always", or from which step on, if it is so in some.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kleash.written.marks import Mark
+from kleash.written.mentions import QUANTITIES, Mention
+from kleash.written.prose import END, Sentence
+from kleash.written.readings import (
+    Clause,
+    Line,
+    Shelf,
+    Span,
+    asked,
+    clauses,
+    complete,
+    outside,
+)
+
+_B, _E = r"(?<![a-z])", r"(?![a-z])"
+_SENSES: dict[str, str] = {
+    "above": rf"高于|大于|多于|长于|超过|{_B}(?:above|higher than|more than|greater than|"
+    rf"larger than|longer than|exceeds?){_E}",
+    "below": rf"低于|小于|少于|短于|不及|{_B}(?:below|lower than|less than|fewer than|smaller than|"
+    rf"shorter than){_E}",
+    "ahead": rf"领先|优于|好于|{_B}(?:ahead of|leads?|beats?|better than|outperforms?){_E}",
+    "behind": rf"落后于?|差于|劣于|{_B}(?:behind|trails?|worse than){_E}",
+    "faster": rf"快于|{_B}faster than{_E}",
+    "slower": rf"慢于|{_B}slower than{_E}",
+}
+_WORDS = re.compile("|".join(f"(?P<{name}>{words})" for name, words in _SENSES.items()))
+_THAN = re.compile(
+    r"比(?!例)(?P<other>[^,;。:]{1,24}?)(?:的[^,;。:]{0,8}?)?(?:略|稍|更|都|还|要|明显|显著|普遍)*"
+    r"(?P<word>[高低多少长短快慢大小])(?![于幅])"
+)
+_PLAIN = {"高": "above", "多": "above", "长": "above", "大": "above", "低": "below", "少": "below",
+          "短": "below", "小": "below", "快": "faster", "慢": "slower"}  # fmt: skip
+_UP = ("above", "ahead")
+_GOOD = frozenset(("accuracy", "success", "win", "reward"))
+_TIME = frozenset(("time", "step time", "gpu"))
+_LIMITED = re.compile(
+    rf"\d+ of |\d/\d|\d\s?[个次][^,]{{0,6}}[中里]|"
+    rf"不|没|未|非|除|几乎|是否|如果|若|曾|一度|有时|部分|多数|差不多|最|平均|之差|其他|其余|各|任何|自己|"
+    rf"{_B}(?:not|no|never|except|almost|nearly|if|whether|would|sometimes|mostly|"
+    rf"any|other|its own|half|best|worst|highest|lowest){_E}|n't"
+)
+_EVERY = re.compile(
+    rf"一直|始终|总是|每[次个一]|都|均|{_B}(?:always|every|each|both|throughout|onwards?){_E}"
+)
+_ONWARDS = re.compile(rf"\s?(?:[起后]|以后|之后|开始|{_B}(?:onwards?|on){_E})")
+
+
+@dataclass(frozen=True)
+class Order:
+    """A word that puts one before another, where it stands, and the two parts that name them."""
+
+    clause: Clause
+    span: Span
+    sense: str
+    one: Span
+    other: Span
+
+
+def false_orders(all_shelves: Sequence[Shelf], every: Sequence[Sentence]) -> Iterator[Mark]:
+    """What is said to be above something that is above it in all that is meant."""
+    for sentence in every:
+        parts = clauses(sentence)
+        for nth, clause in enumerate(parts):
+            if _LIMITED.search(outside(clause.text)):
+                continue
+            for order in _orders(clause, parts[:nth]):
+                if _is_false(all_shelves, order, parts[:nth]):
+                    start, end = order.span
+                    text = sentence.text[start:end]
+                    yield Mark(sentence.line(start), text, "wrong", "check.not-trend", {}, "order")
+
+
+def _orders(clause: Clause, before: Sequence[Clause]) -> Iterator[Order]:
+    plain = clause.sentence.plain
+    for word in _WORDS.finditer(plain, clause.start, clause.end):
+        own, rest = (clause.start, word.start()), (word.end(), clause.end)
+        yield Order(clause, word.span(), word.lastgroup or "", own, rest)
+    for than in _THAN.finditer(plain, clause.start, clause.end):
+        own = (clause.start, than.start())
+        yield Order(clause, than.span("word"), _PLAIN[than["word"]], own, than.span("other"))
+
+
+def _is_false(every: Sequence[Shelf], order: Order, before: Sequence[Clause]) -> bool:
+    verdicts = []
+    for shelf in every:
+        if shelf.own_steps or shelf.side.is_metrics:
+            continue
+        for one, other in _named(shelf, order, before):
+            pairs = list(_pairs(shelf, one, other))
+            found = [
+                verdict
+                for line in _lines(shelf, order, (one, other), before)
+                for pair in pairs
+                if (verdict := _verdict(shelf, line, order.sense, pair)) is not None
+            ]
+            if found:
+                always = _EVERY.search(order.clause.text)
+                verdicts.append(all(found) if always else any(found))
+    return bool(verdicts) and not any(verdicts)
+
+
+def _named(
+    shelf: Shelf, order: Order, before: Sequence[Clause]
+) -> Iterator[tuple[Mention, Mention]]:
+    """The one and the other: both in the clause, or both in the one before it."""
+    sentence = order.clause.sentence
+    ours = shelf.side.named(sentence, *order.one, arms=True)
+    theirs = shelf.side.named(sentence, *order.other, arms=True)
+    if not ours and theirs and before and not sentence.plain[slice(*order.one)].strip():
+        ours = shelf.side.named(sentence, before[-1].start, before[-1].end, arms=True)[:1]
+    if ours and theirs:
+        yield ours[-1], theirs[0]
+    elif not ours and not theirs and before:
+        earlier = list(_orders(before[-1], before[:-1]))
+        if len(earlier) == 1:
+            yield from _named(shelf, earlier[0], ())
+
+
+def _pairs(shelf: Shelf, one: Mention, other: Mention) -> Iterator[tuple[int, int]]:
+    """The labels of both that differ in nothing else: "β = 0.1, seed 2" and "β = 0.4, seed 2"."""
+    labels = shelf.side.labels
+    for ours in one.labels:
+        for theirs in other.labels:
+            alone = len(one.labels) == len(other.labels) == 1
+            alike = labels[ours] - one.words == labels[theirs] - other.words
+            if ours != theirs and (alone or alike):
+                yield ours, theirs
+
+
+def _lines(
+    shelf: Shelf, order: Order, named: Sequence[Mention], before: Sequence[Clause]
+) -> Iterator[Line]:
+    """The lines of the quantity that is named, or of the steps from which on it is so."""
+    sentence = order.clause.sentence
+    skip = (order.span, *((one.start, one.end) for one in named))
+    said = asked(order.clause, before, skip)
+    places = [
+        place
+        for place in sentence.places
+        if order.clause.start <= place.start < order.clause.end and place.axis != END
+    ]
+    if not shelf.steps or not places:
+        if not shelf.steps or said.need & QUANTITIES:
+            yield from complete(shelf, sentence, said)
+        return
+    if len(places) > 1 or not (said.need & QUANTITIES) - {"step"} <= shelf.about:
+        return
+    onwards = _ONWARDS.match(sentence.plain, places[0].end)
+    for nth, at in shelf.steps.items():
+        if at == places[0].at or (onwards and at > places[0].at):
+            yield shelf.line(nth)
+
+
+def _verdict(shelf: Shelf, line: Line, sense: str, pair: tuple[int, int]) -> bool | None:
+    """Whether one is on the side of the other that is said; None if it cannot be said."""
+    if not all(label in line.cells for label in pair):
+        return None
+    ours, theirs = (line.value(label) for label in pair)
+    words = line.words | shelf.about
+    if sense in ("ahead", "behind") and not (words & _GOOD and not line.words & QUANTITIES - _GOOD):
+        return None
+    if sense in ("faster", "slower"):
+        if not words & _TIME:
+            return None
+        sense = "below" if sense == "faster" else "above"
+    return ours == theirs or (ours > theirs) == (sense in _UP)
