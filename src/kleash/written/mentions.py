@@ -21,7 +21,7 @@ FREE = "no-kl"  # the word of an arm without a penalty, however it is written
 CAPTION = 160  # letters of the line above a table
 KINDS_OF = 3  # quantities that make a side one of quantities
 LONGEST = 24  # letters of a cell that names its row
-NEAR = 4  # letters between two words of one name
+NEAR = 9  # letters between two words of one name
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _FREE = re.compile(
     rf"(?:不加|不带|不用|没有|无|去掉)\s?kl(?:\s?约束|\s?惩罚)?|"
@@ -229,7 +229,7 @@ def _joined(before: Mention, one: Mention, text: str) -> Mention | None:
 
 
 def _joins(between: str) -> bool:
-    return bool(re.fullmatch(r"[\s=:/_()·.,+-]*", between))
+    return bool(re.fullmatch(r"[\s=:/_()·.,+-]*(?:(?:epoch|step|seed|shot|第)[\s=:]*)?", between))
 
 
 def _spans(

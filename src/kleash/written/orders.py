@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kleash.written.marks import Mark
 from kleash.written.mentions import QUANTITIES, Mention
-from kleash.written.prose import END, Sentence
+from kleash.written.prose import END, Said, Sentence
 from kleash.written.readings import (
     Clause,
     Line,
@@ -24,6 +24,8 @@ from kleash.written.readings import (
     outside,
 )
 
+NEAR = 10  # letters between a number and the word that it goes with
+DIGITS = 2  # of a number that shows which two are meant
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _SENSES: dict[str, str] = {
     "above": rf"高于|大于|多于|长于|超过|{_B}(?:above|higher than|more than|greater than|"
@@ -54,6 +56,9 @@ _LIMITED = re.compile(
 _EVERY = re.compile(
     rf"一直|始终|总是|每[次个一]|都|均|{_B}(?:always|every|each|both|throughout|onwards?){_E}"
 )
+_EMPTY = re.compile(
+    rf"(?:\s|[\d.%]|{_B}(?:and|which|is|still|points?|pp|it|by|that){_E}|个?百分点|个点|仍|也|但|且|而|又)*"
+)
 _ONWARDS = re.compile(rf"\s?(?:[起后]|以后|之后|开始|{_B}(?:onwards?|on){_E})")
 
 
@@ -66,6 +71,8 @@ class Order:
     sense: str
     one: Span
     other: Span
+    gap: Said | None = None
+    """By how much, where it is said."""
 
 
 def false_orders(all_shelves: Sequence[Shelf], every: Sequence[Sentence]) -> Iterator[Mark]:
@@ -86,10 +93,24 @@ def _orders(clause: Clause, before: Sequence[Clause]) -> Iterator[Order]:
     plain = clause.sentence.plain
     for word in _WORDS.finditer(plain, clause.start, clause.end):
         own, rest = (clause.start, word.start()), (word.end(), clause.end)
-        yield Order(clause, word.span(), word.lastgroup or "", own, rest)
+        yield Order(
+            clause, word.span(), word.lastgroup or "", own, rest, _gap(clause, *word.span())
+        )
     for than in _THAN.finditer(plain, clause.start, clause.end):
         own = (clause.start, than.start())
-        yield Order(clause, than.span("word"), _PLAIN[than["word"]], own, than.span("other"))
+        start, end = than.span("word")
+        other, gap = than.span("other"), _gap(clause, start, end)
+        yield Order(clause, (start, end), _PLAIN[than["word"]], own, other, gap)
+
+
+def _gap(clause: Clause, start: int, end: int) -> Said | None:
+    """The number right before or behind a word: "2.9 points above", "高 2.9 个百分点"."""
+    for one in clause.sentence.numbers:
+        before = 0 <= start - one.end <= NEAR and one.start >= clause.start
+        behind = 0 <= one.start - end <= 1 and one.end <= clause.end
+        if (before or behind) and one.kind != "times" and one.figure.decimals:
+            return one
+    return None
 
 
 def _is_false(every: Sequence[Shelf], order: Order, before: Sequence[Clause]) -> bool:
@@ -99,16 +120,32 @@ def _is_false(every: Sequence[Shelf], order: Order, before: Sequence[Clause]) ->
             continue
         for one, other in _named(shelf, order, before):
             pairs = list(_pairs(shelf, one, other))
+            lines = list(_lines(shelf, order, (one, other), before))
+            by_gap = [
+                (line, pair)
+                for line in shelf.lines()
+                for pair in pairs
+                if order.gap is not None and _is_apart(line, pair, order.gap)
+            ]
             found = [
                 verdict
-                for line in _lines(shelf, order, (one, other), before)
-                for pair in pairs
+                for line, pair in by_gap or ((line, pair) for line in lines for pair in pairs)
                 if (verdict := _verdict(shelf, line, order.sense, pair)) is not None
             ]
             if found:
                 always = _EVERY.search(order.clause.text)
                 verdicts.append(all(found) if always else any(found))
     return bool(verdicts) and not any(verdicts)
+
+
+def _is_apart(line: Line, pair: tuple[int, int], gap: Said) -> bool:
+    """Whether two labels of a line are as far apart as is said: then it is what is meant."""
+    if gap.figure.digits < DIGITS or not all(label in line.cells for label in pair):
+        return False
+    one, other = (line.cells[label].figure for label in pair)
+    scale = 100 if one.unit != "%" and gap.kind in ("points", "share") and abs(one.value) < 1 else 1
+    room = gap.figure.half + scale * (one.half + other.half)
+    return abs(scale * abs(one.value - other.value) - gap.figure.value) <= room
 
 
 def _named(
@@ -118,7 +155,7 @@ def _named(
     sentence = order.clause.sentence
     ours = shelf.side.named(sentence, *order.one, arms=True)
     theirs = shelf.side.named(sentence, *order.other, arms=True)
-    if not ours and theirs and before and not sentence.plain[slice(*order.one)].strip():
+    if not ours and theirs and before and _EMPTY.fullmatch(sentence.plain[slice(*order.one)]):
         ours = shelf.side.named(sentence, before[-1].start, before[-1].end, arms=True)[:1]
     if ours and theirs:
         yield ours[-1], theirs[0]
@@ -146,10 +183,13 @@ def _lines(
     sentence = order.clause.sentence
     skip = (order.span, *((one.start, one.end) for one in named))
     said = asked(order.clause, before, skip)
+    start = order.clause.start
+    if before and _ONWARDS.search(before[-1].text):
+        start = before[-1].start  # "from step 90 on, …"
     places = [
         place
         for place in sentence.places
-        if order.clause.start <= place.start < order.clause.end and place.axis != END
+        if start <= place.start < order.clause.end and place.axis != END
     ]
     if not shelf.steps or not places:
         if not shelf.steps or said.need & QUANTITIES:

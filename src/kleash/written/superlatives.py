@@ -37,8 +37,10 @@ _SENSES: dict[str, str] = {
     rf"{_B}(?:highest|largest|greatest|longest|biggest|widest|most(?! (?:expensive|costly))){_E}",
     "low": rf"最[低小少短窄轻](?![点值])|"
     rf"{_B}(?:lowest|smallest|shortest|least|fewest|narrowest){_E}",
-    "good": rf"最[好优强]|排?第一(?![大步次个轮行名])|{_B}strongest{_E}",
-    "bad": rf"最[差坏弱]|{_B}(?:worst|weakest){_E}",
+    "good": rf"最[好优强]|排?第一(?![大步次个轮行名])|{_B}strongest{_E}|"
+    rf"{_B}best(?= (?:arm|run|setting|coefficient|method|model|one)? ?(?:is|was) )",
+    "bad": rf"最[差坏弱]|{_B}weakest{_E}|"
+    rf"{_B}worst(?= (?:arm|run|setting|coefficient|method|model|one)? ?(?:is|was) )",
     "fast": rf"最快|{_B}(?:fastest|quickest){_E}",
     "slow": rf"最慢|{_B}slowest{_E}",
     "cheap": rf"最(?:便宜|省)|{_B}cheapest{_E}",
@@ -333,7 +335,13 @@ def _ways(called: Called, words: frozenset[str], values: Sequence[float]) -> lis
     sense = called.sense
     if sense in ("high", "low"):
         way = 1 if sense == "high" else -1
-        return [(way, False), (way, True)] if min(values) < 0 else [(way, False)]
+        if min(values) >= 0:
+            return [(way, False)]
+        falls = "drop" in concepts(called.clause.sentence.plain)
+        if falls and max(values) <= 0:
+            return [(way, True)]
+        falls = "drop" in concepts(called.clause.text)
+        return [(-way, False)] if falls and max(values) > 0 else [(way, False), (way, True)]
     turn = -1 if sense in _OPPOSITE else 1
     ways = _WAYS[_OPPOSITE.get(sense, sense)]
     found = {turn * way for quantity, way in ways.items() if quantity in words}
