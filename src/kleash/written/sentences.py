@@ -60,10 +60,12 @@ FALSE = frozenset(
 )
 WEAK = frozenset(("kl-likeness", "same-outputs-other-weights"))
 # The places of these are sentences, but for the two curves at the end.
+NEARLY = 2.0  # times: a number that far from a range is not one of it
 OTHER = 20.0  # times: numbers that are further apart are of two quantities
 STARTS = ("step 0", "epoch 0")
 SAID_OFTEN = ("stable-contradicted", "faster-contradicted")
-_LEAST = re.compile(r"minim\w*|lowest|最低|最小", re.I)
+_PASSED = re.compile(r"达到\s?\d|超过\s?\d|(?<![a-z])(?:reach\w*|pass\w*|past)\s\d", re.I)
+_LEAST = re.compile(rf"minim\w*|lowest|最低|最小|{_PASSED.pattern}", re.I)
 _APART = re.compile(r"\S\s+[-−–/÷]\s+\S")
 _LINK = re.compile(r"(\d+(?:\.\d+)?)\s?%?\s?[(（][^()（）]*[)）][^\d>]*$")
 _MOST = re.compile(r"最|highest|largest|greatest|longest|lowest|smallest|shortest|best|worst", re.I)
@@ -127,6 +129,12 @@ def _misread(one: Found, numbers: Mapping[int, Sequence[float]]) -> bool:
     """Whether a finding took a sentence, or a row, for something that it is not."""
     if one.code == "extreme-false" and (not _in_one_clause(one) or _other_size(one)):
         return True
+    if one.code == "extreme-false" and _others_number(one):
+        return True  # "B is highest (0.9259)" does not speak of a line in which B has 0.9053
+    if one.code == "range-false" and _far_off(one):
+        return True
+    if one.code == "steps-ahead-false" and _PASSED.search(str(one.facts["text"])):
+        return True  # so many steps earlier at some value, not at its best
     if one.code == "extreme-false" and NARROWED.search(str(one.facts["text"]).casefold()):
         return True  # "of the last two B is highest"
     if one.code == "comparison-false" and _other_clause(one):
@@ -148,6 +156,24 @@ def _other_size(one: Found) -> bool:
         match = re.search(r"\d+(?:\.\d+)?", str(one.facts[key]).replace(",", ""))
         sizes.append(float(match[0]) if match else 0.0)
     return min(sizes) > 0 and max(sizes) > OTHER * min(sizes)
+
+
+def _others_number(one: Found) -> bool:
+    """Whether a sentence gives numbers that tell, and not that of the arm that it ranks."""
+    match = re.search(r"\d+(?:\.\d+)?", str(one.facts["value"]).replace(",", ""))
+    said = re.findall(r"(?<![\d.=])\d+\.\d{2,}", str(one.facts["text"]))
+    if not match or not said:
+        return False
+    value = float(match[0])
+    near = (abs(value * scale - float(text)) <= 10.0 ** -len(text.partition(".")[2])
+            for text in said for scale in (1, 100, 0.01))  # fmt: skip
+    return not any(near)
+
+
+def _far_off(one: Found) -> bool:
+    """Whether a number is so far from a range that it is of another quantity, in percent or not."""
+    value, low, high = (float(str(one.facts[key])) for key in ("value", "low", "high"))
+    return not any(low / NEARLY <= value * scale <= high * NEARLY for scale in (1, 100, 0.01))
 
 
 def _other_clause(one: Found) -> bool:
