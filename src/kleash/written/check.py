@@ -16,7 +16,7 @@ from kleash.imports import Number, Source
 from kleash.imports.markdown.draft import Draft
 from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
-from kleash.written.claims import false_claims
+from kleash.written.claimed.claims import false_claims
 from kleash.written.grids import grids
 from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark

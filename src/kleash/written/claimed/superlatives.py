@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from kleash.written.book import Book
 from kleash.written.fitting import prints
 from kleash.written.marks import Mark
-from kleash.written.mentions import KINDS, QUANTITIES, Mention, concepts
+from kleash.written.claimed.mentions import KINDS, QUANTITIES, Mention, concepts
 from kleash.written.printed import Cell, Figure
 from kleash.written.prose import END, Sentence
-from kleash.written.readings import (
+from kleash.written.claimed.readings import (
     Clause,
     Line,
     Shelf,

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 
 from kleash.written.book import Book
-from kleash.written.contrasts import TURN
+from kleash.written.claimed.contrasts import TURN
 from kleash.written.marks import Mark
-from kleash.written.mentions import FREE, QUANTITIES, Side, words_of
+from kleash.written.claimed.mentions import FREE, QUANTITIES, Side, words_of
 from kleash.written.printed import squeezed
 from kleash.written.prose import END, Sentence
-from kleash.written.readings import (
+from kleash.written.claimed.readings import (
     Asked,
     Clause,
     Line,

@@ -12,7 +12,7 @@ from itertools import pairwise
 from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark
 from kleash.written.prose import Said, Sentence
-from kleash.written.readings import Clause, clauses
+from kleash.written.claimed.readings import Clause, clauses
 
 NEAR = 24  # letters between a word and what it is said of
 SIZE = 3.0  # times: numbers that are further apart are of two quantities

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kleash.written.book import Book
 from kleash.written.grids import Part
-from kleash.written.mentions import (
+from kleash.written.claimed.mentions import (
     APART,
     KINDS,
     QUANTITIES,

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kleash.written.marks import Mark
-from kleash.written.mentions import QUANTITIES, Mention
+from kleash.written.claimed.mentions import QUANTITIES, Mention
 from kleash.written.prose import END, Said, Sentence
-from kleash.written.readings import (
+from kleash.written.claimed.readings import (
     Clause,
     Line,
     Shelf,
