@@ -12,10 +12,7 @@ from itertools import combinations, pairwise
 
 from kleash.written.book import Book
 from kleash.written.claimed.contrasts import TURN
-from kleash.written.marks import Mark
 from kleash.written.claimed.mentions import FREE, QUANTITIES, Side, words_of
-from kleash.written.printed import squeezed
-from kleash.written.prose import END, Sentence
 from kleash.written.claimed.readings import (
     Asked,
     Clause,
@@ -27,6 +24,9 @@ from kleash.written.claimed.readings import (
     outside,
     single,
 )
+from kleash.written.marks import Mark
+from kleash.written.printed import squeezed
+from kleash.written.prose import END, Sentence
 
 LEAST = 4  # points of a course
 FEW = 3  # arms of which something rises

@@ -11,11 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kleash.written.book import Book
-from kleash.written.fitting import prints
-from kleash.written.marks import Mark
 from kleash.written.claimed.mentions import KINDS, QUANTITIES, Mention, concepts
-from kleash.written.printed import Cell, Figure
-from kleash.written.prose import END, Sentence
 from kleash.written.claimed.readings import (
     Clause,
     Line,
@@ -26,6 +22,10 @@ from kleash.written.claimed.readings import (
     outside,
     single,
 )
+from kleash.written.fitting import prints
+from kleash.written.marks import Mark
+from kleash.written.printed import Cell, Figure
+from kleash.written.prose import END, Sentence
 
 NEAR = 6  # letters between a word and the step at which it holds
 Beaten = tuple[Cell, Cell]
