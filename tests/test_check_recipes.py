@@ -1,9 +1,9 @@
 """What a line of a table is made of, found in its numbers: parts of cells, recipes, exceptions."""
 
 from kleash.imports import Table, Where
-from kleash.written.boards import boards
-from kleash.written.parts import parts_of
-from kleash.written.weighed import worked_out
+from kleash.written.made.boards import boards
+from kleash.written.made.parts import parts_of
+from kleash.written.made.weighed import worked_out
 
 
 def table(text: str) -> Table:

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kleash.written.marks import Mark, printed_as
-from kleash.written.rounded import Node, Relation
+from kleash.written.made.rounded import Node, Relation
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kleash.imports.markdown.text import bare
-from kleash.written.bench import HINTED, HINTS, OTHER, SHAPED, Array, Batch, Bench, Cell
+from kleash.written.made.bench import HINTED, HINTS, OTHER, SHAPED, Array, Batch, Bench, Cell
 
 WHOLE = 0.5  # half a unit of a number without decimals
 

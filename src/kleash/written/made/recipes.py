@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kleash.written.bench import (
+from kleash.written.made.bench import (
     HINTED,
     HINTS,
     OTHER,
@@ -23,7 +23,7 @@ from kleash.written.bench import (
     mentions,
     said_lines,
 )
-from kleash.written.boards import Line
+from kleash.written.made.boards import Line
 
 NEAR = 3  # lines before another of which it is likely made
 

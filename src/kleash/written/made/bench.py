@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kleash.imports.markdown.text import bare
-from kleash.written.boards import Board, Line
+from kleash.written.made.boards import Board, Line
 from kleash.written.printed import named, squeezed
 
 WIDEST = 18  # lines of which pairs are tried

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from kleash.imports.markdown import labels
 from kleash.imports.markdown.text import bare
-from kleash.written.bench import HINTED, HINTS, OTHER, SAID, SHAPED, Array, Batch, Bench, Cell
-from kleash.written.boards import SUMMARY
+from kleash.written.made.bench import HINTED, HINTS, OTHER, SAID, SHAPED, Array, Batch, Bench, Cell
+from kleash.written.made.boards import SUMMARY
 
 STATISTICS: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
     "mean": lambda x, d: (x.mean(0), d.mean(0)),

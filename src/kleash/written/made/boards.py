@@ -12,7 +12,7 @@ from functools import cached_property
 
 from kleash.imports import Table
 from kleash.imports.markdown.text import bare
-from kleash.written.parts import Part, parts_of
+from kleash.written.made.parts import Part, parts_of
 
 KEYS = 3  # columns that may be needed to tell rows apart
 LARGEST = 60
