@@ -15,14 +15,14 @@ from kleash.imports import Derived, Imported, Number
 from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.draft import Draft, agree
 from kleash.written.across import across
-from kleash.written.made.boards import boards
 from kleash.written.grids import Grid, grids
-from kleash.written.patterns import Made, patterns, told_again
-from kleash.written.printed import figure_of
+from kleash.written.made.boards import boards
 from kleash.written.made.rounded import Node as Node
 from kleash.written.made.rounded import Relation as Relation
 from kleash.written.made.rounded import as_printed
 from kleash.written.made.weighed import Worked, worked_out
+from kleash.written.patterns import Made, patterns, told_again
+from kleash.written.printed import figure_of
 
 APART = 3  # numbers that differ between two tables that are not of one thing
 FAR = 0.2  # of the greater: two tellings of one thing are seldom further apart

@@ -15,10 +15,10 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from kleash.written.fitting import is_typo
 from kleash.written.made.bench import HINTED, OTHER, SAID, SHAPED, Batch, Bench, Cell, bench
 from kleash.written.made.boards import Board, Line, turned
 from kleash.written.made.factors import by_one_factor, of_all, ranks
-from kleash.written.fitting import is_typo
 from kleash.written.made.gathered import of_many
 from kleash.written.made.recipes import of_a_base, of_two
 
