@@ -16,6 +16,7 @@ from kleash.imports import Number, Source
 from kleash.imports.markdown.draft import Draft
 from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
+from kleash.written.crossings import false_crossings
 from kleash.written.grids import grids
 from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
@@ -31,8 +32,11 @@ from kleash.written.relations import measured, relations
 from kleash.written.sentences import said
 from kleash.written.shares import false_shares, false_summaries
 from kleash.written.siblings import unlike_twins
+from kleash.written.slips import slips
 from kleash.written.steps import misplaced
+from kleash.written.subjects import records_of
 from kleash.written.tables import copies, laid_out
+from kleash.written.tallies import false_tallies
 from kleash.written.traced import corrected, traced
 
 # Findings on a step that a table can overrule, whoever's it is.
@@ -67,6 +71,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [*laid_out(draft, page, marks), *unlike_twins(grids(draft))]
     book = corrected(book, seen)
     spoken = sentences(page, book.sheets)
+    records = records_of(book, page, seen, logs)
     rows = {line for sheet in book.sheets for line in sheet.table.lines}
     guesses = [one for one in measured(draft) if one.where.line not in rows or not _certain(one)]
     quotes = quoted(book, spoken, guesses)
@@ -74,7 +79,9 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += said(draft, page, marks)
     marks += [mark for mark in quotes.marks if not _told_worse(mark, marks)]
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
-    marks += [*placed(draft, marks), *strayed, *false_peaks(book, spoken), *ranked(book, spoken)]
+    marks += [*placed(draft, marks), *strayed, *ranked(book, spoken)]
+    marks += [*false_peaks(records, spoken), *false_crossings(records, spoken)]
+    marks += [*slips(records, spoken), *false_tallies(records, spoken)]
     marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)

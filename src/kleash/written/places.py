@@ -16,7 +16,7 @@ from kleash.imports import Claim, Number, names
 from kleash.imports.markdown import labels
 from kleash.imports.markdown.draft import SEED, Draft
 from kleash.written.marks import Mark
-from kleash.written.steps import BEST, PLACE, RANKING, SPAN, axis_and_step, clause_of
+from kleash.written.steps import BEST, PLACE, SPAN, axis_and_step, clause_of
 
 DIGITS = 3
 NAMING = 4  # digits of a value that stands at two steps of one curve by mistake, not by chance
@@ -139,14 +139,7 @@ def _bests_said(claim: Claim, tops: dict[tuple[str, str], set[float]]) -> Iterat
     """ "B reaches its minimum at an earlier epoch (41)": the epoch of B's best, and the order."""
     if not BEST.search(claim.text) or {"expected", "recommended"} & set(claim.judgements):
         return
-    matches = list(PLACE.finditer(claim.text))
     line = claim.where.line or 0
-    if len(claim.arms) == len(matches) == 1 and not RANKING.search(claim.text):
-        axis, at = axis_and_step(matches[0])
-        known = tops.get((claim.arms[0], axis), set())
-        if known and at not in known:
-            facts = {"text": claim.text, "said": _whole(at), "at": [*map(_whole, sorted(known))]}
-            yield Mark(line, matches[0].group(), "wrong", "check.elsewhere", facts, "placed")
     signs = {-1: _EARLIER.search(claim.text), 1: _LATER.search(claim.text)}
     if bool(signs[-1]) == bool(signs[1]) or not claim.arms:
         return

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
+from typing import Any
 
 from kleash.written.page import Page
 from kleash.written.printed import AXES, Figure, Sheet, axis_word, named, squeezed
@@ -115,6 +116,8 @@ class Sentence:
     places: list[At] = field(default_factory=list)
     before: Sentence | None = None
     """The sentence before it in its paragraph."""
+    mentioned: list[Any] | None = None
+    """What `things` found in it, once it has looked."""
 
     @cached_property
     def plain(self) -> str:
