@@ -101,3 +101,23 @@ def test_a_number_one_digit_off_what_its_names_lead_to_is_a_slip(tmp_path: Path)
     assert marked(tmp_path, "KL=0.01 has a reward of 1.688 at step 80.", "check.slip") == ["1.688"]
     assert marked(tmp_path, "no KL goes 1.211, 1.563, 1.618.", "check.slip") == ["1.563"]
     assert marked(tmp_path, "no KL goes 1.211, 1.562, 1.618.", "check.slip") == []
+
+
+def test_of_numbers_told_alike_the_one_that_the_others_contradict_is_wrong(tmp_path: Path) -> None:
+    report = REPORT.replace("| no KL | KL=0.01 |", "| no KL | KL=0.01 | KL=0.05 |")
+    report = report.replace("|---|---|---|", "|---|---|---|---|")
+    for row, more in (("1.195", 1.102), ("1.433", 1.3), ("1.547", 1.411), ("1.689", 1.502)):
+        report = report.replace(f"| {row} |", f"| {row} | {more:.3f} |")
+    report = report.replace("| 1.702 |", "| 1.702 | 1.533 |")
+    path = tmp_path / "report.md"
+    for second, odd in (("1.664", ["1.664"]), ("1.646", [])):
+        said = f"后 3 个点的平均：no KL 1.562，KL=0.01 {second}，KL=0.05 1.482。"
+        path.write_text(report.format(said=said))
+        marks = check(document.drafted(path), read_page(path))
+        wrong = [mark.text for mark in marks if mark.state in ("wrong", "unsupported")]
+        assert wrong == odd
+
+
+def test_what_a_course_gives_is_not_without_a_source(tmp_path: Path) -> None:
+    said = "no KL ends at 1.493, which is 0.125 below its best; it loses {} points by the end."
+    assert marked(tmp_path, said.format("0.125"), "number-without-source") == []

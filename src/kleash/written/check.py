@@ -22,6 +22,7 @@ from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
 from kleash.written.page import Page
+from kleash.written.parallel import false_in_parallel
 from kleash.written.peaks import false_peaks
 from kleash.written.places import placed
 from kleash.written.printed import sheets
@@ -74,7 +75,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     records = records_of(book, page, seen, logs)
     rows = {line for sheet in book.sheets for line in sheet.table.lines}
     guesses = [one for one in measured(draft) if one.where.line not in rows or not _certain(one)]
-    quotes = quoted(book, spoken, guesses)
+    quotes = quoted(book, spoken, guesses, records)
     marks = [mark for mark in marks if not _accounted(mark, quotes)]
     marks += said(draft, page, marks)
     marks += [mark for mark in quotes.marks if not _told_worse(mark, marks)]
@@ -82,6 +83,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [*placed(draft, marks), *strayed, *ranked(book, spoken)]
     marks += [*false_peaks(records, spoken), *false_crossings(records, spoken)]
     marks += [*slips(records, spoken), *false_tallies(records, spoken)]
+    marks += false_in_parallel(records, spoken)
     marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)

@@ -24,7 +24,8 @@ FAMILIES: dict[str, re.Pattern[str]] = {
     "kl": re.compile(r"(?<![a-z])kl(?![a-z]|\s?[=\d]|[ -]?o(?:n|ff)\b)|散度|divergence"),
     "loss": re.compile(r"(?<![a-z])loss(?:es)?(?![a-z])|损失"),
     "entropy": re.compile(r"entropy|熵"),
-    "length": re.compile(r"length|长度|tokens?|字数"),
+    "length": re.compile(r"length|长度|tokens?(?!\s?/|\w)|字数"),
+    "rate": re.compile(r"tokens?\s?/\s?s|吞吐|throughput|mfu"),
     "norm": re.compile(r"norm|梯度|范数"),
     "time": re.compile(r"seconds|hours|time|耗时|用时|时长|时间|秒"),
     "reward": re.compile(r"reward|奖励|performance|性能"),
@@ -53,6 +54,9 @@ class Course:
     lines: tuple[int, ...]
     whole: bool = True
     """Whether it has a number at every place of its table."""
+    arm: str = ""
+    """The arm that it is of, where its table has several quantities for each of several arms."""
+    quantity: str = ""
 
     def answers(self, mention: Mention) -> bool:
         """Whether a mention is of this course, or of all its table."""
@@ -162,6 +166,7 @@ def _by_second_column(sheet: Sheet, cells: Sequence[Cell], above: str) -> Iterat
             points = {at: own[row] for row, at in rows.items() if row in own}
             label = f"{name} {' '.join(sheet.columns[column])}"
             made = _course(axis, points, keys | column_keys(sheet, column), label, above)
+            made = replace(made, arm=bare(name), quantity=f"{sheet.nth} {column}")
             yield replace(made, whole=len(points) == len(rows))
 
 

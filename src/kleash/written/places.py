@@ -27,6 +27,7 @@ _PLANNED = re.compile(
     r"(?<![a-z])(?:try|e\.g|suggest\w*|could|should|plan\w*|next|queued?|todo|will|pending|later|future)(?![a-z])",
     re.I,
 )
+_FIGURE = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])")
 _EARLIER = re.compile(r"更早|提前|较早|先(?=达到)|earlier|sooner", re.I)
 _LATER = re.compile(r"更晚|较晚|later(?= than|[\s,.]|$)", re.I)
 Points = dict[tuple[str, str, str], dict[float, list[Number]]]
@@ -200,6 +201,8 @@ def _strangers(draft: Draft) -> Iterator[Mark]:
     keys = {pair.key for arm, pair in arms.keys.items() if arm in told}
     values = {pair.value for arm, pair in arms.keys.items() if arm in told}
     lines = {cell.line for cell in draft.printed}
+    cells = (cell for table in draft.source.tables for row in table.rows for cell in row[1:])
+    measured = {float(one) for cell in cells for one in _FIGURE.findall(cell)}
     if len(values) < 2:
         return
     for line, text in draft.lines:
@@ -215,6 +218,9 @@ def _strangers(draft: Draft) -> Iterator[Mark]:
             yield Mark(line, bare[1], "unsupported", "check.stranger", facts, "arm")
         for pair in labels.pairs(text):
             strange = pair.value not in values and isinstance(pair.value, float)
+            others = [one for one in _FIGURE.findall(text) if float(one) not in values]
+            strange = strange and sum(float(one) != pair.value for one in others) > 0
+            strange = strange and pair.value not in measured
             # "β = 0.005, 78.77%" and "β = 0.01 and 4.0 points" tell what came of an arm.
             if strange and pair.key in keys and not _is_measured(pair.value, text):
                 facts = {"arms": sorted(told)}

@@ -55,7 +55,8 @@ _NOT_MEASURED = re.compile(
     r"temperature|温度|lr|learning rate|学习率|batch(?: size)?|批大小|clip\w*|gamma|lambda|γ|λ|"
     r"weight decay|dropout|warmup|rank|group(?: size)?|系数|coefficients?|coef\w*|"
     r"beta|β|alpha|α|ε|epsilon|"
-    r"level|水平|threshold|阈值)\s*(?:为|是|of|=|:|(?:is|was) )?\s*$|(?<![a-z])p\s?[<>=≈]\s?$|"
+    r"level|水平|threshold|阈值)\s*(?:为|是|of|=|:|(?:is|was) )?\s*$|"
+    r"(?<![a-z])[ptzdfr]\s?[<>=≈]\s?-?$|"
     r"(?<![\d)%\s>])\s?[<>≤≥]=?\s?$|[$¥€£]\s?$|(?<![a-z])(?:usd|rmb|cny|us)\s?\$?\s?$",
     re.I,
 )

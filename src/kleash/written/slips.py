@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import combinations
 
 from kleash.written.courses import families
 from kleash.written.fitting import NAMING, pair, prints
 from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark, printed_as
-from kleash.written.printed import Cell, Figure, Sheet, squeezed
-from kleash.written.prose import END, Said, Sentence, places
+from kleash.written.printed import Cell, Figure, Sheet
+from kleash.written.prose import END, Said, Sentence
 from kleash.written.subjects import Records, clause, each, subject_of
 from kleash.written.things import Mention, column_keys, row_keys
+from kleash.written.titles import places_in
 from kleash.written.whose import said_mark
 
 OFF = 1.6  # units of the last digit within which a number was meant to be another
@@ -169,11 +169,5 @@ def _leads(
         (sheet.across_axis, sheet.across.get(cell.column)),
     }
     row = sheet.table.rows[cell.row]
-    inside = _places(f"{row[0]} | {sheet.table.header[cell.column]} | {about}")
+    inside = places_in(f"{row[0]} | {sheet.table.header[cell.column]} | {about}")
     return all(one in at | inside for one in told)
-
-
-@cache
-def _places(text: str) -> set[tuple[str, float]]:
-    """The steps and epochs that a title names."""
-    return {(one.axis, one.at) for one in places(squeezed(text))}

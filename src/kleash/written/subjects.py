@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
+from typing import Any
 
 from kleash.written.bests import Best, bests_of
 from kleash.written.book import Book
@@ -62,16 +63,20 @@ class Records:
     bests: Sequence[Best] = ()
     above: Mapping[int, str] = field(default_factory=dict)
     """By table, what it is said to be of."""
+    boards: list[Any] = field(default_factory=list)
+    """What `parallel` works numbers out of, once it has looked."""
 
     def of_tables(self, subject: Subject, arms: Arms, axis: str) -> list[Course]:
-        """The courses of tables that may be a subject's."""
-        return [
+        """The courses of tables that may be a subject's; where some are called so, only these."""
+        found = [
             one
             for one in self.courses
             if (one.axis == axis or (axis == "checkpoint" and one.axis in AXES))
             and one.is_of(subject.text)
             and all(map(one.answers, arms))
         ]
+        wanted = families(subject.text)
+        return [one for one in found if wanted & families(one.label)] or found
 
     def of_logs(self, subject: Subject, arms: Arms, axis: str) -> list[Thread]:
         """The courses of logs that may be a subject's; those of any run where none is known."""

@@ -20,15 +20,15 @@ MOST = 100_000  # of what a whole has
 AGREEING = 2  # counts that tell their whole
 _INTEGER = r"\d{1,3}(?:,\d{3})+|\d+"
 _SHARED = re.compile(
-    rf"(?<![\d.,/])(?P<count>{_INTEGER})(?:\s?/\s?(?P<over>{_INTEGER}))?"
+    rf"(?<![\d./])(?<!\d,)(?P<count>{_INTEGER})(?:\s?/\s?(?P<over>{_INTEGER}))?"
     r"(?P<unit>\s?[^\W\d]{0,10})\s?[(,]\s?(?:占|即|=|or)?\s?(?P<share>\d+(?:\.\d+)?)\s?%(?!\w)"
 )
 _WHOLE = re.compile(
-    rf"(?<![\d.,])(?P<before>{_INTEGER})\s?[^\d,;。()]{{0,12}}?[中里内]|"
+    rf"(?<![\d.])(?<!\d,)(?P<before>{_INTEGER})\s?[^\d,;。()]{{0,12}}?[中里内]|"
     rf"(?<![a-z])(?:out )?of (?:the |its |all |these )?(?P<behind>{_INTEGER})(?![\d.%])"
 )
 _OF = re.compile(rf"({_INTEGER}) (?:out )?of (?:the |its |all |these )?$")
-_ALONE = re.compile(rf"(?<![\d.,])({_INTEGER})(?!\.?\d|,\d{{3}})")
+_ALONE = re.compile(rf"(?<![\d.])(?<!\d,)({_INTEGER})(?!\.?\d|,\d{{3}})")
 _TIMES = re.compile(
     rf"(?:(?P<below>不高于|不超过|{BELOW})|(?P<above>不低于|不少于|{ABOVE}))\s?(?P<limit>\d+(?:\.\d+)?)\s?(?P<unit>%?)"
     r"\s?的?(?:次数|步数|个数|评测数|验证点数|epoch 数|轮数)[:*\s]*"
