@@ -121,3 +121,22 @@ def test_of_numbers_told_alike_the_one_that_the_others_contradict_is_wrong(tmp_p
 def test_what_a_course_gives_is_not_without_a_source(tmp_path: Path) -> None:
     said = "no KL ends at 1.493, which is 0.125 below its best; it loses {} points by the end."
     assert marked(tmp_path, said.format("0.125"), "number-without-source") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("no KL 从 step 60 的 1.618 降到 step 100 的 1.493，相对下降 {}%。", ("7.7", "8.4")),
+        ("no KL peaks at step 60 and KL=0.01 at step 100, {} steps later.", ("40", "60")),
+    ],
+)
+def test_a_change_is_of_its_own_two_ends(tmp_path: Path, said: str, text: tuple[str, str]) -> None:
+    def digits(number: str) -> list[str]:
+        path = tmp_path / "report.md"
+        path.write_text(REPORT.format(said=said.format(number)))
+        marks = check(document.drafted(path), read_page(path))
+        return [one.text.strip("%") for one in marks if one.state in ("wrong", "unsupported")]
+
+    right, wrong = text
+    assert digits(right) == []
+    assert digits(wrong) == [wrong]

@@ -16,7 +16,7 @@ from kleash.imports import Number, Source
 from kleash.imports.markdown.draft import Draft
 from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
-from kleash.written.crossings import false_crossings
+from kleash.written.crossings import false_crossings, false_spans
 from kleash.written.grids import grids
 from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
@@ -83,7 +83,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [*placed(draft, marks), *strayed, *ranked(book, spoken)]
     marks += [*false_peaks(records, spoken), *false_crossings(records, spoken)]
     marks += [*slips(records, spoken), *false_tallies(records, spoken)]
-    marks += false_in_parallel(records, spoken)
+    marks += [*false_in_parallel(records, spoken), *false_spans(spoken)]
     marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)

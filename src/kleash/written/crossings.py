@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from kleash.written.courses import families
 from kleash.written.marks import Mark
@@ -29,6 +30,10 @@ _LIMIT = re.compile(
     r"(?:首次|第一次|首个|最早|才|(?<![a-z])(?:first|earliest)(?![a-z]))[^,;。\d]{0,24}?"
     rf"(?:(?P<below>{BELOW})|(?P<above>{ABOVE}))[^\d,;。]{{0,8}}?"
     r"(?P<limit>\d[\d,]*(?:\.\d+)?)(?!\d)\s?(?P<unit>%?)(?!\s?(?:步|steps?|epochs?|轮|次))"
+)
+_BETWEEN = re.compile(
+    r"(?:隔了?|相隔|间隔|相差|[早晚快慢]了?|提前)\s?(?P<count>\d+)\s?步|"
+    r"(?<![\d.])(?P<number>\d+) steps (?:later|earlier|apart|sooner)(?![a-z])"
 )
 _FIRST = re.compile(r"首次|第一|首个|最早|达到|(?<![a-z])(?:first|earliest|steps? to)(?![a-z])")
 _NOT = re.compile(r"没有|从未|未|不|(?<![a-z])(?:never|not|no)(?![a-z])")
@@ -52,6 +57,25 @@ def false_crossings(records: Records, every: Sequence[Sentence]) -> Iterator[Mar
                 facts = {"said": whole(place.at), "at": [whole(at) for at in sorted(usual)]}
                 text, line = sentence.text[place.start : place.end], sentence.line(place.start)
                 yield Mark(line, text, "wrong", "check.elsewhere", facts, "crossing")
+
+
+def false_spans(every: Sequence[Sentence]) -> Iterator[Mark]:
+    """Numbers of steps between two that a sentence names, and that are not so far apart."""
+    for sentence in every:
+        for match in _BETWEEN.finditer(sentence.plain):
+            places = [one for one in sentence.places if one.axis not in ("", "shot", END)]
+            before = [one for one in places if one.end <= match.start()]
+            text = match["count"] or match["number"]
+            since = max(sentence.plain.rfind(mark, 0, match.start()) for mark in ";。")
+            own = [one for one in before if one.start > since]
+            if len(own) != 2 or own[0].axis != own[1].axis:
+                continue
+            earlier = sentence.before.places if sentence.before else []
+            steps = [one.at for one in (*earlier, *places)]
+            if not any(abs(a - b) == float(text) for a, b in combinations(steps, 2)):
+                line = sentence.line(match.start())
+                facts = {"value": f"{abs(own[1].at - own[0].at):g}", "lines": [line]}
+                yield Mark(line, text, "wrong", "check.not-difference", facts, f"said {text}")
 
 
 def _told(sentence: Sentence) -> Iterator[tuple[At, Limit]]:

@@ -70,7 +70,7 @@ class Cell:
     number: Number
 
 
-@dataclass
+@dataclass(eq=False)
 class Sheet:
     """A table: its cells, the names of rows and columns, and what its rows count."""
 

@@ -187,7 +187,9 @@ def _carried(
     before = [one for one in every if one.end <= first and _is_arm(one, every)]
     if before:
         start, _ = clause(sentence, before[-1].start, before[-1].end)
-        return [one for one in before if one.start >= start]
+        named = [one for one in every if start <= one.start and one.end <= first]
+        same = any(not _is_arm(one, every) for one in every if one.start >= first)
+        return [one for one in named if one in before or not same]  # with its quantity
     if sentence.before is None:
         return []
     earlier = mentions(sentence.before, sheets)
