@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kleash.written.courses import Course, families
+from kleash.written.told.courses import Course, families
 from kleash.written.fitting import NAMING, prints
 from kleash.written.marks import Mark
 from kleash.written.printed import Figure
 from kleash.written.prose import END, At, Said, Sentence
 from kleash.written.steps import RANKING
-from kleash.written.subjects import (
+from kleash.written.told.subjects import (
     Arms,
     Records,
     Subject,
@@ -27,7 +27,7 @@ from kleash.written.subjects import (
     subject_of,
     value_beside,
 )
-from kleash.written.things import settings
+from kleash.written.told.things import settings
 
 FAR = 40  # letters between a word and the step behind it
 NEAR = 14  # and before it

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from kleash.written.courses import families
+from kleash.written.told.courses import families
 from kleash.written.fitting import NAMING
 from kleash.written.gaps import is_gap
 from kleash.written.peaks import SCALES
 from kleash.written.printed import Figure
 from kleash.written.prose import Said, Sentence
-from kleash.written.subjects import Records, each, subject_of
+from kleash.written.told.subjects import Records, each, subject_of
 
 AXES = ("step", "epoch")
 _MEAN = re.compile(r"平均|均值|(?<![a-z])(?:mean|average|avg)(?![a-z])")
