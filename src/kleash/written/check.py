@@ -16,13 +16,11 @@ from kleash.imports import Number, Source
 from kleash.imports.markdown.draft import Draft
 from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
-from kleash.written.told.crossings import false_crossings, false_spans
 from kleash.written.grids import grids
 from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
 from kleash.written.page import Page
-from kleash.written.told.parallel import false_in_parallel
 from kleash.written.peaks import false_peaks
 from kleash.written.places import placed
 from kleash.written.printed import sheets
@@ -33,10 +31,12 @@ from kleash.written.relations import measured, relations
 from kleash.written.sentences import said
 from kleash.written.shares import false_shares, false_summaries
 from kleash.written.siblings import unlike_twins
-from kleash.written.told.slips import slips
 from kleash.written.steps import misplaced
-from kleash.written.told.subjects import records_of
 from kleash.written.tables import copies, laid_out
+from kleash.written.told.crossings import false_crossings, false_spans
+from kleash.written.told.parallel import false_in_parallel
+from kleash.written.told.slips import slips
+from kleash.written.told.subjects import records_of
 from kleash.written.told.tallies import false_tallies
 from kleash.written.traced import corrected, traced
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kleash.written.told.courses import Course, families
 from kleash.written.fitting import NAMING, prints
 from kleash.written.marks import Mark
 from kleash.written.printed import Figure
 from kleash.written.prose import END, At, Said, Sentence
 from kleash.written.steps import RANKING
+from kleash.written.told.courses import Course, families
 from kleash.written.told.subjects import (
     Arms,
     Records,

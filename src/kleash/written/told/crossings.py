@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from kleash.written.told.courses import families
 from kleash.written.marks import Mark
 from kleash.written.peaks import SCALES, same_form, whole
 from kleash.written.printed import squeezed
 from kleash.written.prose import END, At, Sentence
+from kleash.written.told.courses import families
 from kleash.written.told.subjects import Arms, Records, Subject, each, subject_of
 from kleash.written.told.things import row_keys
 

@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from kleash.written.told.courses import families
 from kleash.written.fitting import NAMING, pair, prints
 from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark, printed_as
 from kleash.written.printed import Cell, Figure, Sheet
 from kleash.written.prose import END, Said, Sentence
+from kleash.written.told.courses import families
 from kleash.written.told.subjects import Records, clause, each, subject_of
 from kleash.written.told.things import Mention, column_keys, row_keys
 from kleash.written.told.titles import places_in

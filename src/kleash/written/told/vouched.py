@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from kleash.written.told.courses import families
 from kleash.written.fitting import NAMING
 from kleash.written.gaps import is_gap
 from kleash.written.peaks import SCALES
 from kleash.written.printed import Figure
 from kleash.written.prose import Said, Sentence
+from kleash.written.told.courses import families
 from kleash.written.told.subjects import Records, each, subject_of
 
 AXES = ("step", "epoch")
