@@ -17,7 +17,7 @@ from kleash.written.fitting import NAMING, Account, Kind, kept, of_figures, pair
 from kleash.written.gaps import compares, is_gap
 from kleash.written.printed import Cell, Figure, is_total
 from kleash.written.prose import At, Name, Said, Sentence
-from kleash.written.ties import anchor, own_two
+from kleash.written.ties import anchor, is_change, own_two
 
 SLIP = 5  # units of the last digit within which a number was meant to be another
 WIDE = 0.9  # a chance at which nothing is said by what comes out
@@ -104,11 +104,17 @@ def accounts(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
             continue
         if pinned and gap and cell.table not in pinned:
             continue
+        if both is not None and said.kind == "share" and cell.figure.unit != "%":
+            continue
         if prints(said.figure, cell.figure) and _may_stand(said, cell, both, before):
             yield Account("printed", (cell,), exact=True, value=cell.figure.value)
     if both is not None:
         ours, theirs = (_logged(book, one.figure) for one in both)
-        yield from pair(said, ours, theirs, ())
+        found = pair(said, ours, theirs, ())
+        if is_change(sentence, both):  # in percent of where it began
+            rises = theirs.value > ours.value
+            found = (one for one in found if one.kind != "relative" or (one.value > 0) == rises)
+        yield from found
         return
     for one, other in before:
         yield from pair(said, one.figure, other.figure, (one, other))

@@ -34,6 +34,11 @@ from kleash.written.shares import false_shares, false_summaries
 from kleash.written.siblings import unlike_twins
 from kleash.written.steps import misplaced
 from kleash.written.tables import copies, laid_out
+from kleash.written.told.crossings import false_crossings, false_spans
+from kleash.written.told.parallel import false_in_parallel
+from kleash.written.told.slips import slips
+from kleash.written.told.subjects import records_of
+from kleash.written.told.tallies import false_tallies
 from kleash.written.traced import corrected, traced
 
 # Findings on a step that a table can overrule, whoever's it is.
@@ -68,14 +73,18 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [*laid_out(draft, page, marks), *unlike_twins(grids(draft))]
     book = corrected(book, seen)
     spoken = sentences(page, book.sheets)
+    records = records_of(book, page, seen, logs)
     rows = {line for sheet in book.sheets for line in sheet.table.lines}
     guesses = [one for one in measured(draft) if one.where.line not in rows or not _certain(one)]
-    quotes = quoted(book, spoken, guesses)
+    quotes = quoted(book, spoken, guesses, records)
     marks = [mark for mark in marks if not _accounted(mark, quotes)]
     marks += said(draft, page, marks)
     marks += [mark for mark in quotes.marks if not _told_worse(mark, marks)]
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
-    marks += [*placed(draft, marks), *strayed, *false_peaks(book, spoken), *ranked(book, spoken)]
+    marks += [*placed(draft, marks), *strayed, *ranked(book, spoken)]
+    marks += [*false_peaks(records, spoken), *false_crossings(records, spoken)]
+    marks += [*slips(records, spoken), *false_tallies(records, spoken)]
+    marks += [*false_in_parallel(records, spoken), *false_spans(spoken)]
     marks += false_claims(book, page, spoken)
     marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from kleash.findings.record import digits
 from kleash.findings.spoken import position
@@ -16,7 +16,7 @@ from kleash.imports import Claim, Number, names
 from kleash.imports.markdown import labels
 from kleash.imports.markdown.draft import SEED, Draft
 from kleash.written.marks import Mark
-from kleash.written.steps import BEST, PLACE, RANKING, SPAN, axis_and_step, clause_of
+from kleash.written.steps import BEST, PLACE, SPAN, axis_and_step, clause_of
 
 DIGITS = 3
 NAMING = 4  # digits of a value that stands at two steps of one curve by mistake, not by chance
@@ -27,6 +27,7 @@ _PLANNED = re.compile(
     r"(?<![a-z])(?:try|e\.g|suggest\w*|could|should|plan\w*|next|queued?|todo|will|pending|later|future)(?![a-z])",
     re.I,
 )
+_FIGURE = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])")
 _EARLIER = re.compile(r"更早|提前|较早|先(?=达到)|earlier|sooner", re.I)
 _LATER = re.compile(r"更晚|较晚|later(?= than|[\s,.]|$)", re.I)
 Points = dict[tuple[str, str, str], dict[float, list[Number]]]
@@ -139,14 +140,7 @@ def _bests_said(claim: Claim, tops: dict[tuple[str, str], set[float]]) -> Iterat
     """ "B reaches its minimum at an earlier epoch (41)": the epoch of B's best, and the order."""
     if not BEST.search(claim.text) or {"expected", "recommended"} & set(claim.judgements):
         return
-    matches = list(PLACE.finditer(claim.text))
     line = claim.where.line or 0
-    if len(claim.arms) == len(matches) == 1 and not RANKING.search(claim.text):
-        axis, at = axis_and_step(matches[0])
-        known = tops.get((claim.arms[0], axis), set())
-        if known and at not in known:
-            facts = {"text": claim.text, "said": _whole(at), "at": [*map(_whole, sorted(known))]}
-            yield Mark(line, matches[0].group(), "wrong", "check.elsewhere", facts, "placed")
     signs = {-1: _EARLIER.search(claim.text), 1: _LATER.search(claim.text)}
     if bool(signs[-1]) == bool(signs[1]) or not claim.arms:
         return
@@ -207,6 +201,8 @@ def _strangers(draft: Draft) -> Iterator[Mark]:
     keys = {pair.key for arm, pair in arms.keys.items() if arm in told}
     values = {pair.value for arm, pair in arms.keys.items() if arm in told}
     lines = {cell.line for cell in draft.printed}
+    cells = (cell for table in draft.source.tables for row in table.rows for cell in row[1:])
+    measured = {float(one) for cell in cells for one in _FIGURE.findall(cell)}
     if len(values) < 2:
         return
     for line, text in draft.lines:
@@ -222,10 +218,19 @@ def _strangers(draft: Draft) -> Iterator[Mark]:
             yield Mark(line, bare[1], "unsupported", "check.stranger", facts, "arm")
         for pair in labels.pairs(text):
             strange = pair.value not in values and isinstance(pair.value, float)
+            others = [one for one in _FIGURE.findall(text) if float(one) not in values]
+            strange = strange and sum(float(one) != pair.value for one in others) > 0
+            strange = strange and not _is_quoted(pair.value, measured)
             # "β = 0.005, 78.77%" and "β = 0.01 and 4.0 points" tell what came of an arm.
             if strange and pair.key in keys and not _is_measured(pair.value, text):
                 facts = {"arms": sorted(told)}
                 yield Mark(line, pair.written, "unsupported", "check.stranger", facts, "arm")
+
+
+def _is_quoted(value: object, measured: Collection[float]) -> bool:
+    """Whether a value is one of a table, to its own decimals."""
+    half = 0.5 * 10.0 ** -len(str(value).partition(".")[2])
+    return isinstance(value, float) and any(abs(one - value) <= half for one in measured)
 
 
 def _is_measured(value: object, text: str) -> bool:

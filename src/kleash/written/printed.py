@@ -30,6 +30,7 @@ AXES = {
 _TOTAL = re.compile(r"^(?:total|sum|all|overall|合计|总计|总和|总共|共计)(?:\s*\(.*\))?$", re.I)
 _LATIN = "A-Za-z0-9_"
 NAME = (4, 24)  # letters of a heading that a sentence may call a table by
+_STEMS = "甲乙丙丁戊己庚辛"
 JOINED = "\0"  # between the two rows of a header
 
 
@@ -69,7 +70,7 @@ class Cell:
     number: Number
 
 
-@dataclass
+@dataclass(eq=False)
 class Sheet:
     """A table: its cells, the names of rows and columns, and what its rows count."""
 
@@ -86,6 +87,8 @@ class Sheet:
     """The same by column, if columns are counted."""
     owners: tuple[str, ...] = ()
     """Rows or columns of other tables that its heading names: all its numbers are theirs."""
+    keys: dict[tuple[str, int], frozenset[str]] = field(default_factory=dict)
+    """What `things` knows rows and columns by, once it has looked."""
 
     @property
     def line(self) -> int:
@@ -224,11 +227,16 @@ def axis_word(text: str) -> str:
     return next((axis for axis, words in AXES.items() if plain in words.split("|")), "")
 
 
+def _words_of(head: str) -> list[str]:
+    """A header, its parts, and its last word: "β＼epoch", "RCE Epoch"."""
+    return [*re.split(r"[\\/|＼]", head), *bare(head).split()[-1:]]
+
+
 def _counted(head: str, names: Mapping[int, str]) -> tuple[str, dict[int, float]]:
     """The axis of a table's rows, or columns, and where on it each of them is."""
     counts, axis = (
         dict[int, float](),
-        next(filter(None, map(axis_word, re.split(r"[\\/|]", head))), ""),
+        next(filter(None, map(axis_word, _words_of(head))), ""),
     )
     for row, name in names.items():
         match = re.fullmatch(r"(?:([^\d]*?)[\s_-]*)?(\d[\d,]*)(k?)[\s_-]*([^\d]*)", bare(name))
@@ -290,7 +298,7 @@ def _is_name(text: str) -> bool:
     """Whether a sentence that has a text names something with it: no bare number, no one sign."""
     if re.fullmatch(r"[\d.,%]*", text):
         return bool(re.fullmatch(r"\d+\.\d+", text))  # arms by their coefficient alone
-    return len(text) > 1 or text in ascii_lowercase
+    return len(text) > 1 or text in ascii_lowercase or text in _STEMS
 
 
 def named(text: str, alias: str) -> Iterator[tuple[int, int]]:

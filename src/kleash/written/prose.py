@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
+from typing import Any
 
 from kleash.written.page import Page
 from kleash.written.printed import AXES, Figure, Sheet, axis_word, named, squeezed
@@ -54,7 +55,8 @@ _NOT_MEASURED = re.compile(
     r"temperature|温度|lr|learning rate|学习率|batch(?: size)?|批大小|clip\w*|gamma|lambda|γ|λ|"
     r"weight decay|dropout|warmup|rank|group(?: size)?|系数|coefficients?|coef\w*|"
     r"beta|β|alpha|α|ε|epsilon|"
-    r"level|水平|threshold|阈值)\s*(?:为|是|of|=|:|(?:is|was) )?\s*$|(?<![a-z])p\s?[<>=≈]\s?$|"
+    r"level|水平|threshold|阈值)\s*(?:为|是|of|=|:|(?:is|was) )?\s*$|"
+    r"(?<![a-z])[ptzdfr]\s?[<>=≈]\s?-?$|"
     r"(?<![\d)%\s>])\s?[<>≤≥]=?\s?$|[$¥€£]\s?$|(?<![a-z])(?:usd|rmb|cny|us)\s?\$?\s?$",
     re.I,
 )
@@ -115,6 +117,8 @@ class Sentence:
     places: list[At] = field(default_factory=list)
     before: Sentence | None = None
     """The sentence before it in its paragraph."""
+    mentioned: list[Any] | None = None
+    """What `things` found in it, once it has looked."""
 
     @cached_property
     def plain(self) -> str:

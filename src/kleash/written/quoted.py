@@ -24,6 +24,8 @@ from kleash.written.marks import Mark, printed_as
 from kleash.written.printed import figure_of
 from kleash.written.prose import END, Said, Sentence
 from kleash.written.ties import OR, anchor, own_two
+from kleash.written.told.subjects import Records
+from kleash.written.told.vouched import is_vouched
 from kleash.written.whose import said_mark, whose
 
 RARE = 0.05
@@ -53,7 +55,9 @@ class Quotes:
     """By line and digits."""
 
 
-def quoted(book: Book, every: Sequence[Sentence], listed: Sequence[Number]) -> Quotes:
+def quoted(
+    book: Book, every: Sequence[Sentence], listed: Sequence[Number], records: Records
+) -> Quotes:
     """A mark for every number of a sentence that tables account for, or should.
 
     `listed` are numbers that the report gives as measured outside tables, too.
@@ -72,7 +76,8 @@ def quoted(book: Book, every: Sequence[Sentence], listed: Sequence[Number]) -> Q
                 _fine(found, sentence, said)
             elif one is None:
                 shown = known and (line > first or known > 1 or bool(sentence.names))
-                if said not in vouched and _stands_out(book, sentence, said, told, shown=shown):
+                out = said not in vouched and _stands_out(book, sentence, said, told, shown=shown)
+                if out and not _is_known(book, records, sentence, said):
                     _add(found, _alone(book, sentence, said))
             elif one.exact or one.chance >= WIDE:
                 expected[one.kind] += one.chance if one.chance < WIDE else 0
@@ -90,6 +95,15 @@ def quoted(book: Book, every: Sequence[Sentence], listed: Sequence[Number]) -> Q
         else:
             _fine(found, sentence, said)
     return found
+
+
+def _is_known(book: Book, records: Records, sentence: Sentence, said: Said) -> bool:
+    """Whether a table prints a number to the digit, or a course gives it."""
+    same = (
+        cell.figure.decimals == said.figure.decimals and prints(said.figure, cell.figure)
+        for cell in book.cells
+    )
+    return (said.figure.decimals > 1 and any(same)) or is_vouched(records, sentence, said)
 
 
 def _add(found: Quotes, mark: Mark | None) -> None:

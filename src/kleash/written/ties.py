@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kleash.written.book import Book, pairs
 from kleash.written.fitting import NAMING, pair, prints
@@ -17,6 +17,13 @@ _JOINED = re.compile(
     r"[掉降升增减跌涨]至?到?)\s?"
 )
 _BESIDE, _BRACKET = r"[^;。>]{0,30}", r"[^,;。]*\((?:from|从|由)?\s*"
+_FROM = re.compile(r"从|由|(?<![a-z])from(?![a-z])")
+_TO = re.compile(r"[到至]|→|->|(?<![a-z])to(?![a-z])")
+_VERSUS = re.compile(r"(?<![a-z])(?:against|versus|vs)(?![a-z])")
+_WITHIN = re.compile(r"[^,;。:()]{1,32}")
+_RIGHT_BEHIND = re.compile(
+    r"[^,;。()\d]{0,12}(?:[,(]\s?[^,;。()\d]{0,8}(?:[\d.]+\s?(?:个百分点|%|points?|pp)[,、]\s?[^,;。()\d]{0,8})?)"
+)
 OR = re.compile(
     r"[\s,(:/]*(?:%|[^\s,;。()\d]{1,8})?[\s,(:/]*"
     r"(?:or|that is|i\.e\.|即|也就是|合|相对|约|about|relative|a|降幅|涨幅)*[\s:+-]*"
@@ -47,7 +54,34 @@ def own_two(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
         others_ = any(first <= one.start < first + len(gap) for one in sentence.names)
         if joined or counted or (times and not others_ and re.search("的", gap)):
             return two[0], two[1]
-    return None
+    return _told_before(sentence, said, before)
+
+
+def _told_before(
+    sentence: Sentence, said: Said, before: Sequence[Said]
+) -> tuple[Said, Said] | None:
+    """The two ends of a change that a gap stands right behind, whatever stands between them.
+
+    "from 62.35% at 100 samples to 49.60% at 800 (-12.75%)".
+    """
+    plain = sentence.plain
+    alike = [one for one in before if one.figure.decimals and one.kind in ("", "share", "unit")]
+    if len(alike) < 2 or alike[-2].figure.decimals != alike[-1].figure.decimals:
+        return None
+    one, other = alike[-2:]
+    between, gap = plain[one.end : other.start], plain[other.end : said.start]
+    names = [n for n in sentence.names if other.end <= n.start < said.start]
+    if names or not _RIGHT_BEHIND.fullmatch(gap) or not _WITHIN.fullmatch(between):
+        return None
+    first = max(plain.rfind(mark, 0, one.start) for mark in ",;:。(")
+    came = _FROM.search(plain, first + 1, one.start) and _TO.search(between)
+    return (one, other) if came or _VERSUS.search(between) else None
+
+
+def is_change(sentence: Sentence, two: tuple[Said, Said]) -> bool:
+    """Whether the second of two numbers is what the first came to."""
+    between = sentence.plain[two[0].end : two[1].start]
+    return two[0].end <= two[1].start and bool(_TO.search(between))
 
 
 def anchor(book: Book, sentence: Sentence, said: Said) -> list[tuple[Cell, Cell]]:

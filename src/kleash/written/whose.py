@@ -11,11 +11,15 @@ from kleash.written.fitting import NAMING, prints
 from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark, State, printed_as
 from kleash.written.printed import Cell, Sheet
-from kleash.written.prose import Said, Sentence
+from kleash.written.prose import END, Said, Sentence
 
 _SPLIT = re.compile(r"[;。>]|(?<=[a-z\d\)])\s(?:and|but|while|whereas)\s")
 _COMMA = re.compile(r"[,、](?!\d{3})")
 _COURSE = re.compile(r"\s?(?:→|->)|(?:→|->)\s?$")
+_BESIDE = re.compile(
+    r"\s?%?\s?(?:(?:vs\.?|versus|against|对|比|/|[-~])\s?\d|(?:for|with|under)(?![a-z]))"
+)
+_BEFORE = re.compile(r"\d\s?%?\s?(?:vs\.?|versus|against|对|比|/|[-~])\s?$")
 _OTHER = re.compile(
     r"(?<![a-z])(?:than|against|vs|versus|instead of|from|over|compared)(?![a-z])|"
     r"比|对(?!应)|相较|从|除"
@@ -39,6 +43,8 @@ def whose(book: Book, sentence: Sentence) -> Iterator[Mark]:
             continue
         if _COURSE.search(plain[: said.start]) or _COURSE.match(plain[said.end :]):
             continue
+        if _BESIDE.match(plain, said.end) or _BEFORE.search(plain[: said.start]):
+            continue  # "(1.320 vs 1.345)", "0.463 for B", "18.39-18.80"
         start = sentence.numbers[nth - 1].end if nth else 0
         start = max(start, plain.rfind(")", start, said.start) + 1)
         cut = [match.end() for match in _SPLIT.finditer(plain, start, said.start)]
@@ -79,6 +85,8 @@ def _elsewhere(
     book: Book, sentence: Sentence, said: Said, spans: Sequence[tuple[int, int]]
 ) -> Mark | None:
     """The mark of a number that stands in a table that has its names, but not at them."""
+    if _is_off(book, sentence, spans):
+        return None
     right, misplaced = list[Cell](), list[Cell]()
     named = [(sheet, _refs(sheet, sentence, spans)) for sheet in book.sheets]
     # A table that has all that is named, say an arm and an epoch, is meant before others.
@@ -107,6 +115,20 @@ def _elsewhere(
         return said_mark(sentence, said, "wrong", "check.not-same", facts)
     facts = {"lines": sorted({cell.line for cell in misplaced})[:4]}
     return said_mark(sentence, said, "wrong", "check.anothers", facts)
+
+
+def _is_off(book: Book, sentence: Sentence, spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether a number is given for a step that no table has."""
+    told = [
+        place.at
+        for place in sentence.places
+        if place.axis not in ("", "shot", END)
+        and any(first <= place.start < last for first, last in spans)
+    ]
+    counted = {
+        at for sheet in book.sheets for at in (*sheet.counts.values(), *sheet.across.values())
+    }
+    return bool(told) and not counted.issuperset(told)
 
 
 def _is_both(sheet: Sheet, sentence: Sentence, said: Said) -> bool:

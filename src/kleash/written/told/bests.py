@@ -1,0 +1,63 @@
+"""Best steps as tables give them: in a column or row of their own, or in brackets behind a best."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kleash.imports.markdown.labels import is_best_step
+from kleash.imports.markdown.text import bare
+from kleash.written.printed import Figure, Sheet, squeezed
+from kleash.written.prose import END, places
+from kleash.written.told.things import column_keys, row_keys
+
+_EXTREME = re.compile(
+    r"最[佳好优高低大小]|峰值|(?<![a-z])(?:best|peak|max\w*|min\w*|highest|lowest)"
+)
+
+
+@dataclass(frozen=True)
+class Best:
+    """A number of an arm, and the step at which a table says that it is best."""
+
+    keys: frozenset[str]
+    figure: Figure
+    at: float
+
+
+def bests_of(sheets: Sequence[Sheet]) -> list[Best]:
+    """Every best step of every table, with each number beside it."""
+    return [one for sheet in sheets for one in (*_in_lines(sheet), *_in_brackets(sheet))]
+
+
+def _in_lines(sheet: Sheet) -> Iterator[Best]:
+    """Of a column, or a row, of best steps."""
+    for column, title in enumerate(sheet.table.header):
+        for row, texts in enumerate(sheet.table.rows) if is_best_step(title) else ():
+            own = [one.figure for one in sheet.cells if one.row == row]
+            for at in _at(texts, column):
+                yield from (Best(row_keys(sheet, row), figure, at) for figure in own)
+    for texts in sheet.table.rows:
+        for column in range(1, len(texts)) if is_best_step(texts[0]) else ():
+            own = [one.figure for one in sheet.cells if one.column == column]
+            for at in _at(texts, column):
+                yield from (Best(column_keys(sheet, column), figure, at) for figure in own)
+
+
+def _in_brackets(sheet: Sheet) -> Iterator[Best]:
+    """Of cells such as "1.690 (Step 45)" under a title, or beside a name, that says best."""
+    for cell in sheet.cells:
+        text = squeezed(sheet.table.rows[cell.row][cell.column])
+        named = f"{sheet.table.rows[cell.row][0]} {sheet.table.header[cell.column]}"
+        inside = [one.at for one in places(text) if one.axis not in ("", "shot", END)]
+        if len(inside) == 1 and not cell.part and _EXTREME.search(squeezed(named)):
+            keys = row_keys(sheet, cell.row) | column_keys(sheet, cell.column)
+            yield Best(keys, cell.figure, inside[0])
+
+
+def _at(texts: Sequence[str], column: int) -> list[float]:
+    """The step that a cell holds, if it holds nothing else."""
+    text = bare(texts[column]) if column < len(texts) else ""
+    match = re.fullmatch(r"\D{0,12}(\d+)\D{0,6}", text)
+    return [float(match[1])] if match else []
