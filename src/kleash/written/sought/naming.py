@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from kleash.imports import names
 from kleash.imports.markdown.text import bare
-from kleash.written.measures import Place, is_time
+from kleash.written.sought.measures import Place, is_time
 
 HALF = 0.4  # of what was learnt of the labels of a group that names it
 Items = frozenset[str]

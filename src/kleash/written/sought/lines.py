@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from kleash.imports import Number, Where
 from kleash.imports.markdown.text import bare
-from kleash.written.naming import counts_in, is_epoch
+from kleash.written.sought.naming import counts_in, is_epoch
 from kleash.written.page import Page
 from kleash.written.printed import Cell, Figure, Sheet
 

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kleash.stats import Floats
-from kleash.written.labels import AT, Choice, Index, Labels
-from kleash.written.lines import Line, counted
-from kleash.written.measures import DERIVED, STEPS, Measures, Unit
-from kleash.written.naming import Namer, is_step, metrics_in, places_in, statistics_in
+from kleash.written.sought.labels import AT, Choice, Index, Labels
+from kleash.written.sought.lines import Line, counted
+from kleash.written.sought.measures import DERIVED, STEPS, Measures, Unit
+from kleash.written.sought.naming import Namer, is_step, metrics_in, places_in, statistics_in
 
 SCALES = (1.0, 100.0)  # a share may be logged as a fraction and printed in percent
 HOURS = (1 / 3600, 1 / 60, 2 / 3600, 4 / 3600, 8 / 3600, 16 / 3600, 32 / 3600)  # of so many GPUs
