@@ -16,15 +16,15 @@ import numpy as np
 from kleash.imports.markdown.draft import Draft
 from kleash.written.book import Book
 from kleash.written.grids import grids
-from kleash.written.sought.lines import Labelled, Line, Token, labelled, lines_of
 from kleash.written.logs import Held, Logs
 from kleash.written.marks import Mark, State, number_mark
-from kleash.written.sought.measures import Measures, Place, measures
-from kleash.written.sought.naming import Items, Namer, items, places_in
 from kleash.written.page import Page
 from kleash.written.printed import Cell, Sheet, sheets
-from kleash.written.sought.readings import Reading, Search
 from kleash.written.relations import Node, node
+from kleash.written.sought.lines import Labelled, Line, Token, labelled, lines_of
+from kleash.written.sought.measures import Measures, Place, measures
+from kleash.written.sought.naming import Items, Namer, items, places_in
+from kleash.written.sought.readings import Reading, Search
 
 SURE = 9.0  # how much must speak for a reading that has slips
 NAMED = 2.0  # the same for one that labels name completely, or that has none

@@ -10,7 +10,14 @@ import numpy.typing as npt
 
 from kleash.written.sought.lines import Line, Token, counted
 from kleash.written.sought.measures import STEPS, Measures, Unit
-from kleash.written.sought.naming import Namer, counts_in, metrics_in, places_in, seed_in, statistics_in
+from kleash.written.sought.naming import (
+    Namer,
+    counts_in,
+    metrics_in,
+    places_in,
+    seed_in,
+    statistics_in,
+)
 
 FEWEST = 2  # cells of a line of which labels must tell something
 AT = ("at", "epoch last", "epoch mean")

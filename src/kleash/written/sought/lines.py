@@ -14,9 +14,9 @@ from itertools import pairwise
 
 from kleash.imports import Number, Where
 from kleash.imports.markdown.text import bare
-from kleash.written.sought.naming import counts_in, is_epoch
 from kleash.written.page import Page
 from kleash.written.printed import Cell, Figure, Sheet
+from kleash.written.sought.naming import counts_in, is_epoch
 
 _NUMBER = re.compile(
     r"(?<![\w.])(?:(?<![\d)%])[+-])?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?(?![\d.]*\d)\s?%?",
