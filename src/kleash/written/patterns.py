@@ -255,8 +255,11 @@ def _tried(grid: Grid, column: dict[int, Number], guess: Guess) -> tuple[list[Ma
     """What a guess makes of a column, and how likely chance makes as much of it."""
     values = [number.value or 0.0 for number in column.values()]
     room = max(max(values) - min(values), *map(abs, values))
-    made, chance = list[Made](), 1.0
+    made, chance, left = list[Made](), 1.0, len(column)
     for line, number in column.items():
+        if not guess.said and 3 * (sum(one.holds for one in made) + left) < len(made):
+            break  # it will not be kept
+        left -= 1
         one = _worked_out(grid, line, number, guess)
         if one is None:
             continue
@@ -275,9 +278,12 @@ def _worked_out(grid: Grid, line: int, number: Number, guess: Guess) -> Made | N
     found = None
     parts: tuple[Part, ...] = ("", "bracket")
     for part in parts:
-        of, minus = replace(guess, of=_in(guess.of, part), minus=_in(guess.minus, part)).operands(
-            grid, line
-        )
+        if part and any((line, (at, part)) not in grid.at for at, _ in guess.of):
+            continue
+        meant = guess
+        if part:
+            meant = replace(guess, of=_in(guess.of, part), minus=_in(guess.minus, part))
+        of, minus = meant.operands(grid, line)
         range_, printed = range_of(guess.kind, of, minus) if of else None, bounds(number)
         if range_ is None or printed is None or number in (*of, *minus):
             continue
@@ -301,7 +307,7 @@ def _in_points(kind: Kind, number: Number, of: Sequence[Number]) -> bool:
 
 
 def _in(slots: tuple[Slot, ...], part: Part) -> tuple[Slot, ...]:
-    return tuple((at, part) for at, _ in slots) if part else slots
+    return tuple((at, part) for at, _ in slots)
 
 
 def _guesses(grid: Grid, slot: Slot) -> Iterator[Guess]:
