@@ -19,10 +19,10 @@ from kleash.findings.spoken import facts_said, position
 from kleash.imports import Claim, Source, Where
 from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.text import bare, fold
-from kleash.written.claimed.superlatives import NARROWED
-from kleash.written.claimed.words import names_a_test, unsupported
 from kleash.written.marks import Mark, State
 from kleash.written.page import Page
+from kleash.written.claimed.superlatives import NARROWED
+from kleash.written.claimed.words import names_a_test, unsupported
 
 # Findings that say that something written is not so. Those on one number are `relations`'.
 FALSE = frozenset(
@@ -65,7 +65,7 @@ OTHER = 20.0  # times: numbers that are further apart are of two quantities
 STARTS = ("step 0", "epoch 0")
 SAID_OFTEN = ("stable-contradicted", "faster-contradicted")
 _PASSED = re.compile(r"达到\s?\d|超过\s?\d|(?<![a-z])(?:reach\w*|pass\w*|past)\s\d", re.I)
-_LEAST = re.compile(rf"minim\w*|lowest|最低|最小|{_PASSED.pattern}", re.I)
+_LEAST = re.compile(r"minim\w*|lowest|最低|最小", re.I)
 _APART = re.compile(r"\S\s+[-−–/÷]\s+\S")
 _LINK = re.compile(r"(\d+(?:\.\d+)?)\s?%?\s?[(（][^()（）]*[)）][^\d>]*$")
 _MOST = re.compile(r"最|highest|largest|greatest|longest|lowest|smallest|shortest|best|worst", re.I)
