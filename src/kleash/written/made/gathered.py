@@ -153,16 +153,15 @@ def _places(on: Bench, every: Sequence[tuple[list[int], bool]]) -> Iterator[Batc
         given, cost, runs, widths = list[Array](), list[int](), list[list[int]](), list[int]()
         for run, natural in every:
             steps = [axis[nth] for nth in run]
-            if None in steps or len(set(steps)) < len(steps) or len(steps) < 3:
+            if not natural or None in steps or len(set(steps)) < len(steps) or len(steps) < 3:
                 continue
             x = on.value_LN[run]
             whole = np.isfinite(x).all(0)
             best = x.max(0) if name == "argmax" else x.min(0)
             given.append(np.where(whole, _told_step(on, np.array(steps, float), x == best), np.nan))
             hinted = bool(HINTS["best"].search(on.title))
-            told = natural and labels.is_best_step(on.title)
-            shaped = SHAPED if hinted and natural else HINTED if hinted else OTHER
-            cost.append(SAID if told else shaped)
+            told = labels.is_best_step(on.title)
+            cost.append(SAID if told else SHAPED if hinted else OTHER)
             runs.append(run)
             widths.append(len(run))
         if runs:
