@@ -16,7 +16,6 @@ from kleash.written.marks import Mark
 from kleash.written.printed import Figure
 from kleash.written.prose import END, At, Said, Sentence
 from kleash.written.steps import RANKING
-from kleash.written.told.courses import Course, families
 from kleash.written.told.subjects import (
     Arms,
     Records,
@@ -28,6 +27,7 @@ from kleash.written.told.subjects import (
     value_beside,
 )
 from kleash.written.told.things import settings
+from kleash.written.told.tracks import Course, families
 
 FAR = 40  # letters between a word and the step behind it
 NEAR = 14  # and before it

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from kleash.findings.record import digits
 from kleash.findings.spoken import position
@@ -220,17 +220,11 @@ def _strangers(draft: Draft) -> Iterator[Mark]:
             strange = pair.value not in values and isinstance(pair.value, float)
             others = [one for one in _FIGURE.findall(text) if float(one) not in values]
             strange = strange and sum(float(one) != pair.value for one in others) > 0
-            strange = strange and not _is_quoted(pair.value, measured)
+            strange = strange and pair.value not in measured
             # "β = 0.005, 78.77%" and "β = 0.01 and 4.0 points" tell what came of an arm.
             if strange and pair.key in keys and not _is_measured(pair.value, text):
                 facts = {"arms": sorted(told)}
                 yield Mark(line, pair.written, "unsupported", "check.stranger", facts, "arm")
-
-
-def _is_quoted(value: object, measured: Collection[float]) -> bool:
-    """Whether a value is one of a table, to its own decimals."""
-    half = 0.5 * 10.0 ** -len(str(value).partition(".")[2])
-    return isinstance(value, float) and any(abs(one - value) <= half for one in measured)
 
 
 def _is_measured(value: object, text: str) -> bool:

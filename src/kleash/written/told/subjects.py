@@ -24,8 +24,8 @@ from kleash.written.printed import Figure, Sheet
 from kleash.written.prose import At, Said, Sentence
 from kleash.written.relations import Node, node
 from kleash.written.told.bests import Best, bests_of
-from kleash.written.told.courses import Course, above_of, courses, families
 from kleash.written.told.things import LEASHED, ZERO, Mention, column_keys, mentions, row_keys
+from kleash.written.told.tracks import Course, above_of, courses, families
 
 NEAR = 16  # letters between a step and the value at it
 CLAUSE = re.compile(
