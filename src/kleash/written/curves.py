@@ -6,6 +6,7 @@ Runs are of one group if their names differ in nothing but the seed.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,9 +34,11 @@ class Thread:
 def threads_of(logs: Logs) -> list[Thread]:
     """Every curve of every run."""
     found = []
+    files = Counter(run.runs[0].where.file for arm in logs.arms for run in arm.replicates)
     for arm in logs.arms:
         for run in arm.replicates:
-            name, seed = _named(run, arm.name)
+            alone = files[run.runs[0].where.file] == 1
+            name, seed = _named(run, arm.name) if alone else (arm.name, run.seed)
             for (metric, axis), curve in run.curves.items():
                 known = np.isfinite(curve.values)
                 values = zip(curve.steps[known].tolist(), curve.values[known].tolist(), strict=True)

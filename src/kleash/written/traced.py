@@ -31,6 +31,8 @@ NAMED = 2.0  # the same for one that labels name completely, or that has none
 LEARNT = 12.0  # the same for one that tells whose a label is
 RIVAL = 6.0  # by how much less may speak for a reading that acquits a number
 CERTAIN = 20.0  # the same for one of which a slip may be any number
+PLACED = -4.0  # the same for one whose runs and steps labels name
+LEAST = 3  # numbers that must fit of such a one
 SHARE = 0.4  # of the numbers of a line that may be slips
 Spot = tuple[int, int, int]
 """A line of the page, a column of its table, and which number of the cell."""
@@ -49,6 +51,8 @@ class Kept:
     reading: Reading
     down: bool
     """Whether the numbers of its column tell, not those of its row."""
+    copied: bool
+    """Whether logs have it for another place of its line."""
 
 
 def kept(every: Sequence[Sheet], logs: Logs, page: Page | None = None) -> dict[Spot, Kept]:
@@ -130,6 +134,15 @@ def _settled(
     return wrong | right
 
 
+def _of_another(token: Token, at: int, one: Reading, known: Measures) -> bool:
+    """Whether a number is what a reading has for another token of the line."""
+    there = (one.units >= 0) & (one.metrics >= 0) & (one.places >= 0)
+    there[at] = False
+    every = one.scale * known.values[one.units[there], one.metrics[there], one.places[there]]
+    figure = token.figure
+    return figure is not None and bool((np.abs(every - figure.value) <= 1.01 * figure.half).any())
+
+
 def _open(
     right: dict[Spot, Kept],
     spot: Spot,
@@ -174,14 +187,19 @@ def _possible(line: Line, at: int, one: Reading, known: Measures) -> bool:
     ]
     if figure is None or figure.value in beside:
         return figure is not None
-    if one.score >= CERTAIN and one.slips * 4 <= len(others):
-        return True
     metric, place = int(one.metrics[at]), int(one.places[at])
     every = one.scale * known.values[:, metric, place]
     every = every[np.isfinite(every)]
     value = one.scale * float(known.values[int(one.units[at]), metric, place])
+    if one.score >= CERTAIN and one.slips * 4 <= len(others) and _alike(figure.value, value):
+        return True
     room = max(float(np.ptp(every)), *(abs(value - other) for other in others), 0.1 * abs(value))
     return abs(figure.value - value) <= 1.5 * room
+
+
+def _alike(one: float, other: float) -> bool:
+    """Whether two numbers are of one order of magnitude."""
+    return 0.1 * abs(other) <= abs(one) <= 10 * abs(other)
 
 
 def _by_table(lines: Sequence[Line]) -> list[dict[Spot, Token]]:
@@ -213,9 +231,23 @@ def _without_strangers(
         for band in bands.values():
             bad = [spot for spot in band if spot in wrong]
             good = sum(spot in right for spot in band)
-            if len(bad) > max(1, good) and not _elsewhere(bad, bands.values(), tokens, axis):
+            kept = [wrong[spot] for spot in bad]
+            copied = sum(one.copied for one in kept)
+            if len(bad) <= max(1, good) or 2 * copied > len(bad) or _swapped(kept):
+                continue
+            if not _elsewhere(bad, bands.values(), tokens, axis):
                 strangers.update(bad)
     return {spot: one for spot, one in wrong.items() if spot not in strangers}
+
+
+def _swapped(bad: Sequence[Kept]) -> bool:
+    """Whether numbers are each other's."""
+    printed = sorted((f.value, f.half) for one in bad if (f := one.token.figure))
+    right = sorted(one.value for one in bad)
+    return all(
+        abs(value - other) <= 1.01 * half
+        for (value, half), other in zip(printed, right, strict=True)
+    )
 
 
 def _elsewhere(
@@ -241,17 +273,20 @@ def _accepted(one: Reading) -> bool:
     fits = sum(fit is True for fit in one.fits)
     if one.slips > SHARE * (fits + one.slips):
         return False
+    if one.placed and fits >= LEAST and len({*one.places.tolist()}) > LEAST:
+        return one.score >= PLACED
     return one.score >= (NAMED if one.complete or not one.slips else SURE)
 
 
 def _kept(line: Line, at: int, one: Reading, known: Measures, *, right: bool) -> Kept:
     token = line.tokens[at]
+    copied = not right and _of_another(token, at, one, known)
     unit, metric, place = (int(axis[at]) for axis in (one.units, one.metrics, one.places))
     value = one.scale * float(known.values[unit, metric, place])
     group = known.units[unit]
     thread = known.threads[group.group, known.metrics[metric]]
     runs = len(known.seeds[group.group]) if group.over else 1
-    return Kept(token, value, right, thread.file, runs, group.group, one, line.down)
+    return Kept(token, value, right, thread.file, runs, group.group, one, line.down, copied)
 
 
 def held_for(draft: Draft, logs: Logs) -> dict[tuple[int, int], Held]:

@@ -107,9 +107,10 @@ class Namer:
     def _spelt(self, have: Items) -> Items:
         """What a label has, with the words of names that it spells out or shortens."""
         words = {one for own in self.own.values() for one in own if len(one) > 2 and one.isalpha()}
+        strange = {one for one in have - words if len(one) > 2}
         return have | {
-            one for one in words for other in have
-            if len(other) > 2 and (other.startswith(one) or one.startswith(other))
+            one for one in words for other in strange
+            if other.startswith(one) or one.startswith(other)
         }  # fmt: skip
 
     def _group(self, have: Items) -> str:

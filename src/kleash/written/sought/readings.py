@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kleash.stats import Floats
-from kleash.written.sought.labels import AT, Choice, Index, Labels
+from kleash.written.sought.labels import Choice, Index, Labels
 from kleash.written.sought.lines import Line, counted
 from kleash.written.sought.measures import DERIVED, STEPS, Measures, Unit
 from kleash.written.sought.naming import Namer, is_step, metrics_in, places_in, statistics_in
@@ -30,6 +30,7 @@ CLEAR = 18.0  # how much must speak for a reading that all numbers fit, to look 
 LOOSE = 3.0  # times its rounding that a difference may be off: it may be of rounded numbers
 FLOOR = 3.0  # numbers of one digit that fit tell little
 OFTEN = 0.5  # how likely the last step is the best one
+FEW = 3  # points that do not show how widely a metric varies
 LIKELIEST = 1e-4  # no number tells more than this
 AGAINST = 1e5  # how much less likely a reading is that labels speak against
 Choices = tuple[Choice, Choice, Choice]
@@ -52,6 +53,8 @@ class Reading:
     """Whether labels name its runs, its metric and its statistic."""
     against: bool
     """Whether labels name other runs or steps."""
+    placed: bool
+    """Whether labels name its runs and its steps."""
 
     @property
     def slips(self) -> int:
@@ -85,10 +88,10 @@ class Search:
         self.derived = np.isin(self.kinds, DERIVED)
         self.whole = ~np.isin(self.kinds, STEPS)
         at = measures.at
-        ends = [measures.values[:, :, at[kind, 0.0, 0.0]] for kind in ("max", "min")]
-        self.extent = self._extents(ends[0] - ends[1])
         self.last = at["last step", 0.0, 0.0]
         self.points = measures.values[:, :, at["points", 0.0, 0.0]]
+        ends = [measures.values[:, :, at[kind, 0.0, 0.0]] for kind in ("max", "min")]
+        self.extent = self._extents(ends[0] - ends[1])
 
     def learn(self, line: Line, sure: Sequence[Reading]) -> None:
         """Which metrics a table has, from readings of a line that are sure."""
@@ -179,7 +182,8 @@ class Search:
         for n, fit, known in zip(printed.use, fits, there, strict=True):
             told_fits[n] = bool(fit) if known else None
         every = (whole[0], whole[1], whole[2], scale, tuple(told_fits))
-        return Reading(*every, score, complete, against)
+        placed = choices[0].named and choices[2].named
+        return Reading(*every, score, complete, against, placed)
 
     def _extents(self, of_runs: Floats) -> Floats:
         """How widely each metric of each unit varies."""
@@ -190,7 +194,10 @@ class Search:
                 made[nth] = np.fmax.reduce(values, 1)
             elif unit.over:
                 made[nth] = of_runs[of[Unit(unit.group, None, "curve")]]
-        return made
+        # What was measured once varies from run to run.
+        last = self.measures.values[:, :, self.measures.at["last", 0.0, 0.0]]
+        between = np.fmax.reduce(last, 0) - np.fmin.reduce(last, 0)
+        return np.where(self.points < FEW, np.fmax(made, between), made)
 
     def _chance(self, key: tuple[int, int, int], scale: float, printed: Printed, n: int) -> float:
         """How likely a number would fit, were it another of the same metric and unit."""
@@ -241,8 +248,9 @@ class Search:
     def _other_step(self, line: Line, choice: Choice, place: int) -> bool:
         """Whether the label of a whole line is of another step."""
         label = counted([line.shared])[0][0] if is_step(line.shared) else None
-        kind, first, _ = self.measures.places[place]
-        return choice.index is None and label is not None and kind in AT and first != label
+        return (
+            choice.index is None and label is not None and self.measures.places[place][1] != label
+        )
 
     def _tries_metric(self, line: Line, choice: Choice, metric: int) -> tuple[float, bool]:
         if choice.index is not None:
