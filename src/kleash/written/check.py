@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kleash.findings.record import canonical
 from kleash.imports import Number, Source
@@ -17,6 +17,7 @@ from kleash.imports.markdown.draft import Draft
 from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
 from kleash.written.claimed.claims import false_claims
+from kleash.written.doubts import acquitted
 from kleash.written.grids import grids
 from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
@@ -87,9 +88,17 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [*false_in_parallel(records, spoken), *false_spans(spoken)]
     marks += false_claims(book, page, spoken)
     marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
+    marks = acquitted(marks, book.sheets, spoken, _confirmed(fixed))
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)
     return _sorted(marks)
+
+
+def _confirmed(fixed: Mapping[tuple[int, str], State]) -> set[int]:
+    """Rows of which logs have numbers, and all as they are printed."""
+    off = {line for (line, _), state in fixed.items() if state == "wrong"}
+    right = Counter(line for (line, _), state in fixed.items() if state == "right")
+    return {line for line, count in right.items() if count > 1 and line not in off}
 
 
 def _certain(number: Number) -> bool:
