@@ -50,7 +50,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     told = list(numbers_of(draft))
     truth = held(source, told, logs) if logs else {}
     book = Book.of(sheets(grids(draft)), page)
-    seen = traced(book, logs) if logs else {}
+    seen = traced(book, logs, page) if logs else {}
     marks = measured_marks(source, told, truth, logs) if logs else []
     # What a whole column tells is surer than what one number was taken for.
     known = {one[:2] for one in seen}
