@@ -363,7 +363,9 @@ def test_without_a_key_the_likeliest_is_said():
     model = tiny()
     engine = OwnEngine(model, {STOP})
     mixed = together(engine, [(None, replies(3)), (("a",), replies(4)), (None, replies(3))])
-    assert mixed[0] == mixed[2]
+    # The rows of a batch may be added up in another order each: the last bits of logp differ.
+    assert [said.ids for _, said in mixed[0]] == [said.ids for _, said in mixed[2]]
+    assert said_logp(mixed[0]) == pytest.approx(said_logp(mixed[2]), abs=1e-5)
     ids = []
     for heard, said in mixed[0]:
         ids += heard

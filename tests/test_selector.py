@@ -468,7 +468,8 @@ def test_before_any_update_kl_is_zero_and_every_ratio_one(variant):
     sampled = torch.tensor([logp for turn in turns for logp in turn.logp])
     guard.ratio_one_at_start(judged.logp, sampled)
     guard.zero_kl_at_start(judged.logp, judged.logp_ref, judged.exact_kl, reference="start")
-    assert judged.exact_kl.abs().max() == 0
+    # Two copies at two addresses may be added up in two orders: to the last bits, not to none.
+    assert judged.exact_kl.abs().max() < 4 * torch.finfo(torch.float32).eps
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
