@@ -2,7 +2,7 @@
 
 import pytest
 
-from kleash.written.words import unsupported
+from kleash.written.claimed.words import unsupported
 from test_check import marks
 from test_check_rules import ARMS, CHINESE, STEPS, marked_if_wrong
 

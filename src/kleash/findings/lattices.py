@@ -98,9 +98,21 @@ def _parts(found: Sequence[Point]) -> int | None:
         misses = count - int((on & telling).sum())
         if misses > (1 - SHARE) * count:
             continue
+        if misses > 1 and _finer(found, parts):
+            return None  # means of several such means
         luck = math.log(math.comb(count, misses)) + float(np.log(widths[on & telling]).sum())
         return parts if luck < math.log(CHANCE) else None
     return None
+
+
+def _finer(found: Sequence[Point], parts: int) -> bool:
+    """Whether all means lie on a lattice that divides another, where that can be seen."""
+    sizes, halves = _halves(found)
+    for finer in range(2 * parts, FINEST + 1, parts):
+        telling = 2 * halves * sizes * finer < 0.5
+        if _on(found, finer).all() and telling.sum() >= FEWEST:
+            return True
+    return False
 
 
 def scores_off_lattice(sources: Sequence[Source]) -> Iterator[Found]:

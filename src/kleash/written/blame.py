@@ -11,8 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kleash.written.made.rounded import Node, Relation
 from kleash.written.marks import Mark, printed_as
-from kleash.written.relations import Node, Relation
 
 
 @dataclass(frozen=True)
@@ -158,13 +158,9 @@ def _blamed(one: Blame) -> Iterator[Mark]:
 
 
 def _wrong(one: Blame) -> Mark:
-    relation, (line, spot, value) = one.relation, one.node
+    relation, (line, spot, _) = one.relation, one.node
     own = relation.nodes[0] == one.node
-    text = (
-        relation.text
-        if own and relation.text
-        else printed_as(value, relation.unit, relation.decimals)
-    )
+    text = _text(relation, one.node)
     others = sorted({other[0] for other in relation.nodes if other != one.node})
     facts: dict[str, object] = {"lines": others, "kind": relation.kind}
     if one.value is None:
@@ -176,10 +172,19 @@ def _wrong(one: Blame) -> Mark:
     return Mark(line, text, "wrong", f"check.not-{relation.kind}", facts, spot)
 
 
+def _text(relation: Relation, one: Node) -> str:
+    """A number of a relation as it is printed."""
+    if relation.texts:
+        return relation.texts[relation.nodes.index(one)]
+    if relation.nodes[0] == one and relation.text:
+        return relation.text
+    return printed_as(one[2], relation.unit, relation.decimals)
+
+
 def _fits(one: Node, about: Sequence[Relation]) -> Mark:
     own = [relation for relation in about if relation.nodes[0] == one]
     first = (own or about)[0]
     lines = sorted({other[0] for relation in about for other in relation.nodes if other != one})
-    text = first.text if own and first.text else printed_as(one[2], first.unit, first.decimals)
+    text = _text(first, one)
     code = f"check.{first.kind}" if own else "check.fits"
     return Mark(one[0], text, "right", code, {"lines": lines[:6]}, one[1])

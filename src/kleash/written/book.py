@@ -39,6 +39,7 @@ class Book:
     """The lines of headings."""
     lines: dict[int, list[Line]] = field(default_factory=dict)
     sizes: dict[tuple[object, ...], list[float]] = field(default_factory=dict)
+    kinds: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, every: Sequence[Sheet], page: Page) -> Book:
@@ -79,6 +80,11 @@ class Book:
 
     def quantities(self, table: int) -> str:
         """Whether columns or rows are the quantities of a table: printed alike throughout."""
+        if table not in self.kinds:
+            self.kinds[table] = self._quantities(table)
+        return self.kinds[table]
+
+    def _quantities(self, table: int) -> str:
         cells = [cell for cell in self.sheets[table].cells if not cell.part]
         uniform = {}
         for side in ("row", "column"):

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kleash.findings.record import canonical
 from kleash.imports import Number, Source
 from kleash.imports.markdown.draft import Draft
 from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
-from kleash.written.claims import false_claims
-from kleash.written.crossings import false_crossings, false_spans
+from kleash.written.claimed.claims import false_claims
+from kleash.written.doubts import acquitted
 from kleash.written.grids import grids
 from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
 from kleash.written.page import Page
-from kleash.written.parallel import false_in_parallel
 from kleash.written.peaks import false_peaks
 from kleash.written.places import placed
 from kleash.written.printed import sheets
@@ -34,11 +33,13 @@ from kleash.written.relations import measured, relations
 from kleash.written.sentences import said
 from kleash.written.shares import false_shares, false_summaries
 from kleash.written.siblings import unlike_twins
-from kleash.written.slips import slips
 from kleash.written.steps import misplaced
-from kleash.written.subjects import records_of
 from kleash.written.tables import copies, laid_out
-from kleash.written.tallies import false_tallies
+from kleash.written.told.crossings import false_crossings, false_spans
+from kleash.written.told.parallel import false_in_parallel
+from kleash.written.told.slips import slips
+from kleash.written.told.subjects import records_of
+from kleash.written.told.tallies import false_tallies
 from kleash.written.traced import corrected, traced
 
 # Findings on a step that a table can overrule, whoever's it is.
@@ -55,7 +56,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     told = list(numbers_of(draft))
     truth = held(source, told, logs) if logs else {}
     book = Book.of(sheets(grids(draft)), page)
-    seen = traced(book, logs) if logs else {}
+    seen = traced(book, logs, page) if logs else {}
     marks = measured_marks(source, told, truth, logs) if logs else []
     # What a whole column tells is surer than what one number was taken for.
     known = {one[:2] for one in seen}
@@ -87,9 +88,17 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [*false_in_parallel(records, spoken), *false_spans(spoken)]
     marks += false_claims(book, page, spoken)
     marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
+    marks = acquitted(marks, book.sheets, spoken, _confirmed(fixed))
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)
     return _sorted(marks)
+
+
+def _confirmed(fixed: Mapping[tuple[int, str], State]) -> set[int]:
+    """Rows of which logs have numbers, and all as they are printed."""
+    off = {line for (line, _), state in fixed.items() if state == "wrong"}
+    right = Counter(line for (line, _), state in fixed.items() if state == "right")
+    return {line for line, count in right.items() if count > 1 and line not in off}
 
 
 def _certain(number: Number) -> bool:

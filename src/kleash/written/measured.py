@@ -86,8 +86,8 @@ def _meant(told: Sequence[Told], found: Mapping[Node, Held]) -> dict[Node, Held]
 
 
 def _keys(one: Told) -> list[tuple[str, ...]]:
-    metric = canonical(one.metric)
-    return [(metric,), (metric, one.statistic, "")]
+    metric, title = canonical(one.metric), one.number.where.spot.partition(" / ")[0]
+    return [(metric,), (metric, one.statistic, ""), (metric, one.statistic, title)]
 
 
 def held(source: Source, told: Sequence[Told], logs: Logs) -> dict[Node, Held]:
@@ -185,7 +185,7 @@ def _steps(told: Sequence[Told], truth: Mapping[Node, Held], logs: Logs) -> list
         counted = one.place.shots is not None or one.place.items is not None
         if at is None or counted or one.number.state == "estimated":
             continue
-        if one.statistic in ("best", "min", "max"):
+        if one.statistic in ("best", "min", "max") and one.place.step is not None:
             kind = f"{one.statistic} step"
             best = logs.look(one.arm, one.metric, Place(), kind, one.seed)
             right = truth.get(node(one.number))

@@ -8,7 +8,7 @@ too easily, for all that was tried, is not taken for a pattern.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
@@ -18,12 +18,10 @@ from typing import Literal, cast
 from kleash.findings.record import digits
 from kleash.imports import Derived, Number
 from kleash.imports.markdown.derived import SLACK, allowed, bounds
-from kleash.imports.markdown.draft import agree
-from kleash.imports.markdown.numbers import places
 from kleash.imports.markdown.text import bare
 from kleash.written.fitting import is_typo
 from kleash.written.formulas import formula
-from kleash.written.grids import Grid, Part, Slot, label, turned
+from kleash.written.grids import Grid, Part, Slot, turned
 from kleash.written.printed import is_total
 
 CHANCE = 0.01  # of taking numbers for a pattern that have none
@@ -240,7 +238,7 @@ def _natural(grid: Grid, slot: Slot, guess: Guess) -> bool:
     based = guess.base is not None and guess.base >= 0 and (guess.base, slot) not in grid.at
     if not based or guess.kind != "difference":
         return False
-    return guess.of[0][0] == slot[0] or _within(grid.titles[guess.of[0][0]], grid.titles[slot[0]])
+    return guess.of[0][0] == slot[0] or within(grid.titles[guess.of[0][0]], grid.titles[slot[0]])
 
 
 def _hinted(kind: Kind, title: str, slot: Slot) -> bool:
@@ -255,8 +253,11 @@ def _tried(grid: Grid, column: dict[int, Number], guess: Guess) -> tuple[list[Ma
     """What a guess makes of a column, and how likely chance makes as much of it."""
     values = [number.value or 0.0 for number in column.values()]
     room = max(max(values) - min(values), *map(abs, values))
-    made, chance = list[Made](), 1.0
+    made, chance, left = list[Made](), 1.0, len(column)
     for line, number in column.items():
+        if not guess.said and 3 * (sum(one.holds for one in made) + left) < len(made):
+            break  # it will not be kept
+        left -= 1
         one = _worked_out(grid, line, number, guess)
         if one is None:
             continue
@@ -275,9 +276,12 @@ def _worked_out(grid: Grid, line: int, number: Number, guess: Guess) -> Made | N
     found = None
     parts: tuple[Part, ...] = ("", "bracket")
     for part in parts:
-        of, minus = replace(guess, of=_in(guess.of, part), minus=_in(guess.minus, part)).operands(
-            grid, line
-        )
+        if part and any((line, (at, part)) not in grid.at for at, _ in guess.of):
+            continue
+        meant = guess
+        if part:
+            meant = replace(guess, of=_in(guess.of, part), minus=_in(guess.minus, part))
+        of, minus = meant.operands(grid, line)
         range_, printed = range_of(guess.kind, of, minus) if of else None, bounds(number)
         if range_ is None or printed is None or number in (*of, *minus):
             continue
@@ -301,7 +305,7 @@ def _in_points(kind: Kind, number: Number, of: Sequence[Number]) -> bool:
 
 
 def _in(slots: tuple[Slot, ...], part: Part) -> tuple[Slot, ...]:
-    return tuple((at, part) for at, _ in slots) if part else slots
+    return tuple((at, part) for at, _ in slots)
 
 
 def _guesses(grid: Grid, slot: Slot) -> Iterator[Guess]:
@@ -314,7 +318,7 @@ def _guesses(grid: Grid, slot: Slot) -> Iterator[Guess]:
     if slot[1] != "spread":
         yield from _of_two([own, *plain] if slot[1] else plain)
         lacking = [line for line in range(len(grid.names)) if (line, slot) not in grid.at]
-        named = any(_within(grid.names[line], grid.titles[slot[0]]) for line in lacking[:3])
+        named = any(within(grid.names[line], grid.titles[slot[0]]) for line in lacking[:3])
         for base in dict.fromkeys((0, *lacking[:3], *(() if named else (-1,)))):
             for ours in [own] if slot[1] else plain:
                 yield Guess("difference", (ours,), (ours,), base)
@@ -346,55 +350,6 @@ def _of_many(slots: Sequence[Slot], kinds: tuple[Kind, ...]) -> Iterator[Guess]:
             yield from (Guess(kind, part) for kind in kinds if len(part) > 2 or kind != "spread")
 
 
-# --- told again in another table
-
-
-def told_again(every: Sequence[Grid]) -> Iterator[tuple[Number, Number]]:
-    """Pairs of numbers that two tables give for one thing, by lines that are nearly all equal."""
-    views = [view for grid in every for view in (grid, turned(grid))]
-    rows = [
-        (view, slot, {label(view.names[at]): one for at, one in view.column(slot).items()})
-        for view in views
-        for slot in view.slots()
-        if not slot[1]
-    ]
-    for (one, ours, left), (other, theirs, right) in combinations(rows, 2):
-        both = left.keys() & right.keys() if one.table is not other.table else set()
-        telling = [at for at in both if digits(left[at]) >= TELLING]
-        if len(telling) < 3 or not _one_place(one, ours, other, theirs):
-            continue
-        equal = [at for at in telling if agree(left[at], right[at])]
-        named = _name_each_other(one, ours, other, theirs)
-        most = len(equal) >= 3 and 3 * len(equal) >= 2 * len(telling) and named
-        if most or _exchanged([left[at] for at in telling], [right[at] for at in telling], named):
-            for at in sorted(telling):
-                yield left[at], right[at]
-
-
-def _exchanged(left: Sequence[Number], right: Sequence[Number], named: bool) -> bool:  # noqa: FBT001
-    """Whether two lines hold the same numbers in another order; nearly so, if they are named so."""
-    ours, theirs = (Counter((one.value, one.unit) for one in side) for side in (left, right))
-    shared = (ours & theirs).total()
-    return shared >= 3 and (shared == len(left) or (named and 4 * shared >= 3 * len(left)))
-
-
-def _name_each_other(one: Grid, ours: Slot, other: Grid, theirs: Slot) -> bool:
-    """Whether one of two lines names the other in its title or its headings."""
-    left, right = one.titles[ours[0]], other.titles[theirs[0]]
-    above, below = " ".join(one.table.headings), " ".join(other.table.headings)
-    return _within(left, f"{below} {right}") or _within(right, f"{above} {left}")
-
-
-def _one_place(one: Grid, ours: Slot, other: Grid, theirs: Slot) -> bool:
-    """Whether two lines are of no different epochs, steps, shots or counts of items."""
-    left, right = one.titles[ours[0]], other.titles[theirs[0]]
-    above, below = " ".join(one.table.headings), " ".join(other.table.headings)
-    places_ = places(f"{above} {left}")[0], places(f"{below} {right}")[0]
-    fields = ("epoch", "step", "shots", "items")
-    pairs = [tuple(getattr(place, name) for place in places_) for name in fields]
-    return all(None in pair or pair[0] == pair[1] for pair in pairs)
-
-
-def _within(title: str, text: str) -> bool:
+def within(title: str, text: str) -> bool:
     plain, whole = (re.sub(r"[\s*_`$\\]", "", each).casefold() for each in (title, text))
     return bool(plain) and plain in whole

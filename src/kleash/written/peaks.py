@@ -16,7 +16,7 @@ from kleash.written.marks import Mark
 from kleash.written.printed import Figure
 from kleash.written.prose import END, At, Said, Sentence
 from kleash.written.steps import RANKING
-from kleash.written.subjects import (
+from kleash.written.told.subjects import (
     Arms,
     Records,
     Subject,
@@ -26,8 +26,8 @@ from kleash.written.subjects import (
     subject_of,
     value_beside,
 )
-from kleash.written.things import settings
-from kleash.written.tracks import Course, families
+from kleash.written.told.things import settings
+from kleash.written.told.tracks import Course, families
 
 FAR = 40  # letters between a word and the step behind it
 NEAR = 14  # and before it

@@ -23,9 +23,9 @@ from kleash.written.gaps import is_end, is_gap
 from kleash.written.marks import Mark, printed_as
 from kleash.written.printed import figure_of
 from kleash.written.prose import END, Said, Sentence
-from kleash.written.subjects import Records
 from kleash.written.ties import OR, anchor, own_two
-from kleash.written.vouched import is_vouched
+from kleash.written.told.subjects import Records
+from kleash.written.told.vouched import is_vouched
 from kleash.written.whose import said_mark, whose
 
 RARE = 0.05

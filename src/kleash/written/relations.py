@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
-from math import exp, factorial, sqrt
+from math import sqrt
 from typing import Literal
 
 from kleash.findings.identities import Sum, kl_losses, losses, roughly
@@ -15,37 +15,23 @@ from kleash.imports import Derived, Imported, Number
 from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.draft import Draft, agree
 from kleash.written.across import across
-from kleash.written.grids import grids
-from kleash.written.patterns import Made, patterns, told_again
+from kleash.written.grids import Grid, grids
+from kleash.written.made.boards import boards
+from kleash.written.made.rounded import Node as Node
+from kleash.written.made.rounded import Relation as Relation
+from kleash.written.made.rounded import as_printed
+from kleash.written.made.weighed import Worked, worked_out
+from kleash.written.patterns import Made, patterns
+from kleash.written.printed import figure_of
+from kleash.written.retold import told_again
 
-RARE = 0.03
 APART = 3  # numbers that differ between two tables that are not of one thing
-UNLIKELY = 0.02  # that rounding alone made the last digit another
+FAR = 0.2  # of the greater: two tellings of one thing are seldom further apart
 PLAIN: dict[str, Literal["mean", "difference", "relative"]] = {
     "mean": "mean",
     "difference": "difference",
     "relative": "relative",
 }
-Node = tuple[int, str, float]
-"""A printed number: its line, its place in the line, its value."""
-
-
-@dataclass(frozen=True)
-class Relation:
-    """Numbers that must fit together. `low` and `high` are what the others let the first be."""
-
-    kind: str
-    nodes: tuple[Node, ...]
-    holds: bool
-    text: str = ""
-    low: float | None = None
-    high: float | None = None
-    unit: str = ""
-    decimals: int | None = None
-    inexact: bool = False
-    """Whether it holds only within the rounding of the numbers it is made of."""
-    chance: float = 0.0
-    """How likely that is where it was worked out before they were rounded."""
 
 
 def node(number: Number) -> Node:
@@ -56,14 +42,16 @@ def node(number: Number) -> Node:
 def relations(draft: Draft) -> list[Relation]:
     """Every relation of a document that can be worked out."""
     every = grids(draft)
-    made = patterns(every)
+    made = [_of_cells(one, _nodes(every)) for one in worked_out(boards(draft.source.tables))]
     # How a column is made its own numbers know better than its header.
-    known = {node(one.number) for one in made}
+    known = {one.nodes[0] for one in made}
+    guessed = [one for one in patterns(every) if node(one.number) not in known]
+    known |= {node(one.number) for one in guessed}
     read = [d for d in draft.source.derived if d.kind == "same" or node(d.number) not in known]
-    derived = [*oriented(read), *(one for each in made for one in _plain(each))]
-    found = [one for each in derived for one in _derived(each)]
-    found = _as_printed(found)
-    found += [_of_pattern(each) for each in made if each.kind not in PLAIN or each.ready]
+    derived = [*oriented(read), *(one for each in guessed for one in _plain(each))]
+    told = _well_read(draft, [one for each in derived for one in _derived(each)])
+    found = as_printed([*told, *made])
+    found += [_of_pattern(each) for each in guessed if each.kind not in PLAIN or each.ready]
     found += [_of_pattern(each) for each in across(every)]
     found += _worked_out_twice(derived)
     found += _of_one_thing(draft, list(_told_twice(draft, known)))
@@ -87,6 +75,57 @@ def _between_places(draft: Draft, every: Sequence[Relation]) -> list[Relation]:
         for one in every
         if one.kind != "same" or len({table.get(each[0], -each[0]) for each in one.nodes}) > 1
     ]
+
+
+def _well_read(draft: Draft, every: Sequence[Relation]) -> list[Relation]:
+    """Without what was read into a line of a table none of whose numbers bears it out."""
+    table = {line: nth for nth, one in enumerate(draft.source.tables) for line in one.lines}
+    groups: dict[object, list[Relation]] = defaultdict(list)
+    for one in every:
+        line, spot, _ = one.nodes[0]
+        title, row = (*spot.split(" / "), "")[:2]
+        keys = ((table[line], title), (table[line], "", row)) if line in table else ()
+        for key in keys:
+            groups[one.kind, key].append(one)
+    misread = {
+        id(one)
+        for group in groups.values()
+        if len(group) > 1 and not any(each.holds for each in group)
+        for one in group
+    }
+    return [one for one in every if one.holds or id(one) not in misread]
+
+
+def _nodes(every: Sequence[Grid]) -> dict[tuple[int, int, float], Node]:
+    """Numbers by line, column and what is printed: a cell has the same place here as elsewhere."""
+    return {
+        (number.where.line or 0, slot[0], figure.value): node(number)
+        for grid in every
+        for (_, slot), number in (*grid.at.items(), *grid.fixed.items())
+        if (figure := figure_of(number)) is not None
+    }
+
+
+CODES = {"argmax": "summary", "argmin": "summary", "rank": "summary", "complement": "summary"}
+
+
+def _of_cells(one: Worked, nodes: Mapping[tuple[int, int, float], Node]) -> Relation:
+    """What a cell is made of, by the recipe of its line."""
+    places = dict[Node, str]()
+    for cell in (one.cell, *one.of):
+        part, (line, column) = one.board.at[cell], one.board.places[cell]
+        own = line, f"{column} {cell[1][1]}", part.value
+        places.setdefault(nodes.get((line, column, part.value), own), part.text)
+    part = one.board.at[one.cell]
+    share = part.unit == "%"
+    low, high = ((one.given + sign * one.within) / (100 if share else 1) for sign in (-1, 1))
+    decimals = part.decimals + 2 * share
+    kind = CODES.get(one.kind, one.kind)
+    unit = "%" if share else ""
+    return Relation(
+        kind, tuple(places), one.holds, part.text, low, high, unit, decimals,
+        one.inexact, one.chance, tuple(places.values()), (one.board.nth, kind),
+    )  # fmt: skip
 
 
 def _plain(made: Made) -> Iterator[Derived]:
@@ -124,47 +163,6 @@ def _has_order(one: Derived) -> bool:
     """Whether a difference would have the other sign if it were taken the other way round."""
     plain = one.kind == "difference" and not one.unsigned and bool(one.number.value)
     return plain and len(one.arms) == 2
-
-
-def _as_printed(every: list[Relation]) -> list[Relation]:
-    """What comes out only before rounding is wrong in a document that works with printed numbers.
-
-    Of differences that were worked out first and rounded then, a quarter do not come out of the
-    printed numbers to the digit. Where that would be expected of far more than there are, the few
-    are slips. Differences of numbers that were worked out themselves tell nothing about that.
-    """
-    results = {one.nodes[0] for one in every}
-    plain = {
-        one for one in every if one.holds and not any(node in results for node in one.nodes[1:])
-    }
-    certain = {one for one in plain if one.inexact and one.chance <= UNLIKELY}
-    slips = set(certain)
-    for like in {(one.unit, one.decimals) for one in plain}:
-        same = {one for one in plain - certain if (one.unit, one.decimals) == like}
-        odd = {one for one in same if one.inexact}
-        if _at_most(len(odd), sum(one.chance for one in same)) <= RARE:
-            slips |= odd - _rounded(same, odd)
-    return [replace(one, holds=False) if one in slips else one for one in every]
-
-
-def _rounded(plain: set[Relation], odd: set[Relation]) -> set[Relation]:
-    """The odd ones of tables that have as many as rounding makes: these work with hidden digits."""
-    groups: list[list[Relation]] = []
-    for one in sorted(plain, key=lambda each: each.nodes[0]):
-        if not groups or one.nodes[0][0] > groups[-1][-1].nodes[0][0] + 1:
-            groups.append([])
-        groups[-1].append(one)
-    found: set[Relation] = set()
-    for group in groups:
-        own = odd.intersection(group)
-        usual = _at_most(len(own), sum(one.chance for one in group)) > RARE
-        found |= own if len(own) > 1 and usual else set()
-    return found
-
-
-def _at_most(count: int, expected: float) -> float:
-    """The probability of so few where so many are expected (Poisson)."""
-    return exp(-expected) * sum(expected**n / factorial(n) for n in range(count + 1))
 
 
 def _worked_out_twice(every: Sequence[Derived]) -> Iterator[Relation]:
@@ -287,8 +285,15 @@ def _told_twice(draft: Draft, worked_out: set[Node]) -> Iterator[Relation]:
         conflict = len(known) > 1
         for ours, theirs in combinations(printed[:12], 2) if conflict else ():
             # Two cells of one row are two things, whatever their column is called.
-            if ours.where.line != theirs.where.line or ours.where.line not in rows:
+            apart = ours.where.line != theirs.where.line or ours.where.line not in rows
+            if apart and not _of_two_kinds(ours, theirs):
                 yield _same(theirs, ours)
+
+
+def _of_two_kinds(ours: Number, theirs: Number) -> bool:
+    """Whether numbers are so far apart, and printed so differently, that one was misread."""
+    left, right = abs(ours.value or 0.0), abs(theirs.value or 0.0)
+    return ours.decimals != theirs.decimals and abs(left - right) > FAR * max(left, right)
 
 
 def _of_one_thing(draft: Draft, every: Sequence[Relation]) -> Iterator[Relation]:

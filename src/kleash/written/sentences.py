@@ -19,10 +19,10 @@ from kleash.findings.spoken import facts_said, position
 from kleash.imports import Claim, Source, Where
 from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.text import bare, fold
+from kleash.written.claimed.superlatives import NARROWED
+from kleash.written.claimed.words import names_a_test, unsupported
 from kleash.written.marks import Mark, State
 from kleash.written.page import Page
-from kleash.written.superlatives import NARROWED
-from kleash.written.words import names_a_test, unsupported
 
 # Findings that say that something written is not so. Those on one number are `relations`'.
 FALSE = frozenset(

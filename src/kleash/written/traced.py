@@ -1,103 +1,321 @@
-"""Lines of tables that a log has, known by their numbers: whatever report and log call them.
+"""Numbers of tables that a log has: found by their labels, their neighbours and themselves.
 
 People and trainers name things differently: "A (no KL)" is `alf_nokl`, "success" is
-`val-core/alfworld/success_rate`. A line over steps whose numbers are nearly all those of one curve
-is that curve, and the few that are not are slips. So is a line over arms whose names lead to runs,
-and whose numbers are nearly all the last, best or mean ones of one metric.
+`val-core/alfworld/success_rate`. A line whose numbers are nearly all those of one reading of the
+logs is that, and the few that are not are slips, unless another reading that is as likely has them.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
-from typing import Any
 
-from kleash.imports import names
+import numpy as np
+
 from kleash.imports.markdown.draft import Draft
-from kleash.imports.markdown.labels import seed_of
 from kleash.written.book import Book
-from kleash.written.curves import MOST, STATISTICS, WINDOWS, Thread, threads_of
 from kleash.written.grids import grids
-from kleash.written.logs import Held, Logs, coefficient_in
-from kleash.written.marks import Mark, number_mark, printed_as
-from kleash.written.printed import Cell, Figure, Sheet, sheets
+from kleash.written.logs import Held, Logs
+from kleash.written.marks import Mark, State, number_mark
+from kleash.written.page import Page
+from kleash.written.printed import Cell, Sheet, sheets
 from kleash.written.relations import Node, node
+from kleash.written.sought.lines import Labelled, Line, Token, labelled, lines_of
+from kleash.written.sought.measures import Measures, Place, measures
+from kleash.written.sought.naming import Items, Namer, items, places_in
+from kleash.written.sought.readings import Reading, Search
 
-LEAST = 3  # numbers of a line that must be a curve's
-SHARE = 0.6  # of its numbers
-TELLING = 2  # digits
-MANY = 8  # numbers that are a statistic by no chance, though a third of them be wrong
-NAMING = 3  # digits of numbers that tell whose they are
-SCALES = (1.0, 100.0)  # a share may be logged as a fraction and printed in percent
-Spot = tuple[int, int]
-"""A line of the page and a column of its table."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """Cells that should be of one quantity: what is known of them, and where on it each stands."""
-
-    cells: Mapping[Spot, Cell]
-    at: Mapping[Spot, Any]
-    """By cell, open ones too: a step, or a group of runs with a seed."""
-
-
-@dataclass(frozen=True)
-class Guess:
-    """What a line may be: a value and a curve for each place."""
-
-    values: Mapping[Any, float]
-    threads: Mapping[Any, Thread]
+SURE = 9.0  # how much must speak for a reading that has slips
+NAMED = 2.0  # the same for one that labels name completely, or that has none
+LEARNT = 12.0  # the same for one that tells whose a label is
+RIVAL = 6.0  # by how much less may speak for a reading that acquits a number
+CERTAIN = 20.0  # the same for one of which a slip may be any number
+PLACED = -4.0  # the same for one whose runs and steps labels name
+LEAST = 3  # numbers that must fit of such a one
+SHARE = 0.4  # of the numbers of a line that may be slips
+Spot = tuple[int, int, int]
+"""A line of the page, a column of its table, and which number of the cell."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What logs have for a cell, as printed there; several where curves agree with it alike."""
+    """What logs have for a number, as printed there, and where it lies."""
 
-    values: tuple[float, ...]
-    thread: Thread
-    unit: str
-
-
-def kept(every: Sequence[Sheet], logs: Logs) -> dict[Spot, Kept]:
-    """What logs have for the cells of every line that is known by its numbers."""
-    threads = threads_of(logs)
-    over_runs = list(_guesses(threads))
-    found: dict[Spot, Kept] = {}
-    for sheet in every:
-        for axis, line in _over_steps(sheet):
-            same = [
-                Guess(one.points, dict.fromkeys(one.points, one))
-                for one in threads
-                if (one.axis == "epoch") == (axis == "epoch")
-            ]
-            _add(found, line, same)
-        for line in _over_runs(sheet, threads, over_runs):
-            _add(found, line, over_runs, over_runs=True)
-    return found
+    token: Token
+    value: float
+    right: bool
+    file: str
+    runs: int
+    arm: str
+    reading: Reading
+    down: bool
+    """Whether the numbers of its column tell, not those of its row."""
+    copied: bool
+    """Whether logs have it for another place of its line."""
 
 
-def held_for(draft: Draft, logs: Logs) -> dict[Spot, Held]:
-    """What logs have for cells, those that are still open too, where all that fit say the same."""
-    found = {}
-    for spot, one in kept(sheets(grids(draft)), logs).items():
-        if len({f"{value:.9g}" for value in one.values}) == 1:
-            value = one.values[0] / (100 if one.unit == "%" else 1)
-            found[spot] = Held(value, one.thread.runs, one.thread.file, one.thread.line)
-    return found
+def kept(every: Sequence[Sheet], logs: Logs, page: Page | None = None) -> dict[Spot, Kept]:
+    """What logs have for the numbers of tables."""
+    tables = [labelled(sheet, page) for sheet in every]
+    known = measures(logs, list(dict.fromkeys(_asked(tables))))
+    if known is None:
+        return {}
+    namer = Namer(known.groups)
+    search = Search(known, namer)
+    lines = [line for table in tables for line in lines_of(table)]
+    found = {nth: search.readings(line) for nth, line in enumerate(lines)}
+    namer.learn(_votes(lines, found, known))
+    for nth, one in found.items():
+        search.learn(lines[nth], [r for r in one[:1] if r.score >= SURE and _accepted(r)])
+    for nth in sorted(found, key=lambda nth: lines[nth].whole):  # steps after the bests there
+        if not any(_accepted(one) and not one.slips for one in found[nth][:1]):
+            found[nth] = search.readings(lines[nth])
+            best = [r for r in found[nth][:1] if r.score >= SURE and _accepted(r)]
+            search.learn(lines[nth], best)
+    return _settled(lines, found, known)
 
 
-def traced(book: Book, logs: Logs) -> dict[Node, Mark]:
-    """The marks of all numbers of tables that a log has, by the number."""
-    known = kept(book.sheets, logs)
-    return {
-        node(cell.number): _mark(cell, known[cell.line, cell.column])
-        for cell in book.cells
-        if not cell.part and (cell.line, cell.column) in known
+def _asked(tables: Iterable[Labelled]) -> Iterable[Place]:
+    """The places that labels name."""
+    for table in tables:
+        for text in (*table.columns, *(one for row in table.rows for one in row), table.heads):
+            yield from places_in(text)
+        for at in table.counters:
+            for row in table.sheet.table.rows:
+                yield from places_in(f"{table.columns[at]} {row[at]}")
+
+
+def _votes(
+    lines: Sequence[Line], found: Mapping[int, list[Reading]], known: Measures
+) -> dict[str, set[Items]]:
+    """Labels of lines that are surely of one group."""
+    votes: dict[str, set[Items]] = defaultdict(set)
+    for nth, readings in found.items():
+        best = readings[0] if readings else None
+        if best is None or best.score < LEARNT:
+            continue
+        near = [one for one in readings if one.score > best.score - RIVAL]
+        groups = {known.units[unit].group for one in near for unit in {*one.units.tolist()} - {-1}}
+        if len(groups) == 1:
+            votes[groups.pop()].add(items(lines[nth].shared))
+    return votes
+
+
+def _settled(
+    lines: Sequence[Line], found: Mapping[int, list[Reading]], known: Measures
+) -> dict[Spot, Kept]:
+    """For each number the reading that has it, else the surest that has not."""
+    right: dict[Spot, Kept] = {}
+    wrong: dict[Spot, Kept] = {}
+    for nth, line in enumerate(lines):
+        readings = found[nth]
+        best = next((one for one in readings if _accepted(one)), None)
+        if best is None:
+            continue
+        near = [one for one in readings if one.score > best.score - RIVAL]
+        for at, token in enumerate(line.tokens):
+            spot = (line.table.sheet.table.lines[token.row], token.column, token.nth)
+            fit = next((one for one in near if one.fits[at]), None)
+            if fit is not None:
+                _surest(right, spot, _kept(line, at, fit, known, right=True))
+            elif token.figure is None:
+                _open(right, spot, (line, at), near, known)
+            elif best.fits[at] is False and _possible(line, at, best, known):
+                _surest(wrong, spot, _kept(line, at, best, known, right=False))
+    wrong = {
+        spot: one
+        for spot, one in wrong.items()
+        if spot not in right or _stands(one.reading, right[spot].reading)
     }
+    right = {spot: one for spot, one in right.items() if spot not in wrong}
+    for tokens in _by_table(lines):
+        wrong = _without_strangers(tokens, wrong, right)
+    return wrong | right
+
+
+def _of_another(token: Token, at: int, one: Reading, known: Measures) -> bool:
+    """Whether a number is what a reading has for another token of the line."""
+    there = (one.units >= 0) & (one.metrics >= 0) & (one.places >= 0)
+    there[at] = False
+    every = one.scale * known.values[one.units[there], one.metrics[there], one.places[there]]
+    figure = token.figure
+    return figure is not None and bool((np.abs(every - figure.value) <= 1.01 * figure.half).any())
+
+
+def _open(
+    right: dict[Spot, Kept],
+    spot: Spot,
+    cell: tuple[Line, int],
+    near: Sequence[Reading],
+    known: Measures,
+) -> None:
+    """What readings have for a cell that is still open, where all of them say the same."""
+    line, at = cell
+    places = [(one.units[at], one.metrics[at], one.places[at]) for one in near]
+    if any(-1 in place or not np.isfinite(known.values[place]) for place in places):
+        return
+    made = [_kept(line, at, one, known, right=True) for one in near]
+    if len({f"{one.value:.9g}" for one in made}) == 1:
+        _surest(right, spot, made[0])
+
+
+def _stands(wrong: Reading, right: Reading) -> bool:
+    """Whether a number is wrong though another line has a reading that it fits."""
+    if right.against and wrong.complete:
+        return True
+    return right.score < min(wrong.score - RIVAL, LEARNT)
+
+
+def _surest(found: dict[Spot, Kept], spot: Spot, one: Kept) -> None:
+    if spot not in found or found[spot].reading.score < one.reading.score:
+        found[spot] = one
+
+
+def _possible(line: Line, at: int, one: Reading, known: Measures) -> bool:
+    """Whether a number may be a slip of what a reading has: no rank, ratio or count of its kind."""
+    figure = line.tokens[at].figure
+    others = [
+        t.figure.value for t, fit in zip(line.tokens, one.fits, strict=True) if fit and t.figure
+    ]
+    token = line.tokens[at]
+    beside = [
+        other.figure.value
+        for (row, column), tokens in line.table.tokens.items()
+        for other in tokens
+        if other.figure and (row == token.row) != (column == token.column)
+    ]
+    if figure is None or figure.value in beside:
+        return figure is not None
+    metric, place = int(one.metrics[at]), int(one.places[at])
+    every = one.scale * known.values[:, metric, place]
+    every = every[np.isfinite(every)]
+    value = one.scale * float(known.values[int(one.units[at]), metric, place])
+    if one.score >= CERTAIN and one.slips * 4 <= len(others) and _alike(figure.value, value):
+        return True
+    room = max(float(np.ptp(every)), *(abs(value - other) for other in others), 0.1 * abs(value))
+    return abs(figure.value - value) <= 1.5 * room
+
+
+def _alike(one: float, other: float) -> bool:
+    """Whether two numbers are of one order of magnitude."""
+    return 0.1 * abs(other) <= abs(one) <= 10 * abs(other)
+
+
+def _by_table(lines: Sequence[Line]) -> list[dict[Spot, Token]]:
+    """The numbers of every table."""
+    found: dict[int, dict[Spot, Token]] = defaultdict(dict)
+    for line in lines:
+        for one in line.tokens:
+            spot = (line.table.sheet.table.lines[one.row], one.column, one.nth)
+            found[line.table.sheet.nth][spot] = one
+    return list(found.values())
+
+
+def _without_strangers(
+    tokens: Mapping[Spot, Token], wrong: dict[Spot, Kept], right: Mapping[Spot, Kept]
+) -> dict[Spot, Kept]:
+    """Without rows and columns that are mostly wrong, or never right: they are of something else.
+
+    Not so those whose numbers another row or column has: these were copied or swapped.
+    """
+    known = {(spot[1], spot[2]) for spot in tokens if spot in right}
+    strangers = {
+        spot for spot in tokens
+        if spot in wrong and not wrong[spot].down and spot[1:] not in known
+    }  # fmt: skip
+    for axis in (0, 1):
+        bands: dict[int, list[Spot]] = defaultdict(list)
+        for spot in tokens:
+            bands[spot[axis]].append(spot)
+        for band in bands.values():
+            bad = [spot for spot in band if spot in wrong]
+            good = sum(spot in right for spot in band)
+            kept = [wrong[spot] for spot in bad]
+            copied = sum(one.copied for one in kept)
+            if len(bad) <= max(1, good) or 2 * copied > len(bad) or _swapped(kept):
+                continue
+            if not _elsewhere(bad, bands.values(), tokens, axis):
+                strangers.update(bad)
+    return {spot: one for spot, one in wrong.items() if spot not in strangers}
+
+
+def _swapped(bad: Sequence[Kept]) -> bool:
+    """Whether numbers are each other's."""
+    printed = sorted((f.value, f.half) for one in bad if (f := one.token.figure))
+    right = sorted(one.value for one in bad)
+    return all(
+        abs(value - other) <= 1.01 * half
+        for (value, half), other in zip(printed, right, strict=True)
+    )
+
+
+def _elsewhere(
+    bad: Sequence[Spot], bands: Iterable[list[Spot]], tokens: Mapping[Spot, Token], axis: int
+) -> bool:
+    """Whether another row or column has most of some numbers, at the same places."""
+    values = {(spot[1 - axis], spot[2]): _value(tokens[spot]) for spot in bad}
+    own = bad[0][axis]
+    for band in bands:
+        if band[0][axis] != own:
+            theirs = {(spot[1 - axis], spot[2]): _value(tokens[spot]) for spot in band}
+            if 2 * sum(theirs.get(at) == value for at, value in values.items()) > len(bad):
+                return True
+    return False
+
+
+def _value(token: Token) -> float | None:
+    return token.figure.value if token.figure else None
+
+
+def _accepted(one: Reading) -> bool:
+    """Whether enough speaks for a reading."""
+    fits = sum(fit is True for fit in one.fits)
+    if one.slips > SHARE * (fits + one.slips):
+        return False
+    if one.placed and fits >= LEAST and len({*one.places.tolist()}) > LEAST:
+        return one.score >= PLACED
+    return one.score >= (NAMED if one.complete or not one.slips else SURE)
+
+
+def _kept(line: Line, at: int, one: Reading, known: Measures, *, right: bool) -> Kept:
+    token = line.tokens[at]
+    copied = not right and _of_another(token, at, one, known)
+    unit, metric, place = (int(axis[at]) for axis in (one.units, one.metrics, one.places))
+    value = one.scale * float(known.values[unit, metric, place])
+    group = known.units[unit]
+    thread = known.threads[group.group, known.metrics[metric]]
+    runs = len(known.seeds[group.group]) if group.over else 1
+    return Kept(token, value, right, thread.file, runs, group.group, one, line.down, copied)
+
+
+def held_for(draft: Draft, logs: Logs) -> dict[tuple[int, int], Held]:
+    """What logs have for cells, those that are still open too."""
+    found = {}
+    for (line, column, nth), one in kept(sheets(grids(draft)), logs).items():
+        if not nth and one.right:
+            found[line, column] = Held(
+                one.value / (100 if one.reading.scale == 100 else 1), one.runs, one.file
+            )
+    return found
+
+
+def traced(book: Book, logs: Logs, page: Page | None = None) -> dict[Node, Mark]:
+    """The marks of all numbers of tables that a log has, by the number."""
+    found = {}
+    for one in kept(book.sheets, logs, page).values():
+        number = one.token.number
+        if number is not None and one.token.figure is not None:
+            figure = one.token.figure
+            shown = f"{one.value:.{max(0, figure.decimals)}f}" + figure.unit
+            facts: dict[str, object] = {
+                "value": shown, "true": one.value, "file": one.file, "runs": one.runs,
+                "arm": one.arm,
+            }  # fmt: skip
+            state: State = "right" if one.right else "wrong"
+            code = "check.log" if one.right else "check.not-log"
+            found[node(number)] = number_mark(number, state, code, facts)
+    return found
 
 
 def corrected(book: Book, seen: Mapping[Node, Mark]) -> Book:
@@ -117,181 +335,3 @@ def _right(cell: Cell, mark: Mark | None) -> Cell:
     wrong = mark.state == "wrong"  # 73.85 may be printed as 73.8 or 73.9
     value = float(str(mark.facts["value"]).strip("%")) if wrong else cell.figure.value
     return replace(cell, figure=replace(cell.figure, value=value, true=mark.facts["true"]))
-
-
-def _mark(cell: Cell, one: Kept) -> Mark:
-    right = [value for value in one.values if _is(cell.figure, value)]
-    value = (right or one.values)[0]
-    shown = printed_as(value, "", cell.figure.decimals) + "%" * (cell.figure.unit == "%")
-    facts: dict[str, object] = {
-        "value": shown, "true": value, "file": one.thread.file, "runs": one.thread.runs,
-        "arm": one.thread.group,
-    }  # fmt: skip
-    code = "check.log" if right else "check.not-log"
-    return number_mark(cell.number, "right" if right else "wrong", code, facts)
-
-
-# --- which guess it is
-
-
-def _add(
-    found: dict[Spot, Kept], line: Line, guesses: Sequence[Guess], *, over_runs: bool = False
-) -> None:
-    """What the guesses that fit a line best have for its cells."""
-    best = _best(line, guesses, over_runs=over_runs)
-    unit = next((cell.figure.unit for cell in line.cells.values()), "")
-    for spot, at in line.at.items() if best else ():
-        told = [(guess, scale) for guess, scale in best if at in guess.values]
-        if len(told) == len(best):
-            values = tuple(scale * guess.values[at] for guess, scale in told)
-            found.setdefault(spot, Kept(values, told[0][0].threads[at], unit))
-
-
-def _best(
-    line: Line, guesses: Sequence[Guess], *, over_runs: bool = False
-) -> list[tuple[Guess, float]]:
-    """The guesses that most numbers of a line fit, if enough do; with the scale in which."""
-    most, best = LEAST, list[tuple[Guess, float]]()
-    for guess in guesses:
-        known = [
-            (cell.figure, guess.values[line.at[spot]])
-            for spot, cell in line.cells.items()
-            if line.at[spot] in guess.values
-        ]
-        if len(known) < most:
-            continue
-        for scale in SCALES:
-            fits = sum(_is(figure, scale * value) for figure, value in known)
-            if fits >= most and _enough(fits, [figure for figure, _ in known]):
-                if over_runs and not _few_slips(known, scale):
-                    continue
-                best = best if fits == most else []
-                most = fits
-                best.append((guess, scale))
-    return best
-
-
-def _few_slips(known: Sequence[tuple[Figure, float]], scale: float) -> bool:
-    """Whether one number of a line is off at most, beside those that are another place's.
-
-    Few arms have many statistics: the best of most may be their last.
-    """
-    off = [figure for figure, value in known if not _is(figure, scale * value)]
-    strange = [one for one in off if not any(_is(one, scale * value) for _, value in known)]
-    return len(strange) < 2 or len(known) >= MANY
-
-
-def _is(figure: Figure, value: float) -> bool:
-    return abs(figure.value - value) <= figure.half * (1 + 1e-6) + 1e-12
-
-
-def _enough(fits: int, figures: Sequence[Figure]) -> bool:
-    """Whether so many numbers are not a curve's by chance."""
-    distinct = {one.value for one in figures if one.digits >= TELLING}
-    return fits >= max(LEAST, SHARE * len(figures)) and len(distinct) >= LEAST
-
-
-# --- over steps
-
-
-def _over_steps(sheet: Sheet) -> Iterator[tuple[str, Line]]:
-    """The columns of a table whose rows are steps, and its rows if its columns are."""
-    cells = {(cell.row, cell.column): cell for cell in sheet.cells if not cell.part}
-    for column in range(1, len(sheet.columns)) if sheet.counts else ():
-        yield (
-            sheet.axis,
-            _line(sheet, cells, {(row, column): at for row, at in sheet.counts.items()}),
-        )
-    for row in range(len(sheet.rows)) if sheet.across else ():
-        yield (
-            sheet.across_axis,
-            _line(sheet, cells, {(row, at): n for at, n in sheet.across.items()}),
-        )
-
-
-def _line(
-    sheet: Sheet, cells: Mapping[tuple[int, int], Cell], at: Mapping[tuple[int, int], Any]
-) -> Line:
-    lines = sheet.table.lines
-    known = {
-        (lines[row], column): cells[row, column] for row, column in at if (row, column) in cells
-    }
-    return Line(known, {(lines[row], column): place for (row, column), place in at.items()})
-
-
-# --- over runs
-
-
-def _guesses(threads: Sequence[Thread]) -> Iterator[Guess]:
-    """Every statistic of every metric, by group of runs and seed."""
-    for metric in sorted({one.metric for one in threads}):
-        mine = {(one.group, one.seed): one for one in threads if one.metric == metric}
-        own = Counter(one.group for one in mine.values())
-        mine |= {(one.group, None): one for one in [*mine.values()] if own[one.group] == 1}
-        steps = sorted({at for one in mine.values() for at in one.points})
-        kinds = [*STATISTICS, *(f"last {count}" for count in WINDOWS)]
-        kinds += [f"at {at!r}" for at in steps] if len(steps) <= MOST else []
-        for kind in kinds:
-            values = {key: one.statistic(kind) for key, one in mine.items()}
-            yield Guess({key: value for key, value in values.items() if isfinite(value)}, mine)
-
-
-def _over_runs(sheet: Sheet, threads: Sequence[Thread], guesses: Sequence[Guess]) -> Iterator[Line]:
-    """Lines whose rows or columns are runs: each cell is a statistic of one metric of its run."""
-    groups = sorted({one.group for one in threads})
-    cells = {(cell.row, cell.column): cell for cell in sheet.cells if not cell.part}
-    for across in (False, True):
-        aliases, others = (sheet.columns, sheet.rows) if across else (sheet.rows, sheet.columns)
-        owners = {nth: group for nth, one in enumerate(aliases) if (group := _owner(one, groups))}
-        if len(owners) < LEAST:
-            owners = _by_numbers(cells, guesses, across=across)
-        often = Counter(owners.values())
-        owners = {nth: group for nth, group in owners.items() if often[group] == 1}
-        parts: dict[object, dict[tuple[int, int], Any]] = defaultdict(dict)
-        for nth, other in enumerate(others) if len(owners) > 1 else ():
-            seed = seed_of(" ".join(other))
-            for own, group in owners.items():
-                spot = (nth, own) if across else (own, nth)
-                if spot[1]:
-                    parts[nth if seed is None else "seeds"][spot] = (group, seed)
-        yield from (_line(sheet, cells, part) for part in parts.values())
-
-
-def _by_numbers(
-    cells: Mapping[tuple[int, int], Cell], guesses: Sequence[Guess], *, across: bool
-) -> dict[int, str]:
-    """The groups that rows, or columns, are of by lines in which each is one group's statistic."""
-    lines: dict[int, dict[int, Figure]] = defaultdict(dict)
-    for (row, column), cell in cells.items():
-        if cell.figure.digits >= NAMING:
-            own, other = (column, row) if across else (row, column)
-            lines[other][own] = cell.figure
-    votes: dict[int, Counter[str]] = defaultdict(Counter)
-    for line in lines.values():
-        for guess in guesses:
-            means = {k[0]: v for k, v in guess.values.items() if k[1] is None}
-            whole = means or {k[0]: v for k, v in guess.values.items()}
-            for scale in SCALES:
-                fit = {
-                    n: [g for g, v in whole.items() if _is(f, scale * v)] for n, f in line.items()
-                }
-                sure = {n: found[0] for n, found in fit.items() if len(found) == 1}
-                if len(sure) >= max(LEAST, SHARE * len(line)) and len({*sure.values()}) == len(
-                    sure
-                ):
-                    for nth, group in sure.items():
-                        votes[nth][group] += 1
-    found = {nth: counts.most_common(1)[0][0] for nth, counts in votes.items()}
-    often = Counter(found.values())
-    return {nth: group for nth, group in found.items() if often[group] == 1}
-
-
-def _owner(aliases: Sequence[str], groups: Sequence[str]) -> str:
-    """The group of runs that a row or column is of, by its name or by its coefficient."""
-    for alias in aliases:
-        same = [group for group in groups if names.spelling(group) == names.spelling(alias)]
-        if same:
-            return same[0]
-    values = [float(m[1]) for one in aliases if (m := re.search(r"=\s*(\d+(?:\.\d+)?)$", one))]
-    fit = [group for group in groups if values and coefficient_in(group) == values[0]]
-    return fit[0] if len(fit) == 1 else ""

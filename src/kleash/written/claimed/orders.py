@@ -10,10 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kleash.written.marks import Mark
-from kleash.written.mentions import QUANTITIES, Mention
-from kleash.written.prose import END, Said, Sentence
-from kleash.written.readings import (
+from kleash.written.claimed.mentions import QUANTITIES, Mention
+from kleash.written.claimed.readings import (
     Clause,
     Line,
     Shelf,
@@ -23,6 +21,8 @@ from kleash.written.readings import (
     complete,
     outside,
 )
+from kleash.written.marks import Mark
+from kleash.written.prose import END, Said, Sentence
 
 NEAR = 10  # letters between a number and the word that it goes with
 DIGITS = 2  # of a number that shows which two are meant

@@ -11,12 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kleash.written.book import Book
-from kleash.written.fitting import prints
-from kleash.written.marks import Mark
-from kleash.written.mentions import KINDS, QUANTITIES, Mention, concepts
-from kleash.written.printed import Cell, Figure
-from kleash.written.prose import END, Sentence
-from kleash.written.readings import (
+from kleash.written.claimed.mentions import KINDS, QUANTITIES, Mention, concepts
+from kleash.written.claimed.readings import (
     Clause,
     Line,
     Shelf,
@@ -26,6 +22,10 @@ from kleash.written.readings import (
     outside,
     single,
 )
+from kleash.written.fitting import prints
+from kleash.written.marks import Mark
+from kleash.written.printed import Cell, Figure
+from kleash.written.prose import END, Sentence
 
 NEAR = 6  # letters between a word and the step at which it holds
 Beaten = tuple[Cell, Cell]
@@ -192,9 +192,30 @@ def _beaten_everywhere(
     read = [(s, n, list(_lines(s, called, earlier, n))) for s, n in subjects]
     if called.pin is not None and any(prints(called.pin, cell.figure) for cell in book.cells):
         read = [(s, n, [one for one in lines if _has(one, called.pin)]) for s, n, lines in read]
+    told = {id(s): _told(s, called) for s, _ in subjects}
+    read = [(s, n, [one for one in lines if _bears(one, told[id(s)])]) for s, n, lines in read]
     if any(lines for _, _, lines in read):
         return _judged(read, called)
+    if any(told.values()):
+        return None
     return _in_its_table(book, subjects, called) if called.pin is None else None
+
+
+def _told(shelf: Shelf, called: Called) -> list[Figure]:
+    """The numbers with decimals that a clause tells, beside those that are names."""
+    clause = called.clause
+    names = [one for one, _ in _arms(shelf, clause.sentence, clause.start, clause.end)]
+    return [
+        Figure(float(found[0].rstrip("% ").replace(",", "")), len(found[2]))
+        for found in _NUMBER.finditer(clause.sentence.plain, clause.start, clause.end)
+        if found[2] and not found[3]
+        if not any(one.start < found.end() and found.start() < one.end for one in names)
+    ]
+
+
+def _bears(line: Line, told: Sequence[Figure]) -> bool:
+    """Whether a line has one of the numbers that a clause tells: else it tells of another."""
+    return not told or any(_has(line, one) for one in told)
 
 
 def _has(line: Line, pin: Figure) -> bool:

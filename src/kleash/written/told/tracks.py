@@ -15,7 +15,7 @@ from kleash.imports.markdown.text import bare
 from kleash.written.page import Page
 from kleash.written.printed import Cell, Figure, Sheet, axis_word, squeezed
 from kleash.written.prose import places
-from kleash.written.things import Mention, column_keys, keys_of, row_keys
+from kleash.written.told.things import Mention, column_keys, keys_of, row_keys
 
 LEAST = 3  # points of a course
 ALIKE = 0.6  # of a course's numbers that a curve has if it is the same

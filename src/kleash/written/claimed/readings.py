@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kleash.written.book import Book
-from kleash.written.grids import Part
-from kleash.written.mentions import (
+from kleash.written.claimed.mentions import (
     APART,
     KINDS,
     QUANTITIES,
@@ -25,6 +24,7 @@ from kleash.written.mentions import (
     kinds,
     sides,
 )
+from kleash.written.grids import Part
 from kleash.written.page import Page
 from kleash.written.printed import Cell, Sheet
 from kleash.written.prose import END, Sentence

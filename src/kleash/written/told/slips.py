@@ -16,10 +16,10 @@ from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark, printed_as
 from kleash.written.printed import Cell, Figure, Sheet
 from kleash.written.prose import END, Said, Sentence
-from kleash.written.subjects import Records, clause, each, subject_of
-from kleash.written.things import Mention, column_keys, row_keys
-from kleash.written.titles import places_in
-from kleash.written.tracks import families
+from kleash.written.told.subjects import Records, clause, each, subject_of
+from kleash.written.told.things import Mention, column_keys, row_keys
+from kleash.written.told.titles import places_in
+from kleash.written.told.tracks import families
 from kleash.written.whose import said_mark
 
 OFF = 1.6  # units of the last digit within which a number was meant to be another

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise, product
 from typing import Any
 
-from kleash.written.bests import Best, bests_of
 from kleash.written.book import Book
 from kleash.written.curves import Thread, threads_of
 from kleash.written.fitting import prints
@@ -24,8 +23,9 @@ from kleash.written.page import Page
 from kleash.written.printed import Figure, Sheet
 from kleash.written.prose import At, Said, Sentence
 from kleash.written.relations import Node, node
-from kleash.written.things import LEASHED, ZERO, Mention, column_keys, mentions, row_keys
-from kleash.written.tracks import Course, above_of, courses, families
+from kleash.written.told.bests import Best, bests_of
+from kleash.written.told.things import LEASHED, ZERO, Mention, column_keys, mentions, row_keys
+from kleash.written.told.tracks import Course, above_of, courses, families
 
 NEAR = 16  # letters between a step and the value at it
 CLAUSE = re.compile(

@@ -11,12 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 
 from kleash.written.book import Book
-from kleash.written.contrasts import TURN
-from kleash.written.marks import Mark
-from kleash.written.mentions import FREE, QUANTITIES, Side, words_of
-from kleash.written.printed import squeezed
-from kleash.written.prose import END, Sentence
-from kleash.written.readings import (
+from kleash.written.claimed.contrasts import TURN
+from kleash.written.claimed.mentions import FREE, QUANTITIES, Side, words_of
+from kleash.written.claimed.readings import (
     Asked,
     Clause,
     Line,
@@ -27,6 +24,9 @@ from kleash.written.readings import (
     outside,
     single,
 )
+from kleash.written.marks import Mark
+from kleash.written.printed import squeezed
+from kleash.written.prose import END, Sentence
 
 LEAST = 4  # points of a course
 FEW = 3  # arms of which something rises

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from kleash.written.claimed.readings import Clause, clauses
 from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark
 from kleash.written.prose import Said, Sentence
-from kleash.written.readings import Clause, clauses
 
 NEAR = 24  # letters between a word and what it is said of
 SIZE = 3.0  # times: numbers that are further apart are of two quantities

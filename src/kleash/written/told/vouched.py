@@ -14,8 +14,8 @@ from kleash.written.gaps import is_gap
 from kleash.written.peaks import SCALES
 from kleash.written.printed import Figure
 from kleash.written.prose import Said, Sentence
-from kleash.written.subjects import Records, each, subject_of
-from kleash.written.tracks import families
+from kleash.written.told.subjects import Records, each, subject_of
+from kleash.written.told.tracks import families
 
 AXES = ("step", "epoch")
 _MEAN = re.compile(r"平均|均值|(?<![a-z])(?:mean|average|avg)(?![a-z])")

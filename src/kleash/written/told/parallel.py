@@ -16,9 +16,9 @@ from kleash.written.fitting import is_typo
 from kleash.written.marks import Mark, printed_as
 from kleash.written.printed import Figure, Sheet
 from kleash.written.prose import Said, Sentence
-from kleash.written.subjects import Records
-from kleash.written.things import Mention, column_keys, keys_of, mentions, row_keys
-from kleash.written.tracks import Course
+from kleash.written.told.subjects import Records
+from kleash.written.told.things import Mention, column_keys, keys_of, mentions, row_keys
+from kleash.written.told.tracks import Course
 from kleash.written.whose import said_mark
 
 LEAST = 3  # things that are told alike

@@ -10,7 +10,7 @@ from kleash.imports.markdown.labels import is_best_step
 from kleash.imports.markdown.text import bare
 from kleash.written.printed import Figure, Sheet, squeezed
 from kleash.written.prose import END, places
-from kleash.written.things import column_keys, row_keys
+from kleash.written.told.things import column_keys, row_keys
 
 _EXTREME = re.compile(
     r"最[佳好优高低大小]|峰值|(?<![a-z])(?:best|peak|max\w*|min\w*|highest|lowest)"

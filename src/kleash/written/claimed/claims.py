@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kleash.written.book import Book
-from kleash.written.contrasts import contradictory
-from kleash.written.courses import false_courses
+from kleash.written.claimed.contrasts import contradictory
+from kleash.written.claimed.courses import false_courses
+from kleash.written.claimed.orders import false_orders
+from kleash.written.claimed.readings import shelves
+from kleash.written.claimed.superlatives import false_superlatives
 from kleash.written.marks import Mark
-from kleash.written.orders import false_orders
 from kleash.written.page import Page
 from kleash.written.prose import Sentence
-from kleash.written.readings import shelves
-from kleash.written.superlatives import false_superlatives
 
 
 def false_claims(book: Book, page: Page, every: Sequence[Sentence]) -> Iterator[Mark]:

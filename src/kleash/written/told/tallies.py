@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kleash.written.crossings import ABOVE, BELOW, Limit
 from kleash.written.marks import Mark, printed_as
 from kleash.written.peaks import SCALES
 from kleash.written.prose import At, Name, Sentence
-from kleash.written.subjects import Arms, Records, Subject, each, subject_of
+from kleash.written.told.crossings import ABOVE, BELOW, Limit
+from kleash.written.told.subjects import Arms, Records, Subject, each, subject_of
 
 MOST = 100_000  # of what a whole has
 AGREEING = 2  # counts that tell their whole

@@ -15,9 +15,9 @@ from kleash.written.marks import Mark
 from kleash.written.peaks import SCALES, same_form, whole
 from kleash.written.printed import squeezed
 from kleash.written.prose import END, At, Sentence
-from kleash.written.subjects import Arms, Records, Subject, each, subject_of
-from kleash.written.things import row_keys
-from kleash.written.tracks import families
+from kleash.written.told.subjects import Arms, Records, Subject, each, subject_of
+from kleash.written.told.things import row_keys
+from kleash.written.told.tracks import families
 
 FAR = 40  # letters between a limit and the step at which it is passed
 NEAR = 12

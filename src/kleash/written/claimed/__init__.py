@@ -1,0 +1,1 @@
+"""What a report claims in words, held against its tables and logs."""

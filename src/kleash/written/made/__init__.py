@@ -1,0 +1,1 @@
+"""How the numbers of a table were made: recipes for its lines, weighed against chance."""

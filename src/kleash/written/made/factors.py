@@ -1,0 +1,130 @@
+"""Lines that are others by one factor, shares and sums of others, or ranks in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from kleash.imports.markdown.text import bare
+from kleash.written.made.bench import HINTED, HINTS, OTHER, SHAPED, Array, Batch, Bench, Cell
+
+WHOLE = 0.5  # half a unit of a number without decimals
+
+
+def by_one_factor(on: Bench) -> Iterator[Batch]:
+    """So many times another, by one factor, or as much more or less, that nobody has to tell."""
+    if not on.even or not any(on.even_L):
+        return
+    x = np.where(np.array(on.even_L)[:, None], on.value_LN, np.nan)
+    whole = np.all(np.isnan(on.half_LN) | (on.half_LN == WHOLE), axis=1)  # may be counts
+    exact = np.where(whole[:, None], 0.0, on.half_LN)
+    for halves in (on.half_LN, exact) if whole.any() else (on.half_LN,):
+        yield from _by_factor(on, x, halves, "multiple")
+        yield from _by_factor(on, 1 / x, halves / x**2, "multiple")
+        yield from _by_factor(on, -x, halves, "complement")
+
+
+def _by_factor(on: Bench, base_LN: Array, off_LN: Array, kind: str) -> Iterator[Batch]:
+    """Another line times one factor, or plus one number; apart if the title has that number."""
+    times = kind == "multiple"
+    given, within = base_LN * np.nan, base_LN * np.nan
+    named = np.zeros(len(base_LN), bool)
+    for nth in range(len(base_LN)):
+        found = _constant(on.value_N, on.half_N, base_LN[nth], off_LN[nth], times=times)
+        if found is None or abs(found[0] - times) <= found[1]:
+            continue  # it is the same line once more
+        constant, room = found
+        named[nth] = _has_constant(on, constant, room, times=times)
+        given[nth] = constant * base_LN[nth] if times else constant + base_LN[nth]
+        scale = abs(constant) if times else 1.0
+        within[nth] = scale * off_LN[nth] + room * (np.abs(base_LN[nth]) if times else 1.0)
+
+    def cells(nth: int, at: int) -> tuple[Cell, ...]:
+        return ((at, on.others[nth]),)
+
+    words = ("multiple", "share") if times else ("difference",)
+    hint = HINTED if any(HINTS[word].search(on.title) for word in words) else OTHER
+    own = np.array(
+        [
+            SHAPED if times and line == (on.line[0], "") and on.line[1] == "(" else hint
+            for line in on.others
+        ]
+    )
+    for free, chosen in ((1, ~named), (0, named)):
+        if chosen.any():
+            cost = np.where(chosen & (free == 0) & times, SHAPED, own)
+            yield Batch(kind, np.where(chosen[:, None], given, np.nan), within, cost, cells, free)
+
+
+def _has_constant(on: Bench, constant: float, room: float, *, times: bool) -> bool:
+    """Whether the titles of a table have the number by which a line is made of another."""
+    texts = " ".join((on.title, "" if on.board.turned else on.board.titles[0]))
+    numbers = {
+        float(one.replace(",", "")) for one in re.findall(r"\d[\d,]*(?:\.\d+)?", bare(texts))
+    }
+    fit = {value for one in numbers if one > 1 for value in (one, 1 / one, 100 / one, one / 100)}
+    return times and any(abs(value - constant) <= room + 1e-9 for value in fit)
+
+
+def _constant(
+    value: Array, half: Array, base: Array, off: Array, *, times: bool
+) -> tuple[float, float] | None:
+    """The factor (or sum) that most positions share, and how well they tell it."""
+    both = np.isfinite(value) & np.isfinite(base) & ((base != 0) if times else True)
+    if both.sum() < 3 or len(set(np.round(value[both], 9))) < 2:
+        return None
+    value, half, base, off = value[both], half[both], base[both], off[both]
+    ratio = value / base if times else value - base
+    room = (
+        np.abs(ratio) * (half / np.maximum(np.abs(value), 1e-12) + off / np.abs(base))
+        if times
+        else half + off
+    )
+    low, high = ratio - room, ratio + room
+    inside = (low[:, None] <= low[None, :]) & (low[None, :] <= high[:, None])
+    best = int(np.argmax(inside.sum(0)))
+    chosen = inside[:, best]
+    first, last = low[chosen].max(), high[chosen].min()
+    return float((first + last) / 2), float((last - first) / 2)
+
+
+def of_all(on: Bench) -> Iterator[Batch]:
+    """Shares of the sum of a line, and sums of it up to each position."""
+    plain = np.array([at in on.board.plain for at in range(len(on.board.labels))])
+    if not len(on.others) or plain.sum() < 2:
+        return
+    x = np.where(plain, on.value_LN, np.nan)
+    total, off = np.nansum(x, 1, keepdims=True), np.nansum(on.half_LN * plain, 1, keepdims=True)
+
+    def cells(nth: int, at: int) -> tuple[Cell, ...]:
+        return ((at, on.others[nth]),)
+
+    hint = HINTED if HINTS["share"].search(on.title) else OTHER
+    given = 100 * x / total
+    within = np.abs(given) * (on.half_LN / np.abs(x) + off / np.abs(total))
+    cost = np.full(len(on.others), hint)
+    yield Batch("share", given, within, cost, cells)
+    cost = np.full(len(on.others), OTHER)
+    yield Batch("sum", np.cumsum(x, 1), np.cumsum(on.half_LN, 1), cost, cells)
+
+
+def ranks(on: Bench) -> Iterator[Batch]:
+    """The place of each number among those of its line, from the highest or from the lowest."""
+    whole = on.value_N[np.isfinite(on.value_N)]
+    if not len(on.others) or not np.all(whole == np.round(whole)) or whole.max() > len(whole):
+        return
+    own = np.isfinite(on.value_N)
+    hint = HINTED if HINTS["rank"].search(on.title) else OTHER
+    for sign in (1, -1):
+        x = np.where(own & np.isfinite(on.value_LN), sign * on.value_LN, np.nan)
+        given = 1.0 + (x[:, None, :] > x[:, :, None]).sum(2)
+        given = np.where(np.isfinite(x), given, np.nan)
+
+        def cells(nth: int, at: int) -> tuple[Cell, ...]:
+            return ((at, on.others[nth]),)
+
+        cost = np.full(len(on.others), hint)
+        odds = 1 / max(2, len(whole))
+        yield Batch("rank", given, given * 0, cost, cells, odds=odds)

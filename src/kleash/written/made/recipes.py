@@ -1,0 +1,161 @@
+"""Lines that are made of two others, or of another and one of its own positions.
+
+Every recipe says what a line would hold at each position and how far off rounding may put it. None
+is believed here: `weighed` does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kleash.written.made.bench import (
+    HINTED,
+    HINTS,
+    OTHER,
+    SAID,
+    SHAPED,
+    Array,
+    Batch,
+    Bench,
+    Cell,
+    mentions,
+    said_lines,
+)
+from kleash.written.made.boards import Line
+
+NEAR = 3  # lines before another of which it is likely made
+
+
+# --- two lines
+
+
+def of_two(on: Bench) -> Iterator[Batch]:
+    count = len(on.others)
+    if count < 2:
+        return
+    ours, theirs = (each.ravel() for each in np.meshgrid(range(count), range(count), indexing="ij"))
+    keep = ours != theirs
+    ours, theirs = ours[keep], theirs[keep]
+    x, y = on.value_LN[ours], on.value_LN[theirs]
+    dx, dy = on.half_LN[ours], on.half_LN[theirs]
+
+    def cells(nth: int, at: int) -> tuple[Cell, ...]:
+        return (at, on.others[ours[nth]]), (at, on.others[theirs[nth]])
+
+    said, near = said_lines(on), _nearest(on)
+    alike = np.array([on.units[a] == on.units[b] for a, b in zip(ours, theirs, strict=True)])
+    for kind, given, within in _comparisons(on, x, y, dx, dy):
+        hint = HINTED if HINTS[kind].search(on.title) or on.line[1] == "(" else OTHER
+        cost = np.array(
+            [
+                SAID if {a, b} <= said else SHAPED if hint < OTHER and {a, b} <= near else hint
+                for a, b in zip(ours, theirs, strict=True)
+            ]
+        )
+        given = np.where(alike[:, None] | (kind == "share"), given, np.nan)
+        yield Batch(kind, given, within, cost, cells)
+
+
+def _nearest(on: Bench) -> set[int]:
+    """The lines before a line that are printed alike, and those of its own cells."""
+    own = [nth for nth, line in enumerate(on.others) if line[0] == on.line[0]]
+    if len(own) > 1 and on.line[1]:
+        return set(own)
+    before = [nth for nth, line in enumerate(on.others) if line[0] < on.line[0] and not line[1]]
+    last = {on.others[nth][0] for nth in before[-1:]}
+    arrows = [nth for nth, line in enumerate(on.others) if line[0] in last]
+    return {*own, *before[-NEAR:], *(arrows if len(arrows) > 1 else ())}
+
+
+def _comparisons(
+    on: Bench, x: Array, y: Array, dx: Array, dy: Array
+) -> Iterator[tuple[str, Array, Array]]:
+    """The difference, the change and the ratio of numbers, in the units that a line may have."""
+    ratio = x / y
+    off = np.abs(ratio) * (dx / np.abs(x) + dy / np.abs(y))
+    off = np.where(x == 0, dx / np.abs(y), off)
+    percent = on.unit == "%" or "%" in on.title
+    if on.unit != "×":
+        yield "difference", *_by_unit(on, x - y, dx + dy, ratio, off)
+        small = (np.abs(x) <= 1.5) & (np.abs(y) <= 1.5)
+        yield "difference", np.where(small, 100 * (x - y), np.nan), 100 * (dx + dy)
+    if on.unit in ("%", "") and (percent or on.unit == ""):
+        yield "relative", 100 * (ratio - 1), 100 * off
+        if not on.signed:
+            yield "relative", 100 * (1 - ratio), 100 * off
+    if on.unit != "%":
+        yield "share", ratio, off
+    if on.unit != "×":
+        yield "share", 100 * ratio, 100 * off
+
+
+def _by_unit(on: Bench, gap: Array, room: Array, ratio: Array, off: Array) -> tuple[Array, Array]:
+    """Differences, but changes and ratios where a number is one by its unit."""
+    if on.unit == "%" or not {"%", "×"} & set(on.units_N):
+        return gap, room
+    share, times = (on.units_N == "%") & ~on.share_N, on.units_N == "×"
+    given = np.where(share, 100 * (ratio - 1), np.where(times, ratio, gap))
+    return given, np.where(share, 100 * off, np.where(times, off, room))
+
+
+# --- a line and one of its own positions
+
+
+def of_a_base(on: Bench) -> Iterator[Batch]:
+    """Against the position before, or against one that all are held against."""
+    bases = [-1, *on.board.used]
+    missing = [
+        at
+        for at in on.board.used
+        if not np.isfinite(on.value_N[at]) or on.value_N[at] in (0.0, 1.0)
+    ]
+    said = [at for at in on.board.used if mentions(on.title, on.board.labels[at])]
+    pairs = [(nth, base) for nth in range(len(on.others)) for base in bases if on.even_L[nth]]
+    if not pairs:
+        return
+    x = np.array([on.value_LN[nth] for nth, _ in pairs])
+    dx = np.array([on.half_LN[nth] for nth, _ in pairs])
+    y = np.array([_base(on.value_LN[nth], base) for nth, base in pairs])
+    dy = np.array([_base(on.half_LN[nth], base) for nth, base in pairs])
+
+    def cells(nth: int, at: int) -> tuple[Cell, ...]:
+        line, base = on.others[pairs[nth][0]], pairs[nth][1]
+        return (at, line), (at - 1 if base < 0 else base, line)
+
+    for kind, given, within in _comparisons(on, x, y, dx, dy):
+        hinted = bool(HINTS[kind].search(on.title)) or on.line[1] == "("
+        cost = np.array(
+            [_base_cost(on, on.others[nth], base, missing, said, hinted) for nth, base in pairs]
+        )
+        yield Batch(kind, given, within, cost, cells)
+        if kind == "share" and on.unit == "×":  # a speed-up
+            yield Batch(kind, 1 / given, within / given**2, cost, cells)
+
+
+def _base(values: Array, base: int) -> Array:
+    if base >= 0:
+        made = np.full(len(values), values[base])
+        made[base] = np.nan
+        return made
+    return np.concatenate([[np.nan], values[:-1]])
+
+
+def _base_cost(
+    on: Bench,
+    line: Line,
+    base: int,
+    missing: list[int],
+    said: list[int],
+    hinted: bool,  # noqa: FBT001
+) -> int:
+    beside = line == (on.line[0], "") if on.line[1] else line == (on.line[0] - 1, "")
+    before = base < 0 and missing[:1] == on.board.used[:1]
+    natural = said == [base] if said else before or missing == [base]
+    meant = mentions(on.title, on.board.titles[line[0]])
+    if said == [base] and (meant or (beside and hinted)):
+        return SAID
+    if natural and hinted and (beside or meant or (base >= 0 and not line[1])):
+        return SHAPED
+    return HINTED if hinted and (natural or beside) else OTHER

@@ -1,0 +1,1 @@
+"""Which run, metric and statistic of the logs a line of a table tells, by search."""
