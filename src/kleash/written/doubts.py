@@ -19,6 +19,7 @@ GUESSING = ("check.elsewhere", "check.exchanged")
 MANY, PART = 3, 4  # rows of a table, and one in so many, that one rule does not find wrong
 # Rules that guess what a number of a sentence is of.
 OF_SENTENCES = ("check.slip", "check.anothers", "check.not-same", "check.stranger")
+EXACT = 1e-9
 _PLAIN = re.compile(r"[+-]?[\d,]+(?:\.\d+)?\s?%?")
 
 
@@ -78,11 +79,9 @@ def _gives(made: Said, left: Said, right: Said) -> bool:
     one, first, second = made.figure, left.figure, right.figure
     if one.digits < 2 or not (first.decimals or second.decimals):
         return False
-    gap, slack = abs(first.value - second.value), first.half + second.half + one.half
+    gap = abs(first.value - second.value)
+    slack = EXACT + (one.half if one.decimals < first.decimals else 0.0)
     if (left.kind, right.kind) == ("share", "share") or made.kind != "share":
         return first.decimals == second.decimals and abs(abs(one.value) - gap) <= slack
     bases = [abs(each.value) for each in (first, second) if each.value]
-    return any(
-        abs(abs(one.value) - 100 * gap / base) <= 100 * (first.half + second.half) / base + one.half
-        for base in bases
-    )
+    return any(abs(abs(one.value) - 100 * gap / base) <= one.half + EXACT for base in bases)

@@ -201,7 +201,7 @@ def _alien(ours: Number, theirs: Number, left: Sequence[Number], right: Sequence
 def _printed_alike(one: Number, column: Sequence[Number]) -> list[float]:
     """The sizes of a column's numbers, if most of them have the decimals and unit of another."""
     alike = [each for each in column if (each.unit, each.decimals) == (one.unit, one.decimals)]
-    most = len(column) >= ENOUGH and len(alike) + (len(column) >= FEWEST) >= len(column)
+    most = len(column) >= ENOUGH and 3 * len(alike) >= 2 * len(column)
     return [each.value or 0.0 for each in alike] if most else []
 
 
