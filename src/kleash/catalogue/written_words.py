@@ -70,6 +70,10 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "as in most of its line it should be {value} (lines {lines})",
         "按同一行（列）其余数字的算法应为 {value}（第 {lines} 行）",
     ),
+    "check.not-extract": (
+        "as the rest of its line is of lines {lines}, it should be {value}",
+        "按该行（列）其余数字与第 {lines} 行的关系，应为 {value}",
+    ),
     "check.not-monotone": (
         "its table has it both rise and fall",
         "表中有升有降",

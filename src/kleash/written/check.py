@@ -22,6 +22,7 @@ from kleash.written.grids import grids
 from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
+from kleash.written.own import false_extracts
 from kleash.written.page import Page
 from kleash.written.peaks import false_peaks
 from kleash.written.places import placed
@@ -60,7 +61,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks = measured_marks(source, told, truth, logs) if logs else []
     # What a whole column tells is surer than what one number was taken for.
     known = {one[:2] for one in seen}
-    marks = [mark for mark in marks if (mark.line, mark.spot) not in known] + list(seen.values())
+    marks = [*(mark for mark in marks if (mark.line, mark.spot) not in known), *seen.values()]
     fixed = {(mark.line, mark.spot): mark.state for mark in marks}
     right = {one for one in {*truth, *seen} if fixed.get(one[:2]) == "right"}
     off = {one for one in {*truth, *seen} if fixed.get(one[:2]) == "wrong"}
@@ -69,8 +70,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     strayed, agreeing = misplaced(draft, page)
     doubtful = copied_lines(kept, copies(grids(draft), few=True)) | {m.line for m in strayed}
     marks += related(kept, right, often, doubtful)
-    marks += derived_from_logs(source, truth, every)
-    marks += _unfinished(source)
+    marks += [*derived_from_logs(source, truth, every), *_unfinished(source)]
     marks += [*laid_out(draft, page, marks), *unlike_twins(grids(draft))]
     book = corrected(book, seen)
     spoken = sentences(page, book.sheets)
@@ -88,6 +88,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [*false_in_parallel(records, spoken), *false_spans(spoken)]
     marks += false_claims(book, page, spoken)
     marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
+    marks += false_extracts(records.courses, book.sheets, page, right)
     marks = acquitted(marks, book.sheets, spoken, _confirmed(fixed))
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)

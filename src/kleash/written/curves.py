@@ -29,6 +29,8 @@ class Thread:
     points: Mapping[float, float]
     file: str
     line: int | None = None
+    half: float = 0.0
+    """Half a unit of its last digit, where it was printed."""
 
 
 def threads_of(logs: Logs) -> list[Thread]:

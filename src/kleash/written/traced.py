@@ -15,6 +15,7 @@ import numpy as np
 
 from kleash.imports.markdown.draft import Draft
 from kleash.written.book import Book
+from kleash.written.curves import Thread, threads_of
 from kleash.written.grids import grids
 from kleash.written.logs import Held, Logs
 from kleash.written.marks import Mark, State, number_mark
@@ -53,12 +54,20 @@ class Kept:
     """Whether the numbers of its column tell, not those of its row."""
     copied: bool
     """Whether logs have it for another place of its line."""
+    thread: Thread
 
 
 def kept(every: Sequence[Sheet], logs: Logs, page: Page | None = None) -> dict[Spot, Kept]:
     """What logs have for the numbers of tables."""
+    return found_in(every, threads_of(logs), page)
+
+
+def found_in(
+    every: Sequence[Sheet], threads: Sequence[Thread], page: Page | None = None
+) -> dict[Spot, Kept]:
+    """What some curves have for the numbers of tables."""
     tables = [labelled(sheet, page) for sheet in every]
-    known = measures(logs, list(dict.fromkeys(_asked(tables))))
+    known = measures(threads, list(dict.fromkeys(_asked(tables))))
     if known is None:
         return {}
     namer = Namer(known.groups)
@@ -271,6 +280,8 @@ def _value(token: Token) -> float | None:
 def _accepted(one: Reading) -> bool:
     """Whether enough speaks for a reading."""
     fits = sum(fit is True for fit in one.fits)
+    if one.beside and one.complete and fits > one.slips:
+        return True
     if one.slips > SHARE * (fits + one.slips):
         return False
     if one.placed and fits >= LEAST and len({*one.places.tolist()}) > LEAST:
@@ -286,7 +297,7 @@ def _kept(line: Line, at: int, one: Reading, known: Measures, *, right: bool) ->
     group = known.units[unit]
     thread = known.threads[group.group, known.metrics[metric]]
     runs = len(known.seeds[group.group]) if group.over else 1
-    return Kept(token, value, right, thread.file, runs, group.group, one, line.down, copied)
+    return Kept(token, value, right, thread.file, runs, group.group, one, line.down, copied, thread)
 
 
 def held_for(draft: Draft, logs: Logs) -> dict[tuple[int, int], Held]:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kleash.stats import Floats
-from kleash.written.curves import Thread, threads_of
-from kleash.written.logs import Logs
+from kleash.written.curves import Thread
 
 MOST = 60  # steps that are looked at one by one, though no label names them
 WINDOWS = (5, 10, 20, 50, 100)  # last or first points that people take the mean of
@@ -49,6 +48,16 @@ EPOCHS = ("max epoch at", "min epoch at")
 PAST = ("above", "below", "count above", "count below")
 STEPS = (*PAST, "max at", "min at", "latest max at", *EPOCHS, "last step", "points")
 DERIVED = ("change", "rise", "fall", "relative change", "range")
+AVERAGED = (
+    "mean",
+    "sd",
+    "population sd",
+    "median",
+    "sum",
+    "last mean",
+    "first mean",
+    "window mean",
+)
 AGGREGATES: dict[str, Callable[[Floats], Floats]] = {
     "mean": lambda a: a.mean(0),
     "sd": lambda a: a.std(0, ddof=1),
@@ -95,6 +104,12 @@ class Measures:
             if "*" not in one:
                 families[pattern(one)].append(nth)
         self.families = [f for f in families.values() if 1 < len(f) <= FAMILY]
+        halves = [
+            [thread.half if (thread := self.threads.get((unit.group, name))) else 0.0
+             for name in self.metrics]
+            for unit in self.units
+        ]  # fmt: skip
+        self.halves = np.array(halves)
 
 
 def is_time(metric: str) -> bool:
@@ -107,11 +122,11 @@ def pattern(metric: str) -> str:
     return re.sub(r"\d+", "#", metric)
 
 
-def measures(logs: Logs, asked: Sequence[Place]) -> Measures | None:
-    """All that logs have, at the places that a report asks for and those that people like to."""
+def measures(threads_: Iterable[Thread], asked: Sequence[Place]) -> Measures | None:
+    """All that curves have, at the places that a report asks for and those that people like to."""
     runs: dict[tuple[str, int | None], dict[str, Thread]] = defaultdict(dict)
     epochs: dict[tuple[str, int | None], dict[str, Thread]] = defaultdict(dict)
-    for one in threads_of(logs):
+    for one in threads_:
         kept = epochs if one.axis == "epoch" else runs
         kept[one.group, one.seed].setdefault(one.metric, one)
     for key, curves in epochs.items():

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from kleash.stats import Floats
 from kleash.written.sought.labels import Choice, Index, Labels
 from kleash.written.sought.lines import Line, counted
-from kleash.written.sought.measures import DERIVED, PAST, STEPS, Measures, Unit
+from kleash.written.sought.measures import AVERAGED, DERIVED, PAST, STEPS, Measures, Unit
 from kleash.written.sought.naming import Namer, is_step, metrics_in, places_in, statistics_in
 
 SCALES = (1.0, 100.0)  # a share may be logged as a fraction and printed in percent
@@ -28,6 +28,7 @@ SOME = 40  # readings of one kind that are weighed
 MOST = 300  # readings of a line that are kept
 CLEAR = 18.0  # how much must speak for a reading that all numbers fit, to look no further
 LOOSE = 3.0  # times its rounding that a difference may be off: it may be of rounded numbers
+TWICE = 2.0  # the same for a mean of rounded numbers
 FLOOR = 3.0  # numbers of one digit that fit tell little
 OFTEN = 0.9  # how likely the last step is the best one
 FEW = 3  # points that do not show how widely a metric varies
@@ -55,6 +56,8 @@ class Reading:
     """Whether labels name other runs or steps."""
     placed: bool
     """Whether labels name its runs and its steps."""
+    beside: bool = False
+    """Whether it has the steps of bests that stand in the same table."""
 
     @property
     def slips(self) -> int:
@@ -86,6 +89,7 @@ class Search:
         """By table the metrics that it is known to have, and what is taken of each."""
         self.kinds = np.array([place[0] for place in measures.places])
         self.derived = np.isin(self.kinds, DERIVED)
+        self.averaged = np.isin(self.kinds, AVERAGED)
         self.whole = ~np.isin(self.kinds, STEPS)
         at = measures.at
         self.last = at["last step", 0.0, 0.0]
@@ -128,8 +132,11 @@ class Search:
         there = np.isfinite(taken).sum(0)
         timed = self.measures.timed[index[1]].all(0)
         shape = (-1, 1, 1, 1)
-        room = np.where(self.derived[index[2]], LOOSE, 1.0) * printed.half.reshape(shape)
+        half = self.measures.halves[index[:2]]  # of the curve's own last digit, if it was printed
+        loose = np.where(self.averaged[index[2]] & (half > 0), TWICE, 1.0)
+        loose = np.where(self.derived[index[2]], LOOSE, loose)
         for scale in (*SCALES, *HOURS) if timed.any() else SCALES:
+            room = loose * np.maximum(printed.half.reshape(shape), scale * half)
             fit = np.abs(scale * taken - printed.values.reshape(shape)) <= room
             count = fit.sum(0)
             good = (count >= FEWEST) & (count * 2 > there) & (timed | (scale in SCALES))
@@ -183,7 +190,9 @@ class Search:
             told_fits[n] = bool(fit) if known else None
         every = (whole[0], whole[1], whole[2], scale, tuple(told_fits))
         placed = choices[0].named and choices[2].named
-        return Reading(*every, score, complete, against, placed)
+        return Reading(
+            *every, score, complete, against, placed, self._beside_its_best(line, chosen)
+        )
 
     def _extents(self, of_runs: Floats) -> Floats:
         """How widely each metric of each unit varies."""
@@ -243,7 +252,8 @@ class Search:
         best = kind.removeprefix("latest ").partition(" ")[0]
         known = self.context.get(line.table.sheet.nth, ())
         words = statistics_in(line.shared)
-        return kind in STEPS and kind in words and (metric, best) in known
+        told = kind in words or (not words and is_step(line.shared))
+        return kind in STEPS and told and (metric, best) in known
 
     def _other_step(self, line: Line, choice: Choice, place: int) -> bool:
         """Whether the label of a whole line is of another step."""

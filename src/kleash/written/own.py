@@ -1,0 +1,82 @@
+"""Tables that take something of the courses of other tables of their report: bests, ends, means.
+
+They are searched as if the courses were logs. A number that is not what its line is of a course
+stands against another number of the report; which of the two is wrong, nobody can tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+
+from kleash.written.curves import Thread
+from kleash.written.marks import Mark, number_mark
+from kleash.written.page import Page
+from kleash.written.printed import Sheet
+from kleash.written.relations import Node, node
+from kleash.written.told.tracks import Course
+from kleash.written.traced import RIVAL, Kept, Spot, found_in
+
+LEAST = 2  # arms of which a table has courses
+_OF_TWO = re.compile(r"\s[-−–/]\s|(?<![a-z])(?:vs|against)(?![a-z])|差|Δ|delta|diff")
+Source = tuple[tuple[int, ...], str]
+"""The lines of a table that has courses, and of which quantity."""
+
+
+def false_extracts(
+    courses: Sequence[Course], sheets: Sequence[Sheet], page: Page, right: Collection[Node]
+) -> Iterator[Mark]:
+    """Numbers of tables that are not what their line is of courses of other tables."""
+    sources = _sources(courses)
+    for sheet in sheets:
+        own = set(sheet.table.lines)
+        wrong, fine = dict[Spot, Kept](), dict[Spot, float]()
+        for (lines, _), threads in sources.items():
+            if own & set(lines):
+                continue
+            for spot, one in found_in([sheet], threads, page).items():
+                score = one.reading.score
+                if one.right:
+                    fine[spot] = max(score, fine.get(spot, score))
+                elif spot not in wrong or score > wrong[spot].reading.score:
+                    wrong[spot] = one
+        for spot, one in wrong.items():
+            number = one.token.number
+            if number is None or node(number) in right or _ties(one):
+                continue
+            if spot not in fine or fine[spot] < one.reading.score - RIVAL:
+                yield _mark(one)
+
+
+def _mark(one: Kept) -> Mark:
+    number, figure = one.token.number, one.token.figure
+    assert number is not None and figure is not None
+    shown = f"{one.value:.{max(0, figure.decimals)}f}{figure.unit}"
+    lines = [int(line) for line in one.file.split()]
+    return number_mark(number, "wrong", "check.not-extract", {"value": shown, "lines": lines[:4]})
+
+
+def _ties(one: Kept) -> bool:
+    """Whether a step is another at which a course is as good, as it is printed."""
+    points, figure = one.thread.points, one.token.figure
+    return (
+        figure is not None and one.value in points and points.get(figure.value) == points[one.value]
+    )
+
+
+def _sources(courses: Sequence[Course]) -> dict[Source, list[Thread]]:
+    """The courses of each quantity of each table, by arm, as if they came from a log."""
+    found: dict[Source, dict[str, Thread]] = defaultdict(dict)
+    for one in courses:
+        quantity, _, arm = one.label.rpartition("·")
+        group = one.arm or arm
+        if not group or _OF_TWO.search(group):
+            continue
+        points = {at: figure.value for at, figure in one.points.items()}
+        half = max(figure.half for figure in one.points.values())
+        file = " ".join(map(str, one.lines))
+        source = (tuple(sorted(one.lines)), one.quantity or quantity)
+        thread = Thread(group, None, one.about or "value", one.axis, points, file, None, half)
+        found[source].setdefault(group, thread)
+    return {at: list(every.values()) for at, every in found.items() if len(every) >= LEAST}
