@@ -123,6 +123,10 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "line {other} gives these numbers in another order: were two swapped?",
         "第 {other} 行中这些数字的顺序不同：是否有两个调换了？",
     ),
+    "check.crosswise": (
+        "a table has this and another number of the sentence the other way round",
+        "表中它与本句另一个数字正好对调",
+    ),
     "check.exchanged": (
         "each looks like the numbers of the other's column: were two swapped?",
         "各自像对方那一列的数字：是否调换了？",

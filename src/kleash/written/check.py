@@ -37,6 +37,7 @@ from kleash.written.siblings import unlike_twins
 from kleash.written.steps import misplaced
 from kleash.written.tables import copies, laid_out
 from kleash.written.told.crossings import false_crossings, false_spans
+from kleash.written.told.listed import false_lists
 from kleash.written.told.parallel import false_in_parallel
 from kleash.written.told.slips import slips
 from kleash.written.told.subjects import records_of
@@ -85,8 +86,8 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [*placed(draft, marks), *strayed, *ranked(book, spoken)]
     marks += [*false_peaks(records, spoken), *false_crossings(records, spoken)]
     marks += [*slips(records, spoken), *false_tallies(records, spoken)]
-    marks += [*false_in_parallel(records, spoken), *false_spans(spoken)]
-    marks += false_claims(book, page, spoken)
+    marks += [*false_in_parallel(records, spoken), *false_lists(records, spoken)]
+    marks += [*false_spans(spoken), *false_claims(book, page, spoken)]
     marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
     marks += false_extracts(records.courses, book.sheets, page, right)
     marks = acquitted(marks, book.sheets, spoken, _confirmed(fixed))

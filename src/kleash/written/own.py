@@ -19,6 +19,7 @@ from kleash.written.told.tracks import Course
 from kleash.written.traced import RIVAL, Kept, Spot, found_in
 
 LEAST = 2  # arms of which a table has courses
+SLIPS = 3  # numbers that fit for each slip after the first
 _OF_TWO = re.compile(r"\s[-−–/]\s|(?<![a-z])(?:vs|against)(?![a-z])|差|Δ|delta|diff")
 Source = tuple[tuple[int, ...], str]
 """The lines of a table that has courses, and of which quantity."""
@@ -45,8 +46,15 @@ def false_extracts(
             number = one.token.number
             if number is None or node(number) in right or _ties(one):
                 continue
-            if spot not in fine or fine[spot] < one.reading.score - RIVAL:
+            rivalled = spot in fine and fine[spot] >= one.reading.score - RIVAL
+            if not rivalled and _mostly_fits(one):
                 yield _mark(one)
+
+
+def _mostly_fits(one: Kept) -> bool:
+    """Whether a reading has so few slips that it need not be of something else."""
+    fits = sum(fit is True for fit in one.reading.fits)
+    return one.reading.slips <= max(1, fits // SLIPS)
 
 
 def _mark(one: Kept) -> Mark:

@@ -20,7 +20,7 @@ from kleash.written.grids import Grid, Part
 
 AXES = {
     "step": "step|steps|步|步数|训练步|训练步数|global step|global_step|training step",
-    "epoch": "epoch|epochs|轮|轮次|轮数",
+    "epoch": "epoch|epochs|ep|轮|轮次|轮数",
     "update": "update|updates|ppo update|更新|更新次数",
     "iteration": "iteration|iterations|iter|iters|迭代|迭代次数",
     "round": "round|rounds|回合",

@@ -28,6 +28,7 @@ _VALUE = r"(\d+(?:\.\d+)?(?:e-?\d+)?)"
 _SETTING = re.compile(rf"(?:kl[\s_])?(?:kl|beta|β|coef\w*|系数|λ|lambda|lr|学习率)[\s=:]*{_VALUE}")
 _HEAD = re.compile(r"kl|beta|β|coef|系数|λ|arm|臂|lr|学习率|^$")
 _BLANK = re.compile(r"[\s=:_·-]+")
+_POWER = re.compile(r"(?<![\w.+-])\d(?:\.\d)?e-\d{1,2}(?![\w.])")
 SETTINGS = 3  # columns among which those are that name an arm by its setting
 _SET = re.compile(r"^(?:(?:kl[\s_]?)?(?:beta|coef\w*|系数)|β|λ|lr|(?:grpo )?lr|学习率)")
 _KIND = re.compile(r"(?:臂|组|版本?|实验|arm|run)$")
@@ -133,9 +134,11 @@ def _mentions(sentence: Sentence, sheets: Sequence[Sheet]) -> list[Mention]:
 
 
 def settings(plain: str) -> Iterator[tuple[tuple[int, int], str]]:
-    """Where a text speaks of what has a penalty, or has none."""
+    """Where a text speaks of what has a penalty, has none, or has one of a power of ten."""
     for words, key in ((ZERO, "#0"), (LEASHED, "#kl")):
         yield from ((match.span(), key) for match in words.finditer(plain))
+    for match in _POWER.finditer(plain):  # of "KL 1e-3" people say "1e-3"
+        yield match.span(), f"#{float(match[0]):g}"
 
 
 def _lines(sheet: Sheet, side: str) -> dict[int, frozenset[str]]:

@@ -1,0 +1,110 @@
+"""Steps that a sentence gives for several things alike: "A step 72, B step 96 and C step 80".
+
+Where all but one of three or more are where their courses are best, or lowest, that one is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from kleash.written.marks import Mark
+from kleash.written.printed import Sheet
+from kleash.written.prose import END, At, Sentence
+from kleash.written.told.subjects import Records
+from kleash.written.told.things import Mention, mentions
+from kleash.written.told.tracks import Course
+
+LEAST = 3  # things that are told alike
+NEAR = 14  # letters between a name and its step
+_APART = re.compile(r"[;。]")
+Listed = Sequence[tuple[Mention, At]]
+Ways = Sequence[tuple[Course, frozenset[float]]]
+"""Courses of one quantity, each with the steps at which it is best."""
+
+
+def false_lists(records: Records, spoken: Sequence[Sentence]) -> Iterator[Mark]:
+    """The one step of a list that is not where its course is best, as all others are."""
+    every = list(_ways(records.courses))
+    for sentence in spoken:
+        for listed in _lists(sentence, records.sheets):
+            odd = [off for ways in every if (off := _off(listed, ways)) is not None]
+            one_each = all(len(off) == 1 for off in odd)
+            if not odd or not one_each or _told(records, listed):
+                continue
+            where = {nth: right for off in odd for nth, right in off}
+            if len(where) == 1:
+                nth, right = where.popitem()
+                yield _mark(sentence, listed[nth][1], right)
+
+
+def _mark(sentence: Sentence, place: At, right: float) -> Mark:
+    text = sentence.plain[place.start : place.end]
+    facts: dict[str, object] = {"value": f"{right:g}"}
+    return Mark(sentence.line(place.start), text, "wrong", "check.slip", facts, f"listed {text}")
+
+
+def _lists(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Listed]:
+    """Steps each of which has its own name right before it."""
+    named, found, start = mentions(sentence, sheets), list[tuple[Mention, At]](), 0
+    for place in sorted(sentence.places, key=lambda one: one.start):
+        own = [one for one in named if start <= one.start and one.end <= place.start]
+        near = len(own) == 1 and place.start - own[0].end <= NEAR
+        broken = bool(_APART.search(sentence.plain[start : place.start])) and bool(found)
+        alike = not found or found[-1][1].axis == place.axis
+        if place.axis in ("", "shot", END) or not near or broken or not alike:
+            if len(found) >= LEAST:
+                yield found
+            found = [(own[0], place)] if near and place.axis not in ("", "shot", END) else []
+        else:
+            found.append((own[0], place))
+        start = place.end
+    if len(found) >= LEAST:
+        yield found
+
+
+def _ways(courses: Sequence[Course]) -> Iterator[Ways]:
+    """The courses of each quantity of each table with where they are highest, and lowest."""
+    tables: dict[tuple[tuple[int, ...], str], list[Course]] = defaultdict(list)
+    for one in courses:
+        quantity = one.quantity or one.label.rpartition("·")[0]
+        tables[() if one.arm else tuple(sorted(one.lines)), quantity].append(one)
+    for same in tables.values():
+        for best in (max, min):
+            yield [(one, _bests(one, best(f.value for f in one.points.values()))) for one in same]
+
+
+def _bests(course: Course, best: float) -> frozenset[float]:
+    return frozenset(at for at, figure in course.points.items() if figure.value == best)
+
+
+def _off(listed: Listed, ways: Ways) -> list[tuple[int, float]] | None:
+    """Which steps of a list are not their courses' bests, at most one; None if it is of others."""
+    steps = [_own(mention, place.axis, ways) for mention, place in listed]
+    if not all(steps) or len({min(one) for one in steps}) == 1:
+        return None
+    told = enumerate(zip(listed, steps, strict=True))
+    off = [(nth, min(at)) for nth, ((_, place), at) in told if place.at not in at]
+    return off if len(off) <= 1 else None
+
+
+def _own(mention: Mention, axis: str, ways: Ways) -> frozenset[float]:
+    """Where the one course that a name fits best is best."""
+    shared = [
+        (len(mention.keys & course.keys) + (mention.text == course.label), at)
+        for course, at in ways
+        if mention.keys & course.keys and course.axis == axis
+    ]
+    most = max((count for count, _ in shared), default=0)
+    own = [at for count, at in shared if count == most]
+    return own[0] if len(own) == 1 else frozenset()
+
+
+def _told(records: Records, listed: Listed) -> bool:
+    """Whether tables call each of these steps the best."""
+    known: Mapping[int, set[float]] = {
+        nth: {best.at for best in records.bests if best.keys & mention.keys}
+        for nth, (mention, _) in enumerate(listed)
+    }
+    return all(place.at in known[nth] for nth, (_, place) in enumerate(listed))
