@@ -73,3 +73,33 @@ def test_one_step_of_a_list_that_is_not_its_best_is_wrong(tmp_path: Path) -> Non
 def test_two_numbers_in_each_others_place_are_wrong(tmp_path: Path) -> None:
     found = wrong(tmp_path, "The best are 1.511 for KL 1e-3 and 1.702 for KL 5e-3.")
     assert {text for code, text in found if code == "check.crosswise"} == {"1.511", "1.702"}
+
+
+TITLES = """# Two tables
+
+| arm | early | late | mean |
+|---|---|---|---|
+| no KL | {} | {} | 1.464 |
+| KL 1e-3 | 1.195 | 1.547 | 1.371 |
+
+## And turned
+
+| | {} | {} |
+|---|---|---|
+| early | 1.562 | 1.195 |
+| late | 1.366 | 1.547 |
+"""
+
+
+def crossed(tmp_path: Path, *filled: str) -> list[tuple[int, str]]:
+    path = tmp_path / "report.md"
+    path.write_text(TITLES.format(*filled))
+    marks = check(document.drafted(path), read_page(path))
+    return [(mark.line, mark.code) for mark in marks if "cross" in mark.code]
+
+
+def test_titles_and_cells_in_each_others_place_are_told_by_other_tables(tmp_path: Path) -> None:
+    right = ("1.562", "1.366", "no KL", "KL 1e-3")
+    assert crossed(tmp_path, *right) == []
+    assert (10, "check.crossed-titles") in crossed(tmp_path, *right[:2], *right[:1:-1])
+    assert (5, "check.crosswise") in crossed(tmp_path, *right[1::-1], *right[2:])

@@ -124,8 +124,12 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "第 {other} 行中这些数字的顺序不同：是否有两个调换了？",
     ),
     "check.crosswise": (
-        "a table has this and another number of the sentence the other way round",
-        "表中它与本句另一个数字正好对调",
+        "a table has this and another number beside it the other way round",
+        "另有表格中它与旁边的一个数字正好对调",
+    ),
+    "check.crossed-titles": (
+        "the numbers of each stand elsewhere under the title of the other: were they swapped?",
+        "两者的数字在别处正好对调：标题是否写反了？",
     ),
     "check.exchanged": (
         "each looks like the numbers of the other's column: were two swapped?",

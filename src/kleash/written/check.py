@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kleash.findings.record import canonical
 from kleash.imports import Number, Source
@@ -17,6 +17,8 @@ from kleash.imports.markdown.draft import Draft
 from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
 from kleash.written.claimed.claims import false_claims
+from kleash.written.crossed import crossed_titles, exchanged_cells, exchanged_titles
+from kleash.written.curves import threads_of
 from kleash.written.doubts import acquitted
 from kleash.written.grids import grids
 from kleash.written.logs import Logs
@@ -27,7 +29,7 @@ from kleash.written.page import Page
 from kleash.written.peaks import false_peaks
 from kleash.written.places import placed
 from kleash.written.printed import sheets
-from kleash.written.prose import sentences
+from kleash.written.prose import Sentence, sentences
 from kleash.written.quoted import Quotes, quoted
 from kleash.written.ranked import ranked
 from kleash.written.relations import measured, relations
@@ -40,9 +42,9 @@ from kleash.written.told.crossings import false_crossings, false_spans
 from kleash.written.told.listed import false_lists
 from kleash.written.told.parallel import false_in_parallel
 from kleash.written.told.slips import slips
-from kleash.written.told.subjects import records_of
+from kleash.written.told.subjects import Records, records_of
 from kleash.written.told.tallies import false_tallies
-from kleash.written.traced import corrected, traced
+from kleash.written.traced import corrected, sought_in, traced
 
 # Findings on a step that a table can overrule, whoever's it is.
 AT_A_STEP = ("best-step-false", "value-elsewhere")
@@ -58,11 +60,13 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     told = list(numbers_of(draft))
     truth = held(source, told, logs) if logs else {}
     book = Book.of(sheets(grids(draft)), page)
-    seen = traced(book, logs, page) if logs else {}
+    sought = sought_in(book.sheets, threads_of(logs), page) if logs else None
+    seen = traced(sought) if sought else {}
     marks = measured_marks(source, told, truth, logs) if logs else []
     # What a whole column tells is surer than what one number was taken for.
     known = {one[:2] for one in seen}
     marks = [*(mark for mark in marks if (mark.line, mark.spot) not in known), *seen.values()]
+    marks += crossed_titles(sought) if sought else ()
     fixed = {(mark.line, mark.spot): mark.state for mark in marks}
     right = {one for one in {*truth, *seen} if fixed.get(one[:2]) == "right"}
     off = {one for one in {*truth, *seen} if fixed.get(one[:2]) == "wrong"}
@@ -84,16 +88,34 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [mark for mark in quotes.marks if not _told_worse(mark, marks)]
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
     marks += [*placed(draft, marks), *strayed, *ranked(book, spoken)]
-    marks += [*false_peaks(records, spoken), *false_crossings(records, spoken)]
-    marks += [*slips(records, spoken), *false_tallies(records, spoken)]
-    marks += [*false_in_parallel(records, spoken), *false_lists(records, spoken)]
-    marks += [*false_spans(spoken), *false_claims(book, page, spoken)]
-    marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
+    marks += [*_of_sentences(records, book, page, spoken), *_of_tables(book, page, spoken)]
     marks += false_extracts(records.courses, book.sheets, page, right)
     marks = acquitted(marks, book.sheets, spoken, _confirmed(fixed))
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)
     return _sorted(marks)
+
+
+def _of_sentences(
+    records: Records, book: Book, page: Page, spoken: Sequence[Sentence]
+) -> Iterator[Mark]:
+    """What sentences say of courses, in numbers and in words."""
+    yield from false_peaks(records, spoken)
+    yield from false_crossings(records, spoken)
+    yield from slips(records, spoken)
+    yield from false_tallies(records, spoken)
+    yield from false_in_parallel(records, spoken)
+    yield from false_lists(records, spoken)
+    yield from false_spans(spoken)
+    yield from false_claims(book, page, spoken)
+
+
+def _of_tables(book: Book, page: Page, spoken: Sequence[Sentence]) -> Iterator[Mark]:
+    """What tables say of themselves and of each other."""
+    yield from false_shares(page, book.sheets)
+    yield from false_summaries(book.sheets)
+    yield from exchanged_titles(book.sheets, spoken)
+    yield from exchanged_cells(book.sheets)
 
 
 def _confirmed(fixed: Mapping[tuple[int, str], State]) -> set[int]:

@@ -16,7 +16,7 @@ from kleash.written.page import Page
 from kleash.written.printed import Sheet
 from kleash.written.relations import Node, node
 from kleash.written.told.tracks import Course
-from kleash.written.traced import RIVAL, Kept, Spot, found_in
+from kleash.written.traced import RIVAL, Kept, Spot, sought_in
 
 LEAST = 2  # arms of which a table has courses
 SLIPS = 3  # numbers that fit for each slip after the first
@@ -36,7 +36,8 @@ def false_extracts(
         for (lines, _), threads in sources.items():
             if own & set(lines):
                 continue
-            for spot, one in found_in([sheet], threads, page).items():
+            sought = sought_in([sheet], threads, page)
+            for spot, one in sought.kept().items() if sought else ():
                 score = one.reading.score
                 if one.right:
                     fine[spot] = max(score, fine.get(spot, score))

@@ -57,32 +57,41 @@ class Kept:
     thread: Thread
 
 
-def kept(every: Sequence[Sheet], logs: Logs, page: Page | None = None) -> dict[Spot, Kept]:
-    """What logs have for the numbers of tables."""
-    return found_in(every, threads_of(logs), page)
+@dataclass(frozen=True)
+class Sought:
+    """The lines of tables, and by its number the readings of each, best first."""
+
+    lines: Sequence[Line]
+    found: Mapping[int, list[Reading]]
+    known: Measures
+    namer: Namer
+
+    def kept(self) -> dict[Spot, Kept]:
+        """What curves have for the numbers of tables."""
+        return _settled(self.lines, self.found, self.known)
 
 
-def found_in(
+def sought_in(
     every: Sequence[Sheet], threads: Sequence[Thread], page: Page | None = None
-) -> dict[Spot, Kept]:
-    """What some curves have for the numbers of tables."""
+) -> Sought | None:
+    """The readings of all lines of tables."""
     tables = [labelled(sheet, page) for sheet in every]
     known = measures(threads, list(dict.fromkeys(_asked(tables))))
     if known is None:
-        return {}
+        return None
     namer = Namer(known.groups)
     search = Search(known, namer)
     lines = [line for table in tables for line in lines_of(table)]
     found = {nth: search.readings(line) for nth, line in enumerate(lines)}
     namer.learn(_votes(lines, found, known))
     for nth, one in found.items():
-        search.learn(lines[nth], [r for r in one[:1] if r.score >= SURE and _accepted(r)])
+        search.learn(lines[nth], [r for r in one[:1] if r.score >= SURE and accepted(r)])
     for nth in sorted(found, key=lambda nth: lines[nth].whole):  # steps after the bests there
-        if not any(_accepted(one) and not one.slips for one in found[nth][:1]):
+        if not any(accepted(one) and not one.slips for one in found[nth][:1]):
             found[nth] = search.readings(lines[nth])
-            best = [r for r in found[nth][:1] if r.score >= SURE and _accepted(r)]
+            best = [r for r in found[nth][:1] if r.score >= SURE and accepted(r)]
             search.learn(lines[nth], best)
-    return _settled(lines, found, known)
+    return Sought(lines, found, known, namer)
 
 
 def _asked(tables: Iterable[Labelled]) -> Iterable[Place]:
@@ -119,7 +128,7 @@ def _settled(
     wrong: dict[Spot, Kept] = {}
     for nth, line in enumerate(lines):
         readings = found[nth]
-        best = next((one for one in readings if _accepted(one)), None)
+        best = next((one for one in readings if accepted(one)), None)
         if best is None:
             continue
         near = [one for one in readings if one.score > best.score - RIVAL]
@@ -277,7 +286,7 @@ def _value(token: Token) -> float | None:
     return token.figure.value if token.figure else None
 
 
-def _accepted(one: Reading) -> bool:
+def accepted(one: Reading) -> bool:
     """Whether enough speaks for a reading."""
     fits = sum(fit is True for fit in one.fits)
     if one.beside and one.complete and fits > one.slips:
@@ -303,7 +312,8 @@ def _kept(line: Line, at: int, one: Reading, known: Measures, *, right: bool) ->
 def held_for(draft: Draft, logs: Logs) -> dict[tuple[int, int], Held]:
     """What logs have for cells, those that are still open too."""
     found = {}
-    for (line, column, nth), one in kept(sheets(grids(draft)), logs).items():
+    sought = sought_in(sheets(grids(draft)), threads_of(logs))
+    for (line, column, nth), one in sought.kept().items() if sought else ():
         if not nth and one.right:
             found[line, column] = Held(
                 one.value / (100 if one.reading.scale == 100 else 1), one.runs, one.file
@@ -311,10 +321,10 @@ def held_for(draft: Draft, logs: Logs) -> dict[tuple[int, int], Held]:
     return found
 
 
-def traced(book: Book, logs: Logs, page: Page | None = None) -> dict[Node, Mark]:
+def traced(sought: Sought) -> dict[Node, Mark]:
     """The marks of all numbers of tables that a log has, by the number."""
     found = {}
-    for one in kept(book.sheets, logs, page).values():
+    for one in sought.kept().values():
         number = one.token.number
         if number is not None and one.token.figure is not None:
             figure = one.token.figure

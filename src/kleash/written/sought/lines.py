@@ -140,7 +140,7 @@ def _is_label(sheet: Sheet, at: int) -> bool:
     if sum(numeric) * 2 < len(texts):
         return True
     whole = all(re.fullmatch(r"[\d,]+k?", one) for one in texts)
-    setting = all(re.fullmatch(r"[\d.]+(?:e-\d+)?", one) for one in texts)
+    setting = all(re.fullmatch(r"[\d.]+(?:e-\d+)?|\D+", one) for one in texts)
     repeated = len(set(texts)) * 2 <= len(texts)
     title = bare(sheet.table.header[at])
     best = re.search(r"best|最佳|最好|peak|峰|最[高低大小]|first|首次|达到|@|at step", title, re.I)

@@ -1,0 +1,219 @@
+"""Titles of two columns, or rows, in each other's place: the numbers below are the other's."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from kleash.imports.markdown.text import bare
+from kleash.written.marks import Mark, number_mark
+from kleash.written.printed import Cell, Figure, Sheet
+from kleash.written.prose import Sentence
+from kleash.written.sought.lines import Line
+from kleash.written.sought.naming import items, metrics_in, statistics_in
+from kleash.written.sought.readings import Reading
+from kleash.written.told.things import column_keys, keys_of, mentions, row_keys
+from kleash.written.traced import SURE, Sought, accepted
+
+SLIPS = 3  # numbers that fit for each that does not
+NEAR = 6  # letters between a name and its number
+LEAST = 3  # numbers of a line that is surely another's
+
+
+@dataclass(frozen=True)
+class Titled:
+    """A line of a table: what its title says it is, and what its numbers are."""
+
+    line: Line
+    said: tuple[frozenset[str], frozenset[str], frozenset[str]]
+    """Runs, metrics and statistics that its title may mean."""
+    is_: tuple[str, str, str]
+
+
+def crossed_titles(sought: Sought) -> Iterator[Mark]:
+    """Pairs of lines of one table each of which has the numbers that the other's title promises."""
+    tables: dict[tuple[int, bool], list[Titled]] = defaultdict(list)
+    for nth, line in enumerate(sought.lines):
+        best = next((one for one in sought.found[nth] if accepted(one)), None)
+        if best and best.score >= SURE and _is_whole(line, best):
+            tables[line.table.sheet.nth, line.down].append(_titled(sought, line, best))
+    for lines in tables.values():
+        for one, other in combinations(lines, 2):
+            if any(_crossed(one, other, axis) for axis in range(3)):
+                yield from _marks(one.line, other.line)
+
+
+def exchanged_titles(sheets: Sequence[Sheet], spoken: Sequence[Sentence]) -> Iterator[Mark]:
+    """Pairs of columns whose numbers stand under each other's title where they are told again."""
+    again = _told_again(sheets, spoken)
+    for sheet in sheets:
+        columns = sorted({cell.column for cell in sheet.cells})
+        keys = {at: column_keys(sheet, at) for at in columns}
+        for one, other in combinations(columns, 2):
+            ours, theirs = keys[one] - keys[other], keys[other] - keys[one]
+            if not ours or not theirs:
+                continue
+            votes = [
+                _vote(sheet, one, ours, theirs, again),
+                _vote(sheet, other, theirs, ours, again),
+            ]
+            crossed = [vote[1] for vote in votes]
+            if min(crossed) and sum(crossed) >= LEAST and not any(vote[0] for vote in votes):
+                yield _titles(sheet, (one, other))
+
+
+def exchanged_cells(sheets: Sequence[Sheet]) -> Iterator[Mark]:
+    """Two numbers of a row that another table has for the same row in each other's place."""
+    again = _told_again(sheets, ())
+    for sheet in sheets:
+        pairs: dict[tuple[int, int], list[tuple[Cell, Cell]]] = defaultdict(list)
+        for one, other in _beside(sheet):
+            if _exchanged(sheet, one, other, again):
+                pairs[one.column, other.column].append((one, other))
+        for columns, found in pairs.items():
+            if len(found) > 1:
+                yield _titles(sheet, columns)
+            else:
+                yield from (_swapped_cell(cell) for cell in found[0])
+
+
+def _beside(sheet: Sheet) -> Iterator[tuple[Cell, Cell]]:
+    """All pairs of numbers in one row that have enough digits to be known by."""
+    rows: dict[int, list[Cell]] = defaultdict(list)
+    for cell in sheet.cells:
+        if not cell.part and cell.figure.digits >= LEAST:
+            rows[cell.row].append(cell)
+    for cells in rows.values():
+        yield from combinations(sorted(cells, key=lambda cell: cell.column), 2)
+
+
+def _exchanged(sheet: Sheet, one: Cell, other: Cell, again: Again) -> bool:
+    """Whether each number stands elsewhere under the other's title, and never under its own."""
+    row = row_keys(sheet, one.row)
+    ours, theirs = column_keys(sheet, one.column), column_keys(sheet, other.column)
+    return one.figure.value != other.figure.value and all(
+        _under(sheet, cell, row, right - wrong, again)
+        and not _under(sheet, cell, row, wrong - right, again)
+        for cell, right, wrong in ((one, theirs, ours), (other, ours, theirs))
+    )
+
+
+def _under(
+    sheet: Sheet, cell: Cell, row: frozenset[str], column: frozenset[str], again: Again
+) -> bool:
+    """Whether another table has a number for the same row, under some title."""
+    places = [keys for nth, keys in again[_printed(cell.figure)] if nth != sheet.nth]
+    return any(keys & row and keys & column for keys in places)
+
+
+def _swapped_cell(cell: Cell) -> Mark:
+    return number_mark(cell.number, "wrong", "check.crosswise", {})
+
+
+Again = dict[tuple[float, int], list[tuple[int, frozenset[str]]]]
+"""By a number as printed, the tables that have it (-1 for sentences) and under which names."""
+
+
+def _told_again(sheets: Sequence[Sheet], spoken: Sequence[Sentence]) -> Again:
+    found: Again = defaultdict(list)
+    for sheet in sheets:
+        owners = keys_of(sheet.owners)
+        for cell in sheet.cells:
+            keys = row_keys(sheet, cell.row) | column_keys(sheet, cell.column) | owners
+            found[_printed(cell.figure)].append((sheet.nth, keys))
+    for sentence in spoken:
+        named = mentions(sentence, sheets)
+        for said in sentence.numbers:
+            before = [one for one in named if one.end <= said.start]
+            if before and said.start - before[-1].end <= NEAR:
+                found[_printed(said.figure)].append((-1, before[-1].keys))
+    return found
+
+
+def _printed(figure: Figure) -> tuple[float, int]:
+    return round(abs(figure.value), 9), figure.decimals
+
+
+def _vote(
+    sheet: Sheet, column: int, ours: frozenset[str], theirs: frozenset[str], again: Again
+) -> tuple[int, int]:
+    """How many numbers of a column stand elsewhere under its own title, and under another."""
+    own, crossed = 0, 0
+    for cell in sheet.cells:
+        if cell.column != column or cell.part or cell.figure.digits < LEAST:
+            continue
+        places = [keys for nth, keys in again[_printed(cell.figure)] if nth != sheet.nth]
+        mine = any(keys & ours for keys in places)
+        own += mine
+        crossed += not mine and any(keys & theirs for keys in places)
+    return own, crossed
+
+
+def _is_whole(line: Line, best: Reading) -> bool:
+    """Whether a line is a whole column or row of numbers that one reading has, but for slips."""
+    table, one = line.table, line.tokens[0]
+    every = {
+        spot
+        for spot, tokens in table.tokens.items()
+        if tokens and spot[1 if line.down else 0] == (one.column if line.down else one.row)
+    }
+    first = every <= {(token.row, token.column) for token in line.tokens} and not one.nth
+    fits = sum(fit is True for fit in best.fits)
+    return first and fits >= max(LEAST, SLIPS * best.slips)
+
+
+def _titled(sought: Sought, line: Line, best: Reading) -> Titled:
+    known, title = sought.known, line.shared
+    group = sought.namer.group(title)
+    metrics = _named(title, [known.metrics[nth] for nth in metrics_in(title, known.metrics)])
+    groups = {known.units[nth].group for nth in best.units.tolist() if nth >= 0}
+    of_metrics = {known.metrics[nth] for nth in best.metrics.tolist() if nth >= 0}
+    kinds = {known.places[nth][0] for nth in best.places.tolist() if nth >= 0}
+    said = (frozenset({group} - {""}), metrics, frozenset(statistics_in(title)))
+    return Titled(line, said, (_only(groups), _only(of_metrics), _only(kinds)))
+
+
+def _named(title: str, metrics: Sequence[str]) -> frozenset[str]:
+    """The metrics that a title names: "val loss" is `val_loss` rather than `loss`."""
+    have = items(title)
+    own = {metric: items(metric) for metric in metrics}
+    whole = {metric for metric, words in own.items() if words <= have}
+    most = {one for one in whole if not any(own[one] < own[other] for other in whole)}
+    return frozenset(most or metrics)
+
+
+def _only(names: set[str]) -> str:
+    return next(iter(names)) if len(names) == 1 else ""
+
+
+def _crossed(one: Titled, other: Titled, axis: int) -> bool:
+    """Whether each is what the other's title says, and not what its own does."""
+    ours, theirs = one.is_[axis], other.is_[axis]
+    return (
+        bool(ours and theirs)
+        and ours in other.said[axis] - one.said[axis]
+        and theirs in one.said[axis] - other.said[axis]
+        and all(one.is_[at] == other.is_[at] for at in range(3) if at != axis)
+    )
+
+
+def _marks(one: Line, other: Line) -> Iterator[Mark]:
+    titles = [bare(line.shared) for line in (one, other)]
+    if one.down:
+        lines = [_head(one.table.sheet)]
+    else:
+        lines = [line.table.sheet.table.lines[line.tokens[0].row] for line in (one, other)]
+    for at in lines:
+        yield Mark(at, " / ".join(titles), "wrong", "check.crossed-titles", {}, "titles")
+
+
+def _titles(sheet: Sheet, columns: tuple[int, int]) -> Mark:
+    text = " / ".join(bare(sheet.table.header[at]) for at in columns)
+    return Mark(_head(sheet), text, "wrong", "check.crossed-titles", {}, "titles")
+
+
+def _head(sheet: Sheet) -> int:
+    """The line of a table's titles."""
+    return sheet.table.where.line or sheet.line - 2
