@@ -39,6 +39,7 @@ from kleash.written.told.crossings import false_crossings, false_spans
 from kleash.written.told.parallel import false_in_parallel
 from kleash.written.told.slips import slips
 from kleash.written.told.subjects import records_of
+from kleash.written.told.summits import false_summits
 from kleash.written.told.tallies import false_tallies
 from kleash.written.traced import corrected, traced
 
@@ -86,7 +87,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [*false_peaks(records, spoken), *false_crossings(records, spoken)]
     marks += [*slips(records, spoken), *false_tallies(records, spoken)]
     marks += [*false_in_parallel(records, spoken), *false_spans(spoken)]
-    marks += false_claims(book, page, spoken)
+    marks += [*false_summits(book.sheets, records.courses), *false_claims(book, page, spoken)]
     marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
     marks = acquitted(marks, book.sheets, spoken, _confirmed(fixed))
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])

@@ -83,5 +83,3 @@ def slip_of(on: Bench, batch: Batch, nth: int, at: int) -> bool:
     decimals = max(0, on.board.at[at, on.line].decimals)
     near = [given] if within < unit / 4 else [given - unit, given, given + unit]
     return any(is_typo(value, each, decimals) for each in near) or abs(value + given) <= within
-
-
