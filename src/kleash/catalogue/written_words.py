@@ -86,6 +86,7 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "it is not: line {other} has {value}",
         "并非如此：第 {other} 行为 {value}",
     ),
+    "check.not-pick": ("it is {best} that has {value}", "应为 {best}（{value}）"),
     "check.not-spread": (
         "the deviation is {value} (lines {lines})",
         "标准差应为 {value}（第 {lines} 行）",

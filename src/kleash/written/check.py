@@ -24,6 +24,7 @@ from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
 from kleash.written.page import Page
 from kleash.written.peaks import false_peaks
+from kleash.written.picks import false_picks
 from kleash.written.places import placed
 from kleash.written.printed import sheets
 from kleash.written.prose import sentences
@@ -45,7 +46,14 @@ from kleash.written.traced import corrected, traced
 
 # Findings on a step that a table can overrule, whoever's it is.
 AT_A_STEP = ("best-step-false", "value-elsewhere")
-BESTS = ("best-step-false", "best-false", "extreme-false", "check.star", "check.not-most")
+BESTS = (
+    "best-step-false",
+    "best-false",
+    "extreme-false",
+    "check.star",
+    "check.not-most",
+    "check.not-pick",
+)
 PARAGRAPH = 6  # lines after its first in which a number of a paragraph may stand
 RANK: dict[State, int] = {"wrong": 0, "unsupported": 1, "right": 2, "unknown": 3}
 
@@ -83,7 +91,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += said(draft, page, marks)
     marks += [mark for mark in quotes.marks if not _told_worse(mark, marks)]
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
-    marks += [*placed(draft, marks), *strayed, *ranked(book, spoken)]
+    marks += [*placed(draft, marks), *strayed, *ranked(book, spoken), *false_picks(source.tables)]
     marks += [*false_peaks(records, spoken), *false_crossings(records, spoken)]
     marks += [*slips(records, spoken), *false_tallies(records, spoken)]
     marks += [*false_in_parallel(records, spoken), *false_spans(spoken)]
