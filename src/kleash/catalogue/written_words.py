@@ -144,6 +144,14 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "{said} is beyond the {limit} that were trained",
         "{said} 超出了训练的 {limit}",
     ),
+    "check.argument": (
+        "the command has {value} where its comment has {said}",
+        "命令中为 {value}，注释却写 {said}",
+    ),
+    "check.label-twice": (
+        "line {other} has this label: was it meant to be {value}?",
+        "第 {other} 行已有这个标签：是否应为 {value}？",
+    ),
     "check.other-arm": ("this arm is {arm}", "该配置是 {arm}"),
     "check.stranger": (
         "no table has such an arm: there are {arms}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kleash.findings.record import canonical
 from kleash.imports import Number, Source
@@ -31,6 +31,8 @@ from kleash.written.prose import sentences
 from kleash.written.quoted import Quotes, quoted
 from kleash.written.ranked import ranked
 from kleash.written.relations import measured, relations
+from kleash.written.repeated import repeated_labels
+from kleash.written.scripts import false_commands
 from kleash.written.sentences import said
 from kleash.written.shares import false_shares, false_summaries
 from kleash.written.siblings import unlike_twins
@@ -91,16 +93,27 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += said(draft, page, marks)
     marks += [mark for mark in quotes.marks if not _told_worse(mark, marks)]
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
-    marks += [*placed(draft, marks), *strayed, *ranked(book, spoken), *false_picks(source.tables)]
+    marks += [*placed(draft, marks), *strayed, *ranked(book, spoken)]
     marks += [*false_peaks(records, spoken), *false_crossings(records, spoken)]
     marks += [*slips(records, spoken), *false_tallies(records, spoken)]
     marks += [*false_in_parallel(records, spoken), *false_spans(spoken)]
     marks += [*false_summits(book.sheets, records.courses), *false_claims(book, page, spoken)]
-    marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
+    marks += [
+        *false_shares(page, book.sheets),
+        *false_summaries(book.sheets),
+        *_of_layout(draft, page),
+    ]
     marks = acquitted(marks, book.sheets, spoken, _confirmed(fixed))
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)
     return _sorted(marks)
+
+
+def _of_layout(draft: Draft, page: Page) -> Iterator[Mark]:
+    """What tables and commands say beside their numbers: who is best, labels, comments."""
+    yield from false_picks(draft.source.tables)
+    yield from repeated_labels(draft.source.tables)
+    yield from false_commands(page)
 
 
 def _confirmed(fixed: Mapping[tuple[int, str], State]) -> set[int]:
