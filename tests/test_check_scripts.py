@@ -92,3 +92,36 @@ LABELS = """# To be filled
 @pytest.mark.parametrize(("label", "codes"), [("400", []), ("200", ["check.label-twice"])])
 def test_a_label_is_not_told_twice(tmp_path: Path, label: str, codes: list[str]) -> None:
     assert [code for code, _ in wrong(tmp_path, LABELS.format(label))] == codes
+
+
+RECITED = """# Epochs
+
+## Epoch 1
+
+| β | shot 1 | shot 2 | shot 3 | mean |
+|---|---|---|---|---|
+| 0.12 | 57.0% | 55.1% | 56.1% | 56.07% |
+| 0.15 | 58.8% | 53.9% | 56.6% | 56.43% |
+
+## Epoch 2
+
+| β | shot 1 | shot 2 | shot 3 | mean |
+|---|---|---|---|---|
+| 0.12 | 57.4% | 55.0% | 56.3% | 56.23% |
+| 0.15 | 58.1% | 54.4% | 56.0% | 56.17% |
+
+- β 0.12, {}
+"""
+
+
+def recited(tmp_path: Path, said: str) -> list[str]:
+    path = tmp_path / "report.md"
+    path.write_text(RECITED.format(said))
+    marks = check(document.drafted(path), read_page(path))
+    return [mark.code for mark in marks if mark.spot == "recital" and mark.line > 16]
+
+
+def test_a_line_recites_a_row_in_its_order_and_under_its_epoch(tmp_path: Path) -> None:
+    assert recited(tmp_path, "Epoch 1: 57.0%, 55.1%, 56.1% (mean 56.07%)") == []
+    assert recited(tmp_path, "Epoch 1: 55.1%, 57.0%, 56.1%") == ["check.swapped"]
+    assert recited(tmp_path, "Epoch 2: 57.0%, 55.1%, 56.1%") == ["check.elsewhere"]

@@ -30,6 +30,7 @@ from kleash.written.printed import sheets
 from kleash.written.prose import sentences
 from kleash.written.quoted import Quotes, quoted
 from kleash.written.ranked import ranked
+from kleash.written.recited import false_recitals
 from kleash.written.relations import measured, relations
 from kleash.written.repeated import repeated_labels
 from kleash.written.scripts import false_commands
@@ -109,11 +110,13 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     return _sorted(marks)
 
 
-def _of_layout(draft: Draft, page: Page) -> Iterator[Mark]:
+def _of_layout(draft: Draft, page: Page, marks: Sequence[Mark]) -> Iterator[Mark]:
     """What tables and commands say beside their numbers: who is best, labels, comments."""
+    wrong = {mark.line for mark in marks if mark.state == "wrong"}
     yield from false_picks(draft.source.tables)
     yield from repeated_labels(draft.source.tables)
     yield from false_commands(page)
+    yield from false_recitals(page, draft.source.tables, wrong)
 
 
 def _confirmed(fixed: Mapping[tuple[int, str], State]) -> set[int]:

@@ -75,7 +75,7 @@ def summits(sheet: Sheet) -> Iterator[Summit]:
         for row, texts in enumerate(rows):
             if max(step, best) < len(texts):
                 where = lines[row], lines[row]
-                yield from _two(where, texts[step], texts[best], row_keys(sheet, row))
+                yield from _two(where, texts[step], texts[best], _row_keys(sheet, row))
     for step, best in _paired(labels):
         for column in range(1, min(len(rows[step]), len(rows[best]))):
             keys, where = column_keys(sheet, column), (lines[step], lines[best])
@@ -84,8 +84,15 @@ def summits(sheet: Sheet) -> Iterator[Summit]:
         for column in range(1, min(len(texts), len(header))):
             named = squeezed(f"{bare(labels[row])} | {bare(header[column])}")
             if _EXTREME.search(named) and not _DERIVED.search(named):
-                keys = row_keys(sheet, row) | column_keys(sheet, column)
+                keys = _row_keys(sheet, row) | column_keys(sheet, column)
                 yield from _in_brackets(lines[row], texts[column], keys)
+
+
+def _row_keys(sheet: Sheet, row: int) -> frozenset[str]:
+    """The keys of a row; one that is a number under "Rollout N" is also N=2."""
+    head = squeezed(bare(sheet.table.header[0])).split()
+    number = re.fullmatch(r"\d+(?:\.\d+)?", bare(sheet.table.rows[row][0]))
+    return row_keys(sheet, row) | ({f"{head[-1]}{number[0]}"} if head and number else set())
 
 
 def _paired(titles: Sequence[str]) -> Iterator[tuple[int, int]]:
