@@ -26,7 +26,7 @@ from kleash.written.page import Page
 from kleash.written.peaks import false_peaks
 from kleash.written.picks import false_picks
 from kleash.written.places import placed
-from kleash.written.printed import sheets
+from kleash.written.printed import Sheet, sheets
 from kleash.written.prose import sentences
 from kleash.written.quoted import Quotes, quoted
 from kleash.written.ranked import ranked
@@ -99,19 +99,18 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [*slips(records, spoken), *false_tallies(records, spoken)]
     marks += [*false_in_parallel(records, spoken), *false_spans(spoken)]
     marks += [*false_summits(book.sheets, records.courses), *false_claims(book, page, spoken)]
-    marks += [
-        *false_shares(page, book.sheets),
-        *false_summaries(book.sheets),
-        *_of_layout(draft, page),
-    ]
+    marks += [*false_shares(page, book.sheets), *_of_layout(draft, page, book.sheets, marks)]
     marks = acquitted(marks, book.sheets, spoken, _confirmed(fixed))
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)
     return _sorted(marks)
 
 
-def _of_layout(draft: Draft, page: Page, marks: Sequence[Mark]) -> Iterator[Mark]:
+def _of_layout(
+    draft: Draft, page: Page, every: Sequence[Sheet], marks: Sequence[Mark]
+) -> Iterator[Mark]:
     """What tables and commands say beside their numbers: who is best, labels, comments."""
+    yield from false_summaries(every)
     wrong = {mark.line for mark in marks if mark.state == "wrong"}
     yield from false_picks(draft.source.tables)
     yield from repeated_labels(draft.source.tables)
