@@ -30,7 +30,7 @@ from kleash.written.printed import Sheet, sheets
 from kleash.written.prose import sentences
 from kleash.written.quoted import Quotes, quoted
 from kleash.written.ranked import ranked
-from kleash.written.recited import false_recitals
+from kleash.written.recited import false_recitals, well_recited
 from kleash.written.relations import measured, relations
 from kleash.written.repeated import repeated_labels
 from kleash.written.scripts import false_commands
@@ -100,7 +100,9 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [*false_in_parallel(records, spoken), *false_spans(spoken)]
     marks += [*false_summits(book.sheets, records.courses), *false_claims(book, page, spoken)]
     marks += [*false_shares(page, book.sheets), *_of_layout(draft, page, book.sheets, marks)]
-    marks = acquitted(marks, book.sheets, spoken, _confirmed(fixed))
+    marks = acquitted(
+        marks, book.sheets, spoken, _confirmed(fixed), well_recited(page, source.tables)
+    )
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)
     return _sorted(marks)
