@@ -127,3 +127,31 @@ def test_a_line_recites_a_row_in_its_order_and_under_its_epoch(tmp_path: Path) -
     assert recited(tmp_path, "Epoch 1: 57.0%, 55.1%, 56.1% (mean 56.07%)") == set()
     assert recited(tmp_path, "Epoch 1: 55.1%, 57.0%, 56.1%")
     assert "check.elsewhere" in recited(tmp_path, "Epoch 2: 57.0%, 55.1%, 56.1%")
+
+
+ORIGINS = """# Two arms
+
+## KL_BETA=0.18
+
+| setting | value |
+|---|---|
+| base checkpoint | RCE epoch {} |
+
+## KL_BETA=0.15
+
+| setting | value |
+|---|---|
+| base checkpoint | RCE epoch 2 |
+
+## Commands
+
+```bash
+bash train_kl018.sh 5 0 3  # from RCE epoch {}, 3 epochs
+```
+"""
+
+
+def test_an_arm_begins_at_one_checkpoint(tmp_path: Path) -> None:
+    assert wrong(tmp_path, ORIGINS.format(5, 5)) == []
+    assert ("check.not-same", "RCE epoch 2") in wrong(tmp_path, ORIGINS.format(2, 5))
+    assert ("check.not-same", "RCE epoch 2") in wrong(tmp_path, ORIGINS.format(5, 2))

@@ -22,6 +22,7 @@ from kleash.written.grids import grids
 from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
+from kleash.written.origins import false_origins
 from kleash.written.page import Page
 from kleash.written.peaks import false_peaks
 from kleash.written.picks import false_picks
@@ -117,6 +118,7 @@ def _of_layout(
     yield from false_picks(draft.source.tables)
     yield from repeated_labels(draft.source.tables)
     yield from false_commands(page)
+    yield from false_origins(page)
     yield from false_recitals(page, draft.source.tables, wrong)
 
 

@@ -81,12 +81,13 @@ def _commands(page: Page) -> Iterator[Command]:
             above = line.strip("# ")
         elif _COMMAND.match(line):
             text, _, own = line.partition(" #")
-            arms = _told(own) or _told(above) or _told(heading)
+            arms = arms_said(own) or arms_said(above) or arms_said(heading)
             yield Command(nth, text, own or above, arms)
             above = ""
 
 
-def _told(text: str) -> frozenset[str]:
+def arms_said(text: str) -> frozenset[str]:
+    """The coefficients that a text gives."""
     return frozenset(f"{float(one):g}" for one in _SAID.findall(text))
 
 
@@ -123,7 +124,7 @@ Named = tuple[int, str, str, frozenset[str]]
 """A line, the name in it, the arm that this is coded for, and the arms that it should be of."""
 
 
-def _code(text: str) -> str:
+def coded_arm(text: str) -> str:
     """The coefficient that a name is coded with: kl012 and kl0.12 are 0.12."""
     found = {one if "." in one else f"0.{one[1:]}" for one in _CODED.findall(text)}
     return f"{float(found.pop()):g}" if len(found) == 1 else ""
@@ -133,7 +134,7 @@ def _scripts(every: Sequence[Command]) -> Iterator[Named]:
     for one in every:
         script = _SCRIPT.search(one.text)
         name = script.group() if script else ""
-        yield one.line, name, _code(name), one.arms
+        yield one.line, name, coded_arm(name), one.arms
 
 
 def _files(page: Page) -> Iterator[Named]:
@@ -142,7 +143,7 @@ def _files(page: Page) -> Iterator[Named]:
         line = page.text[start:end]
         paths = list(_PATH.finditer(line))
         if len(paths) == 1:
-            yield nth, paths[0][1], _code(paths[0][1]), _told(line[: paths[0].start()])
+            yield nth, paths[0][1], coded_arm(paths[0][1]), arms_said(line[: paths[0].start()])
 
 
 def _of_arms(every: Sequence[Named]) -> Iterator[Mark]:
