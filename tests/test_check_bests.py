@@ -88,3 +88,42 @@ def test_the_step_of_a_best_is_where_another_table_has_it(tmp_path: Path) -> Non
 
 def test_a_best_between_the_printed_steps_is_left_alone(tmp_path: Path) -> None:
     assert wrong(tmp_path, COURSES.format(45, 60), "check.elsewhere") == []
+
+
+TITLES = """# Arms
+
+## β = 0.10
+
+| epoch | shot 1 | shot 2 | shot 3 |
+|---|---|---|---|
+| 1 | 59.15% | 56.85% | 55.25% |
+| 2 | 57.95% | 56.25% | 54.65% |
+
+## β = 0.18
+
+| epoch | shot 1 | shot 2 | shot 3 |
+|---|---|---|---|
+| 1 | 58.75% | 57.25% | 56.15% |
+| 2 | 58.05% | 57.35% | 55.05% |
+
+## Both, epoch 2
+
+| shot | {} |
+|---|---|---|
+| shot 1 | 57.95% | 58.05% |
+| shot 2 | 56.25% | 57.35% |
+| shot 3 | 54.65% | 55.05% |
+"""
+
+
+def test_titles_in_each_others_place_are_told_by_other_tables(tmp_path: Path) -> None:
+    assert wrong(tmp_path, TITLES.format("β = 0.10 | β = 0.18"), "check.titles") == []
+    found = wrong(tmp_path, TITLES.format("β = 0.18 | β = 0.10"), "check.titles")
+    assert found == ["β = 0.18 | β = 0.10"]
+
+
+def test_titles_that_count_stand_in_order(tmp_path: Path) -> None:
+    text = "# A\n\n| n | shot 1 | shot 2 | shot {} | shot {} |\n|---|---|---|---|---|\n"
+    text += "| 100 | 59.1% | 56.8% | 55.2% | 55.7% |\n| 200 | 57.9% | 56.2% | 54.6% | 56.3% |\n"
+    assert wrong(tmp_path, text.format(3, 4), "check.titles") == []
+    assert wrong(tmp_path, text.format(4, 3), "check.titles") == ["shot 4 | shot 3"]

@@ -124,6 +124,10 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "each looks like the numbers of the other's column: were two swapped?",
         "各自像对方那一列的数字：是否调换了？",
     ),
+    "check.titles": (
+        "each of these columns holds what belongs under the other's title: were the titles swapped?",
+        "这两列的内容各属于对方的标题：标题是否调换了？",
+    ),
     "check.twin": (
         "line {lines} has {value}, and all beside it is the same: a slip in one of the two?",
         "第 {lines} 行为 {value}，而旁边的数字都相同：其中一处是否写错？",

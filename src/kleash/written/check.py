@@ -19,6 +19,7 @@ from kleash.written.book import Book
 from kleash.written.claimed.claims import false_claims
 from kleash.written.doubts import acquitted
 from kleash.written.grids import grids
+from kleash.written.headers import exchanged_titles
 from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
@@ -114,8 +115,11 @@ def _of_layout(
 ) -> Iterator[Mark]:
     """What tables and commands say beside their numbers: who is best, labels, comments."""
     yield from false_summaries(every)
+    titles = list(exchanged_titles(every))
+    yield from titles
     wrong = {mark.line for mark in marks if mark.state == "wrong"}
-    yield from false_picks(draft.source.tables)
+    turned = {mark.line for mark in titles}
+    yield from false_picks([one for one in draft.source.tables if one.where.line not in turned])
     yield from repeated_labels(draft.source.tables)
     yield from false_commands(page)
     yield from false_origins(page)
