@@ -125,7 +125,7 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "各自像对方那一列的数字：是否调换了？",
     ),
     "check.titles": (
-        "each of these columns holds what belongs under the other's title: were the titles swapped?",
+        "each column holds what belongs under the other's title: were the titles swapped?",
         "这两列的内容各属于对方的标题：标题是否调换了？",
     ),
     "check.twin": (
