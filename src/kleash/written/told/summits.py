@@ -151,14 +151,15 @@ def _stands(one: Summit, courses: Sequence[Course]) -> set[float]:
         if one.line in course.lines and len(set(course.lines)) > 1:
             continue  # a column of bests is no course
         steps = _extremes(course, one.value)
-        if one.at in course.points and prints(one.value, course.points[one.at]):
+        if one.at in course.points and _same(one.value, course.points[one.at]):
             return set()
         if not steps or one.at not in course.points or len(course.points) < LEAST:
             continue
         if one.keys & course.keys:
             found |= steps
         for step in steps:
-            alone.setdefault(step, []).append(course)
+            if prints(one.value, course.points[step]):
+                alone.setdefault(step, []).append(course)
     if found or one.value.digits < ALONE or len(alone) != 1:
         return found
     return set(alone)
@@ -176,5 +177,10 @@ def _extremes(course: Course, value: Figure) -> set[float]:
     return {
         at
         for at, figure in course.points.items()
-        if figure.value in (max(values), min(values)) and prints(value, figure)
+        if figure.value in (max(values), min(values)) and _same(value, figure)
     }
+
+
+def _same(one: Figure, other: Figure) -> bool:
+    """Whether two tables may have one number, each with its own decimals."""
+    return prints(one, other) or prints(other, one)
