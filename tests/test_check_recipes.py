@@ -80,3 +80,30 @@ def test_two_columns_without_relation_have_no_recipe():
     | D | 66.45 | 19.06 | 60.2 |
     """
     assert worked_out(boards([table(text)])) == []
+
+
+def siblings(*rows: str) -> list[tuple[int, int, str]]:
+    """The table, line and text of every slip in tables that have one header."""
+    head = "| metric | β=0.1 | β=0.2 | difference |\n"
+    every = boards([table(head + text) for text in rows])
+    return [
+        (one.board.nth, one.place[0], one.board.at[one.cell].text)
+        for one in worked_out(every)
+        if not one.holds
+    ]
+
+
+SIBLINGS = (
+    "| mean | 0.0600 | 0.0595 | 0.0005 |\n| last | 0.0538 | 0.0576 | -0.0038 |",
+    "| mean | 8.0097 | 8.0034 | 0.0063 |\n| last | 7.9820 | 7.9872 | -0.0052 |",
+    "| mean | 1.6767 | 1.7932 | -0.1165 |\n| last | 1.4514 | 1.3559 | 0.0955 |",
+)
+
+
+def test_tables_with_the_same_titles_teach_each_other_how_a_column_is_made():
+    right = "| mean | 0.9034 | 0.9064 | -0.0030 |\n| last | 0.8380 | 0.8212 | 0.0168 |"
+    wrong = "| mean | 0.9034 | 0.9064 | -0.0040 |\n| last | 0.8212 | 0.8380 | 0.0168 |"
+    turned = "| mean | 0.9034 | 0.9064 | 0.0030 |\n| last | 0.8380 | 0.8212 | -0.0168 |"
+    assert siblings(*SIBLINGS, right) == []
+    assert siblings(*SIBLINGS, wrong) == [(3, 2, "-0.0040"), (3, 3, "0.0168")]
+    assert siblings(*SIBLINGS, turned) == []  # it is made the other way round throughout

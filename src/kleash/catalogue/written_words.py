@@ -90,6 +90,7 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "it is not: line {other} has {value}",
         "并非如此：第 {other} 行为 {value}",
     ),
+    "check.not-pick": ("it is {best} that has {value}", "应为 {best}（{value}）"),
     "check.not-spread": (
         "the deviation is {value} (lines {lines})",
         "标准差应为 {value}（第 {lines} 行）",
@@ -154,6 +155,14 @@ WRITTEN: dict[str, tuple[str, str]] = {
     "check.beyond": (
         "{said} is beyond the {limit} that were trained",
         "{said} 超出了训练的 {limit}",
+    ),
+    "check.argument": (
+        "the command has {value} where its comment has {said}",
+        "命令中为 {value}，注释却写 {said}",
+    ),
+    "check.label-twice": (
+        "line {other} has this label: was it meant to be {value}?",
+        "第 {other} 行已有这个标签：是否应为 {value}？",
     ),
     "check.other-arm": ("this arm is {arm}", "该配置是 {arm}"),
     "check.stranger": (

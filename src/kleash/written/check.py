@@ -24,15 +24,20 @@ from kleash.written.grids import grids
 from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
+from kleash.written.origins import false_origins
 from kleash.written.own import false_extracts
 from kleash.written.page import Page
 from kleash.written.peaks import false_peaks
+from kleash.written.picks import false_picks
 from kleash.written.places import placed
 from kleash.written.printed import sheets
 from kleash.written.prose import Sentence, sentences
 from kleash.written.quoted import Quotes, quoted
 from kleash.written.ranked import ranked
+from kleash.written.recited import false_recitals, well_recited
 from kleash.written.relations import measured, relations
+from kleash.written.repeated import repeated_labels
+from kleash.written.scripts import false_commands
 from kleash.written.sentences import said
 from kleash.written.shares import false_shares, false_summaries
 from kleash.written.siblings import unlike_twins
@@ -43,12 +48,20 @@ from kleash.written.told.listed import false_lists
 from kleash.written.told.parallel import false_in_parallel
 from kleash.written.told.slips import slips
 from kleash.written.told.subjects import Records, records_of
+from kleash.written.told.summits import false_summits
 from kleash.written.told.tallies import false_tallies
 from kleash.written.traced import corrected, sought_in, traced
 
 # Findings on a step that a table can overrule, whoever's it is.
 AT_A_STEP = ("best-step-false", "value-elsewhere")
-BESTS = ("best-step-false", "best-false", "extreme-false", "check.star", "check.not-most")
+BESTS = (
+    "best-step-false",
+    "best-false",
+    "extreme-false",
+    "check.star",
+    "check.not-most",
+    "check.not-pick",
+)
 PARAGRAPH = 6  # lines after its first in which a number of a paragraph may stand
 RANK: dict[State, int] = {"wrong": 0, "unsupported": 1, "right": 2, "unknown": 3}
 
@@ -89,8 +102,10 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
     marks += [*placed(draft, marks), *strayed, *ranked(book, spoken)]
     marks += [*_of_sentences(records, book, page, spoken), *_of_tables(book, page, spoken)]
-    marks += false_extracts(records.courses, book.sheets, page, right)
-    marks = acquitted(marks, book.sheets, spoken, _confirmed(fixed))
+    marks += [*false_extracts(records.courses, book.sheets, page, right)]
+    marks += _of_layout(draft, page, marks)
+    recited = well_recited(page, source.tables)
+    marks = acquitted(marks, book.sheets, spoken, _confirmed(fixed), recited)
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)
     return _sorted(marks)
@@ -107,6 +122,7 @@ def _of_sentences(
     yield from false_in_parallel(records, spoken)
     yield from false_lists(records, spoken)
     yield from false_spans(spoken)
+    yield from false_summits(book.sheets, records.courses)
     yield from false_claims(book, page, spoken)
 
 
@@ -116,6 +132,18 @@ def _of_tables(book: Book, page: Page, spoken: Sequence[Sentence]) -> Iterator[M
     yield from false_summaries(book.sheets)
     yield from exchanged_titles(book.sheets, spoken)
     yield from exchanged_cells(book.sheets)
+
+
+def _of_layout(draft: Draft, page: Page, marks: Sequence[Mark]) -> Iterator[Mark]:
+    """What tables and commands say beside their numbers: who is best, labels, comments."""
+    wrong = {mark.line for mark in marks if mark.state == "wrong"}
+    turned = {mark.line for mark in marks if mark.code == "check.crossed-titles"}
+    tables = draft.source.tables
+    yield from false_picks([one for one in tables if one.where.line not in turned])
+    yield from repeated_labels(tables)
+    yield from false_commands(page)
+    yield from false_origins(page)
+    yield from false_recitals(page, tables, wrong)
 
 
 def _confirmed(fixed: Mapping[tuple[int, str], State]) -> set[int]:

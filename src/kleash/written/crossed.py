@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from kleash.imports.markdown.text import bare
 from kleash.written.marks import Mark, number_mark
 from kleash.written.printed import Cell, Figure, Sheet
 from kleash.written.prose import Sentence
+from kleash.written.scripts import arms_said
 from kleash.written.sought.lines import Line
 from kleash.written.sought.naming import items, metrics_in, statistics_in
 from kleash.written.sought.readings import Reading
@@ -18,6 +20,8 @@ from kleash.written.told.things import column_keys, keys_of, mentions, row_keys
 from kleash.written.traced import SURE, Sought, accepted
 
 SLIPS = 3  # numbers that fit for each that does not
+COUNTED = 4  # titles that count
+_COUNT = re.compile(r"([A-Za-z\u4e00-\u9fff]+)\s?(\d+)")
 NEAR = 6  # letters between a name and its number
 LEAST = 3  # numbers of a line that is surely another's
 
@@ -49,6 +53,7 @@ def exchanged_titles(sheets: Sequence[Sheet], spoken: Sequence[Sentence]) -> Ite
     """Pairs of columns whose numbers stand under each other's title where they are told again."""
     again = _told_again(sheets, spoken)
     for sheet in sheets:
+        yield from _out_of_count(sheet)
         columns = sorted({cell.column for cell in sheet.cells})
         keys = {at: column_keys(sheet, at) for at in columns}
         for one, other in combinations(columns, 2):
@@ -62,6 +67,18 @@ def exchanged_titles(sheets: Sequence[Sheet], spoken: Sequence[Sentence]) -> Ite
             crossed = [vote[1] for vote in votes]
             if min(crossed) and sum(crossed) >= LEAST and not any(vote[0] for vote in votes):
                 yield _titles(sheet, (one, other))
+
+
+def _out_of_count(sheet: Sheet) -> Iterator[Mark]:
+    """Titles that count, all in order but two: "shot 1, 2, 4, 3"."""
+    matches = [_COUNT.fullmatch(bare(title)) for title in sheet.table.header]
+    found = [(at, match[1], int(match[2])) for at, match in enumerate(matches) if match]
+    numbers = [number for *_, number in found]
+    told = enumerate(zip(numbers, sorted(numbers), strict=True))
+    odd = [at for at, (one, other) in told if one != other]
+    one_word = len({word for _, word, _ in found}) == 1 and len(set(numbers)) == len(numbers)
+    if len(found) >= COUNTED and one_word and len(odd) == 2:
+        yield _titles(sheet, (found[odd[0]][0], found[odd[1]][0]))
 
 
 def exchanged_cells(sheets: Sequence[Sheet]) -> Iterator[Mark]:
@@ -119,7 +136,9 @@ Again = dict[tuple[float, int], list[tuple[int, frozenset[str]]]]
 def _told_again(sheets: Sequence[Sheet], spoken: Sequence[Sentence]) -> Again:
     found: Again = defaultdict(list)
     for sheet in sheets:
-        owners = keys_of(sheet.owners)
+        arms = arms_said(" ".join(sheet.table.headings[-1:]))
+        above = {f"#{arm}" for arm in arms} if len(arms) == 1 else set()
+        owners = keys_of(sheet.owners) | above
         for cell in sheet.cells:
             keys = row_keys(sheet, cell.row) | column_keys(sheet, cell.column) | owners
             found[_printed(cell.figure)].append((sheet.nth, keys))

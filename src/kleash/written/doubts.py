@@ -28,14 +28,19 @@ def acquitted(
     sheets: Sequence[Sheet],
     spoken: Sequence[Sentence],
     confirmed: Collection[int],
+    recited: Collection[tuple[int, str]] = (),
 ) -> list[Mark]:
-    """The marks that stand; `confirmed` are rows whose numbers logs bear out."""
+    """The marks that stand; `confirmed` are rows whose numbers logs bear out.
+
+    `recited` are numbers of lines that give a row of a table as it is.
+    """
     misread = _misread(marks, sheets)
     return [
         mark
         for mark in marks
         if (mark.line, mark.code) not in misread
         and not (mark.code == "check.exchanged" and mark.line in confirmed)
+        and not (mark.code in OF_SENTENCES and (mark.line, mark.text.strip(" +%*")) in recited)
         and not _adds_up(mark, spoken)
     ]
 

@@ -57,6 +57,8 @@ class Point:
     best: bool = False
     alone: bool = False
     """Whether the step stands right behind the value, so that it is this one's."""
+    summed: bool = False
+    """Whether a table of bests has it: whether that is right `told.summits` knows, by its arm."""
 
 
 def axis_and_step(match: re.Match[str]) -> tuple[str, float]:
@@ -87,7 +89,7 @@ def misplaced(draft: Draft, page: Page) -> tuple[list[Mark], set[int]]:
                 continue
             often = Counter(one.at for one in same if not one.counted).most_common(1)
             usual = usual or [at for at, count in often if count > 1]
-            if usual and digits(point.number) >= NAMING + (not point.best):
+            if usual and not point.summed and digits(point.number) >= NAMING + (not point.best):
                 strayed.append((point, usual))
         strayed = [each for each in strayed if each[0].alone or not agreed]
         if strayed:
@@ -134,7 +136,7 @@ def _bests(every: Sequence[Grid]) -> Iterator[Point]:
                     for other, number in view.line(line).items():
                         if BEST.search(view.titles[other[0]]) and number.decimals and not other[1]:
                             at = step.where.line or 0
-                            yield Point(at, axis, step.value or 0.0, number, best=True)
+                            yield Point(at, axis, step.value or 0.0, number, best=True, summed=True)
 
 
 def _sentences(draft: Draft, page: Page) -> Iterator[Point]:

@@ -250,6 +250,7 @@ def _steady(values: Sequence[float]) -> bool:
 def _recited(draft: Draft) -> Iterator[Mark]:
     """A row whose numbers a sentence gives in another order: two of them are swapped."""
     rows = [cells for table in tables(draft) for cells in table.values()]
+    often = Counter(tuple(map(_number, cells)) for cells in rows)
     for claim in draft.source.claims:
         said = [one.value for one in claim.numbers if one.value is not None]
         if len(said) < RECITED or len(claim.numbers) > len(said):
@@ -257,7 +258,8 @@ def _recited(draft: Draft) -> Iterator[Mark]:
         for cells in rows:
             numbers = [number for cell in cells if (number := value_of(cell)) is not None]
             arms = {cell.sense.arm for cell in cells if value_of(cell) is not None}
-            if len(arms) != 1 or not arms <= set(claim.arms):
+            told_twice = often[tuple(map(_number, cells))] > 1  # another row bears it out
+            if len(arms) != 1 or not arms <= set(claim.arms) or told_twice:
                 continue
             values = [number.value for number in numbers]
             for first in range(len(values) - RECITED + 1):

@@ -89,13 +89,14 @@ def counted(labels: Iterable[str]) -> dict[int, float]:
 def boards(tables: Iterable[Table]) -> list[Board]:
     """Every table, seen by its columns."""
     return [
-        _board(nth, table)
+        board_of(nth, table)
         for nth, table in enumerate(tables)
         if max(len(table.rows), len(table.header)) <= LARGEST
     ]
 
 
-def _board(nth: int, table: Table) -> Board:
+def board_of(nth: int, table: Table) -> Board:
+    """A table, seen by its columns."""
     keys = _keys(table)
     at: dict[tuple[int, Line], Part] = {}
     places: dict[tuple[int, Line], tuple[int, int]] = {}

@@ -14,7 +14,7 @@ from kleash.imports.markdown.text import bare, plain
 
 WORDS = 8  # letters beside its numbers that a cell of numbers may have
 MOST = 6  # numbers of a cell of numbers
-_COUNT = re.compile(r"(?<![A-Za-z])(?:steps?|epochs?|iters?|第|E(?=\d)|e(?=\d))\s?#?(?=\d)", re.I)
+_COUNT = re.compile(r"(?<![A-Za-z])(?:steps?|epochs?|iters?|第|ep?(?=\d))\s?#?(?=\d)", re.I)
 _NUMBER = re.compile(
     r"(?P<sign>(?<![\d%\w)])[+-]\s?)?"
     r"(?<![A-Za-z0-9_.])(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d.]*\d)"

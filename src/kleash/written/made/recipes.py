@@ -6,6 +6,7 @@ is believed here: `weighed` does that.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -25,6 +26,11 @@ from kleash.written.made.bench import (
 )
 from kleash.written.made.boards import Line
 
+_GAP = re.compile(
+    r"\W*(?:差异|差值|差距|相差|差|变化|增量|diff(?:erence)?|gap|delta|change|Δ)\W*"
+    r"(?:\((?:pp|pts?|points?|%|个?百分点|点)\))?\W*",
+    re.I,
+)
 NEAR = 3  # lines before another of which it is likely made
 
 
@@ -44,7 +50,7 @@ def of_two(on: Bench) -> Iterator[Batch]:
     def cells(nth: int, at: int) -> tuple[Cell, ...]:
         return (at, on.others[ours[nth]]), (at, on.others[theirs[nth]])
 
-    said, near = said_lines(on), _nearest(on)
+    said, near = said_lines(on) or _only_two(on), _nearest(on)
     alike = np.array([on.units[a] == on.units[b] for a, b in zip(ours, theirs, strict=True)])
     for kind, given, within in _comparisons(on, x, y, dx, dy):
         hint = HINTED if HINTS[kind].search(on.title) or on.line[1] == "(" else OTHER
@@ -56,6 +62,14 @@ def of_two(on: Bench) -> Iterator[Batch]:
         )
         given = np.where(alike[:, None] | (kind == "share"), given, np.nan)
         yield Batch(kind, given, within, cost, cells)
+
+
+def _only_two(on: Bench) -> set[int]:
+    """The two lines before a line that is called a difference, if no more are before it."""
+    before = [nth for nth, line in enumerate(on.others) if 0 < line[0] < on.line[0]]
+    plain = [nth for nth in before if not on.others[nth][1]]
+    beside = [on.others[nth][0] for nth in plain] == [on.line[0] - 2, on.line[0] - 1]
+    return set(plain) if len(plain) == 2 and beside and _GAP.fullmatch(on.title) else set()
 
 
 def _nearest(on: Bench) -> set[int]:

@@ -8,28 +8,23 @@ another recipe that is believed accounts for them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kleash.written.fitting import is_typo
 from kleash.written.made.bench import HINTED, OTHER, SAID, SHAPED, Batch, Bench, Cell, bench
 from kleash.written.made.boards import Board, Line, turned
 from kleash.written.made.factors import by_one_factor, of_all, ranks
 from kleash.written.made.gathered import of_many
 from kleash.written.made.recipes import of_a_base, of_two
+from kleash.written.made.taught import Lesson, lessons
+from kleash.written.made.tried import SLACK, Tried, of_batch, slip_of
 
-SLACK = 1e-9
 BELIEVED = {SAID: 3, SHAPED: 20, HINTED: 100, OTHER: 100}
 """How much likelier than chance a recipe has to be, by how it comes to mind."""
 DOUBT = 1e4  # the same for one that nothing but numbers speaks for, if it calls some wrong
-SLIPS = 0.1  # numbers of a line that are wrong, in a report that has slips at all
-TYPOS = 40  # numbers of four digits that a wrong digit, a swap of two or a wrong sign makes of one
-SLIPPED = 12.0  # as much as slips may speak for a recipe
-FEWEST = 20  # halves of its last digit that a number has if it has two digits
 LEAST = {SAID: 1, SHAPED: 1, HINTED: 2, OTHER: 3}  # numbers that have to fit
 
 
@@ -54,52 +49,44 @@ class Worked:
         return (*self.board.places[self.cell], self.cell[1][1])
 
 
-@dataclass(frozen=True)
-class Tried:
-    """A recipe with what came of it."""
-
-    batch: Batch
-    nth: int
-    cost: int
-    odds: float
-    fits: NDArray[np.bool_]
-    known: NDArray[np.bool_]
-    weak: bool = False
-    """Whether its numbers have too few digits to tell anything."""
-
-
 def worked_out(every: Sequence[Board]) -> list[Worked]:
     """All cells of all tables that are made of others, each by the recipe of its line."""
     found: list[Worked] = []
+    taught = lessons(every)
     for board in every:
-        both = [_lines(view) for view in (board, turned(board))]
+        own = {line: one for (nth, line), one in taught.items() if nth == board.nth}
+        both = [_lines(board, own), _lines(turned(board), {})]
         right = {one.place for side in both for one in side if one.holds}
         found += [one for side in both for one in side if one.holds or one.place not in right]
     return found
 
 
-def _lines(view: Board) -> list[Worked]:
+def _lines(view: Board, taught: Mapping[Line, Lesson]) -> list[Worked]:
     """What each line is made of; of three lines each is made of the other two, so that once."""
     found: dict[frozenset[Line], tuple[Tried, list[Worked]]] = {}
     for line in view.lines:
         on = bench(view, line)
-        best = _line(on) if on is not None else None
+        best = _line(on, taught.get(line)) if on is not None else None
         if best is None:
             continue
         tried, made = best
         lines = frozenset(cell[1] for one in made for cell in (one.cell, *one.of))
         other = found.get(lines)
-        if other is None or (tried.cost, tried.odds) < (other[0].cost, other[0].odds):
+        likelier = other is None or (tried.cost, tried.odds) < (other[0].cost, other[0].odds)
+        if likelier or line in taught:
             found[lines] = best
     return [one for _, made in found.values() for one in made]
 
 
-def _line(on: Bench) -> tuple[Tried, list[Worked]] | None:
+def _line(on: Bench, lesson: Lesson | None) -> tuple[Tried, list[Worked]] | None:
     """The cells of a line by the likeliest recipe; exceptions only if nothing else fits them."""
     believed = [one for one in _tried(on, recipes(on)) if _is_believed(one)]
-    if not believed:
+    best = min(believed, key=lambda one: (one.odds, one.cost), default=None)
+    taught = lesson.followed(on, best) if lesson else None
+    if taught is not None:
+        return taught, [_worked(on, taught, int(at)) for at in np.flatnonzero(taught.known)]
+    if best is None:
         return None
-    best = min(believed, key=lambda one: (one.odds, one.cost))
     sure = [one for one in believed if 2 * one.odds <= best.odds]
     fine = np.any([one.fits for one in sure], axis=0)
     made = []
@@ -109,7 +96,7 @@ def _line(on: Bench) -> tuple[Tried, list[Worked]] | None:
             made.append(_worked(on, best, at))
             continue
         # A factor that nobody tells need not hold everywhere, unless a slip hides it.
-        held = not best.batch.free or _slip_of(on, best.batch, best.nth, at)
+        held = not best.batch.free or slip_of(on, best.batch, best.nth, at)
         if held and not fine[at] and not _otherwise(on, of, at):
             made.append(_worked(on, best, at))
     return best, made
@@ -161,54 +148,7 @@ def _tried(on: Bench, batches: Sequence[Batch]) -> Iterator[Tried]:
     tries = np.maximum(1, np.cumsum(count))
     for batch in batches:
         with np.errstate(all="ignore"):
-            yield from _of_batch(on, batch, tries)
-
-
-def _of_batch(on: Bench, batch: Batch, tries: NDArray[np.float64]) -> Iterator[Tried]:
-    value, half = on.value_N[None, :], on.half_N[None, :]
-    known = np.isfinite(batch.given_CN) & np.isfinite(value)
-    slack = SLACK * np.maximum(1e-6, np.abs(batch.given_CN))
-    fits = known & (np.abs(value - batch.given_CN) <= half + batch.within_CN + slack)
-    counts = fits.sum(1)
-    weak = bool(np.nanmedian(np.abs(on.value_N) / on.half_N) < FEWEST)
-    for nth in np.flatnonzero((counts >= 1) & (2 * counts >= known.sum(1))):
-        cost = int(batch.cost_C[nth])
-        chance = _chance(on, batch, int(nth), fits[nth], said=cost <= SHAPED)
-        odd = np.flatnonzero(known[nth] & ~fits[nth])
-        odds = log(tries[cost]) + chance - log(SLIPS) * len(odd)
-        if cost < OTHER and len(odd) <= counts[nth] and -SLIPPED < odds < SLIPPED * len(odd):
-            odds -= sum(_slip(on, batch, int(nth), int(at)) for at in odd)
-        yield Tried(batch, int(nth), cost, odds, fits[nth], known[nth], weak)
-
-
-def _chance(on: Bench, batch: Batch, nth: int, fits: NDArray[np.bool_], *, said: bool) -> float:
-    """The logarithm of how likely numbers that have nothing to do with each other fit so."""
-    if batch.odds is not None:
-        return int(fits.sum()) * log(batch.odds)
-    value, given = on.value_N[fits], batch.given_CN[nth][fits]
-    width = 2 * (on.half_N[fits] + batch.within_CN[nth][fits])
-    size = 2 * np.maximum(np.abs(value), np.abs(given))
-    room = size if said else np.minimum(size, value.max() - value.min())
-    logs = np.sort(np.log(np.maximum(width, 1e-300) / (room + width)))
-    spared = 0 if said else 1 + batch.free
-    return float(logs[: max(0, len(logs) - spared)].sum())
-
-
-def _slip(on: Bench, batch: Batch, nth: int, at: int) -> float:
-    """How much a number that does not fit speaks for a recipe, as a slip of what it gives."""
-    value, unit = float(on.value_N[at]), 2 * float(on.half_N[at])
-    if not value or not _slip_of(on, batch, nth, at):
-        return 0.0
-    return max(0.0, log(2 * abs(value) / unit / TYPOS))
-
-
-def _slip_of(on: Bench, batch: Batch, nth: int, at: int) -> bool:
-    """Whether a number is what a recipe gives but for a digit, two swapped ones or its sign."""
-    value, unit = float(on.value_N[at]), 2 * float(on.half_N[at])
-    given, within = float(batch.given_CN[nth, at]), float(batch.within_CN[nth, at])
-    decimals = max(0, on.board.at[at, on.line].decimals)
-    near = [given] if within < unit / 4 else [given - unit, given, given + unit]
-    return any(is_typo(value, each, decimals) for each in near) or abs(value + given) <= within
+            yield from of_batch(on, batch, tries)
 
 
 def _worked(on: Bench, one: Tried, at: int) -> Worked:

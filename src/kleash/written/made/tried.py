@@ -1,0 +1,85 @@
+"""A recipe tried on a line: where it fits, and how likely chance would do as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kleash.written.fitting import is_typo
+from kleash.written.made.bench import OTHER, SHAPED, Batch, Bench
+
+SLACK = 1e-9
+SLIPS = 0.1  # numbers of a line that are wrong, in a report that has slips at all
+TYPOS = 40  # numbers of four digits that a wrong digit, a swap of two or a wrong sign makes of one
+SLIPPED = 12.0  # as much as slips may speak for a recipe
+FEWEST = 20  # halves of its last digit that a number has if it has two digits
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A recipe with what came of it."""
+
+    batch: Batch
+    nth: int
+    cost: int
+    odds: float
+    fits: NDArray[np.bool_]
+    known: NDArray[np.bool_]
+    weak: bool = False
+    """Whether its numbers have too few digits to tell anything."""
+
+
+def of_batch(
+    on: Bench, batch: Batch, tries: NDArray[np.float64], least: float = 0.5
+) -> Iterator[Tried]:
+    """The recipes of a batch that fit at least such a part of a line."""
+    value, half = on.value_N[None, :], on.half_N[None, :]
+    known = np.isfinite(batch.given_CN) & np.isfinite(value)
+    slack = SLACK * np.maximum(1e-6, np.abs(batch.given_CN))
+    fits = known & (np.abs(value - batch.given_CN) <= half + batch.within_CN + slack)
+    counts = fits.sum(1)
+    weak = bool(np.nanmedian(np.abs(on.value_N) / on.half_N) < FEWEST)
+    for nth in np.flatnonzero((counts >= least) & (counts >= least * known.sum(1))):
+        cost = int(batch.cost_C[nth])
+        chance = chance_of(on, batch, int(nth), fits[nth], said=cost <= SHAPED)
+        odd = np.flatnonzero(known[nth] & ~fits[nth])
+        odds = log(tries[cost]) + chance - log(SLIPS) * len(odd)
+        if cost < OTHER and len(odd) <= counts[nth] and -SLIPPED < odds < SLIPPED * len(odd):
+            odds -= sum(_slip(on, batch, int(nth), int(at)) for at in odd)
+        yield Tried(batch, int(nth), cost, odds, fits[nth], known[nth], weak)
+
+
+def chance_of(on: Bench, batch: Batch, nth: int, fits: NDArray[np.bool_], *, said: bool) -> float:
+    """The logarithm of how likely numbers that have nothing to do with each other fit so."""
+    if batch.odds is not None:
+        return int(fits.sum()) * log(batch.odds)
+    if not fits.any():
+        return 0.0
+    value, given = on.value_N[fits], batch.given_CN[nth][fits]
+    width = 2 * (on.half_N[fits] + batch.within_CN[nth][fits])
+    size = 2 * np.maximum(np.abs(value), np.abs(given))
+    room = size if said else np.minimum(size, value.max() - value.min())
+    logs = np.sort(np.log(np.maximum(width, 1e-300) / (room + width)))
+    spared = 0 if said else 1 + batch.free
+    return float(logs[: max(0, len(logs) - spared)].sum())
+
+
+def _slip(on: Bench, batch: Batch, nth: int, at: int) -> float:
+    """How much a number that does not fit speaks for a recipe, as a slip of what it gives."""
+    value, unit = float(on.value_N[at]), 2 * float(on.half_N[at])
+    if not value or not slip_of(on, batch, nth, at):
+        return 0.0
+    return max(0.0, log(2 * abs(value) / unit / TYPOS))
+
+
+def slip_of(on: Bench, batch: Batch, nth: int, at: int) -> bool:
+    """Whether a number is what a recipe gives but for a digit, two swapped ones or its sign."""
+    value, unit = float(on.value_N[at]), 2 * float(on.half_N[at])
+    given, within = float(batch.given_CN[nth, at]), float(batch.within_CN[nth, at])
+    decimals = max(0, on.board.at[at, on.line].decimals)
+    near = [given] if within < unit / 4 else [given - unit, given, given + unit]
+    return any(is_typo(value, each, decimals) for each in near) or abs(value + given) <= within
