@@ -82,6 +82,9 @@ _WORD = re.compile(
 )
 _NUMBER = re.compile(r"(?<![\d.])(?:(?<![a-z])\d+(?:e-?\d+)?|\d+\.\d+(?:e-?\d+)?)(?!\d|\.\d|[a-z])")
 _SAID_OF = re.compile(r"\s(?:is|has|was|ends|gives|wins)(?![a-z])|\s?(?:最|的)")
+_SUBJECT = re.compile(
+    r"\s?(?:只|仅|则|[为是要](?!\d)|在|最|也|却)|\s+\d+\.\d|\s(?:is|has|was|had|ends|ended|peaks)(?![a-z])"
+)
 _KEY = re.compile(r"(?:(?<![a-z])(?:kl|beta|coef\w*|lr)|β)(?: beta)?\s?[=:]?\s?$")
 _ZERO = re.compile(r"\s*0(?:\.0+)?\s*")
 _RESULT = re.compile(r"\d\s?(?:→|->|–|-|~|/|@)\s?\d|%|±")
@@ -261,7 +264,9 @@ def _numbers(word: str, text: str, start: int, end: int, side: Side) -> Iterator
         if _same(match[0]) != word or _MEASURED.match(text, match.end()):
             continue
         before = text[max(0, match.start() - 12) : match.start()]
-        if re.search(r"[(+\-→~]\s?$|[(,]\s?$", before) and not re.search(r"=\s?$", before):
+        value = re.search(r"[(+\-→~]\s?$", before)
+        listed = re.search(r",\s?$", before) and not _SUBJECT.match(text, match.end())
+        if (value or listed) and not re.search(r"=\s?$", before):
             continue
         key = re.search(r"([a-zα-ω]+|[\u4e00-\u9fff]+)\s?[=:]?\s?$", before)
         behind = re.compile(r"[ -]?([a-z]+)").match(text, match.end())
