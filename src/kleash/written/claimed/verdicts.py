@@ -131,7 +131,7 @@ def _slips(rows: Sequence[Row], title: str) -> Iterator[Mark]:
     """The rows whose winner is not the one that the others' rule gives."""
     known = [(row, row.way) for row in rows if row.way]
     ways = [way for way in (1, -1) if sum(_won(row, way) for row in rows) >= max(LEAST, len(rows) - 1)]
-    if len(rows) > LEAST and len(ways) == 1:
+    if len(rows) > LEAST and len(ways) == 1 and {row.way for row in rows} <= {0, ways[0]}:
         known = [(row, ways[0]) for row in rows]
     lost = [row for row, way in known if not _won(row, way)]
     if len(lost) == 1 and len(known) > 1 and (_WINNER.search(squeezed(title)) or len(known) > LEAST):
