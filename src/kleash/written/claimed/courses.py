@@ -179,7 +179,7 @@ def _is_turned(every: Sequence[Shelf], sentence: Sentence, match: re.Match[str])
     )
     verdicts = []
     for shelf in every:
-        order = _settings(shelf.side, keys)
+        order = settings(shelf.side, keys)
         if len(order) < FEW:
             continue
         said = Asked(
@@ -192,7 +192,7 @@ def _is_turned(every: Sequence[Shelf], sentence: Sentence, match: re.Match[str])
     return bool(verdicts) and not any(verdicts)
 
 
-def _settings(side: Side, keys: Sequence[str]) -> dict[int, tuple[float, str]]:
+def settings(side: Side, keys: Sequence[str]) -> dict[int, tuple[float, str]]:
     """The labels of a side by the value of a setting, with what else tells them apart."""
     found = {}
     for label, text in side.texts.items():
