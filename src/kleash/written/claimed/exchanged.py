@@ -53,7 +53,7 @@ def exchanged(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) ->
 
 def _exchanges(every: Sequence[Shelf], sentence: Sentence) -> Iterator[tuple[Said, Said]]:
     yield from _turned_pairs(every, sentence)
-    told = [(shelf, list(_told(shelf, sentence))) for shelf in every]
+    told = [(shelf, list(told_of(shelf, sentence))) for shelf in every]
     pairs = {
         (one.said, other.said): None
         for _, each in told
@@ -90,7 +90,7 @@ def _alike(one: Said, other: Said) -> bool:
     )
 
 
-def _told(shelf: Shelf, sentence: Sentence) -> Iterator[Told]:
+def told_of(shelf: Shelf, sentence: Sentence) -> Iterator[Told]:
     """The labels of a table with the numbers that stand beside them."""
     if shelf.own_steps or shelf.side.is_metrics:
         return
