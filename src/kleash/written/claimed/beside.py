@@ -23,7 +23,7 @@ SIZE = 3.0  # times: numbers that are further apart are of two quantities
 NEAR = 12  # letters between a word and its numbers
 DIGITS = 2  # of a gap that shows which two are meant
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
-_WORDS = re.compile(
+WORDS = re.compile(
     rf"(?P<up>[更略稍较偏][高大多长]|{_B}(?:(?:slightly|a bit|somewhat|a little) )?"
     rf"(?:higher|larger|greater|longer|more|bigger){_E})|"
     rf"(?P<down>[更略稍较偏][低小少短]|{_B}(?:(?:slightly|a bit|somewhat|a little) )?"
@@ -75,7 +75,7 @@ def _pairs(sentence: Sentence) -> Iterator[Found]:
         if not VERSUS.fullmatch(plain, one.end, other.start) or not _alike(one, other):
             continue
         clause = _clause(sentence, one.start)
-        words = [word for word in _WORDS.finditer(plain, clause.start, one.start)]
+        words = [word for word in WORDS.finditer(plain, clause.start, one.start)]
         if len(words) != 1 or not _OPEN.fullmatch(plain, words[0].end(), one.start):
             continue
         way = _way(words[0].lastgroup or "", plain[clause.start : one.start])
