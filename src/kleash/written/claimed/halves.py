@@ -64,11 +64,11 @@ def _has_number(clause: Clause) -> bool:
 
 def _meant(every: Sequence[Shelf], text: str) -> list[Shelf]:
     """The tables whose heading a clause has word for word; all, if it has none."""
-    own = [shelf for shelf in every if any(one in text for one in _topics(shelf))]
+    own = [shelf for shelf in every if any(one in text for one in topics_of(shelf))]
     return own or list(every)
 
 
-def _topics(shelf: Shelf) -> list[str]:
+def topics_of(shelf: Shelf) -> list[str]:
     """What the heading of a table says that it is about, in each of its forms."""
     found = []
     for heading in shelf.sheet.table.headings[-1:]:
