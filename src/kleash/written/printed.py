@@ -20,7 +20,7 @@ from kleash.written.grids import Grid, Part
 
 AXES = {
     "step": "step|steps|步|步数|训练步|训练步数|global step|global_step|training step",
-    "epoch": "epoch|epochs|轮|轮次|轮数",
+    "epoch": "epoch|epochs|ep|轮|轮次|轮数",
     "update": "update|updates|ppo update|更新|更新次数",
     "iteration": "iteration|iterations|iter|iters|迭代|迭代次数",
     "round": "round|rounds|回合",
@@ -240,7 +240,7 @@ def _counted(head: str, names: Mapping[int, str]) -> tuple[str, dict[int, float]
     )
     for row, name in names.items():
         match = re.fullmatch(r"(?:([^\d]*?)[\s_-]*)?(\d[\d,]*)(k?)[\s_-]*([^\d]*)", bare(name))
-        if match is None:
+        if match is None or re.search(r"[−–/]|vs|最", match[4]):  # "ep5 − best" is no step
             continue
         word = axis_word(match[1] or match[4] or "")
         if word or (axis and not (match[1] or match[4])):

@@ -32,7 +32,19 @@ WORDS = re.compile(
     rf"(?P<bad>[更略稍][差弱坏]|{_B}(?:worse|weaker){_E})"
 )
 _LESS_IS_BETTER = frozenset(
-    ("loss", "kl", "time", "step time", "gpu", "cost", "memory", "spread", "range", "rank", "length")
+    (
+        "loss",
+        "kl",
+        "time",
+        "step time",
+        "gpu",
+        "cost",
+        "memory",
+        "spread",
+        "range",
+        "rank",
+        "length",
+    )
 )
 _DENIED = re.compile(
     rf"不|没|未|非|谁|哪|是否|{_B}(?:not|no|never|neither|nor|if|would|whether|which){_E}|n't"
@@ -75,7 +87,7 @@ def _pairs(sentence: Sentence) -> Iterator[Found]:
         if not VERSUS.fullmatch(plain, one.end, other.start) or not _alike(one, other):
             continue
         clause = _clause(sentence, one.start)
-        words = [word for word in WORDS.finditer(plain, clause.start, one.start)]
+        words = list(WORDS.finditer(plain, clause.start, one.start))
         if len(words) != 1 or not _OPEN.fullmatch(plain, words[0].end(), one.start):
             continue
         way = _way(words[0].lastgroup or "", plain[clause.start : one.start])
@@ -178,17 +190,19 @@ def _by(every: Sequence[Shelf], sentence: Sentence) -> Iterator[Found]:
             continue
         nth = next(n for n, one in reversed([*enumerate(parts)]) if one.start <= word.start())
         start = parts[max(0, nth - 1)].start
-        if _DENIED.search(plain, start, word.start()) or re.search("比|于|较", plain[start : word.start()]):
+        if _DENIED.search(plain, start, word.start()) or re.search(
+            "比|于|较", plain[start : word.start()]
+        ):
             continue
-        verdicts = [v for shelf in every for v in _apart(shelf, sentence, (start, word.start()), gap)]
+        verdicts = [
+            v for shelf in every for v in _apart(shelf, sentence, (start, word.start()), gap)
+        ]
         signs = {verdict > 0 for verdict in verdicts}
         if len(signs) == 1 and signs != {word.lastgroup == "up"}:
             yield *word.span(), gap.text, ""
 
 
-def _apart(
-    shelf: Shelf, sentence: Sentence, span: tuple[int, int], gap: Said
-) -> Iterator[float]:
+def _apart(shelf: Shelf, sentence: Sentence, span: tuple[int, int], gap: Said) -> Iterator[float]:
     """By how much the arm that is named is above the only other one, where that is the gap."""
     if shelf.own_steps or shelf.side.is_metrics:
         return

@@ -50,9 +50,7 @@ class Chain:
     signed: bool
 
 
-def false_chains(
-    book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]
-) -> Iterator[Mark]:
+def false_chains(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -> Iterator[Mark]:
     """Orders that no line that may be meant has."""
     for sentence in spoken:
         for chain in _chains(sentence):

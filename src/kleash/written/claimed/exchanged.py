@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from kleash.written.book import Book
 from kleash.written.claimed.mentions import Mention
-from kleash.written.claimed.readings import Line, Shelf, clauses, single
+from kleash.written.claimed.readings import Line, Shelf, single
 from kleash.written.fitting import NAMING, prints
 from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark
@@ -23,11 +23,14 @@ _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _BEFORE = re.compile(
     r"[^,;。(]{0,16}(?:\(\s?)?|[^;。(]{0,10}\(\s?|\s?:\s?|, (?:with|at) [^,;(]{0,28}"
 )
-_BEHIND = re.compile(rf"\s?%?\s?(?:points? |steps? )?(?:{_B}(?:for|of|with|at|in){_E}\s?(?:the )?|\()\s?")
+_BEHIND = re.compile(
+    rf"\s?%?\s?(?:points? |steps? )?(?:{_B}(?:for|of|with|at|in){_E}\s?(?:the )?|\()\s?"
+)
 VERSUS = re.compile(rf"\s?(?:%|s|h)?\s?(?:vs\.?|对|比|{_B}against|{_B}versus)\s?(?:约|估计|~)?\s?")
 _THAN = re.compile(
     rf"(?:比|相较|相对|于|接近|输给|超过|不及|赶上|追上|不如|"
-    rf"{_B}(?:than|vs\.?|against|versus|over|to|below|above|behind|near|beats?|reach\w*)(?: the)?)\s?$"
+    rf"{_B}(?:than|vs\.?|against|versus|over|to|below|above|behind|near|beats?|reach\w*)"
+    r"(?: the)?)\s?$"
 )
 
 
@@ -47,7 +50,9 @@ def exchanged(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) ->
             for said, value in ((one, other), (other, one)):
                 text, line = said.text, sentence.line(said.start)
                 facts: dict[str, object] = {"value": value.text}
-                found[said] = Mark(line, text, "wrong", "check.swapped-names", facts, f"said {text}")
+                found[said] = Mark(
+                    line, text, "wrong", "check.swapped-names", facts, f"said {text}"
+                )
         yield from found.values()
 
 
@@ -140,7 +145,11 @@ def _turned_pairs(every: Sequence[Shelf], sentence: Sentence) -> Iterator[tuple[
     plain = sentence.plain
     for one, other in pairwise(sentence.numbers):
         opened = re.search(r"\(\s?~?$", plain[: one.start])
-        if not opened or not VERSUS.fullmatch(plain, one.end, other.start) or not _alike(one, other):
+        if (
+            not opened
+            or not VERSUS.fullmatch(plain, one.end, other.start)
+            or not _alike(one, other)
+        ):
             continue
         verdicts = [v for shelf in every for v in _as_said(shelf, sentence, one, other)]
         if verdicts and not any(verdicts):

@@ -37,9 +37,7 @@ _LIMITED = re.compile(
 )
 
 
-def false_halves(
-    book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]
-) -> Iterator[Mark]:
+def false_halves(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -> Iterator[Mark]:
     """Arms called higher than the only other one that are lower in all that is meant."""
     for sentence in spoken:
         for clause in clauses(sentence):
@@ -58,8 +56,8 @@ def false_halves(
 def _has_number(clause: Clause) -> bool:
     """Whether a clause tells a number or a step, which others judge."""
     sentence = clause.sentence
-    inside = (*sentence.numbers, *sentence.places)
-    return any(clause.start <= one.start < clause.end for one in inside)
+    starts = [one.start for one in sentence.numbers] + [one.start for one in sentence.places]
+    return any(clause.start <= start < clause.end for start in starts)
 
 
 def _meant(every: Sequence[Shelf], text: str) -> list[Shelf]:

@@ -40,9 +40,7 @@ _MEASURED = re.compile(
 )
 
 
-def false_leashes(
-    book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]
-) -> Iterator[Mark]:
+def false_leashes(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -> Iterator[Mark]:
     """Words of order or strength beside a coefficient that has not that place."""
     known = _coefficients(every, spoken)
     for sentence in spoken:
@@ -65,9 +63,7 @@ def false_leashes(
 def _coefficients(every: Sequence[Shelf], spoken: Sequence[Sentence]) -> set[float]:
     """The coefficients of the arms: those of tables, and those that sentences compare."""
     found = {
-        value
-        for shelf in every
-        for value, _ in settings(shelf.side, ["coefficient"]).values()
+        value for shelf in every for value, _ in settings(shelf.side, ["coefficient"]).values()
     }
     told = [float(one) for each in spoken for one in _COEFFICIENT.findall(each.plain)]
     return found | {one for one in told if told.count(one) > 1}

@@ -32,7 +32,8 @@ _FREE = re.compile(
 )
 _LEASHED = re.compile(
     rf"(?:有|带|加|含|用)\s?kl(?:\s?约束|\s?惩罚)?(?:\s?的)?(?:\s?版本?)?(?!\s?[=:]?\s?\d)|"
-    rf"{_B}kl\s?(?:约束\s?)?版本?|{_B}with (?:a |the )?kl(?: penalty| term| loss)?{_E}(?!\s?[=:]?\s?\d)|"
+    rf"{_B}kl\s?(?:约束\s?)?版本?|"
+    rf"{_B}with (?:a |the )?kl(?: penalty| term| loss)?{_E}(?!\s?[=:]?\s?\d)|"
     rf"{_B}kl[- ]?on{_E}"
 )
 _QUANTITIES: dict[str, str] = {
@@ -89,7 +90,7 @@ _WORD = re.compile(
 _NUMBER = re.compile(r"(?<![\d.])(?:(?<![a-z])\d+(?:e-?\d+)?|\d+\.\d+(?:e-?\d+)?)(?!\d|\.\d|[a-z])")
 _SAID_OF = re.compile(r"\s(?:is|has|was|ends|gives|wins)(?![a-z])|\s?(?:最|的)")
 _SUBJECT = re.compile(
-    r"\s?(?:只|仅|则|[为是要](?!\d)|在|最|也|却)|\s+\d+\.\d|\s(?:is|has|was|had|ends|ended|peaks)(?![a-z])"
+    r"\s?(?:只|仅|则|[为是要](?!\d)|在|最|也|却|[和与、]\s?\d)|\s+\d+\.\d|\s(?:is|has|was|had|ends|ended|peaks)(?![a-z])"
 )
 _KEY = re.compile(r"(?:(?<![a-z])(?:kl|beta|coef\w*|lr)|β)(?: beta)?\s?[=:]?\s?$")
 _ZERO = re.compile(r"\s*0(?:\.0+)?\s*")

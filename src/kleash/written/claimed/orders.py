@@ -161,7 +161,9 @@ def _told(
         (line, pair)
         for line in shelf.lines()
         for pair in pairs
-        if numbers and pair[0] in line.cells and prints(numbers[-1].figure, line.cells[pair[0]].figure)
+        if numbers
+        and pair[0] in line.cells
+        and prints(numbers[-1].figure, line.cells[pair[0]].figure)
     ]
 
 
@@ -183,8 +185,8 @@ def _named(
     ours = shelf.side.named(sentence, *order.one, arms=True)
     theirs = shelf.side.named(sentence, *order.other, arms=True)
     if not ours and theirs and before and _EMPTY.fullmatch(_without_places(order)):
-        for earlier in reversed(before):
-            ours = ours or shelf.side.named(sentence, earlier.start, earlier.end, arms=True)[:1]
+        for part in reversed(before):
+            ours = ours or shelf.side.named(sentence, part.start, part.end, arms=True)[:1]
     if ours and theirs:
         yield ours[-1], theirs[0]
     elif not ours and not theirs and before:

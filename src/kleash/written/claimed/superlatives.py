@@ -233,7 +233,9 @@ def _has(line: Line, pin: Figure) -> bool:
 def _judged(read: Sequence[tuple[Shelf, int, list[Line]]], called: Called) -> Beaten | None:
     verdicts = list[Beaten]()
     for shelf, label, lines in read:
-        found = [one for line in lines if (one := verdict_of(shelf, line, called, label)) is not None]
+        found = [
+            one for line in lines if (one := verdict_of(shelf, line, called, label)) is not None
+        ]
         if _holds(found, called):
             return None
         verdicts += [one for one in found if isinstance(one, tuple)]

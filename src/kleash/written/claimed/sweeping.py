@@ -19,7 +19,8 @@ LEAST = 2  # lines of which something holds in all
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _WORDS = re.compile(
     rf"(?P<up>高于|大于|多于|超过|高过|胜过|领先于?|赢过|好于|优于|"
-    rf"{_B}(?:above|higher than|more than|larger than|beats?|ahead of|leads|exceeds?|better than){_E})|"
+    rf"{_B}(?:above|higher than|more than|larger than|beats?|ahead of|leads|"
+    rf"exceeds?|better than){_E})|"
     rf"(?P<down>低于|小于|少于|低过|落后于?|输给|不及|差于|"
     rf"{_B}(?:below|lower than|less than|smaller than|behind|trails|loses to|worse than){_E})"
 )
@@ -34,13 +35,13 @@ _LIMITED = re.compile(
     rf"{_B}(?:not|except|almost|nearly|if|whether|would|most|but|its own|both){_E}|n't"
 )
 _LOSS = frozenset(("loss", "time", "step time", "gpu", "cost", "rank", "kl"))
-_MERIT = re.compile(rf"领先|赢|胜|好于|优于|落后|输|差于|{_B}(?:beats?|ahead|leads|better|behind|trails|loses|worse)")
+_MERIT = re.compile(
+    rf"领先|赢|胜|好于|优于|落后|输|差于|{_B}(?:beats?|ahead|leads|better|behind|trails|loses|worse)"
+)
 _ONWARDS = re.compile(rf"\s?(?:[起后]|以后|之后|开始|{_B}(?:onwards?|on){_E})")
 
 
-def false_sweeps(
-    book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]
-) -> Iterator[Mark]:
+def false_sweeps(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -> Iterator[Mark]:
     """What is said of every line of the table at hand, where some line denies it."""
     for sentence in spoken:
         for clause in clauses(sentence):
@@ -96,7 +97,11 @@ def _lines(shelf: Shelf, clause: Clause, label: int) -> list[Line]:
         if one.start < clause.end and one.axis not in ("", "shot", END)
     ]
     from_on = [one.at for one in places if _ONWARDS.match(sentence.plain, one.end)]
-    if (places and len(from_on) != len(places)) or len(from_on) > 1 or (from_on and not shelf.steps):
+    if (
+        (places and len(from_on) != len(places))
+        or len(from_on) > 1
+        or (from_on and not shelf.steps)
+    ):
         return []
     return [
         one

@@ -72,8 +72,7 @@ def _named(shelf: Shelf, text: str, line: int) -> set[int]:
     """The labels that a cell names; of two arms with and without KL, "KL" is the one with it."""
     sentence = Sentence(text, [line] * (len(text) + 1))
     found = {
-        label
-        for _, label in single(shelf.side.named(sentence, 0, len(sentence.plain), arms=True))
+        label for _, label in single(shelf.side.named(sentence, 0, len(sentence.plain), arms=True))
     }
     if not found and re.match(r"[\W_]*kl(?![a-z=\d])", sentence.plain):
         sides = shelf.side.labels.items()
@@ -130,11 +129,17 @@ def _way(label: str) -> int:
 def _slips(rows: Sequence[Row], title: str) -> Iterator[Mark]:
     """The rows whose winner is not the one that the others' rule gives."""
     known = [(row, row.way) for row in rows if row.way]
-    ways = [way for way in (1, -1) if sum(_won(row, way) for row in rows) >= max(LEAST, len(rows) - 1)]
+    ways = [
+        way for way in (1, -1) if sum(_won(row, way) for row in rows) >= max(LEAST, len(rows) - 1)
+    ]
     if len(rows) > LEAST and len(ways) == 1 and {row.way for row in rows} <= {0, ways[0]}:
         known = [(row, ways[0]) for row in rows]
     lost = [row for row, way in known if not _won(row, way)]
-    if len(lost) == 1 and len(known) > 1 and (_WINNER.search(squeezed(title)) or len(known) > LEAST):
+    if (
+        len(lost) == 1
+        and len(known) > 1
+        and (_WINNER.search(squeezed(title)) or len(known) > LEAST)
+    ):
         yield _mark(lost[0].line, lost[0].text, title)
 
 
