@@ -90,7 +90,7 @@ _WORD = re.compile(
 _NUMBER = re.compile(r"(?<![\d.])(?:(?<![a-z])\d+(?:e-?\d+)?|\d+\.\d+(?:e-?\d+)?)(?!\d|\.\d|[a-z])")
 _SAID_OF = re.compile(r"\s(?:is|has|was|ends|gives|wins)(?![a-z])|\s?(?:最|的)")
 _SUBJECT = re.compile(
-    r"\s?(?:只|仅|则|[为是要](?!\d)|在|最|也|却|[和与、]\s?\d)|\s+\d+\.\d|\s(?:is|has|was|had|ends|ended|peaks)(?![a-z])"
+    r"\s?(?:只|仅|则|[为是要](?!\d)|在|最|也|却|仍|反而|依[旧然]|[和与、]\s?\d)|\s+\d+\.\d|\s(?:is|has|was|had|ends|ended|peaks)(?![a-z])"
 )
 _KEY = re.compile(r"(?:(?<![a-z])(?:kl|beta|coef\w*|lr)|β)(?: beta)?\s?[=:]?\s?$")
 _ZERO = re.compile(r"\s*0(?:\.0+)?\s*")
