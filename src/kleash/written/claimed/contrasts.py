@@ -221,6 +221,7 @@ def _signed(sentence: Sentence) -> Iterator[Found]:
         own = any(clause.start <= one.start < clause.end for one in sentence.numbers)
         if both is None or len(words) != 1 or len(told) < 2 or len(signs) != 1 or own:
             continue
-        if signs <= {"+", "-"} and words[0].lastgroup != ("up" if signs == {"+"} else "down"):
-            if not _DENIED.search(sentence.plain, clause.start, words[0].start()):
-                yield words[0], told[0].text, told[-1].text
+        denied = _DENIED.search(sentence.plain, clause.start, words[0].start())
+        way = {"+": "up", "-": "down"}.get(signs.pop(), "")
+        if way and words[0].lastgroup != way and not denied:
+            yield words[0], told[0].text, told[-1].text

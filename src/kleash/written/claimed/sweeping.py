@@ -31,7 +31,7 @@ _EVERY = re.compile(
 )
 _NEVER = re.compile(rf"都没有?|都未|从未|从来没有?|一次也没有?|没有一[个次行]|{_B}never{_E}")
 _LIMITED = re.compile(
-    rf"除|几乎|是否|如果|若|多数|大多|例外|之外|以外|不|各自|自己|"
+    rf"除|几乎|非|是否|如果|若|多数|大多|例外|之外|以外|不|各自|自己|"
     rf"{_B}(?:not|except|almost|nearly|if|whether|would|most|but|its own|both){_E}|n't"
 )
 _LOSS = frozenset(("loss", "time", "step time", "gpu", "cost", "rank", "kl"))

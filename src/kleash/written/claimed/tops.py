@@ -35,8 +35,7 @@ _LIMITED = re.compile(
 def false_tops(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -> Iterator[Mark]:
     """Steps at which an arm is said to be best, and is not in any course that is meant."""
     for sentence in spoken:
-        for place in _listed(every, sentence):
-            yield _mark(sentence, place)
+        yield from (_mark(sentence, place) for place in _listed(every, sentence))
         sense = ""
         for clause in _parts(sentence):
             text = outside(clause.text)

@@ -55,12 +55,24 @@ def false_verdicts(
 ) -> Iterator[Mark]:
     """Winners that lost their row, and arms called higher that are lower in it."""
     for shelf in every:
-        if shelf.side.is_rows or shelf.own_steps:
+        if shelf.side.is_rows:
             continue
         for column in range(1, len(shelf.sheet.table.header)):
-            if not any(one.column == column and not one.part for one in shelf.sheet.cells):
+            if _is_named(shelf, column):
                 yield from _slips(list(_rows(shelf, column)), shelf.sheet.table.header[column])
                 yield from _remarks(shelf, column)
+
+
+def _is_named(shelf: Shelf, column: int) -> bool:
+    """Whether a column holds words or names, not numbers of its own: 0.15 may be an arm."""
+    table = shelf.sheet.table
+    if not any(one.column == column and not one.part for one in shelf.sheet.cells):
+        return True
+    texts = [bare(row[column]) for row in table.rows if column < len(row)]
+    others = [words for label, words in shelf.side.labels.items() if label != column]
+    return bool(_WINNER.search(squeezed(table.header[column]))) and all(
+        any(words_of(text) <= words for words in others) for text in texts
+    )
 
 
 def _mark(line: int, text: str, label: str) -> Mark:
@@ -93,6 +105,7 @@ def _rows(shelf: Shelf, column: int) -> Iterator[Row]:
             continue
         named = _named(shelf, text, table.lines[nth])
         grades = _grades(shelf, nth)
+        grades.pop(column, None)
         if len(named) != 1 or len(grades) < 2 or not named <= grades.keys():
             continue
         winner = named.pop()
@@ -105,7 +118,9 @@ def _grades(shelf: Shelf, row: int) -> dict[int, float]:
     line = shelf.line(row)
     if len(line.cells) > 1:
         label = next(iter(line.cells))
-        return {one: line.value(one) for one in shelf.scope(line, label)}
+        return {
+            one: line.value(one) for one in shelf.scope(line, label) if not line.cells[one].part
+        }
     cells = {
         label: squeezed(bare(shelf.sheet.table.rows[row][label]))
         for label in shelf.side.labels
