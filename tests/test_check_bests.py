@@ -119,7 +119,7 @@ TITLES = """# Arms
 def test_titles_in_each_others_place_are_told_by_other_tables(tmp_path: Path) -> None:
     assert wrong(tmp_path, TITLES.format("β = 0.10 | β = 0.18"), "check.crossed-titles") == []
     found = wrong(tmp_path, TITLES.format("β = 0.18 | β = 0.10"), "check.crossed-titles")
-    assert found == ["β = 0.18 | β = 0.10"]
+    assert found == ["β = 0.18 / β = 0.10"]
 
 
 def test_titles_that_count_stand_in_order(tmp_path: Path) -> None:

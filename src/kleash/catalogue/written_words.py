@@ -91,6 +91,26 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "并非如此：第 {other} 行为 {value}",
     ),
     "check.not-pick": ("it is {best} that has {value}", "应为 {best}（{value}）"),
+    "check.not-the-one": (
+        "the number beside it is another's, or says the opposite",
+        "旁边的数字是别组的，或者正好相反",
+    ),
+    "check.swapped-names": (
+        "the two numbers belong to each other's names: {value} here",
+        "两个数字写反了：这里应为 {value}",
+    ),
+    "check.not-winner": (
+        "the numbers of its row say otherwise ({value})",
+        "与本行数字不符（{value}）",
+    ),
+    "check.not-place": (
+        "not among the coefficients of this report: {values}",
+        "与本报告各系数的大小不符：{values}",
+    ),
+    "check.not-order": ("no line has this order", "表中没有这样的次序"),
+    "check.not-all": ("a line of the table above denies it", "上表有一行（列）不是这样"),
+    "check.not-top": ("its course is best elsewhere", "表中它的最佳不在这里"),
+    "check.not-apart": ("they are told to be equal", "表中或别处说它们相同"),
     "check.not-spread": (
         "the deviation is {value} (lines {lines})",
         "标准差应为 {value}（第 {lines} 行）",

@@ -240,7 +240,7 @@ def _counted(head: str, names: Mapping[int, str]) -> tuple[str, dict[int, float]
     )
     for row, name in names.items():
         match = re.fullmatch(r"(?:([^\d]*?)[\s_-]*)?(\d[\d,]*)(k?)[\s_-]*([^\d]*)", bare(name))
-        if match is None:
+        if match is None or re.search(r"[−–/]|vs|最", match[4]):  # "ep5 − best" is no step
             continue
         word = axis_word(match[1] or match[4] or "")
         if word or (axis and not (match[1] or match[4])):

@@ -41,7 +41,7 @@ _AXIS = "|".join(
     sorted({word for words in AXES.values() for word in words.split("|")}, key=len, reverse=True)
 )
 PLACE = re.compile(
-    rf"(?<![a-z])(?P<axis>{_AXIS})s?\s?(?:[:=#(-]|是|为|is|was)?\s?(?P<at>\d{{1,3}}(?:,\d{{3}})+|\d+)(?!\d|\.\d|,\d{{3}}|\s?%|\s?[-~]\s?\d)|"
+    rf"(?<![a-z])(?P<axis>{_AXIS})s?\s?(?:[:=#(-]|是|为|is|was)?\s?(?P<at>\d{{1,3}}(?:,\d{{3}})+|\d+)(?!\d|\.\d|e-?\d|,\d{{3}}|\s?%|\s?[-~]\s?\d)|"
     rf"第\s?(?P<nth>\d+)\s?(?:个\s?)?(?P<unit>{_AXIS})|(?P<lead>\d+)\s?-\s?(?P<shot>shots?)(?![a-z])|"
     r"(?<=[在于])\s?(?P<number>\d+)\s?(?P<word>步|轮)(?![数长次])"
 )

@@ -1,24 +1,49 @@
-"""All that a report claims in words about its tables, and is not so: four kinds of claims."""
+"""All that a report claims in words about its tables, and is not so: a kind of claim to a file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from kleash.written.book import Book
+from kleash.written.claimed.beside import beside
+from kleash.written.claimed.chains import false_chains
 from kleash.written.claimed.contrasts import contradictory
 from kleash.written.claimed.courses import false_courses
+from kleash.written.claimed.exchanged import exchanged
+from kleash.written.claimed.halves import false_halves
+from kleash.written.claimed.leashes import false_leashes
 from kleash.written.claimed.orders import false_orders
+from kleash.written.claimed.pinned import denied
 from kleash.written.claimed.readings import shelves
+from kleash.written.claimed.sameness import false_differences
 from kleash.written.claimed.superlatives import false_superlatives
+from kleash.written.claimed.sweeping import false_sweeps
+from kleash.written.claimed.tops import false_tops
+from kleash.written.claimed.verdicts import false_verdicts
 from kleash.written.marks import Mark
 from kleash.written.page import Page
 from kleash.written.prose import Sentence
+
+KINDS = (
+    false_superlatives,
+    denied,
+    false_courses,
+    false_chains,
+    false_sweeps,
+    false_halves,
+    false_differences,
+    false_verdicts,
+    false_leashes,
+    false_tops,
+    exchanged,
+    beside,
+)
 
 
 def false_claims(book: Book, page: Page, every: Sequence[Sentence]) -> Iterator[Mark]:
     """What is called the most, put before another, or said to rise, where the tables deny it."""
     all_shelves = shelves(book, page)
-    yield from false_superlatives(book, all_shelves, every)
+    for kind in KINDS:
+        yield from kind(book, all_shelves, every)
     yield from false_orders(all_shelves, every)
-    yield from false_courses(book, all_shelves, every)
     yield from contradictory(every)

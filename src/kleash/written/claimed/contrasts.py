@@ -53,6 +53,17 @@ _MORE = re.compile(
     r"越[大多高长](?:,|\s)*(?P<what>[^,;。:(]{0,12}?)越(?:(?P<up>[高大多长])|(?P<down>[低小少短]))"
 )
 
+_RETURNS = re.compile(
+    rf"(?:收益|增益|边际)[^,;。]{{0,4}}?(?:(?P<down>递减)|(?P<up>递增))|"
+    rf"{_B}(?:(?P<less>diminishing|decreasing)|(?P<more>growing|increasing)) returns{_E}"
+)
+_BOTH = re.compile(rf"[都均]|{_B}(?:both|all|each){_E}")
+_WENT = re.compile(
+    rf"(?P<up>上升|升高|增加|增长|提高|上涨|{_B}(?:ris(?:e|es|ing)|rose|grew|grow|increas\w+))|"
+    rf"(?P<down>下降|降低|减少|下跌|{_B}(?:fall|falls|fell|dropp?e?d?|declin\w+|decreas\w+))|"
+    rf"(?P<flat>保持不变|没有变化|持平|{_B}(?:unchanged|flat|stayed the same){_E})"
+)
+
 
 def contradictory(every: Sequence[Sentence]) -> Iterator[Mark]:
     """Words that the numbers beside them turn round."""
@@ -62,6 +73,8 @@ def contradictory(every: Sequence[Sentence]) -> Iterator[Mark]:
             *_thans(sentence),
             *_courses(sentence),
             *_steady(sentence),
+            *_returns(sentence),
+            *_signed(sentence),
         ):
             facts: dict[str, object] = {"one": low, "other": high}
             line = sentence.line(word.start())
@@ -185,3 +198,30 @@ def _runs(sentence: Sentence) -> Iterator[list[Said]]:
         yield run
         run = [one]
     yield run
+
+
+def _returns(sentence: Sentence) -> Iterator[Found]:
+    """ "adds 1.87, then 0.93: growing returns"."""
+    for word in _RETURNS.finditer(sentence.plain):
+        before = [one for one in sentence.numbers if one.end <= word.start()]
+        gaps = [one for one in before if is_gap(sentence, one) and one.sign != "-"]
+        if len(gaps) != 2 or not _alike(*gaps) or _DENIED.search(sentence.plain[: word.start()]):
+            continue
+        if (word.lastgroup in ("up", "more")) != (gaps[1].figure.value > gaps[0].figure.value):
+            yield word, gaps[0].text, gaps[1].text
+
+
+def _signed(sentence: Sentence) -> Iterator[Found]:
+    """ "A +26.6 %, B +20.4 %: both fell"."""
+    for clause in clauses(sentence):
+        both = _BOTH.search(sentence.plain, clause.start, clause.end)
+        words = list(_WENT.finditer(sentence.plain, clause.start, clause.end))
+        told = [one for one in sentence.numbers if one.end <= clause.start and one.kind == "share"]
+        signs = {one.sign for one in told}
+        own = any(clause.start <= one.start < clause.end for one in sentence.numbers)
+        if both is None or len(words) != 1 or len(told) < 2 or len(signs) != 1 or own:
+            continue
+        denied = _DENIED.search(sentence.plain, clause.start, words[0].start())
+        way = {"+": "up", "-": "down"}.get(signs.pop(), "")
+        if way and words[0].lastgroup != way and not denied:
+            yield words[0], told[0].text, told[-1].text

@@ -77,7 +77,7 @@ def false_courses(
                 yield _mark(sentence, start, end, "check.not-monotone")
         for pattern in _TRENDS:
             for match in pattern.finditer(sentence.plain):
-                if _is_turned(all_shelves, sentence, match):
+                if _is_turned(book, all_shelves, sentence, match):
                     yield _mark(sentence, match.start(), match.end(), "check.not-trend")
 
 
@@ -163,7 +163,9 @@ def _plain(side: Side, label: int) -> bool:
 # --- trends
 
 
-def _is_turned(every: Sequence[Shelf], sentence: Sentence, match: re.Match[str]) -> bool:
+def _is_turned(
+    book: Book, every: Sequence[Shelf], sentence: Sentence, match: re.Match[str]
+) -> bool:
     """Whether a quantity goes the other way with a setting in all that is meant."""
     keys = [name for name, words in _KEYS.items() if words.search(match["key"])]
     groups = match.groupdict()
@@ -179,7 +181,7 @@ def _is_turned(every: Sequence[Shelf], sentence: Sentence, match: re.Match[str])
     )
     verdicts = []
     for shelf in every:
-        order = _settings(shelf.side, keys)
+        order = settings(shelf.side, keys)
         if len(order) < FEW:
             continue
         said = Asked(
@@ -189,10 +191,25 @@ def _is_turned(every: Sequence[Shelf], sentence: Sentence, match: re.Match[str])
             verdict = _goes(line, order, way)
             if verdict is not None:
                 verdicts.append(verdict)
+    if not verdicts and "kl" not in need:
+        verdicts = list(_at_hand(book, every, sentence.line(match.start()), keys, way))
     return bool(verdicts) and not any(verdicts)
 
 
-def _settings(side: Side, keys: Sequence[str]) -> dict[int, tuple[float, str]]:
+def _at_hand(
+    book: Book, every: Sequence[Shelf], line: int, keys: Sequence[str], way: int
+) -> Iterator[bool]:
+    """Whether each line of the table right above goes the way that is said with a setting."""
+    above = [one for one in book.section(line) if one.line < line][-1:]
+    for shelf in every:
+        order = settings(shelf.side, keys) if shelf.sheet in above else {}
+        for one in shelf.lines() if len(order) >= FEW else ():
+            verdict = _goes(one, order, way)
+            if verdict is not None and not one.words & QUANTITIES:
+                yield verdict
+
+
+def settings(side: Side, keys: Sequence[str]) -> dict[int, tuple[float, str]]:
     """The labels of a side by the value of a setting, with what else tells them apart."""
     found = {}
     for label, text in side.texts.items():

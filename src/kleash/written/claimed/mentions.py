@@ -18,6 +18,7 @@ from kleash.written.printed import Sheet, axis_word, is_total, squeezed
 from kleash.written.prose import Sentence
 
 FREE = "no-kl"  # the word of an arm without a penalty, however it is written
+LEASHED = "kl-on"  # and of one that is only said to have one
 CAPTION = 160  # letters of the line above a table
 KINDS_OF = 3  # quantities that make a side one of quantities
 LONGEST = 24  # letters of a cell that names its row
@@ -28,6 +29,12 @@ _FREE = re.compile(
     rf"{_B}(?:no|without(?: any| the| a)?|w/o)[- ]?(?:kl{_E}|penalty|leash)|"
     rf"{_B}nokl{_E}|{_B}kl[- ]?off{_E}|{_B}unpenali[sz]ed|"
     rf"(?:β|{_B}beta|{_B}kl)\s?[ =]?\s?0(?:\.0+)?(?![\d.]|e-)"
+)
+_LEASHED = re.compile(
+    rf"(?:有|带|加|含|用)\s?kl(?:\s?约束|\s?惩罚)?(?:\s?的)?(?:\s?版本?)?(?!\s?[=:]?\s?\d)|"
+    rf"{_B}kl\s?(?:约束\s?)?版本?|"
+    rf"{_B}with (?:a |the )?kl(?: penalty| term| loss)?{_E}(?!\s?[=:]?\s?\d)|"
+    rf"{_B}kl[- ]?on{_E}"
 )
 _QUANTITIES: dict[str, str] = {
     "accuracy": rf"准确率|正确率|命中率|{_B}accurac(?:y|ies)|{_B}acc{_E}",
@@ -82,6 +89,9 @@ _WORD = re.compile(
 )
 _NUMBER = re.compile(r"(?<![\d.])(?:(?<![a-z])\d+(?:e-?\d+)?|\d+\.\d+(?:e-?\d+)?)(?!\d|\.\d|[a-z])")
 _SAID_OF = re.compile(r"\s(?:is|has|was|ends|gives|wins)(?![a-z])|\s?(?:最|的)")
+_SUBJECT = re.compile(
+    r"\s?(?:只|仅|则|[为是要](?!\d)|在|最|也|却|仍|反而|依[旧然]|[和与、]\s?\d)|\s+\d+\.\d|\s(?:is|has|was|had|ends|ended|peaks)(?![a-z])"
+)
 _KEY = re.compile(r"(?:(?<![a-z])(?:kl|beta|coef\w*|lr)|β)(?: beta)?\s?[=:]?\s?$")
 _ZERO = re.compile(r"\s*0(?:\.0+)?\s*")
 _RESULT = re.compile(r"\d\s?(?:→|->|–|-|~|/|@)\s?\d|%|±")
@@ -106,9 +116,13 @@ class Mention:
     words: frozenset[str]
 
 
+def _blanked(text: str, words: re.Pattern[str]) -> str:
+    return words.sub(lambda match: " " * len(match[0]), text)
+
+
 @lru_cache(maxsize=8192)
 def _concepts_at(text: str) -> tuple[tuple[str, int, int], ...]:
-    blank = _FREE.sub(lambda match: " " * len(match[0]), text)
+    blank = _blanked(_blanked(text, _FREE), _LEASHED)
     return tuple(
         (name, *match.span())
         for name, words in _CONCEPTS.items()
@@ -133,6 +147,9 @@ def words_of(label: str) -> frozenset[str]:
     if _FREE.search(text):
         found.add(FREE)
         text = _FREE.sub(" ", text)
+    if _LEASHED.search(text):
+        found.add(LEASHED)
+        text = _LEASHED.sub(" ", text)
     for words in _CONCEPTS.values():
         text = words.sub(" ", text)
     rest = {_same(word) for word in _WORD.findall(text)} - _IDLE - _CONCEPTS.keys()
@@ -239,6 +256,9 @@ def _spans(
     text = sentence.plain
     if word == FREE:
         yield from (match.span() for match in _FREE.finditer(text, start, end))
+    elif word == LEASHED:
+        blank = _blanked(text, _FREE)
+        yield from (match.span() for match in _LEASHED.finditer(blank, start, end))
     elif word in _CONCEPTS:
         yield from (match.span() for match in _CONCEPTS[word].finditer(text, start, end))
     elif re.fullmatch(r"\d.*", word) and not re.search("[a-z]$", word):
@@ -261,7 +281,9 @@ def _numbers(word: str, text: str, start: int, end: int, side: Side) -> Iterator
         if _same(match[0]) != word or _MEASURED.match(text, match.end()):
             continue
         before = text[max(0, match.start() - 12) : match.start()]
-        if re.search(r"[(+\-→~]\s?$|[(,]\s?$", before) and not re.search(r"=\s?$", before):
+        value = re.search(r"[(+\-→~]\s?$", before)
+        listed = re.search(r",\s?$", before) and not _SUBJECT.match(text, match.end())
+        if (value or listed) and not re.search(r"=\s?$", before):
             continue
         key = re.search(r"([a-zα-ω]+|[\u4e00-\u9fff]+)\s?[=:]?\s?$", before)
         behind = re.compile(r"[ -]?([a-z]+)").match(text, match.end())

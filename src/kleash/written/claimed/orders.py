@@ -21,6 +21,7 @@ from kleash.written.claimed.readings import (
     complete,
     outside,
 )
+from kleash.written.fitting import prints
 from kleash.written.marks import Mark
 from kleash.written.prose import END, Said, Sentence
 
@@ -57,9 +58,12 @@ _EVERY = re.compile(
     rf"一直|始终|总是|每[次个一]|都|均|{_B}(?:always|every|each|both|throughout|onwards?){_E}"
 )
 _EMPTY = re.compile(
-    rf"(?:\s|[\d.%]|{_B}(?:and|which|is|still|points?|pp|it|by|that){_E}|个?百分点|个点|仍|也|但|且|而|又)*"
+    rf"(?:\s|[\d.%]|{_B}(?:and|which|is|still|points?|pp|it|by|that){_E}|个?百分点|个点|仍|也|但|且|而|又|到|在|时|已经?|就)*"
 )
 _ONWARDS = re.compile(rf"\s?(?:[起后]|以后|之后|开始|{_B}(?:onwards?|on){_E})")
+
+
+Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -129,13 +133,38 @@ def _is_false(every: Sequence[Shelf], order: Order, before: Sequence[Clause]) ->
             ]
             found = [
                 verdict
-                for line, pair in by_gap or ((line, pair) for line in lines for pair in pairs)
+                for line, pair in by_gap or _told(shelf, order, pairs, before) or _all(lines, pairs)
                 if (verdict := _verdict(shelf, line, order.sense, pair)) is not None
             ]
             if found:
                 always = _EVERY.search(order.clause.text)
                 verdicts.append(all(found) if always else any(found))
     return bool(verdicts) and not any(verdicts)
+
+
+def _all(lines: Sequence[Line], pairs: Sequence[Pair]) -> list[tuple[Line, Pair]]:
+    return [(line, pair) for line in lines for pair in pairs]
+
+
+def _told(
+    shelf: Shelf, order: Order, pairs: Sequence[Pair], before: Sequence[Clause]
+) -> list[tuple[Line, Pair]]:
+    """The lines in which the one has the last number that the clauses before tell."""
+    if not before or order.gap is not None:
+        return []
+    numbers = [
+        one
+        for one in order.clause.sentence.numbers
+        if one.end <= order.clause.start and one.figure.digits > DIGITS and one.kind != "points"
+    ]
+    return [
+        (line, pair)
+        for line in shelf.lines()
+        for pair in pairs
+        if numbers
+        and pair[0] in line.cells
+        and prints(numbers[-1].figure, line.cells[pair[0]].figure)
+    ]
 
 
 def _is_apart(line: Line, pair: tuple[int, int], gap: Said) -> bool:
@@ -155,14 +184,25 @@ def _named(
     sentence = order.clause.sentence
     ours = shelf.side.named(sentence, *order.one, arms=True)
     theirs = shelf.side.named(sentence, *order.other, arms=True)
-    if not ours and theirs and before and _EMPTY.fullmatch(sentence.plain[slice(*order.one)]):
-        ours = shelf.side.named(sentence, before[-1].start, before[-1].end, arms=True)[:1]
+    if not ours and theirs and before and _EMPTY.fullmatch(_without_places(order)):
+        for part in reversed(before):
+            ours = ours or shelf.side.named(sentence, part.start, part.end, arms=True)[:1]
     if ours and theirs:
         yield ours[-1], theirs[0]
     elif not ours and not theirs and before:
         earlier = list(_orders(before[-1], before[:-1]))
         if len(earlier) == 1:
             yield from _named(shelf, earlier[0], ())
+
+
+def _without_places(order: Order) -> str:
+    """The part of a clause that would name the one, without the steps that it names."""
+    start, end = order.one
+    text = order.clause.sentence.plain[start:end]
+    for place in order.clause.sentence.places:
+        if start <= place.start < end:
+            text = text.replace(order.clause.sentence.plain[place.start : place.end], "")
+    return text
 
 
 def _pairs(shelf: Shelf, one: Mention, other: Mention) -> Iterator[tuple[int, int]]:

@@ -100,6 +100,7 @@ _REACHED = re.compile(
 _NUMBER = re.compile(r"(?<![\d.a-z])\d[\d,]*(\.(\d+))?(?:e(-?\d+))?(?!\d|\.\d)\s?(%)?")
 _BRACKET = re.compile(r"\(\s?[+-]?\s?$")
 _GIVEN = re.compile(r"\s(?:with|at)\s?[+-]?$|[为达]\s?[+-]?$|^\s?[+-]?$")
+_NEXT = re.compile(r"^\s?,\s?[+-]?$")
 
 
 @dataclass(frozen=True)
@@ -124,10 +125,9 @@ def false_superlatives(
     for sentence in every:
         parts = clauses(sentence)
         for nth, clause in enumerate(parts):
-            text = outside(clause.text)
-            if _LIMITED.search(text) or _SOME.search(text) or _is_narrowed(parts[: nth + 1]):
+            if is_limited(parts[: nth + 1]):
                 continue
-            for called in _called(clause):
+            for called in called_in(clause):
                 wrong = _beaten_everywhere(book, all_shelves, called, parts[:nth])
                 if wrong is not None:
                     line = sentence.line(called.word.start())
@@ -136,6 +136,12 @@ def false_superlatives(
                     facts: dict[str, object] = {"value": _plain(ahead), "other": ahead.line}
                     facts["own"] = _plain(own)
                     yield Mark(line, text, "wrong", "check.not-most", facts, "most")
+
+
+def is_limited(parts: Sequence[Clause]) -> bool:
+    """Whether the last of some clauses speaks of some only, or denies what it says."""
+    text = outside(parts[-1].text)
+    return bool(_LIMITED.search(text) or _SOME.search(text)) or _is_narrowed(parts)
 
 
 def _plain(cell: Cell) -> str:
@@ -147,7 +153,7 @@ def _is_narrowed(parts: Sequence[Clause]) -> bool:
     return any(NARROWED.search(outside(one.text)) for one in parts)
 
 
-def _called(clause: Clause) -> Iterator[Called]:
+def called_in(clause: Clause) -> Iterator[Called]:
     plain = clause.sentence.plain
     masked = plain[: clause.start] + outside(clause.text) + plain[clause.end :]
     words = list(_WORDS.finditer(masked, clause.start, clause.end))
@@ -172,7 +178,8 @@ def _pin(sentence: Sentence, start: int, end: int) -> Figure | None:
     every = list(_NUMBER.finditer(sentence.plain, start, end))
     for given in (_BRACKET, _GIVEN):
         for match in every:
-            if given.search(sentence.plain[start : match.start()]):
+            ahead = sentence.plain[start : match.start()]
+            if given.search(ahead) or (given is _GIVEN and match[2] and _NEXT.search(ahead)):
                 decimals = max(0, len(match[2] or "") - int(match[3] or 0))
                 value = float(match[0].rstrip("% ").replace(",", ""))
                 return Figure(value, decimals, "%" if match[4] else "")
@@ -183,9 +190,9 @@ def _beaten_everywhere(
     book: Book, every: Sequence[Shelf], called: Called, before: Sequence[Clause]
 ) -> Beaten | None:
     """What is called the most and what is ahead of it, if some is in every reading."""
-    subjects = _subjects(every, called, before)
+    subjects = subjects_of(every, called, before)
     if called.pin is not None:
-        pinned = [(s, n, list(_pinned(s, called.pin, n))) for s, n in subjects]
+        pinned = [(s, n, lines_with(s, called.pin, n)) for s, n in subjects]
         if any(lines for _, _, lines in pinned):
             return _judged(pinned, called)
     earlier = before if called.pin is None else ()
@@ -226,7 +233,9 @@ def _has(line: Line, pin: Figure) -> bool:
 def _judged(read: Sequence[tuple[Shelf, int, list[Line]]], called: Called) -> Beaten | None:
     verdicts = list[Beaten]()
     for shelf, label, lines in read:
-        found = [one for line in lines if (one := _verdict(shelf, line, called, label)) is not None]
+        found = [
+            one for line in lines if (one := verdict_of(shelf, line, called, label)) is not None
+        ]
         if _holds(found, called):
             return None
         verdicts += [one for one in found if isinstance(one, tuple)]
@@ -250,7 +259,7 @@ def _in_its_table(
         if not above or shelf.sheet is not above[-1] or quantities:
             continue
         lines = _alike([one for one in shelf.lines() if label in one.cells], label)
-        found = [v for one in lines if (v := _verdict(shelf, one, called, label)) is not None]
+        found = [v for one in lines if (v := verdict_of(shelf, one, called, label)) is not None]
         cells = [one for one in found if isinstance(one, tuple)]
         if cells and not _holds(found, called):
             return cells[0]
@@ -285,7 +294,7 @@ def _is_of(shelf: Shelf, called: Called) -> bool:
     return any(not sentence.plain[end : one.start].strip() for one, _ in names)
 
 
-def _subjects(
+def subjects_of(
     every: Sequence[Shelf], called: Called, before: Sequence[Clause]
 ) -> list[tuple[Shelf, int]]:
     """What a word is said of: behind it, else before it, else in a clause that it goes on from."""
@@ -306,12 +315,13 @@ def _arms(shelf: Shelf, sentence: Sentence, start: int, end: int) -> list[tuple[
     return single(shelf.side.named(sentence, start, end, arms=True))
 
 
-def _pinned(shelf: Shelf, pin: Figure, label: int) -> Iterator[Line]:
+def lines_with(shelf: Shelf, pin: Figure, label: int) -> list[Line]:
     """The lines in which a label has a number."""
-    for line in shelf.lines():
-        cell = line.cells.get(label)
-        if cell is not None and prints(pin, cell.figure):
-            yield line
+    return [
+        line
+        for line in shelf.lines()
+        if (cell := line.cells.get(label)) is not None and prints(pin, cell.figure)
+    ]
 
 
 def _lines(shelf: Shelf, called: Called, before: Sequence[Clause], label: int) -> Iterator[Line]:
@@ -329,7 +339,7 @@ def _lines(shelf: Shelf, called: Called, before: Sequence[Clause], label: int) -
         yield from complete(shelf, called.clause.sentence, said)
 
 
-def _verdict(shelf: Shelf, line: Line, called: Called, label: int) -> Beaten | bool | None:
+def verdict_of(shelf: Shelf, line: Line, called: Called, label: int) -> Beaten | bool | None:
     """True if a label is the most of a line, what is ahead if not, None if it cannot be said."""
     if label not in line.cells:
         return None

@@ -1,0 +1,166 @@
+"""Arms that are said to be best at one step: "A, B and C peak at epoch 3, D only at 4".
+
+Each must have its end of a course there, in some table over steps that is meant: those under the
+same heading that have all the names, else any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from kleash.imports.markdown.labels import is_best_step
+from kleash.written.book import Book
+from kleash.written.claimed.mentions import QUANTITIES, concepts
+from kleash.written.claimed.readings import Clause, Shelf, clauses, outside, single
+from kleash.written.marks import Mark
+from kleash.written.prose import END, At, Sentence
+
+NEAR = 4  # letters between a name and its step
+LEAST = 3  # names in a list, and steps of a course that has a best one
+_B, _E = r"(?<![a-z])", r"(?![a-z])"
+_BEST = re.compile(
+    rf"(?P<high>最高|峰值|最大|见顶|{_B}(?:peaks?|highest|tops? out){_E})|"
+    rf"(?P<low>最低|最小|见底|{_B}(?:lowest|bottoms? out){_E})|"
+    rf"(?P<best>最[好佳优]|{_B}best{_E})"
+)
+_LATER = re.compile(r"要?到|才|only at|not until")
+_APART = re.compile(r"[,;。、(]|前|后|比")
+_LIMITED = re.compile(
+    rf"不|没|未|除|若|如果|差[距值]?最|[降升涨跌]幅|变化|领先|优势|单[次格步个]|之[前后]|以[前后]|回落|[下上][跌涨]|"
+    rf"{_B}(?:not|no|except|if|would|before|after|gap|lead|since|until|from|by|drop|change|advantage|single|jump|rise){_E}|n't"
+)
+
+
+def false_tops(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -> Iterator[Mark]:
+    """Steps at which an arm is said to be best, and is not in any course that is meant."""
+    for sentence in spoken:
+        yield from (_mark(sentence, place) for place in _listed(every, sentence))
+        sense = ""
+        for clause in _parts(sentence):
+            text = outside(clause.text)
+            word = _BEST.search(text)
+            goes_on = sense and word is None and _LATER.search(text)
+            if (word is None and not goes_on) or _LIMITED.search(text) or _has_number(clause):
+                sense = ""
+                continue
+            sense = (word.lastgroup or "") if word else sense
+            place = _place(clause)
+            if place is not None and _is_false(book, every, clause, place, sense):
+                yield _mark(sentence, place)
+
+
+def _mark(sentence: Sentence, place: At) -> Mark:
+    line, shown = sentence.line(place.start), sentence.text[place.start : place.end]
+    return Mark(line, shown, "wrong", "check.not-top", {}, "step")
+
+
+# --- "A step 72, B step 96, C step 80"
+
+
+def _listed(every: Sequence[Shelf], sentence: Sentence) -> Iterator[At]:
+    """The one step of several, each right behind its name, that is not where its arm is best."""
+    best, odd = 0, set[At]()
+    for shelf in every:
+        told = _told(shelf, sentence)
+        for right in (*_ends(shelf), *_columns(shelf)) if len(told) >= LEAST else ():
+            if not told.keys() <= right.keys():
+                continue
+            off = {place for label, place in told.items() if place.at not in right[label]}
+            fits = len(told) - len(off)
+            if len(off) < 2 and fits >= max(best, LEAST - 1):
+                odd = off if fits > best or not off else odd & off
+                best = fits
+    yield from odd
+
+
+def _told(shelf: Shelf, sentence: Sentence) -> dict[int, At]:
+    """The step that stands right behind each name."""
+    if shelf.own_steps or shelf.side.is_metrics:
+        return {}
+    found = dict[int, At]()
+    for mention, label in single(shelf.side.named(sentence, 0, len(sentence.plain), arms=True)):
+        behind = [one for one in sentence.places if 0 <= one.start - mention.end <= NEAR]
+        between = sentence.plain[mention.end : behind[0].start] if behind else ","
+        if behind and behind[0].axis not in ("", "shot", END) and not _APART.search(between):
+            found[label] = behind[0]
+    return found if len({one.axis for one in found.values()}) == 1 else {}
+
+
+def _ends(shelf: Shelf) -> Iterator[dict[int, set[float]]]:
+    """Where each label of a table over steps is highest, and where it is lowest."""
+    lines = [(at, shelf.line(nth)) for nth, at in shelf.steps.items()]
+    for end in (max, min) if len(lines) >= LEAST else ():
+        found = {}
+        for label in shelf.side.labels:
+            values = {at: line.value(label) for at, line in lines if label in line.cells}
+            top = end(values.values()) if values else 0.0
+            found[label] = {at for at, value in values.items() if value == top}
+        yield found
+
+
+def _columns(shelf: Shelf) -> Iterator[dict[int, set[float]]]:
+    """The steps that a table itself gives for each label."""
+    titles = shelf.other.texts
+    for nth, title in titles.items():
+        if is_best_step(title):
+            line = shelf.line(nth)
+            yield {label: {line.value(label)} for label in line.cells}
+
+
+def _parts(sentence: Sentence) -> Iterator[Clause]:
+    """The clauses of a sentence, also where a number follows a Chinese comma."""
+    for clause in clauses(sentence):
+        start = clause.start
+        for at in range(clause.start, clause.end):
+            if sentence.text[at] == "，":
+                yield Clause(sentence, start, at)
+                start = at + 1
+        yield Clause(sentence, start, clause.end)
+
+
+def _has_number(clause: Clause) -> bool:
+    """Whether a clause tells a value, by which the course that is meant is known: see `peaks`."""
+    numbers = clause.sentence.numbers
+    return any(clause.start <= one.start < clause.end and one.figure.decimals for one in numbers)
+
+
+def _place(clause: Clause) -> At | None:
+    """The only step that a clause names."""
+    inside = [
+        one
+        for one in clause.sentence.places
+        if clause.start <= one.start < clause.end and one.axis not in ("", "shot")
+    ]
+    return inside[0] if len(inside) == 1 and inside[0].axis != END else None
+
+
+def _is_false(book: Book, every: Sequence[Shelf], clause: Clause, place: At, sense: str) -> bool:
+    """Whether some arm that is named is best elsewhere in all that is meant."""
+    need = concepts(outside(clause.text)) & QUANTITIES - {"step", "turns"}
+    near = book.section(clause.sentence.line(clause.start))
+    told = list[tuple[bool, dict[int, bool]]]()
+    for shelf in every:
+        if shelf.own_steps or len(shelf.steps) < LEAST or place.at not in shelf.steps.values():
+            continue
+        if shelf.side.is_metrics or not need <= shelf.about:
+            continue
+        names = single(shelf.side.named(clause.sentence, clause.start, clause.end, arms=True))
+        if names:
+            labels = {label for _, label in names}
+            told.append((shelf.sheet in near, {n: _is_top(shelf, n, place, sense) for n in labels}))
+    close = [verdicts for is_near, verdicts in told if is_near]
+    if len(close) != 1 and not need:
+        return False
+    every_ = close or [verdicts for _, verdicts in told]
+    return bool(every_) and not any(all(verdicts.values()) for verdicts in every_)
+
+
+def _is_top(shelf: Shelf, label: int, place: At, sense: str) -> bool:
+    """Whether a label has its highest or lowest number at a step, or none there."""
+    lines = {at: shelf.line(nth) for nth, at in shelf.steps.items()}
+    values = {at: line.value(label) for at, line in lines.items() if label in line.cells}
+    if len(values) < LEAST or place.at not in values:
+        return True
+    ends = {"high": {max(values.values())}, "low": {min(values.values())}}
+    return values[place.at] in ends.get(sense, ends["high"] | ends["low"])
