@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from kleash.findings.record import canonical
-from kleash.imports import Number, Source
+from kleash.imports import Derived, Number
 from kleash.imports.markdown.draft import Draft
 from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
@@ -29,7 +29,7 @@ from kleash.written.printed import sheets
 from kleash.written.prose import sentences
 from kleash.written.quoted import Quotes, quoted
 from kleash.written.ranked import ranked
-from kleash.written.relations import measured, relations
+from kleash.written.relations import measured, relations, well_read
 from kleash.written.sentences import said
 from kleash.written.shares import false_shares, false_summaries
 from kleash.written.siblings import unlike_twins
@@ -69,8 +69,8 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     strayed, agreeing = misplaced(draft, page)
     doubtful = copied_lines(kept, copies(grids(draft), few=True)) | {m.line for m in strayed}
     marks += related(kept, right, often, doubtful)
-    marks += derived_from_logs(source, truth, every)
-    marks += _unfinished(source)
+    read = well_read(draft)
+    marks += [*derived_from_logs(read, truth), *_unfinished(read)]
     marks += [*laid_out(draft, page, marks), *unlike_twins(grids(draft))]
     book = corrected(book, seen)
     spoken = sentences(page, book.sheets)
@@ -88,7 +88,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [*false_in_parallel(records, spoken), *false_spans(spoken)]
     marks += false_claims(book, page, spoken)
     marks += [*false_shares(page, book.sheets), *false_summaries(book.sheets)]
-    marks = acquitted(marks, book.sheets, spoken, _confirmed(fixed))
+    marks = acquitted(marks, book, spoken, _confirmed(fixed), quotes.fine)
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)
     return _sorted(marks)
@@ -141,10 +141,10 @@ def _without_echoes(marks: list[Mark]) -> list[Mark]:
     return [mark for mark, texts in said if mark.code not in BESTS or not texts & wrong]
 
 
-def _unfinished(source: Source) -> list[Mark]:
+def _unfinished(every: Sequence[Derived]) -> list[Mark]:
     """What was worked out from numbers that are missing or guessed."""
     marks = []
-    for derived in source.derived:
+    for derived in every:
         operands = (*derived.of, *derived.minus)
         if derived.number.value is None:
             continue

@@ -10,33 +10,51 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 
+from kleash.written.book import Book
+from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark
 from kleash.written.printed import Sheet
 from kleash.written.prose import Said, Sentence
+from kleash.written.told.follows import follows
 
 # Rules that guess from where a number stands what it may be.
 GUESSING = ("check.elsewhere", "check.exchanged")
 MANY, PART = 3, 4  # rows of a table, and one in so many, that one rule does not find wrong
 # Rules that guess what a number of a sentence is of.
-OF_SENTENCES = ("check.slip", "check.anothers", "check.not-same", "check.stranger")
+OF_SENTENCES = (
+    "check.slip",
+    "check.anothers",
+    "check.not-same",
+    "check.stranger",
+    "number-without-source",
+)
+UNDERIVED = ("check.slip", "number-without-source")
+BORNE = ("check.difference", "check.relative", "check.mean", "check.sum", "check.spread")
 EXACT = 1e-9
 _PLAIN = re.compile(r"[+-]?[\d,]+(?:\.\d+)?\s?%?")
 
 
 def acquitted(
     marks: Sequence[Mark],
-    sheets: Sequence[Sheet],
+    book: Book,
     spoken: Sequence[Sentence],
     confirmed: Collection[int],
+    fine: Collection[tuple[int, str]],
 ) -> list[Mark]:
-    """The marks that stand; `confirmed` are rows whose numbers logs bear out."""
-    misread = _misread(marks, sheets)
+    """The marks that stand; `confirmed` are rows whose numbers logs bear out.
+
+    `fine` are numbers of sentences that tables account for, by line and digits.
+    """
+    misread = _misread(marks, book.sheets)
+    borne = {(mark.line, mark.spot) for mark in marks if mark.code in BORNE}
     return [
         mark
         for mark in marks
         if (mark.line, mark.code) not in misread
         and not (mark.code == "check.exchanged" and mark.line in confirmed)
+        and not (mark.code == "check.not-summary" and (mark.line, mark.spot) in borne)
         and not _adds_up(mark, spoken)
+        and not _is_derived(mark, book, spoken, fine)
     ]
 
 
@@ -54,6 +72,53 @@ def _misread(marks: Iterable[Mark], sheets: Sequence[Sheet]) -> set[tuple[int, s
         if len(lines) >= MANY and PART * len(lines) >= rows[table]
         for line in lines
     }
+
+
+def _is_derived(
+    mark: Mark, book: Book, spoken: Sequence[Sentence], fine: Collection[tuple[int, str]]
+) -> bool:
+    """Whether tables, or other sentences, give a number that a rule found no source of."""
+    if mark.code not in UNDERIVED:
+        return False
+    alone = mark.code == "number-without-source"
+    for sentence in spoken:
+        for said in sentence.numbers if mark.line in sentence.lines else ():
+            if mark.spot != f"said {said.text}" or sentence.line(said.start) != mark.line:
+                continue
+            if follows(book, sentence, said) or _is_contrasted(mark, sentence, said):
+                return True
+            if alone and (_is_count(book, said) or _is_repeated(sentence, said, spoken, fine)):
+                return True
+    return False
+
+
+def _is_contrasted(mark: Mark, sentence: Sentence, said: Said) -> bool:
+    """Whether a sentence has the number that another should have been as well: "30.4 vs 30.5"."""
+    right = re.escape(str(mark.facts.get("value", "")).strip("%+-"))
+    rest = f"{sentence.plain[: said.start]} {sentence.plain[said.end :]}"
+    return bool(right) and bool(re.search(rf"(?<![\d.]){right}(?!\d|\.\d)", rest))
+
+
+def _is_count(book: Book, said: Said) -> bool:
+    """Whether a number may count the rows of a table: "higher at the other 11 points"."""
+    most = max((len(sheet.table.rows) for sheet in book.sheets), default=0)
+    return not said.figure.decimals and said.kind != "share" and said.figure.value <= most
+
+
+def _is_repeated(
+    sentence: Sentence, said: Said, spoken: Sequence[Sentence], fine: Collection[tuple[int, str]]
+) -> bool:
+    """Whether another sentence has the same gap, and its tables give it there."""
+    digits = said.text.lstrip("+-±")
+    return is_gap(sentence, said) and any(
+        one.text.lstrip("+-±") == digits
+        and one.kind == said.kind
+        and (other.line(one.start), digits) in fine
+        and is_gap(other, one)
+        for other in spoken
+        if other is not sentence
+        for one in other.numbers
+    )
 
 
 def _adds_up(mark: Mark, spoken: Sequence[Sentence]) -> bool:
@@ -77,6 +142,9 @@ def _adds_up(mark: Mark, spoken: Sequence[Sentence]) -> bool:
 def _gives(made: Said, left: Said, right: Said) -> bool:
     """Whether a number is the gap of two others, or their relative gap in percent."""
     one, first, second = made.figure, left.figure, right.figure
+    if made.kind == "times":
+        both = ((first.value, second.value), (second.value, first.value))
+        return any(low and abs(one.value - abs(high / low)) <= one.half for high, low in both)
     if one.digits < 2 or not (first.decimals or second.decimals):
         return False
     gap = abs(first.value - second.value)
