@@ -15,7 +15,8 @@ from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark
 from kleash.written.printed import Sheet
 from kleash.written.prose import Said, Sentence
-from kleash.written.told.follows import follows
+from kleash.written.told.follows import follows, is_of_named
+from kleash.written.told.tests import is_shown
 
 # Rules that guess from where a number stands what it may be.
 GUESSING = ("check.elsewhere", "check.exchanged")
@@ -55,6 +56,7 @@ def acquitted(
         and not (mark.code == "check.not-summary" and (mark.line, mark.spot) in borne)
         and not _adds_up(mark, spoken)
         and not _is_derived(mark, book, spoken, fine)
+        and not _is_borne_out(mark, book, spoken)
     ]
 
 
@@ -90,6 +92,20 @@ def _is_derived(
             if alone and (_is_count(book, said) or _is_repeated(sentence, said, spoken, fine)):
                 return True
     return False
+
+
+def _is_borne_out(mark: Mark, book: Book, spoken: Sequence[Sentence]) -> bool:
+    """Whether a test is one of a table, or the only number of a sentence is of a name in it."""
+    own = [one for one in spoken if mark.line in one.lines]
+    if mark.code == "check.test":
+        return any(is_shown(book, one, mark.text) for one in own)
+    if mark.code not in ("check.not-same", "check.anothers"):
+        return False
+    return any(
+        mark.spot == f"said {said.text}" and is_of_named(book, one, said)
+        for one in own
+        for said in one.numbers
+    )
 
 
 def _is_contrasted(mark: Mark, sentence: Sentence, said: Said) -> bool:

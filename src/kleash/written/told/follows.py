@@ -14,7 +14,7 @@ from math import sqrt
 
 from kleash.imports.markdown.text import bare
 from kleash.written.book import Book
-from kleash.written.fitting import NAMING, Account, kept, pair
+from kleash.written.fitting import NAMING, Account, kept, pair, prints
 from kleash.written.printed import Cell, Figure, Sheet, is_total, named, squeezed
 from kleash.written.prose import Said, Sentence
 from kleash.written.told.things import ZERO, column_keys, row_keys
@@ -52,6 +52,25 @@ def follows(book: Book, sentence: Sentence, said: Said) -> bool:
         or _of_several(book, sentence, said)
         or _of_steps(book, text, said)
     )
+
+
+def is_of_named(book: Book, sentence: Sentence, said: Said) -> bool:
+    """Whether a number is a total that was just named, or the only one of a line that is.
+
+    "A, below B so far, has passed it at step 60 (1.891)" does not say right away whose that is.
+    """
+    text, before = sentence.plain, sentence.plain[: said.start]
+    alone = sum(one.figure.digits >= NAMING for one in sentence.numbers) == 1
+    for sheet in book.sheets:
+        rows, columns = _pointed(sheet, text)
+        for cell in sheet.cells:
+            if not prints(said.figure, cell.figure):
+                continue
+            if alone and cell.row in rows and cell.column in columns:
+                return True
+            if any(is_total(one) and _has(before, one) for one in sheet.rows[cell.row]):
+                return True
+    return False
 
 
 def _exact(said: Said, one: Figure, other: Figure) -> bool:
