@@ -149,7 +149,10 @@ def _adds_up(mark: Mark, spoken: Sequence[Sentence]) -> bool:
         others = [one for one in sentence.numbers if one not in own]
         for one in own:
             for left, right in combinations(others, 2):
-                trios = ((one, left, right), (left, one, right), (right, one, left))
+                trios = [(one, left, right), (left, one, right), (right, one, left)]
+                # What has no source but its sentence may be a change from the wrong end.
+                if mark.code == "number-without-source":
+                    trios = trios[: one.kind != "share"]
                 if any(_gives(*trio) for trio in trios):
                     return True
     return False
@@ -158,9 +161,6 @@ def _adds_up(mark: Mark, spoken: Sequence[Sentence]) -> bool:
 def _gives(made: Said, left: Said, right: Said) -> bool:
     """Whether a number is the gap of two others, or their relative gap in percent."""
     one, first, second = made.figure, left.figure, right.figure
-    if made.kind == "times":
-        both = ((first.value, second.value), (second.value, first.value))
-        return any(low and abs(one.value - abs(high / low)) <= one.half for high, low in both)
     if one.digits < 2 or not (first.decimals or second.decimals):
         return False
     gap = abs(first.value - second.value)

@@ -74,12 +74,14 @@ def is_of_named(book: Book, sentence: Sentence, said: Said) -> bool:
 
 
 def _exact(said: Said, one: Figure, other: Figure) -> bool:
-    return any(each.exact for each in pair(said, one, other, ()))
+    """Whether a number is a gap or a ratio; of which end a change is the share is for others."""
+    kinds = ("ratio",) if said.kind == "times" else ("difference",)
+    return any(each.exact and each.kind in kinds for each in pair(said, one, other, ()))
 
 
 def _is_printed(book: Book, said: Said) -> bool:
-    """Whether a table has a number in so many digits, if only in a label or in brackets."""
-    if said.figure.digits < NAMING:
+    """Whether a table has a number in so many digits in a label, or in brackets."""
+    if said.figure.digits < NAMING or any(prints(said.figure, c.figure) for c in book.cells):
         return False
     token = re.compile(rf"(?<![\d.]){re.escape(said.text.lstrip('+-±'))}(?![\d]|\.\d)")
     return any(
@@ -125,17 +127,15 @@ def _is_mean(said: Figure, values: Sequence[float]) -> bool:
 
 
 def _of_own(book: Book, sentence: Sentence, said: Said) -> bool:
-    """Whether a number compares another of its sentence with the cell that it points at."""
-    if said.kind not in ("times", "points", "share"):
+    """Whether a number is a ratio of another of its sentence and the cell that it points at."""
+    if said.kind != "times":
         return False
     own = [one.figure for one in sentence.numbers if one is not said and one.figure.decimals]
     for sheet in book.sheets:
         rows, columns = _pointed(sheet, sentence.plain)
-        for cell in sheet.cells:
-            if cell.row in rows and cell.column in columns:
-                found = (one for figure in own for one in pair(said, figure, cell.figure, ()))
-                if any(one.exact or one.kind == "ratio" for one in found):
-                    return True
+        cells = [c for c in sheet.cells if c.row in rows and c.column in columns]
+        if any(one for c in cells for each in own for one in pair(said, each, c.figure, ())):
+            return True
     return False
 
 
@@ -183,7 +183,7 @@ def _has(text: str, label: str) -> bool:
 
 
 def _of_two(book: Book, sentence: Sentence, text: str, said: Said) -> bool:
-    """Whether a number is the gap, change or ratio of two cells of a line that a text points at."""
+    """Whether a number is the gap or ratio of two cells of a line that a text points at."""
     section = book.section(sentence.line(said.start))
     for sheet in book.sheets:
         rows, columns = _pointed(sheet, text)
