@@ -22,7 +22,7 @@ from kleash.imports.markdown.text import bare
 from kleash.written.fitting import is_typo
 from kleash.written.formulas import formula
 from kleash.written.grids import Grid, Part, Slot, turned
-from kleash.written.printed import is_total, named, squeezed
+from kleash.written.printed import is_total, named
 
 CHANCE = 0.01  # of taking numbers for a pattern that have none
 SURE = 0.2  # the same where all of them fit, and the title says so
@@ -240,7 +240,7 @@ def _natural(grid: Grid, slot: Slot, guess: Guess) -> bool:
     based = guess.base is not None and guess.base >= 0 and (guess.base, slot) not in grid.at
     if not based or guess.kind != "difference":
         return False
-    ours, own = (squeezed(bare(grid.titles[at])).strip() for at in (guess.of[0][0], slot[0]))
+    ours, own = (bare(grid.titles[at]).casefold().strip() for at in (guess.of[0][0], slot[0]))
     return guess.of[0][0] == slot[0] or (ours != own and any(named(own, ours)))
 
 

@@ -239,11 +239,8 @@ def _of_several(book: Book, sentence: Sentence, said: Said) -> bool:
                 if len(own) > 1 and any(_sums(said, own, 1.0)):
                     return True
                 counts = _counts(text) if not share else ()
-                if any(
-                    count > len(body) > 1 and any(_sums(said, body, count / len(body)))
-                    for count in counts
-                    if not count % len(body)
-                ):
+                many = [n for n in counts if n > len(body) > 1 and not n % len(body)]
+                if any(any(_sums(said, body, count / len(body))) for count in many):
                     return True
     return bool(_MEAN.search(text)) and any(
         _is_mean(said.figure, [cell.figure.value for cell in cells]) for cells in _alike(book, text)
