@@ -172,7 +172,8 @@ def nested_samples(sources: Sequence[Source]) -> Iterator[Found]:
     for run in runs(sources):
         tables: dict[tuple[str, str], dict[int | None, dict[int, Point]]] = defaultdict(dict)
         for point in cell_points(run):
-            if point.known and point.items and 0 <= point.value <= 1:
+            change = point.number.text[:1] in ("+", "-")
+            if point.known and point.items and 0 <= point.value <= 1 and not change:
                 at = "" if point.epoch is None else f"epoch {point.epoch:g}"
                 at = at or ("" if point.step is None else f"step {point.step:g}")
                 by_size = tables[point.metric, at].setdefault(point.shots, {})

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from kleash.findings.record import canonical
-from kleash.imports import Number, Source
+from kleash.imports import Derived, Number
 from kleash.imports.markdown.draft import Draft
 from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
@@ -35,7 +35,7 @@ from kleash.written.prose import Sentence, sentences
 from kleash.written.quoted import Quotes, quoted
 from kleash.written.ranked import ranked
 from kleash.written.recited import false_recitals, well_recited
-from kleash.written.relations import measured, relations
+from kleash.written.relations import Node, measured, relations, well_read
 from kleash.written.repeated import repeated_labels
 from kleash.written.scripts import false_commands
 from kleash.written.sentences import said
@@ -76,9 +76,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     sought = sought_in(book.sheets, threads_of(logs), page) if logs else None
     seen = traced(sought) if sought else {}
     marks = measured_marks(source, told, truth, logs) if logs else []
-    # What a whole column tells is surer than what one number was taken for.
-    known = {one[:2] for one in seen}
-    marks = [*(mark for mark in marks if (mark.line, mark.spot) not in known), *seen.values()]
+    marks = _without(marks, seen) + list(seen.values())
     marks += crossed_titles(sought) if sought else ()
     fixed = {(mark.line, mark.spot): mark.state for mark in marks}
     right = {one for one in {*truth, *seen} if fixed.get(one[:2]) == "right"}
@@ -88,7 +86,8 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     strayed, agreeing = misplaced(draft, page)
     doubtful = copied_lines(kept, copies(grids(draft), few=True)) | {m.line for m in strayed}
     marks += related(kept, right, often, doubtful)
-    marks += [*derived_from_logs(source, truth, every), *_unfinished(source)]
+    read = well_read(draft)
+    marks += [*derived_from_logs(read, truth), *_unfinished(read)]
     marks += [*laid_out(draft, page, marks), *unlike_twins(grids(draft))]
     book = corrected(book, seen)
     spoken = sentences(page, book.sheets)
@@ -102,13 +101,19 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
     marks += [*placed(draft, marks), *strayed, *ranked(book, spoken)]
     marks += [*_of_sentences(records, book, page, spoken), *_of_tables(book, page, spoken)]
-    marks += [*false_extracts(records.courses, book.sheets, page, right)]
+    marks += false_extracts(records.courses, book.sheets, page, right)
     marks += _of_layout(draft, page, marks)
     recited = well_recited(page, source.tables)
-    marks = acquitted(marks, book.sheets, spoken, _confirmed(fixed), recited)
+    marks = acquitted(marks, book, spoken, _confirmed(fixed), quotes.fine, recited)
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)
     return _sorted(marks)
+
+
+def _without(marks: Sequence[Mark], seen: Mapping[Node, Mark]) -> list[Mark]:
+    """What one number was taken for, where a whole column does not tell what it is."""
+    known = {one[:2] for one in seen}
+    return [mark for mark in marks if (mark.line, mark.spot) not in known]
 
 
 def _of_sentences(
@@ -193,10 +198,10 @@ def _without_echoes(marks: list[Mark]) -> list[Mark]:
     return [mark for mark, texts in said if mark.code not in BESTS or not texts & wrong]
 
 
-def _unfinished(source: Source) -> list[Mark]:
+def _unfinished(every: Sequence[Derived]) -> list[Mark]:
     """What was worked out from numbers that are missing or guessed."""
     marks = []
-    for derived in source.derived:
+    for derived in every:
         operands = (*derived.of, *derived.minus)
         if derived.number.value is None:
             continue

@@ -10,38 +10,56 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 
+from kleash.written.book import Book
+from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark
 from kleash.written.printed import Sheet
 from kleash.written.prose import Said, Sentence
+from kleash.written.told.follows import follows, is_of_named
+from kleash.written.told.tests import is_shown
 
 # Rules that guess from where a number stands what it may be.
 GUESSING = ("check.elsewhere", "check.exchanged")
 MANY, PART = 3, 4  # rows of a table, and one in so many, that one rule does not find wrong
 # Rules that guess what a number of a sentence is of.
-OF_SENTENCES = ("check.slip", "check.anothers", "check.not-same", "check.stranger")
+OF_SENTENCES = (
+    "check.slip",
+    "check.anothers",
+    "check.not-same",
+    "check.stranger",
+    "number-without-source",
+)
+UNDERIVED = ("check.slip", "number-without-source")
+BORNE = ("check.difference", "check.relative", "check.mean", "check.sum", "check.spread")
 EXACT = 1e-9
 _PLAIN = re.compile(r"[+-]?[\d,]+(?:\.\d+)?\s?%?")
 
 
 def acquitted(
     marks: Sequence[Mark],
-    sheets: Sequence[Sheet],
+    book: Book,
     spoken: Sequence[Sentence],
     confirmed: Collection[int],
+    fine: Collection[tuple[int, str]],
     recited: Collection[tuple[int, str]] = (),
 ) -> list[Mark]:
     """The marks that stand; `confirmed` are rows whose numbers logs bear out.
 
-    `recited` are numbers of lines that give a row of a table as it is.
+    `fine` are numbers of sentences that tables account for, by line and digits; `recited` are
+    numbers of lines that give a row of a table as it is.
     """
-    misread = _misread(marks, sheets)
+    misread = _misread(marks, book.sheets)
+    borne = {(mark.line, mark.spot) for mark in marks if mark.code in BORNE}
     return [
         mark
         for mark in marks
         if (mark.line, mark.code) not in misread
         and not (mark.code == "check.exchanged" and mark.line in confirmed)
         and not (mark.code in OF_SENTENCES and (mark.line, mark.text.strip(" +%*")) in recited)
+        and not (mark.code == "check.not-summary" and (mark.line, mark.spot) in borne)
         and not _adds_up(mark, spoken)
+        and not _is_derived(mark, book, spoken, fine)
+        and not _is_borne_out(mark, book, spoken)
     ]
 
 
@@ -61,6 +79,67 @@ def _misread(marks: Iterable[Mark], sheets: Sequence[Sheet]) -> set[tuple[int, s
     }
 
 
+def _is_derived(
+    mark: Mark, book: Book, spoken: Sequence[Sentence], fine: Collection[tuple[int, str]]
+) -> bool:
+    """Whether tables, or other sentences, give a number that a rule found no source of."""
+    if mark.code not in UNDERIVED:
+        return False
+    alone = mark.code == "number-without-source"
+    for sentence in spoken:
+        for said in sentence.numbers if mark.line in sentence.lines else ():
+            if mark.spot != f"said {said.text}" or sentence.line(said.start) != mark.line:
+                continue
+            if follows(book, sentence, said) or _is_contrasted(mark, sentence, said):
+                return True
+            if alone and (_is_count(book, said) or _is_repeated(sentence, said, spoken, fine)):
+                return True
+    return False
+
+
+def _is_borne_out(mark: Mark, book: Book, spoken: Sequence[Sentence]) -> bool:
+    """Whether a test is one of a table, or the only number of a sentence is of a name in it."""
+    own = [one for one in spoken if mark.line in one.lines]
+    if mark.code == "check.test":
+        return any(is_shown(book, one, mark.text) for one in own)
+    if mark.code not in ("check.not-same", "check.anothers"):
+        return False
+    return any(
+        mark.spot == f"said {said.text}" and is_of_named(book, one, said)
+        for one in own
+        for said in one.numbers
+    )
+
+
+def _is_contrasted(mark: Mark, sentence: Sentence, said: Said) -> bool:
+    """Whether a sentence has the number that another should have been as well: "30.4 vs 30.5"."""
+    right = re.escape(str(mark.facts.get("value", "")).strip("%+-"))
+    rest = f"{sentence.plain[: said.start]} {sentence.plain[said.end :]}"
+    return bool(right) and bool(re.search(rf"(?<![\d.]){right}(?!\d|\.\d)", rest))
+
+
+def _is_count(book: Book, said: Said) -> bool:
+    """Whether a number may count the rows of a table: "higher at the other 11 points"."""
+    most = max((len(sheet.table.rows) for sheet in book.sheets), default=0)
+    return not said.figure.decimals and said.kind != "share" and said.figure.value <= most
+
+
+def _is_repeated(
+    sentence: Sentence, said: Said, spoken: Sequence[Sentence], fine: Collection[tuple[int, str]]
+) -> bool:
+    """Whether another sentence has the same gap, and its tables give it there."""
+    digits = said.text.lstrip("+-±")
+    return is_gap(sentence, said) and any(
+        one.text.lstrip("+-±") == digits
+        and one.kind == said.kind
+        and (other.line(one.start), digits) in fine
+        and is_gap(other, one)
+        for other in spoken
+        if other is not sentence
+        for one in other.numbers
+    )
+
+
 def _adds_up(mark: Mark, spoken: Sequence[Sentence]) -> bool:
     """Whether a number is what two others of its sentence give, or gives one with another."""
     if mark.code not in OF_SENTENCES or not _PLAIN.fullmatch(mark.text):
@@ -73,7 +152,10 @@ def _adds_up(mark: Mark, spoken: Sequence[Sentence]) -> bool:
         others = [one for one in sentence.numbers if one not in own]
         for one in own:
             for left, right in combinations(others, 2):
-                trios = ((one, left, right), (left, one, right), (right, one, left))
+                trios = [(one, left, right), (left, one, right), (right, one, left)]
+                # What has no source but its sentence may be a change from the wrong end.
+                if mark.code == "number-without-source":
+                    trios = trios[: one.kind != "share"]
                 if any(_gives(*trio) for trio in trios):
                     return True
     return False

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kleash.findings.record import canonical
-from kleash.imports import Cell, Number, Source, names
+from kleash.imports import Cell, Derived, Number, Source, names
 from kleash.imports.markdown.derived import allowed
 from kleash.imports.markdown.draft import SEED, Draft
 from kleash.imports.markdown.numbers import Place
 from kleash.written.logs import Held, Logs, as_printed
 from kleash.written.marks import Mark, State, number_mark, written
-from kleash.written.relations import Node, Relation, node, oriented
+from kleash.written.relations import Node, node, oriented
 
 SHARES: dict[str, tuple[Literal["difference", "relative"], ...]] = {
     "difference": ("relative",),
@@ -140,12 +140,10 @@ def _again(source: Source, truth: dict[Node, Held]) -> list[Mark]:
     return marks
 
 
-def derived_from_logs(
-    source: Source, truth: Mapping[Node, Held], every: Sequence[Relation]
-) -> list[Mark]:
+def derived_from_logs(every: Sequence[Derived], truth: Mapping[Node, Held]) -> list[Mark]:
     """What was worked out, from the numbers of the logs instead of the printed ones."""
     marks = []
-    for derived in oriented(source.derived) if truth else ():
+    for derived in oriented(every) if truth else ():
         operands = (*derived.of, *derived.minus)
         known = [truth.get(node(one)) for one in operands]
         if derived.kind == "same" or derived.number.value is None or None in known:

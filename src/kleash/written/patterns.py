@@ -22,7 +22,7 @@ from kleash.imports.markdown.text import bare
 from kleash.written.fitting import is_typo
 from kleash.written.formulas import formula
 from kleash.written.grids import Grid, Part, Slot, turned
-from kleash.written.printed import is_total
+from kleash.written.printed import is_total, named
 
 CHANCE = 0.01  # of taking numbers for a pattern that have none
 SURE = 0.2  # the same where all of them fit, and the title says so
@@ -162,7 +162,9 @@ def _pattern(grid: Grid, slot: Slot) -> list[Made]:
         holds = sum(one.holds for one in made)
         odds = count * comb(len(made), holds) * chance
         few = holds < 3 or 3 * holds < 2 * len(made)
-        if not hinted and (few or guess.base is not None):
+        if (not hinted and (few or guess.base is not None)) or (
+            few and not natural and guess.base is not None
+        ):
             continue
         if not holds:
             odds = CHANCE / 2  # a total with one digit that is not so
@@ -238,7 +240,8 @@ def _natural(grid: Grid, slot: Slot, guess: Guess) -> bool:
     based = guess.base is not None and guess.base >= 0 and (guess.base, slot) not in grid.at
     if not based or guess.kind != "difference":
         return False
-    return guess.of[0][0] == slot[0] or within(grid.titles[guess.of[0][0]], grid.titles[slot[0]])
+    ours, own = (bare(grid.titles[at]).casefold().strip() for at in (guess.of[0][0], slot[0]))
+    return guess.of[0][0] == slot[0] or (ours != own and any(named(own, ours)))
 
 
 def _hinted(kind: Kind, title: str, slot: Slot) -> bool:

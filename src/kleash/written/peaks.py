@@ -52,8 +52,8 @@ _SPAN = re.compile(
     r"\s?(?:→|->|[-~]|[到至、]|to(?![a-z])|and(?![a-z])|,)\s?(?:step|epoch|第)?\s?\d"
 )
 _DERIVED = re.compile(  # of two courses, or of changes
-    r"差|领先|落后|[增降跌涨]幅|之比|一[跌降升跳涨]|比值|变化|提升|下降最|上升最|"
-    r"(?<![a-z])(?:gap|difference|spread|lead|leads|margin|behind|ahead|furthest|jump|drop|gain|change)(?![a-z])"
+    r"差|领先|落后|单次|[下上][跌涨]|[增降跌涨]幅|之比|一[跌降升跳涨]|比值|变化|提升|下降最|上升最|"
+    r"(?<![a-z])(?:gap|difference|spread|lead|leads|margin|behind|ahead|furthest|jump|drop|rise|fall|gain|change)(?![a-z])"
 )
 _IN = re.compile(r"(?:[在于]|(?<![a-z])(?:at|in|by))\s?(?:the\s)?$")
 _AROUND = re.compile(r"\s?(?:之?[前后]|以[前后]|起|附近|before|after|on(?:ward)?s?)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from kleash.findings.record import digits
 from kleash.findings.spoken import position
@@ -19,6 +19,7 @@ from kleash.written.marks import Mark
 from kleash.written.steps import BEST, PLACE, SPAN, axis_and_step, clause_of
 
 DIGITS = 3
+ROUNDED = 3  # digits of a number that is known with fewer than were measured
 NAMING = 4  # digits of a value that stands at two steps of one curve by mistake, not by chance
 _BARE = re.compile(r"(?:只有\s?)?(0\.\d+)\s?(?:的|[:：])")  # an arm by its value alone
 _MEASURED = r"\s?(?:%|个?百分点|个点|点|倍|points?|pts?|pp|times|x|×)"
@@ -194,6 +195,13 @@ def _own_settings(draft: Draft) -> Iterator[Mark]:
                     yield Mark(line, f"{key} {one.value}", "wrong", "check.other-arm", facts, key)
 
 
+def _is_rounded(value: object, measured: Collection[float]) -> bool:
+    """Whether a value is one that was measured, or such a one with fewer digits."""
+    decimals = len(f"{value}".partition(".")[2])
+    half = 0.5 * 10.0**-decimals * (1 + 1e-9) if decimals >= ROUNDED else 0.0
+    return isinstance(value, float) and any(abs(one - value) <= half for one in measured)
+
+
 def _strangers(draft: Draft) -> Iterator[Mark]:
     """An arm that one sentence names and no table knows."""
     arms = draft.arms
@@ -220,7 +228,7 @@ def _strangers(draft: Draft) -> Iterator[Mark]:
             strange = pair.value not in values and isinstance(pair.value, float)
             others = [one for one in _FIGURE.findall(text) if float(one) not in values]
             strange = strange and sum(float(one) != pair.value for one in others) > 0
-            strange = strange and pair.value not in measured
+            strange = strange and not _is_rounded(pair.value, measured)
             # "β = 0.005, 78.77%" and "β = 0.01 and 4.0 points" tell what came of an arm.
             if strange and pair.key in keys and not _is_measured(pair.value, text):
                 facts = {"arms": sorted(told)}

@@ -96,6 +96,7 @@ def _not_extreme(book: Book, sentence: Sentence, said: Said, names: Sequence[Nam
             if cell.part or not prints(said.figure, cell.figure):
                 continue
             lines = [_line(book, cell, along=along) for along in (True, False)]
+            lines = [[one for one in line if not _is_itself(book, one)] for line in lines]
             if any(
                 len(line) < LEAST or _is_end(cell, line, high or end, low or end) for line in lines
             ):
@@ -107,6 +108,12 @@ def _not_extreme(book: Book, sentence: Sentence, said: Said, names: Sequence[Nam
     facts: dict[str, object] = {"value": better.number.text.strip("* "), "other": better.line}
     line_ = sentence.line(said.start)
     return Mark(line_, said.text, "wrong", "check.star", facts, f"said {said.text}")
+
+
+def _is_itself(book: Book, cell: Cell) -> bool:
+    """Whether a cell compares something with itself: the diagonal of a table of pairs."""
+    sheet = book.sheets[cell.table]
+    return bool(set(sheet.rows[cell.row]) & set(sheet.columns[cell.column]))
 
 
 def _is_end(cell: Cell, line: Sequence[Cell], high: bool, low: bool) -> bool:  # noqa: FBT001

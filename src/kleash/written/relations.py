@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from kleash.findings.record import canonical
 from kleash.imports import Derived, Imported, Number
 from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.draft import Draft, agree
+from kleash.imports.markdown.text import bare
 from kleash.written.across import across
 from kleash.written.grids import Grid, grids
 from kleash.written.made.boards import boards
@@ -25,8 +27,11 @@ from kleash.written.patterns import Made, patterns
 from kleash.written.printed import figure_of
 from kleash.written.retold import told_again
 
+STATISTIC = re.compile(r"(?:[tzfp]|df|n|se|sem|sd|std|stdev|标准[差误]|方差)(?![a-z\d])", re.I)
+APART_KINDS = ("difference", "relative")
 APART = 3  # numbers that differ between two tables that are not of one thing
 FAR = 0.2  # of the greater: two tellings of one thing are seldom further apart
+FARTHER = 0.6  # the same if they are printed alike
 PLAIN: dict[str, Literal["mean", "difference", "relative"]] = {
     "mean": "mean",
     "difference": "difference",
@@ -56,15 +61,23 @@ def relations(draft: Draft) -> list[Relation]:
     found += _worked_out_twice(derived)
     found += _of_one_thing(draft, list(_told_twice(draft, known)))
     found += _borne_out(draft)
-    found += [_same(theirs, ours) for ours, theirs in told_again(every)]
+    gaps = {one.nodes[0] for one in made if one.kind in APART_KINDS and one.holds}
+    again = ((theirs, ours) for ours, theirs in told_again(every))
+    found += [_same(*two) for two in again if len({node(one) in gaps for one in two}) == 1]
     # A point of a series has lost its place in the line: its line and value lead back to it.
     places = {(one.where.line, one.value): node(one) for one in measured(draft)}
     for run in draft.source.runs[:100]:
         for kind, sums in (("loss", losses(run)), ("kl_loss", kl_losses(run))):
             found += [_sum(kind, one, places) for one in sums]
         found += _ordered(run)
-    found = _between_places(draft, found)
+    found = [one for one in _between_places(draft, found) if one.holds or not _is_of_tests(one)]
     return list({(one.kind, one.nodes): one for one in found}.values())
+
+
+def _is_of_tests(one: Relation) -> bool:
+    """Whether a sum would be one of tests or spreads: those of differences do not add up."""
+    label = bare(one.nodes[0][1].partition(" / ")[2])
+    return one.kind in ("difference", "relative", "sum", "mean") and bool(STATISTIC.match(label))
 
 
 def _between_places(draft: Draft, every: Sequence[Relation]) -> list[Relation]:
@@ -94,6 +107,21 @@ def _well_read(draft: Draft, every: Sequence[Relation]) -> list[Relation]:
         for one in group
     }
     return [one for one in every if one.holds or id(one) not in misread]
+
+
+def well_read(draft: Draft) -> list[Derived]:
+    """What was worked out, but for columns none of whose numbers bears out how they were read."""
+    read = [one for each in oriented(draft.source.derived) for one in _derived(each)]
+    every, kept = (
+        {(one.nodes[0][1].partition(" / ")[0], one.kind) for one in each}
+        for each in (read, _well_read(draft, read))
+    )
+    never = every - kept
+    return [
+        one
+        for one in draft.source.derived
+        if (one.number.where.spot.partition(" / ")[0], one.kind) not in never
+    ]
 
 
 def _nodes(every: Sequence[Grid]) -> dict[tuple[int, int, float], Node]:
@@ -293,7 +321,8 @@ def _told_twice(draft: Draft, worked_out: set[Node]) -> Iterator[Relation]:
 def _of_two_kinds(ours: Number, theirs: Number) -> bool:
     """Whether numbers are so far apart, and printed so differently, that one was misread."""
     left, right = abs(ours.value or 0.0), abs(theirs.value or 0.0)
-    return ours.decimals != theirs.decimals and abs(left - right) > FAR * max(left, right)
+    far = FAR if ours.decimals != theirs.decimals else FARTHER
+    return abs(left - right) > far * max(left, right)
 
 
 def _of_one_thing(draft: Draft, every: Sequence[Relation]) -> Iterator[Relation]:

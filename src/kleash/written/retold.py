@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -12,6 +13,8 @@ from kleash.imports.markdown.draft import agree
 from kleash.imports.markdown.numbers import places
 from kleash.written.grids import Grid, Slot, label, turned
 from kleash.written.patterns import TELLING, within
+
+_BEST = re.compile(r"最[佳好优高低大小]|(?<![a-z])(?:best|peak|max|min|highest|lowest)", re.I)
 
 
 def told_again(every: Sequence[Grid]) -> Iterator[tuple[Number, Number]]:
@@ -32,7 +35,11 @@ def told_again(every: Sequence[Grid]) -> Iterator[tuple[Number, Number]]:
         named = _name_each_other(one, ours, other, theirs)
         most = len(equal) >= 3 and 3 * len(equal) >= 2 * len(telling) and named
         if most or _exchanged([left[at] for at in telling], [right[at] for at in telling], named):
-            for at in sorted(telling):
+            # A best may be of another epoch than the one that most others are best at.
+            best = len(
+                {bool(_BEST.search(v.titles[s[0]])) for v, s in ((one, ours), (other, theirs))}
+            )
+            for at in sorted(telling if best == 1 else equal):
                 yield left[at], right[at]
 
 

@@ -17,7 +17,7 @@ from kleash.imports.markdown import labels
 from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.numbers import numbers_in
 from kleash.imports.markdown.text import fold, plain
-from kleash.written.grids import Grid, grids, turned
+from kleash.written.grids import Grid, Slot, grids, turned
 from kleash.written.marks import Mark
 from kleash.written.page import Page
 
@@ -73,7 +73,7 @@ def misplaced(draft: Draft, page: Page) -> tuple[list[Mark], set[int]]:
     found, agreeing = list[Mark](), set[int]()
     every = grids(draft)
     counted = [point for grid in every for point in _counted(grid)]
-    told = [*_sentences(draft, page), *_bests(every)]
+    told = [*_sentences(draft, page), *_bests(every, counted)]
     by_line: dict[int, list[Point]] = {}
     for point in told:
         by_line.setdefault(point.line, []).append(point)
@@ -125,18 +125,34 @@ def _counted(grid: Grid) -> Iterator[Point]:
             yield Point(grid.table.lines[line], name, at, number, counted=True)
 
 
-def _bests(every: Sequence[Grid]) -> Iterator[Point]:
-    """Bests of a summary, with the step that stands in a column or row of its own."""
+def _bests(every: Sequence[Grid], counted: Sequence[Point]) -> Iterator[Point]:
+    """Bests of a summary, with the step that stands in a column or row of its own.
+
+    Not of one whose bests mostly stand elsewhere: it sums up what no table shows.
+    """
     for grid in every:
         for view in (grid, turned(grid)):
             titled = [slot for slot in view.slots() if labels.is_best_step(view.titles[slot[0]])]
-            for slot in titled if len(titled) == 1 else ():
-                axis = "epoch" if re.search("epoch|轮", view.titles[slot[0]], re.I) else "step"
-                for line, step in view.column(slot).items():
-                    for other, number in view.line(line).items():
-                        if BEST.search(view.titles[other[0]]) and number.decimals and not other[1]:
-                            at = step.where.line or 0
-                            yield Point(at, axis, step.value or 0.0, number, best=True, summed=True)
+            titled = [slot for slot in titled if all(map(_is_step, view.column(slot).values()))]
+            found = [one for slot in titled if len(titled) == 1 for one in _of_slot(view, slot)]
+            usual = [{o.at for o in counted if o.axis == p.axis and _equal(o, p)} for p in found]
+            fits = sum(one.at in at for one, at in zip(found, usual, strict=True))
+            if sum(map(bool, usual)) <= 2 * fits:
+                yield from found
+
+
+def _is_step(number: Number) -> bool:
+    """Whether a number may be a step: -0.55% is none, nor is 312.5."""
+    return not number.unit and float(number.value or 0.0).is_integer() and number.text[:1] != "-"
+
+
+def _of_slot(view: Grid, slot: Slot) -> Iterator[Point]:
+    axis = "epoch" if re.search("epoch|轮", view.titles[slot[0]], re.I) else "step"
+    for line, step in view.column(slot).items():
+        for other, number in view.line(line).items():
+            if BEST.search(view.titles[other[0]]) and number.decimals and not other[1]:
+                at = step.where.line or 0
+                yield Point(at, axis, step.value or 0.0, number, best=True, summed=True)
 
 
 def _sentences(draft: Draft, page: Page) -> Iterator[Point]:

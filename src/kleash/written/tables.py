@@ -320,7 +320,7 @@ def _stars(draft: Draft) -> Iterator[Mark]:
     for cells in _lines_of(draft).values():
         starred = [cell for cell in cells if _STAR.search(cell.read.words)]
         sign = _sign(draft, cells)
-        if len(starred) != 1 or not sign or len(cells) < 3:
+        if len(starred) != 1 or not sign or len(cells) < 3 or _is_of_row(draft, starred[0], sign):
             continue
         known = [cell for cell in cells if cell.read.number and cell.read.number.state == "known"]
         best = max(known, key=lambda cell: sign * _number(cell), default=None)
@@ -329,6 +329,24 @@ def _stars(draft: Draft) -> Iterator[Mark]:
             cell = starred[0]
             text = cell.read.number.text if cell.read.number else ""
             yield Mark(cell.line, text, "wrong", "check.star", facts, cell.where.spot)
+
+
+def _is_of_row(draft: Draft, starred: Printed, sign: int) -> bool:
+    """Whether the stars of a table are the bests of their rows, this one too."""
+    rows: dict[int, list[Printed]] = defaultdict(list)
+    for cell in draft.printed:
+        unit = cell.read.number.unit if cell.read.number else None
+        own = starred.read.number.unit if starred.read.number else None
+        if cell.table == starred.table and value_of(cell) is not None and unit == own:
+            rows[cell.line].append(cell)
+    bests = {
+        line
+        for line, cells in rows.items()
+        if len(cells) > 2
+        and _STAR.search(max(cells, key=lambda one: sign * _number(one)).read.words)
+    }
+    stars = sum(bool(_STAR.search(one.read.words)) for cells in rows.values() for one in cells)
+    return starred.line in bests and 1 < len(bests) == stars == len(rows)
 
 
 def _number(cell: Printed) -> float:

@@ -98,6 +98,7 @@ _REACHED = re.compile(
     rf"{_B}(?:reach\w*|attain\w*|its|their|to|from|own)(?: the| its| their| own)?\s?$"
 )
 _NUMBER = re.compile(r"(?<![\d.a-z])\d[\d,]*(\.(\d+))?(?:e(-?\d+))?(?!\d|\.\d)\s?(%)?")
+_STEP = re.compile(r"(?<![a-z])(?:ep|ckpt|iter)\s?\d+\s?[时上]?\s?$")  # "在 ep3 最好"
 _BRACKET = re.compile(r"\(\s?[+-]?\s?$")
 _GIVEN = re.compile(r"\s(?:with|at)\s?[+-]?$|[为达]\s?[+-]?$|^\s?[+-]?$")
 _NEXT = re.compile(r"^\s?,\s?[+-]?$")
@@ -166,6 +167,8 @@ def called_in(clause: Clause) -> Iterator[Called]:
 
 def _at_a_step(clause: Clause, word: re.Match[str]) -> bool:
     """Whether a step stands right beside a word: it is the highest of its own course."""
+    if _STEP.search(clause.sentence.plain[: word.start()]):
+        return True
     return any(
         place.axis not in ("", "shot", END)
         and (0 <= place.start - word.end() <= NEAR or 0 <= word.start() - place.end <= NEAR)

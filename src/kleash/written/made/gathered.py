@@ -32,12 +32,14 @@ STATISTICS: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
 
 _KIND = {
     "mean": "mean", "sum": "sum", "range": "difference", "spread": "spread",
-    "spread of all": "spread", "max": "max", "min": "min",
+    "spread of all": "spread", "max": "max", "min": "min", "best - last": "difference",
+    "last - best": "difference",
 }  # fmt: skip
 
 
 _WORD = {"mean": "mean", "sum": "sum", "range": "difference", "spread": "spread",
-         "spread of all": "spread", "max": "best", "min": "best"}  # fmt: skip
+         "spread of all": "spread", "max": "best", "min": "best", "best - last": "best",
+         "last - best": "best"}  # fmt: skip
 
 
 def _groups(on: Bench) -> list[tuple[list[int], bool]]:
@@ -110,7 +112,7 @@ def of_many(on: Bench) -> Iterator[Batch]:
             kind == "spread" and on.line[1] == "±"
         )
         for run, natural in every:
-            if kind in ("spread", "max", "min") and len(run) < 3:
+            if (kind in ("spread", "max", "min") or "best" in name) and len(run) < 3:
                 continue
             x, d = on.value_LN[run], on.half_LN[run]
             value, room = STATISTICS[name](x, d)

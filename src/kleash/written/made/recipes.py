@@ -7,10 +7,11 @@ is believed here: `weighed` does that.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from kleash.imports.markdown.text import bare
 from kleash.written.made.bench import (
     HINTED,
     HINTS,
@@ -32,6 +33,7 @@ _GAP = re.compile(
     re.I,
 )
 NEAR = 3  # lines before another of which it is likely made
+OWN = -2  # for a base: the one of the group that a position is in
 
 
 # --- two lines
@@ -119,24 +121,26 @@ def _by_unit(on: Bench, gap: Array, room: Array, ratio: Array, off: Array) -> tu
 
 def of_a_base(on: Bench) -> Iterator[Batch]:
     """Against the position before, or against one that all are held against."""
-    bases = [-1, *on.board.used]
     missing = [
         at
         for at in on.board.used
         if not np.isfinite(on.value_N[at]) or on.value_N[at] in (0.0, 1.0)
     ]
+    own = _own_bases(on, missing)
+    bases = [-1, *on.board.used, *([OWN] if own else [])]
     said = [at for at in on.board.used if mentions(on.title, on.board.labels[at])]
     pairs = [(nth, base) for nth in range(len(on.others)) for base in bases if on.even_L[nth]]
     if not pairs:
         return
     x = np.array([on.value_LN[nth] for nth, _ in pairs])
     dx = np.array([on.half_LN[nth] for nth, _ in pairs])
-    y = np.array([_base(on.value_LN[nth], base) for nth, base in pairs])
-    dy = np.array([_base(on.half_LN[nth], base) for nth, base in pairs])
+    y = np.array([_base(on.value_LN[nth], base, own) for nth, base in pairs])
+    dy = np.array([_base(on.half_LN[nth], base, own) for nth, base in pairs])
 
     def cells(nth: int, at: int) -> tuple[Cell, ...]:
         line, base = on.others[pairs[nth][0]], pairs[nth][1]
-        return (at, line), (at - 1 if base < 0 else base, line)
+        there = own[at] if base == OWN else at - 1 if base < 0 else base
+        return (at, line), (there, line)
 
     for kind, given, within in _comparisons(on, x, y, dx, dy):
         hinted = bool(HINTS[kind].search(on.title)) or on.line[1] == "("
@@ -148,7 +152,22 @@ def of_a_base(on: Bench) -> Iterator[Batch]:
             yield Batch(kind, 1 / given, within / given**2, cost, cells)
 
 
-def _base(values: Array, base: int) -> Array:
+def _own_bases(on: Bench, missing: Sequence[int]) -> dict[int, int]:
+    """For each position the one of its group that all of the group are held against.
+
+    Rows of two labels are in groups by the first: "epoch 2 | β = 0.1".
+    """
+    groups = {at: bare(on.board.labels[at]).partition(" | ")[0] for at in on.board.used}
+    bases = {groups[at]: at for at in missing}
+    own = {at: bases[group] for at, group in groups.items() if group in bases}
+    whole = len(missing) == len(bases) > 1 and set(groups.values()) == set(bases)
+    return own if whole and len(groups) > len(bases) else {}
+
+
+def _base(values: Array, base: int, own: Mapping[int, int]) -> Array:
+    if base == OWN:
+        there = [own.get(at, at) for at in range(len(values))]
+        return np.where(np.array(there) == np.arange(len(values)), np.nan, values[there])
     if base >= 0:
         made = np.full(len(values), values[base])
         made[base] = np.nan
@@ -165,11 +184,11 @@ def _base_cost(
     hinted: bool,  # noqa: FBT001
 ) -> int:
     beside = line == (on.line[0], "") if on.line[1] else line == (on.line[0] - 1, "")
-    before = base < 0 and missing[:1] == on.board.used[:1]
-    natural = said == [base] if said else before or missing == [base]
+    before = base == OWN or (base < 0 and missing[:1] == on.board.used[:1])
+    natural = said == [base] if said and base != OWN else before or missing == [base]
     meant = mentions(on.title, on.board.titles[line[0]])
     if said == [base] and (meant or (beside and hinted)):
         return SAID
-    if natural and hinted and (beside or meant or (base >= 0 and not line[1])):
+    if natural and hinted and (beside or meant or (base != -1 and not line[1])):
         return SHAPED
     return HINTED if hinted and (natural or beside) else OTHER
