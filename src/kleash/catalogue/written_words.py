@@ -95,10 +95,6 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "the number beside it is another's, or says the opposite",
         "旁边的数字是别组的，或者正好相反",
     ),
-    "check.swapped-names": (
-        "the two numbers belong to each other's names: {value} here",
-        "两个数字写反了：这里应为 {value}",
-    ),
     "check.not-winner": (
         "the numbers of its row say otherwise ({value})",
         "与本行数字不符（{value}）",

@@ -51,7 +51,7 @@ def exchanged(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) ->
                 text, line = said.text, sentence.line(said.start)
                 facts: dict[str, object] = {"value": value.text}
                 found[said] = Mark(
-                    line, text, "wrong", "check.swapped-names", facts, f"said {text}"
+                    line, text, "wrong", "check.crosswise", facts, f"said {text}"
                 )
         yield from found.values()
 

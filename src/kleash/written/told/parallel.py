@@ -2,7 +2,7 @@
 
 "A 1.244, B 1.614, C 1.759" may be a column, a mean over the last steps, or the gap of two columns:
 whatever it is, it is the same for A, B and C. If one way of working them out fits all but one of
-three or more, that one is wrong; if it fits with two in each other's place, those are swapped.
+three or more, that one is wrong.
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ from kleash.written.told.tracks import Course
 from kleash.written.whose import said_mark
 
 LEAST = 3  # things that are told alike
-PAIR = 2  # the same where two may be in each other's place
 TELLING = 6  # digits of the numbers that a way of working them out fits, all together
 WINDOWS = range(2, 11)  # last steps that people take the mean of
 NEAR = 10  # times its rounding that a number may be off by a slip
 COARSE = 4  # times its own rounding that of what a number is worked out of may be
 WIDEST = 14  # columns of which all pairs are tried
 _APART = re.compile(r"[;。]")
-_FOR = re.compile(r"\s?%?\s?(?:points?\s)?\(?(?:for|of|by|with|from|in)\s(?:the\s)?$")
 _BARE = re.compile(r"\s?%?\s?(?:[,、/]|→|->|(?<![a-z])and(?![a-z])|和)+\s?(?:and\s)?")
 
 
@@ -70,12 +68,8 @@ class Way:
 def false_in_parallel(records: Records, every: Sequence[Sentence]) -> Iterator[Mark]:
     """Numbers that are not what all others that are told alike are."""
     for sentence in every:
-        named = [*_named(sentence, records.sheets), *_named_after(sentence, records.sheets)]
-        for run in named:
-            yield from _swapped(records, sentence, run)
-        for run in (*named, *_bare(sentence)):
-            if len(run) >= LEAST:
-                yield from _odd(records, sentence, run)
+        for run in (*_named(sentence, records.sheets), *_bare(sentence)):
+            yield from _odd(records, sentence, run)
 
 
 # --- numbers that are told alike
@@ -98,29 +92,11 @@ def _named(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Run]:
                 run.append((same[0], said))
                 start = said.end
                 continue
-        if len(run) >= PAIR:
+        if len(run) >= LEAST:
             yield run
         run = [(own[-1], said)] if own else []
         start = said.end
-    if len(run) >= PAIR:
-        yield run
-
-
-def _named_after(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Run]:
-    """Numbers each of which has its own name right after it: "65.70 for A and 64.83 for B"."""
-    run: list[tuple[Mention | None, Said]] = []
-    for said in sentence.numbers:
-        after = [one for one in mentions(sentence, sheets) if one.start >= said.end]
-        own = after[0] if after else None
-        if own is None or not _FOR.fullmatch(sentence.plain[said.end : own.start]):
-            continue
-        last = run[-1] if run else None
-        if last and last[0] and not (_alike(last[1], said) and last[0].sides & own.sides):
-            if len(run) >= PAIR:
-                yield run
-            run = []
-        run.append((own, said))
-    if len(run) >= PAIR:
+    if len(run) >= LEAST:
         yield run
 
 
@@ -171,28 +147,6 @@ def _odd(records: Records, sentence: Sentence, run: Run) -> Iterator[Mark]:
             return
         share = "%" * (said.kind == "share")
         yield said_mark(sentence, said, "wrong", "check.slip", {"value": value + share})
-
-
-def _swapped(records: Records, sentence: Sentence, run: Run) -> Iterator[Mark]:
-    """Two numbers of a run that are each other's, if no way fits them as they stand."""
-    found: tuple[Slot, Slot] | None = None
-    said = run[0][1]
-    scales = (1.0, 100.0) if said.figure.unit == "%" else (1.0,)
-    for slots, way, scale in product_of(records, run, scales):
-        if len(run) < LEAST and way.kind != "plain":
-            continue
-        odd = [slot for slot in slots if not way.fits(slot, scale)]
-        if not odd and way.kind == "plain":
-            return
-        if len(odd) != PAIR or not _is_telling(slots, TELLING):
-            continue
-        one, other = odd
-        if way.fits(Slot(one.said, other.line), scale) and way.fits(
-            Slot(other.said, one.line), scale
-        ):
-            found = found or (one, other)
-    for slot in found or ():
-        yield said_mark(sentence, slot.said, "wrong", "check.crosswise", {})
 
 
 def product_of(
