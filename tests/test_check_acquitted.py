@@ -125,3 +125,90 @@ PAIRED = """# Paired
 def test_a_test_of_differences_is_no_difference_of_tests(tmp_path):
     assert not wrong(tmp_path, PAIRED.format("+1.6"))
     assert "+6.1" in wrong(tmp_path, PAIRED.format("+6.1"))
+
+
+SEEDS = """# Seeds
+
+| seed | C | A | A − C |
+|---|---|---|---|
+| 42 | 50.96 | 51.94 | +0.98 |
+| 1337 | 51.05 | 52.25 | +1.20 |
+| 2024 | 51.05 | 51.71 | +0.66 |
+| mean | 51.02 | 51.97 | +0.95 |
+
+- A 对 C 三个种子全赢，配对 t = 6.08（df = 2，p = {}）
+"""
+
+
+def test_a_test_that_a_table_shows_is_supported(tmp_path):
+    assert not wrong(tmp_path, SEEDS.format("0.026"))
+    assert wrong(tmp_path, SEEDS.format("0.002")) == {"p = 0.002"}
+
+
+PAIRS = """# Overlap
+
+| β | 0.05 | 0.08 | 0.10 | 0.20 |
+|---|---|---|---|---|
+| 0.05 | 100 | 94.5 | 93.3 | 88.9 |
+| 0.08 | 94.5 | 100 | 96.6 | 91.4 |
+| 0.10 | 93.3 | 96.6 | 100 | 92.4 |
+| 0.20 | 88.9 | 91.4 | 92.4 | 100 |
+
+- 0.08 与 0.10 的重合（{}）最高
+"""
+
+
+def test_the_diagonal_of_pairs_is_no_best(tmp_path):
+    assert "96.6" not in wrong(tmp_path, PAIRS.format("96.6"))
+
+
+STARS = """# Epochs (accuracy, 4-shot mean)
+
+| arm | Epoch 1 | Epoch 2 | Epoch 3 | Epoch 4 |
+|---|---|---|---|---|
+| hard | 49.07% | **49.71%** ⭐ | 49.65% | 49.32% |
+| soft | 50.51% | {} | {} | 50.69% |
+| both | 49.67% | 50.13% | **50.40%** ⭐ | 50.01% |
+"""
+
+
+def test_the_stars_of_a_table_may_be_those_of_its_rows(tmp_path):
+    assert not wrong(tmp_path, STARS.format("50.90%", "**50.94%** ⭐"))
+
+
+NAMED = """# Steps
+
+| step | none | β=0.1 |
+|---|---|---|
+| 40 | 1.948 | 1.767 |
+| 50 | 1.856 | 1.784 |
+| 60 | 1.743 | 1.891 |
+
+- β=0.1 在 step 50 之前一直低于 none，不过 step 60 时（{}）已经超过 none
+"""
+
+
+def test_the_only_number_of_a_sentence_may_be_of_any_name_in_it(tmp_path):
+    assert not wrong(tmp_path, NAMED.format("1.891"))
+    assert wrong(tmp_path, NAMED.format("1.948"))
+
+
+SUMMARY = """# Courses
+
+| step | A | B |
+|---|---|---|
+| 100 | 62.85 | 59.80 |
+| 200 | 65.50 | 61.75 |
+| 300 | 66.25 | 62.70 |
+
+| arm | best | best step |
+|---|---|---|
+| A | 66.25 | {} |
+| B | 62.70 | {} |
+| C | 62.85 | {} |
+"""
+
+
+def test_a_mean_of_steps_is_no_step_of_a_table(tmp_path):
+    assert not wrong(tmp_path, SUMMARY.format("362.5", "312.5", "262.5"))
+    assert "62.70" in wrong(tmp_path, SUMMARY.format("300", "100", "100"))

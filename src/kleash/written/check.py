@@ -193,9 +193,20 @@ def _told_worse(mark: Mark, marks: Sequence[Mark]) -> bool:
 
 def _without_echoes(marks: list[Mark]) -> list[Mark]:
     """Without bests that are false only because another number, which is wrong, is better."""
-    wrong = {m.text.split()[0].strip("*%") for m in marks if m.state == "wrong" and m.text.split()}
-    said = ((mark, {f"{mark.facts.get(key)}" for key in ("value", "own")}) for mark in marks)
+    wrong = {_first(mark.text) for mark in marks if mark.state == "wrong"} - {""}
+    said = (
+        (mark, {_first(f"{mark.facts.get(key)}") for key in ("value", "own")}) for mark in marks
+    )
     return [mark for mark, texts in said if mark.code not in BESTS or not texts & wrong]
+
+
+def _first(text: str) -> str:
+    """The first number of a text, however many zeros it ends with."""
+    plain = (text.split() or [""])[0].strip("*%")
+    try:
+        return f"{float(plain):g}"
+    except ValueError:
+        return plain
 
 
 def _unfinished(every: Sequence[Derived]) -> list[Mark]:

@@ -14,7 +14,7 @@ from kleash.written.book import Book
 from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark
 from kleash.written.printed import Sheet
-from kleash.written.prose import Said, Sentence
+from kleash.written.prose import END, Said, Sentence
 from kleash.written.told.follows import follows, is_of_named
 from kleash.written.told.tests import is_shown
 
@@ -107,6 +107,7 @@ def _is_borne_out(mark: Mark, book: Book, spoken: Sequence[Sentence]) -> bool:
     return any(
         mark.spot == f"said {said.text}" and is_of_named(book, one, said)
         for one in own
+        if not any(place.axis not in ("", "shot", END) for place in one.places)
         for said in one.numbers
     )
 

@@ -50,9 +50,7 @@ def exchanged(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) ->
             for said, value in ((one, other), (other, one)):
                 text, line = said.text, sentence.line(said.start)
                 facts: dict[str, object] = {"value": value.text}
-                found[said] = Mark(
-                    line, text, "wrong", "check.crosswise", facts, f"said {text}"
-                )
+                found[said] = Mark(line, text, "wrong", "check.crosswise", facts, f"said {text}")
         yield from found.values()
 
 
