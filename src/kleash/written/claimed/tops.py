@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from kleash.imports.markdown.labels import is_best_step
 from kleash.written.book import Book
 from kleash.written.claimed.mentions import QUANTITIES, concepts
 from kleash.written.claimed.readings import Clause, Shelf, clauses, outside, single
 from kleash.written.marks import Mark
 from kleash.written.prose import END, At, Sentence
 
-NEAR = 4  # letters between a name and its step
-LEAST = 3  # names in a list, and steps of a course that has a best one
+LEAST = 3  # steps of a course that has a best one
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _BEST = re.compile(
     rf"(?P<high>最高|峰值|最大|见顶|{_B}(?:peaks?|highest|tops? out){_E})|"
@@ -25,7 +23,6 @@ _BEST = re.compile(
     rf"(?P<best>最[好佳优]|{_B}best{_E})"
 )
 _LATER = re.compile(r"要?到|才|only at|not until")
-_APART = re.compile(r"[,;。、(]|前|后|比")
 _LIMITED = re.compile(
     rf"不|没|未|除|若|如果|差[距值]?最|[降升涨跌]幅|变化|领先|优势|单[次格步个]|之[前后]|以[前后]|回落|[下上][跌涨]|"
     rf"{_B}(?:not|no|except|if|would|before|after|gap|lead|since|until|from|by|drop|change|advantage|single|jump|rise){_E}|n't"
@@ -35,7 +32,6 @@ _LIMITED = re.compile(
 def false_tops(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -> Iterator[Mark]:
     """Steps at which an arm is said to be best, and is not in any course that is meant."""
     for sentence in spoken:
-        yield from (_mark(sentence, place) for place in _listed(every, sentence))
         sense = ""
         for clause in _parts(sentence):
             text = outside(clause.text)
@@ -53,59 +49,6 @@ def false_tops(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -
 def _mark(sentence: Sentence, place: At) -> Mark:
     line, shown = sentence.line(place.start), sentence.text[place.start : place.end]
     return Mark(line, shown, "wrong", "check.not-top", {}, "step")
-
-
-# --- "A step 72, B step 96, C step 80"
-
-
-def _listed(every: Sequence[Shelf], sentence: Sentence) -> Iterator[At]:
-    """The one step of several, each right behind its name, that is not where its arm is best."""
-    best, odd = 0, set[At]()
-    for shelf in every:
-        told = _told(shelf, sentence)
-        for right in (*_ends(shelf), *_columns(shelf)) if len(told) >= LEAST else ():
-            if not told.keys() <= right.keys():
-                continue
-            off = {place for label, place in told.items() if place.at not in right[label]}
-            fits = len(told) - len(off)
-            if len(off) < 2 and fits >= max(best, LEAST - 1):
-                odd = off if fits > best or not off else odd & off
-                best = fits
-    yield from odd
-
-
-def _told(shelf: Shelf, sentence: Sentence) -> dict[int, At]:
-    """The step that stands right behind each name."""
-    if shelf.own_steps or shelf.side.is_metrics:
-        return {}
-    found = dict[int, At]()
-    for mention, label in single(shelf.side.named(sentence, 0, len(sentence.plain), arms=True)):
-        behind = [one for one in sentence.places if 0 <= one.start - mention.end <= NEAR]
-        between = sentence.plain[mention.end : behind[0].start] if behind else ","
-        if behind and behind[0].axis not in ("", "shot", END) and not _APART.search(between):
-            found[label] = behind[0]
-    return found if len({one.axis for one in found.values()}) == 1 else {}
-
-
-def _ends(shelf: Shelf) -> Iterator[dict[int, set[float]]]:
-    """Where each label of a table over steps is highest, and where it is lowest."""
-    lines = [(at, shelf.line(nth)) for nth, at in shelf.steps.items()]
-    for end in (max, min) if len(lines) >= LEAST else ():
-        found = {}
-        for label in shelf.side.labels:
-            values = {at: line.value(label) for at, line in lines if label in line.cells}
-            top = end(values.values()) if values else 0.0
-            found[label] = {at for at, value in values.items() if value == top}
-        yield found
-
-
-def _columns(shelf: Shelf) -> Iterator[dict[int, set[float]]]:
-    """The steps that a table itself gives for each label."""
-    titles = shelf.other.texts
-    for nth, title in titles.items():
-        if is_best_step(title):
-            line = shelf.line(nth)
-            yield {label: {line.value(label)} for label in line.cells}
 
 
 def _parts(sentence: Sentence) -> Iterator[Clause]:
