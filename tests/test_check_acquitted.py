@@ -65,6 +65,11 @@ def test_what_a_table_gives_in_two_steps_has_a_source(tmp_path, page, right, num
     assert slip not in given(tmp_path, page.format(right.replace(number, slip)))
 
 
+def test_a_change_from_the_wrong_end_has_no_source(tmp_path):
+    said = "Answers grew from 692 to 1191, by 499 (+41.9%)."
+    assert "+41.9" not in given(tmp_path, COURSES.format(said))
+
+
 def test_a_drop_between_two_shots_is_no_alarm_and_another_number_is(tmp_path):
     said = "0.10 从 2-shot 到 4-shot 掉了 {}"
     assert not wrong(tmp_path, SHOTS.format(said.format("1.32")))

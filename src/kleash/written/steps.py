@@ -133,26 +133,31 @@ def _bests(every: Sequence[Grid], counted: Sequence[Point]) -> Iterator[Point]:
     for grid in every:
         for view in (grid, turned(grid)):
             titled = [slot for slot in view.slots() if labels.is_best_step(view.titles[slot[0]])]
-            titled = [slot for slot in titled if all(map(_is_step, view.column(slot).values()))]
-            found = [one for slot in titled if len(titled) == 1 for one in _of_slot(view, slot)]
-            usual = [{o.at for o in counted if o.axis == p.axis and _equal(o, p)} for p in found]
-            fits = sum(one.at in at for one, at in zip(found, usual, strict=True))
-            if sum(map(bool, usual)) <= 2 * fits:
-                yield from found
+            whole = len(titled) == 1 and all(map(_is_step, view.column(titled[0]).values()))
+            lines = list(_of_slot(view, titled[0])) if whole else []
+            told = [
+                {o.at == p.at for p in points for o in counted if o.axis == p.axis and _equal(o, p)}
+                for points in lines
+            ]
+            if sum(map(bool, told)) <= 2 * sum(True in one for one in told):
+                yield from (one for points in lines for one in points)
 
 
 def _is_step(number: Number) -> bool:
     """Whether a number may be a step: -0.55% is none, nor is 312.5."""
-    return not number.unit and float(number.value or 0.0).is_integer() and number.text[:1] != "-"
+    whole = float(number.value or 0.0).is_integer()
+    return number.unit != "%" and whole and number.text[:1] != "-"
 
 
-def _of_slot(view: Grid, slot: Slot) -> Iterator[Point]:
+def _of_slot(view: Grid, slot: Slot) -> Iterator[list[Point]]:
+    """The bests of every line with the step of that line."""
     axis = "epoch" if re.search("epoch|轮", view.titles[slot[0]], re.I) else "step"
     for line, step in view.column(slot).items():
-        for other, number in view.line(line).items():
-            if BEST.search(view.titles[other[0]]) and number.decimals and not other[1]:
-                at = step.where.line or 0
-                yield Point(at, axis, step.value or 0.0, number, best=True, summed=True)
+        yield [
+            Point(step.where.line or 0, axis, step.value or 0.0, number, best=True, summed=True)
+            for other, number in view.line(line).items()
+            if BEST.search(view.titles[other[0]]) and number.decimals and not other[1]
+        ]
 
 
 def _sentences(draft: Draft, page: Page) -> Iterator[Point]:

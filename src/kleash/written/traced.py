@@ -7,6 +7,7 @@ logs is that, and the few that are not are slips, unless another reading that is
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ CERTAIN = 20.0  # the same for one of which a slip may be any number
 PLACED = -4.0  # the same for one whose runs and steps labels name
 LEAST = 3  # numbers that must fit of such a one
 SHARE = 0.4  # of the numbers of a line that may be slips
+_LIST = re.compile(r"\s*[\d.]+%?(?:\s*[,、/]\s*[\d.]+%?)+\s*")
 Spot = tuple[int, int, int]
 """A line of the page, a column of its table, and which number of the cell."""
 
@@ -190,8 +192,19 @@ def _surest(found: dict[Spot, Kept], spot: Spot, one: Kept) -> None:
         found[spot] = one
 
 
+def _is_of_runs(line: Line, at: int, one: Reading, known: Measures) -> bool:
+    """Whether a cell lists a number for each run where a reading has one for all of them."""
+    token, unit = line.tokens[at], known.units[int(one.units[at])]
+    text = line.table.sheet.table.rows[token.row][token.column]
+    count = len(line.table.tokens.get((token.row, token.column), ()))
+    listed = _LIST.fullmatch(text) is not None
+    return listed and bool(unit.over) and count == len(known.seeds[unit.group])
+
+
 def _possible(line: Line, at: int, one: Reading, known: Measures) -> bool:
     """Whether a number may be a slip of what a reading has: no rank, ratio or count of its kind."""
+    if _is_of_runs(line, at, one, known):
+        return False
     figure = line.tokens[at].figure
     others = [
         t.figure.value for t, fit in zip(line.tokens, one.fits, strict=True) if fit and t.figure

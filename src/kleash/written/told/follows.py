@@ -277,8 +277,11 @@ def _of_steps(book: Book, text: str, said: Said) -> bool:
     """Whether a share or a ratio is one of steps, or of whole numbers of its sentence."""
     if said.kind not in ("share", "times"):
         return False
-    ends = [max(at.values()) for s in book.sheets if (at := s.counts or s.across)]
+    steps = [at for sheet in book.sheets if (at := sheet.counts or sheet.across)]
+    ends = [max(at.values()) for at in steps]
     whole = {float(one) for one in _WHOLE.findall(text)}
+    if said.kind == "share":  # of other whole numbers it may be a change from the wrong end
+        whole &= {one for at in steps for one in at.values()}
     for one, other in permutations({*whole, *ends}, 2):
         if one in whole and min(one, other) > 0:
             made = [one / other] if said.kind == "times" else [100 * one / other]
