@@ -15,10 +15,13 @@ from math import sqrt
 from kleash.imports.markdown.text import bare
 from kleash.written.book import Book
 from kleash.written.fitting import NAMING, Account, kept, pair, prints
+from kleash.written.gaps import is_gap
 from kleash.written.printed import Cell, Figure, Sheet, is_total, named, squeezed
 from kleash.written.prose import Said, Sentence
 from kleash.written.told.things import ZERO, column_keys, row_keys
 
+NEAR = 8  # letters between two numbers and their gap
+_ARROW = re.compile(r"\s?%?\s?(?:→|->|=>)\s?")
 LABELS = 2  # columns that may name a row
 FEW = 3  # numbers of which a mean is one over a report
 ROOM = (
@@ -39,7 +42,7 @@ _HAN = "两三四五六七八九十"
 
 def follows(book: Book, sentence: Sentence, said: Said) -> bool:
     """Whether a number is what two cells, a line or a span that its sentence points at give."""
-    if said.figure.digits < 2:
+    if said.figure.digits < 2 or _is_of_others(sentence, said):
         return False
     text = sentence.plain
     before = sentence.before.plain if sentence.before is not None else ""
@@ -52,6 +55,17 @@ def follows(book: Book, sentence: Sentence, said: Said) -> bool:
         or _of_several(book, sentence, said)
         or _of_steps(book, text, said)
     )
+
+
+def _is_of_others(sentence: Sentence, said: Said) -> bool:
+    """Whether a gap stands right behind the two numbers that it is of, and is not theirs."""
+    earlier = [one for one in sentence.numbers if one.end <= said.start][-2:]
+    if len(earlier) < 2 or said.kind in ("share", "times"):
+        return False
+    one, other = earlier
+    joined = _ARROW.fullmatch(sentence.plain[one.end : other.start])
+    near = said.start - other.end <= NEAR and is_gap(sentence, said)
+    return bool(joined) and near and not _exact(said, one.figure, other.figure)
 
 
 def is_of_named(book: Book, sentence: Sentence, said: Said) -> bool:
