@@ -58,14 +58,15 @@ def exchanged_titles(sheets: Sequence[Sheet], spoken: Sequence[Sentence]) -> Ite
         keys = {at: column_keys(sheet, at) for at in columns}
         for one, other in combinations(columns, 2):
             ours, theirs = keys[one] - keys[other], keys[other] - keys[one]
-            if not ours or not theirs:
-                continue
+            if not ours or not theirs or {one, other} & sheet.across.keys():
+                continue  # numbers of steps and shots are near each other
             votes = [
                 _vote(sheet, one, ours, theirs, again),
                 _vote(sheet, other, theirs, ours, again),
             ]
             crossed = [vote[1] for vote in votes]
-            if min(crossed) and sum(crossed) >= LEAST and not any(vote[0] for vote in votes):
+            some = min(crossed) and sum(crossed) >= LEAST
+            if some and not any(vote[0] for vote in votes):
                 yield _titles(sheet, (one, other))
 
 
