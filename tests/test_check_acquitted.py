@@ -58,6 +58,7 @@ def given(tmp_path, text):
         (COURSES, "A 后三次落在 62.05–64.80，极差 2.75", "2.75", "2.57"),
         (COURSES, "A has 62.05, 64.80, 63.10 from step 100 on, mean 63.32.", "63.32", "63.62"),
         (COURSES, "Stopping A at step 150 saves 25.0% of its steps.", "25.0", "35.0"),
+        (COURSES, "Only 14.62M / 29.18M = 50.1% of it is trained.", "50.1", "51.0"),
     ],
 )
 def test_what_a_table_gives_in_two_steps_has_a_source(tmp_path, page, right, number, slip):

@@ -170,7 +170,8 @@ def _beyond(draft: Draft, tops: dict[tuple[str, str], set[float]]) -> Iterator[M
         for cell in cells:
             for axis, at in (("epoch", cell.epoch), ("step", cell.step)):
                 limit = planned.get((whose.partition(SEED)[0], axis))
-                if limit is not None and at is not None and at > limit:
+                known = cell.number.value is not None  # what is open is still to be trained
+                if known and limit is not None and at is not None and at > limit:
                     facts = {"said": _whole(at), "limit": _whole(limit)}
                     where = cell.number.where
                     text = cell.number.text

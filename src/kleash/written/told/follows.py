@@ -22,6 +22,10 @@ from kleash.written.told.things import ZERO, column_keys, row_keys
 
 NEAR = 8  # letters between two numbers and their gap
 _ARROW = re.compile(r"\s?%?\s?(?:→|->|=>)\s?")
+_FACTOR = re.compile(r"\s?[×*·]\s?[a-z\u4e00-\u9fff]")
+_DIVISION = re.compile(
+    r"(\d[\d,]*(?:\.\d+)?)\s?[kmb]?\s?[/÷]\s?(\d[\d,]*(?:\.\d+)?)\s?[kmb]?\s?=\s?$"
+)
 LABELS = 2  # columns that may name a row
 FEW = 3  # numbers of which a mean is one over a report
 ROOM = (
@@ -49,6 +53,7 @@ def follows(book: Book, sentence: Sentence, said: Said) -> bool:
     return (
         _is_printed(book, said)
         or _of_span(text, said)
+        or _of_formula(text, said)
         or _of_list(sentence, said)
         or _of_own(book, sentence, said)
         or any(_of_two(book, sentence, each, said) for each in (text, f"{before} {text}"))
@@ -113,6 +118,19 @@ def _of_span(text: str, said: Said) -> bool:
         if low.decimals == high.decimals and _exact(said, low, high):
             return True
     return False
+
+
+def _of_formula(text: str, said: Said) -> bool:
+    """Whether a number is a coefficient, or what a division right before it gives."""
+    before, after = text[: said.start], text[said.end :]
+    if _FACTOR.match(after) and re.search(r"=[^=;。]*$", before):
+        return True
+    division = _DIVISION.search(before)
+    if division is None:
+        return False
+    above, below = (float(division[nth].replace(",", "")) for nth in (1, 2))
+    scale = 100 if said.kind == "share" else 1
+    return below > 0 and abs(scale * above / below - said.figure.value) <= 1.01 * said.figure.half
 
 
 def _of_list(sentence: Sentence, said: Said) -> bool:
