@@ -217,6 +217,11 @@ def _unlike(sources: Sequence[Source], source: Source, claim: Claim, metric: str
     return None
 
 
+_CHANGE = re.compile(
+    r"[降升增涨跌变]幅|(?<![a-z])(?:falls?|rises?|drops?|gains?) by(?![a-z])", re.I
+)
+
+
 def range_false(sources: Sequence[Source]) -> Iterator[Found]:
     """ "All losses lie between 0.017 and 0.022", and one of the table does not."""
     for source in sources:
@@ -225,6 +230,8 @@ def range_false(sources: Sequence[Source]) -> Iterator[Found]:
             ranges = ranges or _between(claim)
             metric = metric_said(source, claim.text) and metric_in(source, claim, claim.text)
             if len(ranges) != 1 or not metric or not _BETWEEN.search(claim.text):
+                continue
+            if _CHANGE.search(claim.text):  # "they fall, by 15.9 to 17.5 %"
                 continue
             half = 0.5 * 10.0 ** -(ranges[0].decimals or 0)
             low, high = (ranges[0].low or 0.0) - half, (ranges[0].high or 0.0) + half

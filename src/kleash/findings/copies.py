@@ -221,9 +221,10 @@ def copied_rows(sources: Sequence[Source]) -> Iterator[Found]:
                     by_place[at].append(metric)
             for at, metrics in by_place.items():
                 rest = any(place == at and metric not in metrics for metric, place in shared)
-                if len(metrics) < 2 or not rest:
-                    continue
                 cells = [ours[metric, at] for metric in metrics]
+                often = sum(_has_all(places, metrics, at, cells) for _, places in rows)
+                if len(metrics) < 2 or not rest or often > 2:  # in three they came out so
+                    continue
                 facts = {
                     "arms": [run.arm, other.arm],
                     "at": at,
@@ -232,6 +233,11 @@ def copied_rows(sources: Sequence[Source]) -> Iterator[Found]:
                 }
                 where = (cells[0].number.where, theirs[metrics[0], at].number.where)
                 yield Found("copied-row", "error", where, facts)
+
+
+def _has_all(places: Places, metrics: Sequence[str], at: str, cells: Sequence[Point]) -> bool:
+    told = [places.get((metric, at)) for metric in metrics]
+    return all(one is not None and _equal(one, cell) for one, cell in zip(told, cells, strict=True))
 
 
 def _with_equals(rows: Sequence[Places]) -> list[tuple[int, int]]:

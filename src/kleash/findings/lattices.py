@@ -7,6 +7,7 @@ The step of the scores is learnt from the means themselves, so that a few wrong 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -17,6 +18,7 @@ from kleash.imports import Imported, Scores, Source
 from kleash.stats import block_means, may_be_nested, order_effect
 from kleash.stats.lattice import fits
 
+_MEAN = re.compile(r"平均|均值|(?<![a-z])(?:mean|avg|average)(?![a-z])", re.I)
 FEWEST = 8  # means that say something, to learn a lattice from
 SHARE = 0.8  # of them that must lie on it
 CHANCE = 1e-3
@@ -29,6 +31,7 @@ COARSE = 200  # values that the scores of a lattice take, at most
 def off_lattice(sources: Sequence[Source]) -> Iterator[Found]:
     """A mean over n items lies on the lattice that the other means show."""
     by_metric: dict[tuple[str, bool], list[tuple[Imported, Point]]] = defaultdict(list)
+    means = _tables_of_means(sources)
     for run in runs(sources):
         for point in cell_points(run):
             if (
@@ -37,6 +40,8 @@ def off_lattice(sources: Sequence[Source]) -> Iterator[Found]:
                 and point.number.decimals is not None
                 and 0 <= point.value <= 1
                 and point.number.text[:1] not in ("+", "-")  # a change, which is no mean of scores
+                and (point.number.where.file, point.number.where.line) not in means
+                and not _MEAN.search(point.number.where.spot.partition(" / ")[0])
             ):
                 # Beside scores of single shots, one without is their mean, on a finer lattice.
                 by_metric[point.metric, point.shots is None].append((run, point))
@@ -57,6 +62,17 @@ def off_lattice(sources: Sequence[Source]) -> Iterator[Found]:
                     "step": 1 / parts,
                 }
                 yield Found("off-lattice", "error", (point.number.where,), facts)
+
+
+def _tables_of_means(sources: Sequence[Source]) -> set[tuple[str, int | None]]:
+    """The lines of tables that stand under "mean over four shots": on finer lattices, if any."""
+    return {
+        (table.where.file, line)
+        for source in sources
+        for table in source.tables
+        if table.headings and _MEAN.search(table.headings[-1])
+        for line in table.lines
+    }
 
 
 def _other_quantities(found: Sequence[Point], on: np.ndarray) -> set[int]:

@@ -30,6 +30,7 @@ from kleash.imports import Imported, Series, Source, Where
 SHORTFALL = 0.9
 OVERHEAD = 2.0  # evaluations and start-up may double a run, hardly more
 OUTCOMES = ("accuracy", "eval_reward", "performance", "val_loss")
+_COUNTED = re.compile(r"/\s?\d{2,}")  # "the same (/500)" is a count
 _DATE = re.compile(r"(\d{4})\D(\d{1,2})\D(\d{1,2})")
 _UNTIL = re.compile(
     r"训练到|训练至|至少训练|继续训练|train(?:ing)? (?:to|until|up to|for|on to)", re.I
@@ -308,6 +309,7 @@ def _over_limits(run: Imported) -> Iterator[tuple[str, float, str, list[Point]]]
         if max(known_values(run, metric), default=limit) <= limit:
             continue
         over = [p for p in points(run, metric) if p.known and p.value > limit]
+        over = [p for p in over if not _COUNTED.search(p.number.where.spot)]
         over = [p for p in over if not p.number.about or p.value > 1.01 * limit]
         if over:
             yield metric, limit, key, over

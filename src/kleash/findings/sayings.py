@@ -73,12 +73,18 @@ def _curves(source: Source) -> list[tuple[Imported, Series]]:
     return found if len(metrics) == 1 and len(found) == 2 else []
 
 
+_WITHHELD = re.compile(
+    r"不能|不宜|无法|不足以|(?<![a-z])(?:cannot|can't|not enough)(?![a-z])", re.I
+)
+
+
 def _named(source: Source, word: str, arm: str) -> list[Claim]:
     """Sentences that say a word of one arm alone, as a fact."""
     return [
         claim
         for claim in source.claims
         if word in claim.judgements and claim.arms == (arm,) and "expected" not in claim.judgements
+        if not _WITHHELD.search(claim.text)
     ]
 
 

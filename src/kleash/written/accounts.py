@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise, permutations
 
+from kleash.imports.markdown.labels import is_best_step
 from kleash.written.book import Book, between, meant, pairs
 from kleash.written.fitting import NAMING, Account, Kind, kept, of_figures, pair, prints, unrounded
-from kleash.written.gaps import compares, is_gap
+from kleash.written.gaps import compares, direction, is_gap
 from kleash.written.printed import Cell, Figure, is_total
 from kleash.written.prose import At, Name, Said, Sentence
 from kleash.written.ties import anchor, is_change, own_two
@@ -32,6 +33,7 @@ _SHARE = re.compile(
     r"占|(?<![a-z])(?:share|fraction|out of|of (?:the|all|this|that|which))(?![a-z])"
 )
 _RATIO = re.compile(r"[×÷/]|\dx|倍|比|相对|ratio|relative|speed-?up", re.I)
+_RELATIVE = re.compile(r"相对(?!于?基[准线])|(?<![a-z])relative(?:ly)?(?![a-z])")
 _CLAUSE = re.compile(r"[,;:。]\s?|(?<![a-z])(?:and|but|while|whereas)(?![a-z])")
 MANY: dict[Kind, re.Pattern[str]] = {"mean": _MEAN, "sum": _SUM}
 
@@ -94,7 +96,24 @@ def _one_off(book: Book, figure: Figure, *, mean: bool) -> bool:
 
 
 def accounts(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
-    """Every account of a number that its sentence allows."""
+    """Every account of a number that its sentence allows.
+
+    So many percent more are of the smaller of two numbers, so many percent less of the greater.
+    """
+    way, relative = direction(sentence, said), _is_relative(sentence, said)
+    for one in _every(book, sentence, said):
+        turned = way and one.kind == "relative" and one.value * way < 0
+        if not turned and not (relative and one.kind == "difference"):
+            yield one
+
+
+def _is_relative(sentence: Sentence, said: Said) -> bool:
+    """Whether a percentage is called a relative one."""
+    start = max(sentence.plain.rfind(mark, 0, said.start) for mark in ";。(") + 1
+    return said.kind == "share" and bool(_RELATIVE.search(sentence.plain, start, said.start))
+
+
+def _every(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
     gap = is_gap(sentence, said)
     both = own_two(sentence, said) if gap or said.kind == "share" else None
     before = anchor(book, sentence, said) if gap or said.kind == "share" else []
@@ -135,7 +154,8 @@ def _worked_out(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]
     if compares(sentence, said):
         own = _own_clause(sentence, said)
         for one, other in (*pairs(book, sentence), *(pairs(book, own) if own else ())):
-            yield from pair(said, one.figure, other.figure, (one, other))
+            if not any(is_best_step(book.named(cell)) for cell in (one, other)):
+                yield from pair(said, one.figure, other.figure, (one, other))
     for kind, words in MANY.items():
         if words.search(sentence.plain) and said.kind != "times":
             for line in _lines(book, sentence, said):
@@ -284,6 +304,7 @@ def _beside(sentence: Sentence, said: Said) -> Iterator[Account]:
         yield from pair(said, one.figure, other.figure, ())
         if said.kind == "share" and other.kind == "points" and one.figure.value:
             share = 100 * abs(other.figure.value / one.figure.value)
+            share *= direction(sentence, said) or 1
             yield from kept("relative", said, share * 0.995, share * 1.005, ())
     whole = [one.figure for one in others if not one.figure.decimals and one.figure.value]
     for part, of in permutations(whole, 2) if said.kind == "share" else ():

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import comb, prod
+from statistics import median
 
 from kleash.findings.record import digits
 from kleash.imports import Number
@@ -29,6 +30,7 @@ _BILL = re.compile(
 _OF_WHICH = re.compile(r"\s*(?:其中|其他|其余|of which|others?(?![a-z])|rest(?![a-z])|[└├↳])", re.I)
 CHANCE = 0.002  # of taking two lines for each other's multiple that are none
 LEAST = 3  # numbers that have to fit
+ALIKE = (0.8, 1.25)  # times the other
 FEW = 9  # numbers that another may have been meant to be
 GAPS = 4  # differences that have to
 Pair = tuple[Number, Number]
@@ -67,6 +69,8 @@ def _multiple(grid: Grid, ours: Slot, theirs: Slot, width: int) -> Iterator[Made
         (one.value or 0.0) <= 0 or digits(one) < fewest for two in pairs for one in two
     ):
         return
+    if not paid and _are_alike(pairs):
+        return
     width = 1 if paid else width
     for inverse in (False, True):
         found = _fitted(pairs, width, inverse=inverse)
@@ -76,6 +80,13 @@ def _multiple(grid: Grid, ours: Slot, theirs: Slot, width: int) -> Iterator[Made
                 if made.holds or _is_slip(made) or _is_swapped(number, pairs, found):
                     yield made
             return
+
+
+def _are_alike(pairs: Sequence[Pair]) -> bool:
+    """Whether two lines are of one quantity: these are nearly each other's multiples anyway."""
+    ratio = median((two.value or 0.0) / (one.value or 1.0) for one, two in pairs)
+    units = {number.unit for two in pairs for number in two}
+    return len(units) == 1 and ALIKE[0] < ratio < ALIKE[1]
 
 
 def _one_quantity(grid: Grid, slot: Slot) -> bool:

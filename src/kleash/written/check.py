@@ -21,6 +21,7 @@ from kleash.written.crossed import crossed_titles, exchanged_cells, exchanged_ti
 from kleash.written.curves import threads_of
 from kleash.written.doubts import acquitted
 from kleash.written.grids import grids
+from kleash.written.listings import with_listings
 from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
@@ -35,7 +36,7 @@ from kleash.written.prose import Sentence, sentences
 from kleash.written.quoted import Quotes, quoted
 from kleash.written.ranked import ranked
 from kleash.written.recited import false_recitals, well_recited
-from kleash.written.relations import Node, measured, relations, well_read
+from kleash.written.relations import Node, Relation, measured, relations, well_read
 from kleash.written.repeated import repeated_labels
 from kleash.written.scripts import false_commands
 from kleash.written.sentences import said
@@ -45,6 +46,7 @@ from kleash.written.steps import misplaced
 from kleash.written.tables import copies, laid_out
 from kleash.written.told.crossings import false_crossings, false_spans
 from kleash.written.told.listed import false_lists
+from kleash.written.told.lone import false_lone_steps
 from kleash.written.told.parallel import false_in_parallel
 from kleash.written.told.slips import slips
 from kleash.written.told.subjects import Records, records_of
@@ -68,8 +70,8 @@ RANK: dict[State, int] = {"wrong": 0, "unsupported": 1, "right": 2, "unknown": 3
 
 def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     """Every mark, line by line; of several on one number the gravest, and all that are wrong."""
-    source = draft.source
-    every = relations(draft)
+    draft = with_listings(draft, page)
+    source, every = draft.source, relations(draft)
     told = list(numbers_of(draft))
     truth = held(source, told, logs) if logs else {}
     book = Book.of(sheets(grids(draft)), page)
@@ -88,7 +90,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += related(kept, right, often, doubtful)
     read = well_read(draft)
     marks += [*derived_from_logs(read, truth), *_unfinished(read)]
-    marks += [*laid_out(draft, page, marks), *unlike_twins(grids(draft))]
+    marks += [*laid_out(draft, page, marks), *unlike_twins(grids(draft), _fitting(marks))]
     book = corrected(book, seen)
     spoken = sentences(page, book.sheets)
     records = records_of(book, page, seen, logs)
@@ -101,7 +103,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
     marks += [*placed(draft, marks), *strayed, *ranked(book, spoken)]
     marks += [*_of_sentences(records, book, page, spoken), *_of_tables(book, page, spoken)]
-    marks += false_extracts(records.courses, book.sheets, page, right)
+    marks += false_extracts(records.courses, book.sheets, page, right | _made(every))
     marks += _of_layout(draft, page, marks)
     recited = well_recited(page, source.tables)
     marks = acquitted(marks, book, spoken, _confirmed(fixed), quotes.fine, recited)
@@ -128,6 +130,7 @@ def _of_sentences(
     yield from false_lists(records, spoken)
     yield from false_spans(spoken)
     yield from false_summits(book.sheets, records.courses)
+    yield from false_lone_steps(records)
     yield from false_claims(book, page, spoken)
 
 
@@ -156,6 +159,16 @@ def _confirmed(fixed: Mapping[tuple[int, str], State]) -> set[int]:
     off = {line for (line, _), state in fixed.items() if state == "wrong"}
     right = Counter(line for (line, _), state in fixed.items() if state == "right")
     return {line for line, count in right.items() if count > 1 and line not in off}
+
+
+def _fitting(marks: Sequence[Mark]) -> set[tuple[int, str]]:
+    """Numbers that what is worked out of them bears out."""
+    return {(mark.line, mark.spot) for mark in marks if mark.code == "check.fits"}
+
+
+def _made(every: Sequence[Relation]) -> set[Node]:
+    """Numbers that others of their table give."""
+    return {one.nodes[0] for one in every if one.holds and one.kind != "same"}
 
 
 def _certain(number: Number) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 
 from kleash.written.book import Book
-from kleash.written.gaps import is_gap
+from kleash.written.gaps import direction, is_gap
 from kleash.written.marks import Mark
 from kleash.written.printed import Sheet
 from kleash.written.prose import END, Said, Sentence
@@ -50,11 +50,13 @@ def acquitted(
     """
     misread = _misread(marks, book.sheets)
     borne = {(mark.line, mark.spot) for mark in marks if mark.code in BORNE}
+    made = {(mark.line, mark.text.strip("* ")) for mark in marks if mark.code in BORNE}
     return [
         mark
         for mark in marks
         if (mark.line, mark.code) not in misread
         and not (mark.code == "check.exchanged" and mark.line in confirmed)
+        and not (mark.code == "check.exchanged" and _are_made(mark, made))
         and not (mark.code in OF_SENTENCES and (mark.line, mark.text.strip(" +%*")) in recited)
         and not (mark.code == "check.not-summary" and (mark.line, mark.spot) in borne)
         and not _adds_up(mark, spoken)
@@ -63,17 +65,23 @@ def acquitted(
     ]
 
 
+def _are_made(mark: Mark, made: Collection[tuple[int, str]]) -> bool:
+    """Whether two numbers that may be exchanged are each what their own columns give."""
+    return all((mark.line, text) in made for text in mark.text.split(", "))
+
+
 def _misread(marks: Iterable[Mark], sheets: Sequence[Sheet]) -> set[tuple[int, str]]:
     """Rows and rules, where a rule that guesses finds so much of a table wrong."""
     tables = {line: nth for nth, sheet in enumerate(sheets) for line in sheet.table.lines}
-    found: dict[tuple[int, str], set[int]] = defaultdict(set)
+    found: dict[tuple[int, str, str], set[int]] = defaultdict(set)
     for mark in marks:
         if mark.code in GUESSING and mark.line in tables:
-            found[tables[mark.line], mark.code].add(mark.line)
+            rule = mark.spot if mark.spot in ("summit", "lone") else ""
+            found[tables[mark.line], mark.code, rule].add(mark.line)
     rows = Counter(tables.values())
     return {
         (line, code)
-        for (table, code), lines in found.items()
+        for (table, code, _), lines in found.items()
         if len(lines) >= MANY and PART * len(lines) >= rows[table]
         for line in lines
     }
@@ -157,13 +165,16 @@ def _adds_up(mark: Mark, spoken: Sequence[Sentence]) -> bool:
                 # What has no source but its sentence may be a change from the wrong end.
                 if mark.code == "number-without-source":
                     trios = trios[: one.kind != "share"]
-                if any(_gives(*trio) for trio in trios):
+                if any(_gives(*trio, way=direction(sentence, trio[0])) for trio in trios):
                     return True
     return False
 
 
-def _gives(made: Said, left: Said, right: Said) -> bool:
-    """Whether a number is the gap of two others, or their relative gap in percent."""
+def _gives(made: Said, left: Said, right: Said, *, way: int) -> bool:
+    """Whether a number is the gap of two others, or their relative gap in percent.
+
+    So many percent more are of the smaller of the two, so many less of the greater.
+    """
     one, first, second = made.figure, left.figure, right.figure
     if one.digits < 2 or not (first.decimals or second.decimals):
         return False
@@ -171,5 +182,6 @@ def _gives(made: Said, left: Said, right: Said) -> bool:
     slack = EXACT + (one.half if one.decimals < first.decimals else 0.0)
     if (left.kind, right.kind) == ("share", "share") or made.kind != "share":
         return first.decimals == second.decimals and abs(abs(one.value) - gap) <= slack
-    bases = [abs(each.value) for each in (first, second) if each.value]
+    bases = sorted(abs(each.value) for each in (first, second) if each.value)
+    bases = bases[:1] if way > 0 else bases[-1:] if way < 0 else bases
     return any(abs(abs(one.value) - 100 * gap / base) <= one.half + EXACT for base in bases)

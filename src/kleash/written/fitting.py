@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from kleash.written.made.rounded import off_by_rounding
 from kleash.written.printed import Cell, Figure
 from kleash.written.prose import Said
 
@@ -106,9 +107,10 @@ def kept(
 ) -> Iterator[Account]:
     near, exact = fits(said.figure, low, high)
     if near:
-        unit = 2 * said.figure.half
         middle = (low + high) / 2
-        yield Account(kind, cells, exact, middle, min(0.9, 0.8 * (high - low) / 24**0.5 / unit))
+        count = max(2, len(cells))
+        chance = off_by_rounding(middle, (high - low) / 2, count, 2 * said.figure.half)
+        yield Account(kind, cells, exact, middle, chance)
 
 
 def is_typo(ours: float, theirs: float, decimals: int) -> bool:

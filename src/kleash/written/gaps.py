@@ -41,6 +41,28 @@ def is_gap(sentence: Sentence, said: Said) -> bool:
     )
 
 
+_UP = re.compile(
+    r"(?:[高升涨增多长]|提升|上升|提高|增加|领先|(?<![a-z])(?:gains?|gained|rose|rises?|grew|grows?|up|"
+    r"increase[ds]?)(?: by)?)(?:了|约|只|仅|共|出|about|only|just)?\s?$"
+)
+_DOWN = re.compile(
+    r"(?:[低降减少短跌掉]|下降|降低|减少|回落|落后|(?<![a-z])(?:drops?|dropped|fell|falls?|loses?|lost|"
+    r"down|decrease[ds]?)(?: by)?)(?:了|约|只|仅|共|about|only|just)?\s?$"
+)
+_HIGHER = re.compile(r"\s?%?\s?(?:higher|more|longer|above)(?![a-z])")
+_LOWER = re.compile(r"\s?%?\s?(?:lower|less|fewer|shorter|below)(?![a-z])")
+
+
+def direction(sentence: Sentence, said: Said) -> int:
+    """1 if a number is by how much something is more, -1 if less, 0 if nothing says which."""
+    whole, behind = sentence.plain[: said.start], sentence.plain[said.end :]
+    before = whole.rstrip("+-± ")
+    minus = said.sign == "-" or re.search(r"[^\d%\s]\s?-$", whole)
+    up = bool(said.sign == "+" or _UP.search(before) or _HIGHER.match(behind))
+    down = bool(minus or _DOWN.search(before) or _LOWER.match(behind))
+    return up - down
+
+
 def is_end(sentence: Sentence, said: Said) -> bool:
     """Whether a number is where something began or came to: "18.3 → 12.4", "from 18.3 to 12.4"."""
     before, behind = sentence.plain[: said.start], sentence.plain[said.end :]

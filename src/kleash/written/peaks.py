@@ -51,6 +51,7 @@ _APART = re.compile(
 _SPAN = re.compile(
     r"\s?(?:→|->|[-~]|[到至、]|to(?![a-z])|and(?![a-z])|,)\s?(?:step|epoch|第)?\s?\d"
 )
+_SECOND = re.compile(r"(?:step|epoch|第)\s?\d+\s?(?:与|和|及|、|and|to)\s?$")
 _DERIVED = re.compile(  # of two courses, or of changes
     r"差|领先|落后|单次|[下上][跌涨]|[增降跌涨]幅|之比|一[跌降升跳涨]|比值|变化|提升|下降最|上升最|"
     r"(?<![a-z])(?:gap|difference|spread|lead|leads|margin|behind|ahead|furthest|jump|drop|rise|fall|gain|change)(?![a-z])"
@@ -81,7 +82,9 @@ def _called(sentence: Sentence) -> Iterator[tuple[At, str, bool]]:
         behind = [place for place in places if match.end() <= place.start <= match.end() + FAR]
         before = [place for place in places if match.start() - NEAR <= place.end <= match.start()]
         place = behind[0] if behind else before[-1] if before and kind != "taken" else None
-        if before and not _between(sentence, before[-1].end, match.start()).strip(" 步时才就即"):
+        if before and not _between(sentence, before[-1].end, match.start()).strip(
+            " 步时才就即达到处取得见"
+        ):
             place = before[-1] if kind != "taken" else place
         if place is None or _APART.search(plain[: place.start]) or _SPAN.match(plain, place.end):
             continue
@@ -110,7 +113,8 @@ def _called(sentence: Sentence) -> Iterator[tuple[At, str, bool]]:
 def _is_point(plain: str, place: At) -> bool:
     """Whether a step stands for itself, as no end of a span and no limit."""
     apart = _APART.search(plain[: place.start]) or _SPAN.match(plain, place.end)
-    return not apart and not _AROUND.match(plain, place.end)
+    second = _SECOND.search(plain[: place.start])
+    return not apart and not second and not _AROUND.match(plain, place.end)
 
 
 def same_form(sentence: Sentence, one: At, other: At) -> bool:

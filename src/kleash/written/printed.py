@@ -234,10 +234,8 @@ def _words_of(head: str) -> list[str]:
 
 def _counted(head: str, names: Mapping[int, str]) -> tuple[str, dict[int, float]]:
     """The axis of a table's rows, or columns, and where on it each of them is."""
-    counts, axis = (
-        dict[int, float](),
-        next(filter(None, map(axis_word, _words_of(head))), ""),
-    )
+    counts, more = dict[int, float](), set[int]()
+    axis = next(filter(None, map(axis_word, _words_of(head))), "")
     for row, name in names.items():
         match = re.fullmatch(r"(?:([^\d]*?)[\s_-]*)?(\d[\d,]*)(k?)[\s_-]*([^\d]*)", bare(name))
         if match is None or re.search(r"[−–/]|vs|最", match[4]):  # "ep5 − best" is no step
@@ -245,7 +243,10 @@ def _counted(head: str, names: Mapping[int, str]) -> tuple[str, dict[int, float]
         word = axis_word(match[1] or match[4] or "")
         if word or (axis and not (match[1] or match[4])):
             counts[row] = float(match[2].replace(",", "")) * (1000 if match[3] else 1)
+            more |= {row} if match[1] and match[4] else set()
             axis = axis or word
+    plain = {at for row, at in counts.items() if row not in more}
+    counts = {row: at for row, at in counts.items() if row not in more or at not in plain}
     return (axis, counts) if len(counts) >= 2 else ("", {})
 
 

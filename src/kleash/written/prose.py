@@ -41,7 +41,7 @@ _AXIS = "|".join(
     sorted({word for words in AXES.values() for word in words.split("|")}, key=len, reverse=True)
 )
 PLACE = re.compile(
-    rf"(?<![a-z])(?P<axis>{_AXIS})s?\s?(?:[:=#(-]|是|为|is|was)?\s?(?P<at>\d{{1,3}}(?:,\d{{3}})+|\d+)(?!\d|\.\d|e-?\d|,\d{{3}}|\s?%|\s?[-~]\s?\d)|"
+    rf"(?<![a-z])(?P<axis>{_AXIS})s?\s?(?:[:=#(-]|是|为|is|was)?\s?(?P<at>\d{{1,3}}(?:,\d{{3}})+|\d+)(?!\d|\.\d|e-?\d|,\d{{3}}|\s?%|\s?[-~]\s?\d|\s?(?:条|题|样本|samples|items))|"
     rf"第\s?(?P<nth>\d+)\s?(?:个\s?)?(?P<unit>{_AXIS})|(?P<lead>\d+)\s?-\s?(?P<shot>shots?)(?![a-z])|"
     r"(?<=[在于])\s?(?P<number>\d+)\s?(?P<word>步|轮)(?![数长次])"
 )
@@ -60,8 +60,10 @@ _NOT_MEASURED = re.compile(
     r"(?<![\d)%\s>])\s?[<>≤≥]=?\s?$|[$¥€£]\s?$|(?<![a-z])(?:usd|rmb|cny|us)\s?\$?\s?$",
     re.I,
 )
-_PRICED = re.compile(  # "21.6 元/GPU·h", "16 × H800": prices and machines
-    r"\s?(?:元|美元|usd|rmb|cny)\s?(?:/|每|per)|\s?[×x*]\s?(?:[a-z]{1,8}[- ]?\d|gpu|npu|卡)", re.I
+_PRICED = re.compile(  # "21.6 元/GPU·h", "16 × H800", "0.15 × KL": prices, machines, terms
+    r"\s?(?:元|美元|usd|rmb|cny)\s?(?:/|每|per)|\s?[×x*]\s?(?:[a-z]{1,8}[- ]?\d|gpu|npu|卡)|"
+    r"\s?[×*]\s?(?:kl|loss|β|entropy)(?![a-z])",
+    re.I,
 )
 _FACTOR = re.compile(r"(?:之比|比值|(?<![a-z])(?:factor|ratio)(?: of)?)\s?(?:为|是|约|is|=)?\s?$")
 _DATE = re.compile(r"20\d\d[-/.年]\s?\d{1,2}(?:[-/.月]\s?\d{1,2}日?)?|\d{1,2}:\d\d")

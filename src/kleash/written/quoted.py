@@ -8,18 +8,18 @@ sentence and the table contradict each other.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
-from math import exp, factorial
 
 from kleash.imports import Number
 from kleash.written.accounts import WIDE, account, candidates, near, nearest
 from kleash.written.book import Book, refs
 from kleash.written.fitting import NAMING, Account, is_typo, pair, prints
 from kleash.written.gaps import is_end, is_gap
+from kleash.written.made.rounded import for_hidden, is_of_printed
 from kleash.written.marks import Mark, printed_as
 from kleash.written.printed import figure_of
 from kleash.written.prose import END, Said, Sentence
@@ -28,7 +28,6 @@ from kleash.written.told.subjects import Records
 from kleash.written.told.vouched import is_vouched
 from kleash.written.whose import said_mark, whose
 
-RARE = 0.05
 FEW = 40  # numbers that another may have been meant to be
 LISTED = 5  # numbers in a row, which are a course
 UNLIKELY = 0.02  # that rounding alone made the last digit another
@@ -64,7 +63,7 @@ def quoted(
     """
     found, rough = Quotes(), list[tuple[Sentence, Said, Account]]()
     first = min((sheet.line for sheet in book.sheets), default=0)
-    expected: dict[str, float] = defaultdict(float)
+    hidden: dict[str, float] = defaultdict(float)
     figures = [(one.where.line, figure) for one in listed if (figure := figure_of(one))]
     for sentence in every if book.sheets else ():
         told = [(said, account(book, sentence, said)) for said in sentence.numbers]
@@ -80,17 +79,16 @@ def quoted(
                 if out and not _is_known(book, records, sentence, said):
                     _add(found, _alone(book, sentence, said))
             elif one.exact or one.chance >= WIDE:
-                expected[one.kind] += one.chance if one.chance < WIDE else 0
+                hidden[one.kind] += for_hidden(one.chance, odd=False) if one.chance < WIDE else 0
                 _fine(found, sentence, said)
             elif one.chance <= UNLIKELY:
                 _add(found, _alone(book, sentence, said))
             else:
-                expected[one.kind] += one.chance
+                hidden[one.kind] += for_hidden(one.chance, odd=True)
                 rough.append((sentence, said, one))
         found.marks += whose(book, sentence)
-    often = Counter(one.kind for _, _, one in rough)
     for sentence, said, one in rough:
-        if at_most(often[one.kind], expected[one.kind]) <= RARE:
+        if is_of_printed(hidden, one.kind):
             _add(found, _alone(book, sentence, said))
         else:
             _fine(found, sentence, said)
@@ -201,11 +199,6 @@ def _fine(found: Quotes, sentence: Sentence, said: Said) -> None:
     found.fine.add((sentence.line(said.start), said.text.lstrip("+-±")))
     if said.figure.decimals and said.figure.digits > 1:
         found.marks.append(said_mark(sentence, said, "right", "check.quoted", {}))
-
-
-def at_most(count: int, expected: float) -> float:
-    """The probability of so few where so many are expected (Poisson)."""
-    return exp(-expected) * sum(expected**n / factorial(n) for n in range(count + 1))
 
 
 def is_subject(book: Book, sentence: Sentence, said: Said) -> bool:

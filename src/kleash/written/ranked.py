@@ -59,7 +59,10 @@ def _right_before(sentence: Sentence, said: Said) -> list[Name]:
 
 
 def _own(book: Book, name: Name) -> list[Cell]:
+    """The cells of a row or column, or of the whole table where that is named."""
     cells = book.sheets[name.sheet].cells
+    if name.row is None and name.column is None:
+        return list(cells)
     return [
         cell
         for cell in cells

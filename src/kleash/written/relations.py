@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from math import sqrt
 from typing import Literal
 
 from kleash.findings.identities import Sum, kl_losses, losses, roughly
@@ -21,7 +20,7 @@ from kleash.written.grids import Grid, grids
 from kleash.written.made.boards import boards
 from kleash.written.made.rounded import Node as Node
 from kleash.written.made.rounded import Relation as Relation
-from kleash.written.made.rounded import as_printed
+from kleash.written.made.rounded import as_printed, off_by_rounding
 from kleash.written.made.weighed import Worked, worked_out
 from kleash.written.patterns import Made, patterns
 from kleash.written.printed import figure_of
@@ -50,14 +49,17 @@ def relations(draft: Draft) -> list[Relation]:
     made = [_of_cells(one, _nodes(every)) for one in worked_out(boards(draft.source.tables))]
     # How a column is made its own numbers know better than its header.
     known = {one.nodes[0] for one in made}
-    guessed = [one for one in patterns(every) if node(one.number) not in known]
+    held = {one.nodes[0]: set(one.nodes[1:]) for one in made if one.holds}
+    guessed = [
+        one for one in patterns(every) if node(one.number) not in known and not _undone(one, held)
+    ]
     known |= {node(one.number) for one in guessed}
     read = [d for d in draft.source.derived if d.kind == "same" or node(d.number) not in known]
     derived = [*oriented(read), *(one for each in guessed for one in _plain(each))]
     told = _well_read(draft, [one for each in derived for one in _derived(each)])
-    found = as_printed([*told, *made])
+    found = as_printed([*told, *made], _tables(draft))
     found += [_of_pattern(each) for each in guessed if each.kind not in PLAIN or each.ready]
-    found += [_of_pattern(each) for each in across(every)]
+    found += [_of_pattern(each) for each in across(every) if node(each.number) not in held]
     found += _worked_out_twice(derived)
     found += _of_one_thing(draft, list(_told_twice(draft, known)))
     found += _borne_out(draft)
@@ -74,15 +76,26 @@ def relations(draft: Draft) -> list[Relation]:
     return list({(one.kind, one.nodes): one for one in found}.values())
 
 
+def _undone(one: Made, held: Mapping[Node, set[Node]]) -> bool:
+    """Whether a number would be made of what is made of it."""
+    parts = map(node, (*one.of, *one.minus))
+    return any(node(one.number) in held.get(part, ()) for part in parts)
+
+
 def _is_of_tests(one: Relation) -> bool:
     """Whether a sum would be one of tests or spreads: those of differences do not add up."""
     label = bare(one.nodes[0][1].partition(" / ")[2])
     return one.kind in ("difference", "relative", "sum", "mean") and bool(STATISTIC.match(label))
 
 
+def _tables(draft: Draft) -> dict[int, int]:
+    """By line, which table it is of."""
+    return {line: nth for nth, one in enumerate(draft.source.tables) for line in one.lines}
+
+
 def _between_places(draft: Draft, every: Sequence[Relation]) -> list[Relation]:
     """Without what two cells of one table say of each other: a table tells each thing once."""
-    table = {line: nth for nth, one in enumerate(draft.source.tables) for line in one.lines}
+    table = _tables(draft)
     return [
         one
         for one in every
@@ -92,7 +105,7 @@ def _between_places(draft: Draft, every: Sequence[Relation]) -> list[Relation]:
 
 def _well_read(draft: Draft, every: Sequence[Relation]) -> list[Relation]:
     """Without what was read into a line of a table none of whose numbers bears it out."""
-    table = {line: nth for nth, one in enumerate(draft.source.tables) for line in one.lines}
+    table = _tables(draft)
     groups: dict[object, list[Relation]] = defaultdict(list)
     for one in every:
         line, spot, _ = one.nodes[0]
@@ -134,7 +147,8 @@ def _nodes(every: Sequence[Grid]) -> dict[tuple[int, int, float], Node]:
     }
 
 
-CODES = {"argmax": "summary", "argmin": "summary", "rank": "summary", "complement": "summary"}
+CODES = dict.fromkeys(("argmax", "argmin", "rank", "complement"), "summary")
+CODES["offset"] = "difference"
 
 
 def _of_cells(one: Worked, nodes: Mapping[tuple[int, int, float], Node]) -> Relation:
@@ -152,7 +166,7 @@ def _of_cells(one: Worked, nodes: Mapping[tuple[int, int, float], Node]) -> Rela
     unit = "%" if share else ""
     return Relation(
         kind, tuple(places), one.holds, part.text, low, high, unit, decimals,
-        one.inexact, one.chance, tuple(places.values()), (one.board.nth, kind),
+        one.inexact, one.chance, tuple(places.values()),
     )  # fmt: skip
 
 
@@ -248,17 +262,9 @@ def _derived(derived: Derived) -> Iterator[Relation]:
     nodes = tuple(dict.fromkeys(map(node, (number, *operands))))
     inexact, chance = _exactness(derived, low, high)
     yield Relation(
-        derived.kind,
-        nodes,
-        holds or roughly(derived),
-        number.text,
-        low,
-        high,
-        number.unit,
-        number.decimals,
-        inexact,
-        chance,
-    )
+        derived.kind, nodes, holds or roughly(derived), number.text, low, high, number.unit,
+        number.decimals, inexact, chance,
+    )  # fmt: skip
 
 
 def _share(derived: Derived) -> Derived:
@@ -295,8 +301,7 @@ def _exactness(derived: Derived, low: float, high: float) -> tuple[bool, float]:
     if derived.kind == "difference" and all(o.decimals == number.decimals for o in rounded):
         # On the grid of the printed numbers one rounding alone never shows.
         return inexact, 0.25 if len(rounded) > 1 else 0.0
-    spread = (high - low) / sqrt(12 * len(operands))
-    return inexact, min(0.9, 0.8 * spread / unit)
+    return inexact, off_by_rounding(exact[0], (high - low) / 2, len(operands), unit)
 
 
 def _told_twice(draft: Draft, worked_out: set[Node]) -> Iterator[Relation]:
@@ -327,7 +332,7 @@ def _of_two_kinds(ours: Number, theirs: Number) -> bool:
 
 def _of_one_thing(draft: Draft, every: Sequence[Relation]) -> Iterator[Relation]:
     """Without numbers of two tables of which as many differ as agree: they are of two things."""
-    table = {line: nth for nth, one in enumerate(draft.source.tables) for line in one.lines}
+    table = _tables(draft)
     groups: dict[frozenset[int | None], list[Relation]] = defaultdict(list)
     for one in every:
         groups[frozenset(table.get(each[0]) for each in one.nodes)].append(one)

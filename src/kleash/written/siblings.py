@@ -8,7 +8,7 @@ place, are a slip in one of the two tables. Last digits differ without one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from statistics import median
 
@@ -25,8 +25,11 @@ Line = dict[int, Number]
 Cell = tuple[Grid, int, int]
 
 
-def unlike_twins(every: Sequence[Grid]) -> list[Mark]:
-    """Numbers of a table that its twin has otherwise, though all beside them are the same."""
+def unlike_twins(every: Sequence[Grid], fine: Collection[tuple[int, str]] = ()) -> list[Mark]:
+    """Numbers of a table that its twin has otherwise, though all beside them are the same.
+
+    Not those that what is worked out of them bears out: `fine` has their lines and places.
+    """
     counts = Counter(one.text.strip("* ") for grid in every for one in grid.at.values())
     marks: dict[tuple[int, str], Mark] = {}
     for one, other in combinations(every, 2):
@@ -34,7 +37,8 @@ def unlike_twins(every: Sequence[Grid]) -> list[Mark]:
             continue
         for mine, twin in ((one, other), (turned(one), turned(other))):
             for mark in _odd_lines(mine, twin, counts):
-                marks.setdefault((mark.line, mark.text), mark)
+                if "," in mark.text or (mark.line, mark.spot) not in fine:
+                    marks.setdefault((mark.line, mark.text), mark)
     return list(marks.values())
 
 

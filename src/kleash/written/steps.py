@@ -20,6 +20,7 @@ from kleash.imports.markdown.text import fold, plain
 from kleash.written.grids import Grid, Slot, grids, turned
 from kleash.written.marks import Mark
 from kleash.written.page import Page
+from kleash.written.printed import figure_of
 
 NAMING = 3  # digits of a value that is called a best; one more elsewhere
 PLACE = re.compile(
@@ -107,14 +108,20 @@ def _whole(step: float) -> float:
 
 
 def _equal(one: Point, other: Point) -> bool:
-    decimals = min(one.number.decimals or 0, other.number.decimals or 0)
-    gap = abs((one.number.value or 0.0) - (other.number.value or 0.0))
+    """Whether two numbers are printed alike, as far as both have decimals."""
+    ours, theirs = (figure_of(point.number) for point in (one, other))
+    if ours is None or theirs is None:
+        return False
+    decimals = min(ours.decimals, theirs.decimals)
+    gap = abs(ours.value - theirs.value)
     return gap <= 0.5 * 10.0**-decimals * (1 + 1e-9) and decimals > 0
 
 
 def _counted(grid: Grid) -> Iterator[Point]:
     """The points of a table whose rows are steps or epochs."""
     axis = labels.axis_of(grid.titles[0])
+    heading = fold(plain("".join(grid.table.headings[-1:])))
+    above = {axis_and_step(match) for match in PLACE.finditer(heading)}
     for (line, slot), number in grid.at.items():
         match = PLACE.search(plain(grid.names[line]))
         digits_ = re.fullmatch(r"\D{0,3}(\d{1,9})\D{0,3}", grid.names[line])
@@ -123,6 +130,8 @@ def _counted(grid: Grid) -> Iterator[Point]:
         elif match and not slot[1] and len(grid.names[line]) < 30:
             name, at = axis_and_step(match)
             yield Point(grid.table.lines[line], name, at, number, counted=True)
+        elif len(above) == 1 and not slot[1]:
+            yield Point(grid.table.lines[line], *min(above), number, counted=True)
 
 
 def _bests(every: Sequence[Grid], counted: Sequence[Point]) -> Iterator[Point]:

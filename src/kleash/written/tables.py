@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 
 from kleash.findings.record import digits
@@ -248,7 +248,7 @@ def _steady(values: Sequence[float]) -> bool:
 
 
 def _recited(draft: Draft) -> Iterator[Mark]:
-    """A row whose numbers a sentence gives in another order: two of them are swapped."""
+    """A row and a sentence that gives its numbers in another order: two of them are swapped."""
     rows = [cells for table in tables(draft) for cells in table.values()]
     often = Counter(tuple(map(_number, cells)) for cells in rows)
     for claim in draft.source.claims:
@@ -266,9 +266,12 @@ def _recited(draft: Draft) -> Iterator[Mark]:
                 for count in range(RECITED, len(values) - first + 1):
                     part, told = values[first : first + count], said[:count]
                     if part != told and sorted(map(float, part)) == sorted(told):  # type: ignore[arg-type]
-                        facts = {"other": claim.where.line}
+                        lines = cells[0].line, claim.where.line or 0
                         text = ", ".join(n.text for n in numbers[first : first + count])
-                        yield Mark(cells[0].line, text, "wrong", "check.swapped", facts, "row")
+                        for here, there in (lines, lines[::-1]):
+                            yield Mark(
+                                here, text, "wrong", "check.swapped", {"other": there}, "row"
+                            )
 
 
 # --- arrows
@@ -320,7 +323,10 @@ def _stars(draft: Draft) -> Iterator[Mark]:
     for cells in _lines_of(draft).values():
         starred = [cell for cell in cells if _STAR.search(cell.read.words)]
         sign = _sign(draft, cells)
-        if len(starred) != 1 or not sign or len(cells) < 3 or _is_of_row(draft, starred[0], sign):
+        stars = {cell for cell in draft.printed if _STAR.search(cell.read.words)}
+        if len(starred) != 1 or not sign or len(cells) < 3:
+            continue
+        if _is_of_row(draft, starred[0], stars, sign):
             continue
         known = [cell for cell in cells if cell.read.number and cell.read.number.state == "known"]
         best = max(known, key=lambda cell: sign * _number(cell), default=None)
@@ -331,8 +337,8 @@ def _stars(draft: Draft) -> Iterator[Mark]:
             yield Mark(cell.line, text, "wrong", "check.star", facts, cell.where.spot)
 
 
-def _is_of_row(draft: Draft, starred: Printed, sign: int) -> bool:
-    """Whether the stars of a table are the bests of their rows, this one too."""
+def _is_of_row(draft: Draft, starred: Printed, stars: Collection[Printed], sign: int) -> bool:
+    """Whether the cells of a table that are set apart are the bests of their rows, this one too."""
     rows: dict[int, list[Printed]] = defaultdict(list)
     for cell in draft.printed:
         unit = cell.read.number.unit if cell.read.number else None
@@ -342,11 +348,10 @@ def _is_of_row(draft: Draft, starred: Printed, sign: int) -> bool:
     bests = {
         line
         for line, cells in rows.items()
-        if len(cells) > 2
-        and _STAR.search(max(cells, key=lambda one: sign * _number(one)).read.words)
+        if len(cells) > 2 and max(cells, key=lambda one: sign * _number(one)) in stars
     }
-    stars = sum(bool(_STAR.search(one.read.words)) for cells in rows.values() for one in cells)
-    return starred.line in bests and 1 < len(bests) == stars == len(rows)
+    count = sum(one in stars for cells in rows.values() for one in cells)
+    return starred.line in bests and 1 < len(bests) == count == len(rows)
 
 
 def _number(cell: Printed) -> float:
@@ -362,6 +367,8 @@ def _bold(draft: Draft, page: Page) -> Iterator[Mark]:
         bold = [cell for cell in cells if raw.get(cell)]
         sign = _sign(draft, cells)
         if len(bold) != 1 or len(cells) < 3 or not sign:
+            continue
+        if _is_of_row(draft, bold[0], {cell for cell, told in raw.items() if told}, sign):
             continue
         best = max(cells, key=lambda cell: sign * _number(cell))
         by_table[table].append((bold[0], best, _number(best) == _number(bold[0])))

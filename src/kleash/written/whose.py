@@ -13,7 +13,8 @@ from kleash.written.marks import Mark, State, printed_as
 from kleash.written.printed import Cell, Sheet
 from kleash.written.prose import END, Said, Sentence
 
-_SPLIT = re.compile(r"[;。>]|(?<=[a-z\d\)])\s(?:and|but|while|whereas)\s")
+_SPLIT = re.compile(r"[;。>]|(?<=[a-z\d\),])\s(?:and|but|while|whereas)\s")
+_EACH = re.compile(r"分别|依次|(?<![a-z])respectively(?![a-z])")  # `told.parallel` knows whose
 _COMMA = re.compile(r"[,、](?!\d{3})")
 _COURSE = re.compile(r"\s?(?:→|->)|(?:→|->)\s?$")
 _BESIDE = re.compile(
@@ -49,7 +50,7 @@ def whose(book: Book, sentence: Sentence) -> Iterator[Mark]:
         start = max(start, plain.rfind(")", start, said.start) + 1)
         cut = [match.end() for match in _SPLIT.finditer(plain, start, said.start)]
         start = cut[-1] if cut else start
-        if _OTHER.search(plain[start : said.start]):
+        if _OTHER.search(plain[start : said.start]) or _EACH.search(plain[start : said.start]):
             continue
         spans = list(_clauses(sentence, start, said.start))
         # "0.502 (step 200)", "(0.502, step 200)"
@@ -57,7 +58,8 @@ def whose(book: Book, sentence: Sentence) -> Iterator[Mark]:
         opens = re.match(r"\s?\(", plain[said.end :])
         if close > 0 and (opens or following < 0 or following > close):
             last = sentence.numbers[nth + 1].start if nth + 1 < len(sentence.numbers) else close
-            spans.append((said.end, min(close, last)))
+            behind = said.end, min(close, last)
+            spans += [] if _OTHER.search(plain[slice(*behind)]) else [behind]
         wrong = _elsewhere(book, sentence, said, spans)
         if wrong is not None:
             yield wrong

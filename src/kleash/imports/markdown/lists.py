@@ -121,8 +121,13 @@ def _changed(told: Told, before: Number | None, kind: str) -> Derived | None:
     read = told.read
     if read.change is None or read.number is None or before is None:
         return None
+    change = read.change
+    if read.number.unit == before.unit == "%" and change.unit != "%" and change.value is not None:
+        # Between percentages "+0.60" is in points.
+        points = change.value / 100
+        change = replace(change, value=points, decimals=(change.decimals or 0) + 2, unit="%")
     made = Derived(
-        "relative", read.change, (read.number,), (before,), told.metric, (told.arm,), read.unsigned
+        "relative", change, (read.number,), (before,), told.metric, (told.arm,), read.unsigned
     )
     return made if kind == "relative" else replace(made, kind="difference")
 

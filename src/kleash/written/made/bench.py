@@ -19,6 +19,7 @@ from kleash.imports.markdown.text import bare
 from kleash.written.made.boards import Board, Line
 from kleash.written.printed import named, squeezed
 
+MEANT = 3  # lines that one word of a title may name
 WIDEST = 18  # lines of which pairs are tried
 Array = NDArray[np.float64]
 Cell = tuple[int, Line]
@@ -145,15 +146,18 @@ def _unit(board: Board, line: Line) -> str:
 # --- what a title says
 
 
+_PLAIN = r"\d+(?:\.\d+)?(?:e-?\d+)?"
 _SIGN = re.compile(
     r"\s*(?:[→/÷]|->|(?<![a-z\d])-|-(?![\d])|\s-\s|(?<![a-z])(?:vs\.?|minus|over|to|from)(?![a-z])|相对|较|对|比|从|到|至)\s*"
 )
 
 
-def said_lines(on: Bench) -> set[int]:
-    """The lines of two others that the title of a line names, if it names two."""
-    found: set[int] = set()
-    columns = []
+def said_pairs(on: Bench) -> set[tuple[int, int]]:
+    """The two others that the title of a line names, if it names two; all that may be meant.
+
+    Of "A − B" the first is A, else each may be.
+    """
+    named = []
     for piece in _SIGN.split(on.title.casefold()):
         fits = [
             at
@@ -161,11 +165,19 @@ def said_lines(on: Bench) -> set[int]:
             if at != on.line[0] and names(piece, title)
         ]
         exact = [at for at in fits if _key(on.board.titles[at]) == _key(piece)]
-        if len(exact or fits) == 1:
-            columns += exact or fits
-    if len(set(columns)) == 2:
-        found = {nth for nth, line in enumerate(on.others) if line[0] in columns}
-    return found
+        named += [exact or fits] if fits else []
+    if len(named) != 2 or max(map(len, named)) > MEANT:
+        return set()
+    first, second = (
+        [nth for nth, line in enumerate(on.others) if line[0] in columns] for columns in named
+    )
+    pairs = {(a, b) for a in first for b in second if a != b}
+    return pairs if takes_away(on.title) else pairs | {(b, a) for a, b in pairs}
+
+
+def takes_away(title: str) -> bool:
+    """Whether a title is one thing minus another."""
+    return bool(re.search(r"\S\s?−\s?\S|\S\s-\s\S|(?<![a-z])minus(?![a-z])", title))
 
 
 def _key(text: str) -> str:
@@ -178,7 +190,10 @@ def names(piece: str, title: str) -> bool:
     if not ours or not theirs:
         return False
     begins = theirs.startswith(ours) and not re.match(r"[a-z\d.]", theirs[len(ours) :])
-    if theirs == ours or begins or (len(ours) > 2 and theirs.startswith(ours) and ours.isalpha()):
+    shortest = 1 if re.fullmatch(r"[\u4e00-\u9fff]+", ours) else 2
+    if theirs == ours or begins:
+        return True
+    if len(ours) > shortest and theirs.startswith(ours) and ours.isalpha():
         return True
     if (
         len(theirs) > 1
@@ -186,7 +201,7 @@ def names(piece: str, title: str) -> bool:
         and not re.match(r"[a-z\d.]", ours[len(theirs) :])
     ):
         return True
-    number = re.findall(r"\d+(?:\.\d+)?", theirs)
+    number = re.findall(_PLAIN, theirs)
     return len(number) == 1 and re.sub(r"^[^\d]*|[^\d]*$", "", ours) == number[0]
 
 
@@ -200,11 +215,11 @@ def mentions(title: str, other: str) -> bool:
     if any(named(ours, theirs)):
         return True
     number = _own_number(other)
-    return bool(number) and number in re.findall(r"(?<![\w.-])\d+(?:\.\d+)?(?![\w.])", bare(title))
+    return bool(number) and number in re.findall(rf"(?<![\w.-]){_PLAIN}(?![\w.])", bare(title))
 
 
 def _own_number(title: str) -> str:
     """The only number of a title that is no part of a word; none if it has another."""
-    every = re.findall(r"\d+(?:\.\d+)?", bare(title))
-    alone = re.findall(r"(?<![\w.-])\d+(?:\.\d+)?(?![A-Za-z\d.])", bare(title))
+    every = re.findall(_PLAIN, bare(title))
+    alone = re.findall(rf"(?<![\w.-]){_PLAIN}(?![A-Za-z\d.])", bare(title))
     return alone[0] if len(every) == len(alone) == 1 else ""

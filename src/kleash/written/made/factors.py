@@ -24,6 +24,14 @@ def by_one_factor(on: Bench) -> Iterator[Batch]:
         yield from _by_factor(on, x, halves, "multiple")
         yield from _by_factor(on, 1 / x, halves / x**2, "multiple")
         yield from _by_factor(on, -x, halves, "complement")
+    yield from offsets(on)
+
+
+def offsets(on: Bench) -> Iterator[Batch]:
+    """Another line less one number that the table does not have, if the title speaks of a gap."""
+    if on.even and HINTS["difference"].search(on.title):
+        x = np.where(np.array(on.even_L)[:, None], on.value_LN, np.nan)
+        yield from _by_factor(on, x, on.half_LN, "offset")
 
 
 def _by_factor(on: Bench, base_LN: Array, off_LN: Array, kind: str) -> Iterator[Batch]:

@@ -23,7 +23,8 @@ from kleash.written.made.bench import (
     Bench,
     Cell,
     mentions,
-    said_lines,
+    said_pairs,
+    takes_away,
 )
 from kleash.written.made.boards import Line
 
@@ -52,13 +53,14 @@ def of_two(on: Bench) -> Iterator[Batch]:
     def cells(nth: int, at: int) -> tuple[Cell, ...]:
         return (at, on.others[ours[nth]]), (at, on.others[theirs[nth]])
 
-    said, near = said_lines(on) or _only_two(on), _nearest(on)
+    said, near = said_pairs(on) or _only_two(on), _nearest(on)
     alike = np.array([on.units[a] == on.units[b] for a, b in zip(ours, theirs, strict=True)])
     for kind, given, within in _comparisons(on, x, y, dx, dy):
         hint = HINTED if HINTS[kind].search(on.title) or on.line[1] == "(" else OTHER
+        told = said if kind == "difference" or not takes_away(on.title) else set()
         cost = np.array(
             [
-                SAID if {a, b} <= said else SHAPED if hint < OTHER and {a, b} <= near else hint
+                SAID if (a, b) in told else SHAPED if hint < OTHER and {a, b} <= near else hint
                 for a, b in zip(ours, theirs, strict=True)
             ]
         )
@@ -66,12 +68,13 @@ def of_two(on: Bench) -> Iterator[Batch]:
         yield Batch(kind, given, within, cost, cells)
 
 
-def _only_two(on: Bench) -> set[int]:
+def _only_two(on: Bench) -> set[tuple[int, int]]:
     """The two lines before a line that is called a difference, if no more are before it."""
     before = [nth for nth, line in enumerate(on.others) if 0 < line[0] < on.line[0]]
     plain = [nth for nth in before if not on.others[nth][1]]
     beside = [on.others[nth][0] for nth in plain] == [on.line[0] - 2, on.line[0] - 1]
-    return set(plain) if len(plain) == 2 and beside and _GAP.fullmatch(on.title) else set()
+    named = len(plain) == 2 and beside and _GAP.fullmatch(on.title)
+    return {(plain[0], plain[1]), (plain[1], plain[0])} if named else set()
 
 
 def _nearest(on: Bench) -> set[int]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import exp, factorial
+from math import erfc, log, sqrt
+from typing import TypeVar
 
-RARE = 0.03
 UNLIKELY = 0.02  # that rounding alone made the last digit another
+SLIP = 0.02  # of numbers, in a report that has slips
+TOLD = 4.0  # as much as other tables may tell (logarithm of odds)
+SURE = 3.0  # how much must speak against hidden digits
+K = TypeVar("K")
 Node = tuple[int, str, float]
 """A printed number: its line, its place in the line, its value."""
 
@@ -29,46 +35,64 @@ class Relation:
     """How likely that is where it was worked out before they were rounded."""
     texts: tuple[str, ...] = ()
     """The numbers as they are printed, where that is known."""
-    whole: tuple[object, ...] = ()
-    """What was worked out in the same way: a table, and how."""
 
 
-def as_printed(every: list[Relation]) -> list[Relation]:
-    """What comes out only before rounding is wrong in a document that works with printed numbers.
+def as_printed(every: list[Relation], tables: Mapping[int, int]) -> list[Relation]:
+    """What comes out only before rounding is wrong where people work with printed numbers.
 
     Of differences that were worked out first and rounded then, a quarter do not come out of the
-    printed numbers to the digit. Where that would be expected of far more than there are, the few
-    are slips. Differences of numbers that were worked out themselves tell nothing about that.
+    printed numbers to the digit. Whether a table works so its own numbers tell, and those of the
+    other tables, by kind; where it does not, the few odd ones are slips. Differences of numbers
+    that were worked out themselves tell nothing about that. `tables` has the table of each line.
     """
-    results = {one.nodes[0] for one in every}
+    made = [one for one in every if one.kind not in ("same", "multiple")]
+    results = {one.nodes[0] for one in made if one.kind != "sum" or one.decimals}
     plain = {
-        one for one in every if one.holds and not any(node in results for node in one.nodes[1:])
+        one for one in made if one.holds and not any(node in results for node in one.nodes[1:])
     }
-    certain = {one for one in plain if one.inexact and one.chance <= UNLIKELY}
-    slips = set(certain)
-    for like in {(one.unit, one.decimals, one.whole) for one in plain}:
-        same = {o for o in plain - certain if (o.unit, o.decimals, o.whole) == like}
-        odd = {one for one in same if one.inexact}
-        if _at_most(len(odd), sum(one.chance for one in same)) <= RARE:
-            slips |= odd - _rounded(same, odd)
+    slips = {one for one in plain if one.inexact and one.chance <= UNLIKELY}
+    groups: dict[tuple[str, int], dict[Node, Relation]] = defaultdict(dict)
+    for one in plain - slips:
+        kind = "change" if one.kind in ("difference", "relative") else one.kind
+        groups[kind, tables.get(one.nodes[0][0], -1)].setdefault(one.nodes[0], one)
+    told = {
+        at: sum(for_hidden(one.chance, odd=one.inexact) for one in own.values())
+        for at, own in groups.items()
+    }
+    for (kind, table), own in groups.items():
+        others = {
+            at: each / (1 if at[0] == kind else 2)
+            for at, each in told.items()
+            if at != (kind, table)
+        }
+        if is_of_printed(others | {(kind, table): told[kind, table]}, (kind, table)):
+            slips |= {one for one in own.values() if one.inexact}
     return [replace(one, holds=False) if one in slips else one for one in every]
 
 
-def _rounded(plain: set[Relation], odd: set[Relation]) -> set[Relation]:
-    """The odd ones of tables that have as many as rounding makes: these work with hidden digits."""
-    groups: list[list[Relation]] = []
-    for one in sorted(plain, key=lambda each: each.nodes[0]):
-        if not groups or one.nodes[0][0] > groups[-1][-1].nodes[0][0] + 1:
-            groups.append([])
-        groups[-1].append(one)
-    found: set[Relation] = set()
-    for group in groups:
-        own = odd.intersection(group)
-        usual = _at_most(len(own), sum(one.chance for one in group)) > RARE
-        found |= own if len(own) > 1 and usual else set()
-    return found
+def is_of_printed(told: Mapping[K, float], own: K) -> bool:
+    """Whether numbers were worked out of printed ones, by what they and all others tell."""
+    others = sum(max(-TOLD, min(TOLD, each)) for at, each in told.items() if at != own)
+    return told[own] + max(-TOLD, min(TOLD, others)) < -SURE
 
 
-def _at_most(count: int, expected: float) -> float:
-    """The probability of so few where so many are expected (Poisson)."""
-    return exp(-expected) * sum(expected**n / factorial(n) for n in range(count + 1))
+def off_by_rounding(given: float, within: float, count: int, unit: float) -> float:
+    """How likely what was worked out of so many numbers before they were rounded prints otherwise.
+
+    `given` is what the rounded ones give, `within` how far off they may put it, `unit` one of the
+    last digit of what is printed.
+    """
+    cell = round(given / unit) * unit
+    spread = max(1e-300, within / sqrt(3 * max(1, count)))
+    ends = (cell + unit / 2 - given, given - cell + unit / 2)
+    return min(0.9, sum(0.5 * erfc(max(0.0, end) / spread / sqrt(2)) for end in ends))
+
+
+def for_hidden(chance: float, *, odd: bool) -> float:
+    """How much a number speaks for hidden digits, against printed ones with a few slips.
+
+    It is `odd` if it does not come out of the printed ones; `chance` is how often hidden digits
+    make one so.
+    """
+    chance = max(1e-9, chance)
+    return log(chance / SLIP) if odd else log((1 - chance) / (1 - SLIP))

@@ -16,6 +16,7 @@ import numpy as np
 from kleash.imports.markdown.text import bare
 from kleash.written.made.bench import OTHER, Bench, bench
 from kleash.written.made.boards import Board, Line
+from kleash.written.made.factors import offsets
 from kleash.written.made.recipes import of_two
 from kleash.written.made.tried import Tried, of_batch, slip_of
 
@@ -50,9 +51,9 @@ class Lesson:
 
 
 def of_pairs(on: Bench) -> Iterator[tuple[Key, Tried]]:
-    """Every recipe of two lines that a title suggests, whether or not it fits."""
+    """Every recipe of two lines, or of one and a number, that a title suggests, fit or not."""
     with np.errstate(all="ignore"):
-        for batch in of_two(on):
+        for batch in (*of_two(on), *offsets(on)):
             for one in of_batch(on, batch, np.ones(OTHER + 1), least=0.0):
                 if one.cost < OTHER and one.known.any():
                     at = int(np.flatnonzero(one.known)[0])

@@ -62,6 +62,7 @@ def chance_of(on: Bench, batch: Batch, nth: int, fits: NDArray[np.bool_], *, sai
     value, given = on.value_N[fits], batch.given_CN[nth][fits]
     width = 2 * (on.half_N[fits] + batch.within_CN[nth][fits])
     size = 2 * np.maximum(np.abs(value), np.abs(given))
+    size = np.where(said & (size == 0), size.mean(), size)  # a zero tells as much as the others
     room = size if said else np.minimum(size, value.max() - value.min())
     logs = np.sort(np.log(np.maximum(width, 1e-300) / (room + width)))
     spared = 0 if said else 1 + batch.free

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import log, sqrt
+from math import log
 
 import numpy as np
 
@@ -19,12 +19,16 @@ from kleash.written.made.boards import Board, Line, turned
 from kleash.written.made.factors import by_one_factor, of_all, ranks
 from kleash.written.made.gathered import of_many
 from kleash.written.made.recipes import of_a_base, of_two
+from kleash.written.made.rounded import off_by_rounding
 from kleash.written.made.taught import Lesson, lessons
 from kleash.written.made.tried import SLACK, Tried, of_batch, slip_of
 
 BELIEVED = {SAID: 3, SHAPED: 20, HINTED: 100, OTHER: 100}
 """How much likelier than chance a recipe has to be, by how it comes to mind."""
 DOUBT = 1e4  # the same for one that nothing but numbers speaks for, if it calls some wrong
+EXACT = ("difference", "relative", "mean", "share", "sum", "spread")
+LOOSE = 20  # halves of its last digit by which a number may be off and still fit
+COUNTED = 0.2  # how often whole numbers are rounded, not counted
 LEAST = {SAID: 1, SHAPED: 1, HINTED: 2, OTHER: 3}  # numbers that have to fit
 
 
@@ -44,6 +48,11 @@ class Worked:
     odds: float
 
     @property
+    def tight(self) -> bool:
+        """Whether few other numbers would fit as well."""
+        return self.within <= LOOSE * self.board.at[self.cell].half
+
+    @property
     def place(self) -> tuple[int, int, str]:
         """The line of the page, the column, and the part."""
         return (*self.board.places[self.cell], self.cell[1][1])
@@ -56,7 +65,7 @@ def worked_out(every: Sequence[Board]) -> list[Worked]:
     for board in every:
         own = {line: one for (nth, line), one in taught.items() if nth == board.nth}
         both = [_lines(board, own), _lines(turned(board), {})]
-        right = {one.place for side in both for one in side if one.holds}
+        right = {one.place for side in both for one in side if one.holds and one.tight}
         found += [one for side in both for one in side if one.holds or one.place not in right]
     return found
 
@@ -156,12 +165,15 @@ def _worked(on: Bench, one: Tried, at: int) -> Worked:
     given, within = float(one.batch.given_CN[one.nth, at]), float(one.batch.within_CN[one.nth, at])
     value, half = float(on.value_N[at]), float(on.half_N[at])
     holds = bool(one.fits[at])
-    plain = one.batch.kind in ("difference", "relative", "mean", "share") and not one.batch.free
+    plain = one.batch.kind in EXACT and not one.batch.free and one.cost < OTHER
     inexact = plain and holds and abs(value - given) > half * (1 + 1e-6)
-    chance = min(0.9, 0.8 * 2 * within / sqrt(12 * max(1, len(of))) / (2 * half))
+    count = 2 if one.batch.kind == "spread" else len(of)  # a deviation hangs on the farthest
+    chance = off_by_rounding(given, within, count, 2 * half)
     same = all(on.board.at[cell].half == half for cell in of if cell in on.board.at)
     if one.batch.kind == "difference" and same and len(of) == 2:
         chance = 0.25
+    if all(on.board.at[cell].decimals == 0 for cell in of if cell in on.board.at):
+        chance *= COUNTED
     cell: tuple[int, Line] = (at, on.line)
     return Worked(
         on.board, one.batch.kind, cell, of, given, within, holds, inexact, chance, one.odds

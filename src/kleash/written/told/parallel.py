@@ -2,7 +2,8 @@
 
 "A 1.244, B 1.614, C 1.759" may be a column, a mean over the last steps, or the gap of two columns:
 whatever it is, it is the same for A, B and C. If one way of working them out fits all but one of
-three or more, that one is wrong.
+three or more, that one is wrong; if it fits all but two, and these in each other's place, they were
+exchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ NEAR = 10  # times its rounding that a number may be off by a slip
 COARSE = 4  # times its own rounding that of what a number is worked out of may be
 WIDEST = 14  # columns of which all pairs are tried
 _APART = re.compile(r"[;。]")
-_BARE = re.compile(r"\s?%?\s?(?:[,、/]|→|->|(?<![a-z])and(?![a-z])|和)+\s?(?:and\s)?")
+_BARE = re.compile(r"\s?%?\s?(?:[,、/]|→|->|(?<![a-z])and(?![a-z])|[和与及])+\s?(?:and\s)?")
+_TURN = re.compile(r"分别[为是有]?|依次[为是]?|各[为是]|respectively")
+_JOINED = re.compile(r"\s?(?:[,、/]|(?<![a-z])and(?![a-z])|[和与及])+\s?(?:and\s)?")
+CLOSE = 4  # letters between such a word and the first number
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,12 @@ class Way:
 def false_in_parallel(records: Records, every: Sequence[Sentence]) -> Iterator[Mark]:
     """Numbers that are not what all others that are told alike are."""
     for sentence in every:
-        for run in (*_named(sentence, records.sheets), *_bare(sentence)):
-            yield from _odd(records, sentence, run)
+        named = [*_named(sentence, records.sheets), *_in_turn(sentence, records.sheets)]
+        for run in (*named, *_bare(sentence)):
+            if len(run) >= LEAST:
+                yield from _odd(records, sentence, run)
+        for run in named:
+            yield from _exchanged(records, sentence, run)
 
 
 # --- numbers that are told alike
@@ -92,12 +100,30 @@ def _named(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Run]:
                 run.append((same[0], said))
                 start = said.end
                 continue
-        if len(run) >= LEAST:
+        if len(run) > 1:
             yield run
         run = [(own[-1], said)] if own else []
         start = said.end
-    if len(run) >= LEAST:
+    if len(run) > 1:
         yield run
+
+
+def _in_turn(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Run]:
+    """Several names, and behind them as many numbers in their order: "A and B are 1 and 2"."""
+    plain, every = sentence.plain, mentions(sentence, sheets)
+    for match in _TURN.finditer(plain):
+        told = [one for one in sentence.numbers if one.start >= match.end()]
+        numbers = told[:1]
+        for said in told[1:] if told and told[0].start - match.end() <= CLOSE else ():
+            if not _BARE.fullmatch(plain[numbers[-1].end : said.start]):
+                break
+            numbers.append(said)
+        names = [one for one in every if one.end <= match.start()][-len(numbers) :]
+        joined = all(
+            _JOINED.fullmatch(plain[one.end : other.start]) for one, other in pairwise(names)
+        )
+        if 1 < len(numbers) == len(names) and joined:
+            yield list(zip(names, numbers, strict=True))
 
 
 def _bare(sentence: Sentence) -> Iterator[Run]:
@@ -147,6 +173,25 @@ def _odd(records: Records, sentence: Sentence, run: Run) -> Iterator[Mark]:
             return
         share = "%" * (said.kind == "share")
         yield said_mark(sentence, said, "wrong", "check.slip", {"value": value + share})
+
+
+def _exchanged(records: Records, sentence: Sentence, run: Run) -> Iterator[Mark]:
+    """Two numbers of a run that are each other's, where all the rest is what comes out."""
+    scales = (1.0, 100.0) if run[0][1].figure.unit == "%" else (1.0,)
+    found: list[Slot] = []
+    for slots, way, scale in product_of(records, run, scales):
+        off = [slot for slot in slots if not way.fits(slot, scale)]
+        if not off:
+            return
+        rest = len(slots) - len(off)
+        if len(off) != 2 or not (rest or way.kind == "plain") or not _is_telling(off, TELLING):
+            continue
+        one, other = off
+        turned = (Slot(one.said, other.line), Slot(other.said, one.line))
+        if all(way.fits(slot, scale) for slot in turned):
+            found.append(one)
+    if found:
+        yield said_mark(sentence, found[0].said, "wrong", "check.crosswise", {})
 
 
 def product_of(

@@ -29,6 +29,7 @@ _LIST = re.compile(
 _ROUGH = re.compile(
     r"(?:约|大约|近|将近|左右|不到|超过|至少|(?<![a-z])(?:about|roughly|nearly|almost|over|under|around))\s?$|[~≈]\s?$"
 )
+_FROM, _TO = re.compile(r"\d\s?%?\s?[-~]\s?$"), re.compile(r"\s?%?\s?[-~]\s?\d")
 
 
 def slips(records: Records, every: Sequence[Sentence]) -> Iterator[Mark]:
@@ -52,8 +53,11 @@ def _is_quote(sentence: Sentence, said: Said) -> bool:
     """Whether a number is given as one that was measured, to the digit."""
     if said.figure.digits < NAMING or said.kind in ("points", "times"):
         return False
-    rough = _ROUGH.search(sentence.plain[: said.start])
-    return not rough and not is_gap(sentence, said)
+    plain = sentence.plain
+    rough = _ROUGH.search(plain[: said.start])
+    # The ends of a range are often rounded outward.
+    end = _FROM.search(plain[: said.start]) or _TO.match(plain, said.end)
+    return not rough and not end and not is_gap(sentence, said)
 
 
 def _follows(sentence: Sentence, said: Said) -> bool:

@@ -21,7 +21,6 @@ from kleash.written.told.tracks import Course, families
 
 TELLING = 3  # digits of a value that is known by them, of an arm that is named
 ALONE = 4  # and of one that is not
-LEAST = 3  # points of a course
 _EXTREME = re.compile(
     r"最[佳好优高低大小]|峰值?|(?<![a-z])(?:best|peak|max(?:imum)?|min(?:imum)?|highest|lowest)(?![a-z])"
 )
@@ -32,7 +31,7 @@ _DERIVED = re.compile(
 )
 _STEPS = r"steps?|epochs?|updates?|iterations?|iters?|步数?|轮次?"
 _WHERE = re.compile(
-    rf"所在|峰值\s?(?:{_STEPS})|最[高低大小]值?\s?(?:{_STEPS})|"
+    rf"所在|峰值\s?(?:{_STEPS})|最[高低大小佳好优]值?\s?的?\s?(?:{_STEPS})|"
     rf"(?<![a-z])(?:peak|max|min|highest|lowest)\W?(?:{_STEPS})"
 )
 _THERE = re.compile(
@@ -52,6 +51,7 @@ class Summit:
     keys: frozenset[str]
     told: int
     """The line of the value."""
+    title: str = ""
 
 
 def false_summits(sheets: Sequence[Sheet], courses: Sequence[Course]) -> Iterator[Mark]:
@@ -75,17 +75,26 @@ def summits(sheet: Sheet) -> Iterator[Summit]:
         for row, texts in enumerate(rows):
             if max(step, best) < len(texts):
                 where = lines[row], lines[row]
-                yield from _two(where, texts[step], texts[best], _row_keys(sheet, row))
+                yield from _two(
+                    where, texts[step], texts[best], _row_keys(sheet, row), header[step]
+                )
     for step, best in _paired(labels):
         for column in range(1, min(len(rows[step]), len(rows[best]))):
             keys, where = column_keys(sheet, column), (lines[step], lines[best])
-            yield from _two(where, rows[step][column], rows[best][column], keys)
+            yield from _two(where, rows[step][column], rows[best][column], keys, labels[step])
     for row, texts in enumerate(rows):
         for column in range(1, min(len(texts), len(header))):
-            named = squeezed(f"{bare(labels[row])} | {bare(header[column])}")
+            own, other = (squeezed(bare(text)) for text in (labels[row], header[column]))
+            named = f"{own} | {other}"
             if _EXTREME.search(named) and not _DERIVED.search(named):
                 keys = _row_keys(sheet, row) | column_keys(sheet, column)
-                yield from _in_brackets(lines[row], texts[column], keys)
+                title = own if _EXTREME.search(own) else other
+                yield from _in_brackets(lines[row], texts[column], keys, title)
+
+
+def is_where(title: str) -> bool:
+    """Whether a title asks at which step something is highest, or lowest."""
+    return bool(_WHERE.search(title)) and not _DERIVED.search(title)
 
 
 def _row_keys(sheet: Sheet, row: int) -> frozenset[str]:
@@ -100,7 +109,7 @@ def _paired(titles: Sequence[str]) -> Iterator[tuple[int, int]]:
     plain = [re.sub(r"\(.*?\)", "", squeezed(bare(title))) for title in titles]
     told = [nth for nth, title in enumerate(plain) if not _DERIVED.search(title)]
     best = [nth for nth in told if _EXTREME.search(plain[nth])]
-    steps = [nth for nth in best if is_best_step(plain[nth]) or _WHERE.search(plain[nth])]
+    steps = [nth for nth in best if is_best_step(plain[nth]) or is_where(plain[nth])]
     bests = [nth for nth in best if nth not in steps]
     steps += [nth for nth in told if nth - 1 in bests and _THERE.fullmatch(plain[nth])]
     words = [set(_WORD.findall(title)) for title in plain]
@@ -115,16 +124,18 @@ def _paired(titles: Sequence[str]) -> Iterator[tuple[int, int]]:
             yield step, min(same)[2]
 
 
-def _two(lines: tuple[int, int], step: str, best: str, keys: frozenset[str]) -> Iterator[Summit]:
+def _two(
+    lines: tuple[int, int], step: str, best: str, keys: frozenset[str], title: str
+) -> Iterator[Summit]:
     """A step in one cell and its value in another; either may have the other in brackets."""
     values = [part for kind, part in parts_of(best).items() if kind == ""]
     match = re.fullmatch(r"\D{0,10}(\d+)\D{0,4}", bare(step))
     if values and match and _is_value(values[0]):
         at, value = float(match[1]), _figure(values[0])
-        yield Summit(lines[0], bare(step), at, value, keys, lines[1])
+        yield Summit(lines[0], bare(step), at, value, keys, lines[1], title)
 
 
-def _in_brackets(line: int, text: str, keys: frozenset[str]) -> Iterator[Summit]:
+def _in_brackets(line: int, text: str, keys: frozenset[str], title: str) -> Iterator[Summit]:
     """A value with its step behind it, "1.690 (Step 45)" or "0.672 @ 364", or the other way."""
     parts = parts_of(text)
     value, step = parts.get(""), parts.get("(") or parts.get("@")
@@ -133,7 +144,7 @@ def _in_brackets(line: int, text: str, keys: frozenset[str]) -> Iterator[Summit]
     if value.decimals == 0 and step.decimals:
         value, step = step, value
     if _is_value(value) and step.decimals == 0 and step.value >= 0 and not step.signed:
-        yield Summit(line, bare(text), step.value, _figure(value), keys, line)
+        yield Summit(line, bare(text), step.value, _figure(value), keys, line, title)
 
 
 def _is_value(part: Part) -> bool:
@@ -146,23 +157,21 @@ def _figure(part: Part) -> Figure:
 
 def _stands(one: Summit, courses: Sequence[Course]) -> set[float]:
     """The steps at which a value is the best of its course; none if it may stand where it says."""
-    found, alone = set[float](), dict[float, list[Course]]()
-    for course in courses:
-        if one.line in course.lines and len(set(course.lines)) > 1:
-            continue  # a column of bests is no course
-        steps = _extremes(course, one.value)
-        if one.at in course.points and _same(one.value, course.points[one.at]):
-            return set()
-        if not steps or one.at not in course.points or len(course.points) < LEAST:
-            continue
-        if one.keys & course.keys:
-            found |= steps
-        for step in steps:
-            if prints(one.value, course.points[step]):
-                alone.setdefault(step, []).append(course)
-    if found or one.value.digits < ALONE or len(alone) != 1:
-        return found
-    return set(alone)
+    # A column of bests is no course.
+    known = [each for each in courses if one.line not in each.lines or len(set(each.lines)) == 1]
+    known = [each for each in known if one.at in each.points and each.axis != "shot"]
+    own = [each for each in known if one.keys & each.keys and _extremes(each, one.value)]
+    if any(_same(one.value, each.points[one.at]) for each in own or known):
+        return set()
+    if own:
+        return {at for each in own for at in _extremes(each, one.value)}
+    alone = {
+        at
+        for each in known
+        for at in _extremes(each, one.value)
+        if prints(one.value, each.points[at])
+    }
+    return alone if one.value.digits >= ALONE and len(alone) == 1 else set()
 
 
 def _ends(one: Summit, courses: Sequence[Course]) -> bool:

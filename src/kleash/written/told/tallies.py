@@ -68,7 +68,12 @@ def false_tallies(records: Records, every: Sequence[Sentence]) -> Iterator[Mark]
 
 def _false_shares(sentence: Sentence) -> Iterator[Mark]:
     plain = sentence.plain
-    shared = [_shared(plain, match) for match in _SHARED.finditer(plain)]
+    taken: list[At | Name] = [*sentence.names, *sentence.places]
+    shared = [
+        _shared(plain, match)
+        for match in _SHARED.finditer(plain)
+        if not any(one.start <= match.start("count") < one.end for one in taken)
+    ]
     texts = [sentence.plain, sentence.before.plain if sentence.before else ""]
     numbers = {_whole(one) for text in texts for one in _ALONE.findall(text)}
     common = _common(shared)

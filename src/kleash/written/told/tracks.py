@@ -92,9 +92,9 @@ def families(text: str) -> set[str]:
 def courses(sheets: Sequence[Sheet], above: Mapping[int, str], page: Page) -> list[Course]:
     """Every course of a page; `above` is what its tables are said to be of."""
     found = [one for sheet in sheets for one in _of_sheet(sheet, above[sheet.nth])]
-    found += _from_table_to_table(sheets, above)
     found += _listings(page)
-    return [one for one in found if len(one.points) >= LEAST]
+    found = [one for one in found if len(one.points) >= LEAST]
+    return [*found, *(one for one in _from_table_to_table(sheets, above) if len(one.points) > 1)]
 
 
 def above_of(sheet: Sheet, page: Page) -> str:
@@ -180,7 +180,7 @@ def _from_table_to_table(sheets: Sequence[Sheet], above: Mapping[int, str]) -> I
             rest = re.sub(r"\d+(?:\.\d+)?", "", above[sheet.nth])
             form = (tuple(sheet.table.header), names, found[0].axis, rest)
             forms[form].setdefault((found[0].axis, found[0].at), sheet)
-    for same in forms.values():
+    for same in (form for form in forms.values() if len(form) >= LEAST):
         for row, column in {(c.row, c.column) for one in same.values() for c in one.cells}:
             points = {
                 at: cell
