@@ -59,7 +59,7 @@ def relations(draft: Draft) -> list[Relation]:
     told = _well_read(draft, [one for each in derived for one in _derived(each)])
     found = as_printed([*told, *made], _tables(draft))
     found += [_of_pattern(each) for each in guessed if each.kind not in PLAIN or each.ready]
-    found += [_of_pattern(each) for each in across(every) if node(each.number) not in held]
+    found += [_of_pattern(each) for each in across(every)]
     found += _worked_out_twice(derived)
     found += _of_one_thing(draft, list(_told_twice(draft, known)))
     found += _borne_out(draft)
