@@ -608,6 +608,31 @@ def test_results_with_one_row_for_each_run_are_cells(tmp_path):
     assert runs[1].cells[0].number.state == "missing"
 
 
+def test_rows_by_shots_are_cells_of_each_coefficient(tmp_path):
+    table = "kl_beta,epoch,n_samples,shot,acc\n0.1,2,200,1,57.0\n0.1,2,200,4,55.5\n0.2,2,200,1,56\n"
+    first, second = read(write(tmp_path / "by_shots.csv", table)).runs
+    assert (first.name, second.name) == ("by_shots-kl0.1", "by_shots-kl0.2")
+    cells = [(c.metric, c.epoch, c.shots, c.items, c.number.value) for c in first.cells]
+    assert cells == [("acc", 2, 1, 200, 57.0), ("acc", 2, 4, 200, 55.5)]
+
+
+def test_an_object_that_holds_rows_with_steps_is_these_rows(tmp_path):
+    (tmp_path / "kl006").mkdir()
+    text = '{"seed": 42, "epochs": [{"epoch": 1, "kl": 0.09}, {"epoch": 2, "kl": 0.08}]}'
+    run = only(read(write(tmp_path / "kl006" / "train_metrics.json", text)))
+    assert run.name == "kl006"
+    assert named(run, "kl").values.tolist() == [0.09, 0.08]
+
+
+def test_accuracies_by_shots_have_their_items_and_the_epoch_of_the_file(tmp_path):
+    (tmp_path / "kl006").mkdir()
+    text = '{"num_samples": 200, "accuracy": {"shot_1": 0.588, "shot_4": 0.564}}'
+    run = only(read(write(tmp_path / "kl006" / "eval_epoch2_n200.json", text)))
+    told = [(c.epoch, c.shots, c.items, c.number.value) for c in run.cells if c.shots]
+    assert run.name == "kl006"
+    assert told == [(2.0, 1, 200, 0.588), (2.0, 4, 200, 0.564)]
+
+
 def test_rows_of_numbers_alone_are_counted(tmp_path):
     for name, text in (("a.csv", "loss,kl\n3,1\n2,1\n"), ("a.jsonl", '{"loss": 3}\n{"loss": 2}\n')):
         source = read(write(tmp_path / name, text))

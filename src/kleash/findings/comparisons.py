@@ -104,12 +104,15 @@ def _not_extreme(source: Source, claim: Claim, clause: str) -> Found | None:
     groups = {at: told for at, told in groups.items() if arms[0] in told}
     beaten: list[tuple[str, str]] = []
     for at, told_ in groups.items():
+        # "The largest fall" is the most negative.
+        falls = all((one.value or 0.0) <= 0 for one in told_.values())
+        way = -sign if falls else sign
         ours = told_[arms[0]].value or 0.0
-        ahead = [arm for arm, one in told_.items() if sign * ((one.value or 0.0) - ours) > 0]
+        ahead = [arm for arm, one in told_.items() if way * ((one.value or 0.0) - ours) > 0]
         ahead = [arm for arm in ahead if apart(bounds(told_[arm]), bounds(told_[arms[0]]))]
         if not ahead:
             return None
-        best = max(ahead, key=lambda arm: sign * (told_[arm].value or 0.0))
+        best = max(ahead, key=lambda arm: way * (told_[arm].value or 0.0))
         beaten.append((at, best))
     if not beaten:
         return None

@@ -93,6 +93,8 @@ def losses(run: Imported) -> Iterator[Sum]:
         by = _coefficient(run, parts)
         if by is None or not {"loss", "policy_loss"} <= parts.keys():
             continue
+        if not {"kl", "kl_loss"} & parts.keys():
+            continue  # another place of the run has it
         if bonus and "entropy" not in parts:
             continue
         less = _scaled(_range(parts["entropy"]), -bonus) if bonus else (0.0, 0.0)

@@ -44,6 +44,8 @@ def planned_and_done(sources: Sequence[Source]) -> Iterator[Found]:
             planned = number_of(run, key)
             if planned is None or planned <= 0:  # 0 and -1 stand for no limit
                 continue
+            if is_stage(run.arm):
+                continue
             ends = (_last(run, axis), _best_at(run, axis, planned))
             last = max(filter(None, ends), default=None, key=_end)
             if last is None or last[0] == planned:
@@ -54,6 +56,16 @@ def planned_and_done(sources: Sequence[Source]) -> Iterator[Found]:
                 yield Found("beyond-plan", "warning", where, facts)
             elif axis == "epoch" or (last[0] < SHORTFALL * planned and not _spaced(run)):
                 yield Found("fewer-than-planned", "warning", where, facts)
+
+
+_STAGE = re.compile(
+    r"\s*(?:rce|sft|supervised|pre-?trained|base(?:line)?|监督|预训练|起点|初始)(?![a-z])", re.I
+)
+
+
+def is_stage(arm: str) -> bool:
+    """Whether an arm is what training began from: it has epochs of its own."""
+    return bool(_STAGE.match(arm))
 
 
 def _end(end: tuple[float, Where]) -> float:

@@ -1,7 +1,8 @@
 """JSON lines, and JSON lists, of objects with numbers: logs and scores that follow no tool.
 
 Nested objects are flattened with dots. A single object of numbers is one measurement; one whose
-values are lists of numbers holds series without steps, counted from 0.
+values are lists of numbers holds series without steps, counted from 0; one that holds a list of
+rows with steps is these.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ def read(path: Path) -> Source:
         if isinstance(value, dict) and any(_is_series(part) for part in value.values()):
             source.runs.append(_columns(path, value))
             return source
+        value = _records_in(value)
         rows = _list(path, value)
     # The first line may be about the run: what the rows are shows in several of them.
     first = list(islice(rows, LOOKED_AT))
@@ -70,6 +72,15 @@ def read(path: Path) -> Source:
     if not any(run.series or run.scores or run.cells for run in source.runs):
         raise DataError(f"{path} holds no numbers")
     return source
+
+
+def _records_in(value: Any) -> Any:
+    """The list of rows with steps that an object holds beside what it says of the run, if any."""
+    if not isinstance(value, dict):
+        return value
+    lists = [part for part in value.values() if isinstance(part, list) and len(part) > 1]
+    rows = lists[0] if len(lists) == 1 and all(isinstance(row, dict) for row in lists[0]) else []
+    return rows if rows and layout([str(name) for name in rows[0]]).step else value
 
 
 def _lines(path: Path, notes: list[str]) -> Iterator[Flat]:

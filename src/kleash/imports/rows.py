@@ -7,6 +7,7 @@ per row. Which it was taken for is noted, so that a wrong guess is seen.
 
 from __future__ import annotations
 
+import re
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,7 +39,18 @@ SCORES = (
 )  # fmt: skip
 METRICS = ("metric", "tag", "metric_name", "指标")
 VALUES = ("value", "值")
-UNTELLING = {"metrics", "log", "logs", "history", "progress", "scalars"}  # names of files
+SHOTS = ("shot", "shots", "n_shot", "n_shots", "num_shots", "shot_num")
+SIZES = ("n_samples", "num_samples", "samples", "sample_num", "test_data_num", "样本数")
+LEASHES = ("kl_beta", "beta", "kl_coef", "kl_coeff")
+BY_SHOTS = re.compile(
+    r"(?P<metric>.+?)[._/](?:shot[_-]?(?P<of>\d{1,3})|(?P<by>\d{1,3})[_-]?shots?)", re.I
+)
+IN_NAME = re.compile(r"(?:epoch|ep)[_-]?(\d{1,4})(?!\d)", re.I)
+UNTELLING = re.compile(  # names of files
+    r"(?:metrics|logs?|history|progress|scalars|(?:train|training|eval|evaluation|test)"
+    r"(?:_?(?:metrics|results?|logs?|epoch_?\d+|step_?\d+|n_?\d+))*)",
+    re.I,
+)
 NAMED = 100_000  # items whose names are remembered, as they are written
 TIMES = ("wall time", "wall_time", "_timestamp", "timestamp", "_runtime")
 
@@ -61,6 +73,9 @@ class Layout:
     metric: str | None = None
     value: str | None = None
     time: str | None = None
+    shots: str | None = None
+    size: str | None = None
+    leash: str | None = None
     scores: tuple[str, ...] = ()
     single: bool = False  # the table is one row by nature
 
@@ -82,7 +97,8 @@ class Layout:
     def is_part(self, column: str) -> bool:
         """Whether a column says what a row is about, so that it is no metric."""
         return column in (
-            self.step, self.run, self.seed, self.item, self.metric, self.time,
+            self.step, self.run, self.seed, self.item, self.metric, self.time, self.shots,
+            self.size, self.leash if self.kind == "matrix" else None,
         )  # fmt: skip
 
 
@@ -97,6 +113,8 @@ def layout(columns: list[str]) -> Layout:
         metric=_named(columns, METRICS),
         value=_named(columns, VALUES),
         time=_named(columns, TIMES),
+        shots=_named(columns, SHOTS),
+        leash=_named(columns, LEASHES),
     )
     lower = {column: column.strip().lower() for column in columns}
     found.scores = tuple(c for c in columns if lower[c] in SCORES)
@@ -104,8 +122,12 @@ def layout(columns: list[str]) -> Layout:
         found.kind = "long"
     elif found.item and found.scores:
         found.kind = "items"
+    elif found.step and found.shots:
+        found.kind = "matrix"
+        found.size = _named(columns, SIZES)
     elif found.step:
         found.kind = "series"
+    found.shots = found.shots if found.kind == "matrix" else None
     if found.kind != "items":
         found.item = None
     if found.kind != "long":
@@ -145,6 +167,7 @@ def read_tables(
         "series": f"one {plan.step} per row",
         "counted": "one step per row, counted from 0",
         "cells": "one measurement per row",
+        "matrix": f"one {plan.step} and number of shots per row",
     }
     source.notes.append(f"{path} was read as a table with {shown[plan.kind]}")
     if runs.empty:
@@ -163,7 +186,7 @@ class _Table:
 def name_of(path: Path) -> str:
     """The name of the run in a file: the file's, or its folder's where it says nothing of whose."""
     folder = path.absolute().parent.name
-    return folder if path.stem.lower() in UNTELLING and folder else path.stem
+    return folder if UNTELLING.fullmatch(path.stem) and folder else path.stem
 
 
 class _Runs:
@@ -186,6 +209,8 @@ class _Runs:
             self.item(key, line, row)
         elif self.plan.kind == "cells":
             self.cells(key, line, row)
+        elif self.plan.kind == "matrix":
+            self.matrix(key, line, row)
         else:
             self.point(key, line, row)
 
@@ -225,6 +250,8 @@ class _Runs:
     def owner(self, line: int, row: Mapping[str, Value]) -> str:
         """The name of the run a row is about."""
         parts = [shown(row.get(column)) for column in (self.plan.run,) if column]
+        if self.plan.kind == "matrix" and self.plan.leash and not parts:
+            parts = [f"{self.name}-kl{shown(row.get(self.plan.leash))}"]
         seed = row.get(self.plan.seed) if self.plan.seed else None
         if self.plan.seed and seed is not None:
             parts.append(f"s{shown(seed)}")
@@ -288,13 +315,36 @@ class _Runs:
             column = table.columns.setdefault(name, array("d"))
             column.frombytes(part.dense(name)[0].tobytes())
 
+    def matrix(self, key: str, line: int, row: Mapping[str, Value]) -> None:
+        """A row of what was measured at a step, or an epoch, with some shots."""
+        plan = self.plan
+        at, shots, size = (
+            _whole(row.get(name or "")) for name in (plan.step, plan.shots, plan.size)
+        )
+        epoch, step = (at, None) if plan.axis == "epoch" else (None, at)
+        for name, value in row.items():
+            if isinstance(value, tuple) and not plan.is_part(name):
+                number = Number(value[0], "known", Where(str(self.path), line, name), value[1])
+                self.runs[key].cells.append(Cell(name, number, epoch, step, shots, size))
+
     def cells(self, key: str, line: int, row: Mapping[str, Value]) -> None:
         """A row that is one measurement: numbers are cells, words are settings."""
+        size = next((_whole(row[name]) for name in SIZES if name in row), None)
+        told = IN_NAME.search(self.path.stem) if self.plan.single else None
         for name, value in row.items():
             if self.plan.is_part(name):
                 continue
             where = Where(str(self.path), line, name)
-            if isinstance(value, tuple):
+            by = BY_SHOTS.fullmatch(name)
+            if isinstance(value, tuple) and by:
+                number, shots = (
+                    Number(value[0], "known", where, value[1]),
+                    int(by["of"] or by["by"]),
+                )
+                epoch = float(told[1]) if told else None
+                cell = Cell(by["metric"], number, epoch=epoch, shots=shots, items=size)
+                self.runs[key].cells.append(cell)
+            elif isinstance(value, tuple):
                 number = Number(value[0], "known", where, value[1])
                 self.runs[key].cells.append(Cell(name, number))
             elif value is None:
@@ -329,6 +379,11 @@ class _Runs:
                     )
                 )
         return [label(run) for run in self.runs.values()]
+
+
+def _whole(value: Value) -> int | None:
+    """A value that counts something."""
+    return int(value[0]) if isinstance(value, tuple) and value[0].is_integer() else None
 
 
 def shown(value: Value) -> str:

@@ -26,6 +26,7 @@ _MEAN = re.compile(r"averag|(?<![a-z])mean(?![a-z])|平均|均值|均为|(?<![a-
 _SUM = re.compile(
     r"total|(?<![a-z])sum|together|whole|overall|altogether|合计|总|共|加起来|累计|(?<![a-z])all(?![a-z])"
 )
+_SPREAD = re.compile(r"极差|跨度|(?<![a-z])(?:range|spread)(?![a-z])")
 _COUNT = re.compile(
     r"(?<![\w.,])(\d{1,4})\s?(?:x\s|×)?(?:a100|h100|h200|h800|gpus?|卡|seeds?|个?种子|nodes?|runs?|次)"
 )
@@ -156,6 +157,12 @@ def _worked_out(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]
         for one, other in (*pairs(book, sentence), *(pairs(book, own) if own else ())):
             if not any(is_best_step(book.named(cell)) for cell in (one, other)):
                 yield from pair(said, one.figure, other.figure, (one, other))
+    if _SPREAD.search(sentence.plain) and said.kind != "times":
+        for line in _lines(book, sentence, said):
+            low, high = (end(cell.figure.value for cell in line) for end in (min, max))
+            half = 2 * max(cell.figure.half for cell in line)
+            gap = high - low
+            yield from kept("difference", said, gap - half, gap + half, (line[0], line[-1]))
     for kind, words in MANY.items():
         if words.search(sentence.plain) and said.kind != "times":
             for line in _lines(book, sentence, said):

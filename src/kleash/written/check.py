@@ -64,6 +64,7 @@ BESTS = (
     "check.not-most",
     "check.not-pick",
 )
+BY_FACTOR = ("multiple", "product")  # hours of seconds
 PARAGRAPH = 6  # lines after its first in which a number of a paragraph may stand
 RANK: dict[State, int] = {"wrong": 0, "unsupported": 1, "right": 2, "unknown": 3}
 
@@ -76,7 +77,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     truth = held(source, told, logs) if logs else {}
     book = Book.of(sheets(grids(draft)), page)
     sought = sought_in(book.sheets, threads_of(logs), page) if logs else None
-    seen = traced(sought) if sought else {}
+    seen = _without_rounded(traced(sought), every) if sought else {}
     marks = measured_marks(source, told, truth, logs) if logs else []
     marks = _without(marks, seen) + list(seen.values())
     marks += crossed_titles(sought) if sought else ()
@@ -116,6 +117,27 @@ def _without(marks: Sequence[Mark], seen: Mapping[Node, Mark]) -> list[Mark]:
     """What one number was taken for, where a whole column does not tell what it is."""
     known = {one[:2] for one in seen}
     return [mark for mark in marks if (mark.line, mark.spot) not in known]
+
+
+def _without_rounded(seen: Mapping[Node, Mark], every: Sequence[Relation]) -> dict[Node, Mark]:
+    """What logs have, but for numbers that come out of printed ones to the digit."""
+    made = {one.nodes[0] for one in every if one.holds and one.is_exact and one.kind in BY_FACTOR}
+    return {
+        one: mark
+        for one, mark in seen.items()
+        if mark.state == "right" or one not in made or not _is_one_off(mark)
+    }
+
+
+def _is_one_off(mark: Mark) -> bool:
+    """Whether a number differs from what a log has in its last digit only, by one."""
+    ours, theirs = (_digits(text) for text in (mark.text, f"{mark.facts.get('value')}"))
+    return bool(ours and theirs) and abs(int(ours) - int(theirs)) == 1
+
+
+def _digits(text: str) -> str:
+    found = re.search(r"\d[\d,]*(?:\.\d+)?", text)
+    return re.sub(r"[.,]", "", found.group()) if found else ""
 
 
 def _of_sentences(

@@ -15,6 +15,7 @@ import numpy as np
 
 from kleash.compare.arms import SEED, Replicate
 from kleash.imports import names
+from kleash.imports.rows import UNTELLING
 from kleash.written.logs import Logs, file_of
 
 
@@ -61,6 +62,5 @@ def _named(run: Replicate, arm: str) -> tuple[str, int | None]:
 
 def _general(path: Path) -> bool:
     """Whether a file is called as many are, so that its folder is its name."""
-    return bool(
-        re.fullmatch(r"(?:metrics|train|log|history|results|progress|output)\d*", path.stem)
-    )
+    known = re.fullmatch(r"(?:metrics|train|log|history|results|progress|output)\d*", path.stem)
+    return bool(known or UNTELLING.fullmatch(path.stem))

@@ -51,18 +51,30 @@ def acquitted(
     misread = _misread(marks, book.sheets)
     borne = {(mark.line, mark.spot) for mark in marks if mark.code in BORNE}
     made = {(mark.line, mark.text.strip("* ")) for mark in marks if mark.code in BORNE}
+    spread = {(mark.line, mark.text.strip("* ±%")) for mark in marks if mark.code == "check.spread"}
     return [
         mark
         for mark in marks
         if (mark.line, mark.code) not in misread
         and not (mark.code == "check.exchanged" and mark.line in confirmed)
         and not (mark.code == "check.exchanged" and _are_made(mark, made))
+        and not (mark.code == "spread-identity" and _is_spread(mark, spread))
         and not (mark.code in OF_SENTENCES and (mark.line, mark.text.strip(" +%*")) in recited)
         and not (mark.code == "check.not-summary" and (mark.line, mark.spot) in borne)
         and not _adds_up(mark, spoken)
         and not _is_derived(mark, book, spoken, fine)
         and not _is_borne_out(mark, book, spoken)
     ]
+
+
+def _is_spread(mark: Mark, spread: Collection[tuple[int, str]]) -> bool:
+    """Whether a deviation is that of the numbers beside it, whatever seeds stand elsewhere."""
+    value = mark.facts.get("spread")
+    return isinstance(value, float) and any(
+        line == mark.line and abs(float(text) - value) < EXACT
+        for line, text in spread
+        if re.fullmatch(r"\d+(?:\.\d+)?", text)
+    )
 
 
 def _are_made(mark: Mark, made: Collection[tuple[int, str]]) -> bool:
@@ -100,7 +112,9 @@ def _is_derived(
                 continue
             if follows(book, sentence, said) or _is_contrasted(mark, sentence, said):
                 return True
-            if alone and (_is_count(book, said) or _is_repeated(sentence, said, spoken, fine)):
+            if alone and (_is_count(book, said) or _is_of_alike(book, said)):
+                return True
+            if alone and _is_repeated(sentence, said, spoken, fine):
                 return True
     return False
 
@@ -131,6 +145,23 @@ def _is_count(book: Book, said: Said) -> bool:
     """Whether a number may count the rows of a table: "higher at the other 11 points"."""
     most = max((len(sheet.table.rows) for sheet in book.sheets), default=0)
     return not said.figure.decimals and said.kind != "share" and said.figure.value <= most
+
+
+def _is_of_alike(book: Book, said: Said) -> bool:
+    """Whether a number is the gap of two rows that are called alike: "tokens at 0", "at 400"."""
+    for sheet in book.sheets:
+        rows: dict[str, list[int]] = defaultdict(list)
+        for nth, row in enumerate(sheet.table.rows):
+            rows[re.sub(r"[\d.]+", "", row[0])].append(nth)
+        for cell, other in combinations((c for c in sheet.cells if not c.part), 2):
+            if cell.column != other.column or cell.figure.decimals != said.figure.decimals:
+                continue
+            both = {cell.row, other.row}
+            alike = any(both <= set(each) for name, each in rows.items() if name.strip("* "))
+            gap = abs(cell.figure.value - other.figure.value)
+            if alike and abs(gap - abs(said.figure.value)) <= EXACT:
+                return True
+    return False
 
 
 def _is_repeated(

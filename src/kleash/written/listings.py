@@ -1,6 +1,7 @@
-"""Lists of code blocks that are tables: "beta=0.05  best_epoch=2  avg=56.11", line by line.
+"""Tables as they are meant: lists of code blocks that are tables, labels that are not repeated.
 
-Lines that give numbers under the same keys are rows of a table, and are held against all others.
+Lines such as "beta=0.05  best_epoch=2  avg=56.11" that give numbers under the same keys are rows of
+a table, and are held against all others. A label that is left blank is the one above it.
 """
 
 from __future__ import annotations
@@ -33,12 +34,23 @@ class Block:
 
 
 def with_listings(draft: Draft, page: Page) -> Draft:
-    """A report whose lists of numbers are tables too, where they stand."""
+    """A report whose lists of numbers are tables too, and whose rows all have labels."""
     found = [table for block in _blocks(page) for table in _tables(block, draft.source.path)]
-    if not found:
-        return draft
-    every = sorted([*draft.source.tables, *found], key=lambda one: one.where.line or 0)
+    every = [*map(_labelled, draft.source.tables), *found]
+    every = sorted(every, key=lambda one: one.where.line or 0)
     return replace(draft, source=replace(draft.source, tables=every))
+
+
+def _labelled(table: Table) -> Table:
+    """A table whose rows repeat the label above them where they have none."""
+    blank = [not row[0].strip() for row in table.rows]
+    if not any(blank) or all(blank) or blank[0]:
+        return table
+    rows, label = list[tuple[str, ...]](), ""
+    for row in table.rows:
+        label = row[0] if row[0].strip() else label
+        rows.append((label, *row[1:]))
+    return replace(table, rows=tuple(rows))
 
 
 def _blocks(page: Page) -> Iterator[Block]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -137,15 +137,24 @@ def matched(report: Source, arms: Sequence[Arm]) -> dict[str, Arm]:
         lambda arm, log: _both_leashed(report, arm, log),
     )
     for way in ways:
-        free = [arm for arm in arms if arm not in found.values()]
+        taken = {id(run) for arm in found.values() for run in arm.replicates}
+        free = [arm for arm in arms if not taken & {id(run) for run in arm.replicates}]
         for name in told:
             fit = [log for log in free if name not in found and way(name, log)]
             rivals = [other for other in told if other != name and fit and way(other, fit[0])]
-            if len(fit) == 1 and not rivals:
-                found[name] = fit[0]
+            if not rivals and (len(fit) == 1 or _of_parts(fit)):
+                found[name] = replace(fit[0], replicates=[r for log in fit for r in log.replicates])
     if len(told) == len(arms) == 1:
         found.setdefault(told[0], arms[0])
     return found
+
+
+def _of_parts(logs: Sequence[Arm]) -> bool:
+    """Whether files have different things of one run: its training in one, its tests in another."""
+    held = [
+        {name for run in log.replicates for name, _ in (*run.curves, *run.cells)} for log in logs
+    ]
+    return len(logs) > 1 and sum(map(len, held)) == len(set[str]().union(*held))
 
 
 def _lies_at(report: Source, arm: str, log: Arm) -> bool:
@@ -223,7 +232,8 @@ def _value(run: Replicate, metric: str, place: Place, statistic: str) -> Found |
 
 
 def _cell(run: Replicate, metric: str, place: Place, statistic: str) -> Found | None:
-    """A measurement that a log keeps as one."""
+    """A measurement that a log keeps as one; none where several may be meant."""
+    found: dict[float, Found] = {}
     for (name, (epoch, step, items, _, kind)), by_shots in run.cells.items():
         if name != metric or kind != statistic:
             continue
@@ -231,8 +241,8 @@ def _cell(run: Replicate, metric: str, place: Place, statistic: str) -> Found | 
         fits = all(ours == theirs for ours, theirs in wanted if ours is not None)
         number = by_shots.get(place.shots)
         if fits and number is not None and number.value is not None:
-            return number.value, (number.where.file, number.where.line)
-    return None
+            found[number.value] = number.value, (number.where.file, number.where.line)
+    return next(iter(found.values())) if len(found) == 1 else None
 
 
 def _scored(run: Replicate, metric: str, place: Place) -> Found | None:

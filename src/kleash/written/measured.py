@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -20,6 +20,7 @@ SHARES: dict[str, tuple[Literal["difference", "relative"], ...]] = {
     "difference": ("relative",),
     "relative": ("difference",),
 }
+MANY = 4  # numbers of a table that logs deny
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,20 @@ def measured_marks(
         _against_log(one, truth[node(one.number)]) for one in told if node(one.number) in truth
     ]
     found += _again(source, truth)
+    found = _believed(source, found)
     return [*found, *_settings(source, logs), *_steps(told, truth, logs)]
+
+
+def _believed(source: Source, marks: Sequence[Mark]) -> list[Mark]:
+    """Without tables that logs would deny nearly throughout: these are of something else."""
+    tables = {line: nth for nth, one in enumerate(source.tables) for line in one.lines}
+    states = Counter((tables.get(mark.line), mark.state) for mark in marks)
+    others = {
+        nth
+        for nth in tables.values()
+        if states[nth, "wrong"] >= MANY and states[nth, "wrong"] > 2 * states[nth, "right"]
+    }
+    return [mark for mark in marks if tables.get(mark.line, -1) not in others]
 
 
 def _meant(told: Sequence[Told], found: Mapping[Node, Held]) -> dict[Node, Held]:

@@ -95,6 +95,7 @@ def _called(sentence: Sentence) -> Iterator[tuple[At, str, bool]]:
         between = _between(sentence, min(place.end, match.end()), max(place.start, match.start()))
         ends = r"[。.!?](?!\d)|但|而|(?<![a-z])(?:but|while|whereas)(?![a-z])"
         ends += r"|\d" if first and kind == "taken" else ""
+        ends += r"|[只仅]在|分别|依次|(?<![a-z])(?:only|respectively)(?![a-z])"
         if re.search(ends if first else r"[。.!?,\d]", between):
             continue
         start, end = clause(sentence, *sorted((match.start(), place.start)))

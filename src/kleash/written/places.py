@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
+from kleash.findings.plans import is_stage
 from kleash.findings.record import digits
 from kleash.findings.spoken import position
 from kleash.imports import Claim, Number, names
@@ -118,6 +119,7 @@ def _valued(claim: Claim, told: Points) -> Iterator[Mark]:
     near = clause_of(claim.text, matches[0])
     numbers = [one for one in claim.numbers if one.value is not None and digits(one) >= DIGITS]
     numbers = [one for one in numbers if one.text.strip("+-%* ") in near]
+    numbers = [one for one in numbers if not _is_compared(near, one.text.strip("+-%* "))]
     arms = [key for key in told if key[2] == axis and (not claim.arms or key[0] in claim.arms)]
     places: set[float] = set()
     for number in numbers:
@@ -127,6 +129,14 @@ def _valued(claim: Claim, told: Points) -> Iterator[Mark]:
         facts = {"text": claim.text, "said": _whole(at), "at": [*map(_whole, sorted(places))]}
         line = claim.where.line or 0
         yield Mark(line, matches[0].group(), "wrong", "check.elsewhere", facts, "placed")
+
+
+def _is_compared(text: str, number: str) -> bool:
+    """Whether something is said to be above or below a number, which is another's."""
+    return bool(re.search(rf"(?:{_THAN})[^,，。;；]*{re.escape(number)}", text))
+
+
+_THAN = r"低于|高于|超过|不及|不如|(?<![a-z])(?:below|above|than|exceeds?|over)(?![a-z])"
 
 
 def _has(held: Sequence[Number], number: Number) -> bool:
@@ -167,7 +177,7 @@ def _beyond(draft: Draft, tops: dict[tuple[str, str], set[float]]) -> Iterator[M
             if isinstance(value, int | float) and not isinstance(value, bool):
                 planned[run.arm, axis] = float(value)
     for (whose, *_), cells in draft.cells.items():
-        for cell in cells:
+        for cell in cells if not is_stage(whose) else ():
             for axis, at in (("epoch", cell.epoch), ("step", cell.step)):
                 limit = planned.get((whose.partition(SEED)[0], axis))
                 known = cell.number.value is not None  # what is open is still to be trained

@@ -35,6 +35,9 @@ _COUNTED = re.compile(
     r"^(?:个\s?)?(?:steps?|epochs?|步|轮|次|updates?|iterations?|seeds?|组|张|卡|天|年|月|日)"
 )
 _SUMMED = re.compile(r"averag|(?<![a-z])mean|平均|均值|total|together|合计|总计")
+_AVERAGED = re.compile(
+    r"(?<![a-z])averaged over|(?:后|末|最后)\s?\S{1,4}\s?(?:个?点|步|次)?\S{0,4}平均"
+)
 _LISTED = re.compile(r"[,、;:。](?!\d{3})")
 _PART = re.compile(r"占|[是为约][^,。;]{1,12}的\s?\d|(?<![a-z])of (?:all|the|its|that)(?![a-z])")
 _BETWEEN = re.compile(r"\s?%?\s?(?:[,、;/]|→|->|and|和)*\s?(?:and|和)?\s?")
@@ -237,11 +240,12 @@ def _alone(book: Book, sentence: Sentence, said: Said) -> Mark | None:
         or _is_behind(sentence, said)
         or (said.kind == "share" and bool(anchor(book, sentence, said)))
     )
-    if meant is not None and (off < 1.5 * unit or tied):
+    averaged = bool(_AVERAGED.search(sentence.plain)) and not tied
+    if meant is not None and (off < 1.5 * unit or tied) and not averaged:
         value = printed_as(abs(meant), "", said.figure.decimals) + "%" * (said.kind == "share")
         if value.strip("%") != said.text.lstrip("+-"):
             return said_mark(sentence, said, "wrong", "check.slip", {"value": value})
-    if not _is_typed_wrong(book, sentence, said):
+    if not _is_typed_wrong(book, sentence, said) or said.figure.digits < 2:
         return None
     nearest_ = nearest(said, book.cells)
     text = sentence.text.strip()

@@ -83,8 +83,10 @@ def _undone(one: Made, held: Mapping[Node, set[Node]]) -> bool:
 
 
 def _is_of_tests(one: Relation) -> bool:
-    """Whether a sum would be one of tests or spreads: those of differences do not add up."""
+    """Whether a sum would be one of steps, tests or spreads: those of differences do not add up."""
     label = bare(one.nodes[0][1].partition(" / ")[2])
+    if re.match(r"\W*(?:epoch|step|第)", one.text, re.I):  # a place
+        return True
     return one.kind in ("difference", "relative", "sum", "mean") and bool(STATISTIC.match(label))
 
 
@@ -385,8 +387,9 @@ def _sum(kind: str, one: Sum, places: Mapping[tuple[int | None, float | None], N
     whole = one.parts[kind]
     others = [part for name, part in one.parts.items() if name != kind]
     if kind == "loss":
-        kl = one.parts.get("kl") or one.parts["kl_loss"]
-        value = one.parts["policy_loss"].value + one.coefficient * kl.value + sum(one.less) / 2
+        kl = one.parts.get("kl") or one.parts.get("kl_loss")
+        penalty = one.coefficient * kl.value if kl else 0.0
+        value = one.parts["policy_loss"].value + penalty + sum(one.less) / 2
     else:
         value = one.coefficient * one.parts["kl"].value
     numbers = [part.number for part in (whole, *others)]

@@ -105,7 +105,7 @@ def _summary(
         points = [(at, cells[row, nth]) for row, at in counts.items() if (row, nth) in cells]
         if len(points) >= max(POINTS, len(counts)):
             courses[nth] = sorted(points, key=lambda point: point[0])
-    best: list[tuple[Cell, float, bool]] = []
+    best: list[tuple[Cell, float, bool | None]] = []
     for kind, statistic in STATISTICS.items():
         made = []
         for nth, points in courses.items():
@@ -114,14 +114,18 @@ def _summary(
             room = 0.0 if kind in ("highest", "lowest") else room
             own = cells[line, nth].figure
             fits = abs(own.value - value) <= own.half * (not kind.endswith(" at")) + room + 1e-9
-            made.append((cells[line, nth], value, fits))
-        if sum(fit for *_, fit in made) > sum(fit for *_, fit in best):
+            # Between the points that are shown it may have been higher, or lower.
+            beyond = (kind == "highest" and own.value > value) or (
+                kind == "lowest" and own.value < value
+            )
+            made.append((cells[line, nth], value, None if beyond and not fits else fits))
+        if sum(fit is True for *_, fit in made) > sum(fit is True for *_, fit in best):
             best = made
     held = [cell.figure.value for cell, _, fit in best if fit]
     if len(held) < LEAST or 5 * len(held) < 3 * len(best) or len(set(held)) < 2:
         return
     for cell, value, fit in best:
-        if not fit:
+        if fit is False:
             shown = printed_as(value, "", cell.figure.decimals)
             facts = {"value": shown, "lines": sorted({one.line for one in cells.values()})[:4]}
             text, spot = cell.number.text, cell.number.where.spot

@@ -43,6 +43,7 @@ _TURN = re.compile(
     r"而|但|随后|之后|最终|最后|末|结束|终点|降到|升到|落到|[降升跌涨回]至"
 )
 _COMMA = re.compile(r"\s?(?:时|处|上|里)?\s?(?:的)?\s?[,:(]\s?")
+_LISTED = re.compile(r"\d\s?%?\s?/\s?\d+\.\d+\s?%?\s?/\s?\d")  # a row of a table
 _BEHIND = re.compile(rf"(\d+\.\d+)\s?%?\s?[(（]\s?(?:{PLACE.pattern})", re.I)
 
 
@@ -186,7 +187,8 @@ def _said(text: str, line: int, *, best: bool, row: bool) -> Iterator[Point]:
     for match in behind:
         for number, _, _ in numbers_in(match[1], where):
             yield Point(line, *axis_and_step(match), number, best=best, alone=True)
-    places = [] if behind or row or SPAN.search(text) or "→" in text else PLACE.findall(text)
+    listed = SPAN.search(text) or "→" in text or _LISTED.search(text)
+    places = [] if behind or row or listed else PLACE.findall(text)
     if len(places) == 1:
         found = PLACE.search(text)
         for number, _, _ in numbers_in(clause_of(text, found), where) if found else ():

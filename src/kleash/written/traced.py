@@ -21,7 +21,7 @@ from kleash.written.grids import grids
 from kleash.written.logs import Held, Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.page import Page
-from kleash.written.printed import Cell, Sheet, sheets
+from kleash.written.printed import Cell, Sheet, axis_word, sheets
 from kleash.written.relations import Node, node
 from kleash.written.sought.lines import Labelled, Line, Token, labelled, lines_of
 from kleash.written.sought.measures import Measures, Place, measures
@@ -216,12 +216,14 @@ def _possible(line: Line, at: int, one: Reading, known: Measures) -> bool:
         for other in tokens
         if other.figure and (row == token.row) != (column == token.column)
     ]
+    metric, place = int(one.metrics[at]), int(one.places[at])
+    value = one.scale * float(known.values[int(one.units[at]), metric, place])
+    if axis_word(line.table.columns[token.column]) and not value.is_integer():
+        return False  # a step is a whole number
     if figure is None or figure.value in beside:
         return figure is not None
-    metric, place = int(one.metrics[at]), int(one.places[at])
     every = one.scale * known.values[:, metric, place]
     every = every[np.isfinite(every)]
-    value = one.scale * float(known.values[int(one.units[at]), metric, place])
     if one.score >= CERTAIN and one.slips * 4 <= len(others) and _alike(figure.value, value):
         return True
     room = max(float(np.ptp(every)), *(abs(value - other) for other in others), 0.1 * abs(value))

@@ -14,13 +14,14 @@ from kleash.written.printed import Cell, Sheet
 from kleash.written.prose import END, Said, Sentence
 
 _SPLIT = re.compile(r"[;。>]|(?<=[a-z\d\),])\s(?:and|but|while|whereas)\s")
+_AVERAGED = re.compile(r"(?<![a-z])averaged over(?![a-z])")  # no cell has that
 _EACH = re.compile(r"分别|依次|(?<![a-z])respectively(?![a-z])")  # `told.parallel` knows whose
 _COMMA = re.compile(r"[,、](?!\d{3})")
 _COURSE = re.compile(r"\s?(?:→|->)|(?:→|->)\s?$")
 _BESIDE = re.compile(
-    r"\s?%?\s?(?:(?:vs\.?|versus|against|对|比|/|[-~])\s?\d|(?:for|with|under)(?![a-z]))"
+    r"\s?%?\s?(?:(?:vs\.?|versus|against|and|对|比|和|与|/|[-~])\s?\d|(?:for|with|under)(?![a-z]))"
 )
-_BEFORE = re.compile(r"\d\s?%?\s?(?:vs\.?|versus|against|对|比|/|[-~])\s?$")
+_BEFORE = re.compile(r"\d\s?%?\s?(?:vs\.?|versus|against|and|对|比|和|与|/|[-~])\s?$")
 _OTHER = re.compile(
     r"(?<![a-z])(?:than|against|vs|versus|instead of|from|over|compared)(?![a-z])|"
     r"比|对(?!应)|相较|从|除"
@@ -39,7 +40,7 @@ def said_mark(
 def whose(book: Book, sentence: Sentence) -> Iterator[Mark]:
     """Numbers that a sentence gives to a row, column or step that has another."""
     plain = sentence.plain
-    for nth, said in enumerate(sentence.numbers):
+    for nth, said in enumerate(sentence.numbers if not _AVERAGED.search(plain) else ()):
         if said.figure.digits < NAMING or is_gap(sentence, said) or not said.figure.decimals:
             continue
         if _COURSE.search(plain[: said.start]) or _COURSE.match(plain[said.end :]):

@@ -72,8 +72,9 @@ def head_of(block: Block, arms: Arms, *, title: int) -> Sense:
         if inner or labels.pairs(text) or len(arms.names) < 2:
             arm = labels.heading_arm(arms, text)
         metric, seed = names.mention(text), labels.seed_of(text)
-        if not inner and names.spelling(metric) == "kl":
-            metric = ""  # "KL 对比" names what was changed, not what was measured
+        named = arm is not None and names.spelling(text) == names.spelling(arm)
+        if names.spelling(metric) == "kl" and (named or not inner):
+            metric = ""  # "KL 对比", "无 KL:" name what was changed, not what was measured
         found = found.over(Sense(arm=arm, metric=metric, place=places(text)[0], seed=seed))
     return found
 

@@ -101,7 +101,8 @@ def _is_false(book: Book, every: Sequence[Shelf], chain: Chain) -> bool:
     said = asked(parts[nth], parts[max(0, nth - 1) : nth], ((chain.start, chain.end),))
     own = book.section(sentence.line(chain.start))
     near = [(shelf, labels) for shelf, labels in told if shelf.sheet in own]
-    readings = (_at(told, parts[nth], said), _meant(near, sentence, said), _all(told))
+    anywhere = [] if said.need & QUANTITIES else _all(told)
+    readings = (_at(told, parts[nth], said), _meant(near, sentence, said), anywhere)
     for lines in readings:
         verdicts = [_has(line, labels, chain) for line, labels in lines if _full(line, labels)]
         if verdicts:

@@ -14,7 +14,7 @@ from kleash.written.claimed.halves import false_halves
 from kleash.written.claimed.leashes import false_leashes
 from kleash.written.claimed.orders import false_orders
 from kleash.written.claimed.pinned import denied
-from kleash.written.claimed.readings import shelves
+from kleash.written.claimed.readings import Shelf, shelves
 from kleash.written.claimed.sameness import false_differences
 from kleash.written.claimed.superlatives import false_superlatives
 from kleash.written.claimed.sweeping import false_sweeps
@@ -43,7 +43,14 @@ KINDS = (
 def false_claims(book: Book, page: Page, every: Sequence[Sentence]) -> Iterator[Mark]:
     """What is called the most, put before another, or said to rise, where the tables deny it."""
     all_shelves = shelves(book, page)
+    plain = [one for one in all_shelves if not _repeats(one)]
     for kind in KINDS:
-        yield from kind(book, all_shelves, every)
-    yield from false_orders(all_shelves, every)
+        yield from kind(book, plain if kind is false_chains else all_shelves, every)
+    yield from false_orders(plain, every)
     yield from contradictory(every)
+
+
+def _repeats(shelf: Shelf) -> bool:
+    """Whether rows have one label twice: an arm at several epochs has no place in an order."""
+    labels = [row[0] for row in shelf.sheet.table.rows]
+    return shelf.side.is_rows and len(set(labels)) < len(labels)

@@ -34,7 +34,8 @@ LEAST = 3  # labels of a line that has a highest
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _SENSES: dict[str, str] = {
     "high": rf"最[高大多长宽重](?![点值])|"
-    rf"{_B}(?:highest|largest|greatest|longest|biggest|widest|most(?! (?:expensive|costly))){_E}",
+    rf"{_B}(?:highest|largest|greatest|longest|biggest|widest|"
+    rf"most(?! (?:expensive|costly|of))){_E}",
     "low": rf"最[低小少短窄轻](?![点值])|"
     rf"{_B}(?:lowest|smallest|shortest|least|fewest|narrowest){_E}",
     "good": rf"最[好优强]|排?第一(?![大步次个轮行名])|{_B}strongest{_E}|"
@@ -96,6 +97,9 @@ _GOES_ON = re.compile(r"\s*(?:是|也|且|仍|并|又|而且|却|但|同时|and|
 _REACHED = re.compile(
     rf"(?:达到|到达|[降升跌涨落]到|[到至]|它的|其|自己的|各自的?)\s?$|"
     rf"{_B}(?:reach\w*|attain\w*|its|their|to|from|own)(?: the| its| their| own)?\s?$"
+)
+_CHANGED = re.compile(  # "what rises most" is no line of a table
+    r"(?:回升|回落|[掉涨降升跌涨增减]|提[高升]|增加|减少|答对|领先|落后|变化|波动)[得了]?\s?$"
 )
 _NUMBER = re.compile(r"(?<![\d.a-z])\d[\d,]*(\.(\d+))?(?:e(-?\d+))?(?!\d|\.\d)\s?(%)?")
 _STEP = re.compile(r"(?<![a-z])(?:ep|ckpt|iter)\s?\d+\s?[时上]?\s?$")  # "在 ep3 最好"
@@ -206,7 +210,7 @@ def _beaten_everywhere(
     read = [(s, n, [one for one in lines if _bears(one, told[id(s)])]) for s, n, lines in read]
     if any(lines for _, _, lines in read):
         return _judged(read, called)
-    if any(told.values()):
+    if any(told.values()) or _CHANGED.search(called.clause.sentence.plain[: called.word.start()]):
         return None
     return _in_its_table(book, subjects, called) if called.pin is None else None
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 UNLIKELY = 0.02  # that rounding alone made the last digit another
 SLIP = 0.02  # of numbers, in a report that has slips
 TOLD = 4.0  # as much as other tables may tell (logarithm of odds)
+SHARP = 0.3  # units of the last digit within which what comes out is known
 SURE = 3.0  # how much must speak against hidden digits
 K = TypeVar("K")
 Node = tuple[int, str, float]
@@ -35,6 +36,16 @@ class Relation:
     """How likely that is where it was worked out before they were rounded."""
     texts: tuple[str, ...] = ()
     """The numbers as they are printed, where that is known."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the first number is what the others give as they are printed, and no other is."""
+        if self.low is None or self.high is None or self.kind == "same":
+            return False
+        unit = 10.0 ** -(self.decimals or 0)
+        if self.high - self.low > SHARP * unit:
+            return False
+        return abs(self.nodes[0][2] - (self.low + self.high) / 2) <= 0.5 * unit * (1 + 1e-6)
 
 
 def as_printed(every: list[Relation], tables: Mapping[int, int]) -> list[Relation]:

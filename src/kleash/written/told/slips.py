@@ -14,7 +14,7 @@ from itertools import combinations
 from kleash.written.fitting import NAMING, pair, prints
 from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark, printed_as
-from kleash.written.printed import Cell, Figure, Sheet
+from kleash.written.printed import Cell, Figure, Sheet, squeezed
 from kleash.written.prose import END, Said, Sentence
 from kleash.written.told.subjects import Records, clause, each, subject_of
 from kleash.written.told.things import Mention, column_keys, row_keys
@@ -29,6 +29,7 @@ _LIST = re.compile(
 _ROUGH = re.compile(
     r"(?:约|大约|近|将近|左右|不到|超过|至少|(?<![a-z])(?:about|roughly|nearly|almost|over|under|around))\s?$|[~≈]\s?$"
 )
+_AVERAGED = re.compile(r"averag|(?<![a-z])mean(?![a-z])|平均|均值")
 _FROM, _TO = re.compile(r"\d\s?%?\s?[-~]\s?$"), re.compile(r"\s?%?\s?[-~]\s?\d")
 
 
@@ -40,6 +41,8 @@ def slips(records: Records, every: Sequence[Sentence]) -> Iterator[Mark]:
             if not _is_quote(sentence, said):
                 continue
             near = [one for one in cells if _is_near(said.figure, one[1].figure)]
+            if _AVERAGED.search(sentence.plain):  # a mean is one of means
+                near = [one for one in near if _AVERAGED.search(_titles(*one))]
             if not near or any(prints(said.figure, cell.figure) for _, cell in cells):
                 continue
             found = _meant(records, sentence, said, near) or _in_line(sentence, said, cells, near)
@@ -47,6 +50,12 @@ def slips(records: Records, every: Sequence[Sentence]) -> Iterator[Mark]:
                 value = printed_as(next(iter(found)), "", said.figure.decimals)
                 value += "%" * (said.kind == "share")
                 yield said_mark(sentence, said, "wrong", "check.slip", {"value": value})
+
+
+def _titles(sheet: Sheet, cell: Cell) -> str:
+    """All that stands over a cell and beside it."""
+    heads = " ".join(sheet.table.headings[-1:])
+    return squeezed(f"{sheet.table.rows[cell.row][0]} {sheet.table.header[cell.column]} {heads}")
 
 
 def _is_quote(sentence: Sentence, said: Said) -> bool:
