@@ -40,7 +40,7 @@ SCORES = (
 METRICS = ("metric", "tag", "metric_name", "指标")
 VALUES = ("value", "值")
 SHOTS = ("shot", "shots", "n_shot", "n_shots", "num_shots", "shot_num")
-SIZES = ("n_samples", "num_samples", "samples", "sample_num", "test_data_num", "样本数")
+SIZES = ("items", "n_samples", "num_samples", "samples", "sample_num", "test_data_num", "样本数")
 LEASHES = ("kl_beta", "beta", "kl_coef", "kl_coeff")
 BY_SHOTS = re.compile(
     r"(?P<metric>.+?)[._/](?:shot[_-]?(?P<of>\d{1,3})|(?P<by>\d{1,3})[_-]?shots?)", re.I

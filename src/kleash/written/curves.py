@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +48,30 @@ def threads_of(logs: Logs) -> list[Thread]:
                 points = dict(values)
                 if points:
                     found.append(Thread(name, seed, metric, axis, points, *file_of(run, metric)))
+            found += _by_shots(run, name, seed)
     return found
+
+
+def _by_shots(run: Replicate, name: str, seed: int | None) -> Iterator[Thread]:
+    """What was measured with several shots, over epochs: each of them, and their mean."""
+    every: dict[tuple[str, int | None, str], dict[float, dict[int, float]]] = {}
+    file, line = "", None
+    for (metric, (epoch, step, items, *_)), by_shots in run.cells.items():
+        at, axis = (epoch, "epoch") if epoch is not None else (step, "step")
+        told = {n: one.value for n, one in by_shots.items() if n is not None}
+        known = {n: value for n, value in told.items() if value is not None}
+        if at is not None and known:
+            every.setdefault((metric, items, axis), {})[float(at)] = known
+            where = next(iter(by_shots.values())).where
+            file, line = where.file, where.line
+    several = len({items for _, items, _ in every}) > 1
+    for (metric, items, axis), at_steps in every.items():
+        called = f"{metric} {items} samples" if several and items is not None else metric
+        for shots in sorted({n for known in at_steps.values() for n in known}):
+            points = {at: known[shots] for at, known in at_steps.items() if shots in known}
+            yield Thread(name, seed, f"{called} {shots}-shot", axis, points, file, line)
+        points = {at: float(np.mean(list(known.values()))) for at, known in at_steps.items()}
+        yield Thread(name, seed, f"{called} mean", axis, points, file, line)
 
 
 def _named(run: Replicate, arm: str) -> tuple[str, int | None]:

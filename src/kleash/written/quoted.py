@@ -36,7 +36,8 @@ _COUNTED = re.compile(
 )
 _SUMMED = re.compile(r"averag|(?<![a-z])mean|平均|均值|total|together|合计|总计")
 _AVERAGED = re.compile(
-    r"(?<![a-z])averaged over|(?:后|末|最后)\s?\S{1,4}\s?(?:个?点|步|次)?\S{0,4}平均"
+    r"(?<![a-z])averaged over the (?:last|first|final)|"
+    r"(?:后|末|最后)\s?\S{1,4}\s?(?:个?点|步|次)?\S{0,4}平均"
 )
 _LISTED = re.compile(r"[,、;:。](?!\d{3})")
 _PART = re.compile(r"占|[是为约][^,。;]{1,12}的\s?\d|(?<![a-z])of (?:all|the|its|that)(?![a-z])")

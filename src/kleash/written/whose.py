@@ -14,7 +14,9 @@ from kleash.written.printed import Cell, Sheet
 from kleash.written.prose import END, Said, Sentence
 
 _SPLIT = re.compile(r"[;。>]|(?<=[a-z\d\),])\s(?:and|but|while|whereas)\s")
-_AVERAGED = re.compile(r"(?<![a-z])averaged over(?![a-z])")  # no cell has that
+_AVERAGED = re.compile(
+    r"(?<![a-z])averaged over the (?:last|first|final)(?![a-z])"
+)  # no cell has that
 _EACH = re.compile(r"分别|依次|(?<![a-z])respectively(?![a-z])")  # `told.parallel` knows whose
 _COMMA = re.compile(r"[,、](?!\d{3})")
 _COURSE = re.compile(r"\s?(?:→|->)|(?:→|->)\s?$")

@@ -62,9 +62,10 @@ def false_chains(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence])
 def _chains(sentence: Sentence) -> Iterator[Chain]:
     plain = sentence.plain
     for match in _SIGNED.finditer(plain):
-        first, *items = re.split(r"\s?>\s?", match[1])
-        first = re.split(r"[是为]|满足|(?<![a-z])(?:is|was)(?![a-z])", first)[-1]
-        yield Chain(sentence, match.start(1), match.end(1), (first, *items), signed=True)
+        whole, *items = re.split(r"\s?>\s?", match[1])
+        first = re.split(r"[是为按]|满足|(?<![a-z])(?:is|was)(?![a-z])", whole)[-1]
+        start = match.start(1) + len(whole) - len(first)
+        yield Chain(sentence, start, match.end(1), (first, *items), signed=True)
     for match in _LISTED.finditer(plain):
         items = [one for one in re.split(r"\s?[,、]\s?(?:and )?", match["list"]) if one.strip()]
         signed = bool(match["down"])
