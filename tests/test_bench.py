@@ -50,7 +50,7 @@ def test_the_bench_says_how_fast_and_leaves_the_threads_alone():
     found = bench.selector_bench(queries=8, plain_queries=1, rounds=1)
     assert torch.get_num_threads() == before
     assert found["batched_ratio"] > 5 and found["one_by_one_ratio"] > 3
-    assert 0.2 < found["one_by_one_product_share"] < found["batched_product_share"] < 1
+    assert all(0 < found[f"{way}_product_share"] < 1 for way in ("one_by_one", "batched"))
     for name in ("batched", "one_by_one", "plain"):
         assert found[f"{name}_queries_per_second"] > 0
 

@@ -222,6 +222,15 @@ def test_a_log_overrules_the_report(tmp_path):
     assert len(right) >= 5
 
 
+def test_logs_of_something_else_are_told_by_name(tmp_path):
+    path = tmp_path / "report.md"
+    path.write_text(REPORT)
+    rows = [json.dumps({"step": step, "loss": 7.123 + step}) for step in (1, 2, 3)]
+    (tmp_path / "pretrain.jsonl").write_text("\n".join(rows) + "\n")
+    asked = ["check", str(path), "--against", str(tmp_path / "pretrain.jsonl")]
+    assert "they were read as the runs pretrain" in CliRunner().invoke(app, asked).output
+
+
 def test_of_two_tellings_the_one_that_more_speaks_for_is_right(tmp_path):
     text = STYLES["agents"](1)
     row = next(line for line in text.splitlines() if line.startswith("| 100 |"))

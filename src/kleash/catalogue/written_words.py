@@ -14,6 +14,10 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "{file} has {value} ({arm}; {runs} run(s))",
         "{file} 中为 {value}（{arm}；{runs} 次训练）",
     ),
+    "check.none-of-logs": (
+        "no number of the report was found in these logs: they were read as the runs {names}",
+        "这些日志中找不到报告里的任何数字：读到的训练为 {names}",
+    ),
     "check.no-step": ("{file} has no such step", "{file} 中没有这一步"),
     # against each other
     "check.mean": (

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kleash.catalogue import Language
+    from kleash.written.logs import Logs
     from kleash.written.marks import Mark
 
 SHOWN = ("wrong", "unsupported")
+LOGGED = ("check.log", "check.not-log")
+NAMED = 6  # runs that are called by their names
 
 
 def check(
@@ -64,8 +67,19 @@ def check(
         print(json.dumps(plain(marks, report, language), ensure_ascii=False))
     else:
         print("\n".join(told(marks, report, language, every=every)))
+        if logs is not None and not any(mark.code in LOGGED for mark in marks):
+            print(not_in(logs, language))
     if any(mark.state == "wrong" for mark in marks):
         raise typer.Exit(1)
+
+
+def not_in(logs: Logs, language: Language) -> str:
+    """That logs have nothing of a report, and what they were read as."""
+    from kleash.catalogue import say
+
+    names = [arm.name for arm in logs.arms]
+    more = "…" if len(names) > NAMED else ""
+    return say("check.none-of-logs", {"names": ", ".join(names[:NAMED]) + more}, language)
 
 
 def sentence(mark: Mark, language: Language) -> str:
