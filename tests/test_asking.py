@@ -197,6 +197,7 @@ def known(path, asker, prompts):
         return len(ledger.lookup(asker.answerer.identity, [asker.key(p) for p in prompts]))
 
 
+@pytest.mark.slow
 def test_answers_after_a_kill_have_the_same_bytes(tmp_path, prompts):
     path = tmp_path / "killed.sqlite"
     model = Embedded(SCENES.image)

@@ -55,6 +55,7 @@ def test_arm_without_leash_is_always_there() -> None:
     assert [(arm.name, arm.keys) for arm in arms_of(bare)] == [("none", {"leash.coefficient": 0.0})]
 
 
+@pytest.mark.slow
 def test_small_study_is_calibrated_once_and_goes_on_where_it_stopped(
     tmp_path: Path, inline: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def page(browser, address):
         yield opened
 
 
+@pytest.mark.slow
 def test_a_cell_changes_from_running_to_done_without_reload(page, address, studies, running):
     while not (studies / "small/plan.json").exists():
         assert running.poll() is None

@@ -144,6 +144,7 @@ def measured(check, paths):
     return int(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_million_points_of_ten_runs_fit_in_little_memory(sources):
     extra = measured("series", sources)
     assert extra < LIMIT, f"{extra / 2**20:.0f} MiB"

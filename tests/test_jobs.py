@@ -121,6 +121,7 @@ def test_a_place_that_is_none_is_refused():
         run([job("a")], workers=0)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_jobs_are_ordered_in_seconds():
     jobs = [job(str(n), after=[str(n - 1)] if n % 10 else ()) for n in range(100_000)]
     with cpu_within(10):

@@ -136,6 +136,7 @@ SPOTS = (
 )
 
 
+@pytest.mark.slow
 @forks
 def test_kills_at_the_worst_moments_change_nothing(
     tmp_path: Path, undisturbed: tuple[Run, int]

@@ -85,6 +85,7 @@ def test_families_differ_in_the_coefficient_alone() -> None:
     assert found == {"lr=0.1": ["a", "c"], "lr=0.2": ["b"]}
 
 
+@pytest.mark.slow
 def test_real_arms_at_equal_kl_and_equal_updates(tmp_path: Path, inline: None) -> None:
     arms: dict[str, Any] = {
         f"{pace}-{value:g}": {"lr": 1e-3, "updates": updates, "leash": {"coefficient": value}}
@@ -120,6 +121,7 @@ def test_real_arms_at_equal_kl_and_equal_updates(tmp_path: Path, inline: None) -
         assert row.on == "kl"
 
 
+@pytest.mark.slow
 def test_proxy_gold_and_retention_of_real_runs(tmp_path: Path, inline: None) -> None:
     folder = tmp_path / "proxy"
     measure = {"baselines": ["base"], "shots": [2], "items": [60], "choose": "last"}

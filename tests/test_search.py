@@ -113,6 +113,7 @@ def test_pruned_trials_stopped_early_and_are_in_no_ranking(whole: Path) -> None:
     assert {row["state"] for row in found["trials"][:5]} == {"whole"}
 
 
+@pytest.mark.slow
 def test_killed_search_goes_on_with_the_same_settings(
     whole: Path, tmp_path: Path, inline: None
 ) -> None:

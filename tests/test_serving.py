@@ -351,6 +351,7 @@ def rows(folder: Path) -> list[tuple[str, str]]:
         return db.execute("SELECT model, prompt FROM facts ORDER BY model, prompt").fetchall()
 
 
+@pytest.mark.slow
 def test_a_served_study_has_the_same_bytes_and_one_model_per_device(
     small_study: Path, tmp_path: Path, traces: Path
 ):

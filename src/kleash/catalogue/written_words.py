@@ -18,6 +18,10 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "no number of the report was found in these logs: they were read as the runs {names}",
         "这些日志中找不到报告里的任何数字：读到的训练为 {names}",
     ),
+    "check.unheard-step": (
+        "no table, log or other line has it; the last is {last}",
+        "没有任何表格、日志或其他行有这一步；最后为 {last}",
+    ),
     "check.no-step": ("{file} has no such step", "{file} 中没有这一步"),
     # against each other
     "check.mean": (

@@ -19,6 +19,7 @@ from kleash.imports import Number
 from kleash.imports.markdown.derived import SLACK, bounds
 from kleash.imports.markdown.text import bare
 from kleash.written.grids import Grid, Slot, label, turned
+from kleash.written.made.boards import SUMMARY
 from kleash.written.patterns import Made, mistyped
 from kleash.written.printed import JOINED, squeezed, titles
 
@@ -56,7 +57,7 @@ def across(every: Sequence[Grid]) -> Iterator[Made]:
 
 def _multiple(grid: Grid, ours: Slot, theirs: Slot, width: int) -> Iterator[Made]:
     left, right = grid.column(ours), grid.column(theirs)
-    lines = [at for at in left if at in right]
+    lines = [at for at in left if at in right and not SUMMARY.search(bare(grid.names[at]))]
     pairs = [(left[at], right[at]) for at in lines]
     values = [{one.value for one in side} for side in zip(*pairs, strict=True)] if pairs else []
     varied = bool(values) and min(map(len, values)) >= LEAST

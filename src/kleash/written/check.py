@@ -48,10 +48,12 @@ from kleash.written.told.crossings import false_crossings, false_spans
 from kleash.written.told.listed import false_lists
 from kleash.written.told.lone import false_lone_steps
 from kleash.written.told.parallel import false_in_parallel
+from kleash.written.told.slashed import false_slashed
 from kleash.written.told.slips import slips
 from kleash.written.told.subjects import Records, records_of
 from kleash.written.told.summits import false_summits
 from kleash.written.told.tallies import false_tallies
+from kleash.written.told.unheard import unheard_steps
 from kleash.written.traced import corrected, sought_in, traced
 
 # Findings on a step that a table can overrule, whoever's it is.
@@ -65,6 +67,8 @@ BESTS = (
     "check.not-pick",
 )
 BY_FACTOR = ("multiple", "product")  # hours of seconds
+FEWEST = 2  # numbers of which one may be so many times the other
+TINY = 1e-9
 PARAGRAPH = 6  # lines after its first in which a number of a paragraph may stand
 RANK: dict[State, int] = {"wrong": 0, "unsupported": 1, "right": 2, "unknown": 3}
 
@@ -121,12 +125,20 @@ def _without(marks: Sequence[Mark], seen: Mapping[Node, Mark]) -> list[Mark]:
 
 def _without_rounded(seen: Mapping[Node, Mark], every: Sequence[Relation]) -> dict[Node, Mark]:
     """What logs have, but for numbers that come out of printed ones to the digit."""
-    made = {one.nodes[0] for one in every if one.holds and one.is_exact and one.kind in BY_FACTOR}
+    factors = [one for one in every if one.holds and one.kind in BY_FACTOR]
+    made = {one.nodes[0] for one in factors if one.is_exact or _is_times(one)}
     return {
         one: mark
         for one, mark in seen.items()
         if mark.state == "right" or one not in made or not _is_one_off(mark)
     }
+
+
+def _is_times(one: Relation) -> bool:
+    """Whether a number is a few times another as that is printed: four GPUs for 9.23 hours."""
+    whole, part = one.nodes[0][2], one.nodes[-1][2]
+    count = round(whole / part) if part and len(one.nodes) == FEWEST else 0
+    return count > 1 and abs(whole - count * part) < TINY
 
 
 def _is_one_off(mark: Mark) -> bool:
@@ -153,6 +165,7 @@ def _of_sentences(
     yield from false_spans(spoken)
     yield from false_summits(book.sheets, records.courses)
     yield from false_lone_steps(records)
+    yield from unheard_steps(records, spoken, page)
     yield from false_claims(book, page, spoken)
 
 
@@ -172,6 +185,7 @@ def _of_layout(draft: Draft, page: Page, marks: Sequence[Mark]) -> Iterator[Mark
     yield from false_picks([one for one in tables if one.where.line not in turned])
     yield from repeated_labels(tables)
     yield from false_commands(page)
+    yield from false_slashed(page)
     yield from false_origins(page)
     yield from false_recitals(page, tables, wrong)
 

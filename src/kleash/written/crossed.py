@@ -16,8 +16,9 @@ from kleash.written.scripts import arms_said
 from kleash.written.sought.lines import Line
 from kleash.written.sought.naming import items, metrics_in, statistics_in
 from kleash.written.sought.readings import Reading
+from kleash.written.sought.settled import SURE, accepted
 from kleash.written.told.things import column_keys, keys_of, mentions, row_keys
-from kleash.written.traced import SURE, Sought, accepted
+from kleash.written.traced import Sought
 
 SLIPS = 3  # numbers that fit for each that does not
 COUNTED = 4  # titles that count
@@ -41,7 +42,7 @@ def crossed_titles(sought: Sought) -> Iterator[Mark]:
     tables: dict[tuple[int, bool], list[Titled]] = defaultdict(list)
     for nth, line in enumerate(sought.lines):
         best = next((one for one in sought.found[nth] if accepted(one)), None)
-        if best and best.score >= SURE and _is_whole(line, best):
+        if best and best.score >= SURE and not line.block and _is_whole(line, best):
             tables[line.table.sheet.nth, line.down].append(_titled(sought, line, best))
     for lines in tables.values():
         for one, other in combinations(lines, 2):

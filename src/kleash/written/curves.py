@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,7 @@ def threads_of(logs: Logs) -> list[Thread]:
     """Every curve of every run."""
     found = []
     files = Counter(run.runs[0].where.file for arm in logs.arms for run in arm.replicates)
+    by_run: dict[tuple[str, int | None], list[Replicate]] = {}
     for arm in logs.arms:
         for run in arm.replicates:
             alone = files[run.runs[0].where.file] == 1
@@ -48,20 +50,25 @@ def threads_of(logs: Logs) -> list[Thread]:
                 points = dict(values)
                 if points:
                     found.append(Thread(name, seed, metric, axis, points, *file_of(run, metric)))
-            found += _by_shots(run, name, seed)
+            by_run.setdefault((name, seed), []).append(run)
+    for (name, seed), runs in by_run.items():
+        found += _by_shots(runs, name, seed)
     return found
 
 
-def _by_shots(run: Replicate, name: str, seed: int | None) -> Iterator[Thread]:
-    """What was measured with several shots, over epochs: each of them, and their mean."""
+def _by_shots(runs: Sequence[Replicate], name: str, seed: int | None) -> Iterator[Thread]:
+    """What was measured with several shots, over epochs: each of them, and their mean.
+
+    A run may have a file for each of its evaluations.
+    """
     every: dict[tuple[str, int | None, str], dict[float, dict[int, float]]] = {}
     file, line = "", None
-    for (metric, (epoch, step, items, *_)), by_shots in run.cells.items():
+    for (metric, (epoch, step, items, *_)), by_shots in chain(*(run.cells.items() for run in runs)):
         at, axis = (epoch, "epoch") if epoch is not None else (step, "step")
         told = {n: one.value for n, one in by_shots.items() if n is not None}
         known = {n: value for n, value in told.items() if value is not None}
         if at is not None and known:
-            every.setdefault((metric, items, axis), {})[float(at)] = known
+            every.setdefault((metric, items, axis), {}).setdefault(float(at), known)
             where = next(iter(by_shots.values())).where
             file, line = where.file, where.line
     several = len({items for _, items, _ in every}) > 1

@@ -15,8 +15,9 @@ from kleash.written.marks import Mark, number_mark
 from kleash.written.page import Page
 from kleash.written.printed import Sheet
 from kleash.written.relations import Node, node
+from kleash.written.sought.settled import RIVAL, Kept, Spot
 from kleash.written.told.tracks import Course
-from kleash.written.traced import RIVAL, Kept, Spot, sought_in
+from kleash.written.traced import sought_in
 
 LEAST = 2  # arms of which a table has courses
 SLIPS = 3  # numbers that fit for each slip after the first

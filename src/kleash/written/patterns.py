@@ -178,11 +178,13 @@ def _pattern(grid: Grid, slot: Slot) -> list[Made]:
 
 
 def _otherwise(grid: Grid, lines: Mapping[int, int], slot: Slot, one: Made) -> bool:
-    """Whether a number is the range of its line, or the mean below a column of which others sum."""
+    """Whether a number is the range of its line, or the mean where others are sums, or a sum."""
     number, half = one.number.value or 0.0, 0.5 * 10.0 ** -(one.number.decimals or 0)
     if one.kind == "sum":
         mean = (one.low + one.high) / 2 / max(1, len(one.of))
         return bool(one.number.decimals) and abs(number - mean) <= 2 * half
+    if one.kind == "mean":  # counts are summed where others are averaged
+        return not one.number.decimals and number == sum(each.value or 0.0 for each in one.of)
     line = grid.line(lines[id(one.number)]) if id(one.number) in lines else {}
     values = [each.value or 0.0 for at, each in line.items() if at[0] != slot[0] and not at[1]]
     like = [each for each in values if abs(each) > abs(number)]

@@ -20,7 +20,7 @@ from kleash.imports import Claim, Source, Where
 from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.text import bare, fold
 from kleash.written.claimed.superlatives import NARROWED
-from kleash.written.claimed.words import names_a_test, unsupported
+from kleash.written.claimed.words import tested_lines, unsupported
 from kleash.written.marks import Mark, State
 from kleash.written.page import Page
 
@@ -88,9 +88,9 @@ def said(draft: Draft, page: Page, marks: Sequence[Mark]) -> list[Mark]:
         value = cell.read.number.value if cell.read.number else None
         numbers[cell.line] += [] if value is None else [value]
     found = [mark for one in find([source]) for mark in _of_finding(one, marks, numbers)]
-    tested = names_a_test(text for _, text in draft.lines)
+    tested = tested_lines([(nth, page.text[a:b]) for nth, (a, b) in enumerate(page.lines, 1)])
     for line, text in _said(draft):
-        words = unsupported(line, text, tested=tested)
+        words = unsupported(line, text, tested=line in tested)
         found += [replace(mark, line=_line_of(page, mark)) for mark in words]
     found += [mark for claim in facts_said(source) for mark in _holding(source, claim)]
     return found

@@ -24,7 +24,7 @@ from kleash.written.printed import figure_of
 
 NAMING = 3  # digits of a value that is called a best; one more elsewhere
 PLACE = re.compile(
-    r"(?<![a-z])(?P<axis>step|epoch)s?\s?[:=#(（]?\s?(?P<at>\d{1,9})(?!\s*[-~\d.%→]|,\d{3})|第\s?(?P<nth>\d{1,9})\s?(?P<unit>步|轮)",
+    r"(?<![a-z])(?P<axis>step|epoch)s?\s?[:=#(（]?\s?(?P<at>\d{1,9})(?!\s*[-~\d%→]|\.\d|,\d{3})|第\s?(?P<nth>\d{1,9})\s?(?P<unit>步|轮)",
     re.I,
 )
 SPAN = re.compile(r"(?:step|epoch)s?\s?\d+\s?(?:[-~]|到|至|to)\s?\d+", re.I)
@@ -41,6 +41,11 @@ RANKING = re.compile(  # "the highest at step 40 is A" says of no course where i
 _TURN = re.compile(
     r"[;。,、]|\.\s|(?<![a-z])(?:and|but|while|then|whereas|ends?|ending|against|from|to)(?![a-z])|"
     r"而|但|随后|之后|最终|最后|末|结束|终点|降到|升到|落到|[降升跌涨回]至"
+)
+_OPEN = re.compile(r"\s*[-*+]\s*\[ \]")  # still to be done
+_STOP = re.compile(r"[;。]|\.\s")
+_GAP = re.compile(
+    r"[高低多少差快慢降升涨跌]|领先|(?<![a-z])(?:above|below|lower|higher|more|less|by|lead|behind)(?![a-z])"
 )
 _COMMA = re.compile(r"\s?(?:时|处|上|里)?\s?(?:的)?\s?[,:(]\s?")
 _LISTED = re.compile(r"\d\s?%?\s?/\s?\d+\.\d+\s?%?\s?/\s?\d")  # a row of a table
@@ -175,6 +180,8 @@ def _sentences(draft: Draft, page: Page) -> Iterator[Point]:
     rows = {line for table in draft.source.tables for line in table.lines}
     for line, (start, end) in enumerate(page.lines, 1):
         text = fold(plain(page.text[start:end]))
+        if _OPEN.match(page.text[start:end]):
+            continue
         texts = [page.text[a:b] for a, b in page.cells(line)] if line in rows else [text]
         best = bool(BEST.search(text))
         for each in texts:
@@ -188,12 +195,28 @@ def _said(text: str, line: int, *, best: bool, row: bool) -> Iterator[Point]:
         for number, _, _ in numbers_in(match[1], where):
             yield Point(line, *axis_and_step(match), number, best=best, alone=True)
     listed = SPAN.search(text) or "→" in text or _LISTED.search(text)
-    places = [] if behind or row or listed else PLACE.findall(text)
-    if len(places) == 1:
-        found = PLACE.search(text)
-        for number, _, _ in numbers_in(clause_of(text, found), where) if found else ():
-            if number.value is not None and number.decimals and found:
-                yield Point(line, *axis_and_step(found), number, best=best)
+    places = [] if behind or row or listed else list(PLACE.finditer(text))
+    for found in places if len(places) == 1 else ():
+        for number in _beside(text, found, where):
+            yield Point(line, *axis_and_step(found), number, best=best)
+
+
+def _beside(text: str, found: re.Match[str], where: Where) -> list[Number]:
+    """The numbers of a step's clause; where it has none, the only one of its sentence."""
+    ends = [match.end() for match in _STOP.finditer(text)]
+    first = max((at for at in ends if at <= found.start()), default=0)
+    last = min((at for at in ends if at >= found.end()), default=len(text))
+    clause, sentence = clause_of(text, found), text[first:last]
+    own = _measured(clause, where)
+    if own or _GAP.search(sentence):
+        return own
+    every = _measured(sentence, where)
+    return every if len(every) == 1 else []
+
+
+def _measured(text: str, where: Where) -> list[Number]:
+    every = [number for number, _, _ in numbers_in(text, where)]
+    return [one for one in every if one.value is not None and one.decimals]
 
 
 def clause_of(text: str, found: re.Match[str]) -> str:

@@ -125,8 +125,15 @@ def copies(every: Sequence[Grid], *, few: bool = False) -> Iterator[tuple[int, i
         rows = [grid.line(at) for at in range(len(grid.table.lines))]
         for one, two in combinations(range(len(rows)), 2):
             same = _all_equal(rows[one], rows[two], 1 if few else ENOUGH, _crowded(grid, one))
-            if same or _shuffled(rows[one], rows[two]):
+            if same or _shuffled(rows[one], rows[two]) or _is_twice(grid, one, two):
                 yield grid.table.lines[one], grid.table.lines[two]
+
+
+def _is_twice(grid: Grid, one: int, two: int) -> bool:
+    """Whether two rows are the same in all, their labels too."""
+    texts = [grid.table.rows[at] for at in (one, two)]
+    measured = [number for number in grid.line(one).values() if number.decimals]
+    return len(measured) >= ENOUGH and texts[0] == texts[1]
 
 
 def _near_copies(every: Sequence[Grid]) -> set[tuple[int, int]]:

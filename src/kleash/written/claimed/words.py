@@ -7,10 +7,12 @@ expected is no claim; and a test that stands beside a word must say the same as 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from kleash.imports.markdown.prose import sentences as split
+from kleash.imports.markdown.text import fold, plain
 from kleash.written.marks import Mark
 
 NEAR = 12  # letters behind a word that may say of what it is
@@ -78,6 +80,7 @@ _NOUN = re.compile(r"性(?:检验|水平|测试)?|ce(?: test\w*| level)?(?![a-z]
 _GAP = re.compile(r"^.{2,4}(?:差[异别距]|区别)|^\w+\s(?:differences?|gaps?)(?![a-z])", re.I)
 _SIGNIFICANT = re.compile(r"显著|(?<![a-z])significant(?:ly)?", re.I)
 _VALUE = re.compile(r"(?<![a-z])p(?:[ -]?values?)?\s?([<=≈>])\s?(0?\.\d+)", re.I)
+_RESULT = re.compile(rf"{_VALUE.pattern}|(?<![a-z])t\s?=\s?-?\d", re.I)
 _SMALL = re.compile(
     r"(?:小于|不到|低于|没超过|未超过|不超过|落在|在)[^,。;]{0,8}(?:标准差|标准误|误差|噪声|波动)|"
     r"(?<![a-z])(?:within|smaller than|less than|below|inside)[^,;.]{0,24}"
@@ -86,9 +89,25 @@ _SMALL = re.compile(
 )
 
 
-def names_a_test(texts: Iterable[str]) -> bool:
-    """Whether a report says which test it made: what comes of it then has a source."""
-    return any(_TEST.search(text) for text in texts)
+def tested_lines(lines: Sequence[tuple[int, str]]) -> set[int]:
+    """Lines whose report says which test it made: what comes of it then has a source.
+
+    A test that stands with what came of it is that of its section; one that does not is of all. A
+    section with several p-values, or with one that is told elsewhere, goes back to a test too.
+    """
+    sections: list[list[tuple[int, str]]] = [[]]
+    for line, text in lines:
+        sections += [[]] if text.startswith("#") else []
+        sections[-1].append((line, fold(plain(text))))
+    named = [any(_TEST.search(text) for _, text in own) for own in sections]
+    values = [[one.group() for _, text in own for one in _VALUE.finditer(text)] for own in sections]
+    results = [any(_RESULT.search(text) for _, text in own) for own in sections]
+    if any(test and not result for test, result in zip(named, results, strict=True)):
+        named = [True] * len(sections)
+    often = Counter(one for own in values for one in own)
+    known = [len(own) > 1 or any(often[one] > 1 for one in own) for own in values]
+    tested = [test or (told and any(named)) for test, told in zip(named, known, strict=True)]
+    return {line for own, fine in zip(sections, tested, strict=True) if fine for line, _ in own}
 
 
 def unsupported(line: int, text: str, *, tested: bool) -> Iterator[Mark]:

@@ -39,7 +39,11 @@ HINTS = {
     "sum": re.compile(r"合计|总|之和|sum|total|overall|all|pooled", re.I),
     "spread": re.compile(r"±|std|标准差|stdev|s\.?d\b|sem\b", re.I),
     "rank": re.compile(r"名次|排名|rank|^#$|^\s*$", re.I),
-    "best": re.compile(r"最[高低大小佳优好差]|峰|best|highest|lowest|max|min|peak|top", re.I),
+    "best": re.compile(
+        r"最[高低大小佳优好差]|峰|best|highest|lowest|max|"
+        r"(?<![(/])min(?!\s?[)/]|ute)|peak|top",
+        re.I,
+    ),
     "multiple": re.compile(
         r"小时|时长|时间|卡时|费用|成本|hours?|GPU|cost|\bh\b|token|题数|条数|总", re.I
     ),

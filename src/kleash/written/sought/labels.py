@@ -13,10 +13,13 @@ from kleash.written.sought.measures import STEPS, Measures, Unit
 from kleash.written.sought.naming import (
     Namer,
     counts_in,
+    is_all,
     metrics_in,
+    over_in,
     places_in,
     seed_in,
     statistics_in,
+    without_over,
 )
 
 FEWEST = 2  # cells of a line of which labels must tell something
@@ -47,8 +50,11 @@ class Labels:
         found = dict[tuple[int, ...], Choice]()
         if sum(map(bool, groups)) >= FEWEST:
             overs = sorted({unit.over for unit in self.measures.units if unit.over}) or [""]
-            for over in overs:
-                index = [self._unit(*pair, over) for pair in zip(groups, seeds, strict=True)]
+            ways = [[over] * len(groups) for over in overs]
+            told = [_over(line, one) for one in line.tokens]
+            ways += [told] if len({*told} - {""}) >= FEWEST else []
+            for way in ways:
+                index = list(map(self._unit, groups, seeds, way))
                 found.setdefault(tuple(index), Choice(np.array(index), named=True))
         elif len({*seeds} - {None}) >= FEWEST:
             for group in self.measures.groups:
@@ -80,6 +86,8 @@ class Labels:
         made = []
         pairs = [(line.table.row(one), line.table.column(one)) for one in line.tokens]
         own = [pair[0] if line.down else pair[1] for pair in pairs]
+        if line.block:
+            own = [" ; ".join(pair) for pair in pairs]
         for family in self.measures.families:
             index = [
                 self._member(family, pair, line.table.heads) if counts_in(text) else -1
@@ -98,15 +106,17 @@ class Labels:
         near = {*counts_in(labels[0]), *counts_in(labels[1])}
         for have in (near, near | {*counts_in(heads)}):
             fit = [nth for nth in family if set(self.measures.numbers[nth]) <= have]
-            if len(fit) == 1:
-                return fit[0]
+            own = [nth for nth in fit if near <= set(self.measures.numbers[nth])]
+            if len(own or fit) == 1:
+                return (own or fit)[0]
         return -1
 
     def places(self, line: Line) -> list[Choice]:
         """Places by the steps, epochs and windows in labels, or by their words for statistics."""
         found = dict[tuple[int, ...], Choice]()
         for texts in zip(*(line.table.sources(one) for one in line.tokens), strict=True):
-            for index in self._of_source(texts):
+            plain = [without_over(text) for text in texts]
+            for index in (*self._of_source(texts), *self._of_source(plain)):
                 if len({*index} - {-1}) >= FEWEST:
                     found.setdefault(tuple(index), Choice(np.array(index), named=True))
         return list(found.values())
@@ -118,11 +128,21 @@ class Labels:
             yield [-1 if n is None else at.get((kind, n, 0.0), -1) for n in numbers]
         named = [[one for one in places_in(text) if one[0] not in AT] for text in texts]
         for kind in dict.fromkeys(one[0] for every in named for one in every):
-            yield [next((at.get(p, -1) for p in every if p[0] == kind), -1) for every in named]
+            whole = at.get((kind.removeprefix("window "), 0.0, 0.0), -1)
+            yield [
+                next((at.get(p, -1) for p in every if p[0] == kind), whole if is_all(text) else -1)
+                for every, text in zip(named, texts, strict=True)
+            ]
         words = [statistics_in(text) for text in texts]
         for steps in (False, True):
             picked = [[kind for kind in every if (kind in STEPS) == steps] for every in words]
             yield [at.get((every[0], 0.0, 0.0), -1) if every else -1 for every in picked]
+
+
+def _over(line: Line, token: Token) -> str:
+    """The way to take several runs as one that the labels of a cell name."""
+    found = (over_in(text) for text in (line.table.column(token), line.table.row(token)))
+    return next(filter(None, found), "")
 
 
 def _seed(line: Line, token: Token) -> int | None:

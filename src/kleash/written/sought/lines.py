@@ -78,15 +78,18 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Line:
-    """Tokens along a column or a row."""
+    """Tokens along a column or a row, or all of a table."""
 
     table: Labelled
     tokens: tuple[Token, ...]
     down: bool
+    block: bool = False
 
     @property
     def shared(self) -> str:
         """The labels that all its numbers have in common."""
+        if self.block:
+            return ""
         one = self.tokens[0]
         return self.table.column(one) if self.down else self.table.row(one)
 
@@ -102,7 +105,9 @@ def labelled(sheet: Sheet, page: Page | None) -> Labelled:
     width = len(table.header)
     own = [0, *(at for at in range(1, width) if _is_label(sheet, at))]
     columns = [" ".join(filter(None, (title.replace("\0", " "),))) for title in _titles(sheet)]
-    rows = _filled([[_label(columns[at], row[at]) for at in own] for row in table.rows])
+    last = max((at for at in range(width) if at not in own), default=width)
+    named = [at for at in own if at < last]  # what comes after the numbers is said of them
+    rows = _filled([[_label(columns[at], row[at]) for at in named] for row in table.rows])
     counts = re.compile(r"step|epoch|步|轮", re.I)
     counters = [at for at in range(1, width) if at not in own and counts.search(columns[at])]
     heads = " ; ".join([*table.headings[-2:], _caption(sheet, page)])
@@ -212,7 +217,7 @@ def _number(sheet: Sheet, spot: tuple[int, int], text: str, nth: int) -> Number:
 
 
 def lines_of(table: Labelled) -> Iterator[Line]:
-    """Columns, parts of columns with one label in common, and rows."""
+    """Columns, parts of columns with one label in common, rows, and all that is in one unit."""
     by_column: dict[tuple[int, int], list[Token]] = {}
     by_row: dict[tuple[int, int], list[Token]] = {}
     for tokens in table.tokens.values():
@@ -221,7 +226,7 @@ def lines_of(table: Labelled) -> Iterator[Line]:
             by_row.setdefault((one.row, one.nth), []).append(one)
     for tokens in (part for every in by_column.values() for part in _of_one_unit(every)):
         yield Line(table, tuple(tokens), down=True)
-        for at in range(len(table.own)) if len(table.own) > 1 else ():
+        for at in range(len(table.rows[0])) if len(table.rows[0]) > 1 else ():
             parts: dict[str, list[Token]] = {}
             for one in tokens:
                 parts.setdefault(table.rows[one.row][at], []).append(one)
@@ -230,6 +235,16 @@ def lines_of(table: Labelled) -> Iterator[Line]:
     for tokens in (part for every in by_row.values() for part in _of_one_unit(every)):
         if len(tokens) > 1:
             yield Line(table, tuple(tokens), down=False)
+    if min(len(by_column), len(by_row)) > 1:
+        yield from _blocks(table)
+
+
+def _blocks(table: Labelled) -> Iterator[Line]:
+    """All first numbers of a table's cells that are in one unit, all second ones, and so on."""
+    every = [one for tokens in table.tokens.values() for one in tokens]
+    for nth in sorted({one.nth for one in every}):
+        for part in _of_one_unit([one for one in every if one.nth == nth]):
+            yield Line(table, tuple(part), down=True, block=True)
 
 
 def _of_one_unit(tokens: Sequence[Token]) -> Iterator[list[Token]]:

@@ -18,6 +18,7 @@ from kleash.written.curves import Thread
 
 MOST = 60  # steps that are looked at one by one, though no label names them
 WINDOWS = (5, 10, 20, 50, 100)  # last or first points that people take the mean of
+SCORED = re.compile(r"acc|pass|score|success|correct|(?:^|[_/])em(?:$|[_/])|win", re.I)
 FAMILY = 40  # metrics of one pattern, such as the accuracy at so many shots
 
 Place = tuple[str, float, float]
@@ -248,12 +249,12 @@ def _mean(first: Thread, metric: str, every: Sequence[Thread], steps: Sequence[f
 
 
 def _means_of_families(curves: Mapping[str, Thread]) -> dict[str, Thread]:
-    """Means over metrics whose names differ in one number: the mean over shots."""
+    """Means over metrics whose names differ in one number or one word: over shots, over sets."""
     families: dict[str, list[str]] = defaultdict(list)
     for metric in curves:
-        spans = [match.span() for match in re.finditer(r"\d+", metric)]
-        for start, end in spans:
-            families[f"{metric[:start]}*{metric[end:]}"].append(metric)
+        for match in re.finditer(r"\d+|(?:^|(?<=[_/ ]))[A-Za-z][A-Za-z\d]*(?=[_/ ])", metric):
+            if match.group().isdigit() or SCORED.search(metric):
+                families[f"{metric[: match.start()]}*{metric[match.end() :]}"].append(metric)
     made = {}
     for name, members in families.items():
         every = [curves[metric] for metric in members]

@@ -32,9 +32,16 @@ _COUNTED = re.compile(
 _TIME = re.compile(
     r"[(（](?:h|s|min)[)）]|hours?|小时|时长|耗时|用时|gpu.?h|卡时|time|seconds?|秒", re.I
 )
+_ALL = re.compile(r"全程|全部|整个|whole|overall|all(?: steps| points)?$|full", re.I)
 _EPOCH = re.compile(r"epoch|轮|(?<![a-z])e(?:p)?\s?\d", re.I)
 _LIMITED = re.compile(
     r"首次|第一次|first|reach|达到|超过|越过|低于|高于|above|below|[≥≤<>]|次数|步数", re.I
+)
+# How several runs are taken as one.
+_OVERS = (
+    (re.compile(r"±|标准差|std|(?<![a-z])sd(?![a-z])|stdev", re.I), "sd"),
+    (re.compile(r"极差|range|spread", re.I), "range"),
+    (re.compile(r"均值|平均|mean|avg|average", re.I), "mean"),
 )
 # What statistic a label speaks of; the first kind that fits is the likeliest.
 _WORDS: tuple[tuple[str, str], ...] = (
@@ -46,7 +53,10 @@ _WORDS: tuple[tuple[str, str], ...] = (
         r"最佳|最好|最高|最大|峰值|峰|peak|best|max|highest|largest|slowest|最慢|最长",
         "max|max at|min|min at|latest max at|max epoch at|min epoch at|at best mean",
     ),
-    (r"最低|最小|min|lowest|least|smallest|fastest|最快|最短", "min|min at|min epoch at"),
+    (
+        r"最低|最小|(?<![(/])min(?!\s?[)/]|ute)|lowest|least|smallest|fastest|最快|最短",
+        "min|min at|min epoch at",
+    ),
     (r"均值|平均|mean|avg|average", "mean|last mean|window mean|epoch mean|at|last"),
     (r"中位|median", "median"),
     (r"总|合计|累计|total|sum|小时|hours|\(h\)|gpu.?h", "sum|last|max"),
@@ -146,6 +156,20 @@ def seed_in(text: str) -> int | None:
 
 
 @lru_cache(maxsize=8192)
+def over_in(text: str) -> str:
+    """The way to take several runs as one that a label names; '' if none."""
+    return next((over for words, over in _OVERS if words.search(bare(text))), "")
+
+
+@lru_cache(maxsize=8192)
+def without_over(text: str) -> str:
+    """A label without its words for that."""
+    for words, _ in _OVERS:
+        text = words.sub(" ", text)
+    return text
+
+
+@lru_cache(maxsize=8192)
 def counts_in(text: str) -> list[float]:
     """The whole numbers of a label."""
     found = [float(one) * (1000 if k else 1) for one, k in _COUNT.findall(_spaced(text))]
@@ -161,6 +185,11 @@ def _spaced(text: str) -> str:
 def is_step(text: str) -> bool:
     """Whether a label speaks of steps or epochs."""
     return bool(_EPOCH.search(bare(text)) or re.search(r"step|步|@", text, re.I))
+
+
+def is_all(text: str) -> bool:
+    """Whether a label speaks of a whole run rather than a part of it."""
+    return bool(_ALL.search(bare(text)))
 
 
 def is_epoch(text: str) -> bool:

@@ -27,6 +27,7 @@ FEWEST = 2
 SOME = 40  # readings of one kind that are weighed
 MOST = 300  # readings of a line that are kept
 CLEAR = 18.0  # how much must speak for a reading that all numbers fit, to look no further
+SHARE = "relative change"
 LOOSE = 3.0  # times its rounding that a difference may be off: it may be of rounded numbers
 TWICE = 2.0  # the same for a mean of rounded numbers
 FLOOR = 3.0  # numbers of one digit that fit tell little
@@ -94,6 +95,8 @@ class Search:
         at = measures.at
         self.last = at["last step", 0.0, 0.0]
         self.points = measures.values[:, :, at["points", 0.0, 0.0]]
+        first = np.abs(measures.values[:, :, at["first", 0.0, 0.0]])
+        self.first = np.where(first > 0, first, 1.0)
         ends = [measures.values[:, :, at[kind, 0.0, 0.0]] for kind in ("max", "min")]
         self.extent = self._extents(ends[0] - ends[1])
 
@@ -117,7 +120,9 @@ class Search:
                 # One run, one metric and one place are one number.
                 fixed = unit.index is None and metric.index is None
                 for place in places if fixed else (*places, every):
-                    found += self._tried(line, known, (unit, metric, place))
+                    choices = (unit, metric, place)
+                    if not line.block or sum(one.index is None for one in choices) < FEWEST:
+                        found += self._tried(line, known, choices)
             if any(one.clear for one in found):
                 break
         return sorted(found, key=lambda one: -one.score)[:MOST]
@@ -133,6 +138,7 @@ class Search:
         timed = self.measures.timed[index[1]].all(0)
         shape = (-1, 1, 1, 1)
         half = self.measures.halves[index[:2]]  # of the curve's own last digit, if it was printed
+        half = np.where(self.kinds[index[2]] == SHARE, half / self.first[index[:2]], half)
         loose = np.where(self.averaged[index[2]] & (half > 0), TWICE, 1.0)
         loose = np.where(self.derived[index[2]], LOOSE, loose)
         for scale in (*SCALES, *HOURS) if timed.any() else SCALES:

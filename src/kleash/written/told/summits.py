@@ -113,6 +113,7 @@ def _paired(titles: Sequence[str]) -> Iterator[tuple[int, int]]:
     bests = [nth for nth in best if nth not in steps]
     steps += [nth for nth in told if nth - 1 in bests and _THERE.fullmatch(plain[nth])]
     words = [set(_WORD.findall(title)) for title in plain]
+    found: dict[int, list[tuple[int, int, int]]] = {}
     for step in steps:
         kinds = families(plain[step])
         same = [
@@ -121,7 +122,10 @@ def _paired(titles: Sequence[str]) -> Iterator[tuple[int, int]]:
             if not kinds or not (own := families(plain[nth])) or kinds & own
         ]
         if same:
-            yield step, min(same)[2]
+            common, far, nth = min(same)
+            found.setdefault(nth, []).append((common, far, step))
+    for nth, pairs in found.items():  # a best has one step; another is that of something else
+        yield min(pairs)[2], nth
 
 
 def _two(

@@ -1,0 +1,71 @@
+"""Steps and epochs that nothing else knows: no table, no log and no other line of the report.
+
+"The best is 0.7333 at step 405", where training ended at 400 and was measured every 50 steps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from kleash.imports.markdown.text import fold, plain
+from kleash.written.marks import Mark
+from kleash.written.page import Page
+from kleash.written.peaks import whole
+from kleash.written.prose import At, Sentence
+from kleash.written.told.subjects import Records
+
+LEAST = 3  # places of an axis that are known
+_COUNTED = {
+    "step": re.compile(r"steps?|步|iter|update|更新", re.I),
+    "epoch": re.compile(r"epochs?|轮|(?<![a-z])e\d", re.I),
+}
+_OTHERS = re.compile(
+    r"sft|rce|监督|起点|基座|checkpoint|(?<![a-z])(?:base|warm-?up|pretrain\w*)(?![a-z])"
+)
+_COUNT = re.compile(r"\s?(?:步|steps?|次|分钟|min|h(?![a-z])|小时)")  # "each epoch (200 steps)"
+_PLANNED = re.compile(
+    r"建议|继续|续训|下一|计划|后续|延长|加到|补|若|如果|再|将|更长|想|可以|需要|应|假如|外推|预计|"
+    r"(?<![a-z])(?:extend\w*|continu\w*|next|plan\w*|would|could|should|if|until|further|resum\w*|"
+    r"longer|recommend\w*|suggest\w*|more|will|to see|beyond|budget|todo|expect\w*|about|"
+    r"around)(?![a-z])"
+)
+
+
+def unheard_steps(records: Records, every: Sequence[Sentence], page: Page) -> Iterator[Mark]:
+    """Steps of sentences that are in no table, in no log and on no other line."""
+    lines = [fold(plain(page.text[start:end])) for start, end in page.lines]
+    rows = {line for sheet in records.sheets for line in sheet.table.lines}
+    own = [one for one in every if _is_of_runs(one.plain) and not rows & set(one.lines)]
+    for axis, word in _COUNTED.items():
+        known = {at for one in records.courses if one.axis == axis for at in one.points}
+        if len(known) < LEAST:
+            continue
+        epochs = axis == "epoch"
+        logged = (one.points for one in records.threads if (one.axis == "epoch") == epochs)
+        known = known.union(*logged)
+        told = [_numbers(line) if word.search(line) else set() for line in lines]
+        for sentence in own:
+            others = known.union(*(one for n, one in enumerate(told, 1) if n not in sentence.lines))
+            for place in sentence.places:
+                apart = "(" in sentence.plain[place.start : place.end]  # "200 steps (16 GPUs)"
+                counts = _COUNT.match(sentence.plain, place.end) and epochs
+                named = place.axis == axis and not apart and not counts
+                if named and place.at not in others:
+                    yield _mark(sentence, place, max(known))
+
+
+def _is_of_runs(text: str) -> bool:
+    """Whether a sentence speaks of what was run, not of plans or of what came before."""
+    return not _PLANNED.search(text) and not _OTHERS.search(text)
+
+
+def _mark(sentence: Sentence, place: At, last: float) -> Mark:
+    text, line = sentence.text[place.start : place.end], sentence.line(place.start)
+    facts = {"at": whole(place.at), "last": whole(last)}
+    return Mark(line, text, "unsupported", "check.unheard-step", facts, "unheard")
+
+
+def _numbers(line: str) -> set[float]:
+    """All numbers of a line."""
+    return {float(one.replace(",", "")) for one in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", line)}
