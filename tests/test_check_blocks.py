@@ -210,3 +210,26 @@ def test_a_row_that_stands_twice_with_its_labels_is_a_copy(tmp_path):
     assert "check.copied" not in {m.code for m in marks(tmp_path / "r.md", head + "\n".join(rows))}
     found = marks(tmp_path / "r.md", head + "\n".join([rows[0], rows[1], rows[1]]) + "\n")
     assert {m.line for m in found if m.code == "check.copied"} == {6, 7}
+
+
+def test_a_gap_to_an_arm_with_several_rows_is_to_its_row_of_the_same_epoch(tmp_path):
+    text = """# Two arms by epoch
+
+| KL_BETA | Epoch | Shot 1 | Shot 2 | mean | vs 0.15 |
+|---|---|---|---|---|---|
+| 0.10 | 1 | 57.00% | 56.00% | 56.50% | -0.60 |
+| 0.10 | 2 | 58.80% | 57.00% | 57.90% | -0.20 |
+| 0.10 | 3 | 58.70% | 55.10% | 56.90% | -1.40 |
+| 0.15 | 1 | 58.20% | 56.00% | 57.10% | base |
+| 0.15 | 2 | 59.20% | 57.00% | 58.10% | base |
+| 0.15 | 3 | 59.60% | 57.00% | 58.30% | base |
+"""
+    assert not [m for m in marks(tmp_path / "r.md", text) if m.state in BAD]
+    found = marks(tmp_path / "r.md", text.replace("| -0.20 |", "| -0.50 |"))
+    assert [m.line for m in found if m.state == "wrong"] == [6]
+
+
+def test_an_arm_without_its_point_is_called_by_its_coefficient(tmp_path):
+    rows = ["| | kl010 | kl020 |", "|---|---|---|", "| KL beta | 0.10 | 0.20 |"]
+    text = "# Arms\n\n" + "\n".join([*rows, "| lr | 5e-6 | 5e-6 |"]) + "\n"
+    assert "check.other-arm" not in {m.code for m in marks(tmp_path / "r.md", text)}

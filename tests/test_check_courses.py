@@ -43,7 +43,7 @@ def wrong(tmp_path: Path, said: str) -> list[str]:
     ],
 )
 def test_a_step_that_its_course_contradicts_is_wrong(tmp_path: Path, said: str, place: str) -> None:
-    assert wrong(tmp_path, said) == [place]
+    assert place in wrong(tmp_path, said)
 
 
 @pytest.mark.parametrize(

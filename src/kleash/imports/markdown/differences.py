@@ -213,9 +213,11 @@ def _down(reader: Reader, sense: Sense, spots: Sequence[Spot]) -> list[Lookup]:
     for spot in spots:
         if against is None and spot.read.number is None and labels.is_baseline(spot.read.words):
             against = reader.form.rows[spot.row].arm
-    base = next((s for s in spots if against and reader.form.rows[s.row].arm == against), None)
-    theirs = _row_numbers(reader, reader.spots[base.row]) if base else []
-    if not theirs:
+    rows = reader.form.rows
+    bases = {s.row: s for s in spots if against and rows[s.row].arm == against}
+    numbers = {row: _row_numbers(reader, reader.spots[row]) for row in bases}
+    first = next(iter(bases), None)
+    if first is None or not numbers[first]:
         return [
             Lookup(
                 spot.read.number,
@@ -228,11 +230,16 @@ def _down(reader: Reader, sense: Sense, spots: Sequence[Spot]) -> list[Lookup]:
             if spot.read.number is not None and reader.form.rows[spot.row].arm and against
         ]
 
+    def base_of(spot: Spot) -> int | None:
+        """The row of the base: of several, the one of the same epoch or step."""
+        same = [row for row in bases if rows[row].place == rows[spot.row].place]
+        return first if len(bases) == 1 else same[0] if len(same) == 1 else None
+
     def derive(kind: str) -> list[Derived | None]:
         return [
-            _made(reader, spot, _row_numbers(reader, reader.spots[spot.row]), theirs, kind)
+            _made(reader, spot, _row_numbers(reader, reader.spots[spot.row]), numbers[base], kind)
             for spot in spots
-            if spot is not base
+            if spot.row not in bases and (base := base_of(spot)) is not None
         ]
 
     reader.derive(best(("difference", "relative"), derive))

@@ -26,6 +26,7 @@ RIVAL = 6.0  # by how much less may speak for a reading that acquits a number
 CERTAIN = 20.0  # the same for one of which a slip may be any number
 PLACED = -4.0  # the same for one whose runs and steps labels name
 LEAST = 3  # numbers that must fit of such a one
+MOSTLY = 3  # numbers of a whole table that fit for each that does not
 SHARE = 0.4  # of the numbers of a line that may be slips
 AT = {
     "max": ("max at", "latest max at", "max epoch at"),
@@ -63,7 +64,7 @@ def settled(
     """For each number the reading that has it, else the surest that has not."""
     right: dict[Spot, Kept] = {}
     wrong: dict[Spot, Kept] = {}
-    for nth, line in enumerate(lines):
+    for nth, line in sorted(enumerate(lines), key=lambda pair: pair[1].block):
         readings = found[nth]
         best = next((one for one in readings if accepted(one)), None)
         if best is None:
@@ -74,7 +75,7 @@ def settled(
             fit = next((one for one in near if one.fits[at]), None)
             if fit is not None:
                 _surest(right, spot, _kept(line, at, fit, known, right=True))
-            elif token.figure is None:
+            elif token.figure is None and not line.block:
                 _open(right, spot, (line, at), near, known)
             elif (
                 best.fits[at] is False
@@ -122,13 +123,14 @@ def _is_summed(line: Line, at: int, one: Reading, known: Measures) -> bool:
 
 
 def _is_inside(line: Line, at: int, one: Reading) -> bool:
-    """Whether a reading of a whole table has other numbers of the row and the column of one."""
+    """Whether a reading of a whole table has most of it, also in the row and column of a number."""
     if not line.block:
         return True
     fits = [token for token, fit in zip(line.tokens, one.fits, strict=True) if fit]
     own = line.tokens[at]
     in_row = any(token.row == own.row for token in fits)
-    return in_row and any(token.column == own.column for token in fits)
+    in_column = any(token.column == own.column for token in fits)
+    return in_row and in_column and one.slips * MOSTLY <= len(fits)
 
 
 def _of_another(token: Token, at: int, one: Reading, known: Measures) -> bool:
