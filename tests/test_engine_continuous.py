@@ -20,7 +20,7 @@ def engine():
 
 @pytest.mark.parametrize("temperature", [1.0, 1.5])
 def test_sampled_log_probabilities_are_those_of_one_pass_over_the_conversation(temperature, engine):
-    played = together(engine, conversations(8), temperature=temperature)
+    played = together(engine, conversations(24), temperature=temperature)
     for turns in played:
         wanted = recomputed(engine.model, turns, temperature)
         assert said_logp(turns) == pytest.approx(wanted, abs=1e-4)
