@@ -164,10 +164,10 @@ def test_a_step_that_nothing_has_is_told(tmp_path, where, known):
 
 def test_a_full_stop_behind_a_step_does_not_hide_it(tmp_path):
     text = STEP.format(where="at step 40") + "\nThe best is 0.583, reached by leashed at step {}.\n"
-    codes = {at: marks(tmp_path / "r.md", text.format(at)) for at in (40, 30)}
-    told = {at: {m.code for m in found if m.line == 12} for at, found in codes.items()}
-    assert "check.elsewhere" in told[30]
-    assert "check.elsewhere" not in told[40]
+    found = {at: marks(tmp_path / "r.md", text.format(at)) for at in (40, 30)}
+    told = {at: {(m.code, m.text) for m in every} for at, every in found.items()}
+    assert ("check.elsewhere", "0.583") in told[30]
+    assert ("check.elsewhere", "0.583") not in told[40]
 
 
 def test_the_best_of_a_list_is_where_it_says(tmp_path):

@@ -289,6 +289,11 @@ def spelling(name: str) -> str:
     return re.sub(r"[\s_*`-]", "", text).strip(":")
 
 
+def pointed(number: str) -> str:
+    """A number of a name with the point that names leave out: 0.10 for the 010 of `kl010`."""
+    return f"0.{number[1:]}" if re.fullmatch(r"0\d+", number) else number
+
+
 @cache
 def _metrics() -> dict[str, Metric]:
     return {

@@ -66,7 +66,7 @@ _PRICED = re.compile(  # "21.6 元/GPU·h", "16 × H800", "0.15 × KL": prices, 
     re.I,
 )
 _FACTOR = re.compile(r"(?:之比|比值|(?<![a-z])(?:factor|ratio)(?: of)?)\s?(?:为|是|约|is|=)?\s?$")
-_PLANNED = re.compile(r"\s*[-*+]\s*\[ \]")  # nothing of it was measured
+UNDONE = re.compile(r"\s*[-*+]\s*\[ \]")  # nothing of it was measured
 _DATE = re.compile(r"20\d\d[-/.年]\s?\d{1,2}(?:[-/.月]\s?\d{1,2}日?)?|\d{1,2}:\d\d")
 
 
@@ -174,7 +174,7 @@ def _paragraphs(page: Page, rows: set[int]) -> Iterator[tuple[str, list[int]]]:
         begins = _ITEM.match(line)
         item = begins is not None and begins.end() > len(line) - len(line.lstrip())
         ends = fence or fenced or nth in rows or not line.strip() or line.startswith("#")
-        ends = ends or _PLANNED.match(line) is not None
+        ends = ends or UNDONE.match(line) is not None
         if (ends or item) and text:
             yield text, lines
             text, lines = "", []

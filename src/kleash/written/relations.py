@@ -387,9 +387,8 @@ def _sum(kind: str, one: Sum, places: Mapping[tuple[int | None, float | None], N
     whole = one.parts[kind]
     others = [part for name, part in one.parts.items() if name != kind]
     if kind == "loss":
-        kl = one.parts.get("kl") or one.parts.get("kl_loss")
-        penalty = one.coefficient * kl.value if kl else 0.0
-        value = one.parts["policy_loss"].value + penalty + sum(one.less) / 2
+        kl = one.parts.get("kl") or one.parts["kl_loss"]
+        value = one.parts["policy_loss"].value + one.coefficient * kl.value + sum(one.less) / 2
     else:
         value = one.coefficient * one.parts["kl"].value
     numbers = [part.number for part in (whole, *others)]

@@ -21,6 +21,7 @@ from kleash.written.grids import Grid, Slot, grids, turned
 from kleash.written.marks import Mark
 from kleash.written.page import Page
 from kleash.written.printed import figure_of
+from kleash.written.prose import UNDONE
 
 NAMING = 3  # digits of a value that is called a best; one more elsewhere
 PLACE = re.compile(
@@ -42,10 +43,10 @@ _TURN = re.compile(
     r"[;。,、]|\.\s|(?<![a-z])(?:and|but|while|then|whereas|ends?|ending|against|from|to)(?![a-z])|"
     r"而|但|随后|之后|最终|最后|末|结束|终点|降到|升到|落到|[降升跌涨回]至"
 )
-_OPEN = re.compile(r"\s*[-*+]\s*\[ \]")  # still to be done
 _STOP = re.compile(r"[;。]|\.\s")
 _GAP = re.compile(
-    r"[高低多少差快慢降升涨跌]|领先|(?<![a-z])(?:above|below|lower|higher|more|less|by|lead|behind)(?![a-z])"
+    r"[高低多少差快慢降升涨跌]|领先|"
+    r"(?<![a-z])(?:above|below|lower|higher|more|less|by(?= \d)|lead|behind)(?![a-z])"
 )
 _COMMA = re.compile(r"\s?(?:时|处|上|里)?\s?(?:的)?\s?[,:(]\s?")
 _LISTED = re.compile(r"\d\s?%?\s?/\s?\d+\.\d+\s?%?\s?/\s?\d")  # a row of a table
@@ -180,7 +181,7 @@ def _sentences(draft: Draft, page: Page) -> Iterator[Point]:
     rows = {line for table in draft.source.tables for line in table.lines}
     for line, (start, end) in enumerate(page.lines, 1):
         text = fold(plain(page.text[start:end]))
-        if _OPEN.match(page.text[start:end]):
+        if UNDONE.match(page.text[start:end]):
             continue
         texts = [page.text[a:b] for a, b in page.cells(line)] if line in rows else [text]
         best = bool(BEST.search(text))

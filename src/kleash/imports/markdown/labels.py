@@ -197,8 +197,8 @@ def _pair(key: str, value: str) -> Pair | None:
     number = re.fullmatch(
         r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?", value
     )
-    if names.spelling(key) in ("kl", "β") and re.fullmatch(r"0\d+", value):
-        value = f"0.{value[1:]}"  # "kl010"
+    if names.spelling(key) in ("kl", "β"):
+        value = names.pointed(value)
     kept: str | float = float(value) if number else names.spelling(value)
     return Pair(canonical, kept, f"{key.strip()}={value}")
 

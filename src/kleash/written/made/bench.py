@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kleash.imports.markdown.text import bare
 from kleash.written.made.boards import Board, Line
-from kleash.written.printed import named, squeezed
+from kleash.written.printed import MINIMUM, named, squeezed
 
 MEANT = 3  # lines that one word of a title may name
 WIDEST = 18  # lines of which pairs are tried
@@ -40,9 +40,7 @@ HINTS = {
     "spread": re.compile(r"±|std|标准差|stdev|s\.?d\b|sem\b", re.I),
     "rank": re.compile(r"名次|排名|rank|^#$|^\s*$", re.I),
     "best": re.compile(
-        r"最[高低大小佳优好差]|峰|best|highest|lowest|max|"
-        r"(?<![(/])min(?!\s?[)/]|ute)|peak|top",
-        re.I,
+        rf"最[高低大小佳优好差]|峰|best|highest|lowest|max|{MINIMUM}|peak|top", re.I
     ),
     "multiple": re.compile(
         r"小时|时长|时间|卡时|费用|成本|hours?|GPU|cost|\bh\b|token|题数|条数|总", re.I

@@ -57,7 +57,6 @@ class Labelled:
     """By row its labels, one for each column of labels; what is left blank is as above."""
     counters: list[int]
     """Columns that count something for the others, such as the epoch that was best."""
-    own: list[int] = field(default_factory=list)
     tokens: dict[tuple[int, int], list[Token]] = field(default_factory=dict)
 
     def row(self, token: Token) -> str:
@@ -111,7 +110,7 @@ def labelled(sheet: Sheet, page: Page | None) -> Labelled:
     counts = re.compile(r"step|epoch|步|轮", re.I)
     counters = [at for at in range(1, width) if at not in own and counts.search(columns[at])]
     heads = " ; ".join([*table.headings[-2:], _caption(sheet, page)])
-    made = Labelled(sheet, heads, columns, rows, counters, own)
+    made = Labelled(sheet, heads, columns, rows, counters)
     known: dict[tuple[int, int], list[Cell]] = {}
     for cell in sheet.cells:
         known.setdefault((cell.row, cell.column), []).append(cell)

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from kleash.imports import names
 from kleash.imports.markdown.text import bare
+from kleash.written.printed import MINIMUM
 from kleash.written.sought.measures import Place, is_time
 
 HALF = 0.4  # of what was learnt of the labels of a group that names it
@@ -37,16 +38,19 @@ _EPOCH = re.compile(r"epoch|轮|(?<![a-z])e(?:p)?\s?\d", re.I)
 _LIMITED = re.compile(
     r"首次|第一次|first|reach|达到|超过|越过|低于|高于|above|below|[≥≤<>]|次数|步数", re.I
 )
+_DEVIATION = r"±|标准差|std|(?<![a-z])sd(?![a-z])|stdev"
+_RANGE = r"极差|range"
+_MEAN = r"均值|平均|mean|avg|average"
 # How several runs are taken as one.
 _OVERS = (
-    (re.compile(r"±|标准差|std|(?<![a-z])sd(?![a-z])|stdev", re.I), "sd"),
-    (re.compile(r"极差|range|spread", re.I), "range"),
-    (re.compile(r"均值|平均|mean|avg|average", re.I), "mean"),
+    (re.compile(_DEVIATION, re.I), "sd"),
+    (re.compile(rf"{_RANGE}|spread", re.I), "range"),
+    (re.compile(_MEAN, re.I), "mean"),
 )
 # What statistic a label speaks of; the first kind that fits is the likeliest.
 _WORDS: tuple[tuple[str, str], ...] = (
-    (r"±|标准差|std|(?<![a-z])sd(?![a-z])|stdev|波动", "sd|population sd"),
-    (r"极差|range", "range|max|min"),
+    (rf"{_DEVIATION}|波动", "sd|population sd"),
+    (_RANGE, "range|max|min"),
     (r"初始|起始|起点|首步|首(?!次)|initial|first|start|init|before", "first|at"),
     (r"最终|末|最后|final|last|end|after|收尾|终点|训练后", "last|last mean|at|mean"),
     (
@@ -54,10 +58,10 @@ _WORDS: tuple[tuple[str, str], ...] = (
         "max|max at|min|min at|latest max at|max epoch at|min epoch at|at best mean",
     ),
     (
-        r"最低|最小|(?<![(/])min(?!\s?[)/]|ute)|lowest|least|smallest|fastest|最快|最短",
+        rf"最低|最小|{MINIMUM}|lowest|least|smallest|fastest|最快|最短",
         "min|min at|min epoch at",
     ),
-    (r"均值|平均|mean|avg|average", "mean|last mean|window mean|epoch mean|at|last"),
+    (_MEAN, "mean|last mean|window mean|epoch mean|at|last"),
     (r"中位|median", "median"),
     (r"总|合计|累计|total|sum|小时|hours|\(h\)|gpu.?h", "sum|last|max"),
     (r"变化|增幅|提升|下降|降幅|gain|change|delta|Δ", "change|relative change|rise|fall"),
@@ -75,8 +79,7 @@ def items(text: str) -> Items:
 def _item(one: str) -> str:
     if not one[0].isdigit():
         return one
-    dotless = one.isdigit() and one.startswith("0") and len(one) > 1
-    return f"{float(f'0.{one[1:]}' if dotless else one):g}"
+    return f"{float(names.pointed(one)):g}"
 
 
 class Namer:

@@ -27,7 +27,7 @@ FEWEST = 2
 SOME = 40  # readings of one kind that are weighed
 MOST = 300  # readings of a line that are kept
 CLEAR = 18.0  # how much must speak for a reading that all numbers fit, to look no further
-SHARE = "relative change"
+RELATIVE = "relative change"  # it has no unit: what is rounded in it is a share too
 LOOSE = 3.0  # times its rounding that a difference may be off: it may be of rounded numbers
 TWICE = 2.0  # the same for a mean of rounded numbers
 FLOOR = 3.0  # numbers of one digit that fit tell little
@@ -138,7 +138,7 @@ class Search:
         timed = self.measures.timed[index[1]].all(0)
         shape = (-1, 1, 1, 1)
         half = self.measures.halves[index[:2]]  # of the curve's own last digit, if it was printed
-        half = np.where(self.kinds[index[2]] == SHARE, half / self.first[index[:2]], half)
+        half = np.where(self.kinds[index[2]] == RELATIVE, half / self.first[index[:2]], half)
         loose = np.where(self.averaged[index[2]] & (half > 0), TWICE, 1.0)
         loose = np.where(self.derived[index[2]], LOOSE, loose)
         for scale in (*SCALES, *HOURS) if timed.any() else SCALES:

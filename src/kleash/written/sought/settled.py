@@ -64,7 +64,7 @@ def settled(
     """For each number the reading that has it, else the surest that has not."""
     right: dict[Spot, Kept] = {}
     wrong: dict[Spot, Kept] = {}
-    for nth, line in sorted(enumerate(lines), key=lambda pair: pair[1].block):
+    for nth, line in enumerate(lines):
         readings = found[nth]
         best = next((one for one in readings if accepted(one)), None)
         if best is None:
@@ -77,11 +77,7 @@ def settled(
                 _surest(right, spot, _kept(line, at, fit, known, right=True))
             elif token.figure is None and not line.block:
                 _open(right, spot, (line, at), near, known)
-            elif (
-                best.fits[at] is False
-                and _is_inside(line, at, best)
-                and _possible(line, at, best, known)
-            ):
+            elif best.fits[at] is False and _possible(line, at, best, known):
                 _surest(wrong, spot, _kept(line, at, best, known, right=False))
     wrong = {
         spot: one
@@ -202,8 +198,10 @@ def _possible(line: Line, at: int, one: Reading, known: Measures) -> bool:
         return False  # a step is a whole number
     if figure.digits >= LEAST and any(abs(other - value) <= figure.half for other in beside):
         return True  # what should be here stands beside it
-    if not _alike(figure.value, value) or figure.value in beside:
-        return _alike(figure.value, value)
+    if not _alike(figure.value, value):
+        return False
+    if figure.value in beside:
+        return True
     every = one.scale * known.values[:, metric, place]
     every = every[np.isfinite(every)]
     if one.score >= CERTAIN and one.slips * 4 <= len(others):
@@ -303,6 +301,7 @@ def _kept(line: Line, at: int, one: Reading, known: Measures, *, right: bool) ->
     group = known.units[unit]
     thread = known.threads[group.group, known.metrics[metric]]
     runs = len(known.seeds[group.group]) if group.over else 1
-    at_ = (unit, metric, place)
-    place_ = (thread.file, runs, group.group, one, line.down, copied, thread, at_)
-    return Kept(token, value, right, *place_)
+    return Kept(
+        token, value, right, thread.file, runs, group.group, one, line.down, copied, thread,
+        at=(unit, metric, place),
+    )  # fmt: skip
