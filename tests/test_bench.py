@@ -76,6 +76,7 @@ def test_imports_are_timed_only_if_both_ways_read_the_same(name, plain, tmp_path
         bench.import_bench(log, lambda path: {k: v + 1e-9 for k, v in read(path).items()})
 
 
+@pytest.mark.slow
 def test_the_bench_of_comparing_has_ratios_and_seconds():
     for _ in range(3):  # one round each: a slow spell of the machine may fall on one way alone
         found = bench.compare_bench(rows=200, arms=6, items=300, rounds=1)

@@ -36,6 +36,7 @@ def test_without_time_nothing_is_begun(one_thread):
     assert "left" in bench.row("step", 3, lambda: 1 / 0)["skipped"]
 
 
+@pytest.mark.slow
 def test_it_needs_no_pydantic():
     """The machine that is measured has torch and transformers, and not all of our dependencies."""
     script = "import sys; sys.modules['pydantic'] = None; import kleash.bench.gpu_rollouts"

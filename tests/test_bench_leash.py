@@ -5,6 +5,7 @@ import pytest
 from kleash.bench import leash
 
 
+@pytest.mark.slow
 def test_measuring_costs_something_and_shares_add_up(monkeypatch):
     small = {"supervised": {"epochs": 1, "dialogues": 32}, "batch": 3, "validation": {"tasks": 4}}
     monkeypatch.setattr(leash, "RECIPE", leash.RECIPE | small)

@@ -3,6 +3,7 @@
 import pytest
 
 
+@pytest.mark.slow
 def test_both_ways_say_the_same_and_are_timed(one_thread):
     from kleash.bench.rollouts import rollouts_bench
 
@@ -13,6 +14,7 @@ def test_both_ways_say_the_same_and_are_timed(one_thread):
         assert found[f"{limit} turns: ratio"] > 0
 
 
+@pytest.mark.slow
 def test_a_way_that_says_something_else_is_not_timed(one_thread, monkeypatch):
     from kleash.bench import rollouts
 

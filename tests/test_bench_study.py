@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 
+@pytest.mark.slow
 def test_both_ways_give_the_same_scores_and_the_ledger_shares(one_thread: None) -> None:
     from kleash.bench.studies import study_bench
 
@@ -14,6 +15,7 @@ def test_both_ways_give_the_same_scores_and_the_ledger_shares(one_thread: None) 
     assert found["one arm, times the plain way"] > 1
 
 
+@pytest.mark.slow
 def test_a_way_that_answers_otherwise_is_not_timed(
     one_thread: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -262,6 +262,7 @@ print([said.ids for turns in played for _, said in turns])
 """
 
 
+@pytest.mark.slow
 def test_the_same_key_says_the_same_in_two_processes():
     here = str(Path(__file__).parent)
     command = [sys.executable, "-c", SCRIPT, here]

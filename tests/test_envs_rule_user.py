@@ -153,6 +153,7 @@ def lacks(task, detail):
     return detail.id not in {d.id for d in task.missing_details}
 
 
+@pytest.mark.slow
 def test_reference_questions_of_the_world_are_understood():
     found, alone, foreign = rates(WORLD, reference_questions(WORLD), is_foreign=lacks)
     assert found >= 0.94

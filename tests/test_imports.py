@@ -869,3 +869,17 @@ def test_a_file_that_is_called_like_all_others_has_the_name_of_its_folder(tmp_pa
     }
     (tmp_path / "lr3.jsonl").write_text('{"step": 1, "kl": 0.1}\n')
     assert [run.name for run in read(tmp_path / "lr3.jsonl").runs] == ["lr3"]
+
+
+def test_the_mean_of_an_epoch_is_not_the_value_of_its_last_step(tmp_path):
+    """Windows of steps and epochs in one file, each with its sort."""
+    rows = [
+        {"type": "window", "step": 100 * n, "kl": 0.09 - 0.01 * n, "lr": 5e-6} for n in (1, 2, 3)
+    ]
+    rows.append({"type": "epoch", "step": 300, "kl": 0.5, "val_loss": 7.9})
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = {one.metric: list(one.values) for one in only(read(path)).series}
+    assert found["kl"] == pytest.approx([0.08, 0.07, 0.06])
+    assert found["epoch kl"] == [0.5]
+    assert found["val_loss"] == [7.9]

@@ -194,6 +194,7 @@ def test_10000_damaged_files_are_imported_or_refused_in_one_line(folders, seed):
     assert fuzz(folders, seed=seed, count=1000) > 100
 
 
+@pytest.mark.slow
 def test_every_beginning_of_a_small_file_is_imported_or_refused(folders):
     for name in ("tables", "selector", "wandb files", "mlflow files"):
         folder, files = folders[name]

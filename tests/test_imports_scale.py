@@ -150,6 +150,7 @@ def test_a_million_points_of_ten_runs_fit_in_little_memory(sources):
     assert extra < LIMIT, f"{extra / 2**20:.0f} MiB"
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_scores_fit_in_little_memory(tmp_path):
     for step in range(10):
         lines = (

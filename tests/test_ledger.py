@@ -203,6 +203,7 @@ def test_nothing_in_a_ledger_can_be_changed(tmp_path: Path, change: str) -> None
         rows(tmp_path / "l.sqlite", change)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_keys_are_looked_up_in_seconds(tmp_path: Path) -> None:
     keys = [prompt_key(str(n)) for n in range(100_000)]
     with Ledger(tmp_path / "l.sqlite") as book:

@@ -80,6 +80,7 @@ def test_a_selector_reaches_the_optimum(form, coefficient, steps):
     assert_optimal(found, coefficient)
 
 
+@pytest.mark.slow
 def test_k3_in_the_loss_stops_elsewhere():
     found = trained("k3", 0.1, score="additive", size=4, shots=2, steps=250)
     assert found.gap.item() > 2e-3

@@ -158,6 +158,7 @@ def test_storage_is_optunas_own_and_can_be_compared(whole: Path) -> None:
     assert sum(run.finished for run in source.runs) == 8 - kept(whole)["pruned"]
 
 
+@pytest.mark.slow
 def test_found_setting_is_confirmed_on_fresh_seeds(whole: Path, inline: None) -> None:
     file, found = small(**QUICK), kept(whole)
     assert found["keys"], "the tiny world has room above its baseline"

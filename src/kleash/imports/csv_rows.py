@@ -19,7 +19,8 @@ import numpy as np
 from kleash.errors import DataError
 from kleash.imports import Source
 from kleash.imports.gather import LINE, head, printed, raw_blocks
-from kleash.imports.rows import layout, read_tables
+from kleash.imports.layouts import layout
+from kleash.imports.rows import read_tables
 from kleash.imports.stretches import Form, Numbers, Stretch, Value, one_by_one
 
 MISSING = {"", "?", "-", "—", "n/a", "na", "null", "none"}

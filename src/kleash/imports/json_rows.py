@@ -28,7 +28,8 @@ from kleash.imports.gather import (
     score,
     whole_json,
 )
-from kleash.imports.rows import Layout, Row, layout, name_of, read_tables
+from kleash.imports.layouts import Layout, layout
+from kleash.imports.rows import Row, name_of, read_tables
 from kleash.imports.stretches import Form, Numbers, Stretch, Value, one_by_one
 
 LOOKED_AT = 100  # rows, before it is said what the rows are

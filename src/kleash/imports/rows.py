@@ -10,38 +10,19 @@ from __future__ import annotations
 import re
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kleash.imports import Cell, Imported, Number, Scores, Setting, Source, Where
-from kleash.imports.gather import Axis, Points, label, repeats
+from kleash.imports.gather import Points, label, repeats
+from kleash.imports.layouts import SIZES, Layout
 from kleash.imports.stretches import Stretch, Value
 
 Row = tuple[int, Mapping[str, Value]]
 
-STEPS: dict[str, Axis] = {
-    "step": "step", "_step": "step", "global_step": "step", "train/global_step": "step",
-    "trainer/global_step": "step", "training_step": "step", "iteration": "step", "iter": "step",
-    "update": "step", "步数": "step", "步": "step", "epoch": "epoch", "轮次": "epoch",
-}  # fmt: skip
-RUNS = ("run", "run_name", "run_id", "experiment", "arm", "配置", "实验")
-ITEMS = (
-    "item", "item_id", "question_id", "qid", "sample_id", "example_id", "doc_hash", "doc_id", "uid",
-    "id",
-)  # fmt: skip
-SCORES = (
-    "score", "acc", "accuracy", "correct", "is_correct", "reward", "exact_match", "em", "f1",
-    "vqa_acc", "vqa_acc_score",
-)  # fmt: skip
-METRICS = ("metric", "tag", "metric_name", "指标")
-VALUES = ("value", "值")
-SHOTS = ("shot", "shots", "n_shot", "n_shots", "num_shots", "shot_num")
-SIZES = ("items", "n_samples", "num_samples", "samples", "sample_num", "test_data_num", "样本数")
-LEASHES = ("kl_beta", "beta", "kl_coef", "kl_coeff")
 BY_SHOTS = re.compile(
     r"(?P<metric>.+?)[._/](?:shot[_-]?(?P<of>\d{1,3})|(?P<by>\d{1,3})[_-]?shots?)", re.I
 )
@@ -52,87 +33,6 @@ UNTELLING = re.compile(  # names of files
     re.I,
 )
 NAMED = 100_000  # items whose names are remembered, as they are written
-TIMES = ("wall time", "wall_time", "_timestamp", "timestamp", "_runtime")
-
-
-def _named(columns: Iterable[str], names: Iterable[str]) -> str | None:
-    """The first of the names that a column has, whatever its case."""
-    lower = {column.strip().lower(): column for column in reversed(list(columns))}
-    return next((lower[name] for name in names if name in lower), None)
-
-
-@dataclass
-class Layout:
-    """Which column plays which part."""
-
-    kind: str
-    step: str | None = None
-    run: str | None = None
-    seed: str | None = None
-    item: str | None = None
-    metric: str | None = None
-    value: str | None = None
-    time: str | None = None
-    shots: str | None = None
-    size: str | None = None
-    leash: str | None = None
-    scores: tuple[str, ...] = ()
-    single: bool = False  # the table is one row by nature
-
-    @property
-    def axis(self) -> Axis:
-        """What the steps count."""
-        return STEPS[self.step.strip().lower()] if self.step else "step"
-
-    @property
-    def by_column(self) -> bool:
-        """Whether rows are alike, so that they can be taken by the stretch."""
-        return self.kind in ("series", "counted", "items")
-
-    def countable(self, row: Mapping[str, Value]) -> bool:
-        """Whether nothing in a row says what it is about."""
-        words = any(isinstance(value, str) for value in row.values())
-        return not (self.run or self.seed or words or self.single)
-
-    def is_part(self, column: str) -> bool:
-        """Whether a column says what a row is about, so that it is no metric."""
-        return column in (
-            self.step, self.run, self.seed, self.item, self.metric, self.time, self.shots,
-            self.size, self.leash if self.kind == "matrix" else None,
-        )  # fmt: skip
-
-
-def layout(columns: list[str]) -> Layout:
-    """What a table with these columns is."""
-    found = Layout(
-        "cells",
-        step=_named(columns, STEPS),
-        run=_named(columns, RUNS),
-        seed=_named(columns, ("seed", "随机种子")),
-        item=_named(columns, ITEMS),
-        metric=_named(columns, METRICS),
-        value=_named(columns, VALUES),
-        time=_named(columns, TIMES),
-        shots=_named(columns, SHOTS),
-        leash=_named(columns, LEASHES),
-    )
-    lower = {column: column.strip().lower() for column in columns}
-    found.scores = tuple(c for c in columns if lower[c] in SCORES)
-    if found.metric and found.value:
-        found.kind = "long"
-    elif found.item and found.scores:
-        found.kind = "items"
-    elif found.step and found.shots:
-        found.kind = "matrix"
-        found.size = _named(columns, SIZES)
-    elif found.step:
-        found.kind = "series"
-    found.shots = found.shots if found.kind == "matrix" else None
-    if found.kind != "items":
-        found.item = None
-    if found.kind != "long":
-        found.metric = None
-    return found
 
 
 def read_rows(path: Path, form: str, rows: Iterator[Row], plan: Layout, source: Source) -> None:
@@ -198,6 +98,7 @@ class _Runs:
         self.points: dict[str, Points] = {}
         self.tables: dict[tuple[str, float | None], _Table] = {}
         self.names: dict[Any, str] = {}
+        self.sorts: dict[tuple[str, str], str] = {}
         self.name = name_of(path)
         self.empty = 0
         self.count = 0
@@ -217,7 +118,7 @@ class _Runs:
     def take_stretch(self, stretch: Stretch) -> None:
         """Many rows, each of a step or an item."""
         plan = self.plan
-        columns = [plan.run, plan.seed, plan.step if plan.kind == "items" else None]
+        columns = [plan.run, plan.seed, plan.step if plan.kind == "items" else plan.sort]
         about = [name for name in columns if name and name in stretch.columns]
         for part in stretch.alike(about):
             told = {name: part.form.value(part.columns[name][0]) for name in about}
@@ -225,10 +126,19 @@ class _Runs:
             if plan.kind == "items":
                 self.items(key, told.get(plan.step or ""), part)
             else:
-                self.stretch(key, part)
+                self.stretch(key, part, told)
 
-    def stretch(self, key: str, part: Stretch) -> None:
-        """Rows of the series of one run."""
+    def metric(self, key: str, name: str, row: Mapping[str, Value]) -> str:
+        """What a number is called: what several sorts of records have, by its sort but the first.
+
+        The mean of an epoch is not the value of its last step.
+        """
+        sort = row.get(self.plan.sort) if self.plan.sort else None
+        own = not isinstance(sort, str) or self.sorts.setdefault((key, name), sort) == sort
+        return name if own else f"{sort} {name}"
+
+    def stretch(self, key: str, part: Stretch, row: Mapping[str, Value]) -> None:
+        """Rows of the series of one run, of one sort."""
         if self.plan.kind == "counted":
             steps = np.arange(self.count, self.count + len(part), dtype=np.float64)
             self.count += len(part)
@@ -245,7 +155,8 @@ class _Runs:
             if len(found.rows):
                 clock = times[found.rows][timed[found.rows]]
                 lines = part.lines[found.rows]
-                self.points[key].extend(name, steps[found.rows], found, lines, clock)
+                called = self.metric(key, name, row)
+                self.points[key].extend(called, steps[found.rows], found, lines, clock)
 
     def owner(self, line: int, row: Mapping[str, Value]) -> str:
         """The name of the run a row is about."""
@@ -284,7 +195,8 @@ class _Runs:
             named = {name: value for name, value in row.items() if not plan.is_part(name)}
         for name, value in named.items():
             if isinstance(value, tuple):
-                self.points[key].add(name, place[0], value[0], line, time=time, decimals=value[1])
+                called = self.metric(key, name, row)
+                self.points[key].add(called, place[0], value[0], line, time=time, decimals=value[1])
 
     def item(self, key: str, line: int, row: Mapping[str, Value]) -> None:
         """The scores of one item."""

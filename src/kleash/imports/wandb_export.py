@@ -14,7 +14,8 @@ from kleash.errors import DataError
 from kleash.imports import Imported, Source, Where
 from kleash.imports.csv_rows import table
 from kleash.imports.gather import Axis, Points, head, label
-from kleash.imports.rows import Layout, read_rows
+from kleash.imports.layouts import Layout
+from kleash.imports.rows import read_rows
 
 AXES: dict[str, Axis] = {
     "step": "step", "epoch": "epoch", "relative time (process)": "time",

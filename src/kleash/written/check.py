@@ -17,6 +17,7 @@ from kleash.imports.markdown.draft import Draft
 from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
 from kleash.written.claimed.claims import false_claims
+from kleash.written.copied import copied_rows, copies
 from kleash.written.crossed import crossed_titles, exchanged_cells, exchanged_titles
 from kleash.written.curves import threads_of
 from kleash.written.doubts import acquitted
@@ -42,8 +43,9 @@ from kleash.written.scripts import false_commands
 from kleash.written.sentences import said
 from kleash.written.shares import false_shares, false_summaries
 from kleash.written.siblings import unlike_twins
+from kleash.written.sought.joined import joined
 from kleash.written.steps import misplaced
-from kleash.written.tables import copies, laid_out
+from kleash.written.tables import laid_out
 from kleash.written.told.crossings import false_crossings, false_spans
 from kleash.written.told.listed import false_lists
 from kleash.written.told.lone import false_lone_steps
@@ -53,6 +55,7 @@ from kleash.written.told.slips import slips
 from kleash.written.told.subjects import Records, records_of
 from kleash.written.told.summits import false_summits
 from kleash.written.told.tallies import false_tallies
+from kleash.written.told.tests import false_values, unborne
 from kleash.written.told.unheard import unheard_steps
 from kleash.written.traced import corrected, sought_in, traced
 
@@ -80,12 +83,12 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     told = list(numbers_of(draft))
     truth = held(source, told, logs) if logs else {}
     book = Book.of(sheets(grids(draft)), page)
-    sought = sought_in(book.sheets, threads_of(logs), page) if logs else None
+    sought = sought_in(book.sheets, joined(threads_of(logs)), page) if logs else None
     seen = _without_rounded(traced(sought), every) if sought else {}
     marks = measured_marks(source, told, truth, logs) if logs else []
     marks = _without(marks, seen) + list(seen.values())
     marks += crossed_titles(sought) if sought else ()
-    fixed = {(mark.line, mark.spot): mark.state for mark in marks}
+    logged, fixed = _logged(marks), {(mark.line, mark.spot): mark.state for mark in marks}
     right = {one for one in {*truth, *seen} if fixed.get(one[:2]) == "right"}
     off = {one for one in {*truth, *seen} if fixed.get(one[:2]) == "wrong"}
     kept = [each for each in every if not off & set(each.nodes)]
@@ -95,7 +98,11 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += related(kept, right, often, doubtful)
     read = well_read(draft)
     marks += [*derived_from_logs(read, truth), *_unfinished(read)]
-    marks += [*laid_out(draft, page, marks), *unlike_twins(grids(draft), _fitting(marks))]
+    marks += [
+        *laid_out(draft, page),
+        *copied_rows(draft, marks),
+        *unlike_twins(grids(draft), _fitting(marks)),
+    ]
     book = corrected(book, seen)
     spoken = sentences(page, book.sheets)
     records = records_of(book, page, seen, logs)
@@ -107,11 +114,11 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += [mark for mark in quotes.marks if not _told_worse(mark, marks)]
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
     marks += [*placed(draft, marks), *strayed, *ranked(book, spoken)]
-    marks += [*_of_sentences(records, book, page, spoken), *_of_tables(book, page, spoken)]
+    marks += [*_of_sentences(records, book, page, spoken, quotes), *_of_tables(book, page, spoken)]
     marks += false_extracts(records.courses, book.sheets, page, right | _made(every))
     marks += _of_layout(draft, page, marks)
     recited = well_recited(page, source.tables)
-    marks = acquitted(marks, book, spoken, _confirmed(fixed), quotes.fine, recited)
+    marks = acquitted(marks, book, spoken, logged, quotes.fine, recited)
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)
     return _sorted(marks)
@@ -153,12 +160,12 @@ def _digits(text: str) -> str:
 
 
 def _of_sentences(
-    records: Records, book: Book, page: Page, spoken: Sequence[Sentence]
+    records: Records, book: Book, page: Page, spoken: Sequence[Sentence], quotes: Quotes
 ) -> Iterator[Mark]:
     """What sentences say of courses, in numbers and in words."""
     yield from false_peaks(records, spoken)
     yield from false_crossings(records, spoken)
-    yield from slips(records, spoken)
+    yield from slips(records, spoken, quotes.fine)
     yield from false_tallies(records, spoken)
     yield from false_in_parallel(records, spoken)
     yield from false_lists(records, spoken)
@@ -166,6 +173,8 @@ def _of_sentences(
     yield from false_summits(book.sheets, records.courses)
     yield from false_lone_steps(records)
     yield from unheard_steps(records, spoken, page)
+    yield from false_values(spoken)
+    yield from unborne(book, spoken)
     yield from false_claims(book, page, spoken)
 
 
@@ -190,11 +199,11 @@ def _of_layout(draft: Draft, page: Page, marks: Sequence[Mark]) -> Iterator[Mark
     yield from false_recitals(page, tables, wrong)
 
 
-def _confirmed(fixed: Mapping[tuple[int, str], State]) -> set[int]:
-    """Rows of which logs have numbers, and all as they are printed."""
-    off = {line for (line, _), state in fixed.items() if state == "wrong"}
-    right = Counter(line for (line, _), state in fixed.items() if state == "right")
-    return {line for line, count in right.items() if count > 1 and line not in off}
+def _logged(marks: Sequence[Mark]) -> set[tuple[int, str]]:
+    """Numbers that logs have as they are printed, in rows of which logs have no other number."""
+    off = {mark.line for mark in marks if mark.state == "wrong"}
+    right = [mark for mark in marks if mark.state == "right" and mark.line not in off]
+    return {(mark.line, mark.text.strip("* ")) for mark in right}
 
 
 def _fitting(marks: Sequence[Mark]) -> set[tuple[int, str]]:
@@ -227,7 +236,9 @@ def _stands(mark: Mark, page: Page) -> bool:
     if mark.state != "wrong" or mark.code != "check.no-fit" or not mark.line:
         return True
     start, end = page.lines[mark.line - 1]
-    return re.sub(r"[^\d.]", "", mark.text) in page.text[start:end].replace(",", "")
+    text, digits = page.text[start:end].replace(",", ""), re.sub(r"[^\d.]", "", mark.text)
+    share = re.fullmatch(r"0?(\.\d{3,})", digits) and f"{100 * float(digits):g}"
+    return digits in text or (bool(share) and bool(re.search(rf"(?<![\d.]){share}0*\s?%", text)))
 
 
 def _told_worse(mark: Mark, marks: Sequence[Mark]) -> bool:

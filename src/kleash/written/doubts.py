@@ -39,11 +39,11 @@ def acquitted(
     marks: Sequence[Mark],
     book: Book,
     spoken: Sequence[Sentence],
-    confirmed: Collection[int],
+    logged: Collection[tuple[int, str]],
     fine: Collection[tuple[int, str]],
     recited: Collection[tuple[int, str]] = (),
 ) -> list[Mark]:
-    """The marks that stand; `confirmed` are rows whose numbers logs bear out.
+    """The marks that stand; `logged` are numbers of rows that logs bear out.
 
     `fine` are numbers of sentences that tables account for, by line and digits; `recited` are
     numbers of lines that give a row of a table as it is.
@@ -55,9 +55,8 @@ def acquitted(
     return [
         mark
         for mark in marks
-        if (mark.line, mark.code) not in misread
-        and not (mark.code == "check.exchanged" and mark.line in confirmed)
-        and not (mark.code == "check.exchanged" and _are_made(mark, made))
+        if ((mark.line, mark.code) not in misread or mark.spot == "dress")
+        and not (mark.code == "check.exchanged" and _in_place(mark, made, logged))
         and not (mark.code == "spread-identity" and _is_spread(mark, spread))
         and not (mark.code in OF_SENTENCES and (mark.line, mark.text.strip(" +%*")) in recited)
         and not (mark.code == "check.not-summary" and (mark.line, mark.spot) in borne)
@@ -77,9 +76,12 @@ def _is_spread(mark: Mark, spread: Collection[tuple[int, str]]) -> bool:
     )
 
 
-def _are_made(mark: Mark, made: Collection[tuple[int, str]]) -> bool:
-    """Whether two numbers that may be exchanged are each what their own columns give."""
-    return all((mark.line, text) in made for text in mark.text.split(", "))
+def _in_place(
+    mark: Mark, made: Collection[tuple[int, str]], logged: Collection[tuple[int, str]]
+) -> bool:
+    """Whether of two numbers that may be exchanged logs have one, or their columns give both."""
+    both = [(mark.line, text) for text in mark.text.split(", ")]
+    return any(one in logged for one in both) or all(one in made for one in both)
 
 
 def _misread(marks: Iterable[Mark], sheets: Sequence[Sheet]) -> set[tuple[int, str]]:
@@ -87,7 +89,7 @@ def _misread(marks: Iterable[Mark], sheets: Sequence[Sheet]) -> set[tuple[int, s
     tables = {line: nth for nth, sheet in enumerate(sheets) for line in sheet.table.lines}
     found: dict[tuple[int, str, str], set[int]] = defaultdict(set)
     for mark in marks:
-        if mark.code in GUESSING and mark.line in tables:
+        if mark.code in GUESSING and mark.line in tables and mark.spot != "dress":
             rule = mark.spot if mark.spot in ("summit", "lone") else ""
             found[tables[mark.line], mark.code, rule].add(mark.line)
     rows = Counter(tables.values())

@@ -161,10 +161,7 @@ def _pattern(grid: Grid, slot: Slot) -> list[Made]:
         count = 1 if natural else tried[guess.kind] if hinted else sum(tried.values())
         holds = sum(one.holds for one in made)
         odds = count * comb(len(made), holds) * chance
-        few = holds < 3 or 3 * holds < 2 * len(made)
-        if (not hinted and (few or guess.base is not None)) or (
-            few and not natural and guess.base is not None
-        ):
+        if _is_doubtful(grid, guess, made, hinted=hinted, natural=natural):
             continue
         if not holds:
             odds = CHANCE / 2  # a total with one digit that is not so
@@ -175,6 +172,19 @@ def _pattern(grid: Grid, slot: Slot) -> list[Made]:
     found = best[2] or _of_the_two(grid, slot, kept)
     lines = {id(number): line for line, number in column.items()}
     return [one for one in found if one.holds or not _otherwise(grid, lines, slot, one)]
+
+
+def _is_doubtful(
+    grid: Grid, guess: Guess, made: Sequence[Made], *, hinted: bool, natural: bool
+) -> bool:
+    """Whether too few numbers, or no title, speak for a guess."""
+    holds = sum(one.holds for one in made)
+    if grid.turned and not hinted and holds < len(made):
+        return True  # that a row is made of others its label says, or all of it does
+    few = holds < 3 or 3 * holds < 2 * len(made)
+    if guess.base is not None:
+        return not hinted or (few and not natural)
+    return few and not hinted
 
 
 def _otherwise(grid: Grid, lines: Mapping[int, int], slot: Slot, one: Made) -> bool:

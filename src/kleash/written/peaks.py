@@ -179,7 +179,7 @@ def _judged(records: Records, claim: Claim, arms: Arms) -> tuple[list[Course], s
     if arms and at in {one for _, one in _told(records, arms)}:
         return [], set()
     value = claim.value.figure if claim.value else None
-    if value is not None and value.digits >= NAMING + (claim.kind == "at"):
+    if value is not None and value.digits >= NAMING + (claim.kind == "at" and not arms):
         own = [one for one in known if has(one, value)]
         if _may_be(records, claim, arms, own, value):
             return [], set()

@@ -70,6 +70,15 @@ UNDONE = re.compile(r"\s*[-*+]\s*\[ \]")  # nothing of it was measured
 _DATE = re.compile(r"20\d\d[-/.年]\s?\d{1,2}(?:[-/.月]\s?\d{1,2}日?)?|\d{1,2}:\d\d")
 
 
+_ROUGH = re.compile(
+    r"(?:约|大约|近|将近|左右|(?<![a-z])(?:about|roughly|nearly|almost|around))\s?$|[~≈]\s?$"
+)
+_LIMIT = re.compile(
+    r"(?:不到|超过|至少|不足|低于|高于|(?<![a-z])(?:over|under|(?:less|more|lower|higher) than|"
+    r"below|above|at (?:least|most)|within))\s?$"
+)
+_FROM = re.compile(r"\d+(?:\.(\d+))?\s?%?\s?[-~]\s?$")
+_TO = re.compile(r"\s?%?\s?[-~]\s?\d+(?:\.(\d+))?")
 END = "end"  # the axis of the first and the last place, whatever is counted
 REMARK = 4  # letters of a cell that says something
 
@@ -280,3 +289,20 @@ def _found(text: str, plain: str, aliases: Sequence[str]) -> Iterator[tuple[int,
             article = letter and (not text[start].isupper() or (alias in "ai" and begins))
             if not article:
                 yield start, end
+
+
+def is_rough(sentence: Sentence, said: Said) -> bool:
+    """Whether a number is given as about so much, or as a limit."""
+    return bool(_ROUGH.search(sentence.plain[: said.start])) or is_limit(sentence, said)
+
+
+def is_limit(sentence: Sentence, said: Said) -> bool:
+    """Whether a number is a limit of what is meant: "less than 0.011"."""
+    return bool(_LIMIT.search(sentence.plain[: said.start]))
+
+
+def other_end(sentence: Sentence, said: Said) -> int | None:
+    """The decimals of the other end of a range, if a number is one: "0.205–0.25"."""
+    plain = sentence.plain
+    end = _FROM.search(plain[: said.start]) or _TO.match(plain, said.end)
+    return len(end[1] or "") if end else None

@@ -22,7 +22,7 @@ from kleash.written.gaps import is_end, is_gap
 from kleash.written.made.rounded import for_hidden, is_of_printed
 from kleash.written.marks import Mark, printed_as
 from kleash.written.printed import figure_of
-from kleash.written.prose import END, Said, Sentence
+from kleash.written.prose import END, Said, Sentence, is_limit, is_rough, other_end
 from kleash.written.ties import OR, anchor, own_two
 from kleash.written.told.subjects import Records
 from kleash.written.told.vouched import is_vouched
@@ -137,7 +137,9 @@ def _stands_out(
 ) -> bool:
     """Whether a number without an account should have one; a gap of two beside it always."""
     own = is_gap(sentence, said) and own_two(sentence, said) is not None
-    if _CITED.search(sentence.plain):
+    if _CITED.search(sentence.plain) or is_limit(sentence, said):
+        return False
+    if other_end(sentence, said) not in (None, said.figure.decimals):
         return False
     if not own and (_is_off_tables(book, sentence, said) or _is_listed(sentence, said, told)):
         return False
@@ -234,8 +236,12 @@ def _heads(book: Book, unit: str) -> bool:
 def _alone(book: Book, sentence: Sentence, said: Said) -> Mark | None:
     """The mark of a number that nothing accounts for, if it is clear what it should have been."""
     meant = near(book, sentence, said) if said.figure.decimals and sentence.names else None
+    if meant is not None and other_end(sentence, said) is not None:
+        meant = meant if _is_printed(book, meant, said.figure.decimals) else None
     unit = 10.0**-said.figure.decimals
     off = 0.0 if meant is None else abs(abs(meant) - abs(said.figure.value))
+    if meant is not None and off < 1.5 * unit and is_rough(sentence, said):
+        return None
     tied = (
         is_gap(sentence, said)
         or _is_behind(sentence, said)
@@ -252,6 +258,15 @@ def _alone(book: Book, sentence: Sentence, said: Said) -> Mark | None:
     text = sentence.text.strip()
     facts: dict[str, object] = {"text": text, "number": said.text, "nearest": nearest_}
     return said_mark(sentence, said, "unsupported", "number-without-source", facts)
+
+
+def _is_printed(book: Book, value: float, decimals: int) -> bool:
+    """Whether a table has a number so long: ends of ranges are often rounded outward."""
+    unit = 10.0**-decimals
+    return any(
+        cell.figure.decimals == decimals and abs(abs(cell.figure.value) - abs(value)) < unit / 4
+        for cell in book.cells
+    )
 
 
 def _is_typed_wrong(book: Book, sentence: Sentence, said: Said) -> bool:

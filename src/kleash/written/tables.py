@@ -1,4 +1,4 @@
-"""What the layout of a table says: rows that are copies, differences turned round, stars, arrows.
+"""What the layout of a table says: numbers in each other's column, stars, arrows, bold.
 
 None of it stands in a number, and all of it can be wrong.
 """
@@ -10,24 +10,20 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 
-from kleash.findings.record import digits
 from kleash.findings.spoken import direction
 from kleash.imports import Number, names
 from kleash.imports.markdown.draft import Draft, Printed
-from kleash.written.grids import Grid, Slot, grids
+from kleash.written.grids import Grid, grids
 from kleash.written.marks import Mark, State
 from kleash.written.page import Page
 
-DIGITS = 3
 RECITED = 3  # numbers of a row that a sentence must give to be about it
 APART = 5.0  # times: numbers of one column are seldom further apart
 SEVERAL = 8  # numbers of a column that show its range
 FEWEST = 4  # the same where the other column is far away
 ORDERED = 5  # numbers of a column that rise or fall throughout by no chance
-COPIED = 6  # digits of a row that chance does not give twice
-SHUFFLED = 4  # different numbers of two rows that chance does not mix up
-CROWD = 5  # units of the last digit within which numbers are nearly the same
-ENOUGH = 2  # equal cells of a row that chance does not explain
+ENOUGH = 2  # numbers of a column that show how it is printed
+NEARER = 3.0  # times: how much nearer two exchanged numbers are to those above and below
 _STAR = re.compile("[⭐★🏆🥇]|最佳|(?<![a-z])best(?![a-z])", re.I)
 _UP, _DOWN = re.compile("[⬆↑▲📈]"), re.compile("[⬇↓▼📉]")
 _BOLD = re.compile(r"\*\*[^*]*\d[^*]*\*\*|__[^_]*\d[^_]*__")
@@ -35,11 +31,10 @@ _BOLD = re.compile(r"\*\*[^*]*\d[^*]*\*\*|__[^_]*\d[^_]*__")
 Rows = dict[int, list[Printed]]
 
 
-def laid_out(draft: Draft, page: Page, marks: Sequence[Mark]) -> list[Mark]:
+def laid_out(draft: Draft, page: Page) -> list[Mark]:
     """What is wrong with how the tables of a report are laid out."""
-    every = grids(draft)
     found = [*_recited(draft), *_arrows(draft), *_stars(draft), *_bold(draft, page)]
-    return [*found, *_exchanged(every), *_copied(draft, every, marks)]
+    return [*found, *_exchanged(grids(draft))]
 
 
 def tables(draft: Draft) -> list[Rows]:
@@ -57,121 +52,6 @@ def value_of(cell: Printed) -> Number | None:
     return number if measured and number is not None and number.value is not None else None
 
 
-# --- copies
-
-
-def _copied(draft: Draft, every: Sequence[Grid], marks: Sequence[Mark]) -> Iterator[Mark]:
-    """Rows of one table with the same numbers, where nobody says that they are the same."""
-    wrong = {mark.line for mark in marks if mark.state == "wrong"}
-    cells: dict[int, list[Printed]] = defaultdict(list)
-    for cell in draft.printed:
-        cells[cell.line].append(cell)
-    names = {line: name for g in every for line, name in zip(g.table.lines, g.names, strict=True)}
-    nearly = _near_copies(every)
-    for line, other in (*copies(every), *sorted(nearly)):
-        if _declared(draft, cells[line], cells[other]):
-            continue
-        if (line, other) in nearly:  # something in one of them was changed since
-            for copy, original in ((line, other), (other, line)):
-                facts = {"other": original}
-                yield Mark(copy, names[copy], "unsupported", "check.copied", facts, "row")
-            continue
-        # Which of the two is the copy only what else is wrong with one of them can tell.
-        for copy, original in ((line, other), (other, line)):
-            if copy in wrong or original not in wrong:
-                facts = {"other": original}
-                yield Mark(copy, names[copy], "unsupported", "check.copied", facts, "row")
-
-
-def _all_equal(
-    left: Mapping[Slot, Number], right: Mapping[Slot, Number], least: int, crowded: set[Slot]
-) -> list[Number]:
-    """The numbers of two rows, if all are equal and enough of them have digits that tell."""
-    if left.keys() != right.keys():
-        return []
-    # So many seconds for each of 60 steps are as many minutes for all: no copy.
-    if any((left[at].value, left[at].unit) != (right[at].value, right[at].unit) for at in left):
-        return []
-    telling = [one for at, one in left.items() if digits(one) > 1]
-    own = [one for at, one in left.items() if digits(one) > 1 and at not in crowded]
-    telling = telling if len(telling) >= SHUFFLED else own
-    enough = len(telling) >= ENOUGH and len({one.value for one in telling}) >= least
-    return telling if enough and sum(map(digits, telling)) >= COPIED else []
-
-
-def _crowded(grid: Grid, line: int) -> set[Slot]:
-    """The slots in which a third line has nearly the number of this one: that says nothing."""
-    found = set()
-    for slot, one in grid.line(line).items():
-        room = CROWD * 10.0 ** -(one.decimals or 0)
-        values = [each.value or 0.0 for each in grid.column(slot).values()]
-        if sum(abs(each - (one.value or 0.0)) <= room for each in values) > ENOUGH:
-            found.add(slot)
-    return found
-
-
-def _shuffled(left: Mapping[Slot, Number], right: Mapping[Slot, Number]) -> bool:
-    """Whether two rows hold the same numbers in another order: a copy in which two were swapped."""
-    ours, theirs = (
-        Counter((one.value, one.unit) for one in row.values() if digits(one) >= DIGITS)
-        for row in (left, right)
-    )
-    return left.keys() == right.keys() and ours == theirs and len(ours) >= SHUFFLED
-
-
-def copies(every: Sequence[Grid], *, few: bool = False) -> Iterator[tuple[int, int]]:
-    """Lines of tables that have the same numbers as another line of theirs; `few`: or just one."""
-    for grid in every:
-        rows = [grid.line(at) for at in range(len(grid.table.lines))]
-        for one, two in combinations(range(len(rows)), 2):
-            same = _all_equal(rows[one], rows[two], 1 if few else ENOUGH, _crowded(grid, one))
-            if same or _shuffled(rows[one], rows[two]) or _is_twice(grid, one, two):
-                yield grid.table.lines[one], grid.table.lines[two]
-
-
-def _is_twice(grid: Grid, one: int, two: int) -> bool:
-    """Whether two rows are the same in all, their labels too."""
-    texts = [grid.table.rows[at] for at in (one, two)]
-    measured = [number for number in grid.line(one).values() if number.decimals]
-    return len(measured) >= ENOUGH and texts[0] == texts[1]
-
-
-def _near_copies(every: Sequence[Grid]) -> set[tuple[int, int]]:
-    """Lines that have nearly all their numbers, with all their decimals, from one other line."""
-    found = set[tuple[int, int]]()
-    for grid in every:
-        rows = [grid.line(at) for at in range(len(grid.table.lines))]
-        near = [
-            (grid.table.lines[one], grid.table.lines[two])
-            for one, two in combinations(range(len(rows)), 2)
-            if _nearly_equal(rows[one], rows[two], _crowded(grid, one))
-        ]
-        often = Counter(line for pair in near for line in pair)
-        found |= {pair for pair in near if max(often[line] for line in pair) == 1}
-    return found
-
-
-def _nearly_equal(
-    left: Mapping[Slot, Number], right: Mapping[Slot, Number], crowded: set[Slot]
-) -> bool:
-    same = [at for at in left.keys() & right.keys() if left[at].value == right[at].value]
-    own = [left[at] for at in same if at not in crowded]
-    telling = {one.value for one in own if one.decimals and digits(one) >= DIGITS}
-    enough = len(telling) >= RECITED and 4 * len(same) >= 3 * len(left)
-    return enough and left.keys() == right.keys() and len(same) < len(left)
-
-
-def _declared(draft: Draft, ours: Sequence[Printed], theirs: Sequence[Printed]) -> bool:
-    """Whether a sentence says that the arms of two rows are the same."""
-    one, other = (
-        {cell.sense.arm for cell in row if value_of(cell) is not None} for row in (ours, theirs)
-    )
-    return len(one) == len(other) == 1 and any(
-        "same" in claim.judgements and one | other <= set(claim.arms)
-        for claim in draft.source.claims
-    )
-
-
 # --- numbers in each other's column
 
 
@@ -179,26 +59,35 @@ def _exchanged(every: Sequence[Grid]) -> Iterator[Mark]:
     """Two numbers of a row that look like those of each other's column and unlike their own."""
     for grid in every:
         columns = {slot: grid.column(slot) for slot in grid.slots() if not slot[1]}
-        accused: dict[int, str] = {}
+        accused: dict[int, tuple[str, str]] = {}
         for line, place in enumerate(grid.table.lines):
             row = {slot: one for slot, one in grid.line(line).items() if slot in columns}
             for ours, theirs in combinations(row, 2):
                 left = [one for at, one in columns[ours].items() if at != line]
                 right = [one for at, one in columns[theirs].items() if at != line]
+                alien = _alien(row[ours], row[theirs], left, right)
                 if (
-                    _alien(row[ours], row[theirs], left, right)
-                    or _in_others_range(row[ours], row[theirs], left, right)
+                    alien
+                    or _in_others_range(columns[ours], columns[theirs], line)
                     or _out_of_order(columns[ours], columns[theirs], line)
                 ):
-                    accused[place] = f"{row[ours].text}, {row[theirs].text}"
+                    text = f"{row[ours].text}, {row[theirs].text}"
+                    accused[place] = (text, "dress" if alien else "row")
         # Where half of the rows look so, it is not known which half is right.
         state: State = "wrong" if 2 * len(accused) < len(grid.table.lines) else "unsupported"
-        for place, text in accused.items():
-            yield Mark(place, text, state, "check.exchanged", {}, "row")
+        for place, (text, spot) in accused.items():
+            yield Mark(place, text, state, "check.exchanged", {}, spot)
 
 
 def _alien(ours: Number, theirs: Number, left: Sequence[Number], right: Sequence[Number]) -> bool:
-    """Whether two numbers are printed as each other's column is, and not as their own."""
+    """Whether two numbers are printed as each other's column is, and not as their own.
+
+    Where zeros at the end are left out decimals tell nothing.
+    """
+    dressed = [len({(one.unit, one.decimals) for one in each}) for each in (left, right)]
+    sizes = sorted(abs(one.value or 0.0) for one in (ours, theirs))
+    if ours.unit == theirs.unit and max(dressed) > 1 and sizes[1] < APART * sizes[0]:
+        return False
     pairs = ((ours, right, left), (theirs, left, right))
     return all(
         _of_its_kind(one, there) and not _printed_alike(one, here) for one, there, here in pairs
@@ -218,21 +107,35 @@ def _of_its_kind(one: Number, column: Sequence[Number]) -> bool:
     return bool(sizes) and sizes[0] / APART <= abs(one.value or 0.0) <= sizes[-1] * APART
 
 
-def _in_others_range(
-    ours: Number, theirs: Number, left: Sequence[Number], right: Sequence[Number]
-) -> bool:
+def _in_others_range(ours: Mapping[int, Number], theirs: Mapping[int, Number], line: int) -> bool:
     """Whether two columns have nothing in common, and each number lies in the other's."""
     ranges = []
-    for one, column in ((theirs, left), (ours, right)):
-        values = sorted(_printed_alike(one, column))
-        if len(values) < FEWEST or not values[0] <= (one.value or 0.0) <= values[-1]:
+    for one, column in ((theirs[line], ours), (ours[line], theirs)):
+        others = [each for at, each in column.items() if at != line]
+        values = sorted(_printed_alike(one, others))
+        if len(values) < FEWEST:
             return False
         few = len(values) // SEVERAL
-        ranges.append((values[few], values[-1 - few]))
+        low, high = values[few], values[-1 - few]
+        beyond = (high - low) / 2 if few else 0.0
+        if not low - beyond <= (one.value or 0.0) <= high + beyond:
+            return False
+        ranges.append((low, high))
     (low, high), (least, most) = ranges
     # Few numbers show a range only if the other's is far away.
-    room = max(high - low, most - least) if min(len(left), len(right)) < SEVERAL else 0.0
-    return high + room < least or most + room < low
+    short = min(len(ours), len(theirs)) <= SEVERAL
+    room = max(high - low, most - least) if short else 0.0
+    apart = high + room < least or most + room < low
+    before = _off(ours, line, ours[line]) + _off(theirs, line, theirs[line])
+    after = _off(ours, line, theirs[line]) + _off(theirs, line, ours[line])
+    return apart and NEARER * after < before
+
+
+def _off(column: Mapping[int, Number], line: int, one: Number) -> float:
+    """How far a number is from those of the lines before and after its own."""
+    beside = [column[at].value or 0.0 for at in (line - 1, line + 1) if at in column]
+    value = one.value or 0.0
+    return max(min(beside) - value, value - max(beside), 0.0) if beside else 0.0
 
 
 def _out_of_order(ours: Mapping[int, Number], theirs: Mapping[int, Number], line: int) -> bool:

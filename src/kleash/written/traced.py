@@ -20,6 +20,7 @@ from kleash.written.marks import Mark, State, number_mark
 from kleash.written.page import Page
 from kleash.written.printed import Cell, Sheet, sheets
 from kleash.written.relations import Node, node
+from kleash.written.sought.joined import joined
 from kleash.written.sought.lines import Labelled, Line, labelled, lines_of
 from kleash.written.sought.measures import Measures, Place, measures
 from kleash.written.sought.naming import Items, Namer, items, places_in
@@ -93,7 +94,7 @@ def _votes(
 def held_for(draft: Draft, logs: Logs) -> dict[tuple[int, int], Held]:
     """What logs have for cells, those that are still open too."""
     found = {}
-    sought = sought_in(sheets(grids(draft)), threads_of(logs))
+    sought = sought_in(sheets(grids(draft)), joined(threads_of(logs)))
     for (line, column, nth), one in sought.kept().items() if sought else ():
         if not nth and one.right:
             found[line, column] = Held(

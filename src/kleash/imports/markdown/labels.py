@@ -62,7 +62,8 @@ _DIFFERENCE = re.compile(
 )
 _VERSUS = re.compile(r"(?<![A-Za-z])(?:vs\.?|versus|相对于?|对比|较)\s*(.{1,60})", re.I)
 _BEST_AT = re.compile(
-    r"(?:最佳|最优|最好|达到|best|peak).{0,20}?(?:step|步数?|epoch|轮)|(?:step|epoch).{0,8}最[佳优]",
+    r"(?:最佳|最优|最好|达到|best|peak).{0,20}?(?:step|步数?|epoch|轮|update|iter(?:ation)?)|"
+    r"(?:step|epoch|update|iter(?:ation)?).{0,8}最[佳优]",
     re.I,
 )
 _BASELINE = re.compile(r"基准|基线|baseline|参照组|对照|reference", re.I)

@@ -7,7 +7,6 @@ expected is no claim; and a test that stands beside a word must say the same as 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -17,6 +16,7 @@ from kleash.written.marks import Mark
 
 NEAR = 12  # letters behind a word that may say of what it is
 LEVEL = 0.05  # of a test, where nothing else is said
+SEVERAL = 2  # tests that show how a report tells them
 _WORDS: dict[str, str] = {
     "significant": r"显著|统计上|significan\w*|conclusive\w*|definitive\w*",
     "clear": (
@@ -54,11 +54,13 @@ _STATISTIC = re.compile(
     re.I,
 )
 _P = re.compile(r"(?<![a-z])p(?:[ -]?value)?\s?[<=≈>]\s?0?\.\d+|(?:\d+\s?σ)|t-?检验|t-test", re.I)
+_BINOMIAL = re.compile(r"二项|伯努利|binomial|bernoulli", re.I)  # its p is a share
 _SUPPOSED = re.compile(
     r"如果|若要|假如|应该|能否|是否|可能|预期|预计|也许|(?<![a-z])(?:if|should|would|could|may|might|"
     r"whether|expect\w*|likely|perhaps)(?![a-z])",
     re.I,
 )
+_ASKED = re.compile(r"是否|能否|(?<![a-z])whether(?![a-z])", re.I)  # of one clause, not of all
 _TEST = re.compile(
     r"welch|wilcoxon|mann-whitney|bootstrap|anova|fisher|mcnemar|permutation|置换检验|秩和|"
     r"配对检验|卡方|t-?\s?检验|(?<![a-z])t-?\s?tests?(?![a-z])|(?<![a-z])z-?\s?test",
@@ -80,7 +82,8 @@ _NOUN = re.compile(r"性(?:检验|水平|测试)?|ce(?: test\w*| level)?(?![a-z]
 _GAP = re.compile(r"^.{2,4}(?:差[异别距]|区别)|^\w+\s(?:differences?|gaps?)(?![a-z])", re.I)
 _SIGNIFICANT = re.compile(r"显著|(?<![a-z])significant(?:ly)?", re.I)
 _VALUE = re.compile(r"(?<![a-z])p(?:[ -]?values?)?\s?([<=≈>])\s?(0?\.\d+)", re.I)
-_RESULT = re.compile(rf"{_VALUE.pattern}|(?<![a-z])t\s?=\s?-?\d", re.I)
+_T = re.compile(r"(?<![a-z])t\s?=\s?-?\d", re.I)
+_RESULT = re.compile(rf"{_VALUE.pattern}|{_T.pattern}", re.I)
 _SMALL = re.compile(
     r"(?:小于|不到|低于|没超过|未超过|不超过|落在|在)[^,。;]{0,8}(?:标准差|标准误|误差|噪声|波动)|"
     r"(?<![a-z])(?:within|smaller than|less than|below|inside)[^,;.]{0,24}"
@@ -93,7 +96,8 @@ def tested_lines(lines: Sequence[tuple[int, str]]) -> set[int]:
     """Lines whose report says which test it made: what comes of it then has a source.
 
     A test that stands with what came of it is that of its section; one that does not is of all. A
-    section with several p-values, or with one that is told elsewhere, goes back to a test too.
+    section with several p-values, or with one that a tested section has, goes back to a test too.
+    Where tests are told by their t, a p-value without one is of none.
     """
     sections: list[list[tuple[int, str]]] = [[]]
     for line, text in lines:
@@ -104,10 +108,18 @@ def tested_lines(lines: Sequence[tuple[int, str]]) -> set[int]:
     results = [any(_RESULT.search(text) for _, text in own) for own in sections]
     if any(test and not result for test, result in zip(named, results, strict=True)):
         named = [True] * len(sections)
-    often = Counter(one for own in values for one in own)
-    known = [len(own) > 1 or any(often[one] > 1 for one in own) for own in values]
+    shown = {one for own, test in zip(values, named, strict=True) if test for one in own}
+    known = [len(set(own)) > 1 or bool(shown & set(own)) for own in values]
     tested = [test or (told and any(named)) for test, told in zip(named, known, strict=True)]
-    return {line for own, fine in zip(sections, tested, strict=True) if fine for line, _ in own}
+    fine = {line for own, test in zip(sections, tested, strict=True) if test for line, _ in own}
+    return fine - _without_t([one for own in sections for one in own])
+
+
+def _without_t(lines: Sequence[tuple[int, str]]) -> set[int]:
+    """Lines with a p-value alone, where all tests but theirs are told by t and without p."""
+    told = {line for line, text in lines if _T.search(text)}
+    values = {line for line, text in lines if _VALUE.search(text)}
+    return values if len(told) >= SEVERAL and not told & values else set()
 
 
 def unsupported(line: int, text: str, *, tested: bool) -> Iterator[Mark]:
@@ -118,13 +130,13 @@ def unsupported(line: int, text: str, *, tested: bool) -> Iterator[Mark]:
 
 
 def _words_of(line: int, text: str, *, tested: bool) -> Iterator[Mark]:
-    for match in _P.finditer(text) if not tested else ():
+    for match in _P.finditer(text) if not tested and not _BINOMIAL.search(text) else ():
         yield Mark(line, match.group(), "unsupported", "check.test", {"text": text}, "test")
     small = _SMALL.search(text)
     if _STATISTIC.search(text) and not small:
         return
     measured = bool(re.search(r"\d\.\d", text))
-    if _SUPPOSED.search(text) and not measured:
+    if _SUPPOSED.search(_ASKED.sub("", text)) and not measured:
         return
     for name, pattern in _PATTERNS.items():
         for match in pattern.finditer(text):

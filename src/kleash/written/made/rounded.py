@@ -54,12 +54,18 @@ def as_printed(every: list[Relation], tables: Mapping[int, int]) -> list[Relatio
     Of differences that were worked out first and rounded then, a quarter do not come out of the
     printed numbers to the digit. Whether a table works so its own numbers tell, and those of the
     other tables, by kind; where it does not, the few odd ones are slips. Differences of numbers
-    that were worked out themselves tell nothing about that. `tables` has the table of each line.
+    that were worked out themselves tell nothing about that, nor do numbers in another unit: hours
+    are of minutes. `tables` has the table of each line.
     """
+    converted = {one.nodes[0] for one in every if one.kind == "multiple" and one.holds}
     made = [one for one in every if one.kind not in ("same", "multiple")]
     results = {one.nodes[0] for one in made if one.kind != "sum" or one.decimals}
     plain = {
-        one for one in made if one.holds and not any(node in results for node in one.nodes[1:])
+        one
+        for one in made
+        if one.holds
+        and one.nodes[0] not in converted
+        and not any(node in results for node in one.nodes[1:])
     }
     slips = {one for one in plain if one.inexact and one.chance <= UNLIKELY}
     groups: dict[tuple[str, int], dict[Node, Relation]] = defaultdict(dict)

@@ -16,6 +16,7 @@ SLACK = 1e-9
 SLIPS = 0.1  # numbers of a line that are wrong, in a report that has slips at all
 TYPOS = 40  # numbers of four digits that a wrong digit, a swap of two or a wrong sign makes of one
 SLIPPED = 12.0  # as much as slips may speak for a recipe
+TWO = 2  # numbers that are off where two were exchanged
 FEWEST = 20  # halves of its last digit that a number has if it has two digits
 
 
@@ -31,6 +32,13 @@ class Tried:
     known: NDArray[np.bool_]
     weak: bool = False
     """Whether its numbers have too few digits to tell anything."""
+    crossed: bool = False
+    """Whether two numbers are off by the same, one up and one down: parts of them were swapped."""
+
+    @property
+    def slips(self) -> int:
+        """How many slips explain what does not fit."""
+        return 1 if self.crossed else int((self.known & ~self.fits).sum())
 
 
 def of_batch(
@@ -41,16 +49,22 @@ def of_batch(
     known = np.isfinite(batch.given_CN) & np.isfinite(value)
     slack = SLACK * np.maximum(1e-6, np.abs(batch.given_CN))
     fits = known & (np.abs(value - batch.given_CN) <= half + batch.within_CN + slack)
+    off = known & ~fits
+    room = np.where(off, half + batch.within_CN, 0.0).sum(1)
+    gaps = np.where(off, value - batch.given_CN, 0.0)
+    crossed = (off.sum(1) == TWO) & (np.abs(gaps.sum(1)) <= room) & (np.abs(gaps).max(1) > room)
+    crossed &= batch.kind in ("sum", "mean")
     counts = fits.sum(1)
     weak = bool(np.nanmedian(np.abs(on.value_N) / on.half_N) < FEWEST)
-    for nth in np.flatnonzero((counts >= least) & (counts >= least * known.sum(1))):
+    for nth in np.flatnonzero((counts >= least) & (counts >= least * (known.sum(1) - crossed))):
         cost = int(batch.cost_C[nth])
         chance = chance_of(on, batch, int(nth), fits[nth], said=cost <= SHAPED)
-        odd = np.flatnonzero(known[nth] & ~fits[nth])
-        odds = log(tries[cost]) + chance - log(SLIPS) * len(odd)
-        if cost < OTHER and len(odd) <= counts[nth] and -SLIPPED < odds < SLIPPED * len(odd):
+        odd = np.flatnonzero(off[nth])
+        slips = 1 if crossed[nth] else len(odd)
+        odds = log(tries[cost]) + chance - log(SLIPS) * slips
+        if cost < OTHER and slips <= counts[nth] and -SLIPPED < odds < SLIPPED * slips:
             odds -= sum(_slip(on, batch, int(nth), int(at)) for at in odd)
-        yield Tried(batch, int(nth), cost, odds, fits[nth], known[nth], weak)
+        yield Tried(batch, int(nth), cost, odds, fits[nth], known[nth], weak, bool(crossed[nth]))
 
 
 def chance_of(on: Bench, batch: Batch, nth: int, fits: NDArray[np.bool_], *, said: bool) -> float:

@@ -89,7 +89,9 @@ def _lines(view: Board, taught: Mapping[Line, Lesson]) -> list[Worked]:
 
 def _line(on: Bench, lesson: Lesson | None) -> tuple[Tried, list[Worked]] | None:
     """The cells of a line by the likeliest recipe; exceptions only if nothing else fits them."""
-    believed = [one for one in _tried(on, recipes(on)) if _is_believed(one)]
+    believed = _without_parts([one for one in _tried(on, recipes(on)) if _is_believed(one)])
+    if on.board.turned:  # that a row is made of others its label says, or all of it does
+        believed = [one for one in believed if one.cost < OTHER or one.fits[one.known].all()]
     best = min(believed, key=lambda one: (one.odds, one.cost), default=None)
     taught = lesson.followed(on, best) if lesson else None
     if taught is not None:
@@ -111,6 +113,22 @@ def _line(on: Bench, lesson: Lesson | None) -> tuple[Tried, list[Worked]] | None
     return best, made
 
 
+def _without_parts(believed: Sequence[Tried]) -> list[Tried]:
+    """Without the mean of some lines where the title says that it is the mean of all of them."""
+    every = [(one, _lines_of(one)) for one in believed]
+    said = [(one, lines) for one, lines in every if one.cost == SAID and (0, "") not in lines]
+    return [
+        one
+        for one, own in every
+        if not any(one.batch.kind == whole.batch.kind and own < lines for whole, lines in said)
+    ]
+
+
+def _lines_of(one: Tried) -> frozenset[Line]:
+    at = int(np.flatnonzero(one.known)[0])
+    return frozenset(line for _, line in one.batch.cells(one.nth, at))
+
+
 def _otherwise(on: Bench, of: Sequence[Cell], at: int) -> bool:
     """Whether a number is made of the same cells in another way: of their brackets, or summed."""
     value, half = float(on.value_N[at]), float(on.half_N[at])
@@ -122,10 +140,13 @@ def _otherwise(on: Bench, of: Sequence[Cell], at: int) -> bool:
         values, room = np.array([part.value for part in known]), sum(part.half for part in known)
         if len(known) < len(of):
             continue
-        made = [values.mean(), values.sum(), values[0] - values[-1]]
-        made += [] if on.board.at[at, on.line].signed else [np.ptp(values)]
-        made += [100 * (values[0] / values[1] - 1)] if len(values) == 2 and values[1] else []
-        if any(abs(value - one) <= half + room + SLACK for one in made):
+        two = 2 * max(part.half for part in known)
+        made = [(values.mean(), room / len(known)), (values.sum(), room)]
+        made += [(values[0] - values[-1], two)]
+        made += [] if on.board.at[at, on.line].signed else [(np.ptp(values), two)]
+        if len(values) == 2 and values[1]:
+            made.append((100 * (values[0] / values[1] - 1), room))
+        if any(abs(value - one) <= half + off + SLACK for one, off in made):
             return True
     return False
 
@@ -139,7 +160,7 @@ def recipes(on: Bench) -> list[Batch]:
 
 
 def _is_believed(one: Tried) -> bool:
-    fits, odd = int(one.fits.sum()), int((one.known & ~one.fits).sum())
+    fits, odd = int(one.fits.sum()), one.slips
     if one.cost == OTHER and (one.weak or 2 * odd > fits):
         return False
     limit = DOUBT if odd and one.cost == OTHER else BELIEVED[one.cost]
@@ -160,8 +181,26 @@ def _tried(on: Bench, batches: Sequence[Batch]) -> Iterator[Tried]:
             yield from of_batch(on, batch, tries)
 
 
+def _exchanged(on: Bench, one: Tried, of: tuple[Cell, ...], at: int) -> tuple[Cell, ...]:
+    """Of what two numbers are made of, the one that was exchanged, if only one would mend both."""
+    if not one.crossed or one.fits[at]:
+        return of
+    other = next(int(n) for n in np.flatnonzero(one.known & ~one.fits) if n != at)
+    gap = float(on.value_N[at] - one.batch.given_CN[one.nth, at])
+    gap *= len(of) if one.batch.kind == "mean" else 1
+    room = float(on.half_N[at] + one.batch.within_CN[one.nth, at])
+    known = on.board.at
+    own = [
+        cell
+        for cell in of
+        if (there := (other, cell[1])) in known
+        and abs(known[there].value - known[cell].value - gap) <= room
+    ]
+    return tuple(own) if len(own) == 1 else of
+
+
 def _worked(on: Bench, one: Tried, at: int) -> Worked:
-    of = one.batch.cells(one.nth, at)
+    of = _exchanged(on, one, one.batch.cells(one.nth, at), at)
     given, within = float(one.batch.given_CN[one.nth, at]), float(one.batch.within_CN[one.nth, at])
     value, half = float(on.value_N[at]), float(on.half_N[at])
     holds = bool(one.fits[at])

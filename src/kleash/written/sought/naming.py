@@ -141,6 +141,8 @@ class Namer:
         whole = [group for group, own in self.own.items() if own and own <= have]
         best = [group for group in whole if not any(self.own[group] < self.own[o] for o in whole)]
         if best:
+            more = [g for g in self.own if self.own[best[0]] & have < self.own[g] & have]
+            best = more if len(best) == 1 and more else best
             return best[0] if len(best) == 1 else ""
         shared = {group: own & have for group, own in self.own.items() if own & have}
         alone = [

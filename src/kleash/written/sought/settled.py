@@ -206,6 +206,8 @@ def _possible(line: Line, at: int, one: Reading, known: Measures) -> bool:
     every = every[np.isfinite(every)]
     if one.score >= CERTAIN and one.slips * 4 <= len(others):
         return True
+    if one.complete and one.slips == 1 and len(others) >= LEAST:
+        return True
     room = max(float(np.ptp(every)), *(abs(value - other) for other in others), 0.1 * abs(value))
     return abs(figure.value - value) <= 1.5 * room
 

@@ -34,7 +34,7 @@ class Listed:
     def fits(self, *, low: bool) -> bool:
         """Whether the best is where the list says."""
         best = min(self.values) if low else max(self.values)
-        return self.values[self.nth - 1] == best
+        return self.nth <= len(self.values) and self.values[self.nth - 1] == best
 
 
 def false_slashed(page: Page) -> Iterator[Mark]:
@@ -56,5 +56,5 @@ def _read(line: int, text: str) -> Iterator[Listed]:
     if len(listed) != 1 or len(best) != 1:
         return
     values = tuple(map(float, re.findall(r"\d+\.\d+", listed[0])))
-    if 1 <= int(best[0]) <= len(values):
+    if int(best[0]) >= 1:
         yield Listed(line, listed[0], values, int(best[0]))

@@ -8,14 +8,14 @@ other numbers of its sentence give, is none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 
 from kleash.written.fitting import NAMING, pair, prints
 from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark, printed_as
 from kleash.written.printed import Cell, Figure, Sheet, squeezed
-from kleash.written.prose import END, Said, Sentence
+from kleash.written.prose import END, Said, Sentence, is_rough, other_end
 from kleash.written.told.subjects import Records, clause, each, subject_of
 from kleash.written.told.things import Mention, column_keys, row_keys
 from kleash.written.told.titles import places_in
@@ -23,33 +23,69 @@ from kleash.written.told.tracks import families
 from kleash.written.whose import said_mark
 
 OFF = 1.6  # units of the last digit within which a number was meant to be another
+SELDOM = 0.1  # how likely a number that is of something else is a digit off
 _LIST = re.compile(
-    r"\s?%?\s?[a-z]{0,3}\s?(?:[,、/]|→|->|(?<![a-z])(?:and|to|vs\.?|against)(?![a-z])|和|与|对|[降升掉涨跌减增]?[到至])+\s?(?:and\s)?"
-)
-_ROUGH = re.compile(
-    r"(?:约|大约|近|将近|左右|不到|超过|至少|(?<![a-z])(?:about|roughly|nearly|almost|over|under|around))\s?$|[~≈]\s?$"
+    r"\s?%?\s?[a-z]{0,3}\s?(?:[,、/<>]|→|->|(?<![a-z])(?:and|to|vs\.?|against)(?![a-z])|和|与|对|[降升掉涨跌减增]?[到至])+\s?(?:and\s)?"
 )
 _AVERAGED = re.compile(r"averag|(?<![a-z])mean(?![a-z])|平均|均值")
-_FROM, _TO = re.compile(r"\d\s?%?\s?[-~]\s?$"), re.compile(r"\s?%?\s?[-~]\s?\d")
 
 
-def slips(records: Records, every: Sequence[Sentence]) -> Iterator[Mark]:
-    """Numbers that are a digit off what their names lead to, or what stands beside them."""
+def slips(
+    records: Records, every: Sequence[Sentence], fine: Collection[tuple[int, str]] = ()
+) -> Iterator[Mark]:
+    """Numbers that are a digit off what their names lead to, or what stands beside them.
+
+    `fine` are numbers that tables account for, by line and digits.
+    """
     cells = [(sheet, cell) for sheet in records.sheets for cell in sheet.cells]
     for sentence in every:
         for said in sentence.numbers:
             if not _is_quote(sentence, said):
                 continue
             near = [one for one in cells if _is_near(said.figure, one[1].figure)]
-            if _AVERAGED.search(sentence.plain):  # a mean is one of means
-                near = [one for one in near if _AVERAGED.search(_titles(*one))]
+            end = other_end(sentence, said)
+            if end is not None:  # they are often rounded outward
+                exact = end == said.figure.decimals
+                near = [one for one in near if exact and _is_as_long(said.figure, one[1].figure)]
             if not near or any(prints(said.figure, cell.figure) for _, cell in cells):
                 continue
+            if _AVERAGED.search(sentence.plain):  # a mean is one of means
+                near = [one for one in near if _AVERAGED.search(_titles(*one))]
             found = _meant(records, sentence, said, near) or _in_line(sentence, said, cells, near)
+            if not found and (sentence.line(said.start), said.text.lstrip("+-±")) not in fine:
+                found = _named(sentence, said, cells, near)
             if len(found) == 1 and not _follows(sentence, said):
                 value = printed_as(next(iter(found)), "", said.figure.decimals)
                 value += "%" * (said.kind == "share")
                 yield said_mark(sentence, said, "wrong", "check.slip", {"value": value})
+
+
+def _named(
+    sentence: Sentence,
+    said: Said,
+    cells: Sequence[tuple[Sheet, Cell]],
+    near: Sequence[tuple[Sheet, Cell]],
+) -> set[float]:
+    """The one number of rows and columns that a sentence names, if it is a digit off by no chance.
+
+    So few numbers in so wide a range are seldom as near to one that is of something else.
+    """
+    rows = {(one.sheet, one.row) for one in sentence.names if one.row is not None}
+    columns = {(one.sheet, one.column) for one in sentence.names if one.column is not None}
+    own = {
+        cell: abs(cell.figure.value)
+        for _, cell in cells
+        if ((cell.table, cell.row) in rows or (cell.table, cell.column) in columns)
+        and (cell.figure.decimals, cell.figure.unit) == (said.figure.decimals, said.figure.unit)
+    }
+    values = {*own.values()}
+    width = (max(values) - min(values)) / (2 * said.figure.half) if values else 0.0
+    rare = bool(said.figure.decimals) and 2 * len(values) <= SELDOM * width
+    return {own[cell] for _, cell in near if cell in own} if rare else set()
+
+
+def _is_as_long(one: Figure, other: Figure) -> bool:
+    return one.decimals == other.decimals
 
 
 def _titles(sheet: Sheet, cell: Cell) -> str:
@@ -62,11 +98,7 @@ def _is_quote(sentence: Sentence, said: Said) -> bool:
     """Whether a number is given as one that was measured, to the digit."""
     if said.figure.digits < NAMING or said.kind in ("points", "times"):
         return False
-    plain = sentence.plain
-    rough = _ROUGH.search(plain[: said.start])
-    # The ends of a range are often rounded outward.
-    end = _FROM.search(plain[: said.start]) or _TO.match(plain, said.end)
-    return not rough and not end and not is_gap(sentence, said)
+    return not is_rough(sentence, said) and not is_gap(sentence, said)
 
 
 def _follows(sentence: Sentence, said: Said) -> bool:

@@ -35,6 +35,9 @@ _JOINED = re.compile(r"[\s、,/和与及]*(?:(?<![a-z])(?:and|both)(?![a-z]))?[\
 _OTHER = re.compile(
     r"[;。]|[降升跌涨落]|末|(?<!达)到|至|对|(?<![a-z])(?:and|but|to|from|fall\w*|drop\w*|ends?|vs|against)(?![a-z])"
 )
+_OF = re.compile(
+    r"%?\s?[,(]?\s?(?:from|of|by|for|with|in|由|来自)?\s?[`*\"]*\s?[`*\"]*\s?,?\s?(?:at|@|在|于)?\s?"
+)
 UNDER = 4  # lines
 FEW = 10  # numbers of an arm of which one at least is of each run that is its own
 Arms = tuple[Mention, ...]
@@ -224,20 +227,26 @@ def _listed(sentence: Sentence, arms: Sequence[Mention]) -> bool:
 
 def value_beside(sentence: Sentence, place: At) -> Said | None:
     """The number that a sentence gives for a step, right beside it: "step 150 (0.4)"."""
-    plain = sentence.plain
     for said in sorted(sentence.numbers, key=lambda one: abs(one.start - place.end)):
         before = said.end <= place.start
         start, end = (said.end, place.start) if before else (place.end, said.start)
-        between = plain[start:end]
+        between = _nameless(sentence, start, end)
         if said.figure.digits < 2 or is_gap(sentence, said) or len(between) > NEAR:
             continue
         others: list[At | Said] = [*sentence.places, *sentence.numbers]
         taken = any(start <= one.start < end for one in others)
-        if before and re.search(r"[),](?!\s?at)", between):
+        named = len(between) < end - start and _OF.fullmatch(between)
+        if before and not named and re.search(r"[),](?!\s?at)", between):
             continue
         if not taken and not _OTHER.search(between):
             return said
     return None
+
+
+def _nameless(sentence: Sentence, start: int, end: int) -> str:
+    """A part of a sentence without the names in it: "0.73, from `b0.01_s44` at step 400"."""
+    named = {at for one in sentence.names for at in range(one.start, one.end)}
+    return "".join(sentence.plain[at] for at in range(start, end) if at not in named)
 
 
 def has(course: Course, figure: Figure) -> bool:

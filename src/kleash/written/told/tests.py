@@ -8,14 +8,22 @@ from itertools import combinations
 from math import sqrt
 from statistics import fmean, stdev, variance
 
+from kleash.imports.markdown.text import bare
 from kleash.stats.special import stdtr
 from kleash.written.book import Book
 from kleash.written.made.boards import SUMMARY
+from kleash.written.marks import Mark
 from kleash.written.prose import Sentence
 
 SEEDS = (3, 20)  # rows that may be seeds
+ENDLESS = 1e9  # degrees of freedom: no t has a smaller p
+ROUGHLY = 0.8  # of the least p: t and its freedom are rounded
 _T = re.compile(r"(?<![a-z])t\s?=\s?(-?\d+\.\d+)")
 _P = re.compile(r"(?<![a-z])p(?:[ -]?value)?\s?=\s?(0?\.\d+)")
+_BELOW = re.compile(r"(?<![a-z])p(?:[ -]?value)?\s?[<=≈]\s?(0?\.\d+)")
+_LIMIT = re.compile(r"(?<![a-z])p(?:[ -]?value)?\s?<\s?(0?\.\d+)")
+_CALLED = re.compile(r"p(?:[ -]?values?|\s?值)?(?:\s?[(（].*[)）])?", re.I)
+_FREEDOM = re.compile(r"(?:df|自由度|degrees of freedom)\D{0,6}(\d+(?:\.\d+)?)")
 
 
 def is_shown(book: Book, sentence: Sentence, text: str) -> bool:
@@ -27,6 +35,48 @@ def is_shown(book: Book, sentence: Sentence, text: str) -> bool:
         _prints(given[1], abs(t)) and _prints(p[1], 2 * float(stdtr(df, -abs(t))))
         for t, df in _tests(book)
     )
+
+
+def false_values(every: Sequence[Sentence]) -> Iterator[Mark]:
+    """p-values below what the t beside them can have, however many runs there were."""
+    for sentence in every:
+        given, least = _T.findall(sentence.plain), 0.0
+        if len(given) != 1:
+            continue
+        t, freedom = abs(float(given[0])), _FREEDOM.search(sentence.plain)
+        least = 2 * float(stdtr(float(freedom[1]) if freedom else ENDLESS, -t))
+        for one in _BELOW.finditer(sentence.plain):
+            if float(one[1]) < ROUGHLY * least:
+                facts = {"word": one.group(), "test": f"t = {given[0]}"}
+                line = sentence.line(one.start())
+                yield Mark(line, one.group(), "wrong", "check.against-test", facts, "test")
+
+
+def unborne(book: Book, every: Sequence[Sentence]) -> Iterator[Mark]:
+    """p-values below a limit, where a report has tables of p-values, or t, and none of them is."""
+    known = [*_in_tables(book), *(p for one in every for p in _told(one))]
+    for sentence in every if known else ():
+        for one in () if _T.search(sentence.plain) else _LIMIT.finditer(sentence.plain):
+            if min(known) >= float(one[1]):
+                facts = {"text": sentence.text}
+                line = sentence.line(one.start())
+                yield Mark(line, one.group(), "unsupported", "check.test", facts, "test")
+
+
+def _in_tables(book: Book) -> Iterator[float]:
+    """The p-values of columns and rows that are called so."""
+    for sheet in book.sheets:
+        for cell in sheet.cells:
+            titles = (sheet.table.header[cell.column], sheet.table.rows[cell.row][0])
+            if any(_CALLED.fullmatch(bare(title).strip()) for title in titles):
+                yield abs(cell.figure.value)
+
+
+def _told(sentence: Sentence) -> Iterator[float]:
+    """The p-values of the t of a sentence that has their freedom."""
+    for freedom in _FREEDOM.findall(sentence.plain)[:1]:
+        for t in _T.findall(sentence.plain):
+            yield 2 * float(stdtr(float(freedom), -abs(float(t))))
 
 
 def _prints(text: str, value: float) -> bool:

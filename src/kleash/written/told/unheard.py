@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from kleash.imports.markdown.text import fold, plain
@@ -16,6 +17,7 @@ from kleash.written.prose import At, Sentence
 from kleash.written.told.subjects import Records
 
 LEAST = 3  # places of an axis that are known
+TWICE = 2  # other sentences that know a step: one may have the same slip
 _COUNTED = {
     "step": re.compile(r"steps?|步|iter|update|更新", re.I),
     "epoch": re.compile(r"epochs?|轮|(?<![a-z])e\d", re.I),
@@ -24,6 +26,7 @@ _OTHERS = re.compile(
     r"sft|rce|监督|起点|基座|checkpoint|(?<![a-z])(?:base|warm-?up|pretrain\w*)(?![a-z])"
 )
 _COUNT = re.compile(r"\s?(?:步|steps?|次|分钟|min|h(?![a-z])|小时)")  # "each epoch (200 steps)"
+_RESULT = re.compile(r"\d\.\d{2,}\s?%?\s?(?:at|in|@|[(（]|在|于)?\s?$")
 _PLANNED = re.compile(
     r"建议|继续|续训|下一|计划|后续|延长|加到|补|若|如果|再|将|更长|想|可以|需要|应|假如|外推|预计|"
     r"(?<![a-z])(?:extend\w*|continu\w*|next|plan\w*|would|could|should|if|until|further|resum\w*|"
@@ -36,7 +39,7 @@ def unheard_steps(records: Records, every: Sequence[Sentence], page: Page) -> It
     """Steps of sentences that are in no table, in no log and on no other line."""
     lines = [fold(plain(page.text[start:end])) for start, end in page.lines]
     rows = {line for sheet in records.sheets for line in sheet.table.lines}
-    own = [one for one in every if _is_of_runs(one.plain) and not rows & set(one.lines)]
+    own = [one for one in every if not _OTHERS.search(one.plain) and not rows & set(one.lines)]
     for axis, word in _COUNTED.items():
         known = {at for one in records.courses if one.axis == axis for at in one.points}
         if len(known) < LEAST:
@@ -45,19 +48,25 @@ def unheard_steps(records: Records, every: Sequence[Sentence], page: Page) -> It
         logged = (one.points for one in records.threads if (one.axis == "epoch") == epochs)
         known = known.union(*logged)
         told = [_numbers(line) if word.search(line) else set() for line in lines]
+        spoken = {line for sentence in own for line in sentence.lines}
+        laid = known.union(*(one for n, one in enumerate(told, 1) if n not in spoken))
         for sentence in own:
-            others = known.union(*(one for n, one in enumerate(told, 1) if n not in sentence.lines))
+            rest = Counter(at for n in spoken - {*sentence.lines} for at in told[n - 1])
+            others = laid | {at for at, count in rest.items() if count >= TWICE}
             for place in sentence.places:
+                if not records.threads and place.at <= max(known):
+                    continue  # a table need not have every step
                 apart = "(" in sentence.plain[place.start : place.end]  # "200 steps (16 GPUs)"
                 counts = _COUNT.match(sentence.plain, place.end) and epochs
                 named = place.axis == axis and not apart and not counts
-                if named and place.at not in others:
+                if named and place.at not in others and not _is_planned(sentence, place):
                     yield _mark(sentence, place, max(known))
 
 
-def _is_of_runs(text: str) -> bool:
-    """Whether a sentence speaks of what was run, not of plans or of what came before."""
-    return not _PLANNED.search(text) and not _OTHERS.search(text)
+def _is_planned(sentence: Sentence, place: At) -> bool:
+    """Whether a sentence may speak of a step that is yet to come: none has a result beside it."""
+    before = sentence.plain[: place.start]
+    return not _RESULT.search(before) and bool(_PLANNED.search(sentence.plain))
 
 
 def _mark(sentence: Sentence, place: At, last: float) -> Mark:
