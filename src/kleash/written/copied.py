@@ -25,8 +25,8 @@ SHUFFLED = 4  # different numbers of two rows that chance does not mix up
 CROWD = 5  # units of the last digit within which numbers are nearly the same
 ENOUGH = 2  # equal cells of a row that chance does not explain
 SAME = 3  # equal cells of rows of which each tells little
-CERTAIN = 4.0  # the same for rows that are not quite the same
 UNLIKELY = 3.5  # the log of how many rows there might be, of which two are not the same by chance
+CERTAIN = 4.0  # the same for rows that are not quite the same
 
 
 def copied_rows(draft: Draft, marks: Sequence[Mark]) -> Iterator[Mark]:

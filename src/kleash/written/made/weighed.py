@@ -89,7 +89,7 @@ def _lines(view: Board, taught: Mapping[Line, Lesson]) -> list[Worked]:
 
 def _line(on: Bench, lesson: Lesson | None) -> tuple[Tried, list[Worked]] | None:
     """The cells of a line by the likeliest recipe; exceptions only if nothing else fits them."""
-    believed = _without_parts([one for one in _tried(on, recipes(on)) if _is_believed(one)])
+    believed = _without_parts(on, [one for one in _tried(on, recipes(on)) if _is_believed(one)])
     if on.board.turned:  # that a row is made of others its label says, or all of it does
         believed = [one for one in believed if one.cost < OTHER or one.fits[one.known].all()]
     best = min(believed, key=lambda one: (one.odds, one.cost), default=None)
@@ -113,10 +113,11 @@ def _line(on: Bench, lesson: Lesson | None) -> tuple[Tried, list[Worked]] | None
     return best, made
 
 
-def _without_parts(believed: Sequence[Tried]) -> list[Tried]:
+def _without_parts(on: Bench, believed: Sequence[Tried]) -> list[Tried]:
     """Without the mean of some lines where the title says that it is the mean of all of them."""
     every = [(one, _lines_of(one)) for one in believed]
-    said = [(one, lines) for one, lines in every if one.cost == SAID and (0, "") not in lines]
+    names: set[Line] = set() if on.board.turned else {(0, "")}  # a coefficient is no part
+    said = [(one, lines) for one, lines in every if one.cost == SAID and not names & lines]
     return [
         one
         for one, own in every
