@@ -50,7 +50,7 @@ def test_a_right_report_has_nothing_wrong(tmp_path, name):
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
 def test_a_report_in_another_style_has_nothing_wrong(tmp_path, style, seed):
     found = marks(tmp_path / "r.md", STYLES[style](seed))
     wrong = [mark for mark in found if mark.state in BAD and mark.code != "check.word"]

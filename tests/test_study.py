@@ -172,6 +172,7 @@ def test_results_say_who_was_chosen_and_how_alike_arms_are(small_study: Path) ->
     assert found.test_uses["none"] == 2
 
 
+@pytest.mark.slow
 def test_killed_once_it_ends_with_the_same_bytes(small_study: Path, tmp_path: Path) -> None:
     kill_and_go_on(small_study, tmp_path / "killed", kills=1, jobs=1)
 

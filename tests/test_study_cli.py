@@ -82,7 +82,7 @@ def test_stop_of_an_idle_study_says_so(small_study: Path) -> None:
     assert "nobody is running" in kleash("stop", small_study)
 
 
-@pytest.mark.parametrize("by", ["stop", "interrupt"])
+@pytest.mark.parametrize("by", [pytest.param("stop", marks=pytest.mark.slow), "interrupt"])
 def test_running_study_is_stopped_cleanly_and_goes_on(
     mine: Path, tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
