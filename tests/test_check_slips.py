@@ -220,6 +220,13 @@ def test_a_p_smaller_than_its_t_can_have_is_wrong(tmp_path, said, wrong):
     assert bool(bad(tmp_path, text, "check.against-test")) == wrong
 
 
+def test_where_tests_are_told_by_their_t_a_p_alone_is_of_none(tmp_path):
+    told = ("Welch's test: t = 4.65 for a.", "", "Welch's test: t = 0.43 for b.", "")
+    assert bad(tmp_path, page(*told, "- Answers get longer (p < 0.01)."), "check.test") == {7}
+    both = ("Welch's test: t = 4.65, p = 0.004 for a.", *told[1:])
+    assert not bad(tmp_path, page(*both, "- Answers get longer (p < 0.01)."), "check.test")
+
+
 def test_the_p_of_a_share_is_no_test(tmp_path):
     text = page(
         *REWARDS, "", "- By the binomial approximation (p≈0.5) half the width is 3.46 points."
@@ -379,3 +386,31 @@ def test_a_row_of_which_all_but_one_cell_is_anothers(tmp_path):
     assert not bad(tmp_path, text, "check.copied")
     wrong = text.replace("46.8 | 3.90 | 15.6", "48.1 | 4.01 | 16.0")
     assert bad(tmp_path, wrong, "check.copied") == {6, 7}
+
+
+def test_a_step_with_a_result_beside_it_is_not_planned(tmp_path):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    told = [f"step:{50 * n} - val/acc:{0.5 + 0.02 * n:.4f}\n" for n in range(1, 9)]
+    (logs / "run.log").write_text("".join(told))
+    rows = [f"| {50 * n} | {0.5 + 0.02 * n:.3f} |" for n in range(1, 9)]
+    for said, found in (("it too: 0.660 at step 395", {14}), ("it again until step 395", set())):
+        text = page("| Step | acc |", "|---|---|", *rows, "", f"- I would pick {said}.")
+        assert bad(tmp_path, text, "check.unheard-step", logs=[logs]) == found
+
+
+def test_one_number_far_off_is_wrong_where_labels_name_run_metric_and_statistic(tmp_path):
+    logs, rows = tmp_path / "logs", []
+    logs.mkdir()
+    for nth, arm in enumerate(("nokl", "kl0.001", "kl0.005", "kl0.02")):
+        values = [1.6 + 0.1 * nth + 0.2 * sin(n + 2 * nth) for n in range(12)]
+        told = [f"step:{10 * n} - val/reward:{v:.4f}\n" for n, v in enumerate(values, 1)]
+        (logs / f"agent_{arm}.log").write_text("".join(told))
+        rows.append(f"| {arm} | {sum(values[-3:]) / 3:.3f} |")
+    text = page("## Reward", "", "| arm | mean of the last 3 points |", "|---|---|", *rows)
+    assert not bad(tmp_path, text, logs=[logs])
+    wrong = text.replace("| kl0.005 | 1.", "| kl0.005 | 9.").replace(
+        "| kl0.005 | 2.", "| kl0.005 | 9."
+    )
+    assert wrong != text
+    assert bad(tmp_path, wrong, "check.not-log", logs=[logs]) == {9}

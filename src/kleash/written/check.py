@@ -200,7 +200,7 @@ def _of_layout(draft: Draft, page: Page, marks: Sequence[Mark]) -> Iterator[Mark
 
 
 def _logged(marks: Sequence[Mark]) -> set[tuple[int, str]]:
-    """Numbers that logs have as they are printed, in rows of which logs have no other number."""
+    """Numbers that logs have as they are printed, in rows of which they have none otherwise."""
     off = {mark.line for mark in marks if mark.state == "wrong"}
     right = [mark for mark in marks if mark.state == "right" and mark.line not in off]
     return {(mark.line, mark.text.strip("* ")) for mark in right}
@@ -237,8 +237,10 @@ def _stands(mark: Mark, page: Page) -> bool:
         return True
     start, end = page.lines[mark.line - 1]
     text, digits = page.text[start:end].replace(",", ""), re.sub(r"[^\d.]", "", mark.text)
-    share = re.fullmatch(r"0?(\.\d{3,})", digits) and f"{100 * float(digits):g}"
-    return digits in text or (bool(share) and bool(re.search(rf"(?<![\d.]){share}0*\s?%", text)))
+    if digits in text or not re.fullmatch(r"0?\.\d{3,}", digits):
+        return digits in text
+    share = re.escape(f"{100 * float(digits):g}")
+    return bool(re.search(rf"(?<![\d.]){share}0*\s?%", text))
 
 
 def _told_worse(mark: Mark, marks: Sequence[Mark]) -> bool:

@@ -19,9 +19,7 @@ SEEDS = (3, 20)  # rows that may be seeds
 ENDLESS = 1e9  # degrees of freedom: no t has a smaller p
 ROUGHLY = 0.4  # of the least p: half of it is one-sided, and t is rounded
 _T = re.compile(r"(?<![a-z])t\s?=\s?(-?\d+\.\d+)")
-_P = re.compile(r"(?<![a-z])p(?:[ -]?value)?\s?=\s?(0?\.\d+)")
-_BELOW = re.compile(r"(?<![a-z])p(?:[ -]?value)?\s?[<=≈]\s?(0?\.\d+)")
-_LIMIT = re.compile(r"(?<![a-z])p(?:[ -]?value)?\s?<\s?(0?\.\d+)")
+_P = re.compile(r"(?<![a-z])p(?:[ -]?value)?\s?([<=≈])\s?(0?\.\d+)")
 _CALLED = re.compile(r"p(?:[ -]?values?|\s?值)?(?:\s?[(（].*[)）])?", re.I)
 _FREEDOM = re.compile(r"(?:df|自由度|degrees of freedom)\D{0,6}(\d+(?:\.\d+)?)")
 
@@ -29,10 +27,10 @@ _FREEDOM = re.compile(r"(?:df|自由度|degrees of freedom)\D{0,6}(\d+(?:\.\d+)?
 def is_shown(book: Book, sentence: Sentence, text: str) -> bool:
     """Whether a p-value is that of the t beside it, and a table gives both over its rows."""
     given, p = _T.search(sentence.plain), _P.search(text.casefold())
-    if given is None or p is None:
+    if given is None or p is None or p[1] != "=":
         return False
     return any(
-        _prints(given[1], abs(t)) and _prints(p[1], 2 * float(stdtr(df, -abs(t))))
+        _prints(given[1], abs(t)) and _prints(p[2], 2 * float(stdtr(df, -abs(t))))
         for t, df in _tests(book)
     )
 
@@ -45,8 +43,8 @@ def false_values(every: Sequence[Sentence]) -> Iterator[Mark]:
             continue
         t, freedom = abs(float(given[0])), _FREEDOM.search(sentence.plain)
         least = 2 * float(stdtr(float(freedom[1]) if freedom else ENDLESS, -t))
-        for one in _BELOW.finditer(sentence.plain):
-            if float(one[1]) < ROUGHLY * least:
+        for one in _P.finditer(sentence.plain):
+            if float(one[2]) < ROUGHLY * least:
                 facts = {"word": one.group(), "test": f"t = {given[0]}"}
                 line = sentence.line(one.start())
                 yield Mark(line, one.group(), "wrong", "check.against-test", facts, "test")
@@ -56,8 +54,8 @@ def unborne(book: Book, every: Sequence[Sentence]) -> Iterator[Mark]:
     """p-values below a limit, where a report has tables of p-values, or t, and none of them is."""
     known = [*_in_tables(book), *(p for one in every for p in _told(one))]
     for sentence in every if known else ():
-        for one in () if _T.search(sentence.plain) else _LIMIT.finditer(sentence.plain):
-            if min(known) >= float(one[1]):
+        for one in () if _T.search(sentence.plain) else _P.finditer(sentence.plain):
+            if one[1] == "<" and min(known) >= float(one[2]):
                 facts = {"text": sentence.text}
                 line = sentence.line(one.start())
                 yield Mark(line, one.group(), "unsupported", "check.test", facts, "test")
