@@ -15,11 +15,12 @@ from itertools import combinations, pairwise, permutations
 from kleash.imports.markdown.labels import is_best_step
 from kleash.written.book import Book, between, meant, pairs
 from kleash.written.fitting import NAMING, Account, Kind, kept, of_figures, pair, prints, unrounded
-from kleash.written.gaps import compares, direction, is_gap
+from kleash.written.gaps import compares, direction, is_gap, is_part, is_relative, way_of
 from kleash.written.printed import Cell, Figure, is_total
 from kleash.written.prose import At, Name, Said, Sentence
 from kleash.written.ties import anchor, is_change, own_two
 
+NEAR = 10  # letters before a number in which it is called a range
 SLIP = 5  # units of the last digit within which a number was meant to be another
 WIDE = 0.9  # a chance at which nothing is said by what comes out
 _MEAN = re.compile(r"averag|(?<![a-z])mean(?![a-z])|平均|均值|均为|(?<![a-z])per(?![a-z])|每")
@@ -34,7 +35,6 @@ _SHARE = re.compile(
     r"占|(?<![a-z])(?:share|fraction|out of|of (?:the|all|this|that|which))(?![a-z])"
 )
 _RATIO = re.compile(r"[×÷/]|\dx|倍|比|相对|ratio|relative|speed-?up", re.I)
-_RELATIVE = re.compile(r"相对(?!于?基[准线])|(?<![a-z])relative(?:ly)?(?![a-z])")
 _CLAUSE = re.compile(r"[,;:。]\s?|(?<![a-z])(?:and|but|while|whereas)(?![a-z])")
 MANY: dict[Kind, re.Pattern[str]] = {"mean": _MEAN, "sum": _SUM}
 
@@ -101,17 +101,13 @@ def accounts(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
 
     So many percent more are of the smaller of two numbers, so many percent less of the greater.
     """
-    way, relative = direction(sentence, said), _is_relative(sentence, said)
+    way, relative = direction(sentence, said), is_relative(sentence, said)
     for one in _every(book, sentence, said):
         turned = way and one.kind == "relative" and one.value * way < 0
+        share = one.kind == "ratio" and said.kind == "share" and not is_part(sentence, said)
+        turned = turned or (way and share)
         if not turned and not (relative and one.kind == "difference"):
             yield one
-
-
-def _is_relative(sentence: Sentence, said: Said) -> bool:
-    """Whether a percentage is called a relative one."""
-    start = max(sentence.plain.rfind(mark, 0, said.start) for mark in ";。(") + 1
-    return said.kind == "share" and bool(_RELATIVE.search(sentence.plain, start, said.start))
 
 
 def _every(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
@@ -119,12 +115,13 @@ def _every(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
     both = own_two(sentence, said) if gap or said.kind == "share" else None
     before = anchor(book, sentence, said) if gap or said.kind == "share" else []
     pinned = between(book, sentence)
+    spread = _SPREAD.search(sentence.plain, max(0, said.start - NEAR), said.start)
     for cell in book.cells:
         if said.kind == "times" and not _is_ratio(book, cell):
             continue
         if pinned and gap and cell.table not in pinned:
             continue
-        if both is not None and said.kind == "share" and cell.figure.unit != "%":
+        if both is not None and (spread or (said.kind == "share" and cell.figure.unit != "%")):
             continue
         if prints(said.figure, cell.figure) and _may_stand(said, cell, both, before):
             yield Account("printed", (cell,), exact=True, value=cell.figure.value)
@@ -136,8 +133,10 @@ def _every(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
             found = (one for one in found if one.kind != "relative" or (one.value > 0) == rises)
         yield from found
         return
+    way = way_of(sentence, said)
     for one, other in before:
-        yield from pair(said, one.figure, other.figure, (one, other))
+        found = pair(said, one.figure, other.figure, (one, other))
+        yield from (one for one in found if one.kind != "relative" or one.value * way >= 0)
     yield from _part(book, sentence, said)
     if not before:
         yield from _worked_out(book, sentence, said)

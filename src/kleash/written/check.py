@@ -50,6 +50,7 @@ from kleash.written.told.crossings import false_crossings, false_spans
 from kleash.written.told.listed import false_lists
 from kleash.written.told.lone import false_lone_steps
 from kleash.written.told.parallel import false_in_parallel
+from kleash.written.told.reckoned import misreckoned
 from kleash.written.told.slashed import false_slashed
 from kleash.written.told.slips import slips
 from kleash.written.told.subjects import Records, records_of
@@ -166,6 +167,7 @@ def _of_sentences(
     yield from false_peaks(records, spoken)
     yield from false_crossings(records, spoken)
     yield from slips(records, spoken, quotes.fine)
+    yield from misreckoned(spoken)
     yield from false_tallies(records, spoken)
     yield from false_in_parallel(records, spoken)
     yield from false_lists(records, spoken)

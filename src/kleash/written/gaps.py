@@ -26,6 +26,10 @@ _COMPARES = re.compile(
     r"grow\w*|grew|rose|fell|widen\w*|narrow\w*|up|down|more|less|times)(?![a-z])|"
     r"比|差|相对|提升|下降|降|升|涨|跌|增|减|高于|低于|多|少|占|倍|变化|→|->"
 )
+OR = re.compile(  # between a gap and its share
+    r"[\s,(:/]*(?:%|[^\s,;。()\d]{1,8})?(?:[^,;。()\d]{0,16}, a relative \w+ of)?[\s,(:/]*"
+    r"(?:or|that is|i\.e\.|即|也就是|合|相对|约|about|relative|a|降幅|涨幅)*[\s:+-]*"
+)
 _APART = re.compile(r"差|(?<![a-z])(?:gap|lead|margin|spread|difference|distance)(?![a-z])")
 
 
@@ -43,14 +47,19 @@ def is_gap(sentence: Sentence, said: Said) -> bool:
 
 _UP = re.compile(
     r"(?:[高升涨增多长]|提升|上升|提高|增加|领先|(?<![a-z])(?:gains?|gained|rose|rises?|grew|grows?|up|"
-    r"increase[ds]?)(?: by)?)(?:了|约|只|仅|共|出|about|only|just)?\s?$"
+    r"increase[ds]?)(?: by)?|[涨升增]幅|(?<![a-z])(?:increase|gain|rise|improvement|lead)s? of)"
+    r"(?:了|约|只|仅|共|出|为|是|about|only|just)?\s?$"
 )
 _DOWN = re.compile(
     r"(?:[低降减少短跌掉]|下降|降低|减少|回落|落后|(?<![a-z])(?:drops?|dropped|fell|falls?|loses?|lost|"
-    r"down|decrease[ds]?)(?: by)?)(?:了|约|只|仅|共|about|only|just)?\s?$"
+    r"down|decrease[ds]?)(?: by)?|[降跌]幅|"
+    r"(?<![a-z])(?:decrease|drop|fall|loss|reduction|decline|saving)s? of)"
+    r"(?:了|约|只|仅|共|为|是|about|only|just)?\s?$"
 )
 _HIGHER = re.compile(r"\s?%?\s?(?:higher|more|longer|above)(?![a-z])")
 _LOWER = re.compile(r"\s?%?\s?(?:lower|less|fewer|shorter|below)(?![a-z])")
+_RELATIVE = re.compile(r"相对(?!于?基[准线])|(?<![a-z])relative(?:ly)?(?![a-z])")
+_PART = re.compile(r"占[^,。;\d]{0,8}$")
 
 
 def direction(sentence: Sentence, said: Said) -> int:
@@ -60,7 +69,30 @@ def direction(sentence: Sentence, said: Said) -> int:
     minus = said.sign == "-" or re.search(r"[^\d%\s]\s?-$", whole)
     up = bool(said.sign == "+" or _UP.search(before) or _HIGHER.match(behind))
     down = bool(minus or _DOWN.search(before) or _LOWER.match(behind))
+    if up == down and said.kind == "share" and is_part(sentence, said):
+        return -1
     return up - down
+
+
+def way_of(sentence: Sentence, said: Said) -> int:
+    """The direction of a share, or of the gap that it stands right behind: "0.085 more (12 %)"."""
+    gap = next((one for one in reversed(sentence.numbers) if one.end <= said.start), None)
+    own = direction(sentence, said)
+    if own or gap is None or said.kind != "share" or not is_gap(sentence, gap):
+        return own
+    led = OR.fullmatch(sentence.plain, gap.end, said.start)
+    return direction(sentence, gap) if led else 0
+
+
+def is_part(sentence: Sentence, said: Said) -> bool:
+    """Whether a percentage is called a part of a whole."""
+    return bool(_PART.search(sentence.plain[: said.start].rstrip("+-± ")))
+
+
+def is_relative(sentence: Sentence, said: Said) -> bool:
+    """Whether a percentage is called a relative one."""
+    start = max(sentence.plain.rfind(mark, 0, said.start) for mark in ";。(") + 1
+    return said.kind == "share" and bool(_RELATIVE.search(sentence.plain, start, said.start))
 
 
 def is_end(sentence: Sentence, said: Said) -> bool:

@@ -247,7 +247,10 @@ def _said(plain: str, match: re.Match[str]) -> Said | None:
     if _PRICED.match(plain, match.end()):
         return None
     sign = match[1]
-    if sign == "-" and re.search(r"[\d%)a-z\u4e00-\u9fff]\s?$", plain[: match.start()]):
+    between = (
+        r"[\d%)a-z\u4e00-\u9fff]\s?$" if " " in match[0] else r"[\d%)]\s?$|[a-z\u4e00-\u9fff]$"
+    )
+    if sign == "-" and re.search(between, plain[: match.start()]):
         sign = ""
     body = match[2].replace(",", "")
     kind = next((name for name in ("share", "points", "times", "unit") if groups.get(name)), "")

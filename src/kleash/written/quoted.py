@@ -18,12 +18,12 @@ from kleash.imports import Number
 from kleash.written.accounts import WIDE, account, candidates, near, nearest
 from kleash.written.book import Book, refs
 from kleash.written.fitting import NAMING, Account, is_typo, pair, prints
-from kleash.written.gaps import is_end, is_gap
+from kleash.written.gaps import OR, is_end, is_gap
 from kleash.written.made.rounded import for_hidden, is_of_printed
 from kleash.written.marks import Mark, printed_as
 from kleash.written.printed import figure_of
 from kleash.written.prose import END, Said, Sentence, is_limit, is_rough, other_end
-from kleash.written.ties import OR, anchor, own_two
+from kleash.written.ties import anchor, own_two
 from kleash.written.told.subjects import Records
 from kleash.written.told.vouched import is_vouched
 from kleash.written.whose import said_mark, whose

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from kleash.written.book import Book, pairs
 from kleash.written.fitting import NAMING, pair, prints
-from kleash.written.gaps import BEHIND, compares, is_gap
+from kleash.written.gaps import BEHIND, OR, compares, is_gap
 from kleash.written.printed import Cell
 from kleash.written.prose import Said, Sentence
 
-FEW = 6  # pairs of numbers that a gap may be of to say which
-_JOINED = re.compile(
+LIKELY = 0.5  # a chance at which a number may be any gap
+GIVEN = 3  # numbers of which the last is the gap of the others
+JOINED = re.compile(
     r"\s?(?:%|[a-z]{1,6}|[题个])?\s?(?:-|~|to|vs\.?|versus|against|→|->|到|至|对|和|与|"
     r"[掉降升增减跌涨]至?到?)\s?"
 )
 _BESIDE, _BRACKET = r"[^;。>]{0,30}", r"[^,;。]*\((?:from|从|由)?\s*"
 _FROM = re.compile(r"从|由|(?<![a-z])from(?![a-z])")
-_TO = re.compile(r"[到至]|→|->|(?<![a-z])to(?![a-z])")
+TO = re.compile(r"[到至]|→|->|(?<![a-z])to(?![a-z])")
 _VERSUS = re.compile(r"(?<![a-z])(?:against|versus|vs)(?![a-z])")
 _WITHIN = re.compile(r"[^,;。:()]{1,32}")
 _RIGHT_BEHIND = re.compile(
     r"[^,;。()\d]{0,12}(?:[,(]\s?[^,;。()\d]{0,8}(?:[\d.]+\s?(?:个百分点|%|points?|pp)[,、]\s?[^,;。()\d]{0,8})?)"
 )
-OR = re.compile(
-    r"[\s,(:/]*(?:%|[^\s,;。()\d]{1,8})?[\s,(:/]*"
-    r"(?:or|that is|i\.e\.|即|也就是|合|相对|约|about|relative|a|降幅|涨幅)*[\s:+-]*"
-)
+_SHARED = re.compile(r"[^;。>\d]{0,16}")
 _THAN_BEFORE = re.compile(r"比[^,。;]{0,16}$|that of\s?$")
 _THAN = re.compile(
     r"(?:than|over|vs\.?|versus|against|below|above|behind|from|比|与|和|较|对|相较于?)\s?$"
@@ -46,7 +45,7 @@ def own_two(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
         between = plain[two[0].end : two[1].start]
         gap = plain[two[1].end : said.start] if two[0] in before else plain[said.end : two[0].start]
         near = re.fullmatch(_BESIDE if two[0] in before else _BRACKET, gap)
-        joined = _JOINED.fullmatch(between) and near
+        joined = JOINED.fullmatch(between) and near
         units = {one.unit for one in (*two, said)}
         counted = len(units) == 1 and units != {""} and len(others) == 2
         times = said.kind == "times" and two[0] in before and len(before) == 2 and len(others) == 2
@@ -54,7 +53,7 @@ def own_two(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
         others_ = any(first <= one.start < first + len(gap) for one in sentence.names)
         if joined or counted or (times and not others_ and re.search("的", gap)):
             return two[0], two[1]
-    return _told_before(sentence, said, before)
+    return _told_before(sentence, said, before) or with_gap(sentence, said)
 
 
 def _told_before(
@@ -74,14 +73,32 @@ def _told_before(
     if names or not _RIGHT_BEHIND.fullmatch(gap) or not _WITHIN.fullmatch(between):
         return None
     first = max(plain.rfind(mark, 0, one.start) for mark in ",;:。(")
-    came = _FROM.search(plain, first + 1, one.start) and _TO.search(between)
+    came = _FROM.search(plain, first + 1, one.start) and TO.search(between)
     return (one, other) if came or _VERSUS.search(between) else None
+
+
+def with_gap(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
+    """The two numbers whose gap a share stands behind: "59.85, from 57.05, +2.80 or 4.9 %"."""
+    before = [one for one in sentence.numbers if one.end <= said.start]
+    if said.kind != "share" or len(before) < GIVEN:
+        return None
+    gap = before.pop()
+    between, unit = sentence.plain[gap.end : said.start], 10.0**-gap.figure.decimals
+    names = any(gap.end <= one.start < said.start for one in sentence.names)
+    if names or not gap.figure.value or not _SHARED.fullmatch(between):
+        return None
+    alike = [one for one in before if one.figure.decimals == gap.figure.decimals]
+    for one, other in pairwise(alike):
+        apart = abs(one.figure.value - other.figure.value)
+        if abs(apart - abs(gap.figure.value)) < unit / 4:
+            return one, other
+    return None
 
 
 def is_change(sentence: Sentence, two: tuple[Said, Said]) -> bool:
     """Whether the second of two numbers is what the first came to."""
     between = sentence.plain[two[0].end : two[1].start]
-    return two[0].end <= two[1].start and bool(_TO.search(between))
+    return two[0].end <= two[1].start and bool(TO.search(between))
 
 
 def anchor(book: Book, sentence: Sentence, said: Said) -> list[tuple[Cell, Cell]]:
@@ -112,8 +129,7 @@ def anchor(book: Book, sentence: Sentence, said: Said) -> list[tuple[Cell, Cell]
     if is_gap(sentence, last) or (not printed and compares(sentence, last)):
         if said.kind != "share" or not OR.fullmatch(between):
             return []
-        found = [two for two in every if _makes(last, *two)]
-        return found if len(found) < FEW else []
+        return [two for two in every if _makes(last, *two)]
     told = BEHIND.match(sentence.plain, said.end) or _THAN_BEFORE.search(between)
     if last.figure.digits < NAMING or not is_gap(sentence, said) or not told:
         return []
@@ -145,4 +161,7 @@ def _to_name(book: Book, sentence: Sentence, said: Said, last: Said) -> Iterator
 
 
 def _makes(said: Said, one: Cell, other: Cell) -> bool:
-    return any(True for _ in pair(said, one.figure, other.figure, ()))
+    if min(one.figure.decimals, other.figure.decimals) < said.figure.decimals:
+        return False
+    every = pair(said, one.figure, other.figure, ())
+    return any(each.kind == "difference" and each.chance < LIKELY for each in every)

@@ -31,6 +31,11 @@ _CHANGE = (
 )
 HINTS = {
     "difference": re.compile(_CHANGE + "|极差|spread|range|改变", re.I),
+    "range": re.compile(
+        rf"{_CHANGE}|极差|spread|range|跨度|改变|(?:max|最[高大]|best|highest)[^,;]{{0,12}}?"
+        r"\s?[-/]\s?(?:min|最[低小差]|worst|lowest)",
+        re.I,
+    ),
     "relative": re.compile(_CHANGE + "|%|开销", re.I),
     "share": re.compile(
         r"率|比|占|保持|倍|rate|share|ratio|per\b|fraction|speed|/|%|×|vs|相对|cost|每", re.I

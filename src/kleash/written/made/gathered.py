@@ -13,6 +13,7 @@ from kleash.imports.markdown import labels
 from kleash.imports.markdown.text import bare
 from kleash.written.made.bench import HINTED, HINTS, OTHER, SAID, SHAPED, Array, Batch, Bench, Cell
 from kleash.written.made.boards import SUMMARY
+from kleash.written.printed import is_total
 
 STATISTICS: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
     "mean": lambda x, d: (x.mean(0), d.mean(0)),
@@ -37,7 +38,7 @@ _KIND = {
 }  # fmt: skip
 
 
-_WORD = {"mean": "mean", "sum": "sum", "range": "difference", "spread": "spread",
+_WORD = {"mean": "mean", "sum": "sum", "range": "range", "spread": "spread",
          "spread of all": "spread", "max": "best", "min": "best", "best - last": "best",
          "last - best": "best"}  # fmt: skip
 
@@ -45,7 +46,8 @@ _WORD = {"mean": "mean", "sum": "sum", "range": "difference", "spread": "spread"
 def _groups(on: Bench) -> list[tuple[list[int], bool]]:
     """Lines of one part side by side, and whether they are a group by their titles."""
     found: dict[tuple[int, ...], bool] = {}
-    plain = [nth for nth, line in enumerate(on.others) if not on.others[nth][1]]
+    names = None if on.board.turned else (0, "")  # a coefficient is no part
+    plain = [nth for nth, line in enumerate(on.others) if not line[1] and line != names]
     kinds = {line[1] for line in on.others}
     for kind in kinds:
         same = [nth for nth, line in enumerate(on.others) if line[1] == kind]
@@ -62,7 +64,7 @@ def _groups(on: Bench) -> list[tuple[list[int], bool]]:
     by_plain = tuple(
         nth for nth in plain if not SUMMARY.search(bare(on.board.titles[on.others[nth][0]]))
     )
-    for group in (by_plain, _alike_before(on)):
+    for group in (by_plain, _alike_before(on), _like_before(on)):
         if len(group) > 1:
             found[group] = True
     return [(list(run), natural and _one_kind(on, run)) for run, natural in found.items()]
@@ -80,7 +82,10 @@ def is_summary(title: str) -> bool:
     """Whether a title says nothing but that it sums up: "Mean", "合计"."""
     return bool(
         re.fullmatch(
-            r"(?:平均|均值|合计|总计|总和|mean|average|avg\.?|total|sum)[\s:()]*", title, re.I
+            r"(?:平均|均值|合计|总计|总和|极差|mean|average|avg\.?|total|sum|range|"
+            r"max\s?-\s?min|最高\s?-\s?最低|最大\s?-\s?最小)[\s:()]*",
+            title,
+            re.I,
         )
     )
 
@@ -91,7 +96,7 @@ def _alike_before(on: Bench) -> tuple[int, ...]:
     at = on.line[0]
     for nth in reversed(range(len(on.others))):
         line = on.others[nth]
-        if line[1] or line[0] >= on.line[0]:
+        if line[1] or line[0] >= on.line[0] or (line[0] == 0 and not on.board.turned):
             continue
         if (
             line[0] != at - 1
@@ -102,6 +107,21 @@ def _alike_before(on: Bench) -> tuple[int, ...]:
         run.append(nth)
         at = line[0]
     return tuple(reversed(run))
+
+
+def _like_before(on: Bench) -> tuple[int, ...]:
+    """The lines before a total that are printed as it is, whatever stands between them."""
+    if not is_total(on.title):
+        return ()
+    half = np.nanmedian(on.half_N)
+    return tuple(
+        nth
+        for nth, line in enumerate(on.others)
+        if 0 < line[0] < on.line[0]
+        and line[1] == on.line[1]
+        and on.units[nth] == on.unit
+        and np.nanmedian(on.half_LN[nth]) == half
+    )
 
 
 def of_many(on: Bench) -> Iterator[Batch]:

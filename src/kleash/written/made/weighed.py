@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 
 import numpy as np
@@ -27,6 +27,7 @@ BELIEVED = {SAID: 3, SHAPED: 20, HINTED: 100, OTHER: 100}
 """How much likelier than chance a recipe has to be, by how it comes to mind."""
 DOUBT = 1e4  # the same for one that nothing but numbers speaks for, if it calls some wrong
 EXACT = ("difference", "relative", "mean", "share", "sum", "spread")
+WHOLES = ("sum", "mean")
 LOOSE = 20  # halves of its last digit by which a number may be off and still fit
 COUNTED = 0.2  # how often whole numbers are rounded, not counted
 LEAST = {SAID: 1, SHAPED: 1, HINTED: 2, OTHER: 3}  # numbers that have to fit
@@ -46,6 +47,8 @@ class Worked:
     inexact: bool
     chance: float
     odds: float
+    besides: bool = False
+    """Whether another recipe of its line is likelier, and this one holds all the same."""
 
     @property
     def tight(self) -> bool:
@@ -66,7 +69,12 @@ def worked_out(every: Sequence[Board]) -> list[Worked]:
         own = {line: one for (nth, line), one in taught.items() if nth == board.nth}
         both = [_lines(board, own), _lines(turned(board), {})]
         right = {one.place for side in both for one in side if one.holds and one.tight}
-        found += [one for side in both for one in side if one.holds or one.place not in right]
+        found += [
+            one
+            for side in both
+            for one in side
+            if one.holds or one.besides or one.place not in right
+        ]
     return found
 
 
@@ -75,29 +83,29 @@ def _lines(view: Board, taught: Mapping[Line, Lesson]) -> list[Worked]:
     found: dict[frozenset[Line], tuple[Tried, list[Worked]]] = {}
     for line in view.lines:
         on = bench(view, line)
-        best = _line(on, taught.get(line)) if on is not None else None
-        if best is None:
-            continue
-        tried, made = best
-        lines = frozenset(cell[1] for one in made for cell in (one.cell, *one.of))
-        other = found.get(lines)
-        likelier = other is None or (tried.cost, tried.odds) < (other[0].cost, other[0].odds)
-        if likelier or line in taught:
-            found[lines] = best
+        for tried, made in _line(on, taught.get(line)) if on is not None else ():
+            lines = frozenset(cell[1] for one in made for cell in (one.cell, *one.of))
+            other = found.get(lines)
+            likelier = other is None or (tried.cost, tried.odds) < (other[0].cost, other[0].odds)
+            if likelier or line in taught:
+                found[lines] = tried, made
     return [one for _, made in found.values() for one in made]
 
 
-def _line(on: Bench, lesson: Lesson | None) -> tuple[Tried, list[Worked]] | None:
-    """The cells of a line by the likeliest recipe; exceptions only if nothing else fits them."""
+def _line(on: Bench, lesson: Lesson | None) -> Iterator[tuple[Tried, list[Worked]]]:
+    """The cells of a line by the likeliest recipe; exceptions only if nothing else fits them.
+
+    Counts that are shares of a whole may be sums as well, which other numbers show to be wrong.
+    """
     believed = _without_parts(on, [one for one in _tried(on, recipes(on)) if _is_believed(one)])
     if on.board.turned:  # that a row is made of others its label says, or all of it does
         believed = [one for one in believed if one.cost < OTHER or one.fits[one.known].all()]
     best = min(believed, key=lambda one: (one.odds, one.cost), default=None)
     taught = lesson.followed(on, best) if lesson else None
     if taught is not None:
-        return taught, [_worked(on, taught, int(at)) for at in np.flatnonzero(taught.known)]
-    if best is None:
-        return None
+        yield taught, [_worked(on, taught, int(at)) for at in np.flatnonzero(taught.known)]
+    if best is None or taught is not None:
+        return
     sure = [one for one in believed if 2 * one.odds <= best.odds]
     fine = np.any([one.fits for one in sure], axis=0)
     made = []
@@ -110,7 +118,25 @@ def _line(on: Bench, lesson: Lesson | None) -> tuple[Tried, list[Worked]] | None
         held = not best.batch.free or slip_of(on, best.batch, best.nth, at)
         if held and not fine[at] and not _otherwise(on, of, at):
             made.append(_worked(on, best, at))
-    return best, made
+    yield best, made
+    for one in _besides(best, believed):
+        places = map(int, np.flatnonzero(one.known))
+        yield one, [replace(_worked(on, one, at), besides=True) for at in places]
+
+
+def _besides(best: Tried, believed: Sequence[Tried]) -> list[Tried]:
+    """The likeliest recipe of other lines that the title says and all but a slip follow."""
+    own = _lines_of(best)
+    others = [
+        one
+        for one in believed
+        if one.cost <= SHAPED
+        and one.odds < -log(DOUBT)
+        and one.slips <= 1
+        and one.batch.kind in WHOLES
+        and not own & _lines_of(one)
+    ]
+    return sorted(others, key=lambda one: (one.odds, one.cost))[:1]
 
 
 def _without_parts(on: Bench, believed: Sequence[Tried]) -> list[Tried]:

@@ -1,0 +1,199 @@
+"""Gaps whose two numbers stand right beside them: "from 0.300 to 0.112, down 62.7 %".
+
+Such a gap can be of no other two, so what tables have elsewhere does not acquit it. Where it may
+be of several of its sentence, one of them has to give it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kleash.written.gaps import is_gap, is_relative, way_of
+from kleash.written.marks import Mark
+from kleash.written.printed import Figure
+from kleash.written.prose import Said, Sentence, is_rough, other_end
+from kleash.written.ties import JOINED, TO, with_gap
+
+SMALL = 1.5  # a fraction is not more
+DIGITS = 2  # of numbers that a gap is taken of
+_COMPARER = re.compile(
+    r"比(?!例|较|率|重|值)|相较于?|较之|(?<![a-z])(?:than|versus|vs|against|compared)(?![a-z])"
+)
+_APART = re.compile(
+    rf"{_COMPARER.pattern}|各|都|最|分别|(?<![a-z])(?:each|both|respectively|its|own|but)(?![a-z])"
+)
+_BEHIND = re.compile(r"[^;。>\d]{0,24}")
+_BEHIND_COUNTS = re.compile(r"\s?[a-z\u4e00-\u9fff]{0,8}\s?\([^\d,;。()]{0,6}")
+_BEHIND_OTHER = re.compile(r"[\s)%,]*[^;。>\d,]{0,16}")
+_OPENS = re.compile(r"[^,;。\d()]{0,12}\(\s?(?:from|从|由)?\s?")
+_CLOSES = re.compile(r"\s?[a-z%\u4e00-\u9fff]{0,6}\s?\)")
+_COUNTED = re.compile(r"\s?(?:个|条)?\s?(?:样本|samples|步|steps?|epochs?|轮|shots?|seeds?|种子)")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What two numbers give: the code for one that is not so, and the least and the greatest."""
+
+    code: str
+    low: float
+    high: float
+
+    def fits(self, said: Said) -> bool:
+        """Whether a number is that, as it is rounded."""
+        half, value = said.figure.half * (1 + 1e-6), said.figure.value
+        value = value if said.sign else abs(value)
+        return self.low - half <= value <= self.high + half
+
+
+def misreckoned(spoken: Sequence[Sentence]) -> Iterator[Mark]:
+    """Gaps that the two numbers beside them do not give."""
+    for sentence in spoken:
+        for said in sentence.numbers:
+            if not _is_told_apart(sentence, said):
+                continue
+            given = [one for two in _twos(sentence, said) for one in _given(sentence, said, two)]
+            if given and not any(one.fits(said) for one in given):
+                yield _mark(sentence, said, given[0])
+
+
+def _mark(sentence: Sentence, said: Said, given: Given) -> Mark:
+    line = sentence.line(said.start)
+    value = f"{(given.low + given.high) / 2:.{said.figure.decimals}f}" + "%" * (
+        said.kind == "share"
+    )
+    text = said.text + "%" * (said.kind == "share")
+    return Mark(line, text, "wrong", given.code, {"value": value, "lines": [line]}, f"of {text}")
+
+
+def _is_told_apart(sentence: Sentence, said: Said) -> bool:
+    """Whether a number is said to be how far two others are apart, to the digit."""
+    enough = said.figure.digits >= DIGITS and (said.kind != "points" or said.figure.decimals)
+    exact = not is_rough(sentence, said) and other_end(sentence, said) is None
+    led = said.kind == "share" and (way_of(sentence, said) or is_relative(sentence, said))
+    return bool(enough and exact and (is_gap(sentence, said) or led))
+
+
+# --- of which two
+
+
+def _twos(sentence: Sentence, said: Said) -> Iterator[tuple[Said, Said, bool]]:
+    """The two numbers that a gap is of, or all that it may be of; and whether one came of one."""
+    beside = _beside(sentence, said)
+    for one in beside[:-1]:
+        yield one, beside[-1], bool(TO.search(sentence.plain, one.end, beside[-1].start))
+    if beside:
+        return
+    shared = with_gap(sentence, said)
+    if shared is not None:
+        yield (*shared, False)
+        return
+    for one, other in _compared(sentence, said):
+        yield one, other, False
+
+
+def _beside(sentence: Sentence, said: Said) -> list[Said]:
+    """The numbers that are joined right before a gap, or in brackets behind it."""
+    plain, at = sentence.plain, sentence.numbers.index(said)
+    before = _joined(sentence, sentence.numbers[:at])
+    if before and not _COUNTED.match(plain, before[-1].end):
+        gap = plain[before[-1].end : said.start]
+        counts = not any(one.figure.decimals for one in before)
+        fits = (_BEHIND_COUNTS if counts else _BEHIND).fullmatch(gap)
+        if fits and not _APART.search(gap) and not _named(sentence, before[-1], said):
+            return before
+    after = _joined(sentence, sentence.numbers[at + 1 : at + 3])
+    if after and not _COUNTED.match(plain, after[-1].end):
+        opens = _OPENS.fullmatch(plain, said.end, after[0].start)
+        if opens and _CLOSES.match(plain, after[-1].end) and not _named(sentence, said, after[0]):
+            return after
+    return []
+
+
+def _joined(sentence: Sentence, numbers: Sequence[Said]) -> list[Said]:
+    """The last numbers of some that are joined: "53.78 → 53.65 → 52.81"."""
+    found = list(numbers[-1:])
+    for one in reversed(numbers[:-1]):
+        between = JOINED.fullmatch(sentence.plain, one.end, found[0].start)
+        if not between or not _are_alike(sentence, one, found[0]):
+            break
+        found.insert(0, one)
+    return found if len(found) > 1 else []
+
+
+def _compared(sentence: Sentence, said: Said) -> Iterator[tuple[Said, Said]]:
+    """The number right before a gap with those before it that it may be compared with.
+
+    "50.83 %, which is 0.73 more" has one; "50.83 %, 比 A 的最佳（50.10%）高 0.73" has both.
+    """
+    plain = sentence.plain
+    before = [one for one in sentence.numbers if one.end <= said.start]
+    if len(before) < 2 or not before[-1].figure.decimals or is_gap(sentence, before[-1]):
+        return
+    other, gap = before[-1], plain[before[-1].end : said.start]
+    words = [match.start() for match in _COMPARER.finditer(plain, 0, other.start)]
+    near = _BEHIND_OTHER.fullmatch(gap) and not _APART.search(gap)
+    last = before[-2].end if is_gap(sentence, before[-2]) else before[-2].start
+    if not near or _named(sentence, other, said) or not words or words[-1] < last:
+        return
+    for one in before[:-1]:
+        alike = _are_alike(sentence, one, other) and one.figure.decimals == other.figure.decimals
+        if one.end <= words[-1] and alike:
+            yield one, other
+
+
+def _named(sentence: Sentence, one: Said, other: Said) -> bool:
+    """Whether a row or column is named between two numbers."""
+    return any(one.end <= name.start and name.end <= other.start for name in sentence.names)
+
+
+def _are_alike(sentence: Sentence, one: Said, other: Said) -> bool:
+    """Whether two numbers may be of one thing, and are no gaps themselves."""
+    units = {each.figure.unit for each in (one, other)}
+    joined = units == {"", "%"} and other.figure.unit == "%"  # "57.20 to 58.15 %"
+    kinds = {each.kind for each in (one, other)}
+    enough = min(one.figure.digits, other.figure.digits) >= DIGITS
+    plain = not kinds & {"points", "times"} and not any(is_gap(sentence, x) for x in (one, other))
+    return enough and plain and (len(units) == 1 or joined)
+
+
+# --- what they give
+
+
+def _given(sentence: Sentence, said: Said, two: tuple[Said, Said, bool]) -> Iterator[Given]:
+    """All that a gap of two numbers may be, by how it is called."""
+    first, second, came = two
+    one, other = first.figure, second.figure
+    gap, room = other.value - one.value, one.half + other.half
+    gap = gap if came and said.sign else abs(gap) * (-1 if said.sign == "-" else 1)
+    shares = other.unit == "%"
+    small = max(abs(one.value), abs(other.value)) <= SMALL and not shares
+    if said.kind == "times":
+        for top, bottom in ((one, other), (other, one)):
+            if bottom.value > bottom.half:
+                low = (top.value - top.half) / (bottom.value + bottom.half)
+                high = (top.value + top.half) / (bottom.value - bottom.half)
+                yield Given("check.not-share", low, high)
+                yield Given("check.not-share", low - 1, high - 1)  # "1.5 times faster"
+        return
+    relative = is_relative(sentence, said)
+    if said.kind != "share" or (shares and not relative):
+        yield Given("check.not-difference", gap - room, gap + room)
+    if said.kind == "share":
+        for base in _bases(sentence, said, two):
+            if abs(base.value) > base.half:
+                share, slack = 100 * gap / abs(base.value), 100 * room / abs(base.value)
+                yield Given("check.not-relative", share - slack, share + slack)
+    if said.kind in ("share", "points") and not relative and small:
+        yield Given("check.not-difference", 100 * (gap - room), 100 * (gap + room))
+
+
+def _bases(sentence: Sentence, said: Said, two: tuple[Said, Said, bool]) -> list[Figure]:
+    """What a change is a share of: where it began, or what it is more or less than."""
+    first, second, came = two
+    if came:
+        return [first.figure]
+    low, high = sorted((first.figure, second.figure), key=lambda one: abs(one.value))
+    way = way_of(sentence, said)
+    return [low] if way > 0 else [high] if way < 0 else [low, high]
