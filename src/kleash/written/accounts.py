@@ -104,8 +104,6 @@ def accounts(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
     way, relative = direction(sentence, said), is_relative(sentence, said)
     for one in _every(book, sentence, said):
         turned = way and one.kind == "relative" and one.value * way < 0
-        share = one.kind == "ratio" and said.kind == "share" and not is_part(sentence, said)
-        turned = turned or (way and share)
         if not turned and not (relative and one.kind == "difference"):
             yield one
 
@@ -133,13 +131,17 @@ def _every(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
             found = (one for one in found if one.kind != "relative" or (one.value > 0) == rises)
         yield from found
         return
-    way = way_of(sentence, said)
+    way, part = way_of(sentence, said), is_part(sentence, said)
     for one, other in before:
         found = pair(said, one.figure, other.figure, (one, other))
-        yield from (one for one in found if one.kind != "relative" or one.value * way >= 0)
+        found = (each for each in found if each.kind != "relative" or each.value * way >= 0)
+        yield from (each for each in found if not way or part or each.kind != "ratio")
     yield from _part(book, sentence, said)
     if not before:
         yield from _worked_out(book, sentence, said)
+        return
+    found = _beside(sentence, said)  # "from 5.44 to 1.92 points, 35 % of it"
+    yield from (each for each in found if each.exact and each.kind == "ratio")
 
 
 def _is_ratio(book: Book, cell: Cell) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from kleash.findings.record import canonical
 from kleash.imports import Derived, Number
@@ -70,7 +70,9 @@ BESTS = (
     "check.not-most",
     "check.not-pick",
 )
+COURSE = "course-false"
 BY_FACTOR = ("multiple", "product")  # hours of seconds
+TRIPLE = 3  # a gap and what it is of
 FEWEST = 2  # numbers of which one may be so many times the other
 TINY = 1e-9
 PARAGRAPH = 6  # lines after its first in which a number of a paragraph may stand
@@ -111,7 +113,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     guesses = [one for one in measured(draft) if one.where.line not in rows or not _certain(one)]
     quotes = quoted(book, spoken, guesses, records)
     marks = [mark for mark in marks if not _accounted(mark, quotes)]
-    marks += said(draft, page, marks)
+    marks += _without_known(said(draft, page, marks), logged | quotes.fine)
     marks += [mark for mark in quotes.marks if not _told_worse(mark, marks)]
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
     marks += [*placed(draft, marks), *strayed, *ranked(book, spoken)]
@@ -119,7 +121,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     marks += false_extracts(records.courses, book.sheets, page, right | _made(every))
     marks += _of_layout(draft, page, marks)
     recited = well_recited(page, source.tables)
-    marks = acquitted(marks, book, spoken, logged, quotes.fine, recited)
+    marks = acquitted(marks, book, spoken, logged, quotes.fine, recited, _apart(every))
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     marks += _rest(told, marks)
     return _sorted(marks)
@@ -218,6 +220,20 @@ def _made(every: Sequence[Relation]) -> set[Node]:
     return {one.nodes[0] for one in every if one.holds and one.kind != "same"}
 
 
+def _apart(every: Sequence[Relation]) -> set[tuple[int, float, float]]:
+    """By line, two numbers of a row that a third, which stands there too, tells apart."""
+    found = set[tuple[int, float, float]]()
+    for one in every:
+        if not one.holds or len(one.nodes) != TRIPLE or len({node[0] for node in one.nodes}) > 1:
+            continue
+        line, (first, second, third) = one.nodes[0][0], (node[2] for node in one.nodes)
+        signed = re.match(r"[\s*(]*[+-]", one.text.replace("−", "-"))
+        two = {"sum": [(first, second), (first, third)]}.get(one.kind, [])
+        two += [(second, third)] if one.kind == "difference" and first and signed else []
+        found |= {(line, *each) for pair in two for each in (pair, pair[::-1])}
+    return found
+
+
 def _certain(number: Number) -> bool:
     return number.state == "known" and not number.about
 
@@ -243,6 +259,17 @@ def _stands(mark: Mark, page: Page) -> bool:
         return digits in text
     share = re.escape(f"{100 * float(digits):g}")
     return bool(re.search(rf"(?<![\d.]){share}0*\s?%", text))
+
+
+def _without_known(marks: Sequence[Mark], known: Collection[tuple[int, str]]) -> list[Mark]:
+    """Without courses that are said to lack a number which logs or tables have."""
+    kept = []
+    for mark in marks:
+        number = rf"(?<![\d.]){re.escape(mark.text.rstrip('%'))}(?!\d)"
+        own = (text for line, text in known if line == mark.line and mark.code == COURSE)
+        if not any(re.search(number, text) for text in own):
+            kept.append(mark)
+    return kept
 
 
 def _told_worse(mark: Mark, marks: Sequence[Mark]) -> bool:

@@ -99,13 +99,20 @@ def exchanged_cells(sheets: Sequence[Sheet]) -> Iterator[Mark]:
 
 
 def _beside(sheet: Sheet) -> Iterator[tuple[Cell, Cell]]:
-    """All pairs of numbers in one row that have enough digits to be known by."""
+    """All pairs of numbers in one row that have enough digits to be known by, not both round."""
     rows: dict[int, list[Cell]] = defaultdict(list)
     for cell in sheet.cells:
         if not cell.part and cell.figure.digits >= LEAST:
             rows[cell.row].append(cell)
     for cells in rows.values():
-        yield from combinations(sorted(cells, key=lambda cell: cell.column), 2)
+        ordered = sorted(cells, key=lambda cell: cell.column)
+        yield from (two for two in combinations(ordered, 2) if not all(map(_is_round, two)))
+
+
+def _is_round(cell: Cell) -> bool:
+    """Whether a number has few digits before its last zeros: 62.0 is one of many."""
+    digits = f"{abs(round(cell.figure.value * 10.0**cell.figure.decimals))}"
+    return len(digits.rstrip("0")) < LEAST
 
 
 def _exchanged(sheet: Sheet, one: Cell, other: Cell, again: Again) -> bool:

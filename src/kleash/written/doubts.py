@@ -42,11 +42,13 @@ def acquitted(
     logged: Collection[tuple[int, str]],
     fine: Collection[tuple[int, str]],
     recited: Collection[tuple[int, str]] = (),
+    apart: Collection[tuple[int, float, float]] = (),
 ) -> list[Mark]:
     """The marks that stand; `logged` are numbers of rows that logs bear out.
 
     `fine` are numbers of sentences that tables account for, by line and digits; `recited` are
-    numbers of lines that give a row of a table as it is.
+    numbers of lines that give a row of a table as it is; `apart` are those by line whose
+    difference stands beside them.
     """
     misread = _misread(marks, book.sheets)
     borne = {(mark.line, mark.spot) for mark in marks if mark.code in BORNE}
@@ -56,7 +58,7 @@ def acquitted(
         mark
         for mark in marks
         if ((mark.line, mark.code) not in misread or mark.spot == "dress")
-        and not (mark.code == "check.exchanged" and _in_place(mark, made, logged))
+        and not (mark.code == "check.exchanged" and _in_place(mark, made, logged, apart))
         and not (mark.code == "spread-identity" and _is_spread(mark, spread))
         and not (mark.code in OF_SENTENCES and (mark.line, mark.text.strip(" +%*")) in recited)
         and not (mark.code == "check.not-summary" and (mark.line, mark.spot) in borne)
@@ -77,10 +79,19 @@ def _is_spread(mark: Mark, spread: Collection[tuple[int, str]]) -> bool:
 
 
 def _in_place(
-    mark: Mark, made: Collection[tuple[int, str]], logged: Collection[tuple[int, str]]
+    mark: Mark,
+    made: Collection[tuple[int, str]],
+    logged: Collection[tuple[int, str]],
+    apart: Collection[tuple[int, float, float]],
 ) -> bool:
-    """Whether of two numbers that may be exchanged logs have one, or their columns give both."""
+    """Whether of two numbers that may be exchanged logs have one, or their columns give both.
+
+    A difference of the two that comes out with its sign says as well that each is in its place.
+    """
     both = [(mark.line, text) for text in mark.text.split(", ")]
+    values = [float(re.sub(r"[^\d.]", "", text) or "nan") for _, text in both]
+    if len(values) == 2 and (mark.line, *values) in apart:
+        return True
     return any(one in logged for one in both) or all(one in made for one in both)
 
 

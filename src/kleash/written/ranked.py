@@ -73,10 +73,11 @@ def _own(book: Book, name: Name) -> list[Cell]:
 
 def _not_theirs(book: Book, sentence: Sentence, said: Said, names: Sequence[Name]) -> Mark | None:
     """The mark of a number that only other rows, or columns, of the tables with a name have."""
-    own = [cell for name in names for cell in _own(book, name) if prints(said.figure, cell.figure)]
+    theirs = {name: _own(book, name) for name in names}
+    own = [cell for cells in theirs.values() for cell in cells if prints(said.figure, cell.figure)]
     others = [
         cell
-        for sheet in {name.sheet for name in names}
+        for sheet in {name.sheet for name, cells in theirs.items() if _are_measured(said, cells)}
         for cell in book.sheets[sheet].cells
         if prints(said.figure, cell.figure)
     ]
@@ -85,6 +86,11 @@ def _not_theirs(book: Book, sentence: Sentence, said: Said, names: Sequence[Name
     facts: dict[str, object] = {"lines": sorted({cell.line for cell in others})[:4]}
     line = sentence.line(said.start)
     return Mark(line, said.text, "wrong", "check.anothers", facts, f"said {said.text}")
+
+
+def _are_measured(said: Said, cells: Sequence[Cell]) -> bool:
+    """Whether cells have numbers as long as one that is said: a column of shots has not."""
+    return any(cell.figure.decimals >= said.figure.decimals for cell in cells)
 
 
 def _not_extreme(book: Book, sentence: Sentence, said: Said, names: Sequence[Name]) -> Mark | None:

@@ -27,6 +27,7 @@ from kleash.written.printed import figure_of
 from kleash.written.retold import told_again
 
 STATISTIC = re.compile(r"(?:[tzfp]|df|n|se|sem|sd|std|stdev|标准[差误]|方差)(?![a-z\d])", re.I)
+_SAYS = re.compile(r"[(（]\s?(?:最[大小高低]|平均|均值|max|min|mean|avg|average)\s?[)）]", re.I)
 APART_KINDS = ("difference", "relative")
 APART = 3  # numbers that differ between two tables that are not of one thing
 FAR = 0.2  # of the greater: two tellings of one thing are seldom further apart
@@ -72,7 +73,7 @@ def relations(draft: Draft) -> list[Relation]:
         for kind, sums in (("loss", losses(run)), ("kl_loss", kl_losses(run))):
             found += [_sum(kind, one, places) for one in sums]
         found += _ordered(run)
-    found = [one for one in _between_places(draft, found) if one.holds or not _is_of_tests(one)]
+    found = [one for one in _between_places(draft, found) if one.holds or not _is_other(one)]
     return list({(one.kind, one.nodes): one for one in found}.values())
 
 
@@ -80,6 +81,11 @@ def _undone(one: Made, held: Mapping[Node, set[Node]]) -> bool:
     """Whether a number would be made of what is made of it."""
     parts = map(node, (*one.of, *one.minus))
     return any(node(one.number) in held.get(part, ()) for part in parts)
+
+
+def _is_other(one: Relation) -> bool:
+    """Whether a cell says what it is itself: "61.6 (max)" in a row of totals; or is of tests."""
+    return bool(_SAYS.search(one.text)) or _is_of_tests(one)
 
 
 def _is_of_tests(one: Relation) -> bool:

@@ -13,6 +13,7 @@ from kleash.written.printed import Cell
 from kleash.written.prose import Said, Sentence
 
 LIKELY = 0.5  # a chance at which a number may be any gap
+FEW = 6  # pairs of numbers that a gap may be of to say which
 GIVEN = 3  # numbers of which the last is the gap of the others
 JOINED = re.compile(
     r"\s?(?:%|[a-z]{1,6}|[题个])?\s?(?:-|~|to|vs\.?|versus|against|→|->|到|至|对|和|与|"
@@ -21,11 +22,12 @@ JOINED = re.compile(
 _BESIDE, _BRACKET = r"[^;。>]{0,30}", r"[^,;。]*\((?:from|从|由)?\s*"
 _FROM = re.compile(r"从|由|(?<![a-z])from(?![a-z])")
 TO = re.compile(r"[到至]|→|->|(?<![a-z])to(?![a-z])")
-_VERSUS = re.compile(r"(?<![a-z])(?:against|versus|vs)(?![a-z])")
+VERSUS = re.compile(r"(?<![a-z])(?:against|versus|vs)(?![a-z])|对")
 _WITHIN = re.compile(r"[^,;。:()]{1,32}")
 _RIGHT_BEHIND = re.compile(
     r"[^,;。()\d]{0,12}(?:[,(]\s?[^,;。()\d]{0,8}(?:[\d.]+\s?(?:个百分点|%|points?|pp)[,、]\s?[^,;。()\d]{0,8})?)"
 )
+_OF_IT = re.compile(r"\(|相对|即|(?<![a-z])(?:or|relative|that is)(?![a-z])")
 _SHARED = re.compile(r"[^;。>\d]{0,16}")
 _THAN_BEFORE = re.compile(r"比[^,。;]{0,16}$|that of\s?$")
 _THAN = re.compile(
@@ -74,7 +76,7 @@ def _told_before(
         return None
     first = max(plain.rfind(mark, 0, one.start) for mark in ",;:。(")
     came = _FROM.search(plain, first + 1, one.start) and TO.search(between)
-    return (one, other) if came or _VERSUS.search(between) else None
+    return (one, other) if came or VERSUS.search(between) else None
 
 
 def with_gap(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
@@ -127,9 +129,11 @@ def anchor(book: Book, sentence: Sentence, said: Said) -> list[tuple[Cell, Cell]
     every = list(pairs(book, sentence))
     printed = any(prints(last.figure, cell.figure) for cell in book.cells)
     if is_gap(sentence, last) or (not printed and compares(sentence, last)):
-        if said.kind != "share" or not OR.fullmatch(between):
+        listed = said.kind == last.kind and not _OF_IT.search(between)  # "0.80 %, 1.29 %"
+        if said.kind != "share" or not OR.fullmatch(between) or listed:
             return []
-        return [two for two in every if _makes(last, *two)]
+        found = [two for two in every if _makes(last, *two)]
+        return found if len(found) < FEW else []
     told = BEHIND.match(sentence.plain, said.end) or _THAN_BEFORE.search(between)
     if last.figure.digits < NAMING or not is_gap(sentence, said) or not told:
         return []

@@ -56,6 +56,12 @@ def whose(book: Book, sentence: Sentence) -> Iterator[Mark]:
         if _OTHER.search(plain[start : said.start]) or _EACH.search(plain[start : said.start]):
             continue
         spans = list(_clauses(sentence, start, said.start))
+        counted = [
+            one.end
+            for one in sentence.names
+            if said.end <= one.start and not plain[said.end : one.start].strip()
+        ]
+        spans += [(said.end, max(counted))] if counted else []  # "237.8 GPU-hours"
         # "0.502 (step 200)", "(0.502, step 200)"
         close, following = plain.find(")", said.end), plain.find("(", said.end)
         opens = re.match(r"\s?\(", plain[said.end :])
@@ -105,6 +111,8 @@ def _elsewhere(
         meant = [cell for cell in sheet.cells if _is_at(cell, one)]
         if any(cell in meant for cell in every) or _is_both(sheet, sentence, said):
             return None
+        if not meant:
+            continue  # labels, which have no numbers
         if meant and all(cell.figure.decimals < said.figure.decimals for cell in meant):
             return None  # a rank or a count is named, and a measured number given
         misplaced += every

@@ -18,11 +18,11 @@ NEAR = 24  # letters between a word and what it is said of
 SIZE = 3.0  # times: numbers that are further apart are of two quantities
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _UP = (
-    rf"上升|升|上涨|涨|增加|增长|增大|提高|提升|走高|反弹|回升|"
+    rf"上升|升|上涨|涨|增加|增长|增大|提高|提升|走高|反弹|回升|变[大高长]|"
     rf"{_B}(?:ris(?:es?|ing)|rose|gr(?:ows?|ew|owing)|increas\w+|climb\w*|went up|goes up)"
 )
 _DOWN = (
-    rf"下降|降|下跌|跌|掉|减少|减小|降低|走低|回落|缩短|缩小|"
+    rf"下降|降|下跌|跌|掉|减少|减小|降低|走低|回落|缩短|缩小|变[小低短]|"
     rf"{_B}(?:fall(?:s|ing)?|fell|drop(?:s|ped|ping)?|declin\w+|"
     rf"decreas\w+|shr[aiu]nk\w*|went down|goes down)"
 )

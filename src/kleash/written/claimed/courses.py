@@ -32,7 +32,7 @@ LEAST = 4  # points of a course
 FEW = 3  # arms of which something rises
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _STRICT = re.compile(
-    rf"单调|一路(?=上|下|走|涨|跌|升|降)|逐[点段步次个]|从头升到尾|从头降到尾|持续(?=上升|下降|增|减)|"
+    rf"单调|一路(?=上|下|走|涨|跌|升|降)|逐[点段步次个]|逐(?:轮|\s?epoch)(?![^,;。]*\d\.\d)|从头升到尾|从头降到尾|持续(?=上升|下降|增|减)|"
     rf"一直在?(?=上升|下降|涨|跌|升|降)|{_B}monotonic\w*|"
     rf"{_B}(?:throughout|steadily|at every (?:evaluation|step|epoch|checkpoint)){_E}"
 )

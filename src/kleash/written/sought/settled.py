@@ -186,7 +186,7 @@ def _possible(line: Line, at: int, one: Reading, known: Measures) -> bool:
         t.figure.value for t, fit in zip(line.tokens, one.fits, strict=True) if fit and t.figure
     ]
     beside = [
-        other.figure.value
+        other.figure
         for (row, column), tokens in line.table.tokens.items()
         for other in tokens
         if other.figure and (row == token.row) != (column == token.column)
@@ -196,11 +196,12 @@ def _possible(line: Line, at: int, one: Reading, known: Measures) -> bool:
     fraction = axis_word(line.table.columns[token.column]) and not value.is_integer()
     if fraction or _is_summed(line, at, one, known):
         return False  # a step is a whole number
-    if figure.digits >= LEAST and any(abs(other - value) <= figure.half for other in beside):
+    near = (min(figure.half, other.half) >= abs(other.value - value) for other in beside)
+    if figure.digits >= LEAST and any(near):
         return True  # what should be here stands beside it
     if not _alike(figure.value, value):
         return False
-    if figure.value in beside:
+    if any(other.value == figure.value for other in beside):
         return True
     every = one.scale * known.values[:, metric, place]
     every = every[np.isfinite(every)]

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kleash.written.gaps import is_gap, is_relative, way_of
+from kleash.written.gaps import direction, is_gap, is_relative, way_of
 from kleash.written.marks import Mark
 from kleash.written.printed import Figure
 from kleash.written.prose import Said, Sentence, is_rough, other_end
-from kleash.written.ties import JOINED, TO, with_gap
+from kleash.written.ties import JOINED, TO, VERSUS, with_gap
 
 SMALL = 1.5  # a fraction is not more
 DIGITS = 2  # of numbers that a gap is taken of
@@ -163,10 +163,8 @@ def _are_alike(sentence: Sentence, one: Said, other: Said) -> bool:
 
 def _given(sentence: Sentence, said: Said, two: tuple[Said, Said, bool]) -> Iterator[Given]:
     """All that a gap of two numbers may be, by how it is called."""
-    first, second, came = two
-    one, other = first.figure, second.figure
-    gap, room = other.value - one.value, one.half + other.half
-    gap = gap if came and said.sign else abs(gap) * (-1 if said.sign == "-" else 1)
+    one, other = two[0].figure, two[1].figure
+    gap, room = _gap(sentence, said, two), one.half + other.half
     shares = other.unit == "%"
     small = max(abs(one.value), abs(other.value)) <= SMALL and not shares
     if said.kind == "times":
@@ -187,6 +185,18 @@ def _given(sentence: Sentence, said: Said, two: tuple[Said, Said, bool]) -> Iter
                 yield Given("check.not-relative", share - slack, share + slack)
     if said.kind in ("share", "points") and not relative and small:
         yield Given("check.not-difference", 100 * (gap - room), 100 * (gap + room))
+
+
+def _gap(sentence: Sentence, said: Said, two: tuple[Said, Said, bool]) -> float:
+    """How far two numbers are apart, with a sign where the words give it one."""
+    first, second, came = two
+    gap = second.figure.value - first.figure.value
+    if said.sign:
+        return gap if came else abs(gap) * (-1 if said.sign == "-" else 1)
+    way = direction(sentence, said) if said.kind != "share" else 0
+    if way and not came and VERSUS.search(sentence.plain, first.end, second.start):
+        return -way * gap  # the first is what is more, or less
+    return abs(gap)
 
 
 def _bases(sentence: Sentence, said: Said, two: tuple[Said, Said, bool]) -> list[Figure]:
