@@ -18,7 +18,7 @@ from kleash.written.marks import Mark, printed_as
 from kleash.written.printed import Figure, Sheet
 from kleash.written.prose import Said, Sentence
 from kleash.written.told.subjects import Records
-from kleash.written.told.things import Mention, column_keys, keys_of, mentions, row_keys
+from kleash.written.told.things import Mention, column_keys, having, keys_of, mentions, row_keys
 from kleash.written.told.tracks import Course
 from kleash.written.whose import said_mark
 
@@ -86,8 +86,10 @@ Run = Sequence[tuple[Mention | None, Said]]
 
 
 def _named(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Run]:
-    """Numbers each of which has its own name right before it."""
-    every = mentions(sentence, sheets)
+    """Numbers each of which has its own name, or count of shots, right before it."""
+    every = sorted(
+        [*mentions(sentence, sheets), *_shots(sentence, sheets)], key=lambda one: one.start
+    )
     run: list[tuple[Mention | None, Said]] = []
     start = 0
     for said in sentence.numbers:
@@ -106,6 +108,16 @@ def _named(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Run]:
         start = said.end
     if len(run) > 1:
         yield run
+
+
+def _shots(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Mention]:
+    """The counts of shots of a sentence as the tables call them: "2-shot", "Shot 2"."""
+    for place in sentence.places:
+        if place.axis == "shot":
+            keys = frozenset((f"{place.at:g}shot", f"shot{place.at:g}"))
+            sides = frozenset(side for key in keys for side, _ in having(sheets, key))
+            text = sentence.plain[place.start : place.end]
+            yield Mention(place.start, place.end, keys, text, sides)
 
 
 def _in_turn(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Run]:

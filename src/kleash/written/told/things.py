@@ -120,7 +120,7 @@ def _mentions(sentence: Sentence, sheets: Sequence[Sheet]) -> list[Mention]:
         elif one.column is not None:
             own.setdefault((one.sheet, "column"), set()).add(one.column)
     for span, key in settings(sentence.plain):
-        for side, lines in _having(sheets, key):
+        for side, lines in having(sheets, key):
             named.setdefault(span, {}).setdefault(side, set()).update(lines)
     taken = [(place.start, place.end) for place in sentence.places]
     found = [
@@ -148,7 +148,7 @@ def _lines(sheet: Sheet, side: str) -> dict[int, frozenset[str]]:
     return {nth: column_keys(sheet, nth) for nth in range(len(sheet.columns))}
 
 
-def _having(sheets: Sequence[Sheet], key: str) -> Iterator[tuple[tuple[int, str], set[int]]]:
+def having(sheets: Sequence[Sheet], key: str) -> Iterator[tuple[tuple[int, str], set[int]]]:
     """The rows and columns of every table that have a key."""
     for sheet in sheets:
         for side in ("row", "column"):
