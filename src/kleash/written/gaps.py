@@ -51,7 +51,7 @@ _UP = re.compile(
     r"(?:了|约|只|仅|共|出|为|是|about|only|just)?\s?$"
 )
 _DOWN = re.compile(
-    r"(?:[低降减少短跌掉]|下降|降低|减少|回落|落后|(?<![a-z])(?:drops?|dropped|fell|falls?|loses?|lost|"
+    r"(?:[低降减少短跌掉]|下降|降低|减少|回落|落后|丢掉|损失|(?<![a-z])(?:drops?|dropped|fell|falls?|loses?|lost|"
     r"down|decrease[ds]?)(?: by)?|[降跌]幅|"
     r"(?<![a-z])(?:decrease|drop|fall|loss|reduction|decline|saving)s? of)"
     r"(?:了|约|只|仅|共|为|是|about|only|just)?\s?$"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from kleash.written.book import Book, pairs
 from kleash.written.fitting import NAMING, pair, prints
@@ -28,7 +27,7 @@ _RIGHT_BEHIND = re.compile(
     r"[^,;。()\d]{0,12}(?:[,(]\s?[^,;。()\d]{0,8}(?:[\d.]+\s?(?:个百分点|%|points?|pp)[,、]\s?[^,;。()\d]{0,8})?)"
 )
 _OF_IT = re.compile(r"\(|相对|即|(?<![a-z])(?:or|relative|that is)(?![a-z])")
-_SHARED = re.compile(r"[^;。>\d]{0,16}")
+_SHARED = re.compile(r"[^;。>\d]{0,24}")
 _THAN_BEFORE = re.compile(r"比[^,。;]{0,16}$|that of\s?$")
 _THAN = re.compile(
     r"(?:than|over|vs\.?|versus|against|below|above|behind|from|比|与|和|较|对|相较于?)\s?$"
@@ -81,20 +80,25 @@ def _told_before(
 
 def with_gap(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
     """The two numbers whose gap a share stands behind: "59.85, from 57.05, +2.80 or 4.9 %"."""
-    before = [one for one in sentence.numbers if one.end <= said.start]
+    before = [one for one in sentence.numbers if one.end <= said.start][-GIVEN:]
     if said.kind != "share" or len(before) < GIVEN:
         return None
-    gap = before.pop()
-    between, unit = sentence.plain[gap.end : said.start], 10.0**-gap.figure.decimals
-    names = any(gap.end <= one.start < said.start for one in sentence.names)
-    if names or not gap.figure.value or not _SHARED.fullmatch(between):
+    last, decimals = before[-1], {one.figure.decimals for one in before}
+    unit = 10.0**-last.figure.decimals
+    between = without_brackets(sentence.plain[last.end : said.start])
+    names = any(last.end <= one.start < said.start for one in sentence.names)
+    if names or len(decimals) > 1 or not _SHARED.fullmatch(between):
         return None
-    alike = [one for one in before if one.figure.decimals == gap.figure.decimals]
-    for one, other in pairwise(alike):
-        apart = abs(one.figure.value - other.figure.value)
-        if abs(apart - abs(gap.figure.value)) < unit / 4:
-            return one, other
-    return None
+    gaps = [one for one in before if is_gap(sentence, one)] or [last]
+    one, other = (each for each in before if each is not gaps[-1])
+    apart = abs(one.figure.value - other.figure.value)
+    made = apart and abs(apart - abs(gaps[-1].figure.value)) < unit / 4
+    return (one, other) if made else None
+
+
+def without_brackets(text: str) -> str:
+    """A text without what stands in brackets in it."""
+    return re.sub(r"\s?\([^()]*\)", "", text)
 
 
 def is_change(sentence: Sentence, two: tuple[Said, Said]) -> bool:

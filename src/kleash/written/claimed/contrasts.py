@@ -18,15 +18,17 @@ NEAR = 24  # letters between a word and what it is said of
 SIZE = 3.0  # times: numbers that are further apart are of two quantities
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _UP = (
-    rf"上升|升|上涨|涨|增加|增长|增大|提高|提升|走高|反弹|回升|变[大高长]|"
+    rf"上升|升(?!幅)|上涨|涨(?!幅)|增加|增长|增大|提高|提升|走高|反弹|回升|变[大高长]|"
     rf"{_B}(?:ris(?:es?|ing)|rose|gr(?:ows?|ew|owing)|increas\w+|climb\w*|went up|goes up)"
 )
 _DOWN = (
-    rf"下降|降|下跌|跌|掉|减少|减小|降低|走低|回落|缩短|缩小|变[小低短]|"
+    rf"下降|降(?!幅)|下跌|跌(?!幅)|掉|减少|减小|降低|走低|回落|缩短|缩小|变[小低短]|"
     rf"{_B}(?:fall(?:s|ing)?|fell|drop(?:s|ped|ping)?|declin\w+|"
     rf"decreas\w+|shr[aiu]nk\w*|went down|goes down)"
 )
 TURN = re.compile(rf"(?P<up>{_UP})|(?P<down>{_DOWN})")
+_OPENED = re.compile(rf"(?:{_UP}|{_DOWN})[了得]?\s?\(\s?$")
+_ARROW = re.compile(r"\s?(?:→|->)\s?")
 _FROM = re.compile(rf"[从由]|{_B}from{_E}")
 _TO = re.compile(rf"[到至为]|{_B}to{_E}|→|->")
 _ABOVE = (
@@ -95,7 +97,7 @@ Found = tuple[re.Match[str], str, str]
 
 
 def _turns(sentence: Sentence) -> Iterator[Found]:
-    """ "rises from 0.52 to 0.48"."""
+    """ "rises from 0.52 to 0.48", "rises (0.52 → 0.48)"."""
     plain = sentence.plain
     for clause in clauses(sentence):
         numbers = [one for one in sentence.numbers if clause.start <= one.start < clause.end]
@@ -105,7 +107,8 @@ def _turns(sentence: Sentence) -> Iterator[Found]:
                 continue
             before = plain[max(clause.start, one.start - NEAR) : one.start]
             between = plain[one.end : other.start]
-            if not _FROM.search(before) or not _TO.search(between):
+            told = _FROM.search(before) and _TO.search(between)
+            if not told and not (_OPENED.search(before) and _ARROW.fullmatch(between)):
                 continue
             first = max(clause.start, one.start - NEAR)
             words = list(TURN.finditer(plain, first, other.start))

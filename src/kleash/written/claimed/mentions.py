@@ -177,7 +177,9 @@ class Side:
     def telling(self) -> dict[str, frozenset[int]]:
         """The words that some labels have and others have not, with those that have them."""
         every = frozenset().union(*self.labels.values()) if self.labels else frozenset()
-        found = {w: frozenset(i for i, one in self.labels.items() if w in one) for w in every}
+        # A set has another order in every process; of 0 and "no KL" the latter says more.
+        words = sorted(every, key=lambda word: (word not in (FREE, LEASHED), word))
+        found = {w: frozenset(i for i, one in self.labels.items() if w in one) for w in words}
         return {word: at for word, at in found.items() if len(at) < len(self.labels)}
 
     @cached_property

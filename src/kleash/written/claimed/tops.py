@@ -22,6 +22,7 @@ _BEST = re.compile(
     rf"(?P<low>最低|最小|见底|{_B}(?:lowest|bottoms? out){_E})|"
     rf"(?P<best>最[好佳优]|{_B}best{_E})"
 )
+_OR = re.compile(r"\s?(?:or|and|或|和|、|,)\s?\d+(?!\d|\.\d|\s?%)")
 _LATER = re.compile(r"要?到|才|only at|not until")
 _LIMITED = re.compile(
     rf"不|没|未|除|若|如果|差[距值]?最|[降升涨跌]幅|变化|领先|优势|单[次格步个]|之[前后]|以[前后]|回落|[下上][跌涨]|"
@@ -69,13 +70,15 @@ def _has_number(clause: Clause) -> bool:
 
 
 def _place(clause: Clause) -> At | None:
-    """The only step that a clause names."""
+    """The only step that a clause names; not "step 250 or 300"."""
     inside = [
         one
         for one in clause.sentence.places
         if clause.start <= one.start < clause.end and one.axis not in ("", "shot")
     ]
-    return inside[0] if len(inside) == 1 and inside[0].axis != END else None
+    if len(inside) != 1 or inside[0].axis == END:
+        return None
+    return None if _OR.match(clause.sentence.plain, inside[0].end) else inside[0]
 
 
 def _is_false(book: Book, every: Sequence[Shelf], clause: Clause, place: At, sense: str) -> bool:

@@ -14,7 +14,7 @@ from kleash.written.gaps import direction, is_gap, is_relative, way_of
 from kleash.written.marks import Mark
 from kleash.written.printed import Figure
 from kleash.written.prose import Said, Sentence, is_rough, other_end
-from kleash.written.ties import JOINED, TO, VERSUS, with_gap
+from kleash.written.ties import JOINED, TO, VERSUS, with_gap, without_brackets
 
 SMALL = 1.5  # a fraction is not more
 DIGITS = 2  # of numbers that a gap is taken of
@@ -27,6 +27,13 @@ _APART = re.compile(
 _BEHIND = re.compile(r"[^;。>\d]{0,24}")
 _BEHIND_COUNTS = re.compile(r"\s?[a-z\u4e00-\u9fff]{0,8}\s?\([^\d,;。()]{0,6}")
 _BEHIND_OTHER = re.compile(r"[\s)%,]*[^;。>\d,]{0,16}")
+_PART_OF = re.compile(r"[^,;。\d]{0,8},\s?占[^,;。\d]{0,12}[\d.,]+[^,;。\d]{0,8}的\s?[\d.]+\s?%")
+_OF_WHOLE = re.compile(
+    r"[^,;。\d]{0,12}[,(]\s?(?:or |that is |i\.e\. )?[\d.]+\s?% of (?:the |all )?[\d.,]+"
+)
+_SO = re.compile(
+    r"[^\d;。,]{0,12},\s?(?:也就是|即|意味着|so |that is|i\.e\.|meaning )[^\d;。,]{0,16}$"
+)
 _OPENS = re.compile(r"[^,;。\d()]{0,12}\(\s?(?:from|从|由)?\s?")
 _CLOSES = re.compile(r"\s?[a-z%\u4e00-\u9fff]{0,6}\s?\)")
 _COUNTED = re.compile(r"\s?(?:个|条)?\s?(?:样本|samples|步|steps?|epochs?|轮|shots?|seeds?|种子)")
@@ -40,6 +47,10 @@ class Given:
     low: float
     high: float
 
+    @property
+    def middle(self) -> float:
+        return (self.low + self.high) / 2
+
     def fits(self, said: Said) -> bool:
         """Whether a number is that, as it is rounded."""
         half, value = said.figure.half * (1 + 1e-6), said.figure.value
@@ -48,21 +59,41 @@ class Given:
 
 
 def misreckoned(spoken: Sequence[Sentence]) -> Iterator[Mark]:
-    """Gaps that the two numbers beside them do not give."""
+    """Gaps that the two numbers beside them do not give, and shares of a whole beside them."""
     for sentence in spoken:
+        yield from _false_parts(sentence)
         for said in sentence.numbers:
             if not _is_told_apart(sentence, said):
                 continue
             given = [one for two in _twos(sentence, said) for one in _given(sentence, said, two)]
             if given and not any(one.fits(said) for one in given):
-                yield _mark(sentence, said, given[0])
+                nearest = min(given, key=lambda one: abs(one.middle - abs(said.figure.value)))
+                yield _mark(sentence, said, nearest)
+
+
+def _false_parts(sentence: Sentence) -> Iterator[Mark]:
+    """ "18.94 h, 75.4 % of the 25.13 h", where it is another part of the whole."""
+    for part, one, other in zip(*(sentence.numbers[at:] for at in range(3)), strict=False):
+        share, whole = (one, other) if one.kind == "share" else (other, one)
+        text = sentence.plain[part.end : max(one.end, other.end)]
+        told = _PART_OF.fullmatch(text) if share is other else _OF_WHOLE.fullmatch(text)
+        small = 0 < part.figure.value < whole.figure.value and part.unit == whole.unit
+        if not told or not small or share.kind != "share" or is_rough(sentence, share):
+            continue
+        low, high = (
+            100
+            * (part.figure.value + way * part.figure.half)
+            / (whole.figure.value - way * whole.figure.half)
+            for way in (-1, 1)
+        )
+        given = Given("check.not-share", low, high)
+        if not given.fits(share):
+            yield _mark(sentence, share, given)
 
 
 def _mark(sentence: Sentence, said: Said, given: Given) -> Mark:
     line = sentence.line(said.start)
-    value = f"{(given.low + given.high) / 2:.{said.figure.decimals}f}" + "%" * (
-        said.kind == "share"
-    )
+    value = f"{given.middle:.{said.figure.decimals}f}" + "%" * (said.kind == "share")
     text = said.text + "%" * (said.kind == "share")
     return Mark(line, text, "wrong", given.code, {"value": value, "lines": [line]}, f"of {text}")
 
@@ -89,6 +120,10 @@ def _twos(sentence: Sentence, said: Said) -> Iterator[tuple[Said, Said, bool]]:
     if shared is not None:
         yield (*shared, False)
         return
+    drawn = _drawn(sentence, said)
+    if drawn is not None:
+        yield (*drawn, False)
+        return
     for one, other in _compared(sentence, said):
         yield one, other, False
 
@@ -98,7 +133,7 @@ def _beside(sentence: Sentence, said: Said) -> list[Said]:
     plain, at = sentence.plain, sentence.numbers.index(said)
     before = _joined(sentence, sentence.numbers[:at])
     if before and not _COUNTED.match(plain, before[-1].end):
-        gap = plain[before[-1].end : said.start]
+        gap = without_brackets(plain[before[-1].end : said.start])
         counts = not any(one.figure.decimals for one in before)
         fits = (_BEHIND_COUNTS if counts else _BEHIND).fullmatch(gap)
         if fits and not _APART.search(gap) and not _named(sentence, before[-1], said):
@@ -115,11 +150,22 @@ def _joined(sentence: Sentence, numbers: Sequence[Said]) -> list[Said]:
     """The last numbers of some that are joined: "53.78 → 53.65 → 52.81"."""
     found = list(numbers[-1:])
     for one in reversed(numbers[:-1]):
-        between = JOINED.fullmatch(sentence.plain, one.end, found[0].start)
+        between = JOINED.fullmatch(without_brackets(sentence.plain[one.end : found[0].start]))
         if not between or not _are_alike(sentence, one, found[0]):
             break
         found.insert(0, one)
     return found if len(found) > 1 else []
+
+
+def _drawn(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
+    """The only two numbers before a share that is drawn from them: "0.07 of 0.66, so 89 % less"."""
+    before = [one for one in sentence.numbers if one.end <= said.start]
+    if said.kind != "share" or len(before) != 2 or not _are_alike(sentence, *before):
+        return None
+    one, other = before
+    gap = sentence.plain[other.end : said.start]
+    drawn = _SO.match(gap) and not _APART.search(gap) and not _named(sentence, other, said)
+    return (one, other) if drawn and one.figure.decimals == other.figure.decimals else None
 
 
 def _compared(sentence: Sentence, said: Said) -> Iterator[tuple[Said, Said]]:
@@ -144,8 +190,13 @@ def _compared(sentence: Sentence, said: Said) -> Iterator[tuple[Said, Said]]:
 
 
 def _named(sentence: Sentence, one: Said, other: Said) -> bool:
-    """Whether a row or column is named between two numbers."""
-    return any(one.end <= name.start and name.end <= other.start for name in sentence.names)
+    """Whether a row or column is named between two numbers, outside brackets."""
+    for name in sentence.names:
+        before = sentence.plain[one.end : name.start]
+        inside = before.count("(") > before.count(")")
+        if one.end <= name.start and name.end <= other.start and not inside:
+            return True
+    return False
 
 
 def _are_alike(sentence: Sentence, one: Said, other: Said) -> bool:
