@@ -73,7 +73,7 @@ def relations(draft: Draft) -> list[Relation]:
         for kind, sums in (("loss", losses(run)), ("kl_loss", kl_losses(run))):
             found += [_sum(kind, one, places) for one in sums]
         found += _ordered(run)
-    found = [one for one in _between_places(draft, found) if one.holds or not _is_other(one)]
+    found = [one for one in _between_places(draft, found) if one.holds or not _is_of_tests(one)]
     return list({(one.kind, one.nodes): one for one in found}.values())
 
 
@@ -83,15 +83,10 @@ def _undone(one: Made, held: Mapping[Node, set[Node]]) -> bool:
     return any(node(one.number) in held.get(part, ()) for part in parts)
 
 
-def _is_other(one: Relation) -> bool:
-    """Whether a cell says what it is itself: "61.6 (max)" in a row of totals; or is of tests."""
-    return bool(_SAYS.search(one.text)) or _is_of_tests(one)
-
-
 def _is_of_tests(one: Relation) -> bool:
-    """Whether a sum would be one of steps, tests or spreads: those of differences do not add up."""
+    """Whether a sum would be of steps, tests, spreads, or of what says what it is: "6 (max)"."""
     label = bare(one.nodes[0][1].partition(" / ")[2])
-    if re.match(r"\W*(?:epoch|step|第)", one.text, re.I):  # a place
+    if re.match(r"\W*(?:epoch|step|第)", one.text, re.I) or _SAYS.search(one.text):
         return True
     return one.kind in ("difference", "relative", "sum", "mean") and bool(STATISTIC.match(label))
 

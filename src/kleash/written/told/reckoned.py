@@ -15,6 +15,7 @@ from kleash.written.marks import Mark
 from kleash.written.printed import Figure
 from kleash.written.prose import Said, Sentence, is_rough, other_end
 from kleash.written.ties import JOINED, TO, VERSUS, with_gap, without_brackets
+from kleash.written.whose import said_mark
 
 SMALL = 1.5  # a fraction is not more
 DIGITS = 2  # of numbers that a gap is taken of
@@ -92,10 +93,9 @@ def _false_parts(sentence: Sentence) -> Iterator[Mark]:
 
 
 def _mark(sentence: Sentence, said: Said, given: Given) -> Mark:
-    line = sentence.line(said.start)
     value = f"{given.middle:.{said.figure.decimals}f}" + "%" * (said.kind == "share")
-    text = said.text + "%" * (said.kind == "share")
-    return Mark(line, text, "wrong", given.code, {"value": value, "lines": [line]}, f"of {text}")
+    facts: dict[str, object] = {"value": value, "lines": [sentence.line(said.start)]}
+    return said_mark(sentence, said, "wrong", given.code, facts)
 
 
 def _is_told_apart(sentence: Sentence, said: Said) -> bool:
