@@ -95,6 +95,7 @@ def faults(page):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("theme", "language"), LOOKS)
 def test_a_report_has_no_serious_fault(browser, studies, theme, language):
     place = (studies / f"{language}.html").as_uri()

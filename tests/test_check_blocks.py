@@ -70,7 +70,7 @@ def slipped(text, row, column):
     return "\n".join(lines), at + 1
 
 
-@pytest.mark.parametrize("logs", [True, False])
+@pytest.mark.parametrize("logs", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_means_of_windows_are_read_though_a_winner_stands_beside_them(tmp_path, logs):
     (tmp_path / "logs").mkdir()
     text = windows(tmp_path / "logs", logs=logs)

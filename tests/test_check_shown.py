@@ -161,6 +161,8 @@ MINUTES = f"""# 验证
 """
 
 
-@pytest.mark.parametrize("text", [EFFICIENCY, RATES, MEANS, MINUTES])
+@pytest.mark.parametrize(
+    "text", [EFFICIENCY, RATES, MEANS, pytest.param(MINUTES, marks=pytest.mark.slow)]
+)
 def test_other_units_shares_and_settings_with_exponents_are_read_as_they_are(tmp_path, text):
     assert not bad(tmp_path, text)

@@ -76,6 +76,7 @@ def whole_item(page):
     page.wait_for_load_state()
 
 
+@pytest.mark.slow
 def test_from_a_study_to_why_two_arms_differ_and_back(page, address, finished):
     page.goto(f"{address}/study/small")
     page.select_option("select[name=ours]", "none")

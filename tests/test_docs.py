@@ -105,6 +105,7 @@ def place_logs(folder):
             (files / "config.yaml").write_text(off)
 
 
+@pytest.mark.slow
 def test_the_commands_run_in_the_order_of_the_page(tmp_path, monkeypatch, inline):
     monkeypatch.setitem(tiny.SIZES, "test", 800)
     monkeypatch.chdir(tmp_path)

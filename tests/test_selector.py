@@ -621,7 +621,14 @@ def share_right(selector: Selector, queries: Queries, best) -> float:
     return sum(order(f) == order(b) for f, b in zip(found, best, strict=True)) / len(best)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+# Every third preset learns in the short run.
+LEARNING = [
+    name if nth % 3 == 0 else pytest.param(name, marks=pytest.mark.slow)
+    for nth, name in enumerate(PRESETS)
+]
+
+
+@pytest.mark.parametrize("name", LEARNING)
 def test_each_preset_learns_a_planted_pointer(name):
     selector = Selector(preset(name, hidden=32), 16, torch_generator("learn"))
     train, best = planted(256, 0)
@@ -638,13 +645,7 @@ def test_each_preset_learns_a_planted_pointer(name):
     assert learnt > max(0.35, at_start + 0.2), f"{at_start:.2f} -> {learnt:.2f}"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if nth % 3 == 0 else pytest.param(name, marks=pytest.mark.slow)
-        for nth, name in enumerate(PRESETS)
-    ],
-)
+@pytest.mark.parametrize("name", LEARNING)
 def test_grpo_raises_the_reward_of_each_preset(name):
     """The reward is how many of the planted pair are shown; draws of a fresh selector show few."""
     selector = Selector(preset(name, hidden=32), 16, torch_generator("learn"))

@@ -546,6 +546,7 @@ with Ledger(Path(sys.argv[1]) / "ledger.sqlite") as ledger:
 """
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_in_another_process(
     tmp_path: Path, tiny_run: Run
 ) -> None:

@@ -25,6 +25,7 @@ def test_every_preset_is_an_arm_of_the_bundled_study() -> None:
     assert [own_selector(file, arm) for arm in arms[:2]] == ["", "v0-gpt2"]
 
 
+@pytest.mark.slow
 def test_another_preset_starts_from_its_own_base(tmp_path: Path, inline: None) -> None:
     folder = tmp_path / "variants"
     arms = {"other": {"selector": "v1"}, "held": {"selector": "v1", "leash": {"coefficient": 1.0}}}
