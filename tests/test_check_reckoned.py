@@ -169,3 +169,52 @@ def test_check_says_the_same_in_every_process(tmp_path, seed):
 
 
 ALWAYS = "- 从 step 25 起 β=0.01 始终高于 β=0.0。"
+
+
+# --- what was taken for wrong
+
+COURSES = (
+    "| Epoch | 0.10 | 0.15 | 0.20 |",
+    "|---|---|---|---|",
+    "| 1 | 46.85 | 47.31 | 47.02 |",
+    "| 2 | 47.52 | 48.22 | 48.10 |",
+    "| 3 | 47.55 | 49.12 | 48.63 |",
+    "| 4 | 46.97 | 48.51 | 48.87 |",
+    "",
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "默认用 0.15，训 3 个 epoch 即停；Epoch 4 会从 49.12 回落到 48.51。",
+        "0.20 值得续训到 Epoch 6，看能否超过 49.12。",
+        "每个 checkpoint 评测 16 个点（4 个样本数 × 4 个 shot），22 个 checkpoint 共 352 个点。",
+        "0.20 最省心，到 Epoch 4 为 48.87。",
+        "At epoch 4 0.20 is 0.36 above 0.15 and 1.90 above 0.10.",
+    ],
+)
+def test_a_right_sentence_is_let_be(tmp_path, text):
+    codes = ("check.elsewhere", "check.not-most", "check.not-trend", "check.stranger")
+    assert not bad(tmp_path, page(*COURSES, f"- {text}"), *codes, "number-without-source")
+
+
+def test_a_number_is_not_that_of_the_unit_before_it(tmp_path):
+    rows = ("| A | 9.12 | 78.6 | 943.27 |", "| B | 9.40 | 80.7 | 968.41 |")
+    total = "| total | 18.52 | 159.3 | 1911.68 |"
+    head = ("| run | training (h) | GPU-hours | cost ($) |", "|---|---|---|---|")
+    text = page(*head, *rows, total, "", "- Both took 159.3 GPU-hours and 1911.68 dollars.")
+    assert not bad(tmp_path, text, "check.anothers", "check.not-same")
+
+
+def test_steps_in_a_row_are_those_of_a_column_of_best_steps(tmp_path):
+    rows = [
+        f"| {name} | {at} | 0.8{at} |"
+        for name, at in zip("ABCD", (100, 140, 160, 145), strict=True)
+    ]
+    table = ("| run | best step | best |", "|---|---|---|", *rows, "")
+    said = "- Peaks come at steps 100, 140, 160 and 145."
+    assert not bad(tmp_path, page(*table, said), "check.slip")
+    assert bad(tmp_path, page(*table, said.replace("160", "180")), "check.slip") == {10}
+    # Other steps altogether are of something else.
+    assert not bad(tmp_path, page(*table, "- We look at steps 20, 60, 100 and 200."), "check.slip")

@@ -47,7 +47,7 @@ from kleash.written.sought.joined import joined
 from kleash.written.steps import misplaced
 from kleash.written.tables import laid_out
 from kleash.written.told.crossings import false_crossings, false_spans
-from kleash.written.told.listed import false_lists
+from kleash.written.told.listed import false_lists, false_steps_in_a_row
 from kleash.written.told.lone import false_lone_steps
 from kleash.written.told.parallel import false_in_parallel
 from kleash.written.told.reckoned import misreckoned
@@ -173,6 +173,7 @@ def _of_sentences(
     yield from false_tallies(records, spoken)
     yield from false_in_parallel(records, spoken)
     yield from false_lists(records, spoken)
+    yield from false_steps_in_a_row(records, spoken)
     yield from false_spans(spoken)
     yield from false_summits(book.sheets, records.courses)
     yield from false_lone_steps(records)

@@ -125,7 +125,9 @@ def _is_derived(
                 continue
             if follows(book, sentence, said) or _is_contrasted(mark, sentence, said):
                 return True
-            if alone and (_is_count(book, said) or _is_of_alike(book, said)):
+            if alone and (_is_product(sentence, said) or _is_of_alike(book, said)):
+                return True
+            if alone and _is_count(book, said):
                 return True
             if alone and _is_repeated(sentence, said, spoken, fine):
                 return True
@@ -158,6 +160,15 @@ def _is_count(book: Book, said: Said) -> bool:
     """Whether a number may count the rows of a table: "higher at the other 11 points"."""
     most = max((len(sheet.table.rows) for sheet in book.sheets), default=0)
     return not said.figure.decimals and said.kind != "share" and said.figure.value <= most
+
+
+def _is_product(sentence: Sentence, said: Said) -> bool:
+    """Whether a count is the product of two whole numbers of its sentence: "4 sizes × 4 shots"."""
+    whole = [float(one) for one in re.findall(r"(?<![\d.])\d{1,4}(?![\d.%])", sentence.plain)]
+    value = said.figure.value
+    return not said.figure.decimals and any(
+        one * other == value for one, other in combinations(whole, 2) if min(one, other) > 1
+    )
 
 
 def _is_of_alike(book: Book, said: Said) -> bool:

@@ -23,7 +23,10 @@ DIGITS = 3
 ROUNDED = 3  # digits of a number that is known with fewer than were measured
 NAMING = 4  # digits of a value that stands at two steps of one curve by mistake, not by chance
 _BARE = re.compile(r"(?:只有\s?)?(0\.\d+)\s?(?:的|[:：])")  # an arm by its value alone
-_MEASURED = r"\s?(?:%|个?百分点|个点|点|倍|points?|pts?|pp|times|x|×)"
+_MEASURED = (
+    r"\s?(?:%|个?百分点|个点|点|倍|points?|pts?|pp|times|x|×|"
+    r"(?:above|below|higher|lower|more|less|ahead|behind)(?![a-z]))"
+)
 _PLANNED = re.compile(
     r"可以|尝试|建议|例如|比如|排队|下周|下一|计划|打算|准备|待|补|\[ \]|"
     r"(?<![a-z])(?:try|e\.g|suggest\w*|could|should|plan\w*|next|queued?|todo|will|pending|later|future)(?![a-z])",

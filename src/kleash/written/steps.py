@@ -50,6 +50,9 @@ _GAP = re.compile(
 )
 _COMMA = re.compile(r"\s?(?:时|处|上|里)?\s?(?:的)?\s?[,:(]\s?")
 _LISTED = re.compile(r"\d\s?%?\s?/\s?\d+\.\d+\s?%?\s?/\s?\d")  # a row of a table
+FROM = re.compile(  # what it came from, or is held against, does not stand there
+    r"(?:从|由|超过|高于|低于|不及|赶上|(?<![a-z])(?:from|than|above|below|over|beats?|exceeds?))\s?$"
+)
 _BEHIND = re.compile(rf"(\d+\.\d+)\s?%?\s?[(（]\s?(?:{PLACE.pattern})", re.I)
 
 
@@ -216,8 +219,9 @@ def _beside(text: str, found: re.Match[str], where: Where) -> list[Number]:
 
 
 def _measured(text: str, where: Where) -> list[Number]:
-    every = [number for number, _, _ in numbers_in(text, where)]
-    return [one for one in every if one.value is not None and one.decimals]
+    every = [(number, text[:start]) for number, start, _ in numbers_in(text, where)]
+    own = [number for number, before in every if not FROM.search(before)]
+    return [one for one in own if one.value is not None and one.decimals]
 
 
 def clause_of(text: str, found: re.Match[str]) -> str:

@@ -49,29 +49,36 @@ def whose(book: Book, sentence: Sentence) -> Iterator[Mark]:
             continue
         if _BESIDE.match(plain, said.end) or _BEFORE.search(plain[: said.start]):
             continue  # "(1.320 vs 1.345)", "0.463 for B", "18.39-18.80"
-        start = sentence.numbers[nth - 1].end if nth else 0
+        start = _behind(sentence, sentence.numbers[nth - 1]) if nth else 0
         start = max(start, plain.rfind(")", start, said.start) + 1)
         cut = [match.end() for match in _SPLIT.finditer(plain, start, said.start)]
         start = cut[-1] if cut else start
         if _OTHER.search(plain[start : said.start]) or _EACH.search(plain[start : said.start]):
             continue
         spans = list(_clauses(sentence, start, said.start))
-        counted = [
-            one.end
-            for one in sentence.names
-            if said.end <= one.start and not plain[said.end : one.start].strip()
-        ]
-        spans += [(said.end, max(counted))] if counted else []  # "237.8 GPU-hours"
         # "0.502 (step 200)", "(0.502, step 200)"
         close, following = plain.find(")", said.end), plain.find("(", said.end)
         opens = re.match(r"\s?\(", plain[said.end :])
         if close > 0 and (opens or following < 0 or following > close):
             last = sentence.numbers[nth + 1].start if nth + 1 < len(sentence.numbers) else close
-            behind = said.end, min(close, last)
-            spans += [] if _OTHER.search(plain[slice(*behind)]) else [behind]
+            inside = said.end, min(close, last)
+            spans += [] if _OTHER.search(plain[slice(*inside)]) else [inside]
         wrong = _elsewhere(book, sentence, said, spans)
-        if wrong is not None:
+        counted = (said.end, _behind(sentence, said))  # its unit may be the column that has it
+        if wrong is not None and _elsewhere(book, sentence, said, [*spans, counted]) is not None:
             yield wrong
+
+
+def _behind(sentence: Sentence, said: Said) -> int:
+    """The end of a number with the column that it is counted in: "237.8 GPU-hours"."""
+    return max(
+        (
+            one.end
+            for one in sentence.names
+            if said.end <= one.start and not sentence.plain[said.end : one.start].strip()
+        ),
+        default=said.end,
+    )
 
 
 def _clauses(sentence: Sentence, start: int, end: int) -> Iterator[tuple[int, int]]:

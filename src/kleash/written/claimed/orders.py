@@ -60,6 +60,7 @@ _EVERY = re.compile(
 _EMPTY = re.compile(
     rf"(?:\s|[\d.%]|{_B}(?:and|which|is|still|points?|pp|it|by|that){_E}|个?百分点|个点|仍|也|但|且|而|又|到|在|时|已经?|就)*"
 )
+_AND = re.compile(rf"(?:{_B}and|和|、|,)\s?[\d.]+\s?%?\s?(?:points? |pp )?$")
 _ONWARDS = re.compile(rf"\s?(?:[起后]|以后|之后|开始|{_B}(?:onwards?|on){_E})")
 
 
@@ -96,7 +97,7 @@ def false_orders(all_shelves: Sequence[Shelf], every: Sequence[Sentence]) -> Ite
 def _orders(clause: Clause, before: Sequence[Clause]) -> Iterator[Order]:
     plain = clause.sentence.plain
     for word in _WORDS.finditer(plain, clause.start, clause.end):
-        own, rest = (clause.start, word.start()), (word.end(), clause.end)
+        own, rest = (clause.start, _subject(clause, word)), (word.end(), clause.end)
         yield Order(
             clause, word.span(), word.lastgroup or "", own, rest, _gap(clause, *word.span())
         )
@@ -105,6 +106,14 @@ def _orders(clause: Clause, before: Sequence[Clause]) -> Iterator[Order]:
         start, end = than.span("word")
         other, gap = than.span("other"), _gap(clause, start, end)
         yield Order(clause, (start, end), _PLAIN[than["word"]], own, other, gap)
+
+
+def _subject(clause: Clause, word: re.Match[str]) -> int:
+    """Where the part ends that names the one: "A is 0.06 above B and 0.02 above C" goes on."""
+    earlier = list(_WORDS.finditer(clause.sentence.plain, clause.start, word.start()))
+    if earlier and _AND.search(clause.sentence.plain, earlier[-1].end(), word.start()):
+        return earlier[0].start()
+    return word.start()
 
 
 def _gap(clause: Clause, start: int, end: int) -> Said | None:

@@ -44,7 +44,7 @@ _SENSES: dict[str, str] = {
     rf"{_B}worst(?= (?:arm|run|setting|coefficient|method|model|one)? ?(?:is|was) )",
     "fast": rf"最快|{_B}(?:fastest|quickest){_E}",
     "slow": rf"最慢|{_B}slowest{_E}",
-    "cheap": rf"最(?:便宜|省)|{_B}cheapest{_E}",
+    "cheap": rf"最(?:便宜|省(?![心事力]))|{_B}cheapest{_E}",
     "dear": rf"最(?:贵|费)|{_B}(?:most expensive|costliest|dearest){_E}",
     "tight": rf"最[紧近]|{_B}(?:tightest|closest){_E}",
     "loose": rf"最[松远]|{_B}(?:loosest|furthest|farthest){_E}",
@@ -252,6 +252,9 @@ def _judged(read: Sequence[tuple[Shelf, int, list[Line]]], called: Called) -> Be
 def _holds(found: Sequence[Beaten | bool], called: Called) -> bool:
     fits = [one is True for one in found]
     every = called.clause.says(_ALL) and called.pin is None
+    count = _COUNT.search(called.clause.text)
+    if every and count and _NUMERALS.get(count[1], _number(count[1])) < len(fits):
+        return True  # of so many, not of all lines
     return bool(fits) and (all(fits) if every else any(fits))
 
 

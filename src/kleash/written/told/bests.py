@@ -31,17 +31,29 @@ def bests_of(sheets: Sequence[Sheet]) -> list[Best]:
     return [one for sheet in sheets for one in (*_in_lines(sheet), *_in_brackets(sheet))]
 
 
+def lines_of_bests(sheets: Sequence[Sheet]) -> Iterator[list[float]]:
+    """Every column, or row, of best steps that has one in each cell."""
+    for sheet in sheets:
+        rows = sheet.table.rows
+        for column, title in enumerate(sheet.table.header):
+            if is_best_step(title):
+                yield [at for texts in rows for at in step_in(texts, column)]
+        for texts in rows:
+            if is_best_step(texts[0]):
+                yield [at for column in range(1, len(texts)) for at in step_in(texts, column)]
+
+
 def _in_lines(sheet: Sheet) -> Iterator[Best]:
     """Of a column, or a row, of best steps."""
     for column, title in enumerate(sheet.table.header):
         for row, texts in enumerate(sheet.table.rows) if is_best_step(title) else ():
             own = [one.figure for one in sheet.cells if one.row == row]
-            for at in _at(texts, column):
+            for at in step_in(texts, column):
                 yield from (Best(row_keys(sheet, row), figure, at) for figure in own)
     for texts in sheet.table.rows:
         for column in range(1, len(texts)) if is_best_step(texts[0]) else ():
             own = [one.figure for one in sheet.cells if one.column == column]
-            for at in _at(texts, column):
+            for at in step_in(texts, column):
                 yield from (Best(column_keys(sheet, column), figure, at) for figure in own)
 
 
@@ -56,7 +68,7 @@ def _in_brackets(sheet: Sheet) -> Iterator[Best]:
             yield Best(keys, cell.figure, inside[0])
 
 
-def _at(texts: Sequence[str], column: int) -> list[float]:
+def step_in(texts: Sequence[str], column: int) -> list[float]:
     """The step that a cell holds, if it holds nothing else."""
     text = bare(texts[column]) if column < len(texts) else ""
     match = re.fullmatch(r"\D{0,12}(\d+)\D{0,6}", text)

@@ -12,12 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from kleash.written.marks import Mark
 from kleash.written.printed import Sheet
 from kleash.written.prose import END, At, Sentence
+from kleash.written.told.bests import lines_of_bests
 from kleash.written.told.subjects import Records
 from kleash.written.told.things import Mention, mentions
 from kleash.written.told.tracks import Course
 
 LEAST = 3  # things that are told alike
 NEAR = 14  # letters between a name and its step
+_ROW = re.compile(
+    r"(?:(?<![a-z])(?:steps|epochs|updates)|步|轮次?|step|epoch)\s?(?:是|为|:|分别[为是]?|依次[为是]?)?\s?"
+    r"(?P<all>\d+(?:\s?(?:, and|,|、|/|and|和)\s?\d+){2,})(?!\d|\.\d|\s?%)"
+)
 _APART = re.compile(r"[;。]")
 Listed = Sequence[tuple[Mention, At]]
 Ways = Sequence[tuple[Course, frozenset[float]]]
@@ -37,6 +42,30 @@ def false_lists(records: Records, spoken: Sequence[Sentence]) -> Iterator[Mark]:
             if len(where) == 1:
                 nth, right = where.popitem()
                 yield _mark(sentence, listed[nth][1], right)
+
+
+def false_steps_in_a_row(records: Records, spoken: Sequence[Sentence]) -> Iterator[Mark]:
+    """The one step of a list without names that a line of best steps has otherwise.
+
+    "Peaks come at steps 100, 140, 180 and 140", where the table has 100, 140, 160 and 140.
+    """
+    lines = list(lines_of_bests(records.sheets))
+    for sentence in spoken:
+        for match in _ROW.finditer(sentence.plain):
+            told = [float(one) for one in re.findall(r"\d+", match["all"])]
+            spans = [
+                line[at : at + len(told)]
+                for line in lines
+                for at in range(len(line) - len(told) + 1)
+            ]
+            off = [[n for n, two in enumerate(zip(told, one, strict=True)) if len({*two}) > 1]
+                   for one in spans]  # fmt: skip
+            near = [(one, odd[0]) for one, odd in zip(spans, off, strict=True) if len(odd) == 1]
+            if near and all(off):
+                (span, at), *_ = near
+                facts: dict[str, object] = {"value": f"{span[at]:g}"}
+                text, line = f"{told[at]:g}", sentence.line(match.start())
+                yield Mark(line, text, "wrong", "check.slip", facts, f"row {text}")
 
 
 def _mark(sentence: Sentence, place: At, right: float) -> Mark:

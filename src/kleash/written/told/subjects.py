@@ -35,6 +35,7 @@ _JOINED = re.compile(r"[\s、,/和与及]*(?:(?<![a-z])(?:and|both)(?![a-z]))?[\
 _OTHER = re.compile(
     r"[;。]|[降升跌涨落]|末|(?<!达)到|至|对|(?<![a-z])(?:and|but|to|from|fall\w*|drop\w*|ends?|vs|against)(?![a-z])"
 )
+_FROM = re.compile(r"(?:从|由|超过)\s?$")  # what it came from, or is held against
 _OF = re.compile(
     r"%?\s?[,(]?\s?(?:from|of|by|for|with|in|由|来自)?\s?[`*\"]*\s?[`*\"]*\s?,?\s?(?:at|@|在|于)?\s?"
 )
@@ -232,6 +233,8 @@ def value_beside(sentence: Sentence, place: At) -> Said | None:
         start, end = (said.end, place.start) if before else (place.end, said.start)
         between = _nameless(sentence, start, end)
         if said.figure.digits < 2 or is_gap(sentence, said) or len(between) > NEAR:
+            continue
+        if not before and _FROM.search(between):
             continue
         others: list[At | Said] = [*sentence.places, *sentence.numbers]
         taken = any(start <= one.start < end for one in others)
