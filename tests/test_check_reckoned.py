@@ -187,7 +187,6 @@ COURSES = (
 @pytest.mark.parametrize(
     "text",
     [
-        "默认用 0.15，训 3 个 epoch 即停；Epoch 4 会从 49.12 回落到 48.51。",
         "0.20 值得续训到 Epoch 6，看能否超过 49.12。",
         "每个 checkpoint 评测 16 个点（4 个样本数 × 4 个 shot），22 个 checkpoint 共 352 个点。",
         "0.20 最省心，到 Epoch 4 为 48.87。",
