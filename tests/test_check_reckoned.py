@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from kleash.written.book import Book
+from kleash.written.doubts import acquitted
+from kleash.written.marks import Mark
 from test_check_slips import bad, page
 
 TABLE = (
@@ -217,3 +220,11 @@ def test_steps_in_a_row_are_those_of_a_column_of_best_steps(tmp_path):
     assert bad(tmp_path, page(*table, said.replace("160", "180")), "check.slip") == {10}
     # Other steps altogether are of something else.
     assert not bad(tmp_path, page(*table, "- We look at steps 20, 60, 100 and 200."), "check.slip")
+
+
+def test_cells_of_two_numbers_are_told_apart_by_nothing():
+    """They broke the whole check: "17.1 ± 1.1" is no number."""
+    book, mark = Book([], []), Mark(8, "17.1 ± 1.1, 314.25%", "wrong", "check.exchanged")
+    assert acquitted([mark], book, [], set(), set()) == [mark]
+    plain = Mark(8, "130, 142", "wrong", "check.exchanged")
+    assert acquitted([plain], book, [], set(), set(), (), {(8, 130.0, 142.0)}) == []

@@ -89,7 +89,8 @@ def _in_place(
     A difference of the two that comes out with its sign says as well that each is in its place.
     """
     both = [(mark.line, text) for text in mark.text.split(", ")]
-    values = [float(re.sub(r"[^\d.]", "", text) or "nan") for _, text in both]
+    numbers = [re.findall(r"\d+(?:\.\d+)?", text.replace(",", "")) for _, text in both]
+    values = [float(found[0]) for found in numbers if len(found) == 1]  # not "17.1 ± 1.1"
     if len(values) == 2 and (mark.line, *values) in apart:
         return True
     return any(one in logged for one in both) or all(one in made for one in both)
