@@ -20,7 +20,6 @@ from kleash.written.printed import Cell, Figure, is_total
 from kleash.written.prose import At, Name, Said, Sentence
 from kleash.written.ties import anchor, is_change, own_two
 
-NEAR = 10  # letters before a number in which it is called a range
 SLIP = 5  # units of the last digit within which a number was meant to be another
 WIDE = 0.9  # a chance at which nothing is said by what comes out
 _MEAN = re.compile(r"averag|(?<![a-z])mean(?![a-z])|平均|均值|均为|(?<![a-z])per(?![a-z])|每")
@@ -113,13 +112,12 @@ def _every(book: Book, sentence: Sentence, said: Said) -> Iterator[Account]:
     both = own_two(sentence, said) if gap or said.kind == "share" else None
     before = anchor(book, sentence, said) if gap or said.kind == "share" else []
     pinned = between(book, sentence)
-    spread = _SPREAD.search(sentence.plain, max(0, said.start - NEAR), said.start)
     for cell in book.cells:
         if said.kind == "times" and not _is_ratio(book, cell):
             continue
         if pinned and gap and cell.table not in pinned:
             continue
-        if both is not None and (spread or (said.kind == "share" and cell.figure.unit != "%")):
+        if both is not None and said.kind == "share" and cell.figure.unit != "%":
             continue
         if prints(said.figure, cell.figure) and _may_stand(said, cell, both, before):
             yield Account("printed", (cell,), exact=True, value=cell.figure.value)

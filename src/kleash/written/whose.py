@@ -120,7 +120,7 @@ def _elsewhere(
             return None
         if not meant:
             continue  # labels, which have no numbers
-        if meant and all(cell.figure.decimals < said.figure.decimals for cell in meant):
+        if all(cell.figure.decimals < said.figure.decimals for cell in meant):
             return None  # a rank or a count is named, and a measured number given
         misplaced += every
         right += meant

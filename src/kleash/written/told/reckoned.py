@@ -68,7 +68,7 @@ def misreckoned(spoken: Sequence[Sentence]) -> Iterator[Mark]:
                 continue
             given = [one for two in _twos(sentence, said) for one in _given(sentence, said, two)]
             if given and not any(one.fits(said) for one in given):
-                nearest = min(given, key=lambda one: abs(one.middle - abs(said.figure.value)))
+                nearest = min(given, key=lambda one: abs(abs(one.middle) - abs(said.figure.value)))
                 yield _mark(sentence, said, nearest)
 
 
