@@ -21,7 +21,8 @@ from kleash.written.copied import copied_rows, copies
 from kleash.written.crossed import crossed_titles, exchanged_cells, exchanged_titles
 from kleash.written.curves import threads_of
 from kleash.written.doubts import acquitted
-from kleash.written.filed.aligned import Aligner, Filed, filed, on_file
+from kleash.written.filed.aligned import Aligner
+from kleash.written.filed.found import Filed, filed, on_file
 from kleash.written.grids import grids
 from kleash.written.listings import with_listings
 from kleash.written.logs import Logs

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from kleash.imports.markdown.document import draft_of
 from kleash.imports.markdown.draft import Draft
-from kleash.written.filed.aligned import Filed
+from kleash.written.filed.found import Filed
 from kleash.written.page import Page, Span, edited
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
