@@ -135,7 +135,8 @@ def _families(records: Sequence[Record]) -> dict[str, tuple[str, str]]:
 def _column(name: str, entries: Sequence[tuple[dict[str, str], float, str]]) -> Column | None:
     axes = sorted({axis for told, _, _ in entries for axis in told}, key=_rank)
     table = {axis: [told.get(axis, "") for told, _, _ in entries] for axis in axes}
-    table = _merged({axis: texts for axis, texts in table.items() if len({*texts}) > 1})
+    table = {axis: texts for axis, texts in table.items() if len({*texts}) > 1}
+    table = _merged({axis: texts for axis, texts in table.items() if not _follows(axis, table)})
     if not table:
         return None
     texts = [tuple(dict.fromkeys(column)) for column in table.values()]
@@ -154,6 +155,14 @@ def _column(name: str, entries: Sequence[tuple[dict[str, str], float, str]]) -> 
 def _rank(axis: str) -> tuple[int, str]:
     """What is counted first, then words, then names of files."""
     return (0 if axis in COUNTS or axis == NUMBERED else 2 if axis == PATH else 1, axis)
+
+
+def _follows(axis: str, table: dict[str, list[str]]) -> bool:
+    """Whether a number, such as the epoch or the learning rate, follows from the step."""
+    if axis == "step" or "step" not in table or axis in ("seed", "shots", "size", NUMBERED, PATH):
+        return False
+    numeric = all(re.fullmatch(r"[\d.e+-]*", text) for text in table[axis])
+    return numeric and _tells(table["step"], table[axis])
 
 
 def _merged(table: dict[str, list[str]]) -> dict[str, list[str]]:

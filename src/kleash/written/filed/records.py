@@ -27,7 +27,7 @@ PATH = "path"
 # What counts: by the names of columns, and by how names of runs and files have it.
 COUNTS = {
     "epoch": r"(?:\w+_)?epoch(?:_(?:id|num|idx))?|ep|轮次?|第几轮",
-    "step": r"(?:\w+[_/])?(?:global_)?steps?|iter(?:ation)?|update|步数?",
+    "step": r"(?:(?:train|training|trainer)[_/])?(?:global)?_?step|iter(?:ation)?|update|步数?",
     "shots": r"(?:n_?|num_?|k_?)?shots?(?:_num)?|示例数",
     "seed": r"(?:\w+_)?seed|随机种子|种子",
     "size": r"n|n_?(?:samples|items|questions|images|test|eval)|num_?(?:samples|items|questions"
