@@ -65,6 +65,14 @@ def worked_out(page: Any, place: str) -> str:
     return place
 
 
+def until(page: Any, told: str) -> None:
+    """Wait for something to be so; asked from outside, since pages let nothing be evaluated."""
+    end = time.monotonic() + SOON / 1000
+    while not page.evaluate(told):
+        assert time.monotonic() < end, f"never: {told}"
+        page.wait_for_timeout(50)
+
+
 @contextmanager
 def silent_page(browser: Any, begins: str, **keys: Any) -> Iterator[Any]:
     """A page that may say nothing wrong and ask nobody but those whose address begins so."""

@@ -12,6 +12,7 @@ from browser_tools import (
     served,
     silent_page,
     stay,
+    until,
     worked_out,
 )
 from kleash import report
@@ -149,7 +150,7 @@ def test_the_first_key_leads_past_the_header(page, address):
     assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
     page.keyboard.press("Enter")
     # A browser takes the focus there with the next picture that it draws.
-    page.wait_for_function("document.activeElement.id === 'content'")
+    until(page, "document.activeElement.id === 'content'")
     assert page.url.endswith("#content")
     page.keyboard.press("Tab")
     assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
@@ -175,7 +176,7 @@ def test_a_page_that_has_just_been_made_is_not_made_again(page, address):
     go_to(page, address, "study")
     page.add_init_script(NOTED)
     go_to(page, address, "study")
-    page.wait_for_function("heard > 0")
+    until(page, "heard > 0")
     assert page.evaluate("touched") == 0
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from browser_tools import SOON, browser, needs_browser, served, silent_page, surroundings
+from browser_tools import SOON, browser, needs_browser, served, silent_page, surroundings, until
 
 pytest.importorskip("playwright", reason="no playwright: pip install -e '.[dev]'")
 pytestmark = needs_browser
@@ -96,7 +96,7 @@ def test_from_a_study_to_why_two_arms_differ_and_back(page, address, finished):
     assert rows.nth(0).locator("img").count() == 2
     assert page.locator("li.taken").count() >= 2
     shown = "[...document.images].every((i) => i.complete && i.naturalWidth > 0)"
-    page.wait_for_function(shown)
+    until(page, shown)
     deep = page.url
     page.go_back()
     assert page.url == listed

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from kleash.language.policy import Batch, LanguagePolicy
 
 FARTHER = 1.1
-"""How much farther from float32 than the padded way another may be in the mean."""
+"""How much farther from float32 than the padded way another of ours may be in the mean."""
+OWN = "the model's own forward"  # what ours stand beside: how far it is off is not our doing
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Agreement(Figures):
         if self.large:
             compiled = replace(packing, compile="fixed")
             ways["packed and compiled"] = self.judged(policy, batch, compiled)
-        ways["the model's own forward"] = self.own(model, episodes)
+        ways[OWN] = self.own(model, episodes)
         wide = LanguagePolicy(copy.deepcopy(model).float())
         truth = self.judged(wide, batch)
         self.note(
@@ -84,7 +85,8 @@ class Agreement(Figures):
         plain = found["padded"]["mean size"]
         for way, figures in found.items():
             self.note(f"{label}, {way}, times as far as padded", figures["mean size"] / plain)
-        far = [way for way, figures in found.items() if figures["mean size"] > FARTHER * plain]
+        ours = {way: figures for way, figures in found.items() if way != OWN}
+        far = [way for way, figures in ours.items() if figures["mean size"] > FARTHER * plain]
         if far:
             raise RuntimeError(f"farther from float32 than padded: {', '.join(far)}")
 

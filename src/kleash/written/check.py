@@ -21,11 +21,14 @@ from kleash.written.copied import copied_rows, copies
 from kleash.written.crossed import crossed_titles, exchanged_cells, exchanged_titles
 from kleash.written.curves import threads_of
 from kleash.written.doubts import acquitted
+from kleash.written.filed.aligned import Aligner
+from kleash.written.filed.found import Filed, filed, on_file
 from kleash.written.grids import grids
 from kleash.written.listings import with_listings
 from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
+from kleash.written.mended import mended
 from kleash.written.origins import false_origins
 from kleash.written.own import false_extracts
 from kleash.written.page import Page
@@ -37,7 +40,7 @@ from kleash.written.prose import Sentence, sentences
 from kleash.written.quoted import Quotes, quoted
 from kleash.written.ranked import ranked
 from kleash.written.recited import false_recitals, well_recited
-from kleash.written.relations import Node, Relation, measured, relations, well_read
+from kleash.written.relations import Node, Relation, measured, node, relations, well_read
 from kleash.written.repeated import repeated_labels
 from kleash.written.scripts import false_commands
 from kleash.written.sentences import said
@@ -81,13 +84,29 @@ RANK: dict[State, int] = {"wrong": 0, "unsupported": 1, "right": 2, "unknown": 3
 
 def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     """Every mark, line by line; of several on one number the gravest, and all that are wrong."""
+    if logs is None:
+        return _sorted(_checked(draft, page))
+    on_record = on_file(logs)
+    tables = sheets(grids(with_listings(draft, page)))
+    found = filed(tables, on_record, page)
+    draft, page, slips = mended(draft, page, [one for one in found if one.mark.state == "wrong"])
+    fixed = {(one.mark.line, one.mark.spot) for one in slips}
+    marks = [m for m in _checked(draft, page, logs, on_record) if (m.line, m.spot) not in fixed]
+    return _sorted([*marks, *(one.mark for one in slips)])
+
+
+def _checked(
+    draft: Draft, page: Page, logs: Logs | None = None, on_record: Aligner | None = None
+) -> list[Mark]:
+    """The marks of a report whose tables have what logs have, as far as that is sure."""
     draft = with_listings(draft, page)
     source, every = draft.source, relations(draft)
     told = list(numbers_of(draft))
     truth = held(source, told, logs) if logs else {}
     book = Book.of(sheets(grids(draft)), page)
     sought = sought_in(book.sheets, joined(threads_of(logs)), page) if logs else None
-    seen = _without_rounded(traced(sought), every) if sought else {}
+    have = filed(book.sheets, on_record, page) if on_record else []
+    seen = _without_rounded(_told_by_both(traced(sought) if sought else {}, have), every)
     marks = measured_marks(source, told, truth, logs) if logs else []
     marks = _without(marks, seen) + list(seen.values())
     marks += crossed_titles(sought) if sought else ()
@@ -123,14 +142,19 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     recited = well_recited(page, source.tables)
     marks = acquitted(marks, book, spoken, logged, quotes.fine, recited, _apart(every))
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
-    marks += _rest(told, marks)
-    return _sorted(marks)
+    return marks + _rest(told, marks)
 
 
 def _without(marks: Sequence[Mark], seen: Mapping[Node, Mark]) -> list[Mark]:
     """What one number was taken for, where a whole column does not tell what it is."""
     known = {one[:2] for one in seen}
     return [mark for mark in marks if (mark.line, mark.spot) not in known]
+
+
+def _told_by_both(curves: Mapping[Node, Mark], have: Sequence[Filed]) -> dict[Node, Mark]:
+    """What curves and records of logs have: a number that either has is right."""
+    right = {one: mark for one, mark in curves.items() if mark.state == "right"}
+    return {**curves, **{node(one.number): one.mark for one in have}, **right}
 
 
 def _without_rounded(seen: Mapping[Node, Mark], every: Sequence[Relation]) -> dict[Node, Mark]:

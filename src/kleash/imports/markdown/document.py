@@ -47,7 +47,11 @@ def drafted(path: Path) -> Draft:
         raise DataError(f"{path}: {size} is no report written by hand; the limit is {LARGEST:,}")
     if b"\0" in raw and not raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{path}: holds NUL bytes, so it is not text")
-    text = decoded(raw)
+    return draft_of(decoded(raw), path)
+
+
+def draft_of(text: str, path: Path) -> Draft:
+    """The same of a text that stands in a file, or could."""
     source = Source(str(path), "markdown", language=language(text))
     if "\ufffd" in text:
         source.notes.append("some bytes are not UTF-8 and were left out")

@@ -131,6 +131,8 @@ def of_many(on: Bench) -> Iterator[Batch]:
         hinted = bool(HINTS[_WORD[name]].search(on.title)) or (
             kind == "spread" and on.line[1] == "±"
         )
+        if name == "range" and on.signed:
+            continue  # a change has its sign
         for run, natural in every:
             if (kind in ("spread", "max", "min") or "best" in name) and len(run) < 3:
                 continue

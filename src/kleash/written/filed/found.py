@@ -1,0 +1,171 @@
+"""The numbers of tables that logs have on file, or have otherwise.
+
+A number that its line's records have is right. One that they do not have is wrong, unless another
+line of the table has it, or its whole row or column is of something else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kleash.imports import Number
+from kleash.written.curves import threads_of
+from kleash.written.filed.aligned import SURE, Aligner, Reading
+from kleash.written.filed.columns import columns_of
+from kleash.written.filed.records import of_threads, records
+from kleash.written.logs import Logs
+from kleash.written.marks import Mark, State, number_mark
+from kleash.written.page import Page
+from kleash.written.printed import Figure, Sheet
+from kleash.written.sought.lines import Labelled, Line, Token, labelled, lines_of
+
+RIVAL = 6.0  # by how much less may speak for a reading that acquits a number
+ODD = 4  # numbers of a column for each that is in another unit
+PRINTED = 2e-3  # how far, of itself, a number may be from what was printed in its place
+_ARROW = re.compile(r"→|->|⇒|/")
+Spot = tuple[int, int, int]
+Found = tuple[Reading, Token, int]
+"""A reading, a number that it speaks of, and its entry."""
+
+
+@dataclass(frozen=True)
+class Filed:
+    """A number of a table that logs have on file, or have otherwise."""
+
+    number: Number
+    mark: Mark
+    line: int
+    column: int
+    nth: int
+
+
+def on_file(logs: Logs) -> Aligner:
+    """All that logs have on file, to be searched."""
+    found = records(logs.roots)
+    found += of_threads(threads_of(logs), {one.file for one in found})
+    return Aligner(columns_of(found))
+
+
+def filed(sheets: Sequence[Sheet], aligner: Aligner, page: Page | None) -> list[Filed]:
+    """All numbers of tables that logs have on file."""
+    made = []
+    for sheet in sheets:
+        for one, state in _in_table(labelled(sheet, page), aligner):
+            token = one[1]
+            number, figure = token.number, token.figure
+            if number is not None and figure is not None:
+                mark = _mark(one, number, figure, state)
+                line = sheet.table.lines[token.row]
+                made.append(Filed(number, mark, line, token.column, token.nth))
+    return made
+
+
+def _in_table(table: Labelled, aligner: Aligner) -> Iterator[tuple[Found, State]]:
+    lines = [_with_odd_units(one) for one in lines_of(table) if not one.block]
+    aligner.known = set()
+    best = (next(iter(aligner.readings(line)), None) for line in lines)
+    sure = [one for one in best if one and one.accepted and one.score >= SURE]
+    aligner.known = {rest for one in sure for rest in one.rest}
+    right, wrong, other = dict[Spot, Found](), dict[Spot, Found](), dict[Spot, Found]()
+    for line in lines:
+        readings = [one for one in aligner.readings(line) if one.accepted]
+        near = [one for one in readings if one.score > readings[0].score - RIVAL]
+        near.sort(key=lambda one: one.against)
+        for at, token in enumerate(line.tokens) if readings else ():
+            spot = (token.row, token.column, token.nth)
+            fit = next((one for one in near if one.fits[at]), None)
+            if fit is not None:
+                _surest(other if fit.against else right, spot, (fit, token, fit.entries[at]))
+            elif near[0].fits[at] is False and not near[0].against and _is_alone(table, token):
+                found = (near[0], token, near[0].entries[at])
+                if not _is_times(found):
+                    _surest(wrong, spot, found)
+    wrong = {spot: one for spot, one in wrong.items() if spot not in right}
+    wrong = _without_strangers(wrong, other | right)
+    yield from ((one, "wrong") for one in wrong.values())
+    yield from ((one, "right") for spot, one in (other | right).items() if spot not in wrong)
+
+
+def _with_odd_units(line: Line) -> Line:
+    """A column with those few of its numbers that are in another unit: they may be out of place."""
+    if not line.down:
+        return line
+    rows = {one.row for one in line.tokens}
+    first = line.tokens[0]
+    others = [
+        one for (row, column), tokens in line.table.tokens.items()
+        if column == first.column and row not in rows
+        for one in tokens if one.nth == first.nth
+    ]  # fmt: skip
+    own = {line.table.rows[row][0] for row in rows}
+    others = [one for one in others if len(own) > 1 or line.table.rows[one.row][0] in own]
+    few = 0 < ODD * len(others) <= len(line.tokens)
+    return replace(line, tokens=(*line.tokens, *others)) if few else line
+
+
+def _without_strangers(wrong: dict[Spot, Found], right: dict[Spot, Found]) -> dict[Spot, Found]:
+    """Without rows and columns that are mostly wrong: they are of something else.
+
+    Not so those whose numbers another row or column has: these were copied or exchanged.
+    """
+    printed = {spot: one[1].figure.value for spot, one in (right | wrong).items() if one[1].figure}
+    kept = dict(wrong)
+    for axis in (0, 1):
+        bands = defaultdict[int, list[Spot]](list)
+        for spot in kept:
+            bands[spot[axis]].append(spot)
+        good = Counter(spot[axis] for spot in right if spot not in kept)
+        for band, bad in bands.items():
+            places = {(spot[1 - axis], spot[2], printed[spot]) for spot in bad}
+            copies = Counter(
+                spot[axis] for spot, value in printed.items()
+                if spot[axis] != band and (spot[1 - axis], spot[2], value) in places
+            )  # fmt: skip
+            copied = 2 * max(copies.values(), default=0) > len(bad)
+            if len(bad) > good[band] and not copied and not _each_others(wrong, bad):
+                kept = {spot: one for spot, one in kept.items() if spot[axis] != band}
+    return kept
+
+
+def _each_others(wrong: Mapping[Spot, Found], bad: Sequence[Spot]) -> bool:
+    """Whether numbers are what should stand in each other's place."""
+    have = sorted(figure.value for spot in bad if (figure := wrong[spot][1].figure))
+    due = sorted(
+        one.scale * float(one.column.values[at]) for one, _, at in (wrong[spot] for spot in bad)
+    )
+    return len(bad) > 1 and np.allclose(have, due, rtol=PRINTED)
+
+
+def _is_alone(table: Labelled, token: Token) -> bool:
+    """Whether a cell has one number, or several of a kind: "0.53 → 0.56", not "0.53 (step 4)"."""
+    text = table.sheet.table.rows[token.row][token.column]
+    return len(table.tokens[token.row, token.column]) == 1 or bool(_ARROW.search(text))
+
+
+def _is_times(one: Found) -> bool:
+    """Whether a number is a few times what is filed: hours of four GPUs."""
+    reading, token, entry = one
+    value, figure = reading.scale * float(reading.column.values[entry]), token.figure
+    times = round(figure.value / value) if figure and value else 0
+    return figure is not None and times > 1 and abs(figure.value - times * value) <= figure.half
+
+
+def _surest(found: dict[Spot, Found], spot: Spot, one: Found) -> None:
+    if spot not in found or found[spot][0].score < one[0].score:
+        found[spot] = one
+
+
+def _mark(one: Found, number: Number, figure: Figure, state: State) -> Mark:
+    reading, _, entry = one
+    value = reading.scale * float(reading.column.values[entry])
+    facts: dict[str, object] = {
+        "value": f"{value:.{max(0, figure.decimals)}f}{figure.unit}", "true": value,
+        "file": reading.column.files[entry], "runs": 1, "arm": "",
+    }  # fmt: skip
+    code = "check.log" if state == "right" else "check.not-log"
+    return number_mark(number, state, code, facts)

@@ -1,0 +1,202 @@
+"""Numbers of tables among the records of log files: by shots, samples, seeds, parts and costs."""
+
+import json
+from collections import Counter
+from random import Random
+
+import pytest
+
+from kleash.written.filed.columns import MEAN, columns_of
+from kleash.written.filed.records import records, spelled
+from test_check import marks
+
+ARMS = ("random", "rce", "grpo_kl0.05", "grpo_kl0.10", "grpo_kl0.20")
+SHOWN = ("random", "RCE", "β=0.05", "β=0.10", "β=0.20")
+SHOTS = (1, 2, 3, 4)
+
+
+def accuracy(arm, epoch, size, shots):
+    """A number that no other place of the matrix has."""
+    drawn = Random(f"{arm} {epoch} {size} {shots}")
+    return round(45 + 2 * ARMS.index(arm) + shots + drawn.uniform(-1.5, 1.5), 2)
+
+
+def filed(folder, sizes=(250, 1000), epochs=(1, 2, 3)):
+    """A file with a row for each arm, epoch, size and number of shots."""
+    rows = [
+        f"{arm},{epoch},{size},{shots},{accuracy(arm, epoch, size, shots)}"
+        for arm in ARMS for epoch in epochs for size in sizes for shots in SHOTS
+    ]  # fmt: skip
+    (folder / "logs").mkdir(exist_ok=True)
+    text = "\n".join(["arm,epoch,n,shots,acc", *rows])
+    (folder / "logs" / "eval.csv").write_text(text, encoding="utf-8")
+    return [folder / "logs"]
+
+
+def by_shots(epoch=3, size=1000):
+    """A table of arms by shots with their mean; its rows begin at the fifth line."""
+    lines = ["# Selectors", "", "| selector | 1-shot | 2-shot | 3-shot | 4-shot | mean |"]
+    lines.append("|---|---|---|---|---|---|")
+    for arm, name in zip(ARMS, SHOWN, strict=True):
+        row = [accuracy(arm, epoch, size, shots) for shots in SHOTS]
+        mean = sum(map(round, (100 * one for one in row))) / 400
+        lines.append(f"| {name} | {' | '.join(f'{x:.2f}' for x in row)} | {mean:.2f} |")
+    return "\n".join([*lines, ""])
+
+
+def held(folder, text, logs):
+    """What is wrong by the logs: the line, what is written, and what they have."""
+    found = marks(folder / "r.md", text, logs)
+    return {
+        (one.line, one.text, one.facts["value"]) for one in found if one.code == "check.not-log"
+    }
+
+
+def test_every_number_of_a_right_table_is_on_file(tmp_path):
+    found = marks(tmp_path / "r.md", by_shots(), filed(tmp_path))
+    assert Counter(one.code for one in found if one.line >= 5) == {"check.log": 25}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_wrong_digit_is_the_only_mark_and_has_its_right_value(tmp_path, seed):
+    drawn, lines = Random(seed), by_shots().split("\n")
+    line = drawn.randrange(5, 10)
+    cells = lines[line - 1].split(" | ")
+    at = drawn.randrange(1, 5)
+    right = cells[at]
+    digit = drawn.choice([n for n in "0123456789" if n != right[-1]])
+    cells[at] = right[:-1] + digit
+    lines[line - 1] = " | ".join(cells)
+    found = marks(tmp_path / "r.md", "\n".join(lines), filed(tmp_path))
+    bad = [one for one in found if one.state in ("wrong", "unsupported")]
+    assert [(one.line, one.text, one.facts["value"]) for one in bad] == [(line, cells[at], right)]
+
+
+def test_the_last_digit_of_a_mean_is_held_too(tmp_path):
+    text = by_shots()
+    mean = text.split("\n")[6].split(" | ")[5].rstrip(" |")
+    other = f"{float(mean) + 0.02:.2f}"
+    assert held(tmp_path, text.replace(mean, other), filed(tmp_path)) == {(7, other, mean)}
+
+
+def test_two_numbers_in_each_others_place_are_told_apart(tmp_path):
+    text = by_shots()
+    one, other = (f"{accuracy('rce', 3, 1000, shots):.2f}" for shots in (2, 4))
+    swapped = text.replace(one, "X").replace(other, one).replace("X", other)
+    assert held(tmp_path, swapped, filed(tmp_path)) == {(6, other, one), (6, one, other)}
+
+
+def test_a_row_that_was_copied_is_not_that_of_its_label(tmp_path):
+    lines = by_shots().split("\n")
+    own, other = lines[7].split(" | "), lines[8].split(" | ")
+    lines[8] = " | ".join([other[0], *own[1:]])
+    found = held(tmp_path, "\n".join(lines), filed(tmp_path))
+    assert {(line, value) for line, _, value in found} >= {(9, each) for each in other[1:5]}
+    assert {line for line, _, _ in found} == {9}
+
+
+def test_what_is_worked_out_of_a_wrong_number_is_held_against_the_right_one(tmp_path):
+    """The mean beside a wrong digit comes out, so that only the digit is marked."""
+    text, right = by_shots(), f"{accuracy('grpo_kl0.10', 3, 1000, 2):.2f}"
+    wrong = f"{float(right) + 3:.2f}"
+    said = f"\nβ=0.10 reaches {right} with two shots.\n"
+    found = marks(tmp_path / "r.md", text.replace(right, wrong) + said, filed(tmp_path))
+    bad = [(one.line, one.text) for one in found if one.state in ("wrong", "unsupported")]
+    assert bad == [(8, wrong)]
+
+
+def test_a_folder_for_each_run_and_a_file_for_each_epoch_are_coordinates(tmp_path):
+    for arm in ARMS:
+        for epoch in (1, 2, 3):
+            told = {"n": 1000, "correct": {}}
+            for shots in SHOTS:
+                told["correct"][f"shot{shots}"] = round(10 * accuracy(arm, epoch, 1000, shots))
+            place = tmp_path / "logs" / arm / f"eval_ep{epoch}.json"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(json.dumps(told), encoding="utf-8")
+    lines = ["# Shots", "", "| β | 1-shot | 2-shot | 3-shot | 4-shot |", "|---|---|---|---|---|"]
+    for arm, name in zip(ARMS, SHOWN, strict=True):
+        counts = [round(10 * accuracy(arm, 2, 1000, shots)) for shots in SHOTS]
+        lines.append(f"| {name} | {' | '.join(f'{n / 10:.1f}%' for n in counts)} |")
+    text = "\n".join([*lines, ""])
+    assert not held(tmp_path, text, [tmp_path / "logs"])
+    right = f"{round(10 * accuracy('rce', 2, 1000, 3)) / 10:.1f}"
+    wrong = f"{float(right) + 0.3:.1f}"
+    found = held(tmp_path, text.replace(right, wrong), [tmp_path / "logs"])
+    assert found == {(6, f"{wrong}%", f"{right}%")}
+
+
+def test_hours_of_several_gpus_are_no_slip(tmp_path):
+    hours = dict(zip(ARMS, (2.75, 4.03, 4.41, 4.33, 4.43), strict=True))
+    (tmp_path / "logs").mkdir()
+    rows = [f"{arm},{one}" for arm, one in hours.items()]
+    text = "\n".join(["run,wall_h", *rows])
+    (tmp_path / "logs" / "cost.csv").write_text(text, encoding="utf-8")
+    lines = ["# Cost", "", "| run | GPU hours |", "|---|---|"]
+    for arm, name in zip(ARMS, SHOWN, strict=True):
+        lines.append(f"| {name} | {hours[arm] * (4 if arm == 'rce' else 1):.2f} |")
+    assert not held(tmp_path, "\n".join([*lines, ""]), [tmp_path / "logs"])
+
+
+def test_an_epoch_that_follows_from_the_step_splits_nothing(tmp_path):
+    for run in ("beta0", "beta0.1"):
+        history = [
+            {"step": at, "epoch": at / 600, "eval_loss": round(Random(f"{run}{at}").random(), 4)}
+            for at in range(200, 1400, 200)
+        ]
+        (tmp_path / run).mkdir()
+        told = json.dumps({"global_step": 1200, "log_history": history})
+        (tmp_path / run / "trainer_state.json").write_text(told, encoding="utf-8")
+    column = next(one for one in columns_of(records([tmp_path])) if one.name == "eval_loss")
+    assert column.axes == ("step", "path")
+
+
+def test_what_cannot_be_read_is_passed_over(tmp_path):
+    filed(tmp_path)
+    (tmp_path / "logs" / "broken.json").write_text('{"acc": [1, 2', encoding="utf-8")
+    (tmp_path / "logs" / "huge.json").write_text('{"acc": 1e999, "n": NaN}', encoding="utf-8")
+    (tmp_path / "logs" / "notes.txt").write_text("acc 51.2", encoding="utf-8")
+    found = records([tmp_path / "logs"])
+    assert {one.file for one in found} == {str(tmp_path / "logs" / "eval.csv")}
+
+
+def test_means_are_those_of_their_parts(tmp_path):
+    column = next(one for one in columns_of(records(filed(tmp_path))) if one.name == "acc")
+    shots = column.axes.index("shots")
+    own = dict(zip(map(tuple, column.codes), column.values, strict=True))
+    mean = next(
+        key for key in own if key[shots] == MEAN and min(key) == MEAN and key.count(MEAN) == 1
+    )
+    parts = [value for key, value in own.items() if min(key) >= 0 and _but(key, mean, shots)]
+    assert len(parts) == 4
+    assert own[mean] == pytest.approx(sum(parts) / 4)
+
+
+def _but(one, other, at):
+    return all(a == b for n, (a, b) in enumerate(zip(one, other, strict=True)) if n != at)
+
+
+@pytest.mark.parametrize(
+    ("name", "rest", "told"),
+    [
+        ("kl005_e4", "kl005", {"epoch": "4"}),
+        ("grpo_kl0.20/eval_ep3", "grpo_kl0.20/eval", {"epoch": "3"}),
+        ("grpo-beta0.04-s23/trainer_state", "grpo-beta0.04/trainer_state", {"seed": "23"}),
+        ("kl022/eval_epoch2_n200", "kl022/eval", {"epoch": "2", "size": "200"}),
+        ("grpo_beta0", "grpo_beta0", {}),
+    ],
+)
+def test_names_spell_out_epochs_seeds_and_sizes(name, rest, told):
+    assert spelled(name) == (rest, told)
+
+
+def test_a_change_with_the_wrong_sign_is_no_range(tmp_path):
+    rows = [(1.878, 1.709), (1.759, 1.991), (1.701, 1.908), (1.540, 1.718)]
+    lines = ["# Halves", "", "| run | first half | second half | change |", "|---|---|---|---|"]
+    for n, (one, other) in enumerate(rows):
+        lines.append(f"| run {n} | {one:.3f} | {other:.3f} | {other - one:+.3f} |")
+    text = "\n".join([*lines, ""])
+    wrong = [one for one in marks(tmp_path / "r.md", text) if one.state == "wrong"]
+    assert not wrong
+    found = marks(tmp_path / "r.md", text.replace("-0.169", "+0.169"))
+    assert [(one.line, one.text) for one in found if one.state == "wrong"] == [(5, "+0.169")]
