@@ -5,7 +5,9 @@ from collections import Counter
 from random import Random
 
 import pytest
+from typer.testing import CliRunner
 
+from kleash.cli import app
 from kleash.written.filed.columns import MEAN, columns_of
 from kleash.written.filed.records import records, spelled
 from test_check import marks
@@ -136,6 +138,50 @@ def test_hours_of_several_gpus_are_no_slip(tmp_path):
     for arm, name in zip(ARMS, SHOWN, strict=True):
         lines.append(f"| {name} | {hours[arm] * (4 if arm == 'rce' else 1):.2f} |")
     assert not held(tmp_path, "\n".join([*lines, ""]), [tmp_path / "logs"])
+
+
+def filled(folder, text, logs):
+    (folder / "r.md").write_text(text, encoding="utf-8")
+    asked = ["fill", str(folder / "r.md"), "--out", str(folder / "o.md")]
+    told = CliRunner().invoke(
+        app, [*asked, *(part for one in logs for part in ("--from", str(one)))]
+    )
+    assert told.exit_code == 0, told.output
+    return (folder / "o.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("fraction", [False, True])
+def test_open_cells_are_filled_with_what_stood_there(tmp_path, seed, fraction):
+    """Whether logs have percent or fractions, a cell is written as those beside it."""
+    drawn, lines = Random(seed), by_shots().split("\n")
+    for nth in range(4, 9):
+        cells = lines[nth].split(" | ")
+        cells[drawn.randrange(1, 5)] = "?"
+        lines[nth] = " | ".join(cells)
+    logs = filed(tmp_path)
+    if fraction:
+        path = logs[0] / "eval.csv"
+        head, *rows = path.read_text(encoding="utf-8").split("\n")
+        parts = [row.rpartition(",") for row in rows]
+        rows = [f"{told},{float(value) / 100:.4f}" for told, _, value in parts]
+        path.write_text("\n".join([head, *rows]), encoding="utf-8")
+    assert filled(tmp_path, "\n".join(lines), logs) == by_shots()
+
+
+def test_nothing_is_filled_that_is_of_another_size_than_its_column(tmp_path):
+    """Seconds are on file; the column has hours, and a factor that nobody tells."""
+    seconds = dict(zip(ARMS, (12122, 9916, 14482, 16805, 16849), strict=True))
+    (tmp_path / "logs").mkdir()
+    rows = [f"{arm},{one}" for arm, one in seconds.items()]
+    text = "\n".join(["run,secs", *rows])
+    (tmp_path / "logs" / "cost.csv").write_text(text, encoding="utf-8")
+    lines = ["# Cost", "", "| run | secs | secs, all GPUs (k) |", "|---|---|---|"]
+    for arm, name in zip(ARMS, SHOWN, strict=True):
+        third = "?" if arm == "rce" else f"{8 * seconds[arm] / 1000:.1f}"
+        lines.append(f"| {name} | {seconds[arm]} | {third} |")
+    text = "\n".join([*lines, ""])
+    assert filled(tmp_path, text, [tmp_path / "logs"]) == text
 
 
 def test_an_epoch_that_follows_from_the_step_splits_nothing(tmp_path):

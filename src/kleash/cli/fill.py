@@ -53,7 +53,7 @@ def fill(
     page = read_page(report)
     draft = document.drafted(report)
     logs = logs_of(measured, draft.source)
-    logs.traced = held_for(draft, logs)
+    logs.traced = held_for(draft, logs, page)
     made = filled(draft, page, logs)
     target = out or report
     if dry_run:

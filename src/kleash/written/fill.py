@@ -22,7 +22,7 @@ from kleash.written.blame import blamed
 from kleash.written.logs import Logs, as_printed
 from kleash.written.page import Page, Span, edited, percent
 from kleash.written.relations import node, oriented, relations
-from kleash.written.styles import result_style, style_of, written_like
+from kleash.written.styles import is_alike, result_style, style_of, written_like
 
 OPEN = re.compile(
     r"[?？]{1,3}|TBD|TODO|待填充|待评估|待补充|待测试?|待定|待完成|待更新|待运行|pending", re.I
@@ -116,8 +116,10 @@ class _Filler:
         found = found or self.logs.look(arm, metric, place, cell.sense.statistic, seed)
         if found is not None:
             style = style_of(self.draft, cell, metric, place)
-            value = as_printed(found.value, metric, style)
-            self.put(cell, value, style, runs=found.runs, file=found.file)
+            share = 100 if style.unit == "%" else 1
+            value = found.value / share if found.printed else as_printed(found.value, metric, style)
+            if is_alike(self.draft, cell, value):
+                self.put(cell, value, style, runs=found.runs, file=found.file)
 
     def _is_derived(self, cell: Printed) -> bool:
         return any(

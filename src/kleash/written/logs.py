@@ -43,6 +43,8 @@ class Held:
     runs: int
     file: str
     line: int | None = None
+    printed: bool = False
+    """Whether it is in the scale of the page: 57.0 where a log has 0.57."""
 
 
 @dataclass

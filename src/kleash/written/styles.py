@@ -14,6 +14,9 @@ from kleash.written.page import percent
 Spot = tuple[int, str]
 """The line of a cell and its place in it."""
 
+ALIKE = 3.0  # times that numbers of one column or row may differ to be of one size
+ONE = 10.0  # the same where a column has only one
+
 
 def written_like(value: float, like: Number) -> str:
     """A value written as another number is: decimals, percent sign, sign."""
@@ -52,6 +55,24 @@ def style_of(draft: Draft, cell: Printed, metric: str, place: Place) -> Number:
     shots = place.shots is not None or place.items is not None
     default = Number(None, "known", cell.where, 4)
     return replace(default, unit="%", text="%") if shots else default
+
+
+def is_alike(draft: Draft, cell: Printed, value: float) -> bool:
+    """Whether a value may stand where it would: as large as those of its column, else of its row.
+
+    Where these are of all sizes, nothing is said.
+    """
+    own = [
+        (other, abs(number.value))
+        for other in draft.printed
+        if other.table == cell.table and (number := other.read.number) and number.value
+    ]
+    column = [size for other, size in own if other.column == cell.column]
+    row = [size for other, size in own if other.line == cell.line]
+    for sizes in (column, row):
+        if len(sizes) > 1 and max(sizes) <= ALIKE * min(sizes):
+            return min(sizes) / ALIKE <= abs(value) <= ALIKE * max(sizes)
+    return len(column) != 1 or column[0] / ONE <= abs(value) <= ONE * column[0]
 
 
 def result_style(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from kleash.imports.markdown.draft import Draft
 from kleash.written.book import Book
 from kleash.written.curves import Thread, threads_of
+from kleash.written.filed.found import on_file, opened
 from kleash.written.grids import grids
 from kleash.written.logs import Held, Logs
 from kleash.written.marks import Mark, State, number_mark
@@ -91,15 +92,15 @@ def _votes(
     return votes
 
 
-def held_for(draft: Draft, logs: Logs) -> dict[tuple[int, int], Held]:
+def held_for(draft: Draft, logs: Logs, page: Page) -> dict[tuple[int, int], Held]:
     """What logs have for cells, those that are still open too."""
-    found = {}
-    sought = sought_in(sheets(grids(draft)), joined(threads_of(logs)))
+    tables = sheets(grids(draft))
+    found = opened(tables, on_file(logs), page)
+    sought = sought_in(tables, joined(threads_of(logs)))
     for (line, column, nth), one in sought.kept().items() if sought else ():
         if not nth and one.right:
-            found[line, column] = Held(
-                one.value / (100 if one.reading.scale == 100 else 1), one.runs, one.file
-            )
+            own = Held(one.value, one.runs, one.file, printed=True)
+            found.setdefault((line, column), own)
     return found
 
 

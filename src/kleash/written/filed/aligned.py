@@ -7,7 +7,7 @@ are to choose from, as with curves (`sought`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from math import log
@@ -131,7 +131,8 @@ class Aligner:
         if len(use) < FEWEST:
             return
         keys, places = self._grouped(way.nth, axes)
-        chosen = [places.get(tuple(way.told[n][at] or 0 for at in axes), -1) for n in use]
+        at_places = [_place(told, axes, places) for told in way.told]
+        chosen = [at_places[n] for n in use]
         entries = np.where(np.array(chosen) >= 0, keys[:, chosen], -1)
         figures = [figure for n in use if (figure := line.tokens[n].figure)]
         fit = self._fitting(way, entries, figures)
@@ -162,6 +163,8 @@ class Aligner:
             for n, one, entry in zip(use, fit[key].tolist(), entries[key].tolist(), strict=True):
                 if entry >= 0:
                     fits[n], held[n] = one, entry
+            for n in (n for n, token in enumerate(line.tokens) if token.figure is None):
+                held[n] = int(keys[key, at_places[n]]) if at_places[n] >= 0 else -1
             yield Reading(
                 column, tuple(held), way.scale, tuple(fits), score, rest,
                 against=not consistent, exchanged=pairs,
@@ -198,6 +201,12 @@ class Aligner:
         share = max(0, int(high - low) - 1) / len(have)
         width = 2 * half / extent if extent > 0 else 1.0
         return min(1.0, max(share, width, LIKELIEST, FLOOR * 10.0**-figure.digits))
+
+
+def _place(told: Told, axes: Sequence[int], places: Mapping[tuple[int, ...], int]) -> int:
+    """Which of the places that entries differ in a label names; -1 if none."""
+    codes = tuple(code for at in axes if (code := told[at]) is not None)
+    return places.get(codes, -1) if len(codes) == len(axes) else -1
 
 
 def _tries(column: Column, rest: Sequence[Rest], known: Collection[Rest]) -> float:

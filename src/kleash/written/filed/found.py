@@ -16,9 +16,9 @@ import numpy as np
 from kleash.imports import Number
 from kleash.written.curves import threads_of
 from kleash.written.filed.aligned import SURE, Aligner, Reading
-from kleash.written.filed.columns import columns_of
+from kleash.written.filed.columns import COURSES, columns_of
 from kleash.written.filed.records import of_threads, records
-from kleash.written.logs import Logs
+from kleash.written.logs import Held, Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.page import Page
 from kleash.written.printed import Figure, Sheet
@@ -65,18 +65,57 @@ def filed(sheets: Sequence[Sheet], aligner: Aligner, page: Page | None) -> list[
     return made
 
 
-def _in_table(table: Labelled, aligner: Aligner) -> Iterator[tuple[Found, State]]:
+def opened(
+    sheets: Sequence[Sheet], aligner: Aligner, page: Page | None
+) -> dict[tuple[int, int], Held]:
+    """By line and column, what logs have for cells that are open, where nothing is in doubt."""
+    made: dict[tuple[int, int], Held] = {}
+    for sheet in sheets:
+        found: dict[tuple[int, int], set[Held]] = {}
+        for line, readings in _read(labelled(sheet, page), aligner):
+            near = [one for one in readings if one.score > readings[0].score - RIVAL]
+            if near[0].against or near[0].slips or near[0].score < SURE:
+                continue
+            for at in (n for n, token in enumerate(line.tokens) if token.figure is None):
+                spot = sheet.table.lines[line.tokens[at].row], line.tokens[at].column
+                told = [_for_open(line, one, at) for one in near if one.entries[at] >= 0]
+                if told:  # what both its row and its column say
+                    here = {one for one in told if one is not None} if None not in told else set()
+                    found[spot] = found[spot] & here if spot in found else here
+        made |= {spot: one for spot, told in found.items() if len(told) == 1 for one in told}
+    return made
+
+
+def _for_open(line: Line, one: Reading, at: int) -> Held | None:
+    """What a reading has for a cell that is open; none where its place is not told by labels."""
+    entry = one.entries[at]
+    unsaid = {one.column.axes[axis] for _, axis, _ in one.rest}
+    own_steps = line.down and bool(line.table.counters) and bool(unsaid & {*COURSES})
+    if one.entries.count(entry) > 1 or own_steps:
+        return None
+    value = one.scale * float(one.column.values[entry])
+    return Held(value, 1, one.column.files[entry], printed=True)
+
+
+def _read(table: Labelled, aligner: Aligner) -> Iterator[tuple[Line, list[Reading]]]:
+    """The lines of a table with their readings, once it is known what most of them are."""
     lines = [_with_odd_units(one) for one in lines_of(table) if not one.block]
     aligner.known = set()
     best = (next(iter(aligner.readings(line)), None) for line in lines)
     sure = [one for one in best if one and one.accepted and one.score >= SURE]
     aligner.known = {rest for one in sure for rest in one.rest}
-    right, wrong, other = dict[Spot, Found](), dict[Spot, Found](), dict[Spot, Found]()
     for line in lines:
         readings = [one for one in aligner.readings(line) if one.accepted]
+        if readings:
+            yield line, readings
+
+
+def _in_table(table: Labelled, aligner: Aligner) -> Iterator[tuple[Found, State]]:
+    right, wrong, other = dict[Spot, Found](), dict[Spot, Found](), dict[Spot, Found]()
+    for line, readings in _read(table, aligner):
         near = [one for one in readings if one.score > readings[0].score - RIVAL]
         near.sort(key=lambda one: one.against)
-        for at, token in enumerate(line.tokens) if readings else ():
+        for at, token in enumerate(line.tokens):
             spot = (token.row, token.column, token.nth)
             fit = next((one for one in near if one.fits[at]), None)
             if fit is not None:
