@@ -246,3 +246,31 @@ def test_a_change_with_the_wrong_sign_is_no_range(tmp_path):
     assert not wrong
     found = marks(tmp_path / "r.md", text.replace("-0.169", "+0.169"))
     assert [(one.line, one.text) for one in found if one.state == "wrong"] == [(5, "+0.169")]
+
+
+def test_a_row_of_what_each_adds_is_held_to_the_one_before(tmp_path):
+    lines = ["# Serving", "", "| at 2 GPUs | 1 shot | 2 shots | 3 shots | 4 shots |"]
+    lines += ["|---|---|---|---|---|", "| Latency (ms) | 375 | 468 | 573 | 675 |"]
+    text = "\n".join([*lines, "| Added latency (ms) | — | +93 | +105 | +102 |", ""])
+    assert not [one for one in marks(tmp_path / "r.md", text) if one.state == "wrong"]
+    found = marks(tmp_path / "r.md", text.replace("+105", "+115"))
+    assert [(one.line, one.text) for one in found if one.state == "wrong"] == [(6, "+115")]
+
+
+def test_a_mean_may_be_of_points_as_they_are_printed(tmp_path):
+    """0.7506 is their mean, 0.7502 that of 0.700, 0.725, 0.750, 0.775 and 0.801."""
+    points = {"kl0": (0.7004, 0.7254, 0.7504, 0.7754, 0.8014)}
+    for nth, run in enumerate(("kl0.01", "kl0.1", "kl1"), 1):
+        points[run] = tuple(round(0.6 + Random(f"{nth} {n}").random() / 3, 3) for n in range(5))
+    lines = ["# Runs", "", "| run | mean reward | last reward |", "|---|---|---|"]
+    for run, values in points.items():
+        rows = [json.dumps({"step": 10 * n, "reward": x}) for n, x in enumerate(values, 1)]
+        (tmp_path / "logs" / run).mkdir(parents=True)
+        text = "\n".join(rows)
+        (tmp_path / "logs" / run / "metrics.jsonl").write_text(text, encoding="utf-8")
+        mean = sum(round(x, 3) for x in values) / 5
+        lines.append(f"| {run} | {mean:.3f} | {values[-1]:.3f} |")
+    text = "\n".join([*lines, ""])
+    assert "| kl0 | 0.750 | 0.801 |" in text
+    assert not held(tmp_path, text, [tmp_path / "logs"])
+    assert held(tmp_path, text.replace("0.750", "0.753"), [tmp_path / "logs"])

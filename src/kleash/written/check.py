@@ -21,7 +21,6 @@ from kleash.written.copied import copied_rows, copies
 from kleash.written.crossed import crossed_titles, exchanged_cells, exchanged_titles
 from kleash.written.curves import threads_of
 from kleash.written.doubts import acquitted
-from kleash.written.filed.aligned import Aligner
 from kleash.written.filed.found import Filed, filed, on_file
 from kleash.written.grids import grids
 from kleash.written.listings import with_listings
@@ -86,17 +85,18 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     """Every mark, line by line; of several on one number the gravest, and all that are wrong."""
     if logs is None:
         return _sorted(_checked(draft, page))
-    on_record = on_file(logs)
-    tables = sheets(grids(with_listings(draft, page)))
-    found = filed(tables, on_record, page)
-    draft, page, slips = mended(draft, page, [one for one in found if one.mark.state == "wrong"])
+    aligner = on_file(logs)
+    have = filed(sheets(grids(with_listings(draft, page))), aligner, page)
+    draft, page, slips = mended(draft, page, [one for one in have if one.mark.state == "wrong"])
+    if slips:
+        have = filed(sheets(grids(with_listings(draft, page))), aligner, page)
     fixed = {(one.mark.line, one.mark.spot) for one in slips}
-    marks = [m for m in _checked(draft, page, logs, on_record) if (m.line, m.spot) not in fixed]
+    marks = [m for m in _checked(draft, page, logs, have) if (m.line, m.spot) not in fixed]
     return _sorted([*marks, *(one.mark for one in slips)])
 
 
 def _checked(
-    draft: Draft, page: Page, logs: Logs | None = None, on_record: Aligner | None = None
+    draft: Draft, page: Page, logs: Logs | None = None, have: Sequence[Filed] = ()
 ) -> list[Mark]:
     """The marks of a report whose tables have what logs have, as far as that is sure."""
     draft = with_listings(draft, page)
@@ -105,7 +105,6 @@ def _checked(
     truth = held(source, told, logs) if logs else {}
     book = Book.of(sheets(grids(draft)), page)
     sought = sought_in(book.sheets, joined(threads_of(logs)), page) if logs else None
-    have = filed(book.sheets, on_record, page) if on_record else []
     seen = _without_rounded(_told_by_both(traced(sought) if sought else {}, have), every)
     marks = measured_marks(source, told, truth, logs) if logs else []
     marks = _without(marks, seen) + list(seen.values())

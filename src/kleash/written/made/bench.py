@@ -27,7 +27,7 @@ SAID, SHAPED, HINTED, OTHER = 0, 1, 2, 3
 """How a recipe comes to mind: by its title, by title and layout, by a word of it, not at all."""
 _CHANGE = (
     r"差|下降|降幅|跌|减|增|涨|vs|Δ|delta|diff|gap|chang|gain|提升|变化|环比|相对|较|对比|回落|drop|improv|against|"
-    r"over|extra|lead|overhead|→"
+    r"over|extra|lead|overhead|added|increment|→"
 )
 HINTS = {
     "difference": re.compile(_CHANGE + "|极差|spread|range|改变", re.I),

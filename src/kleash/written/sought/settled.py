@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kleash.written.curves import Thread
-from kleash.written.printed import axis_word
+from kleash.written.printed import Figure, axis_word
 from kleash.written.sought.lines import Line, Token
 from kleash.written.sought.measures import Measures
 from kleash.written.sought.readings import Reading
@@ -194,7 +194,7 @@ def _possible(line: Line, at: int, one: Reading, known: Measures) -> bool:
     metric, place = int(one.metrics[at]), int(one.places[at])
     value = one.scale * float(known.values[int(one.units[at]), metric, place])
     fraction = axis_word(line.table.columns[token.column]) and not value.is_integer()
-    if fraction or _is_summed(line, at, one, known):
+    if fraction or _is_summed(line, at, one, known) or _is_of_printed(figure, one, at, known):
         return False  # a step is a whole number
     near = (min(figure.half, other.half) >= abs(other.value - value) for other in beside)
     if figure.digits >= LEAST and any(near):
@@ -211,6 +211,16 @@ def _possible(line: Line, at: int, one: Reading, known: Measures) -> bool:
         return True
     room = max(float(np.ptp(every)), *(abs(value - other) for other in others), 0.1 * abs(value))
     return abs(figure.value - value) <= 1.5 * room
+
+
+def _is_of_printed(figure: Figure, one: Reading, at: int, known: Measures) -> bool:
+    """Whether a number is the mean of a curve's points as they would be printed."""
+    unit, place = known.units[int(one.units[at])], known.places[int(one.places[at])]
+    thread = known.threads.get((unit.group, known.metrics[int(one.metrics[at])]))
+    if place[0] != "mean" or unit.over or thread is None or figure.decimals < 0:
+        return False
+    points = np.round([one.scale * value for value in thread.points.values()], figure.decimals)
+    return bool(abs(points.mean() - figure.value) <= figure.half * (1 + 1e-6))
 
 
 def _alike(one: float, other: float) -> bool:
