@@ -358,3 +358,14 @@ def test_several_sets_that_were_validated_are_told_apart(tmp_path):
         lines.append(f"| {run.removeprefix('run_kl')} | {' | '.join(row)} |")
     found = marks(tmp_path / "r.md", "\n".join([*lines, ""]), [tmp_path / "logs"])
     assert Counter(one.code for one in found if one.line >= 5)["check.log"] == 12
+
+
+def test_a_total_of_shares_is_no_sum(tmp_path):
+    """It is their mean by the number of questions, which stands beside them."""
+    rows = (("strings", 100, 53), ("arrays", 150, 70), ("graphs", 60, 17), ("proofs", 90, 40))
+    lines = ["# Parts", "", "| part | questions | start (%) | end (%) |", "|---|---|---|---|"]
+    for name, count, right in (*rows, ("total", 400, 180)):
+        shares = (100 * right / count, 100 * (right + count // 10) / count)
+        lines.append(f"| {name} | {count} | {' | '.join(f'{x:.1f}' for x in shares)} |")
+    text = "\n".join([*lines, ""])
+    assert not [one for one in marks(tmp_path / "r.md", text) if one.state == "wrong"]
