@@ -274,3 +274,98 @@ def test_a_mean_may_be_of_points_as_they_are_printed(tmp_path):
     assert "| kl0 | 0.750 | 0.801 |" in text
     assert not held(tmp_path, text, [tmp_path / "logs"])
     assert held(tmp_path, text.replace("0.750", "0.753"), [tmp_path / "logs"])
+
+
+def best_epochs(size=1000):
+    """A table of the best epoch of each arm, with its mean over shots."""
+    lines = ["# Bests", "", "| selector | best epoch | mean |", "|---|---|---|"]
+    for arm, name in zip(ARMS, SHOWN, strict=True):
+        means = {
+            epoch: sum(accuracy(arm, epoch, size, shots) for shots in SHOTS) / 4
+            for epoch in (1, 2, 3)
+        }
+        best = max(means, key=means.__getitem__)
+        lines.append(f"| {name} | {best} | {means[best] + 1e-9:.2f} |")
+    return "\n".join([*lines, ""])
+
+
+def test_the_best_epoch_beside_a_best_is_where_logs_have_it(tmp_path):
+    text, logs = best_epochs(), filed(tmp_path)
+    assert not held(tmp_path, text, logs)
+    lines = text.split("\n")
+    name, best, mean = lines[7].strip("| ").split(" | ")
+    other = str(int(best) % 3 + 1)
+    lines[7] = f"| {name} | {other} | {mean} |"
+    assert held(tmp_path, "\n".join(lines), logs) == {(8, other, best)}
+
+
+def test_a_row_is_not_called_by_a_step_at_which_it_was_not_measured(tmp_path):
+    lines = by_shots(epoch=2).split("\n")
+    for nth in range(4, 9):
+        lines[nth] = lines[nth].replace(" | ", ", epoch 2 | ", 1)
+    assert not held(tmp_path, "\n".join(lines), filed(tmp_path))
+    lines[7] = lines[7].replace("epoch 2", "epoch 3")
+    found = held(tmp_path, "\n".join(lines), filed(tmp_path))
+    assert found == {(8, "β=0.10, epoch 3", "epoch 2")}
+
+
+def test_objects_under_the_names_of_another_are_its_rows(tmp_path):
+    sizes = {"strings": 100, "arrays": 150, "graphs": 60, "proofs": 90, "heaps": 110, "trees": 70}
+    right = {}
+    for run in ("code_kl0.001", "code_kl0.01"):
+        evals = []
+        for step in (0, 50, 100):
+            rows = {
+                part: {"n": n, "correct": Random(f"{run}{step}{part}").randrange(n // 3, n)}
+                for part, n in sizes.items()
+            }
+            right |= {(run, step, part): row["correct"] / row["n"] for part, row in rows.items()}
+            evals.append({"step": step, "categories": rows})
+        (tmp_path / "logs").mkdir(exist_ok=True)
+        told = json.dumps({"task": "code", "evals": evals})
+        (tmp_path / "logs" / f"eval_{run}.json").write_text(told, encoding="utf-8")
+    lines = ["# Parts", "", "| part | kl 0.001 | kl 0.01 |", "|---|---|---|"]
+    for part in sizes:
+        shares = (right[run, 100, part] for run in ("code_kl0.001", "code_kl0.01"))
+        lines.append(f"| {part} | {' | '.join(f'{100 * x + 1e-9:.1f}' for x in shares)} |")
+    text = "\n".join([*lines, ""])
+    assert not held(tmp_path, text, [tmp_path / "logs"])
+    share = f"{100 * right['code_kl0.001', 100, 'graphs'] + 1e-9:.1f}"
+    wrong = f"{float(share) + 3:.1f}"
+    found = held(tmp_path, text.replace(share, wrong, 1), [tmp_path / "logs"])
+    assert found == {(7, wrong, share)}
+
+
+def test_several_sets_that_were_validated_are_told_apart(tmp_path):
+    """All are validation rewards by their names, and each has its own."""
+    (tmp_path / "logs").mkdir()
+    runs, steps, sets = ("run_kl0.0", "run_kl0.01", "run_kl0.1"), (0, 20, 40, 60), ("search", "sql")
+    values = {
+        (run, one, step): round(0.3 + Random(f"{run}{one}{step}").random() / 2, 3)
+        for run in runs for one in sets for step in steps
+    }  # fmt: skip
+    for run in runs:
+        rows = []
+        for step in steps:
+            told = (f"val-core/{one}/reward/mean@1:{values[run, one, step]:.6f}" for one in sets)
+            rows.append(f"(main pid=7) step:{step} - {' - '.join(told)}")
+        text = "\n".join([*rows, ""])  # a last line without an end may be cut off
+        (tmp_path / "logs" / f"{run}.log").write_text(text, encoding="utf-8")
+    lines = ["# SQL", "", f"| kl | {' | '.join(f'step {step}' for step in steps)} |"]
+    lines.append("|---|---|---|---|---|")
+    for run in runs:
+        row = (f"{values[run, 'sql', step]:.3f}" for step in steps)
+        lines.append(f"| {run.removeprefix('run_kl')} | {' | '.join(row)} |")
+    found = marks(tmp_path / "r.md", "\n".join([*lines, ""]), [tmp_path / "logs"])
+    assert Counter(one.code for one in found if one.line >= 5)["check.log"] == 12
+
+
+def test_a_total_of_shares_is_no_sum(tmp_path):
+    """It is their mean by the number of questions, which stands beside them."""
+    rows = (("strings", 100, 53), ("arrays", 150, 70), ("graphs", 60, 17), ("proofs", 90, 40))
+    lines = ["# Parts", "", "| part | questions | start (%) | end (%) |", "|---|---|---|---|"]
+    for name, count, right in (*rows, ("total", 400, 180)):
+        shares = (100 * right / count, 100 * (right + count // 10) / count)
+        lines.append(f"| {name} | {count} | {' | '.join(f'{x:.1f}' for x in shares)} |")
+    text = "\n".join([*lines, ""])
+    assert not [one for one in marks(tmp_path / "r.md", text) if one.state == "wrong"]

@@ -92,7 +92,8 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
         have = filed(sheets(grids(with_listings(draft, page))), aligner, page)
     fixed = {(one.mark.line, one.mark.spot) for one in slips}
     marks = [m for m in _checked(draft, page, logs, have) if (m.line, m.spot) not in fixed]
-    return _sorted([*marks, *(one.mark for one in slips)])
+    labels = [one.mark for one in have if one.number is None]
+    return _sorted([*marks, *labels, *(one.mark for one in slips)])
 
 
 def _checked(
@@ -153,7 +154,8 @@ def _without(marks: Sequence[Mark], seen: Mapping[Node, Mark]) -> list[Mark]:
 def _told_by_both(curves: Mapping[Node, Mark], have: Sequence[Filed]) -> dict[Node, Mark]:
     """What curves and records of logs have: a number that either has is right."""
     right = {one: mark for one, mark in curves.items() if mark.state == "right"}
-    return {**curves, **{node(one.number): one.mark for one in have}, **right}
+    filed_ = {node(one.number): one.mark for one in have if one.number is not None}
+    return {**curves, **filed_, **right}
 
 
 def _without_rounded(seen: Mapping[Node, Mark], every: Sequence[Relation]) -> dict[Node, Mark]:

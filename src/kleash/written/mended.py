@@ -36,7 +36,7 @@ def mended(draft: Draft, page: Page, slips: Sequence[Filed]) -> tuple[Draft, Pag
 def _edit(page: Page, one: Filed) -> tuple[Span, str] | None:
     """Where a number stands, and what is put there; None where its cell is not found."""
     cells = page.cells(one.line)
-    if one.column >= len(cells):
+    if one.column >= len(cells) or one.number is None:
         return None
     start, end = cells[one.column]
     digits = _NUMBER.search(one.mark.text)

@@ -73,7 +73,8 @@ def relations(draft: Draft) -> list[Relation]:
         for kind, sums in (("loss", losses(run)), ("kl_loss", kl_losses(run))):
             found += [_sum(kind, one, places) for one in sums]
         found += _ordered(run)
-    found = [one for one in _between_places(draft, found) if one.holds or not _is_of_tests(one)]
+    found = [one for one in found if one.holds or not (_is_of_tests(one) or one.is_no_sum)]
+    found = _between_places(draft, found)
     return list({(one.kind, one.nodes): one for one in found}.values())
 
 

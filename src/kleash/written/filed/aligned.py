@@ -49,8 +49,8 @@ class Reading:
     fits: tuple[bool | None, ...]
     score: float
     rest: tuple[Rest, ...]
-    against: bool
-    """Whether labels name other coordinates."""
+    against: tuple[int, ...]
+    """Axes of which labels name other coordinates."""
     exchanged: int
     """Pairs of its numbers that are each other's."""
 
@@ -167,7 +167,8 @@ class Aligner:
                 held[n] = int(keys[key, at_places[n]]) if at_places[n] >= 0 else -1
             yield Reading(
                 column, tuple(held), way.scale, tuple(fits), score, rest,
-                against=not consistent, exchanged=pairs,
+                against=tuple(at for at, code in shared.items() if own[key, at] != code),
+                exchanged=pairs,
             )  # fmt: skip
 
     def _grouped(self, nth: int, axes: tuple[int, ...]) -> Grouped:

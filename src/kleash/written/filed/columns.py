@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -52,43 +52,56 @@ class Column:
 
     def rounded(self, scale: float, decimals: int) -> Floats:
         """The numbers as they are printed, and what is taken of them so."""
-        first = np.round(scale * self.values[: len(self.values) - len(self.parts)], decimals)
-        return np.array([*first, *(float(TAKEN[code](first[some])) for code, some in self.parts)])
+        first = len(self.values) - len(self.parts)
+        made = np.round(scale * self.values, decimals)
+        for nth, (code, some) in enumerate(self.parts, first):
+            made[nth] = TAKEN[code](made[some])
+        return made
+
+    def reached(self, entry: int, half: float) -> tuple[str, set[str]]:
+        """What a course counts, and where it has its highest or lowest number, as printed."""
+        nth = entry - (len(self.values) - len(self.parts))
+        code, some = self.parts[nth] if nth >= 0 else (MEAN, [])
+        if code not in (MOST_OF, LEAST_OF):
+            return "", set()
+        at = int(np.flatnonzero(self.codes[entry] == code)[0])
+        same = [one for one in some if abs(self.values[one] - self.values[entry]) <= half]
+        return self.axes[at], {self.texts[at][self.codes[one, at]] for one in same}
 
 
 def with_taken(column: Column) -> Column:
-    """A column with means and sums of its numbers, and the highest and lowest of courses."""
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for axes, code in _ways(column):
-        keys = column.codes.copy()
+    """A column with means and sums of its numbers, then with the highest and lowest of courses."""
+    free = [
+        at for at, axis in enumerate(column.axes)
+        if axis not in KEPT_APART and FEWEST <= len(column.texts[at]) <= TOGETHER
+    ]  # fmt: skip
+    several = [(one,) for one in free] + list(combinations(free, 2))
+    column = _together(column, [(axes, code) for axes in several for code in (MEAN, SUM)])
+    courses = [(at,) for at, axis in enumerate(column.axes) if axis in COURSES]
+    return _together(column, [(axes, code) for axes in courses for code in (MOST_OF, LEAST_OF)])
+
+
+def _together(column: Column, ways: Sequence[tuple[tuple[int, ...], int]]) -> Column:
+    """A column with some coordinates taken together, each in its way."""
+    groups: dict[tuple[int, ...], tuple[int, list[int]]] = {}
+    for axes, code in ways:
+        whole = np.flatnonzero((column.codes[:, list(axes)] >= 0).all(1))
+        keys = column.codes[whole]
         keys[:, list(axes)] = code
-        for nth, key in enumerate(map(tuple, keys.tolist())):
-            groups.setdefault(key, []).append(nth)
-    kept = {key: members for key, members in groups.items() if len(members) >= FEWEST}
+        for nth, key in zip(whole.tolist(), map(tuple, keys.tolist()), strict=True):
+            groups.setdefault(key, (code, []))[1].append(nth)
+    kept = {key: part for key, part in groups.items() if len(part[1]) >= FEWEST}
     if not kept:
         return column
-    parts = tuple((min(key), members) for key, members in kept.items())
+    parts = tuple(kept.values())
     values = [float(TAKEN[code](column.values[members])) for code, members in parts]
     return replace(
         column,
         codes=np.concatenate([column.codes, np.array(list(kept))]),
         values=np.concatenate([column.values, values]),
         files=(*column.files, *(column.files[members[0]] for _, members in parts)),
-        parts=parts,
+        parts=(*column.parts, *parts),
     )
-
-
-def _ways(column: Column) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Which coordinates are taken together, and how."""
-    free = [
-        at for at, axis in enumerate(column.axes)
-        if axis not in KEPT_APART and FEWEST <= len(column.texts[at]) <= TOGETHER
-    ]  # fmt: skip
-    for axes in (*((one,) for one in free), *combinations(free, 2)):
-        yield from ((axes, code) for code in (MEAN, SUM))
-    for at, axis in enumerate(column.axes):
-        if axis in COURSES:
-            yield from (((at,), code) for code in (MOST_OF, LEAST_OF))
 
 
 def columns_of(records: Sequence[Record]) -> list[Column]:
@@ -158,8 +171,11 @@ def _rank(axis: str) -> tuple[int, str]:
 
 
 def _follows(axis: str, table: dict[str, list[str]]) -> bool:
-    """Whether a number, such as the epoch or the learning rate, follows from the step."""
-    if axis == "step" or "step" not in table or axis in ("seed", "shots", "size", NUMBERED, PATH):
+    """Whether the epoch or the learning rate follows from the step, or the size from a part."""
+    if axis == "size":
+        parts = (one for one in table if _rank(one)[0] == 1)
+        return any(_tells(table[one], table[axis]) for one in parts)
+    if axis == "step" or "step" not in table or axis in ("seed", "shots", NUMBERED, PATH):
         return False
     numeric = all(re.fullmatch(r"[\d.e+-]*", text) for text in table[axis])
     return numeric and _tells(table["step"], table[axis])

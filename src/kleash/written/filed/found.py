@@ -14,16 +14,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kleash.imports import Number
-from kleash.written.curves import threads_of
 from kleash.written.filed.aligned import SURE, Aligner, Reading
 from kleash.written.filed.columns import COURSES, columns_of
-from kleash.written.filed.records import of_threads, records
+from kleash.written.filed.records import of_runs, records
+from kleash.written.filed.steps import false_bests, false_labels
 from kleash.written.logs import Held, Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.page import Page
 from kleash.written.printed import Figure, Sheet
 from kleash.written.sought.lines import Labelled, Line, Token, labelled, lines_of
 
+NOT_LOG = "check.not-log"
 RIVAL = 6.0  # by how much less may speak for a reading that acquits a number
 ODD = 4  # numbers of a column for each that is in another unit
 PRINTED = 2e-3  # how far, of itself, a number may be from what was printed in its place
@@ -35,9 +36,9 @@ Found = tuple[Reading, Token, int]
 
 @dataclass(frozen=True)
 class Filed:
-    """A number of a table that logs have on file, or have otherwise."""
+    """A number of a table that logs have on file, or have otherwise; none if it is a label."""
 
-    number: Number
+    number: Number | None
     mark: Mark
     line: int
     column: int
@@ -47,7 +48,7 @@ class Filed:
 def on_file(logs: Logs) -> Aligner:
     """All that logs have on file, to be searched."""
     found = records(logs.roots)
-    found += of_threads(threads_of(logs), {one.file for one in found})
+    found += of_runs(logs, {one.file for one in found})
     return Aligner(columns_of(found))
 
 
@@ -55,14 +56,31 @@ def filed(sheets: Sequence[Sheet], aligner: Aligner, page: Page | None) -> list[
     """All numbers of tables that logs have on file."""
     made = []
     for sheet in sheets:
-        for one, state in _in_table(labelled(sheet, page), aligner):
-            token = one[1]
-            number, figure = token.number, token.figure
+        table = labelled(sheet, page)
+        every = list(_read(table, aligner))
+        right, wrong = _in_table(table, every)
+        states: tuple[tuple[State, list[Found]], ...] = (("right", right), ("wrong", wrong))
+        for state, one in ((state, one) for state, some in states for one in some):
+            number, figure = one[1].number, one[1].figure
             if number is not None and figure is not None:
-                mark = _mark(one, number, figure, state)
-                line = sheet.table.lines[token.row]
-                made.append(Filed(number, mark, line, token.column, token.nth))
+                made.append(_filed(table, one[1], _mark(one, number, figure, state)))
+        known = {(token.row, token.column, token.nth): one for one in right for token in (one[1],)}
+        for token, step, file in false_bests(table, known):
+            if token.number is not None:
+                facts: dict[str, object] = {"value": step, "true": float(step), "file": file}
+                mark = number_mark(token.number, "wrong", NOT_LOG, facts | {"runs": 1, "arm": ""})
+                made.append(_filed(table, token, mark))
+        for token, step, file in false_labels(every):
+            label = table.sheet.table.rows[token.row][0]
+            facts = {"value": step, "file": file, "runs": 1, "arm": ""}
+            mark = Mark(sheet.table.lines[token.row], label, "wrong", NOT_LOG, facts)
+            made.append(Filed(None, mark, mark.line, 0, 0))
     return made
+
+
+def _filed(table: Labelled, token: Token, mark: Mark) -> Filed:
+    line = table.sheet.table.lines[token.row]
+    return Filed(token.number, mark, line, token.column, token.nth)
 
 
 def opened(
@@ -110,11 +128,14 @@ def _read(table: Labelled, aligner: Aligner) -> Iterator[tuple[Line, list[Readin
             yield line, readings
 
 
-def _in_table(table: Labelled, aligner: Aligner) -> Iterator[tuple[Found, State]]:
+def _in_table(
+    table: Labelled, every: Sequence[tuple[Line, list[Reading]]]
+) -> tuple[list[Found], list[Found]]:
+    """What is right in a table, and what is wrong."""
     right, wrong, other = dict[Spot, Found](), dict[Spot, Found](), dict[Spot, Found]()
-    for line, readings in _read(table, aligner):
+    for line, readings in every:
         near = [one for one in readings if one.score > readings[0].score - RIVAL]
-        near.sort(key=lambda one: one.against)
+        near.sort(key=lambda one: len(one.against))
         for at, token in enumerate(line.tokens):
             spot = (token.row, token.column, token.nth)
             fit = next((one for one in near if one.fits[at]), None)
@@ -126,8 +147,7 @@ def _in_table(table: Labelled, aligner: Aligner) -> Iterator[tuple[Found, State]
                     _surest(wrong, spot, found)
     wrong = {spot: one for spot, one in wrong.items() if spot not in right}
     wrong = _without_strangers(wrong, other | right)
-    yield from ((one, "wrong") for one in wrong.values())
-    yield from ((one, "right") for spot, one in (other | right).items() if spot not in wrong)
+    return [one for spot, one in (other | right).items() if spot not in wrong], [*wrong.values()]
 
 
 def _with_odd_units(line: Line) -> Line:
@@ -206,5 +226,4 @@ def _mark(one: Found, number: Number, figure: Figure, state: State) -> Mark:
         "value": f"{value:.{max(0, figure.decimals)}f}{figure.unit}", "true": value,
         "file": reading.column.files[entry], "runs": 1, "arm": "",
     }  # fmt: skip
-    code = "check.log" if state == "right" else "check.not-log"
-    return number_mark(number, state, code, facts)
+    return number_mark(number, state, "check.log" if state == "right" else NOT_LOG, facts)

@@ -14,11 +14,13 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kleash.errors import DataError
-from kleash.imports import csv_rows
+from kleash.imports import Series, csv_rows
 from kleash.imports.gather import json_lines, number, whole_json
 from kleash.imports.stretches import Value
-from kleash.written.curves import Thread
+from kleash.written.logs import Logs
 
 LARGEST = 8 * 2**20  # bytes of a file that is looked into
 MOST = 60_000  # records in all
@@ -58,13 +60,26 @@ class Record:
     file: str
 
 
-def of_threads(threads: Iterable[Thread], read: Collection[str]) -> Iterator[Record]:
-    """The points of curves that lie in files of other kinds."""
-    for one in threads:
-        if one.file not in read:
-            told = {PATH: one.group} | ({} if one.seed is None else {"seed": f"{one.seed}"})
-            for at, value in one.points.items():
-                yield Record(told | {one.axis: f"{at:g}"}, {one.metric: value}, one.file)
+def of_runs(logs: Logs, read: Collection[str]) -> list[Record]:
+    """The points of curves that lie in files of other kinds, under the names that these have."""
+    found: list[Record] = []
+    for arm in logs.arms:
+        for one in arm.replicates:
+            seed = {} if one.seed is None else {"seed": f"{one.seed}"}
+            for run in one.runs:
+                name, told = spelled(run.name)
+                for series in run.series if len(found) < MOST else ():
+                    if series.where.file not in read and series.axis != "time":
+                        found += _points(series, {PATH: name, **told, **seed})
+    return found
+
+
+def _points(series: Series, told: Coordinates) -> Iterator[Record]:
+    guessed = np.zeros(len(series.steps), bool) if series.estimated is None else series.estimated
+    known = np.isfinite(series.values) & ~guessed
+    pairs = zip(series.steps[known].tolist(), series.values[known].tolist(), strict=True)
+    for at, value in pairs:
+        yield Record(told | {series.axis: f"{at:g}"}, {series.metric: value}, series.where.file)
 
 
 def records(paths: Iterable[Path]) -> list[Record]:
@@ -97,7 +112,7 @@ def _rows(file: Path) -> list[Mapping[str, Value]]:
 def _flat(value: Any, above: Mapping[str, Value], depth: int = 0) -> Iterator[Mapping[str, Value]]:
     """The records of a JSON value: objects in lists are records of their own, with what is above.
 
-    Lists of numbers that are equally long are columns.
+    So are objects under the names of another. Lists of numbers that are equally long are columns.
     """
     if isinstance(value, list):
         for one in value:
@@ -112,6 +127,9 @@ def _flat(value: Any, above: Mapping[str, Value], depth: int = 0) -> Iterator[Ma
     for name, held in leaves.items():
         if name not in columns and isinstance(held, list):
             yield from _flat(held, told, depth + 1)
+        elif isinstance(held, dict):
+            for key, row in held.items():
+                yield from _flat(row, {**told, name: key}, depth + 1)
     if len({len(column) for column in columns.values()}) == 1:
         for row in zip(*columns.values(), strict=True):
             yield told | {name: (float(x), None) for name, x in zip(columns, row, strict=True)}
@@ -132,10 +150,17 @@ def _is_column(held: Any) -> bool:
     )
 
 
+def _is_table(held: Mapping[str, Any]) -> bool:
+    """Whether an object has a row under each of its names: objects with the same numbers."""
+    rows = [{k for k, x in row.items() if number(x) is not None} for row in held.values()
+            if isinstance(row, dict)]  # fmt: skip
+    return 1 < len(rows) == len(held) and bool(set.intersection(*rows))
+
+
 def _leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """What an object and the objects in it hold, by names with dots."""
+    """What an object and the objects in it hold, by names with dots; whole if it is a table."""
     for name, held in value.items():
-        if isinstance(held, dict) and prefix.count(".") <= DEEPEST:
+        if isinstance(held, dict) and not _is_table(held) and prefix.count(".") <= DEEPEST:
             yield from _leaves(held, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", held

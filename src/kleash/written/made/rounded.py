@@ -38,6 +38,12 @@ class Relation:
     """The numbers as they are printed, where that is known."""
 
     @property
+    def is_no_sum(self) -> bool:
+        """Whether a total is no more than the greatest of its parts: it is a mean, by weight."""
+        total, *parts = (each[2] for each in self.nodes)
+        return self.kind == "sum" and len(parts) > 2 and min(parts) >= 0 and total <= max(parts)
+
+    @property
     def is_exact(self) -> bool:
         """Whether the first number is what the others give as they are printed, and no other is."""
         if self.low is None or self.high is None or self.kind == "same":
