@@ -1,6 +1,7 @@
 """Numbers of tables among the records of log files: by shots, samples, seeds, parts and costs."""
 
 import json
+import re
 from collections import Counter
 from random import Random
 
@@ -8,8 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from kleash.cli import app
+from kleash.imports.markdown.document import draft_of
 from kleash.written.filed.columns import MEAN, columns_of
 from kleash.written.filed.records import records, spelled
+from kleash.written.styles import is_alike
 from test_check import marks
 
 ARMS = ("random", "rce", "grpo_kl0.05", "grpo_kl0.10", "grpo_kl0.20")
@@ -94,7 +97,9 @@ def test_a_row_that_was_copied_is_not_that_of_its_label(tmp_path):
     lines[8] = " | ".join([other[0], *own[1:]])
     found = held(tmp_path, "\n".join(lines), filed(tmp_path))
     assert {(line, value) for line, _, value in found} >= {(9, each) for each in other[1:5]}
-    assert {line for line, _, _ in found} == {9}
+    every = marks(tmp_path / "r.md", "\n".join(lines), filed(tmp_path))
+    bad = {(one.line, one.code) for one in every if one.state in ("wrong", "unsupported")}
+    assert bad == {(9, "check.not-log")}  # and nothing is said of copies: one error is one mark
 
 
 def test_what_is_worked_out_of_a_wrong_number_is_held_against_the_right_one(tmp_path):
@@ -128,16 +133,24 @@ def test_a_folder_for_each_run_and_a_file_for_each_epoch_are_coordinates(tmp_pat
     assert found == {(6, f"{wrong}%", f"{right}%")}
 
 
+def costs(folder, name, numbers):
+    """A file with one number for each arm."""
+    (folder / "logs").mkdir()
+    rows = [f"{arm},{one}" for arm, one in zip(ARMS, numbers, strict=True)]
+    text = "\n".join([f"run,{name}", *rows])
+    (folder / "logs" / "cost.csv").write_text(text, encoding="utf-8")
+    return [folder / "logs"]
+
+
 def test_hours_of_several_gpus_are_no_slip(tmp_path):
-    hours = dict(zip(ARMS, (2.75, 4.03, 4.41, 4.33, 4.43), strict=True))
-    (tmp_path / "logs").mkdir()
-    rows = [f"{arm},{one}" for arm, one in hours.items()]
-    text = "\n".join(["run,wall_h", *rows])
-    (tmp_path / "logs" / "cost.csv").write_text(text, encoding="utf-8")
+    hours = (102.75, 94.03, 114.41, 121.33, 133.43)
+    logs = costs(tmp_path, "wall_h", hours)
     lines = ["# Cost", "", "| run | GPU hours |", "|---|---|"]
-    for arm, name in zip(ARMS, SHOWN, strict=True):
-        lines.append(f"| {name} | {hours[arm] * (4 if arm == 'rce' else 1):.2f} |")
-    assert not held(tmp_path, "\n".join([*lines, ""]), [tmp_path / "logs"])
+    for name, one in zip(SHOWN, hours, strict=True):
+        lines.append(f"| {name} | {one * (4 if name == 'RCE' else 1):.2f} |")
+    text = "\n".join([*lines, ""])
+    assert not held(tmp_path, text, logs)
+    assert held(tmp_path, text.replace("376.12", "376.42"), logs) == {(6, "376.42", "94.03")}
 
 
 def filled(folder, text, logs):
@@ -152,9 +165,11 @@ def filled(folder, text, logs):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("fraction", [False, True])
-def test_open_cells_are_filled_with_what_stood_there(tmp_path, seed, fraction):
+@pytest.mark.parametrize("sign", ["", "%"])
+def test_open_cells_are_filled_with_what_stood_there(tmp_path, seed, fraction, sign):
     """Whether logs have percent or fractions, a cell is written as those beside it."""
-    drawn, lines = Random(seed), by_shots().split("\n")
+    whole = re.sub(r"(\d\d\.\d\d)", rf"\g<1>{sign}", by_shots())
+    drawn, lines = Random(seed), whole.split("\n")
     for nth in range(4, 9):
         cells = lines[nth].split(" | ")
         cells[drawn.randrange(1, 5)] = "?"
@@ -166,22 +181,47 @@ def test_open_cells_are_filled_with_what_stood_there(tmp_path, seed, fraction):
         parts = [row.rpartition(",") for row in rows]
         rows = [f"{told},{float(value) / 100:.4f}" for told, _, value in parts]
         path.write_text("\n".join([head, *rows]), encoding="utf-8")
-    assert filled(tmp_path, "\n".join(lines), logs) == by_shots()
+    assert filled(tmp_path, "\n".join(lines), logs) == whole
 
 
 def test_nothing_is_filled_that_is_of_another_size_than_its_column(tmp_path):
-    """Seconds are on file; the column has hours, and a factor that nobody tells."""
-    seconds = dict(zip(ARMS, (12122, 9916, 14482, 16805, 16849), strict=True))
-    (tmp_path / "logs").mkdir()
-    rows = [f"{arm},{one}" for arm, one in seconds.items()]
-    text = "\n".join(["run,secs", *rows])
-    (tmp_path / "logs" / "cost.csv").write_text(text, encoding="utf-8")
-    lines = ["# Cost", "", "| run | secs | secs, all GPUs (k) |", "|---|---|---|"]
-    for arm, name in zip(ARMS, SHOWN, strict=True):
-        third = "?" if arm == "rce" else f"{8 * seconds[arm] / 1000:.1f}"
-        lines.append(f"| {name} | {seconds[arm]} | {third} |")
+    lines = ["| run | seconds | hours |", "|---|---|---|", "| a | 12122 | 3.37 |"]
+    lines += ["| b | 9916 | ? |", "| c | 14482 | 4.02 |", ""]
+    draft = draft_of("\n".join(lines), tmp_path / "r.md")
+    cell = next(one for one in draft.printed if (one.line, one.column) == (4, 2))
+    assert is_alike(draft, cell, 2.75)
+    assert not is_alike(draft, cell, 9916.0)
+
+
+def test_what_is_taken_of_printed_numbers_is_taken_of_rounded_ones(tmp_path):
+    path = tmp_path / "runs.csv"
+    rows = [f"a,{shots},{0.7004 + shots / 40}" for shots in SHOTS]
+    path.write_text("\n".join(["arm,shots,acc", *rows, "b,1,0.1"]), encoding="utf-8")
+    column = next(one for one in columns_of(records([path])) if one.name == "acc")
+    at = next(n for n, (code, some) in enumerate(column.parts) if code == MEAN and len(some) == 4)
+    own = at + len(column.values) - len(column.parts)
+    assert column.values[own] == pytest.approx(0.7629)
+    assert column.rounded(1.0, 3)[own] == pytest.approx(0.7625)
+
+
+def test_two_of_a_row_in_each_others_place_are_told_though_no_column_tells(tmp_path):
+    values, arms = {}, ARMS[1:]
+    for arm in arms:
+        row = {"step": 60, **{m: round(Random(f"{arm}{m}").random(), 3) for m in ("entropy", "kl")}}
+        values[arm] = row
+        (tmp_path / "logs" / arm).mkdir(parents=True)
+        text = json.dumps({**row, "step": 30, "entropy": 0.5, "kl": 0.5}) + "\n" + json.dumps(row)
+        (tmp_path / "logs" / arm / "metrics.jsonl").write_text(text + "\n", encoding="utf-8")
+    lines = ["# End", "", f"| at step 60 | {' | '.join(SHOWN[1:])} |", "|---|---|---|---|---|"]
+    for metric in ("entropy", "kl"):
+        row = [f"{values[arm][metric]:.3f}" for arm in arms]
+        lines.append(f"| {metric} | {' | '.join(row)} |")
     text = "\n".join([*lines, ""])
-    assert filled(tmp_path, text, [tmp_path / "logs"]) == text
+    assert not held(tmp_path, text, [tmp_path / "logs"])
+    one, other = (f"{values[arm]['entropy']:.3f}" for arm in arms[1:3])
+    swapped = text.replace(f"{one} | {other}", f"{other} | {one}")
+    found = held(tmp_path, swapped, [tmp_path / "logs"])
+    assert found == {(5, other, one), (5, one, other)}
 
 
 def test_an_epoch_that_follows_from_the_step_splits_nothing(tmp_path):

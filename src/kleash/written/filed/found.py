@@ -186,9 +186,17 @@ def _without_strangers(wrong: dict[Spot, Found], right: dict[Spot, Found]) -> di
                 if spot[axis] != band and (spot[1 - axis], spot[2], value) in places
             )  # fmt: skip
             copied = 2 * max(copies.values(), default=0) > len(bad)
-            if len(bad) > good[band] and not copied and not _each_others(wrong, bad):
+            lone = len(bad) == 1 and _is_alike(wrong[bad[0]])
+            if len(bad) > good[band] and not (copied or lone or _each_others(wrong, bad)):
                 kept = {spot: one for spot, one in kept.items() if spot[axis] != band}
     return kept
+
+
+def _is_alike(one: Found) -> bool:
+    """Whether a number is of the size of what is filed."""
+    reading, token, entry = one
+    value = abs(reading.scale * float(reading.column.values[entry]))
+    return token.figure is not None and 0.1 * value <= abs(token.figure.value) <= 10 * value
 
 
 def _each_others(wrong: Mapping[Spot, Found], bad: Sequence[Spot]) -> bool:
