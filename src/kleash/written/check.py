@@ -85,8 +85,9 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     """Every mark, line by line; of several on one number the gravest, and all that are wrong."""
     if logs is None:
         return _sorted(_checked(draft, page))
-    aligner = on_file(logs)
-    have = filed(sheets(grids(with_listings(draft, page))), aligner, page)
+    tables = sheets(grids(with_listings(draft, page)))
+    aligner = on_file(logs, tables)
+    have = filed(tables, aligner, page)
     draft, page, slips = mended(draft, page, [one for one in have if one.mark.state == "wrong"])
     if slips:
         have = filed(sheets(grids(with_listings(draft, page))), aligner, page)

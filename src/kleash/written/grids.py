@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from kleash.imports import Number, Table, Where
+from kleash.imports import Number, Table, Where, names
 from kleash.imports.markdown import labels
-from kleash.imports.markdown.draft import Draft
+from kleash.imports.markdown.draft import Draft, Printed
 from kleash.imports.markdown.numbers import Reading, percent, reading
 from kleash.imports.markdown.text import bare
 
 LARGEST = 60  # rows or columns of a table in which patterns are looked for
 MOST = 100  # tables of a report that are held against each other
+CALLED = ("leash.reference", "start", "model", "answerer", "data", "dataset")  # settings by a name
 Part = Literal["", "bracket", "spread", "low", "high"]
 Slot = tuple[int, Part]
 """A column (or a row) and which number of its cells."""
@@ -61,7 +62,7 @@ class Grid:
 def grids(draft: Draft) -> list[Grid]:
     """Every table of a report that is small enough to be written by hand."""
     readings = {(one.line, one.column): (one.read, one.where) for one in draft.printed}
-    settings = {(one.line, one.column) for one in draft.printed if one.sense.setting}
+    settings = {(one.line, one.column) for one in draft.printed if _is_setting(one)}
     found = []
     for table in draft.source.tables[:MOST]:
         if len(table.rows) > LARGEST or len(table.header) > LARGEST:
@@ -78,9 +79,16 @@ def grids(draft: Draft) -> list[Grid]:
                 kept = fixed if (text, column) in settings else at
                 for part, number in _numbers(read, where, row[column]):
                     kept[line, (column, part)] = number
-        names = tuple(row[0] for row in table.rows)
-        found.append(Grid(tuple(table.header), names, at, table, fixed=fixed))
+        rows = tuple(row[0] for row in table.rows)
+        found.append(Grid(tuple(table.header), rows, at, table, fixed=fixed))
     return found
+
+
+def _is_setting(cell: Printed) -> bool:
+    """Whether a cell holds a setting: no number that was measured of a model, a start, a set."""
+    known, number = names.key(cell.sense.setting), cell.read.number
+    called = known is not None and known.name in CALLED
+    return bool(cell.sense.setting) and not (called and number is not None and number.decimals)
 
 
 def turned(grid: Grid) -> Grid:

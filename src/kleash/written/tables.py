@@ -159,29 +159,36 @@ def _steady(values: Sequence[float]) -> bool:
 
 def _recited(draft: Draft) -> Iterator[Mark]:
     """A row and a sentence that gives its numbers in another order: two of them are swapped."""
-    rows = [cells for table in tables(draft) for cells in table.values()]
-    often = Counter(tuple(map(_number, cells)) for cells in rows)
+    rows = list(_told_once(draft))
     for claim in draft.source.claims:
         said = [one.value for one in claim.numbers if one.value is not None]
         if len(said) < RECITED or len(claim.numbers) > len(said):
             continue
-        for cells in rows:
-            numbers = [number for cell in cells if (number := value_of(cell)) is not None]
-            arms = {cell.sense.arm for cell in cells if value_of(cell) is not None}
-            told_twice = often[tuple(map(_number, cells))] > 1  # another row bears it out
-            if len(arms) != 1 or not arms <= set(claim.arms) or told_twice:
+        for line, arm, numbers in rows:
+            if arm not in claim.arms:
                 continue
             values = [number.value for number in numbers]
             for first in range(len(values) - RECITED + 1):
                 for count in range(RECITED, len(values) - first + 1):
                     part, told = values[first : first + count], said[:count]
                     if part != told and sorted(map(float, part)) == sorted(told):  # type: ignore[arg-type]
-                        lines = cells[0].line, claim.where.line or 0
+                        lines = line, claim.where.line or 0
                         text = ", ".join(n.text for n in numbers[first : first + count])
                         for here, there in (lines, lines[::-1]):
                             yield Mark(
                                 here, text, "wrong", "check.swapped", {"other": there}, "row"
                             )
+
+
+def _told_once(draft: Draft) -> Iterator[tuple[int, str, list[Number]]]:
+    """The rows of one arm with their lines and numbers; none that another row bears out."""
+    rows = [cells for table in tables(draft) for cells in table.values()]
+    often = Counter(tuple(map(_number, cells)) for cells in rows)
+    for cells in rows:
+        held = [(cell, number) for cell in cells if (number := value_of(cell)) is not None]
+        arms = {cell.sense.arm for cell, _ in held}
+        if len(arms) == 1 and often[tuple(map(_number, cells))] == 1:
+            yield cells[0].line, arms.pop(), [number for _, number in held]
 
 
 # --- arrows

@@ -95,7 +95,7 @@ def _votes(
 def held_for(draft: Draft, logs: Logs, page: Page) -> dict[tuple[int, int], Held]:
     """What logs have for cells, those that are still open too."""
     tables = sheets(grids(draft))
-    found = opened(tables, on_file(logs), page)
+    found = opened(tables, on_file(logs, tables), page)
     sought = sought_in(tables, joined(threads_of(logs)))
     for (line, column, nth), one in sought.kept().items() if sought else ():
         if not nth and one.right:

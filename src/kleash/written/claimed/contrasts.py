@@ -54,6 +54,12 @@ FEW = 3  # numbers that show a course
 _MORE = re.compile(
     r"越[大多高长](?:,|\s)*(?P<what>[^,;。:(]{0,12}?)越(?:(?P<up>[高大多长])|(?P<down>[低小少短]))"
 )
+_WITH = re.compile(  # a setting that grows
+    rf"随着?[^,;。:]{{1,14}}?(?:增大|增加|变大|升高|上升|提高)而?|"
+    rf"{_B}(?:with|as) (?:the |a |an )?[^,;:.]{{0,16}}?(?:coefficient|beta|β|coef\w*|penalty)"
+    rf"(?: (?:rises|grows|increases|goes up|gets larger)| is raised)?"
+)
+_WIDER = re.compile("(?P<up>扩大)|(?P<down>收窄)")
 
 _RETURNS = re.compile(
     rf"(?:收益|增益|边际)[^,;。]{{0,4}}?(?:(?P<down>递减)|(?P<up>递增))|"
@@ -74,6 +80,7 @@ def contradictory(every: Sequence[Sentence]) -> Iterator[Mark]:
             *_turns(sentence),
             *_thans(sentence),
             *_courses(sentence),
+            *_with_settings(sentence),
             *_steady(sentence),
             *_returns(sentence),
             *_signed(sentence),
@@ -171,6 +178,32 @@ def _courses(sentence: Sentence) -> Iterator[Found]:
         way = 1 if word["up"] else -1
         if all(way * step < 0 for step in steps):
             yield word, course[0].text, course[-1].text
+
+
+def _with_settings(sentence: Sentence) -> Iterator[Found]:
+    """ "falls with the coefficient: 0.1, 0.2, 0.3", "grows as β rises, from 0.7 to 0.5"."""
+    plain = sentence.plain
+    for setting in _WITH.finditer(plain):
+        near = max(0, setting.start() - NEAR), setting.end() + NEAR
+        words = [
+            word for pattern in (TURN, _WIDER) for word in pattern.finditer(plain, *near)
+            if word.end() <= setting.start() or word.start() >= setting.end()
+        ]  # fmt: skip
+        end = max(word.end() for word in (setting, *words))
+        behind = [one for one in sentence.numbers if one.start >= end]
+        if len({word.lastgroup for word in words}) != 1 or len(behind) < 2:
+            continue
+        if re.search("[;。]", plain[end : behind[0].start]) or _DENIED.search(plain[:end]):
+            continue
+        told = next(run for run in _runs(sentence) if behind[0] in run)
+        pair = _FROM.search(plain[end : behind[0].start]) and _TO.search(
+            plain[behind[0].end : behind[1].start]
+        )
+        course = told if len(told) >= FEW else behind[:2] if pair and _alike(*behind[:2]) else []
+        steps = [b.figure.value - a.figure.value for a, b in pairwise(course)]
+        way = 1 if words[0].lastgroup == "up" else -1
+        if steps and all(way * step < 0 for step in steps):
+            yield words[0], course[0].text, course[-1].text
 
 
 def _steady(sentence: Sentence) -> Iterator[Found]:

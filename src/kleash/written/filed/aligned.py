@@ -7,6 +7,7 @@ are to choose from, as with curves (`sought`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
@@ -30,6 +31,8 @@ SHARE = 0.4  # of the numbers of a line that may be slips
 LIKELIEST = 1e-4
 FLOOR = 3.0  # numbers of one digit tell little
 SCALES = (1.0, 100.0)
+HOURS = re.compile(r"小时|时长|用时|(?<![a-z])(?:hours?|hrs?|h)(?![a-z])", re.I)
+HOUR = 1 / 3600  # of seconds
 KEYS = 12  # of the likeliest readings of one way that are weighed
 KNOWN = 4.0  # tries of what other lines of a table are known to be
 Grouped = tuple[Codes, dict[tuple[int, ...], int]]
@@ -101,10 +104,11 @@ class Aligner:
     def _ways(self, line: Line) -> Iterator[Way]:
         named = metrics_in(line.shared, self.names) or metrics_in(line.table.heads, self.names)
         known = {nth for nth, *_ in self.known}
+        hours = HOURS.search(f"{line.shared} {line.table.heads} {' '.join(line.table.columns)}")
         for nth, column in enumerate(self.columns):
             tries = 2.0 * len(named) if nth in named else 4.0 * len(self.columns)
             tries = min(tries, KNOWN) if nth in known else tries
-            for scale in SCALES:
+            for scale in (*SCALES, HOUR) if hours else SCALES:
                 if self._often(nth, line, scale) < FEWEST:
                     continue
                 for told in self.labels.own(line, column):

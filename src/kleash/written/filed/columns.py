@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -19,12 +19,22 @@ import numpy.typing as npt
 from kleash.stats import Floats
 from kleash.written.filed.records import COUNTS, PATH, Record
 
-MEAN, SUM, MOST_OF, LEAST_OF = -1, -2, -3, -4  # codes of a coordinate that is taken together
+# Codes of a coordinate that is taken together.
+MEAN, SUM, MOST_OF, LEAST_OF, DEVIATION, OF_ALL, RANGE = range(-1, -8, -1)
+
+
+def _deviation(values: Floats) -> float:
+    return float(np.std(values, ddof=1))
+
+
 TAKEN: dict[int, Callable[[Floats], float]] = {
     MEAN: np.mean,
     SUM: np.sum,
     MOST_OF: np.max,
     LEAST_OF: np.min,
+    DEVIATION: _deviation,
+    OF_ALL: np.std,
+    RANGE: np.ptp,
 }
 FEWEST = 2
 MOST = 20_000  # numbers under one name
@@ -69,15 +79,47 @@ class Column:
         return self.axes[at], {self.texts[at][self.codes[one, at]] for one in same}
 
 
-def with_taken(column: Column) -> Column:
-    """A column with means and sums of its numbers, then with the highest and lowest of courses."""
+def window(first: float, last: float) -> str:
+    """What a stretch of steps is called."""
+    return f"{first:g}-{last:g}"
+
+
+def _with_windows(column: Column, windows: Sequence[tuple[float, float]]) -> Column:
+    """A column with the means over some stretches of its steps."""
+    if "step" not in column.axes:
+        return column
+    at = column.axes.index("step")
+    texts = column.texts[at]
+    known = len(texts)
+    steps = np.array([float(text) if text else np.nan for text in texts])
+    column = replace(column, texts=(
+        *column.texts[:at], (*texts, *(window(*one) for one in windows)), *column.texts[at + 1 :],
+    ))  # fmt: skip
+    groups: dict[tuple[int, ...], tuple[int, list[int]]] = {}
+    for nth, (first, last) in enumerate(windows, known):
+        inside = (first <= steps) & (steps <= last)
+        codes = column.codes[:, at]
+        for one in np.flatnonzero((codes >= 0) & inside[codes]).tolist():
+            key = column.codes[one].copy()
+            key[at] = nth
+            groups.setdefault(tuple(key.tolist()), (MEAN, []))[1].append(one)
+    return _with_groups(column, groups)
+
+
+def with_taken(column: Column, windows: Sequence[tuple[float, float]] = ()) -> Column:
+    """A column with means, sums and deviations, then with the highest and lowest of courses."""
     free = [
         at for at, axis in enumerate(column.axes)
         if axis not in KEPT_APART and FEWEST <= len(column.texts[at]) <= TOGETHER
     ]  # fmt: skip
     several = [(one,) for one in free] + list(combinations(free, 2))
-    column = _together(column, [(axes, code) for axes in several for code in (MEAN, SUM)])
+    several += [(at,) for at, axis in enumerate(column.axes) if axis == "step"]
+    ways = [(axes, code) for axes in several for code in (MEAN, SUM)]
+    column = _together(
+        column, ways + [((one,), code) for one in free for code in (DEVIATION, OF_ALL, RANGE)]
+    )
     courses = [(at,) for at, axis in enumerate(column.axes) if axis in COURSES]
+    column = _with_windows(column, windows) if windows else column
     return _together(column, [(axes, code) for axes in courses for code in (MOST_OF, LEAST_OF)])
 
 
@@ -90,6 +132,11 @@ def _together(column: Column, ways: Sequence[tuple[tuple[int, ...], int]]) -> Co
         keys[:, list(axes)] = code
         for nth, key in zip(whole.tolist(), map(tuple, keys.tolist()), strict=True):
             groups.setdefault(key, (code, []))[1].append(nth)
+    return _with_groups(column, groups)
+
+
+def _with_groups(column: Column, groups: Mapping[tuple[int, ...], tuple[int, list[int]]]) -> Column:
+    """A column with what is taken of several of its numbers, each in its way."""
     kept = {key: part for key, part in groups.items() if len(part[1]) >= FEWEST}
     if not kept:
         return column
@@ -104,8 +151,10 @@ def _together(column: Column, ways: Sequence[tuple[tuple[int, ...], int]]) -> Co
     )
 
 
-def columns_of(records: Sequence[Record]) -> list[Column]:
-    """Every name under which records have numbers."""
+def columns_of(
+    records: Sequence[Record], windows: Sequence[tuple[float, float]] = ()
+) -> list[Column]:
+    """Every name under which records have numbers; with means over some stretches of steps."""
     named: dict[str, list[tuple[dict[str, str], float, str]]] = defaultdict(list)
     families = _families(records)
     for record in records:
@@ -120,7 +169,7 @@ def columns_of(records: Sequence[Record]) -> list[Column]:
                 if 0 <= value <= size and value.is_integer():
                     named[f"{called} share"].append((told, value / size, record.file))
     made = (_column(name, entries) for name, entries in named.items() if len(entries) <= MOST)
-    return [with_taken(one) for one in made if one is not None]
+    return [with_taken(one, windows) for one in made if one is not None]
 
 
 def _sizes(record: Record, sizes: Sequence[tuple[str, float]]) -> set[float]:

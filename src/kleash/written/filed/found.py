@@ -17,14 +17,16 @@ from kleash.imports import Number
 from kleash.written.filed.aligned import SURE, Aligner, Reading
 from kleash.written.filed.columns import COURSES, columns_of
 from kleash.written.filed.records import of_runs, records
-from kleash.written.filed.steps import false_bests, false_labels
+from kleash.written.filed.steps import Stated, false_bests, false_labels
 from kleash.written.logs import Held, Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.page import Page
 from kleash.written.printed import Figure, Sheet
 from kleash.written.sought.lines import Labelled, Line, Token, labelled, lines_of
+from kleash.written.sought.naming import windows_in
 
 NOT_LOG = "check.not-log"
+WINDOWS = 40  # stretches of steps over which means are taken
 RIVAL = 6.0  # by how much less may speak for a reading that acquits a number
 ODD = 4  # numbers of a column for each that is in another unit
 PRINTED = 2e-3  # how far, of itself, a number may be from what was printed in its place
@@ -45,11 +47,17 @@ class Filed:
     nth: int
 
 
-def on_file(logs: Logs) -> Aligner:
-    """All that logs have on file, to be searched."""
+def on_file(logs: Logs, sheets: Sequence[Sheet]) -> Aligner:
+    """All that logs have on file, to be searched; tables say over which steps means are taken."""
     found = records(logs.roots)
     found += of_runs(logs, {one.file for one in found})
-    return Aligner(columns_of(found))
+    labels = (label for one in sheets for label in (*one.table.header, *_firsts(one)))
+    windows = dict.fromkeys(window for label in labels for window in windows_in(label))
+    return Aligner(columns_of(found, [*windows][:WINDOWS]))
+
+
+def _firsts(sheet: Sheet) -> list[str]:
+    return [row[0] for row in sheet.table.rows]
 
 
 def filed(sheets: Sequence[Sheet], aligner: Aligner, page: Page | None) -> list[Filed]:
@@ -64,18 +72,23 @@ def filed(sheets: Sequence[Sheet], aligner: Aligner, page: Page | None) -> list[
             number, figure = one[1].number, one[1].figure
             if number is not None and figure is not None:
                 made.append(_filed(table, one[1], _mark(one, number, figure, state)))
-        known = {(token.row, token.column, token.nth): one for one in right for token in (one[1],)}
-        for token, step, file in false_bests(table, known):
-            if token.number is not None:
-                facts: dict[str, object] = {"value": step, "true": float(step), "file": file}
-                mark = number_mark(token.number, "wrong", NOT_LOG, facts | {"runs": 1, "arm": ""})
-                made.append(_filed(table, token, mark))
+        for stated, step, file in false_bests(table, every):
+            facts: dict[str, object] = {"value": step, "true": float(step), "file": file}
+            made.append(_step_filed(table, stated, facts | {"runs": 1, "arm": ""}))
         for token, step, file in false_labels(every):
             label = table.sheet.table.rows[token.row][0]
             facts = {"value": step, "file": file, "runs": 1, "arm": ""}
             mark = Mark(sheet.table.lines[token.row], label, "wrong", NOT_LOG, facts)
             made.append(Filed(None, mark, mark.line, 0, 0))
     return made
+
+
+def _step_filed(table: Labelled, one: Stated, facts: dict[str, object]) -> Filed:
+    line = table.sheet.table.lines[one.row]
+    if one.number is None:
+        return Filed(None, Mark(line, one.text, "wrong", NOT_LOG, facts), line, one.column, 0)
+    mark = number_mark(one.number, "wrong", NOT_LOG, facts)
+    return Filed(one.number, mark, line, one.column, 0)
 
 
 def _filed(table: Labelled, token: Token, mark: Mark) -> Filed:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from kleash.written.filed.columns import MEAN, NUMBERED, SUM, Column
+from kleash.written.filed.columns import MEAN, NUMBERED, SUM, Column, window
 from kleash.written.filed.records import COUNTS
 from kleash.written.sought.lines import Line
-from kleash.written.sought.naming import Namer, counts_in
+from kleash.written.sought.naming import Namer, counts_in, windows_in
 
 # Words for what is counted, where a label has a number of it.
 WORDS = {
     "epoch": re.compile(r"epoch|轮|(?<![a-z])e(?:p)?\s?\d", re.I),
-    "step": re.compile(r"step|步|checkpoint|ckpt|update", re.I),
+    "step": re.compile(r"step|步|checkpoint|ckpt|update|@", re.I),
     "shots": re.compile(r"shot|示例|demonstration", re.I),
     "seed": re.compile(r"seed|种子|(?<![a-z])s\d", re.I),
     "size": re.compile(r"(?<![a-z])n(?![a-z])|样本|samples?|questions?|images?|图|题|items?", re.I),
@@ -67,7 +67,8 @@ class Labels:
             together = None if axis in SINGLE else _together(text)
             if axis != bare and not WORDS[axis].search(text):
                 return together
-            fit = {f"{n:g}" for n in counts_in(text)} & {*texts}
+            stretch = {window(*one) for one in windows_in(text)} & {*texts}
+            fit = stretch or {f"{n:g}" for n in counts_in(text)} & {*texts}
             return texts.index(fit.pop()) if len(fit) == 1 else together
         group = self.namers.setdefault(texts, Namer(texts)).group(text)
         return texts.index(group) if group in texts else None

@@ -6,44 +6,113 @@ the numbers of a row are all those of one step, its label names no other.
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from kleash.imports import Number
+from kleash.imports.markdown.text import bare
 from kleash.written.filed.aligned import Reading
 from kleash.written.filed.columns import COURSES
 from kleash.written.sought.lines import Labelled, Line, Token
 
 LEAST = 3  # numbers of a row that are of another step than its label
+# A cell that is a step, and titles under which steps stand.
+_STEP = re.compile(
+    r"(?:[a-z]{0,10}[-_ ])?(?:e|ep|epoch|step|checkpoint|ckpt|第)[\s_=#-]*(\d+)\s?(?:轮|步)?", re.I
+)
 Reached = tuple[Token, str, str]
 """A step of a table, the one that records have, and in which file."""
+_TAKEN = re.compile(r"均|合计|mean|avg|average|total|median|中位", re.I)  # rows that are no runs
+Tops = Mapping[tuple[int, int, int], tuple[set[str], str]]
+"""By number of a table, where its course has it as the highest or lowest, and in which file."""
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A step that a table gives in a row, and the column whose numbers it is said of, if it is one.
+
+    `number` counts the numbers of its cell; none if the cell is read as a label.
+    """
+
+    row: int
+    column: int
+    step: str
+    text: str
+    number: Number | None
+    of: int | None = None
 
 
 def false_bests(
-    table: Labelled, right: Mapping[tuple[int, int, int], tuple[Reading, Token, int]]
-) -> Iterator[Reached]:
+    table: Labelled, every: Iterable[tuple[Line, Sequence[Reading]]]
+) -> Iterator[tuple[Stated, str, str]]:
     """Steps of bests that are others, where most of their column are not."""
-    for at in table.counters:
-        off, fine = list[Reached](), 0
-        for (row, column), tokens in table.tokens.items():
-            if column != at or len(tokens) != 1 or (figure := tokens[0].figure) is None:
-                continue
-            steps, file = _reached(row, right)
-            if f"{figure.value:g}" in steps:
+    tops = _tops(every)
+    groups: dict[tuple[int, bool], list[Stated]] = defaultdict(list)
+    for one in _stated(table):
+        groups[one.column, one.number is None].append(one)
+    for stated in groups.values():
+        off, fine = list[tuple[Stated, str, str]](), 0
+        for one in stated:
+            steps, file = _reached(one, tops)
+            if one.step in steps:
                 fine += 1
             elif steps:
-                off.append((tokens[0], sorted(steps)[0], file))
+                off.append((one, sorted(steps)[0], file))
         if fine >= max(1, len(off)):
             yield from off
 
 
-def _reached(
-    row: int, right: Mapping[tuple[int, int, int], tuple[Reading, Token, int]]
-) -> tuple[set[str], str]:
+def _stated(table: Labelled) -> Iterator[Stated]:
+    """The steps in a table's cells: alone, as "checkpoint-200", or beside a number."""
+    counters = [at for at in table.counters if _is_whole(table, at)]
+    for nth, row in enumerate(table.sheet.table.rows):
+        if _TAKEN.search(row[0]):
+            continue
+        for at, text in enumerate(row):
+            tokens = table.tokens.get((nth, at), [])
+            figures = [one.figure for one in tokens if one.figure is not None]
+            whole = [one for one in tokens if one.figure and one.figure.decimals <= 0]
+            if at in counters and len(figures) == len(whole) == 1:
+                number, figure = whole[0].number, figures[0]
+                of = None if len(counters) == 1 else at + 1 if at == 1 else at - 1
+                yield Stated(nth, at, f"{figure.value:g}", text, number, of)
+            elif len(figures) == 2 and len(whole) == 1 and whole[0].figure is not None:
+                yield Stated(nth, at, f"{whole[0].figure.value:g}", text, whole[0].number, at)
+            elif not tokens and (found := _STEP.fullmatch(bare(text).strip())):
+                yield Stated(nth, at, f"{float(found[1]):g}", bare(text), None)
+
+
+def _is_whole(table: Labelled, at: int) -> bool:
+    """Whether a column has whole numbers only."""
+    figures = [one.figure for (_, column), some in table.tokens.items() if column == at
+               for one in some]  # fmt: skip
+    return all(figure is None or figure.decimals <= 0 for figure in figures)
+
+
+def _tops(every: Iterable[tuple[Line, Sequence[Reading]]]) -> Tops:
+    """The steps of all numbers that are bests in a reading of their line without slips."""
+    found = dict[tuple[int, int, int], tuple[set[str], str]]()
+    for line, readings in every:
+        for one in (one for one in readings if not (one.slips or one.against)):
+            for token, entry in zip(line.tokens, one.entries, strict=True):
+                if token.figure is None or entry < 0:
+                    continue
+                steps = one.column.reached(entry, token.figure.half / one.scale)[1]
+                spot = token.row, token.column, token.nth
+                known = found.get(spot, (set[str](), ""))[0]
+                if steps:
+                    found[spot] = known | steps, one.column.files[entry]
+    return found
+
+
+def _reached(one: Stated, tops: Tops) -> tuple[set[str], str]:
     """Where the bests in a row are reached; none where they are of several courses."""
-    found = []
-    for spot, (reading, token, entry) in right.items():
-        if spot[0] == row and token.figure is not None:
-            steps = reading.column.reached(entry, token.figure.half / reading.scale)[1]
-            found += [(steps, reading.column.files[entry])] if steps else []
+    found = [
+        top for (row, column, _), top in tops.items()
+        if row == one.row and one.of in (None, column)
+    ]  # fmt: skip
     common = set.intersection(*(steps for steps, _ in found)) if found else set[str]()
     return common, found[0][1] if found else ""
 

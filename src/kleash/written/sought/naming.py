@@ -192,6 +192,12 @@ def is_step(text: str) -> bool:
     return bool(_EPOCH.search(bare(text)) or re.search(r"step|步|@", text, re.I))
 
 
+def windows_in(text: str) -> list[tuple[float, float]]:
+    """The stretches of steps that a label names: "step 41–60"."""
+    pairs = ((float(first), float(last)) for first, last in _WINDOW.findall(_spaced(text)))
+    return [(first, last) for first, last in pairs if first < last]
+
+
 def is_all(text: str) -> bool:
     """Whether a label speaks of a whole run rather than a part of it."""
     return bool(_ALL.search(bare(text)))
@@ -206,10 +212,9 @@ def is_epoch(text: str) -> bool:
 def places_in(text: str) -> list[Place]:
     """The places of curves that a label may name by its numbers."""
     plain, found = _spaced(text), list[Place]()
-    for first, second in _WINDOW.findall(plain):
-        if float(first) < float(second):
-            kinds = ("mean", "sd", "population sd", "max", "min", "range", "max at", "min at")
-            found += [(f"window {kind}", float(first), float(second)) for kind in kinds]
+    for first, second in windows_in(text):
+        kinds = ("mean", "sd", "population sd", "max", "min", "range", "max at", "min at")
+        found += [(f"window {kind}", first, second) for kind in kinds]
     found += [("last mean", float(one), 0.0) for one in _LAST.findall(plain)]
     found += [("first mean", float(one), 0.0) for one in _FIRST.findall(plain)]
     for one in counts_in(text):
