@@ -65,7 +65,8 @@ class Column:
         first = len(self.values) - len(self.parts)
         made = np.round(scale * self.values, decimals)
         for nth, (code, some) in enumerate(self.parts, first):
-            made[nth] = TAKEN[code](made[some])
+            if len(some) <= TOGETHER:  # nobody takes the mean of hundreds of printed numbers
+                made[nth] = TAKEN[code](made[some])
         return made
 
     def reached(self, entry: int, half: float) -> tuple[str, set[str]]:
@@ -115,9 +116,8 @@ def with_taken(column: Column, windows: Sequence[tuple[float, float]] = ()) -> C
     several = [(one,) for one in free] + list(combinations(free, 2))
     several += [(at,) for at, axis in enumerate(column.axes) if axis == "step"]
     ways = [(axes, code) for axes in several for code in (MEAN, SUM)]
-    column = _together(
-        column, ways + [((one,), code) for one in free for code in (DEVIATION, OF_ALL, RANGE)]
-    )
+    column = _together(column, ways + [((one,), RANGE) for one in free])
+    column = _together(column, [((one,), code) for one in free for code in (DEVIATION, OF_ALL)])
     courses = [(at,) for at, axis in enumerate(column.axes) if axis in COURSES]
     column = _with_windows(column, windows) if windows else column
     return _together(column, [(axes, code) for axes in courses for code in (MOST_OF, LEAST_OF)])

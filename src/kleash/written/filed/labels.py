@@ -21,6 +21,11 @@ WORDS = {
 }
 _MEAN = re.compile(r"均|mean|avg|average", re.I)
 _SUM = re.compile(r"合计|总|累计|(?<![a-z])(?:sum|total|all)(?![a-z])", re.I)
+_OVER_STEPS = re.compile(
+    r"\d+\s*步的?(?:平均|均值)|\d+[- ]steps? (?:mean|average)|"
+    r"(?:mean|average) (?:of|over) \d+ steps",
+    re.I,
+)
 SINGLE = ("epoch", "step", "size")  # a mean that a label speaks of is not over these
 Told = list[int | None]
 """By axis the code of what a label names."""
@@ -67,6 +72,8 @@ class Labels:
             together = None if axis in SINGLE else _together(text)
             if axis != bare and not WORDS[axis].search(text):
                 return together
+            if axis == "step" and _OVER_STEPS.search(text):
+                return MEAN
             stretch = {window(*one) for one in windows_in(text)} & {*texts}
             fit = stretch or {f"{n:g}" for n in counts_in(text)} & {*texts}
             return texts.index(fit.pop()) if len(fit) == 1 else together

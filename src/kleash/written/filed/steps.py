@@ -24,6 +24,7 @@ _STEP = re.compile(
 )
 Reached = tuple[Token, str, str]
 """A step of a table, the one that records have, and in which file."""
+_BEST = re.compile(r"best|peak|max|highest|top|最[佳好高优]|峰", re.I)
 _TAKEN = re.compile(r"均|合计|mean|avg|average|total|median|中位", re.I)  # rows that are no runs
 Tops = Mapping[tuple[int, int, int], tuple[set[str], str]]
 """By number of a table, where its course has it as the highest or lowest, and in which file."""
@@ -31,9 +32,9 @@ Tops = Mapping[tuple[int, int, int], tuple[set[str], str]]
 
 @dataclass(frozen=True)
 class Stated:
-    """A step that a table gives in a row, and the column whose numbers it is said of, if it is one.
+    """A step that a table gives in a row, and the columns of whose numbers it may be said.
 
-    `number` counts the numbers of its cell; none if the cell is read as a label.
+    `number` is none if the cell is read as a label.
     """
 
     row: int
@@ -41,7 +42,7 @@ class Stated:
     step: str
     text: str
     number: Number | None
-    of: int | None = None
+    of: tuple[int, ...]
 
 
 def false_bests(
@@ -76,12 +77,18 @@ def _stated(table: Labelled) -> Iterator[Stated]:
             whole = [one for one in tokens if one.figure and one.figure.decimals <= 0]
             if at in counters and len(figures) == len(whole) == 1:
                 number, figure = whole[0].number, figures[0]
-                of = None if len(counters) == 1 else at + 1 if at == 1 else at - 1
+                of = _beside(table, at) if len(counters) == 1 else (at + 1 if at == 1 else at - 1,)
                 yield Stated(nth, at, f"{figure.value:g}", text, number, of)
             elif len(figures) == 2 and len(whole) == 1 and whole[0].figure is not None:
-                yield Stated(nth, at, f"{whole[0].figure.value:g}", text, whole[0].number, at)
+                yield Stated(nth, at, f"{whole[0].figure.value:g}", text, whole[0].number, (at,))
             elif not tokens and (found := _STEP.fullmatch(bare(text).strip())):
-                yield Stated(nth, at, f"{float(found[1]):g}", bare(text), None)
+                yield Stated(nth, at, f"{float(found[1]):g}", bare(text), None, _beside(table, at))
+
+
+def _beside(table: Labelled, at: int) -> tuple[int, ...]:
+    """The columns beside one; those of bests alone, if there are any."""
+    beside = [one for one in (at - 1, at + 1) if 0 < one < len(table.columns)]
+    return tuple(one for one in beside if _BEST.search(table.columns[one])) or tuple(beside)
 
 
 def _is_whole(table: Labelled, at: int) -> bool:
@@ -111,7 +118,7 @@ def _reached(one: Stated, tops: Tops) -> tuple[set[str], str]:
     """Where the bests in a row are reached; none where they are of several courses."""
     found = [
         top for (row, column, _), top in tops.items()
-        if row == one.row and one.of in (None, column)
+        if row == one.row and column in one.of
     ]  # fmt: skip
     common = set.intersection(*(steps for steps, _ in found)) if found else set[str]()
     return common, found[0][1] if found else ""
