@@ -102,7 +102,7 @@ def _checked(
 ) -> list[Mark]:
     """The marks of a report whose tables have what logs have, as far as that is sure."""
     draft = with_listings(draft, page)
-    source, every = draft.source, relations(draft)
+    source, every = draft.source, relations(draft, page)
     told = list(numbers_of(draft))
     truth = held(source, told, logs) if logs else {}
     book = Book.of(sheets(grids(draft)), page)

@@ -42,6 +42,10 @@ class Page:
             at += len(line)
         return found
 
+    def line(self, nth: int) -> str:
+        """The text of a line, counted from 1; nothing beyond the last."""
+        return self.text[slice(*self.lines[nth - 1])] if 0 < nth <= len(self.lines) else ""
+
     def cells(self, line: int) -> list[Span]:
         """The places of a table row's cells, without the blanks around them; lines count from 1."""
         start, end = self.lines[line - 1]

@@ -22,6 +22,7 @@ from kleash.written.made.rounded import Node as Node
 from kleash.written.made.rounded import Relation as Relation
 from kleash.written.made.rounded import as_printed, off_by_rounding
 from kleash.written.made.weighed import Worked, worked_out
+from kleash.written.page import Page
 from kleash.written.patterns import Made, patterns
 from kleash.written.printed import figure_of
 from kleash.written.retold import told_again
@@ -44,10 +45,11 @@ def node(number: Number) -> Node:
     return number.where.line or 0, number.where.spot, number.value or 0.0
 
 
-def relations(draft: Draft) -> list[Relation]:
+def relations(draft: Draft, page: Page | None = None) -> list[Relation]:
     """Every relation of a document that can be worked out."""
     every = grids(draft)
-    made = [_of_cells(one, _nodes(every)) for one in worked_out(boards(draft.source.tables))]
+    worked = worked_out(boards(draft.source.tables, page))
+    made = [_of_cells(one, _nodes(every)) for one in worked]
     # How a column is made its own numbers know better than its header.
     known = {one.nodes[0] for one in made}
     held = {one.nodes[0]: set(one.nodes[1:]) for one in made if one.holds}

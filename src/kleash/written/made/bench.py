@@ -48,7 +48,8 @@ HINTS = {
         rf"最[高低大小佳优好差]|峰|best|highest|lowest|max|{MINIMUM}|peak|top", re.I
     ),
     "multiple": re.compile(
-        r"小时|时长|时间|卡时|费用|成本|hours?|GPU|cost|\bh\b|token|题数|条数|总", re.I
+        r"小时|时长|时间|卡时|费用|成本|元|hours?|GPU|cost|price|usd|\$|€|\bh\b|token|题数|条数|总",
+        re.I,
     ),
 }
 

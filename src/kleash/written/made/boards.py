@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kleash.imports import Table
 from kleash.imports.markdown.text import bare
 from kleash.written.made.parts import Part, parts_of
+from kleash.written.page import Page
 
 KEYS = 3  # columns that may be needed to tell rows apart
 LARGEST = 60
+AROUND = 8  # lines above and below a table that may tell what it is worked out with
 Line = tuple[int, str]
 """A column (or a row) and which part of its cells."""
 SUMMARY = re.compile(
@@ -41,6 +43,8 @@ class Board:
     turned: bool = False
     first: bool = field(default=False)
     """Whether line 0 is the column of the labels themselves."""
+    said: frozenset[float] = frozenset()
+    """Numbers that the text around it has: a price, where something starts."""
 
     @cached_property
     def lines(self) -> list[Line]:
@@ -86,13 +90,30 @@ def counted(labels: Iterable[str]) -> dict[int, float]:
     )
 
 
-def boards(tables: Iterable[Table]) -> list[Board]:
+def boards(tables: Iterable[Table], page: Page | None = None) -> list[Board]:
     """Every table, seen by its columns."""
     return [
-        board_of(nth, table)
+        replace(board_of(nth, table), said=_said(table, page))
         for nth, table in enumerate(tables)
         if max(len(table.rows), len(table.header)) <= LARGEST
     ]
+
+
+def _said(table: Table, page: Page | None) -> frozenset[float]:
+    """The numbers of the text above and below a table, up to other tables and headings."""
+    if page is None or not table.lines:
+        return frozenset()
+    first, last = (table.where.line or table.lines[0]) - 1, table.lines[-1] + 1
+    found = set[str]()
+    for way in (range(first, max(0, first - AROUND), -1), range(last, last + AROUND)):
+        for nth in way:
+            text = page.line(nth)
+            if text.lstrip().startswith("|") and nth < first - 1:
+                break
+            found.update(_NUMBER.findall(text) if not text.lstrip().startswith("|") else ())
+            if text.startswith("#"):
+                break
+    return frozenset(float(one.replace(",", "")) for one in found if len(one.strip("0.")) > 1)
 
 
 def board_of(nth: int, table: Table) -> Board:
@@ -137,5 +158,6 @@ def turned(board: Board) -> Board:
     at = {(line[0], (row, line[1])): part for (row, line), part in board.at.items() if line[0]}
     places = {(line[0], (row, line[1])): place for (row, line), place in board.places.items()}
     return Board(
-        board.nth, board.labels, board.titles, at, places, board.headings, turned=not board.turned
-    )
+        board.nth, board.labels, board.titles, at, places, board.headings,
+        turned=not board.turned, said=board.said,
+    )  # fmt: skip

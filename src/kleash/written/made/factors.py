@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
 from kleash.imports.markdown.text import bare
 from kleash.written.made.bench import HINTED, HINTS, OTHER, SHAPED, Array, Batch, Bench, Cell
 
+TIGHT = 0.01  # how well numbers must tell what the text around their table says
+FEW = 0.25  # of the numbers of a line that may be otherwise
+AGREEING = 3  # numbers of a line that must agree
 WHOLE = 0.5  # half a unit of a number without decimals
 
 
@@ -44,7 +47,9 @@ def _by_factor(on: Bench, base_LN: Array, off_LN: Array, kind: str) -> Iterator[
         if found is None or abs(found[0] - times) <= found[1]:
             continue  # it is the same line once more
         constant, room = found
-        named[nth] = _has_constant(on, constant, room, times=times)
+        named[nth] = _has_constant(on, constant, room, times=times) or _is_told(
+            on, base_LN[nth], off_LN[nth], constant, room, kind
+        )
         given[nth] = constant * base_LN[nth] if times else constant + base_LN[nth]
         scale = abs(constant) if times else 1.0
         within[nth] = scale * off_LN[nth] + room * (np.abs(base_LN[nth]) if times else 1.0)
@@ -62,18 +67,41 @@ def _by_factor(on: Bench, base_LN: Array, off_LN: Array, kind: str) -> Iterator[
     )
     for free, chosen in ((1, ~named), (0, named)):
         if chosen.any():
-            cost = np.where(chosen & (free == 0) & times, SHAPED, own)
+            cost = np.where(chosen & (free == 0), SHAPED, own)
             yield Batch(kind, np.where(chosen[:, None], given, np.nan), within, cost, cells, free)
 
 
 def _has_constant(on: Bench, constant: float, room: float, *, times: bool) -> bool:
     """Whether the titles of a table have the number by which a line is made of another."""
     texts = " ".join((on.title, "" if on.board.turned else on.board.titles[0]))
-    numbers = {
-        float(one.replace(",", "")) for one in re.findall(r"\d[\d,]*(?:\.\d+)?", bare(texts))
-    }
-    fit = {value for one in numbers if one > 1 for value in (one, 1 / one, 100 / one, one / 100)}
-    return times and any(abs(value - constant) <= room + 1e-9 for value in fit)
+    found = re.findall(r"\d[\d,]*(?:\.\d+)?", bare(texts))
+    numbers = {float(one.replace(",", "")) for one in found}
+    return times and _is_of(numbers, constant, room, times=times)
+
+
+def _is_told(on: Bench, base: Array, off: Array, constant: float, room: float, kind: str) -> bool:
+    """Whether the text around a table has it, where all but a few numbers of the line agree."""
+    times = kind == "multiple"
+    words = ("multiple", "share") if times else ("difference",)
+    hinted = any(HINTS[word].search(on.title) for word in words)
+    if kind == "complement" or not hinted or room > TIGHT * (abs(constant) if times else 1.0):
+        return False
+    gap = np.abs(on.value_N - (constant * base if times else constant + base))
+    within = on.half_N + off * (abs(constant) if times else 1.0)
+    known = np.isfinite(gap)
+    odd = int((gap[known] > within[known] * (1 + 1e-6)).sum())
+    few = odd <= max(1, FEW * known.sum()) and known.sum() - odd >= AGREEING
+    return few and _is_of(on.board.said, constant, room, times=times)
+
+
+def _is_of(numbers: Collection[float], constant: float, room: float, *, times: bool) -> bool:
+    """Whether a factor is one of some numbers, or one over it; or a sum, less it."""
+    if times:
+        every = (value for one in numbers if one > 1
+                 for value in (one, 1 / one, 100 / one, one / 100))  # fmt: skip
+    else:
+        every = (value for one in numbers for value in (one, -one))
+    return any(abs(value - constant) <= room + 1e-9 for value in every)
 
 
 def _constant(
