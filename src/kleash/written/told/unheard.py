@@ -1,13 +1,15 @@
 """Steps and epochs that nothing else knows: no table, no log and no other line of the report.
 
-"The best is 0.7333 at step 405", where training ended at 400 and was measured every 50 steps.
+"The best is 0.7333 at step 405", where training ended at 400 and was measured every 50 steps. Logs
+of training know all steps; if all that a report speaks of is of every 50th, step 395 is a slip.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from math import gcd
 
 from kleash.imports.markdown.text import fold, plain
 from kleash.written.marks import Mark
@@ -15,8 +17,10 @@ from kleash.written.page import Page
 from kleash.written.peaks import whole
 from kleash.written.prose import At, Sentence
 from kleash.written.told.subjects import Records
+from kleash.written.told.tracks import families
 
 LEAST = 3  # places of an axis that are known
+FEW = 2  # steps beside the grid of all others that may be slips
 TWICE = 2  # other sentences that know a step: one may have the same slip
 _COUNTED = {
     "step": re.compile(r"steps?|步|iter|update|更新", re.I),
@@ -27,6 +31,10 @@ _OTHERS = re.compile(
 )
 _COUNT = re.compile(r"\s?(?:步|steps?|次|分钟|min|h(?![a-z])|小时)")  # "each epoch (200 steps)"
 _RESULT = re.compile(r"\d\.\d{2,}\s?%?\s?(?:at|in|@|[(（]|在|于)?\s?$")
+_LOGGED = re.compile(
+    r"日志|训练|达到|首次|超过|低于|(?<![a-z])(?:log(?:s|ged)?|train\w*|reach\w*|cross\w*)(?![a-z])"
+)
+EVALUATED = {"reward", "share"}  # what is measured now and then
 _PLANNED = re.compile(
     r"建议|继续|续训|下一|计划|后续|延长|加到|补|若|如果|再|将|更长|想|可以|需要|应|假如|外推|预计|"
     r"(?<![a-z])(?:extend\w*|continu\w*|next|plan\w*|would|could|should|if|until|further|resum\w*|"
@@ -44,23 +52,51 @@ def unheard_steps(records: Records, every: Sequence[Sentence], page: Page) -> It
         known = {at for one in records.courses if one.axis == axis for at in one.points}
         if len(known) < LEAST:
             continue
+        grid = _grid(known)
         epochs = axis == "epoch"
-        logged = (one.points for one in records.threads if (one.axis == "epoch") == epochs)
+        logged = [one.points for one in records.threads if (one.axis == "epoch") == epochs]
+        now_and_then = set[float]().union(*(one for one in logged if _grid(one) > 1))
         known = known.union(*logged)
         told = [_numbers(line) if word.search(line) else set() for line in lines]
         spoken = {line for sentence in own for line in sentence.lines}
-        laid = known.union(*(one for n, one in enumerate(told, 1) if n not in spoken))
+        tables = set[float]().union(*(one for n, one in enumerate(told, 1) if n not in spoken))
+        laid = known | tables
+        beside = [
+            (place, sentence) for sentence in own for place in sentence.places
+            if _is_step(sentence, place, axis) and place.at % grid
+            and place.at not in tables | now_and_then
+        ]  # fmt: skip
+        few = len({place.at for place, _ in beside}) <= FEW and not epochs
+        if records.threads and few:
+            for place, sentence in beside:
+                if not _is_trained(sentence):
+                    yield _mark(sentence, place, max(known))
         for sentence in own:
             rest = Counter(at for n in spoken - {*sentence.lines} for at in told[n - 1])
             others = laid | {at for at, count in rest.items() if count >= TWICE}
             for place in sentence.places:
                 if not records.threads and place.at <= max(known):
                     continue  # a table need not have every step
-                apart = "(" in sentence.plain[place.start : place.end]  # "200 steps (16 GPUs)"
                 counts = _COUNT.match(sentence.plain, place.end) and epochs
-                named = place.axis == axis and not apart and not counts
+                named = _is_step(sentence, place, axis) and not counts
                 if named and place.at not in others and not _is_planned(sentence, place):
                     yield _mark(sentence, place, max(known))
+
+
+def _grid(steps: Iterable[float]) -> int:
+    """Every how many steps something was measured, the first aside."""
+    return gcd(*(int(at) for at in steps if at != 1))
+
+
+def _is_step(sentence: Sentence, place: At, axis: str) -> bool:
+    """Whether a place is on an axis: not "200 steps (16 GPUs)", "each step 32 prompts"."""
+    text, before = sentence.plain[place.start : place.end], sentence.plain[: place.start]
+    return place.axis == axis and "(" not in text and not before.endswith("每")
+
+
+def _is_trained(sentence: Sentence) -> bool:
+    """Whether a sentence speaks of what training logs at every step."""
+    return bool(families(sentence.plain) - EVALUATED or _LOGGED.search(sentence.plain))
 
 
 def _is_planned(sentence: Sentence, place: At) -> bool:
