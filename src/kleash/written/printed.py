@@ -32,6 +32,7 @@ _TOTAL = re.compile(r"^(?:total|sum|all|overall|合计|总计|总和|总共|共�
 _LATIN = "A-Za-z0-9_"
 NAME = (4, 24)  # letters of a heading that a sentence may call a table by
 _STEMS = "甲乙丙丁戊己庚辛"
+_NUMBERED = re.compile(r"(?:([^\d]*?)[\s_-]*)?(\d[\d,]*)(k?)[\s_-]*([^\d]*)")
 JOINED = "\0"  # between the two rows of a header
 
 
@@ -238,7 +239,7 @@ def _counted(head: str, names: Mapping[int, str]) -> tuple[str, dict[int, float]
     counts, more = dict[int, float](), set[int]()
     axis = next(filter(None, map(axis_word, _words_of(head))), "")
     for row, name in names.items():
-        match = re.fullmatch(r"(?:([^\d]*?)[\s_-]*)?(\d[\d,]*)(k?)[\s_-]*([^\d]*)", bare(name))
+        match = _NUMBERED.fullmatch(re.sub(r"^第\s*(?=\d)", "", bare(name)))
         if match is None or re.search(r"[−–/]|vs|最", match[4]):  # "ep5 − best" is no step
             continue
         word = axis_word(match[1] or match[4] or "")

@@ -103,7 +103,10 @@ def _is_false(book: Book, every: Sequence[Shelf], chain: Chain) -> bool:
     own = book.section(sentence.line(chain.start))
     near = [(shelf, labels) for shelf, labels in told if shelf.sheet in own]
     anywhere = [] if said.need & QUANTITIES else _all(told)
-    readings = (_at(told, parts[nth], said), _meant(near, sentence, said), anywhere)
+    readings = (
+        _at(near, parts[nth], said), _at(told, parts[nth], said), _meant(near, sentence, said),
+        anywhere,
+    )  # fmt: skip
     for lines in readings:
         verdicts = [_has(line, labels, chain) for line, labels in lines if _full(line, labels)]
         if verdicts:
