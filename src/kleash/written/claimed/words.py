@@ -92,6 +92,20 @@ _SMALL = re.compile(
 )
 
 
+# A deviation with its number, or two; and numbers that may be gaps beside it.
+_NUMBER = r"(\d+(?:\.\d+)?)"
+_DEVIATION = re.compile(
+    r"(?:标准[差误]|(?<![a-z])(?:standard (?:errors?|deviations?)|std|sd|se)(?![a-z]))"
+    rf"[^\d,;。]{{0,12}}{_NUMBER}(?:\s?(?:与|和|、|and)\s?{_NUMBER})?",
+    re.I,
+)
+_APART = re.compile(
+    rf"(?:[高低多少大小]|差[为是]?|相差|gap of|differ\w* (?:by|of)|by|more|less|higher|lower)\s?"
+    rf"[约+]?\s?{_NUMBER}|{_NUMBER}\s?(?:个百分点|个点|points?|between|更|more|higher|lower)",
+    re.I,
+)
+
+
 def tested_lines(lines: Sequence[tuple[int, str]]) -> set[int]:
     """Lines whose report says which test it made: what comes of it then has a source.
 
@@ -126,6 +140,7 @@ def unsupported(line: int, text: str, *, tested: bool) -> Iterator[Mark]:
     """Words that need a statistic, where there is none, and statistics that nothing shows."""
     for part in split(text):
         yield from _against_test(line, part)
+        yield from _within_deviation(line, part)
         yield from _words_of(line, part, tested=tested)
 
 
@@ -183,6 +198,24 @@ def _against_test(line: int, text: str) -> Iterator[Mark]:
         if passed == _is_negated(text, word):
             facts = {"word": word.group(), "test": test.group()}
             yield Mark(line, word.group(), "wrong", "check.against-test", facts, "test")
+
+
+def _within_deviation(line: int, text: str) -> Iterator[Mark]:
+    """ "The standard error is 2.2; the gap of 2.0 points is significant"."""
+    told = list(_DEVIATION.finditer(text))
+    spans = [match.span() for match in told]
+    gaps = [
+        float(match[1] or match[2]) for match in _APART.finditer(text)
+        if not any(first <= match.start() < last for first, last in spans)
+    ]  # fmt: skip
+    deviations = [float(one) for match in told for one in match.groups() if one]
+    if not gaps or not deviations or max(gaps) >= max(deviations):
+        return
+    for word in _SIGNIFICANT.finditer(text):
+        supposed = _SUPPOSED.search(_clause(text, word.start())) or _NOUN.match(text, word.end())
+        if not supposed and not _is_negated(text, word):
+            facts = {"word": word.group(), "text": text}
+            yield Mark(line, word.group(), "unsupported", "check.word", facts, "word significant")
 
 
 def _clause(text: str, at: int) -> str:
