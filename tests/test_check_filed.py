@@ -4,14 +4,16 @@ import json
 import re
 from collections import Counter
 from random import Random
+from statistics import mean, stdev
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from kleash.cli import app
 from kleash.imports.markdown.document import draft_of
 from kleash.written.filed.columns import MEAN, columns_of
-from kleash.written.filed.records import records, spelled
+from kleash.written.filed.records import Record, records, spelled
 from kleash.written.styles import is_alike
 from test_check import marks
 
@@ -409,3 +411,126 @@ def test_a_total_of_shares_is_no_sum(tmp_path):
         lines.append(f"| {name} | {count} | {' | '.join(f'{x:.1f}' for x in shares)} |")
     text = "\n".join([*lines, ""])
     assert not [one for one in marks(tmp_path / "r.md", text) if one.state == "wrong"]
+
+
+# --- deviations, windows, hours and the steps of bests
+
+
+def seeded(folder, seeds=(11, 22, 33)):
+    """Rewards of three arms and seeds at every tenth step, with the seconds of each step."""
+    rows = []
+    for arm in ("kl0.01", "kl0.04", "kl0.1"):
+        for seed in seeds:
+            drawn = Random(f"{arm} {seed}")
+            for step in range(10, 101, 10):
+                value = 0.4 + step / 500 + drawn.uniform(-0.08, 0.08)
+                rows.append(f"{arm},{seed},{step},{value:.4f},{drawn.uniform(900, 1400):.1f}")
+    (folder / "logs").mkdir(exist_ok=True)
+    text = "\n".join(["arm,seed,step,reward,seconds", *rows])
+    (folder / "logs" / "runs.csv").write_text(text, encoding="utf-8")
+    return [folder / "logs"]
+
+
+def rewards(folder, column=3):
+    """By arm and seed the numbers of all its steps."""
+    text = (folder / "logs" / "runs.csv").read_text(encoding="utf-8")
+    found = {}
+    for line in text.split("\n")[1:]:
+        cells = line.split(",")
+        found.setdefault((cells[0], cells[1]), {})[int(cells[2])] = float(cells[column])
+    return found
+
+
+def changed_by_one(text, shown):
+    """A table with one number off by one in its last digit, and that number."""
+    decimals = len(shown.partition(".")[2])
+    other = f"{float(shown) + 10.0**-decimals:.{decimals}f}"
+    assert text.count(f" {shown} ") == 1
+    return text.replace(f" {shown} ", f" {other} "), other
+
+
+def test_deviations_over_seeds_are_held(tmp_path):
+    logs = seeded(tmp_path)
+    lines = ["# Seeds", "", "| arm | seed 11 | seed 22 | seed 33 | mean | std |"]
+    lines.append("|---|---|---|---|---|---|")
+    shown = []
+    for arm in ("kl0.01", "kl0.04", "kl0.1"):
+        last = [rewards(tmp_path)[arm, f"{seed}"][100] for seed in (11, 22, 33)]
+        shown.append(f"{stdev(last):.4f}")
+        cells = [*(f"{x:.4f}" for x in last), f"{mean(last):.4f}", shown[-1]]
+        lines.append(f"| {arm} | {' | '.join(cells)} |")
+    text = "\n".join([*lines, ""])
+    assert not held(tmp_path, text, logs)
+    off, other = changed_by_one(text, shown[1])
+    assert held(tmp_path, off, logs) == {(6, other, shown[1])}
+
+
+def test_means_over_stretches_of_steps_are_held(tmp_path):
+    logs = seeded(tmp_path, seeds=(11,))
+    lines = [
+        "# Windows",
+        "",
+        "| arm | step 10–30 | step 40–60 | step 70–100 |",
+        "|---|---|---|---|",
+    ]
+    for arm in ("kl0.01", "kl0.04", "kl0.1"):
+        own = rewards(tmp_path)[arm, "11"]
+        parts = ((10, 30), (40, 60), (70, 100))
+        means = [mean(own[at] for at in own if low <= at <= high) for low, high in parts]
+        lines.append(f"| {arm} | {' | '.join(f'{x:.3f}' for x in means)} |")
+    text = "\n".join([*lines, ""])
+    assert not held(tmp_path, text, logs)
+    shown = lines[5].split(" | ")[2]
+    off, other = changed_by_one(text, shown)
+    assert held(tmp_path, off, logs) == {(6, other, shown)}
+
+
+def test_hours_are_of_the_seconds_of_all_steps(tmp_path):
+    logs = seeded(tmp_path, seeds=(11,))
+    lines = ["# Cost", "", "| arm | hours | last reward |", "|---|---|---|"]
+    for arm in ("kl0.01", "kl0.04", "kl0.1"):
+        hours = sum(rewards(tmp_path, 4)[arm, "11"].values()) / 3600
+        lines.append(f"| {arm} | {hours:.3f} | {rewards(tmp_path)[arm, '11'][100]:.4f} |")
+    text = "\n".join([*lines, ""])
+    found = marks(tmp_path / "r.md", text, logs)
+    assert {one.line for one in found if one.code == "check.log"} == {5, 6, 7}
+    assert not held(tmp_path, text, logs)
+    shown = lines[5].split(" | ")[1]
+    off, other = changed_by_one(text, shown)
+    assert held(tmp_path, off, logs) == {(6, other, shown)}
+
+
+@pytest.mark.parametrize(
+    ("row", "cut"),
+    [
+        ("| {arm} | checkpoint-{step} | {best:.4f} |", "checkpoint-{step}"),
+        ("| {arm} | {step} | {best:.4f} |", "| {step} |"),
+        ("| {arm} | - | {step} ({best:.4f}) |", "{step} ("),
+    ],
+)
+def test_the_step_of_a_best_is_that_at_which_its_run_has_it(tmp_path, row, cut):
+    logs = seeded(tmp_path, seeds=(11,))
+    lines = ["# Bests", "", "| arm | best step | best reward |", "|---|---|---|"]
+    tops = {}
+    for arm in ("kl0.01", "kl0.04", "kl0.1"):
+        own = rewards(tmp_path)[arm, "11"]
+        tops[arm] = max(own, key=own.__getitem__)
+        lines.append(row.format(arm=arm, step=tops[arm], best=own[tops[arm]]))
+    text = "\n".join([*lines, ""])
+    assert not held(tmp_path, text, logs)
+    other = 10 + tops["kl0.04"] % 100
+    lines[5] = lines[5].replace(cut.format(step=tops["kl0.04"]), cut.format(step=other))
+    found = held(tmp_path, "\n".join([*lines, ""]), logs)
+    assert {(line, value) for line, _, value in found} == {(6, f"{tops['kl0.04']}")}
+
+
+def test_the_mean_of_a_long_run_is_not_that_of_rounded_steps():
+    rows = [Record({"step": f"{n}", "arm": "a"}, {"x": 2.04}, "f") for n in range(40)]
+    rows += [Record({"step": f"{n}", "arm": "b"}, {"x": 2.06}, "f") for n in range(3)]
+    (column,) = columns_of(rows)
+    steps = column.axes.index("step")
+    means = np.flatnonzero(column.codes[:, steps] == MEAN)
+    long, short = (one for one in means if column.codes[one, 1 - steps] >= 0)
+    assert column.rounded(1.0, 2)[long] == 2.04
+    assert column.rounded(1.0, 1)[short] == pytest.approx(2.1)
+    assert column.values[short] == pytest.approx(2.06)

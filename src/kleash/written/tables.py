@@ -180,7 +180,7 @@ def _recited(draft: Draft) -> Iterator[Mark]:
                             )
 
 
-def _told_once(draft: Draft) -> Iterator[tuple[int, str, list[Number]]]:
+def _told_once(draft: Draft) -> Iterator[tuple[int, str | None, list[Number]]]:
     """The rows of one arm with their lines and numbers; none that another row bears out."""
     rows = [cells for table in tables(draft) for cells in table.values()]
     often = Counter(tuple(map(_number, cells)) for cells in rows)

@@ -49,7 +49,7 @@ _WORDS: dict[str, str] = {
 }
 _PATTERNS = {name: re.compile(rf"(?<![A-Za-z])(?:{words})", re.I) for name, words in _WORDS.items()}
 _STATISTIC = re.compile(
-    r"置信|区间|标准差|标准误|bootstrap|interval|"
+    r"置信|区间|标准差|标准误|bootstrap|interval|standard (?:error|deviation)|"
     r"(?<![a-z])(?:CI|SE|SD)(?![a-z])|std\.? ?err|\d%?\s?(?:±|\+/-)",
     re.I,
 )

@@ -66,7 +66,7 @@ class Column:
         made = np.round(scale * self.values, decimals)
         for nth, (code, some) in enumerate(self.parts, first):
             if len(some) <= TOGETHER:  # nobody takes the mean of hundreds of printed numbers
-                made[nth] = TAKEN[code](made[some])
+                made[nth] = TAKEN[code](np.round(made[some], decimals))
         return made
 
     def reached(self, entry: int, half: float) -> tuple[str, set[str]]:

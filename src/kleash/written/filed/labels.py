@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from kleash.written.filed.columns import MEAN, NUMBERED, SUM, Column, window
+from kleash.written.filed.columns import DEVIATION, MEAN, NUMBERED, SUM, Column, window
 from kleash.written.filed.records import COUNTS
 from kleash.written.sought.lines import Line
 from kleash.written.sought.naming import Namer, counts_in, windows_in
@@ -20,6 +20,7 @@ WORDS = {
     NUMBERED: re.compile(r"(?!)"),
 }
 _MEAN = re.compile(r"均|mean|avg|average", re.I)
+_DEVIATION = re.compile(r"标准差|std|deviation|(?<![a-z])s\.?d(?![a-z])", re.I)
 _SUM = re.compile(r"合计|总|累计|(?<![a-z])(?:sum|total|all)(?![a-z])", re.I)
 _OVER_STEPS = re.compile(
     r"\d+\s*步的?(?:平均|均值)|\d+[- ]steps? (?:mean|average)|"
@@ -94,4 +95,5 @@ def _labels(line: Line) -> Iterator[list[str]]:
 
 
 def _together(text: str) -> int | None:
-    return MEAN if _MEAN.search(text) else SUM if _SUM.search(text) else None
+    told = ((_DEVIATION, DEVIATION), (_MEAN, MEAN), (_SUM, SUM))
+    return next((code for words, code in told if words.search(text)), None)

@@ -59,10 +59,10 @@ def false_in_parallel(records: Records, every: Sequence[Sentence]) -> Iterator[M
             for mark in _odd(records, sentence, run)
         ]  # fmt: skip
         yield from odd
-        fine = {said for run in named if _comes_out(records, run) for _, said in run}
+        fine = [run for run in named if _comes_out(records, run)]
         bare = [run for run in _bare(sentence) if _is_in_turn(sentence, run)]
         for part in (*(part for run in named for part in _ends(run)), *bare):
-            if not odd and not any(said in fine for _, said in part):
+            if not odd and not any(_has_more(run, part) for run in fine):
                 yield from _exchanged(records, sentence, part)
 
 
@@ -94,7 +94,8 @@ def _named(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Run]:
             same = [one for one in own if one.sides & last[0].sides]
             if not same and len(run) == 1:  # the name before another one may be meant
                 firsts = [one for one in before if one.sides & own[-1].sides]
-                run, same = ([(firsts[-1], last[1])], own) if firsts else (run, same)
+                if firsts:
+                    run[0], same = (firsts[-1], last[1]), own
             if len(same) == 1 and len(own) == 1:
                 run.append((same[0], said))
                 start = said.end
@@ -213,6 +214,11 @@ def _odd(records: Records, sentence: Sentence, run: Run) -> Iterator[Mark]:
             return
         share = "%" * (said.kind == "share")
         yield said_mark(sentence, said, "wrong", "check.slip", {"value": value + share})
+
+
+def _has_more(run: Run, part: Run) -> bool:
+    """Whether a run has numbers of another, and no fewer."""
+    return len(run) >= len(part) and any(one[1] == other[1] for one in run for other in part)
 
 
 def _comes_out(records: Records, run: Run) -> bool:

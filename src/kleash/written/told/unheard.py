@@ -61,16 +61,9 @@ def unheard_steps(records: Records, every: Sequence[Sentence], page: Page) -> It
         spoken = {line for sentence in own for line in sentence.lines}
         tables = set[float]().union(*(one for n, one in enumerate(told, 1) if n not in spoken))
         laid = known | tables
-        beside = [
-            (place, sentence) for sentence in own for place in sentence.places
-            if _is_step(sentence, place, axis) and place.at % grid
-            and place.at not in tables | now_and_then
-        ]  # fmt: skip
-        few = len({place.at for place, _ in beside}) <= FEW and not epochs
-        if records.threads and few:
-            for place, sentence in beside:
-                if not _is_trained(sentence):
-                    yield _mark(sentence, place, max(known))
+        if records.threads and not epochs:
+            heard = tables | now_and_then
+            yield from (_mark(*one, max(known)) for one in _off_grid(own, axis, grid, heard))
         for sentence in own:
             rest = Counter(at for n in spoken - {*sentence.lines} for at in told[n - 1])
             others = laid | {at for at, count in rest.items() if count >= TWICE}
@@ -81,6 +74,20 @@ def unheard_steps(records: Records, every: Sequence[Sentence], page: Page) -> It
                 named = _is_step(sentence, place, axis) and not counts
                 if named and place.at not in others and not _is_planned(sentence, place):
                     yield _mark(sentence, place, max(known))
+
+
+def _off_grid(
+    own: Sequence[Sentence], axis: str, grid: int, heard: set[float]
+) -> Iterator[tuple[Sentence, At]]:
+    """Steps between those of all evaluations, where a report names one or two such at most."""
+    found = [
+        (sentence, place) for sentence in own for place in sentence.places
+        if _is_step(sentence, place, axis) and place.at % grid and place.at not in heard
+    ]  # fmt: skip
+    few = len({place.at for _, place in found}) <= FEW
+    for sentence, place in found if few else ():
+        if not _is_trained(sentence) and not _is_planned(sentence, place):
+            yield sentence, place
 
 
 def _grid(steps: Iterable[float]) -> int:

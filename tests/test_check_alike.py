@@ -1,0 +1,130 @@
+"""Numbers that a sentence gives for several things alike, whatever they are worked out of."""
+
+import pytest
+
+from test_check_slips import bad, page
+
+TABLE = (
+    "| run | step 20 | step 40 | step 60 | step 80 |",
+    "|---|---|---|---|---|",
+    "| 0.001 | 0.574 | 0.655 | 0.731 | 0.779 |",
+    "| 0.005 | 0.556 | 0.603 | 0.649 | 0.694 |",
+    "| 0.02 | 0.531 | 0.587 | 0.669 | 0.641 |",
+    "| 0.08 | 0.512 | 0.563 | 0.602 | 0.577 |",
+    "",
+)
+SAID = 10  # the line of what is said below the table
+EXCHANGED = ("check.crosswise",)
+
+
+@pytest.mark.parametrize(
+    ("right", "two"),
+    [
+        # Names behind their numbers: gaps of two columns.
+        ("The gain is 0.205 for 0.001, 0.138 for 0.005 and 0.110 for 0.02.", ("0.205", "0.138")),
+        ("From 20 to 80: 0.205 (0.001), 0.138 (0.005), 0.065 (0.08).", ("0.205", "0.138")),
+        # What one of them has over others.
+        ("末步 0.001 最高（0.779），比 0.005 高 0.085，比 0.02 高 0.138。", ("0.085", "0.138")),
+        # Shares of two columns.
+        ("0.001 ends at 136% of its first value, 0.02 at 121%.", ("136", "121")),
+        # Names in an order, and numbers in the same.
+        ("The order is 0.001 > 0.005 > 0.02 with 0.779, 0.694 and 0.641.", ("0.779", "0.694")),
+        # What each step adds to the one before it.
+        ("0.005 在 step 20 到 80 依次是 0.556、0.603、0.649、0.694。", ("0.603", "0.649")),
+    ],
+)
+def test_two_of_several_in_each_others_place(tmp_path, right, two):
+    assert not bad(tmp_path, page(*TABLE, f"- {right}"), *EXCHANGED), right
+    one, other = two
+    turned = right.replace(one, "x").replace(other, one).replace("x", other)
+    assert turned != right
+    assert bad(tmp_path, page(*TABLE, f"- {turned}")) == {SAID}, turned
+
+
+def test_one_of_several_that_is_not_what_the_others_are(tmp_path):
+    said = "- The gain is 0.205 (0.001), 0.138 (0.005), 0.110 (0.02) and 0.065 (0.08)."
+    assert not bad(tmp_path, page(*TABLE, said), "check.slip")
+    assert bad(tmp_path, page(*TABLE, said.replace("0.138", "0.148")), "check.slip") == {SAID}
+
+
+def test_names_that_fit_before_acquit_numbers_of_those_behind(tmp_path):
+    """0.779 is of what stands behind it; read the other way, two would be exchanged."""
+    said = "- In the end 0.779 (0.001) > 0.694 (0.005) > 0.641 (0.02) > 0.577 (0.08)."
+    assert not bad(tmp_path, page(*TABLE, said), *EXCHANGED, "check.slip")
+
+
+def test_few_digits_tell_nothing(tmp_path):
+    rows = ("| A | 4 | 9 |", "| B | 7 | 5 |", "| C | 8 | 6 |", "")
+    table = ("| arm | wins | ties |", "|---|---|---|", *rows)
+    assert not bad(tmp_path, page(*table, "- It is 7 for A and 4 for B."), *EXCHANGED)
+
+
+@pytest.mark.parametrize(
+    ("right", "word", "wrong"),
+    [
+        ("The score falls with the coefficient: 0.779, 0.694, 0.641, 0.577.", "falls", "rises"),
+        ("It drops as beta rises, from 0.779 at 0.001 to 0.577 at 0.08.", "drops", "grows"),
+        ("差距随 KL_BETA 增大而缩小：1.50 → 0.55 → 0.10。", "缩小", "扩大"),
+    ],
+)
+def test_what_goes_with_a_setting_goes_as_its_own_numbers(tmp_path, right, word, wrong):
+    assert not bad(tmp_path, page(*TABLE, f"- {right}"), "check.turned")
+    turned = right.replace(word, wrong)
+    assert bad(tmp_path, page(*TABLE, f"- {turned}"), "check.turned") == {SAID}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        (
+            "500 题的标准误约 2.2 个百分点，末步高 2.0 个百分点，不能算显著。",
+            "500 题的标准误约 2.2 个百分点，末步高 2.0 个百分点，差异显著。",
+        ),
+        (
+            "The standard error is 2.2 points, so the gap of 6.1 points is significant.",
+            "The standard error is 2.2 points, so the gap of 1.9 points is significant.",
+        ),
+    ],
+)
+def test_a_gap_within_its_deviation_is_not_significant(tmp_path, right, wrong):
+    assert not bad(tmp_path, page(f"- {right}"), "check.word")
+    assert bad(tmp_path, page(f"- {wrong}"), "check.word")
+
+
+COSTS = ("| β | GPU hours | USD |", "|---|---|---|", "| 0 | 110.56 | 210.06 |")
+COSTS += ("| 0.01 | 118.72 | 225.57 |", "| 0.04 | 115.60 | 219.64 |", "| 0.1 | 112.40 | 213.56 |")
+
+
+@pytest.mark.parametrize("price", ["1.90", "2.30"])
+def test_a_price_above_a_table_makes_its_costs(tmp_path, price):
+    """With the price on the page a cost that it does not give is wrong; without it nobody knows."""
+    text = page(f"Four GPUs, ${price} per GPU hour.", "", *COSTS, "")
+    assert not bad(tmp_path, text, "check.not-multiple")
+    off = bad(tmp_path, text.replace("219.64", "221.64"), "check.not-multiple")
+    assert off == ({9} if price == "1.90" else set())
+
+
+def test_what_something_starts_from_makes_gains(tmp_path):
+    rows = ("| 0.0 | 18.33 | +2.83 |", "| 0.01 | 21.83 | +6.33 |", "| 0.04 | 20.67 | +5.17 |")
+    rows += ("| 0.1 | 18.83 | +3.33 |", "")
+    text = page("The base solves 15.5%.", "", "| β | mean | over base |", "|---|---|---|", *rows)
+    assert not bad(tmp_path, text)
+    assert bad(tmp_path, text.replace("+5.17", "+5.27"), "check.not-difference") == {9}
+
+
+def test_columns_of_numbered_epochs_are_in_their_order(tmp_path):
+    rows = ("| 0 | 0.589 | 0.605 | 0.640 |", "| 0.01 | 0.586 | 0.607 | 0.636 |")
+    rows += ("| 0.05 | 0.586 | 0.602 | 0.622 |", "")
+    table = ("| KL_BETA | 第 1 轮 | 第 2 轮 | 第 3 轮 |", "|---|---|---|---|", *rows)
+    other = ("| KL_BETA | 损失 |", "|---|---|", "| 0 | 3.1 |", "| 0.01 | 2.2 |", "| 0.05 | 2.6 |")
+    said = "- 第 3 轮的排序是 KL_BETA=0 > 0.01 > 0.05。"
+    assert not bad(tmp_path, page(*table, said, "", *other), "check.not-order")
+    turned = page(*table, said.replace("0.01 > 0.05", "0.05 > 0.01"), "", *other)
+    assert bad(tmp_path, turned, "check.not-order") == {9}
+
+
+def test_a_column_called_by_a_setting_is_measured_where_it_has_decimals(tmp_path):
+    rows = ("| A | 69.1 | 9.2 | 78.3 |", "| B | 64.0 | 9.3 | 73.3 |", "| C | 50.8 | 11.5 | 62.3 |")
+    table = ("| 训练 | 采样 | 参考模型 | 合计 |", "|---|---|---|---|", *rows)
+    assert not bad(tmp_path, page(*table))
+    assert 7 in bad(tmp_path, page(*table).replace("62.3", "63.2"))
