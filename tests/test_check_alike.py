@@ -116,11 +116,13 @@ def test_columns_of_numbered_epochs_are_in_their_order(tmp_path):
     rows = ("| 0 | 0.589 | 0.605 | 0.640 |", "| 0.01 | 0.586 | 0.607 | 0.636 |")
     rows += ("| 0.05 | 0.586 | 0.602 | 0.622 |", "")
     table = ("| KL_BETA | 第 1 轮 | 第 2 轮 | 第 3 轮 |", "|---|---|---|---|", *rows)
-    other = ("| KL_BETA | 损失 |", "|---|---|", "| 0 | 3.1 |", "| 0.01 | 2.2 |", "| 0.05 | 2.6 |")
+    other = ("## KL", "", table[0], table[1], "| 0 | 0.1 | 0.2 | 0.3 |")
+    other += ("| 0.01 | 0.1 | 0.1 | 0.1 |", "| 0.05 | 0.1 | 0.2 | 0.2 |")
     said = "- 第 3 轮的排序是 KL_BETA=0 > 0.01 > 0.05。"
-    assert not bad(tmp_path, page(*table, said, "", *other), "check.not-order")
-    turned = page(*table, said.replace("0.01 > 0.05", "0.05 > 0.01"), "", *other)
-    assert bad(tmp_path, turned, "check.not-order") == {9}
+    top = ("## 奖励", "")
+    assert not bad(tmp_path, page(*top, *table, said, "", *other), "check.not-order")
+    turned = page(*top, *table, said.replace("0.01 > 0.05", "0.05 > 0.01"), "", *other)
+    assert bad(tmp_path, turned, "check.not-order") == {11}
 
 
 def test_a_column_called_by_a_setting_is_measured_where_it_has_decimals(tmp_path):

@@ -17,7 +17,7 @@ from kleash.written.fitting import is_typo
 from kleash.written.marks import Mark, printed_as
 from kleash.written.printed import Sheet
 from kleash.written.prose import Said, Sentence
-from kleash.written.told.boards import Board, Way, boards
+from kleash.written.told.lineups import Lineup, Way, lineups
 from kleash.written.told.subjects import Records
 from kleash.written.told.things import Mention, having, mentions
 from kleash.written.whose import said_mark
@@ -249,9 +249,9 @@ def product_of(records: Records, run: Run) -> Iterator[tuple[list[Slot], Way, fl
     """A run's numbers with every way in which they may have been worked out."""
     scales = (1.0, 100.0) if run[0][1].figure.unit == "%" else (1.0,)
     few = run[0][0] is None and len(run) <= LEAST
-    for board in boards(records):
-        for slots in _slots(board, run):
-            for way in board.ways:
+    for lineup in lineups(records):
+        for slots in _slots(lineup, run):
+            for way in lineup.ways:
                 if way.suits(run[0][1]) and not (few and way.kind not in ("plain", "over")):
                     yield from ((slots, way, scale) for scale in scales)
 
@@ -279,10 +279,10 @@ def _is_near(said: Said, value: str) -> bool:
     )
 
 
-def _slots(board: Board, run: Run) -> Iterator[list[Slot]]:
-    """A run's numbers with the things of a board that they are of."""
+def _slots(lineup: Lineup, run: Run) -> Iterator[list[Slot]]:
+    """A run's numbers with the things of a lineup that they are of."""
     if run[0][0] is None:
-        for start in range(len(board.keys) - len(run) + 1):
+        for start in range(len(lineup.keys) - len(run) + 1):
             for step in (1, -1):
                 lines = [*range(start, start + len(run))][::step]
                 told = zip(run, lines, strict=True)
@@ -290,7 +290,7 @@ def _slots(board: Board, run: Run) -> Iterator[list[Slot]]:
         return
     found = []
     for mention, said in run:
-        own = [nth for nth, keys in enumerate(board.keys) if mention and mention.keys & keys]
+        own = [nth for nth, keys in enumerate(lineup.keys) if mention and mention.keys & keys]
         if len(own) != 1:
             return
         found.append(Slot(said, own[0]))

@@ -67,8 +67,8 @@ class Records:
     bests: Sequence[Best] = ()
     above: Mapping[int, str] = field(default_factory=dict)
     """By table, what it is said to be of."""
-    boards: list[Any] = field(default_factory=list)
-    """What `parallel` works numbers out of, once it has looked."""
+    lineups: list[Any] = field(default_factory=list)
+    """What `lineups` works numbers out of, once it has looked."""
 
     def of_tables(self, subject: Subject, arms: Arms, axis: str) -> list[Course]:
         """The courses of tables that may be a subject's; where some are called so, only these."""

@@ -1,6 +1,6 @@
-"""Boards: things side by side, and all that can be worked out for each of them alike.
+"""Lineups: things side by side, and all that can be worked out for each of them alike.
 
-A table is two boards: its rows are things, and so are its columns. The courses of several arms are
+A table is two lineups: its rows are things, and so are its columns. The courses of several arms are
 one more. A way of working out gives every thing a number: that of a column, the gap of two columns,
 what it has over one of the others, the height it reaches along its steps, how often it is first.
 """
@@ -22,12 +22,13 @@ LEAST = 3  # lines of which a mean, a height or a place is taken
 WINDOWS = range(2, 11)  # last steps that people take the mean of
 COARSE = 4  # times its own rounding that of what a number is worked out of may be
 WIDEST = 14  # lines of which all pairs are tried
+MOST = 24  # things of which more is worked out than what stands in their lines
 Line = Mapping[int, Figure]
 
 
 @dataclass(frozen=True)
 class Way:
-    """What comes out for each thing of a board, and by how much rounding may shift it."""
+    """What comes out for each thing of a lineup, and by how much rounding may shift it."""
 
     kind: str
     values: Mapping[int, float]
@@ -54,21 +55,21 @@ class Way:
 
 
 @dataclass
-class Board:
+class Lineup:
     """Things with their keys, and the ways that there are for all of them."""
 
     keys: Sequence[frozenset[str]]
     ways: list[Way]
 
 
-def boards(records: Records) -> list[Board]:
+def lineups(records: Records) -> list[Lineup]:
     """All tables, by row and by column, and the courses of several arms."""
-    if not records.boards:
-        records.boards.extend(_boards(records))
-    return records.boards
+    if not records.lineups:
+        records.lineups.extend(_lineups(records))
+    return records.lineups
 
 
-def _boards(records: Records) -> Iterator[Board]:
+def _lineups(records: Records) -> Iterator[Lineup]:
     for sheet in records.sheets:
         cells = [cell for cell in sheet.cells if not cell.part]
         rows, columns = (defaultdict[int, dict[int, Figure]](dict) for _ in range(2))
@@ -76,9 +77,9 @@ def _boards(records: Records) -> Iterator[Board]:
             columns[cell.column][cell.row] = cell.figure
             rows[cell.row][cell.column] = cell.figure
         made = [*_made(columns, sheet.across), *_stepwise(columns, range(len(sheet.rows)))]
-        yield Board([row_keys(sheet, nth) for nth in range(len(sheet.rows))], made)
+        yield Lineup([row_keys(sheet, nth) for nth in range(len(sheet.rows))], made)
         made = [*_made(rows, sheet.counts), *_stepwise(rows, sorted(sheet.across))]
-        yield Board([column_keys(sheet, nth) for nth in range(len(sheet.columns))], made)
+        yield Lineup([column_keys(sheet, nth) for nth in range(len(sheet.columns))], made)
     groups: dict[str, list[Course]] = {}
     for course in records.courses:
         if course.arm:
@@ -89,13 +90,15 @@ def _boards(records: Records) -> Iterator[Board]:
             for at, figure in course.points.items():
                 lines.setdefault(int(at), {})[nth] = figure
         made = [*_made(lines, {at: float(at) for at in lines})]
-        yield Board([keys_of([course.arm], "") for course in every], made)
+        yield Lineup([keys_of([course.arm], "") for course in every], made)
 
 
 def _made(lines: Mapping[int, Line], along: Mapping[int, float]) -> Iterator[Way]:
-    """All that may be worked out of the lines of a board; some may be counted along."""
+    """All that may be worked out of the lines of a lineup; some may be counted along."""
+    yield from (Way("plain", _values(one), dict.fromkeys(one, 0.0)) for one in lines.values())
+    if max(map(len, lines.values()), default=0) > MOST:
+        return
     for line in lines.values():
-        yield Way("plain", _values(line), dict.fromkeys(line, 0.0))
         yield from _over_another(line)
     for one, other in permutations(lines, 2) if len(lines) <= WIDEST else ():
         yield from _gaps(lines[one], lines[other])
