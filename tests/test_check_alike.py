@@ -130,3 +130,63 @@ def test_a_column_called_by_a_setting_is_measured_where_it_has_decimals(tmp_path
     table = ("| 训练 | 采样 | 参考模型 | 合计 |", "|---|---|---|---|", *rows)
     assert not bad(tmp_path, page(*table))
     assert 7 in bad(tmp_path, page(*table).replace("62.3", "63.2"))
+
+
+# --- tables that are right
+
+
+def test_the_best_of_a_seed_is_not_its_last_told_again(tmp_path):
+    last = ("| β | Seed 1 | Seed 2 | Seed 3 |", "|---|---|---|---|")
+    best = ("| β | Step, seed 1 | Step, seed 2 | Best, seed 1 | Best, seed 2 | Best, seed 3 |",)
+    rows = ((0, 64.7, 65.1, 63.9), (0.001, 68.7, 66.8, 68.1), (0.01, 70.6, 69.2, 69.6))
+    rows += ((0.04, 67.3, 67.0, 67.7), (0.1, 65.3, 63.9, 65.0))
+    tops = ((70.1, 70.6, 70.2), (71.4, 70.1, 70.6), (70.6, 69.9, 70.2), (67.3, 67.0, 67.7))
+    tops += ((65.3, 64.3, 65.0),)
+    ends = [f"| β = {a} | {b} | {c} | {d} |" for a, b, c, d in rows]
+    made = [
+        f"| β = {row[0]} | 250 | 300 | {' | '.join(map(str, top))} |"
+        for row, top in zip(rows, tops, strict=True)
+    ]
+    lines = "|---|---|---|---|---|---|"
+    text = page("Accuracy at step 500:", "", *last, *ends, "", *best, lines, *made)
+    assert not bad(tmp_path, text)
+
+
+def test_a_mean_of_gaps_may_be_the_gap_of_two_means(tmp_path):
+    """0.838 is the mean of the printed gaps, 0.83 the gap of the printed means: both are right."""
+    head = ("| run | 1 | 2 | 4 | 6 | 8 | Average |", "|---|---|---|---|---|---|---|")
+    values = {
+        "RCE": (55.80, 58.02, 60.00, 61.08, 61.18, 59.22),
+        "β=0": (56.85, 58.87, 60.92, 61.80, 61.83, 60.05),
+        "β=0.01": (57.68, 59.52, 61.90, 62.83, 63.00, 60.99),
+        "β=0.04": (58.63, 60.27, 62.53, 63.33, 64.03, 61.76),
+        "β=0.4": (56.45, 58.65, 60.78, 61.65, 62.07, 59.92),
+    }
+    rows = [f"| {name} | {' | '.join(f'{x:.2f}' for x in row)} |" for name, row in values.items()]
+    gaps = []
+    for name, row in list(values.items())[1:]:
+        own = [x - y for x, y in zip(row, values["RCE"], strict=True)]
+        gaps.append(f"| {name} | {' | '.join(f'{x:+.2f}' for x in own)} |")
+    assert gaps[0].endswith("+0.83 |")
+    text = page(*head, *rows, "", "Less RCE:", "", *head, *gaps)
+    assert not bad(tmp_path, text)
+    assert bad(tmp_path, text.replace("+0.83", "+0.93"))
+
+
+def test_one_quantity_under_two_settings_is_no_multiple(tmp_path):
+    """The KL falls about as the coefficient rises, which binds no number of it."""
+    rows = ("| β=0.01 | 2.52 | 3.99 | 4.91 | 5.29 | 5.74 | 5.76 |",)
+    rows += ("| β=0.04 | 1.01 | 1.61 | 1.95 | 2.12 | 2.30 | 2.40 |",)
+    table = (
+        "| arm | 250 | 500 | 750 | 1000 | 1250 | 1500 |",
+        "|---|---|---|---|---|---|---|",
+        *rows,
+    )
+    assert not bad(tmp_path, page(*table), "check.not-multiple")
+
+
+def test_stretches_of_steps_are_of_what_their_heading_says(tmp_path):
+    head = ("| 系数 | 1–40 | 41–80 |", "|---|---|---|")
+    loss = ("### KL loss", "", *head, "| 0.001 | 0.0239 | 0.2632 |", "| 0.005 | 0.0165 | 0.1095 |")
+    entropy = ("### Entropy", "", *head, "| 0.001 | 0.387 | 0.240 |", "| 0.005 | 0.400 | 0.324 |")
+    assert not bad(tmp_path, page(*loss, "", *entropy))

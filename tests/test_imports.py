@@ -412,6 +412,30 @@ def test_real_completions_are_read_where_something_can(module, monkeypatch):
 # --- verl
 
 
+def test_the_consoles_of_a_resumed_run_are_one_run(tmp_path):
+    """The second part begins at the last checkpoint: what the first had behind it was lost."""
+    folder = tmp_path / "kl0p001"
+    folder.mkdir()
+    parts = (("part1", range(1, 13), 0.0), ("part2", range(9, 21), 0.5))
+    for name, steps, more in parts:
+        told = [f"step:{n} - critic/score/mean:{n / 100 + more:.3f}\n" for n in steps]
+        (folder / f"console_{name}.log").write_text("".join(told))
+    (run,) = read(folder).runs
+    assert run.name == "kl0p001"
+    points = {
+        step: value for one in run.series
+        for step, value in zip(one.steps.tolist(), one.values.tolist(), strict=True)
+    }  # fmt: skip
+    assert points == {n: pytest.approx(n / 100 + (0.5 if n >= 9 else 0.0)) for n in range(1, 21)}
+
+
+def test_consoles_of_several_coefficients_are_several_runs(tmp_path):
+    for name in ("kl_0.001", "kl_0.005"):
+        told = [f"step:{n} - critic/score/mean:0.{n}\n" for n in range(1, 10)]
+        (tmp_path / f"{name}.log").write_text("".join(told))
+    assert {run.name for run in read(tmp_path).runs} == {"kl_0.001", "kl_0.005"}
+
+
 def test_a_verl_folder_is_one_run():
     source = read(HANDMADE / "verl/exp-s1")
     run = only(source)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -89,10 +91,13 @@ def read(path: Path) -> Source:
     for file in parts["rows"]:
         run = whole.add(file, file.stem)
         run.series = _rows(file, source.notes)
-    for file in parts["console"]:
-        one = len(parts["console"]) == 1
-        run = whole.owner(file, sole=one) or whole.add(file, "" if one else file.stem)
-        _add_console(run, file, source.notes)
+    consoles = list(_resumed(parts["console"], source.notes))
+    for files in consoles:
+        first, one = files[0][0], len(consoles) == 1
+        name = first.stem if len(files) == 1 else first.parent.name
+        run = whole.owner(first, sole=one) or whole.add(first, "" if one else name)
+        for file, until in files:
+            _add_console(run, file, source.notes, until)
     groups: dict[Path, list[Path]] = {}
     for file in parts["dump"]:
         groups.setdefault(file.parent, []).append(file)
@@ -188,12 +193,42 @@ def _steps(path: Path, notes: list[str]) -> Iterator[tuple[int, float, str]]:
         yield line, float(match[1]), written[match.end() :]
 
 
-def _add_console(run: Imported, path: Path, notes: list[str]) -> None:
+def _resumed(files: Sequence[Path], notes: list[str]) -> Iterator[list[tuple[Path, float]]]:
+    """The consoles of each run, and before which step each of them counts.
+
+    A run that was stopped and resumed has a console for each part, which are called alike but for a
+    number. A part begins within the one before it, or right behind it; what that one had from there
+    on was thrown away.
+    """
+    groups: dict[tuple[Path, str], list[Path]] = {}
+    for file in files:
+        groups.setdefault((file.parent, re.sub(r"\d+", "#", file.stem)), []).append(file)
+    for same in groups.values():
+        spans = [(file, *_span(file)) for file in same] if len(same) > 1 else []
+        spans.sort(key=lambda one: one[1])
+        pairs = list(pairwise(spans))
+        if pairs and all(a[1] < b[1] <= a[2] + 1 and a[2] < b[2] for a, b in pairs):
+            until = [*(one[1] for one in spans[1:]), inf]
+            names = ", ".join(file.name for file, *_ in spans)
+            notes.append(f"{same[0].parent}: {names} are taken for one run that was resumed")
+            yield [(file, end) for (file, *_), end in zip(spans, until, strict=True)]
+        else:
+            yield from ([(file, inf)] for file in same)
+
+
+def _span(path: Path) -> tuple[float, float]:
+    """The first and the last step of a console."""
+    steps = [step for _, step, _ in _steps(path, [])]
+    return (min(steps), max(steps)) if steps else (inf, inf)
+
+
+def _add_console(run: Imported, path: Path, notes: list[str], until: float = inf) -> None:
     """What the console knows and the run does not: its settings, and steps that are lost."""
     known = {series.metric: set(series.steps.tolist()) for series in run.series}
     kept = 0
     for series in read_console(path, notes):
         new = np.array([step not in known.get(series.metric, ()) for step in series.steps.tolist()])
+        new &= series.steps < until
         kept += int(new.sum()) if series.metric in known else 0
         if new.all():
             run.series.append(series)
@@ -207,7 +242,7 @@ def _add_console(run: Imported, path: Path, notes: list[str]) -> None:
                     lines=series.lines[new],
                 )
             )
-    if kept:
+    if kept and run.where.file.endswith(".jsonl"):
         notes.append(f"{path}: {kept} points that the JSON lines of {run.name} no longer have")
     for name, setting in _printed_config(path, notes).items():
         run.config.setdefault(name, setting)

@@ -33,6 +33,7 @@ CHANCE = 0.002  # of taking two lines for each other's multiple that are none
 LEAST = 3  # numbers that have to fit
 ALIKE = (0.8, 1.25)  # times the other
 FEW = 9  # numbers that another may have been meant to be
+BASES = 6  # rows that differences may be taken from
 GAPS = 4  # differences that have to
 Pair = tuple[Number, Number]
 Range = tuple[float, float]
@@ -70,7 +71,7 @@ def _multiple(grid: Grid, ours: Slot, theirs: Slot, width: int) -> Iterator[Made
         (one.value or 0.0) <= 0 or digits(one) < fewest for two in pairs for one in two
     ):
         return
-    if not paid and _are_alike(pairs):
+    if not paid and (_are_alike(pairs) or _are_settings(grid, ours, theirs)):
         return
     width = 1 if paid else width
     for inverse in (False, True):
@@ -88,6 +89,12 @@ def _are_alike(pairs: Sequence[Pair]) -> bool:
     ratio = median((two.value or 0.0) / (one.value or 1.0) for one, two in pairs)
     units = {number.unit for two in pairs for number in two}
     return len(units) == 1 and ALIKE[0] < ratio < ALIKE[1]
+
+
+def _are_settings(grid: Grid, ours: Slot, theirs: Slot) -> bool:
+    """Whether two lines are of one quantity under two settings: the KL at β=0.01 and β=0.04."""
+    plain = [squeezed(bare(grid.titles[slot[0]])) for slot in (ours, theirs)]
+    return len({re.sub(r"[\d.]+", "#", one) for one in plain}) == 1 and "#" not in plain[0]
 
 
 def _one_quantity(grid: Grid, slot: Slot) -> bool:
@@ -212,7 +219,7 @@ def _gaps(values: Grid, gaps: Grid) -> Iterator[Made]:
     same = {slot: columns[title] for title, slot in there.items() if title in columns}
     bases = [at for name, at in rows.items() if name not in own]
     best: list[Made] = []
-    for base in bases if len(same) > 1 and len(bases) < LEAST else ():
+    for base in bases if len(same) > 1 and len(bases) <= BASES else ():
         made = [
             one
             for name, at in own.items()

@@ -20,7 +20,7 @@ from kleash.written.grids import Grid, grids
 from kleash.written.made.boards import boards
 from kleash.written.made.rounded import Node as Node
 from kleash.written.made.rounded import Relation as Relation
-from kleash.written.made.rounded import as_printed, off_by_rounding
+from kleash.written.made.rounded import as_printed, off_by_rounding, without_inexact
 from kleash.written.made.weighed import Worked, worked_out
 from kleash.written.page import Page
 from kleash.written.patterns import Made, patterns
@@ -29,6 +29,7 @@ from kleash.written.retold import told_again
 
 STATISTIC = re.compile(r"(?:[tzfp]|df|n|se|sem|sd|std|stdev|标准[差误]|方差)(?![a-z\d])", re.I)
 _SAYS = re.compile(r"[(（]\s?(?:最[大小高低]|平均|均值|max|min|mean|avg|average)\s?[)）]", re.I)
+_SPAN = re.compile(r"\d+\s?[-–~]\s?\d+\s?/")  # "1–40": of what, only a heading says
 APART_KINDS = ("difference", "relative")
 APART = 3  # numbers that differ between two tables that are not of one thing
 FAR = 0.2  # of the greater: two tellings of one thing are seldom further apart
@@ -63,8 +64,7 @@ def relations(draft: Draft, page: Page | None = None) -> list[Relation]:
     found += [_of_pattern(each) for each in guessed if each.kind not in PLAIN or each.ready]
     found += [_of_pattern(each) for each in across(every)]
     found += _worked_out_twice(derived)
-    found += _of_one_thing(draft, list(_told_twice(draft, known)))
-    found += _borne_out(draft)
+    found += [*_of_one_thing(draft, list(_told_twice(draft, known))), *_borne_out(draft)]
     gaps = {one.nodes[0] for one in made if one.kind in APART_KINDS and one.holds}
     again = ((theirs, ours) for ours, theirs in told_again(every))
     found += [_same(*two) for two in again if len({node(one) in gaps for one in two}) == 1]
@@ -75,7 +75,7 @@ def relations(draft: Draft, page: Page | None = None) -> list[Relation]:
             found += [_sum(kind, one, places) for one in sums]
         found += _ordered(run)
     found = [one for one in found if one.holds or not (_is_of_tests(one) or one.is_no_sum)]
-    found = _between_places(draft, found)
+    found = without_inexact(_between_places(draft, found))
     return list({(one.kind, one.nodes): one for one in found}.values())
 
 
@@ -318,7 +318,7 @@ def _told_twice(draft: Draft, worked_out: set[Node]) -> Iterator[Relation]:
             again[node(derived.of[0])].append(derived.number)
     for numbers in _points(draft):
         known = [one for one in numbers if one.value is not None and one.state == "known"]
-        known = [one for one in known if node(one) not in worked_out]
+        known = [n for n in known if node(n) not in worked_out and not _SPAN.match(n.where.spot)]
         printed = [each for one in known for each in (one, *again[node(one)])]
         conflict = len(known) > 1
         for ours, theirs in combinations(printed[:12], 2) if conflict else ():

@@ -331,8 +331,10 @@ def column_sense(header: str, axis: Axis, arms: Arms, *, filled: bool, across: b
     if labels.is_value(text):
         return Sense(label=text)
     seed = labels.seed_of(text)
-    if seed is not None:
-        return Sense(seed=seed, label=text)
+    if seed is not None:  # "Best, seed 1" is the best of that run
+        best_step = labels.is_best_step(text) or text[:4].casefold() == "step"
+        kind = "best step" if best_step else labels.statistic(text)[0]
+        return Sense(statistic=kind, seed=seed, label=text)
     place, rest = places(text)
     if not rest:
         return Sense(place=place, label=text)

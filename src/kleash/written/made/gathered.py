@@ -67,7 +67,17 @@ def _groups(on: Bench) -> list[tuple[list[int], bool]]:
     for group in (by_plain, _alike_before(on), _like_before(on)):
         if len(group) > 1:
             found[group] = True
-    return [(list(run), natural and _one_kind(on, run)) for run, natural in found.items()]
+    return [
+        (list(run), natural and _one_kind(on, run)) for run, natural in found.items()
+        if not any(_is_sibling(on, nth) for nth in run)
+    ]  # fmt: skip
+
+
+def _is_sibling(on: Bench, nth: int) -> bool:
+    """Whether a line goes by the same words with another number: "seed 1" sums up no "seed 2"."""
+    ours, theirs = (bare(one) for one in (on.title, on.board.titles[on.others[nth][0]]))
+    same = re.sub(r"[\d.]+", "#", ours) == re.sub(r"[\d.]+", "#", theirs)
+    return same and ours != theirs and bool(re.search(r"[^\W\d]", ours))
 
 
 def _one_kind(on: Bench, run: Sequence[int]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import erfc, log, sqrt
 from typing import TypeVar
@@ -12,6 +12,7 @@ UNLIKELY = 0.02  # that rounding alone made the last digit another
 SLIP = 0.02  # of numbers, in a report that has slips
 TOLD = 4.0  # as much as other tables may tell (logarithm of odds)
 SHARP = 0.3  # units of the last digit within which what comes out is known
+TWO = 2.0  # the same for the difference of two numbers that are printed alike
 SURE = 3.0  # how much must speak against hidden digits
 K = TypeVar("K")
 Node = tuple[int, str, float]
@@ -48,10 +49,18 @@ class Relation:
         """Whether the first number is what the others give as they are printed, and no other is."""
         if self.low is None or self.high is None or self.kind == "same":
             return False
-        unit = 10.0 ** -(self.decimals or 0)
-        if self.high - self.low > SHARP * unit:
-            return False
-        return abs(self.nodes[0][2] - (self.low + self.high) / 2) <= 0.5 * unit * (1 + 1e-6)
+        return self._comes_within(SHARP)
+
+    @property
+    def is_gap(self) -> bool:
+        """Whether the first number is the difference of two others as they are printed."""
+        return self.kind == "difference" and self.low is not None and self._comes_within(TWO)
+
+    def _comes_within(self, units: float) -> bool:
+        """Whether the middle of what may come out, so wide at most, prints as the number does."""
+        low, high, unit = self.low or 0.0, self.high or 0.0, 10.0 ** -(self.decimals or 0)
+        near = abs(self.nodes[0][2] - (low + high) / 2) <= 0.5 * unit * (1 + 1e-6)
+        return near and high - low <= units * unit * (1 + 1e-6)
 
 
 def as_printed(every: list[Relation], tables: Mapping[int, int]) -> list[Relation]:
@@ -91,6 +100,15 @@ def as_printed(every: list[Relation], tables: Mapping[int, int]) -> list[Relatio
         if is_of_printed(others | {(kind, table): told[kind, table]}, (kind, table)):
             slips |= {one for one in own.values() if one.inexact}
     return [replace(one, holds=False) if one in slips else one for one in every]
+
+
+def without_inexact(every: Sequence[Relation]) -> list[Relation]:
+    """Without what is off by rounding only, where a number is the gap of two others to the digit.
+
+    A mean of gaps, worked out as the gap of two means, need not be that of the printed gaps.
+    """
+    exact = {one.nodes[0] for one in every if one.holds and one.is_gap}
+    return [one for one in every if one.holds or not (one.inexact and one.nodes[0] in exact)]
 
 
 def is_of_printed(told: Mapping[K, float], own: K) -> bool:
