@@ -190,3 +190,13 @@ def test_stretches_of_steps_are_of_what_their_heading_says(tmp_path):
     loss = ("### KL loss", "", *head, "| 0.001 | 0.0239 | 0.2632 |", "| 0.005 | 0.0165 | 0.1095 |")
     entropy = ("### Entropy", "", *head, "| 0.001 | 0.387 | 0.240 |", "| 0.005 | 0.400 | 0.324 |")
     assert not bad(tmp_path, page(*loss, "", *entropy))
+
+
+def test_a_part_of_a_sum_is_not_a_third_of_it(tmp_path):
+    """Three runs of nearly equal length are a third of their sum each, but for a digit."""
+    rows = ("| 0 | 7.00 | 7.01 | 7.00 | 21.01 |", "| 0.001 | 6.91 | 6.90 | 6.90 | 20.71 |")
+    rows += ("| 0.01 | 6.67 | 6.68 | 6.67 | 20.02 |", "| 0.05 | 6.51 | 6.52 | 6.52 | 19.55 |")
+    head = ("| 系数 | 种子 7（小时） | 种子 17（小时） | 种子 27（小时） | 三次合计（小时） |",)
+    text = page("每 100 步验证，共 300 步。", "", *head, "|---|---|---|---|---|", *rows)
+    assert not bad(tmp_path, text)
+    assert bad(tmp_path, text.replace("20.71", "20.17")) == {8}

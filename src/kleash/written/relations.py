@@ -20,7 +20,7 @@ from kleash.written.grids import Grid, grids
 from kleash.written.made.boards import boards
 from kleash.written.made.rounded import Node as Node
 from kleash.written.made.rounded import Relation as Relation
-from kleash.written.made.rounded import as_printed, off_by_rounding, without_inexact
+from kleash.written.made.rounded import as_printed, off_by_rounding, without_refuted
 from kleash.written.made.weighed import Worked, worked_out
 from kleash.written.page import Page
 from kleash.written.patterns import Made, patterns
@@ -75,7 +75,7 @@ def relations(draft: Draft, page: Page | None = None) -> list[Relation]:
             found += [_sum(kind, one, places) for one in sums]
         found += _ordered(run)
     found = [one for one in found if one.holds or not (_is_of_tests(one) or one.is_no_sum)]
-    found = without_inexact(_between_places(draft, found))
+    found = without_refuted(_between_places(draft, found))
     return list({(one.kind, one.nodes): one for one in found}.values())
 
 

@@ -92,16 +92,11 @@ _SMALL = re.compile(
 )
 
 
-# A deviation with its number, or two; and numbers that may be gaps beside it.
-_NUMBER = r"(\d+(?:\.\d+)?)"
+# A deviation with its number, or two.
+_NUMBER = re.compile(r"(?<![\d.])\d+(?:\.\d+)?(?![\d.]*\d)")
 _DEVIATION = re.compile(
     r"(?:标准[差误]|(?<![a-z])(?:standard (?:errors?|deviations?)|std|sd|se)(?![a-z]))"
-    rf"[^\d,;。]{{0,12}}{_NUMBER}(?:\s?(?:与|和|、|and)\s?{_NUMBER})?",
-    re.I,
-)
-_APART = re.compile(
-    rf"(?:[高低多少大小]|差[为是]?|相差|gap of|differ\w* (?:by|of)|by|more|less|higher|lower)\s?"
-    rf"[约+]?\s?{_NUMBER}|{_NUMBER}\s?(?:个百分点|个点|points?|between|更|more|higher|lower)",
+    rf"[^\d,;。]{{0,12}}({_NUMBER.pattern})(?:\s?(?:与|和|、|and)\s?({_NUMBER.pattern}))?",
     re.I,
 )
 
@@ -203,13 +198,14 @@ def _against_test(line: int, text: str) -> Iterator[Mark]:
 def _within_deviation(line: int, text: str) -> Iterator[Mark]:
     """ "The standard error is 2.2; the gap of 2.0 points is significant"."""
     told = list(_DEVIATION.finditer(text))
-    spans = [match.span() for match in told]
+    deviations = [one for match in told for one in match.groups() if one]
+    decimals = {len(one.partition(".")[2]) for one in deviations}
     gaps = [
-        float(match[1] or match[2]) for match in _APART.finditer(text)
-        if not any(first <= match.start() < last for first, last in spans)
+        float(match[0]) for match in _NUMBER.finditer(text)
+        if len(match[0].partition(".")[2]) in decimals  # printed alike, as gaps are
+        and not any(one.start() <= match.start() < one.end() for one in told)
     ]  # fmt: skip
-    deviations = [float(one) for match in told for one in match.groups() if one]
-    if not gaps or not deviations or max(gaps) >= max(deviations):
+    if not gaps or max(gaps) >= max(map(float, deviations)):
         return
     for word in _SIGNIFICANT.finditer(text):
         supposed = _SUPPOSED.search(_clause(text, word.start())) or _NOUN.match(text, word.end())

@@ -91,16 +91,17 @@ def _is_told(on: Bench, base: Array, off: Array, constant: float, room: float, k
     known = np.isfinite(gap)
     odd = int((gap[known] > within[known] * (1 + 1e-6)).sum())
     few = odd <= max(1, FEW * known.sum()) and known.sum() - odd >= AGREEING
-    return few and _is_of(on.board.said, constant, room, times=times)
+    percent = bool(HINTS["share"].search(on.title))
+    return few and _is_of(on.board.said, constant, room, times=times, percent=percent)
 
 
-def _is_of(numbers: Collection[float], constant: float, room: float, *, times: bool) -> bool:
-    """Whether a factor is one of some numbers, or one over it; or a sum, less it."""
-    if times:
-        every = (value for one in numbers if one > 1
-                 for value in (one, 1 / one, 100 / one, one / 100))  # fmt: skip
-    else:
-        every = (value for one in numbers for value in (one, -one))
+def _is_of(
+    numbers: Collection[float], constant: float, room: float, *, times: bool, percent: bool = True
+) -> bool:
+    """Whether a factor is one of some numbers, or one over it; or a sum is one, or less one."""
+    every = [value for one in numbers for value in ((one, 1 / one) if times and one > 1 else ())]
+    every += [100 * value for value in every] + [value / 100 for value in every] if percent else []
+    every = every if times else [value for one in numbers for value in (one, -one)]
     return any(abs(value - constant) <= room + 1e-9 for value in every)
 
 

@@ -102,13 +102,24 @@ def as_printed(every: list[Relation], tables: Mapping[int, int]) -> list[Relatio
     return [replace(one, holds=False) if one in slips else one for one in every]
 
 
-def without_inexact(every: Sequence[Relation]) -> list[Relation]:
+def without_refuted(every: Sequence[Relation]) -> list[Relation]:
     """Without what is off by rounding only, where a number is the gap of two others to the digit.
 
-    A mean of gaps, worked out as the gap of two means, need not be that of the printed gaps.
+    A mean of gaps, worked out as the gap of two means, need not be that of the printed gaps. And a
+    part of a sum that comes out is not so many times the whole.
     """
     exact = {one.nodes[0] for one in every if one.holds and one.is_gap}
-    return [one for one in every if one.holds or not (one.inexact and one.nodes[0] in exact)]
+    parts = {
+        (part, one.nodes[0]) for one in every if one.holds and one.kind == "sum"
+        for part in one.nodes[1:]
+    }  # fmt: skip
+    return [
+        one for one in every
+        if one.holds or not (
+            (one.inexact and one.nodes[0] in exact)
+            or (one.kind == "multiple" and one.nodes[:2] in parts)
+        )
+    ]  # fmt: skip
 
 
 def is_of_printed(told: Mapping[K, float], own: K) -> bool:
