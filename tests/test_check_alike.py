@@ -2,6 +2,8 @@
 
 import pytest
 
+from kleash.imports.markdown.document import draft_of
+from kleash.written.grids import grids
 from test_check_slips import bad, page
 
 TABLE = (
@@ -129,6 +131,8 @@ def test_a_column_called_by_a_setting_is_measured_where_it_has_decimals(tmp_path
     rows = ("| A | 69.1 | 9.2 | 78.3 |", "| B | 64.0 | 9.3 | 73.3 |", "| C | 50.8 | 11.5 | 62.3 |")
     table = ("| 训练 | 采样 | 参考模型 | 合计 |", "|---|---|---|---|", *rows)
     assert not bad(tmp_path, page(*table))
+    (grid,) = grids(draft_of(page(*table), tmp_path / "r.md"))
+    assert {slot[0] for slot in grid.slots()} == {1, 2, 3}
     assert 7 in bad(tmp_path, page(*table).replace("62.3", "63.2"))
 
 
@@ -200,3 +204,21 @@ def test_a_part_of_a_sum_is_not_a_third_of_it(tmp_path):
     text = page("每 100 步验证，共 300 步。", "", *head, "|---|---|---|---|---|", *rows)
     assert not bad(tmp_path, text)
     assert bad(tmp_path, text.replace("20.71", "20.17")) == {8}
+
+
+@pytest.mark.parametrize("word", ["reward", "entropy"])
+def test_a_step_between_all_evaluations_is_told_where_evaluations_are_meant(tmp_path, word):
+    """Training logs every step, so that its entropy may be told of any."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    told = [
+        f"step:{n} - critic/score/mean:0.{400 + n} - actor/entropy:0.5{n}" for n in range(1, 81)
+    ]
+    told = [f"{line} - val-core/x/reward/mean@1:0.{500 + n}" if n % 20 == 0 else line
+            for n, line in enumerate(told, 1)]  # fmt: skip
+    (logs / "run.log").write_text("\n".join([*told, ""]))
+    rows = [f"| {n} | 0.{500 + n} |" for n in (20, 40, 60, 80)]
+    text = page("| Step | reward |", "|---|---|", *rows, "", f"- The {word} turns at step 45.")
+    found = bad(tmp_path, text, "check.unheard-step", logs=[logs])
+    assert found == ({10} if word == "reward" else set())
+    assert not bad(tmp_path, text.replace("45", "40"), "check.unheard-step", logs=[logs])

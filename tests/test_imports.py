@@ -429,6 +429,16 @@ def test_the_consoles_of_a_resumed_run_are_one_run(tmp_path):
     assert points == {n: pytest.approx(n / 100 + (0.5 if n >= 9 else 0.0)) for n in range(1, 21)}
 
 
+def test_two_resumed_runs_in_one_folder_are_two_runs(tmp_path):
+    for arm in ("kl_0.001", "kl_0.005"):
+        for part, steps in ((1, range(1, 7)), (2, range(5, 11))):
+            told = [f"step:{n} - critic/score/mean:0.{n}\n" for n in steps]
+            (tmp_path / f"{arm}_part{part}.log").write_text("".join(told))
+    runs = read(tmp_path).runs
+    assert [run.name for run in runs] == ["kl_0.001", "kl_0.005"]
+    assert [sum(len(one.steps) for one in run.series) for run in runs] == [10, 10]
+
+
 def test_consoles_of_several_coefficients_are_several_runs(tmp_path):
     for name in ("kl_0.001", "kl_0.005"):
         told = [f"step:{n} - critic/score/mean:0.{n}\n" for n in range(1, 10)]

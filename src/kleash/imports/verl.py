@@ -41,6 +41,7 @@ STEP = re.compile(r"(?:^|\s)step:(-?\d{1,15}) - (?=\S+?:)")
 WRAPPED = re.compile(r"(?:np\.)?(?:float|int)\d+\((.*)\)$|tensor\(([^,)]*).*\)$")
 LOGS = {".log", ".out", ".txt", ".err"}
 DUMP = re.compile(r"\d{1,12}\.jsonl")
+PART = re.compile(r"[-_. ]?[a-z]*[-_. ]?\d+$", re.I)  # of a name: which part of a run it is
 CONFIG = 2**20
 BELOW = 3  # folders that a run's own folder may hold its parts in
 
@@ -94,7 +95,7 @@ def read(path: Path) -> Source:
     consoles = list(_resumed(parts["console"], source.notes))
     for files in consoles:
         first, one = files[0][0], len(consoles) == 1
-        name = first.stem if len(files) == 1 else first.parent.name
+        name = first.stem if len(files) == 1 else PART.sub("", first.stem) or first.parent.name
         run = whole.owner(first, sole=one) or whole.add(first, "" if one else name)
         for file, until in files:
             _add_console(run, file, source.notes, until)
@@ -197,12 +198,12 @@ def _resumed(files: Sequence[Path], notes: list[str]) -> Iterator[list[tuple[Pat
     """The consoles of each run, and before which step each of them counts.
 
     A run that was stopped and resumed has a console for each part, which are called alike but for a
-    number. A part begins within the one before it, or right behind it; what that one had from there
-    on was thrown away.
+    number at the end. A part begins within the one before it, or right behind it; what that one had
+    from there on was thrown away.
     """
     groups: dict[tuple[Path, str], list[Path]] = {}
     for file in files:
-        groups.setdefault((file.parent, re.sub(r"\d+", "#", file.stem)), []).append(file)
+        groups.setdefault((file.parent, PART.sub("#", file.stem)), []).append(file)
     for same in groups.values():
         spans = [(file, *_span(file)) for file in same] if len(same) > 1 else []
         spans.sort(key=lambda one: one[1])

@@ -21,7 +21,7 @@ from kleash.imports.markdown.text import bare
 from kleash.written.grids import Grid, Slot, label, turned
 from kleash.written.made.boards import SUMMARY
 from kleash.written.patterns import Made, mistyped
-from kleash.written.printed import JOINED, squeezed, titles
+from kleash.written.printed import JOINED, differ_in_number, squeezed, titles
 
 _TIME = re.compile(r"秒|耗时|时间|\(s\)|s/step|(?<![a-z])(?:secs?|seconds|time)(?![a-z])", re.I)
 _BILL = re.compile(
@@ -71,7 +71,8 @@ def _multiple(grid: Grid, ours: Slot, theirs: Slot, width: int) -> Iterator[Made
         (one.value or 0.0) <= 0 or digits(one) < fewest for two in pairs for one in two
     ):
         return
-    if not paid and (_are_alike(pairs) or _are_settings(grid, ours, theirs)):
+    settings = differ_in_number(grid.titles[ours[0]], grid.titles[theirs[0]])
+    if not paid and (settings or _are_alike(pairs)):  # the KL at β=0.01 and at β=0.04
         return
     width = 1 if paid else width
     for inverse in (False, True):
@@ -89,12 +90,6 @@ def _are_alike(pairs: Sequence[Pair]) -> bool:
     ratio = median((two.value or 0.0) / (one.value or 1.0) for one, two in pairs)
     units = {number.unit for two in pairs for number in two}
     return len(units) == 1 and ALIKE[0] < ratio < ALIKE[1]
-
-
-def _are_settings(grid: Grid, ours: Slot, theirs: Slot) -> bool:
-    """Whether two lines are of one quantity under two settings: the KL at β=0.01 and β=0.04."""
-    plain = [squeezed(bare(grid.titles[slot[0]])) for slot in (ours, theirs)]
-    return len({re.sub(r"[\d.]+", "#", one) for one in plain}) == 1 and "#" not in plain[0]
 
 
 def _one_quantity(grid: Grid, slot: Slot) -> bool:

@@ -252,6 +252,13 @@ def _counted(head: str, names: Mapping[int, str]) -> tuple[str, dict[int, float]
     return (axis, counts) if len(counts) >= 2 else ("", {})
 
 
+def differ_in_number(one: str, other: str) -> bool:
+    """Whether two titles are the same but for a number: "seed 1" and "seed 2"."""
+    plain = [squeezed(bare(title)) for title in (one, other)]
+    alike = {re.sub(r"\d+(?:\.\d+)?", "#", title) for title in plain}
+    return len(alike) == 1 and plain[0] != plain[1]
+
+
 def is_total(name: str) -> bool:
     """Whether a row or column is the total of the others."""
     return bool(_TOTAL.match(bare(name).strip(" :*")))

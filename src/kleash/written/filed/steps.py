@@ -18,7 +18,7 @@ from kleash.written.filed.columns import COURSES
 from kleash.written.sought.lines import Labelled, Line, Token
 
 LEAST = 3  # numbers of a row that are of another step than its label
-# A cell that is a step, and titles under which steps stand.
+# A cell that is a step: "checkpoint-200", "E3", "第 3 轮".
 _STEP = re.compile(
     r"(?:[a-z]{0,10}[-_ ])?(?:e|ep|epoch|step|checkpoint|ckpt|第)[\s_=#-]*(\d+)\s?(?:轮|步)?", re.I
 )

@@ -76,7 +76,7 @@ def _has_constant(on: Bench, constant: float, room: float, *, times: bool) -> bo
     texts = " ".join((on.title, "" if on.board.turned else on.board.titles[0]))
     found = re.findall(r"\d[\d,]*(?:\.\d+)?", bare(texts))
     numbers = {float(one.replace(",", "")) for one in found}
-    return times and _is_of(numbers, constant, room, times=times)
+    return times and _is_factor(numbers, constant, room, percent=True)
 
 
 def _is_told(on: Bench, base: Array, off: Array, constant: float, room: float, kind: str) -> bool:
@@ -91,18 +91,17 @@ def _is_told(on: Bench, base: Array, off: Array, constant: float, room: float, k
     known = np.isfinite(gap)
     odd = int((gap[known] > within[known] * (1 + 1e-6)).sum())
     few = odd <= max(1, FEW * known.sum()) and known.sum() - odd >= AGREEING
+    if not times:
+        return few and any(abs(abs(constant) - one) <= room + 1e-9 for one in on.board.said)
     percent = bool(HINTS["share"].search(on.title))
-    return few and _is_of(on.board.said, constant, room, times=times, percent=percent)
+    return few and _is_factor(on.board.said, constant, room, percent=percent)
 
 
-def _is_of(
-    numbers: Collection[float], constant: float, room: float, *, times: bool, percent: bool = True
-) -> bool:
-    """Whether a factor is one of some numbers, or one over it; or a sum is one, or less one."""
-    every = [value for one in numbers for value in ((one, 1 / one) if times and one > 1 else ())]
-    every += [100 * value for value in every] + [value / 100 for value in every] if percent else []
-    every = every if times else [value for one in numbers for value in (one, -one)]
-    return any(abs(value - constant) <= room + 1e-9 for value in every)
+def _is_factor(numbers: Collection[float], constant: float, room: float, *, percent: bool) -> bool:
+    """Whether a factor is one of some numbers, or one over it, or that in percent."""
+    fit = [value for one in numbers if one > 1 for value in (one, 1 / one)]
+    fit += [value for one in numbers if one > 1 and percent for value in (100 / one, one / 100)]
+    return any(abs(value - constant) <= room + 1e-9 for value in fit)
 
 
 def _constant(

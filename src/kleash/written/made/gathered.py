@@ -13,7 +13,7 @@ from kleash.imports.markdown import labels
 from kleash.imports.markdown.text import bare
 from kleash.written.made.bench import HINTED, HINTS, OTHER, SAID, SHAPED, Array, Batch, Bench, Cell
 from kleash.written.made.boards import SUMMARY
-from kleash.written.printed import is_total
+from kleash.written.printed import differ_in_number, is_total
 
 STATISTICS: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
     "mean": lambda x, d: (x.mean(0), d.mean(0)),
@@ -75,9 +75,8 @@ def _groups(on: Bench) -> list[tuple[list[int], bool]]:
 
 def _is_sibling(on: Bench, nth: int) -> bool:
     """Whether a line goes by the same words with another number: "seed 1" sums up no "seed 2"."""
-    ours, theirs = (bare(one) for one in (on.title, on.board.titles[on.others[nth][0]]))
-    same = re.sub(r"[\d.]+", "#", ours) == re.sub(r"[\d.]+", "#", theirs)
-    return same and ours != theirs and bool(re.search(r"[^\W\d]", ours))
+    other = on.board.titles[on.others[nth][0]]
+    return bool(re.search(r"[^\W\d]", on.title)) and differ_in_number(on.title, other)
 
 
 def _one_kind(on: Bench, run: Sequence[int]) -> bool:
