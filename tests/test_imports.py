@@ -647,7 +647,7 @@ def test_rows_by_shots_are_cells_of_each_coefficient(tmp_path):
     first, second = read(write(tmp_path / "by_shots.csv", table)).runs
     assert (first.name, second.name) == ("by_shots-kl0.1", "by_shots-kl0.2")
     cells = [(c.metric, c.epoch, c.shots, c.items, c.number.value) for c in first.cells]
-    assert cells == [("acc", 2, 1, 200, 57.0), ("acc", 2, 4, 200, 55.5)]
+    assert cells == [("acc", 2, 1, 200, 0.57), ("acc", 2, 4, 200, 0.555)]
 
 
 def test_an_object_that_holds_rows_with_steps_is_these_rows(tmp_path):

@@ -16,7 +16,7 @@ from kleash.compare.best import best_step
 from kleash.compare.coefficients import trends
 from kleash.compare.confounds import factor
 from kleash.compare.endings import endings
-from kleash.compare.evidence import of_curves, of_items, of_means, shared_means
+from kleash.compare.evidence import Gap, of_curves, of_items, of_means, shared_means
 from kleash.compare.interactions import interactions
 from kleash.compare.judging import Pair, judge
 from kleash.compare.many import adjust, contenders, other_pairs, together, without_baseline
@@ -77,14 +77,13 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
     if len(arms) < 2:
         told = ", ".join(arm.name for arm in arms) or "none"
         raise DataError(f"comparing takes two arms or more; the sources tell of {told}")
-    baseline = _baseline(arms, wish.baseline)
-    metric = _metric(arms, baseline, wish.on)
+    arms, baseline, metric, aside = _asked(arms, wish)
     found = Comparison(
         arms=[_told(arm) for arm in arms],
         baseline=baseline.name,
         findings=list(find(sources)),
         sources=sources,
-        notes=[note for source in sources for note in source.notes],
+        notes=[*(note for source in sources for note in source.notes), *aside],
         gathered=arms,
     )
     others = [arm for arm in arms if arm is not baseline]
@@ -127,6 +126,48 @@ def _told(arm: Arm) -> dict[str, Any]:
         "runs": len(arm.replicates),
         "seeds": [each.seed for each in arm.replicates if each.seed is not None],
     }
+
+
+def _asked(arms: list[Arm], wish: Wish) -> tuple[list[Arm], Arm, str, list[str]]:
+    """The arms, the one to compare with and the metric; and a note on logs that are no arms.
+
+    Where the baseline that comes to mind shares no outcome, another that does is taken, unless it
+    was asked for.
+    """
+    baseline = _baseline(arms, wish.baseline)
+    metric = _metric(arms, baseline, wish.on)
+    if not wish.baseline and not _meets(arms, baseline, metric):
+        for name in [metric] if wish.on else OUTCOMES:
+            having = [arm for arm in arms if name in _measured(arm)]
+            other = _baseline(having, "") if len(having) > 1 else baseline
+            if other is not baseline and _meets(having, other, name):
+                baseline, metric = other, name
+                break
+    sets = {each.sets[metric] for arm in arms for each in arm.replicates if metric in each.sets}
+    notes = [f"{metric} is the mean over {', '.join(each)}" for each in sorted(sets)]
+    aside = [arm for arm in arms if _is_aside(arm, metric)]
+    kept = [arm for arm in arms if arm not in aside or arm is baseline]
+    if len(kept) < 2 or not aside:
+        return arms, baseline, metric, notes
+    told = ", ".join(arm.name for arm in aside if arm is not baseline)
+    return kept, baseline, metric, [*notes, f"no {metric} and no coefficient, so no arms: {told}"]
+
+
+def _meets(arms: Sequence[Arm], baseline: Arm, metric: str) -> bool:
+    """Whether some arm was measured as the baseline was."""
+    if metric not in _measured(baseline):
+        return False
+    others = [arm for arm in arms if arm is not baseline and metric in _measured(arm)]
+    return any(_gap(arm, baseline, metric) for arm in others) or any(
+        shared_means(arm, baseline, metric) for arm in others
+    )
+
+
+def _is_aside(arm: Arm, metric: str) -> bool:
+    """Whether an arm is none: logs of something else, such as costs or the data."""
+    runs = [run for each in arm.replicates for run in each.runs]
+    logs = all(run.format in ("csv", "jsonl") for run in runs)
+    return logs and arm.coefficient is None and metric not in _measured(arm)
 
 
 def _baseline(arms: Sequence[Arm], wanted: str) -> Arm:
@@ -188,15 +229,21 @@ def _flags(found: Comparison, metric: str, pair: tuple[Arm, Arm]) -> tuple[str, 
     return tuple(dict.fromkeys(flags))
 
 
+def _gap(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
+    """What two arms can be compared on, by the strongest data there are."""
+    known = names.metric(metric)
+    unit = known.unit if known else ""
+    return (
+        of_seeds(ours, theirs, metric)
+        or of_items(ours, theirs, metric)
+        or of_means(ours, theirs, metric, unit)
+        or of_curves(ours, theirs, metric, unit)
+    )
+
+
 def _answers(pair: Pair, *, whole: bool) -> list[Judged]:
     """A verdict on the level by the strongest data there are, then the other questions."""
-    unit = pair.known.unit
-    gap = (
-        of_seeds(pair.ours, pair.theirs, pair.metric)
-        or of_items(pair.ours, pair.theirs, pair.metric)
-        or of_means(pair.ours, pair.theirs, pair.metric, unit)
-        or of_curves(pair.ours, pair.theirs, pair.metric, unit)
-    )
+    gap = _gap(pair.ours, pair.theirs, pair.metric)
     level = judge(pair, gap) if gap else _unshared(pair)
     if not whole:
         return [level]

@@ -6,22 +6,24 @@ nothing but their seed are one arm. Estimates are dropped here, so that nothing 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 import numpy as np
 
-from kleash.imports import Imported, Number, Scores, Series, Source, names
+from kleash.compare.joining import SEED, groups_of, label
+from kleash.imports import Cell, Imported, Number, Scores, Series, Source, names
 from kleash.imports.names import Resolved
 from kleash.stats import Floats
 
 Place = tuple[float | None, float | None, int | None, str, str]
 OUTCOMES = ("accuracy", "eval_reward", "performance", "reward", "val_loss")
-SEED = re.compile(r"[-_ ]?(?:seed|s)[-_=]?(\d{1,9})$", re.I)
+EVALUATED = ("accuracy", "eval_reward")
+COUNTS = ("correct", "hits", "n_correct", "num_correct")  # of items, those that came out right
+FEW = 8  # trainings of an arm that a log without a seed may be of
 SAME_POINTS = 2  # known points that must agree before a vague name is taken for a clear one
 
 
@@ -86,6 +88,8 @@ class Replicate:
     """Curves that nobody logged, made of the scores of single items."""
     means: dict[str, float | None] = field(default_factory=dict)
     """The mean of a metric that stands for the training, once it was worked out."""
+    sets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By metric, the sets of data that its curve is the mean over."""
     items: dict[Any, dict[str, float]] = field(default_factory=dict)
     """Scores by item of a metric and some of `scores`, once they were put together."""
 
@@ -134,14 +138,13 @@ class Arm:
 
     @property
     def coefficient(self) -> float | None:
-        """What a nat of KL costs in this arm, if any source says; 0 where the leash is off."""
+        """What a nat of KL costs in this arm, by a config or else a name; 0: the leash is off."""
         for _, config, _ in self.configs:
             value = config.values.get("leash.coefficient")
             if isinstance(value, int | float) and not isinstance(value, bool):
                 return float(value)
-        if any(names.leash_in_name(name) is False for name in self.names):
-            return 0.0
-        return None
+        told = (names.coefficient_in_name(name)[0] for name in self.names)
+        return next((value for value in told if value is not None), None)
 
 
 @lru_cache(maxsize=4096)
@@ -154,12 +157,12 @@ def known_name(metric: str) -> str:
 def gather(sources: Sequence[Source]) -> list[Arm]:
     """The arms of all sources together, in the order in which they are first told of."""
     told = [(source, run) for source in sources for run in source.runs]
-    groups = _joined(sources, told)
+    groups = groups_of(sources, told)
     arms = [_arm([told[at] for at in group]) for group in groups]
     best = _telling(sources)
     for arm, group in zip(arms, groups, strict=True):
         fit = [told[at][1] for at in group if told[at][0] is best]
-        arm.name = _label(fit[0]) if fit else arm.names[0]
+        arm.name = label(fit[0]) if fit else arm.names[0]
     seen: Counter[str] = Counter()
     for arm in arms:
         seen[arm.name] += 1
@@ -168,15 +171,11 @@ def gather(sources: Sequence[Source]) -> list[Arm]:
     return arms
 
 
-def _label(run: Imported) -> str:
-    return run.arm or SEED.sub("", run.name) or run.name
-
-
 def _telling(sources: Sequence[Source]) -> Source | None:
     """The source whose names say most about the leash: arms are called as they are there."""
 
     def says(source: Source) -> int:
-        labels = [_label(run) for run in source.runs]
+        labels = [label(run) for run in source.runs]
         return sum(names.leash_in_name(each) is not None or "=" in each for each in labels)
 
     return max(sources, key=says, default=None)
@@ -186,67 +185,13 @@ def _plain(run: Imported) -> dict[str, Any]:
     return {key: setting.value for key, setting in run.config.items()}
 
 
-def _joined(sources: Sequence[Source], told: list[tuple[Source, Imported]]) -> list[list[int]]:
-    """Indices of runs, grouped into arms: each key that two runs share joins them."""
-    parent = list(range(len(told)))
-
-    def root(at: int) -> int:
-        while parent[at] != at:
-            at = parent[at]
-        return at
-
-    first: dict[Any, int] = {}
-    shared = _own_places(sources)
-    for at, (source, run) in enumerate(told):
-        for key in (*_keys(run), *shared.get((id(source), run.arm), ())):
-            other = first.setdefault(key, at)
-            if root(other) != root(at):
-                late, early = sorted((root(other), root(at)), reverse=True)
-                parent[late] = early
-    groups: dict[int, list[int]] = {}
-    for at in range(len(told)):
-        groups.setdefault(root(at), []).append(at)
-    return list(groups.values())
-
-
-def _keys(run: Imported) -> Iterable[tuple[object, ...]]:
-    """What makes two runs the same arm: its name, or a config that is equal but for the seed."""
-    label = _label(run)
-    yield ("name", names.spelling(label))
-    if run.format == "markdown" or "leash.coefficient" not in run.resolved.values:
-        return
-    kept = frozenset(
-        (key, repr(setting.value))
-        for key, setting in run.config.items()
-        if (known := names.key(key)) is None or known.kind not in ("seed", "harmless")
-    )
-    if len(kept) > 2:
-        yield ("config", kept)
-
-
-def _own_places(sources: Sequence[Source]) -> dict[tuple[int, str], list[tuple[str, ...]]]:
-    """Paths and run ids that a document gives as the place of one of its arms alone."""
-    found: dict[tuple[int, str], list[tuple[str, ...]]] = {}
-    for source in sources:
-        whose: dict[str, set[str]] = {}
-        for fact in source.facts:
-            if fact.kind in ("path", "wandb") and fact.arm:
-                whose.setdefault(fact.text.strip().rstrip("/"), set()).add(fact.arm)
-        for text, arms in whose.items():
-            if len(arms) == 1:
-                found.setdefault((id(source), next(iter(arms))), []).append(("place", text))
-    return found
-
-
 def _arm(told: list[tuple[Source, Imported]]) -> Arm:
-    labels = list(dict.fromkeys(_label(run) for _, run in told))
+    labels = list(dict.fromkeys(label(run) for _, run in told))
     arm = Arm(labels[0], labels)
     kept: dict[Any, Replicate] = {}
     for source, run in told:
         seed = run.seed if run.seed is not None else _seed_of(run)
-        # Documents tell of one run again and again; logs of two runs are two runs.
-        key = seed if seed is not None or run.format == "markdown" else run.where.file + run.name
-        replicate = kept.setdefault(key, Replicate(run.name, seed))
+        replicate = _training(kept, run, seed)
         replicate.runs.append(run)
         _add(replicate, run)
         plain = _plain(run)
@@ -263,21 +208,106 @@ def _arm(told: list[tuple[Source, Imported]]) -> Arm:
     return arm
 
 
+def _training(kept: dict[Any, Replicate], run: Imported, seed: int | None) -> Replicate:
+    """The training that a run is of: documents tell of one again and again, and so do logs whose
+    files measured other things or at other places; two logs of one thing are two trainings."""
+    if seed is not None or run.format == "markdown":
+        return kept.setdefault(seed, Replicate(run.name, seed))
+    held = [one for one in kept.values() if one.runs[0].format != "markdown"][:FEW]
+    fit = [one for one in held if not _collide(one, run)]
+    if fit:
+        return fit[0]
+    return kept.setdefault(run.where.file + run.name, Replicate(run.name, seed))
+
+
+def _collide(replicate: Replicate, run: Imported) -> bool:
+    """Whether a training measured the same as a run at the same place."""
+    places = {(known_name(one.metric), _place(one), one.shots) for one in run.cells}
+    if any((*key, shots) in places for key, cells in replicate.cells.items() for shots in cells):
+        return True
+    spots = {(one.metric, one.step, one.shots, one.split) for one in replicate.scores}
+    if any((one.metric, one.step, one.shots, one.split) in spots for one in run.scores):
+        return True
+    for series in run.series:
+        curve = replicate.curves.get((known_name(series.metric), series.axis))
+        if curve is not None and len(curve) and len(series.steps):
+            apart = curve.steps[-1] < series.steps.min() or series.last < curve.steps[0]
+            if not apart:
+                return True
+    return False
+
+
+def _place(cell: Cell) -> Place:
+    return (cell.epoch, cell.step, cell.items, cell.split, cell.statistic)
+
+
 def _seed_of(run: Imported) -> int | None:
     named = SEED.search(run.name)
     return int(named[1]) if named else None
 
 
 def _add(replicate: Replicate, run: Imported) -> None:
+    several = _sets(run)
     for series in run.series:
-        if series.axis != "time":
+        if series.axis != "time" and (known_name(series.metric), series.axis) not in several:
             _add_series(replicate, series)
-    for cell in run.cells:
-        if cell.number.state == "known":
-            place = (cell.epoch, cell.step, cell.items, cell.split, cell.statistic)
-            held = replicate.cells.setdefault((known_name(cell.metric), place), {})
-            held.setdefault(cell.shots, cell.number)
+    for (metric, axis), sets in several.items():
+        _add_sets(replicate, metric, axis, sets)
+    # What was counted right is told last: where its share stands beside it, that is taken.
+    for cell in sorted(run.cells, key=lambda one: one.metric.casefold() in COUNTS):
+        _add_cell(replicate, cell)
     replicate.scores += run.scores
+
+
+def _add_cell(replicate: Replicate, cell: Cell) -> None:
+    metric, number = known_name(cell.metric), cell.number
+    if number.state != "known":
+        return
+    told = names.within(cell.metric) if metric in EVALUATED else names.Within()
+    cell = replace(cell, items=cell.items or told.items, split=cell.split or told.split)
+    if metric.casefold() in COUNTS and cell.items and number.value is not None:
+        if not 0 <= number.value <= cell.items:
+            return
+        metric, number = "accuracy", replace(number, value=number.value / cell.items, decimals=None)
+    held = replicate.cells.setdefault((metric, _place(cell)), {})
+    held.setdefault(cell.shots if cell.shots is not None else told.shots, number)
+
+
+def _sets(run: Imported) -> dict[tuple[str, str], list[Series]]:
+    """Curves of one outcome on several sets of data, or with several shots, by outcome and axis."""
+    found: dict[tuple[str, str], list[Series]] = {}
+    for series in run.series:
+        metric = known_name(series.metric)
+        if metric in EVALUATED and series.axis != "time":
+            found.setdefault((metric, series.axis), []).append(series)
+    return {
+        key: sets
+        for key, sets in found.items()
+        if len({names.within(one.metric) for one in sets}) == len(sets) > 1
+    }
+
+
+def _add_sets(replicate: Replicate, metric: str, axis: str, sets: Sequence[Series]) -> None:
+    """The curve of the whole, else the mean over sets that count the same; with shots, cells."""
+    by_shots = [one for one in sets if names.within(one.metric).shots is not None]
+    for series in by_shots:
+        told = names.within(series.metric)
+        for nth, (step, value) in enumerate(zip(series.steps, series.values, strict=True)):
+            number = Number(float(value), "known", series.place(nth), series.decimals)
+            at = (float(step), None) if axis == "epoch" else (None, float(step))
+            cell = Cell(metric, number, *at, told.shots, told.items, told.split)
+            _add_cell(replicate, cell)
+    rest = [one for one in sets if one not in by_shots]
+    whole = [one for one in rest if not names.within(one.metric).split]
+    if whole or len(rest) == 1:
+        _add_series(replicate, (whole or rest)[0])
+    elif rest:
+        steps = reduce(np.intersect1d, [one.steps for one in rest])
+        values = [one.values[np.searchsorted(one.steps, steps)] for one in rest if one.rises]
+        if len(steps) and len(values) == len(rest):
+            mean = replace(rest[0], steps=steps, values=np.mean(values, axis=0), decimals=None)
+            _add_series(replicate, replace(mean, lines=None, times=None, estimated=None))
+            replicate.sets[metric] = tuple(names.within(one.metric).split for one in rest)
 
 
 def _add_series(replicate: Replicate, series: Series) -> None:

@@ -224,7 +224,7 @@ class SharedMeans:
 
 def shared_means(ours: Arm, theirs: Arm, metric: str) -> SharedMeans | None:
     """What both arms have at the largest n and the last epoch that they share."""
-    left, right = (means_of(arm.replicates[0], metric) for arm in (ours, theirs))
+    left, right = _at_one_place(*(means_of(arm.replicates[0], metric) for arm in (ours, theirs)))
     pairs: dict[Place, list[tuple[float, float]]] = {}
     for place in left.keys() & right.keys():
         for shots in sorted(left[place].keys() & right[place].keys(), key=lambda s: s or 0):
@@ -244,6 +244,32 @@ def shared_means(ours: Arm, theirs: Arm, metric: str) -> SharedMeans | None:
         cells=len(every),
         alike=sum(one == other for one, other in every),
     )
+
+
+Means = dict[Place, dict[int | None, Number]]
+
+
+def _at_one_place(left: Means, right: Means) -> tuple[Means, Means]:
+    """The same; what was measured at one checkpoint only is held against the other's last.
+
+    Arms that are not trained, or are what others were trained from, have no epochs to share.
+    """
+    if left.keys() & right.keys():
+        return left, right
+    times = [{(place[0] or 0, place[1] or 0) for place in side} for side in (left, right)]
+    if not all(times) or min(map(len, times)) > 1:
+        return left, right
+    kept = []
+    for side, moments in zip((left, right), times, strict=True):
+        last = max(moments)
+        kept.append(
+            {
+                (None, None, *place[2:]): cells
+                for place, cells in side.items()
+                if (place[0] or 0, place[1] or 0) == last
+            }
+        )
+    return kept[0], kept[1]
 
 
 def of_means(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:

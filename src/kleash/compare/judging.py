@@ -19,6 +19,8 @@ from kleash.stats import Interval, SeedGap
 ACCURACY_MARGIN = 0.01
 SHARE_MARGIN = 0.05  # of the baseline's mean, where the metric is not a fraction
 
+CONFIGURED = {"must match"}
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -53,9 +55,12 @@ class Pair:
 
     @property
     def configured(self) -> bool:
-        """Whether configs of both arms are told, and a factor in which they differ."""
-        told = self.ours.configs and self.theirs.configs
-        return bool(told) and bool(factor(self.ours, self.theirs))
+        """Whether configs of both arms are told, and a factor in which they differ.
+
+        A column with the coefficient is no config: nothing shows that the rest was the same.
+        """
+        told = [set(arm.kinds.values()) & CONFIGURED for arm in (self.ours, self.theirs)]
+        return all(told) and bool(factor(self.ours, self.theirs))
 
     def also_changed(self, *, lengths: bool = False) -> tuple[str, ...]:
         """What cannot be told apart from the factor in this design."""

@@ -10,13 +10,13 @@ from kleash.imports import Cell, Imported, Number, Setting, Source, Where
 from kleash.imports.gather import (
     Points,
     content,
-    label,
     number,
     printed,
     raw_lines,
     settings,
     whole_object,
 )
+from kleash.imports.naming import label
 from kleash.imports.plain_yaml import read_yaml
 
 

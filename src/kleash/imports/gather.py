@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kleash.errors import DataError
-from kleash.imports import Imported, Series, Setting, Where
+from kleash.imports import Series, Setting, Where
 from kleash.imports.stretches import Numbers
 
 Axis = Literal["step", "epoch", "time"]
@@ -352,29 +352,6 @@ def settings(values: Mapping[Any, Any], where: Where, prefix: str = "") -> dict[
         else:
             made[name] = Setting(value, where)
     return made
-
-
-SEED = re.compile(r"(?:[-_/ ]|^)(?:seed[-_=: ]?|s)(\d{1,9})$", re.I)
-
-
-def label(run: Imported) -> Imported:
-    """Fill in the seed from the config or the name, and the arm as the name without it."""
-    match = SEED.search(run.name)
-    if run.seed is None:
-        seeds = {
-            setting.value
-            for key, setting in run.config.items()
-            if (key == "seed" or key.endswith(".seed"))
-            and type(setting.value) in (int, float)
-            and setting.value % 1 == 0
-        }
-        if len(seeds) == 1:
-            run.seed = int(seeds.pop())
-        elif match:
-            run.seed = int(match[1])
-    if not run.arm:
-        run.arm = (run.name[: match.start()] if match else run.name) or run.name
-    return run
 
 
 def moment(seconds: float) -> str | None:

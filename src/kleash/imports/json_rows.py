@@ -23,12 +23,12 @@ from kleash.imports.gather import (
     first_object,
     head,
     json_lines,
-    label,
     number,
     score,
     whole_json,
 )
 from kleash.imports.layouts import Layout, layout
+from kleash.imports.naming import label
 from kleash.imports.rows import Row, name_of, read_tables
 from kleash.imports.stretches import Form, Numbers, Stretch, Value, one_by_one
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kleash.imports import names
 from kleash.imports.gather import Axis
 from kleash.imports.stretches import Value
 
@@ -14,10 +16,20 @@ STEPS: dict[str, Axis] = {
     "update": "step", "步数": "step", "步": "step", "epoch": "epoch", "轮次": "epoch",
 }  # fmt: skip
 RUNS = ("run", "run_name", "run_id", "experiment", "arm", "配置", "实验")
+# Names of runs where they differ within a file; else the file has one run, whatever it calls it.
+KINDS = (
+    "stage", "method", "selector", "algorithm", "algo", "policy", "setting", "variant", "model",
+    "ckpt", "checkpoint", "阶段", "方法", "选择器", "模型", "策略",
+)  # fmt: skip
+SPLITS = (
+    "benchmark", "dataset", "task", "category", "domain", "qtype", "question_type", "answer_type",
+    "类别", "任务", "数据集", "题型",
+)  # fmt: skip
 ITEMS = (
     "item", "item_id", "question_id", "qid", "sample_id", "example_id", "doc_hash", "doc_id", "uid",
     "id",
 )  # fmt: skip
+COUNTED = ("idx", "index", "序号")  # items, where no step is beside them
 SCORES = (
     "score", "acc", "accuracy", "correct", "is_correct", "reward", "exact_match", "em", "f1",
     "vqa_acc", "vqa_acc_score",
@@ -25,8 +37,15 @@ SCORES = (
 METRICS = ("metric", "tag", "metric_name", "指标")
 VALUES = ("value", "值")
 SHOTS = ("shot", "shots", "n_shot", "n_shots", "num_shots", "shot_num")
-SIZES = ("items", "n_samples", "num_samples", "samples", "sample_num", "test_data_num", "样本数")
-LEASHES = ("kl_beta", "beta", "kl_coef", "kl_coeff")
+SIZES = (
+    "items", "n_samples", "num_samples", "samples", "sample_num", "test_data_num", "样本数",
+    "n_items", "num_items", "n_test", "n_eval", "num_eval", "n",
+)  # fmt: skip
+BY_SHOTS = re.compile(
+    r"(?:(?P<metric>.+?)[._/ ])?(?:shots?[_-]?(?P<of>\d{1,3})|(?P<by>\d{1,3})[_-]?shots?)", re.I
+)
+SHOTS_FIRST = re.compile(r"shots?[._/](?P<of>\d{1,3})[._/](?P<metric>.+)", re.I)
+UNNAMED = "score"  # what a column that names nothing but its shots holds
 SORTS = ("type", "kind", "row_type", "record_type", "event", "phase", "split", "mode")
 TIMES = ("wall time", "wall_time", "_timestamp", "timestamp", "_runtime")
 
@@ -52,6 +71,12 @@ class Layout:
     shots: str | None = None
     size: str | None = None
     leash: str | None = None
+    """The KL coefficient. Where it differs within a file, each has its run."""
+    split: str | None = None
+    kinds: tuple[str, ...] = ()
+    """What may tell runs apart; those that do, once some rows were seen (`told_apart`)."""
+    leashes: bool = False
+    """Whether rows of one step have several coefficients."""
     sort: str | None = None
     """What sort of record a row of a series is: steps and the means of epochs may be in one."""
     scores: tuple[str, ...] = ()
@@ -74,10 +99,56 @@ class Layout:
 
     def is_part(self, column: str) -> bool:
         """Whether a column says what a row is about, so that it is no metric."""
-        return column in (
+        return column in self.kinds or column in (
             self.step, self.run, self.seed, self.item, self.metric, self.time, self.shots,
-            self.size, self.leash if self.kind == "matrix" else None,
+            self.size, self.split, self.leash if self.leashes or self.kind == "matrix" else None,
         )  # fmt: skip
+
+    def told_apart(self, rows: Sequence[Mapping[str, Value]]) -> None:
+        """Keep of what may tell runs apart that in which some rows differ."""
+        self.kinds = tuple(
+            one
+            for one in self.kinds
+            if len({held for row in rows if isinstance(held := row.get(one), str)}) > 1
+        )
+        told = {(self._place(row), row.get(self.leash)) for row in rows if self.leash}
+        self.leashes = len({place for place, _ in told}) < len(told)
+        if len({leash for _, leash in told}) > 1 and not self.leashes:
+            self.leash = None  # one that is steered: a curve
+        if self.kind == "matrix":
+            self.kinds += self._setting(rows)
+
+    def _place(self, row: Mapping[str, Value]) -> tuple[Value, ...]:
+        """What a row is about but for its coefficient."""
+        told = (self.step, self.run, self.seed, self.shots, self.size, self.split, *self.kinds)
+        return tuple(row.get(one) for one in told if one)
+
+    def _setting(self, rows: Sequence[Mapping[str, Value]]) -> tuple[str, ...]:
+        """The count or word that tells rows of one place apart: "train_samples"."""
+        places = [(self._place(row), row.get(self.leash or "")) for row in rows]
+        if len(set(places)) == len(places):
+            return ()
+        for column in rows[0]:
+            held = [row.get(column) for row in rows]
+            counts = all(not isinstance(one, tuple) or one[0].is_integer() for one in held)
+            if self.is_part(column) or not counts or names.metric(column):
+                continue
+            if len(set(zip(places, held, strict=True))) == len(places):
+                return (column,)
+        return ()
+
+
+def by_shots(column: str) -> tuple[str, int] | None:
+    """The metric of a column that says of how many shots it is, and these."""
+    if first := SHOTS_FIRST.fullmatch(column):
+        return first["metric"], int(first["of"])
+    by = BY_SHOTS.fullmatch(column)
+    return (by["metric"] or UNNAMED, int(by["of"] or by["by"])) if by else None
+
+
+def _is_leash(column: str) -> bool:
+    known = names.key(column)
+    return known is not None and known.name == "leash.coefficient"
 
 
 def layout(columns: list[str]) -> Layout:
@@ -92,21 +163,26 @@ def layout(columns: list[str]) -> Layout:
         value=_named(columns, VALUES),
         time=_named(columns, TIMES),
         shots=_named(columns, SHOTS),
-        leash=_named(columns, LEASHES),
+        leash=next((one for one in columns if _is_leash(one)), None),
+        split=_named(columns, SPLITS),
     )
     lower = {column: column.strip().lower() for column in columns}
+    found.kinds = tuple(c for name in KINDS for c in columns if lower[c] == name)
     found.scores = tuple(c for c in columns if lower[c] in SCORES)
+    if not found.step and not found.item and (item := _named(columns, COUNTED)):
+        found.scores = found.scores or tuple(c for c in columns if by_shots(c))
+        found.item = item if found.scores else None
     if found.metric and found.value:
         found.kind = "long"
     elif found.item and found.scores:
         found.kind = "items"
-    elif found.step and found.shots:
+    elif found.step and (found.shots or any(map(by_shots, columns))):
         found.kind = "matrix"
         found.size = _named(columns, SIZES)
     elif found.step:
         found.kind = "series"
         found.sort = _named(columns, SORTS)
-    found.shots = found.shots if found.kind == "matrix" else None
+    found.shots = found.shots if found.kind in ("matrix", "cells") else None
     if found.kind != "items":
         found.item = None
     if found.kind != "long":

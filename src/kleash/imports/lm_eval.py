@@ -21,7 +21,6 @@ from kleash.imports.gather import (
     head,
     item_id,
     json_lines,
-    label,
     moment,
     number,
     repeats,
@@ -29,6 +28,7 @@ from kleash.imports.gather import (
     settings,
     whole_object,
 )
+from kleash.imports.naming import label
 
 TIME = re.compile(r"_(\d{4}-\d{2}-\d{2}T[\d.:-]+)$")
 

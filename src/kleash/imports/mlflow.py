@@ -16,7 +16,8 @@ from typing import Any
 from kleash.errors import DataError
 from kleash.imports import Imported, Setting, Source, Where
 from kleash.imports.database import has_tables, opened
-from kleash.imports.gather import Points, content, label, moment, printed, raw_lines
+from kleash.imports.gather import Points, content, moment, printed, raw_lines
+from kleash.imports.naming import label
 from kleash.imports.plain_yaml import plain, read_yaml
 
 LARGEST = 1.7976931348623157e308  # what MLflow's database holds instead of infinity

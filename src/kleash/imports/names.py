@@ -267,7 +267,18 @@ _KEYS: dict[tuple[str, Kind], str] = {
         "disable tqdm|num workers|dataloader num workers|logging strategy|save strategy|test freq"
     ),
 }
+# How often something came out right, under the names that people give it in evaluations.
+_RIGHT = r"(?:vqa )?acc(?:uracy)?|success(?: rate)?|pass ?@? ?1|em|exact match|win ?rate|solve rate"
 _PATTERNS = (
+    (re.compile(rf"(?:val|eval|test|validation)[ /](?:.{{1,120}}[ /])?(?:{_RIGHT})"), "accuracy"),
+    (re.compile(r"eval .{1,120} rewards/(?:accuracy|correct\w*)(?: reward)?/mean"), "accuracy"),
+    (re.compile(r"(?:val|eval|test|validation)[ /]rewards?[ /]mean"), "eval_reward"),
+    (re.compile(r"(?:.{1,40}[ /])?(?:cider|bleu ?4?|rouge ?l?|meteor|spice)"), "performance"),
+    (
+        re.compile(r"(?:vqa acc|success rate|pass ?@ ?1|win ?rate|solve rate)(?: score)?"),
+        "accuracy",
+    ),
+    (re.compile(rf"val-?core/.{{1,120}}/(?:{_RIGHT})(?:/mean@\d{{1,4}})?"), "accuracy"),
     (re.compile(r"val-?core/.{1,120}/acc(?:uracy)?/mean@\d{1,4}"), "accuracy"),
     (re.compile(r"val-?core/.{1,120}/mean@\d{1,4}"), "eval_reward"),
     (re.compile(r"val/test ?score/.{1,120}"), "eval_reward"),
@@ -489,15 +500,67 @@ def truth(text: str) -> bool | None:
 def leash_in_name(arm: str) -> bool | None:
     """Whether the name of an arm says that it has a leash: "无KL约束" has none; None if unsaid."""
     plain = unicodedata.normalize("NFKC", arm[:LONGEST]).casefold()
-    if re.search(
-        r"(?:无|没有|不带|不加|(?<![a-z])(?:no|without|w/o))[\s_-]{0,2}kl(?![a-z])", plain
-    ):
+    if re.search(_FREE, plain):
         return False
     if re.search(
         r"(?:有|带|加|(?<![a-z])(?:with|w/))[\s_-]{0,2}kl(?![a-z])|kl\s?(?:版本|约束)", plain
     ):
         return True
     return None
+
+
+@dataclass(frozen=True)
+class Within:
+    """What a metric's name says beside the quantity: the data it is of, shots, how many items."""
+
+    split: str = ""
+    shots: int | None = None
+    items: int | None = None
+
+
+_WHOLE = {"all", "overall", "avg", "average", "total", "macro", "mean"}
+_PLAIN = re.compile(
+    r"val-?core|val-?aux|val|eval|test|validation|mean@\d+|vqa|acc|accuracy|success|rate|"
+    r"pass@?1|em|exact|match|win|winrate|solve|rewards?|score"
+)
+_SHOTS = re.compile(r"shots?-?(\d{1,3})|(\d{1,3})-?shots?")
+_ITEMS = re.compile(r"n-?(\d{1,7})")
+
+
+@lru_cache(maxsize=65_536)
+def within(name: str) -> Within:
+    """What is told in a name like `val/okvqa/n200/shot1/acc`; of all data the split is ''."""
+    split, shots, items = [], None, None
+    for part in re.split(r"[/\s_.]+", name[:LONGEST].casefold()):
+        if shot := _SHOTS.fullmatch(part):
+            shots = int(shot[1] or shot[2])
+        elif size := _ITEMS.fullmatch(part):
+            items = int(size[1])
+        elif part and part not in _WHOLE and not _PLAIN.fullmatch(part):
+            split.append(part)
+    return Within(" ".join(split), shots, items)
+
+
+_NAMED = re.compile(
+    r"(?<![a-z])(?P<key>kl(?:[ _-]?(?:beta|loss[ _-]?coeff?|coeff?|weight))?|beta|β|b)"
+    r"[ _=-]?(?P<number>\d+(?:[.p]\d+)?(?:e-?\d{1,3})?)(?![\d.a-z])"
+)
+_FREE = r"(?:无|没有|不带|不加|(?<![a-z])(?:no|without|w/o))[\s_-]{0,2}kl(?![a-z])"
+_OFF = re.compile(rf"{_FREE}|(?<![a-z])kl[ _-]?off(?![a-z])")
+
+
+def coefficient_in_name(name: str) -> tuple[float | None, str]:
+    """The coefficient that a name gives, and the rest of it: 0.1 of `kl010`, `beta_0.1`, `kl1e-1`.
+
+    A whole number above 0 is something else: a budget of KL, a batch.
+    """
+    plain = unicodedata.normalize("NFKC", name[:LONGEST]).casefold()
+    for match in _NAMED.finditer(plain):
+        number = float(pointed(match["number"].replace("p", ".")))
+        if 0 < number < 1 or (not number and (match["key"] != "b" or "." in match["number"])):
+            return number, f"{plain[: match.start()]} {plain[match.end() :]}"
+    off = _OFF.search(plain)
+    return (0.0, f"{plain[: off.start()]} {plain[off.end() :]}") if off else (None, plain)
 
 
 def schedule(text: str) -> str:

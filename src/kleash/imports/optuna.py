@@ -14,7 +14,8 @@ from typing import Any
 from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Setting, Source, Where
 from kleash.imports.database import has_tables, opened
-from kleash.imports.gather import Points, label, number, parsed
+from kleash.imports.gather import Points, number, parsed
+from kleash.imports.naming import label
 
 KINDS = {"INF_POS": math.inf, "INF_NEG": -math.inf, "NAN": math.nan}
 

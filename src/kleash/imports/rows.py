@@ -17,16 +17,15 @@ from typing import Any
 import numpy as np
 
 from kleash.imports import Cell, Imported, Number, Scores, Setting, Source, Where
-from kleash.imports.gather import Points, label, repeats
-from kleash.imports.layouts import SIZES, Layout
+from kleash.imports.gather import Points, repeats
+from kleash.imports.layouts import SIZES, Layout, by_shots
+from kleash.imports.naming import SEED, label
 from kleash.imports.stretches import Stretch, Value
 
 Row = tuple[int, Mapping[str, Value]]
 
-BY_SHOTS = re.compile(
-    r"(?P<metric>.+?)[._/](?:shot[_-]?(?P<of>\d{1,3})|(?P<by>\d{1,3})[_-]?shots?)", re.I
-)
-IN_NAME = re.compile(r"(?:epoch|ep)[_-]?(\d{1,4})(?!\d)", re.I)
+AT_EPOCH = re.compile(r"(?:^|[_-])(?:epoch|ep|e)[_-]?(\d{1,4})(?=[_-]|$)", re.I)
+OF_SIZE = re.compile(r"[_-]n_?\d{1,7}(?=[_-]|$)", re.I)
 UNTELLING = re.compile(  # names of files
     r"(?:metrics|logs?|history|progress|scalars|(?:train|training|eval|evaluation|test)"
     r"(?:_?(?:metrics|results?|logs?|epoch_?\d+|step_?\d+|n_?\d+))*)",
@@ -52,6 +51,9 @@ def read_tables(
     for part in parts:
         if not runs.runs and len(part):
             first = part.row(0) if isinstance(part, Stretch) else part[0][1]
+            if plan.kinds or plan.leash or plan.kind == "matrix":
+                rows = part.rows() if isinstance(part, Stretch) else part
+                plan.told_apart([row for _, row in rows])
             # Numbers alone, without a word to tell rows apart, are a series that was not numbered.
             if plan.kind == "cells" and plan.countable(first):
                 plan.kind = "counted"
@@ -100,6 +102,9 @@ class _Runs:
         self.names: dict[Any, str] = {}
         self.sorts: dict[tuple[str, str], str] = {}
         self.name = name_of(path)
+        self.folder = path.absolute().parent.name
+        if not plan.step:
+            self.name = OF_SIZE.sub("", AT_EPOCH.sub("", self.name)) or self.name
         self.empty = 0
         self.count = 0
 
@@ -118,7 +123,8 @@ class _Runs:
     def take_stretch(self, stretch: Stretch) -> None:
         """Many rows, each of a step or an item."""
         plan = self.plan
-        columns = [plan.run, plan.seed, plan.step if plan.kind == "items" else plan.sort]
+        columns = [plan.run, plan.seed, plan.leash, *plan.kinds]
+        columns += [plan.step] if plan.kind == "items" else [plan.sort, plan.split]
         about = [name for name in columns if name and name in stretch.columns]
         for part in stretch.alike(about):
             told = {name: part.form.value(part.columns[name][0]) for name in about}
@@ -131,11 +137,13 @@ class _Runs:
     def metric(self, key: str, name: str, row: Mapping[str, Value]) -> str:
         """What a number is called: what several sorts of records have, by its sort but the first.
 
-        The mean of an epoch is not the value of its last step.
+        The mean of an epoch is not the value of its last step, nor one benchmark another.
         """
-        sort = row.get(self.plan.sort) if self.plan.sort else None
-        own = not isinstance(sort, str) or self.sorts.setdefault((key, name), sort) == sort
-        return name if own else f"{sort} {name}"
+        for column in (self.plan.sort, self.plan.split):
+            sort = row.get(column) if column else None
+            if isinstance(sort, str) and self.sorts.setdefault((key, name), sort) != sort:
+                name = f"{sort} {name}"
+        return name
 
     def stretch(self, key: str, part: Stretch, row: Mapping[str, Value]) -> None:
         """Rows of the series of one run, of one sort."""
@@ -160,20 +168,31 @@ class _Runs:
 
     def owner(self, line: int, row: Mapping[str, Value]) -> str:
         """The name of the run a row is about."""
-        parts = [shown(row.get(column)) for column in (self.plan.run,) if column]
-        if self.plan.kind == "matrix" and self.plan.leash and not parts:
-            parts = [f"{self.name}-kl{shown(row.get(self.plan.leash))}"]
-        seed = row.get(self.plan.seed) if self.plan.seed else None
-        if self.plan.seed and seed is not None:
-            parts.append(f"s{shown(seed)}")
-        if self.plan.kind == "cells" and not parts and not self.plan.single:
+        plan = self.plan
+        kinds = {one: row.get(one) for one in plan.kinds}
+        words = [row.get(plan.run or ""), *(one for one in kinds.values() if isinstance(one, str))]
+        parts = [shown(one) for one in words if one]
+        leash = row.get(plan.leash) if plan.leash else None
+        seed = row.get(plan.seed) if plan.seed else None
+        if not parts and plan.kind == "cells" and not (plan.single or plan.split or leash or seed):
             first = next((value for value in row.values() if isinstance(value, str)), None)
-            parts = [first if first else f"{self.name}:{line}"]
-        name = "-".join(parts) or self.name
+            parts = [first or f"{self.name}:{line}"]
+        if not plan.step:
+            parts = [AT_EPOCH.sub("", part) or part for part in parts]
+        parts = parts or [SEED.sub("", self.name) or self.folder if seed else self.name]
+        parts += [f"{one}={shown(n)}" for one, n in kinds.items() if isinstance(n, tuple)]
+        if (plan.leashes or plan.kind == "matrix") and not plan.run and isinstance(leash, tuple):
+            parts.append(f"kl{shown(leash)}")
+        if isinstance(seed, tuple):
+            parts[-1] = parts[-1].removesuffix(f"-s{shown(seed)}")
+            parts.append(f"s{shown(seed)}")
+        name = "-".join(parts)
         if name not in self.runs:
             run = Imported(name, "", self.form, Where(str(self.path), line))
             if isinstance(seed, tuple) and seed[0].is_integer():
                 run.seed = int(seed[0])
+            if isinstance(leash, tuple) and plan.leash:
+                run.config[plan.leash] = Setting(leash[0], Where(str(self.path), line, plan.leash))
             self.runs[name] = run
             self.points[name] = Points(self.path)
         return name
@@ -230,35 +249,41 @@ class _Runs:
     def matrix(self, key: str, line: int, row: Mapping[str, Value]) -> None:
         """A row of what was measured at a step, or an epoch, with some shots."""
         plan = self.plan
-        at, shots, size = (
-            _whole(row.get(name or "")) for name in (plan.step, plan.shots, plan.size)
-        )
+        at, size = (_whole(row.get(name or "")) for name in (plan.step, plan.size))
         epoch, step = (at, None) if plan.axis == "epoch" else (None, at)
         for name, value in row.items():
             if isinstance(value, tuple) and not plan.is_part(name):
+                metric, shots = self.shots(name, row)
                 number = Number(value[0], "known", Where(str(self.path), line, name), value[1])
-                self.runs[key].cells.append(Cell(name, number, epoch, step, shots, size))
+                split = self.split(row)
+                self.runs[key].cells.append(Cell(metric, number, epoch, step, shots, size, split))
+
+    def shots(self, name: str, row: Mapping[str, Value]) -> tuple[str, int | None]:
+        """The metric of a column, and of how many shots it is."""
+        return by_shots(name) or (name, _whole(row.get(self.plan.shots or "")))
+
+    def split(self, row: Mapping[str, Value]) -> str:
+        """The part of the data that a row is of."""
+        return shown(row.get(self.plan.split)) if self.plan.split else ""
+
+    def epoch(self, row: Mapping[str, Value]) -> float | None:
+        """The epoch that the name of a run or of its file gives."""
+        texts = [shown(row.get(one)) for one in (self.plan.run or "", *self.plan.kinds) if one]
+        told = next((m for one in (*texts, self.path.stem) if (m := AT_EPOCH.search(one))), None)
+        return float(told[1]) if told else None
 
     def cells(self, key: str, line: int, row: Mapping[str, Value]) -> None:
         """A row that is one measurement: numbers are cells, words are settings."""
         size = next((_whole(row[name]) for name in SIZES if name in row), None)
-        told = IN_NAME.search(self.path.stem) if self.plan.single else None
+        epoch, split = self.epoch(row), self.split(row)
         for name, value in row.items():
             if self.plan.is_part(name):
                 continue
             where = Where(str(self.path), line, name)
-            by = BY_SHOTS.fullmatch(name)
-            if isinstance(value, tuple) and by:
-                number, shots = (
-                    Number(value[0], "known", where, value[1]),
-                    int(by["of"] or by["by"]),
-                )
-                epoch = float(told[1]) if told else None
-                cell = Cell(by["metric"], number, epoch=epoch, shots=shots, items=size)
-                self.runs[key].cells.append(cell)
-            elif isinstance(value, tuple):
+            if isinstance(value, tuple):
+                metric, shots = self.shots(name, row)
                 number = Number(value[0], "known", where, value[1])
-                self.runs[key].cells.append(Cell(name, number))
+                self.runs[key].cells.append(Cell(metric, number, epoch, None, shots, size, split))
             elif value is None:
                 self.runs[key].cells.append(Cell(name, Number(None, "missing", where)))
             else:
@@ -278,14 +303,17 @@ class _Runs:
             run.cells = [cell for cell in run.cells if cell.metric in measured]
         for (key, step), table in self.tables.items():
             tries = repeats(table.items)
+            step = self.epoch({}) if step is None else step
             for name, column in table.columns.items():
+                metric, shots = self.shots(name, {})
                 self.runs[key].scores.append(
                     Scores(
-                        metric=name,
+                        metric=metric,
                         items=table.items,
                         values=np.array(column),
                         where=Where(str(self.path), table.lines[0]),
                         step=step,
+                        shots=shots,
                         repeats=tries,
                         lines=np.array(table.lines),
                     )

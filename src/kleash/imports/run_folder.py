@@ -25,13 +25,13 @@ from kleash.imports.gather import (
     METRICS,
     Axis,
     head,
-    label,
     number,
     repeats,
     settings,
     shared,
     whole_object,
 )
+from kleash.imports.naming import label
 from kleash.runs import FACTS, Run, list_runs, read_lines
 
 OUTCOMES = {"selector": "accuracy", "env": "eval_reward", "trainer": "eval_reward"}

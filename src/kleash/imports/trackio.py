@@ -13,7 +13,8 @@ from typing import Any
 from kleash.errors import DataError
 from kleash.imports import Imported, Source, Where
 from kleash.imports.database import has_tables, opened
-from kleash.imports.gather import Points, label, number, parsed, settings
+from kleash.imports.gather import Points, number, parsed, settings
+from kleash.imports.naming import label
 
 
 def fits(path: Path) -> bool:

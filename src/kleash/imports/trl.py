@@ -19,15 +19,8 @@ import numpy as np
 
 from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Scores, Series, Setting, Source, Where
-from kleash.imports.gather import (
-    Points,
-    item_id,
-    label,
-    number,
-    repeats,
-    score,
-    whole_object,
-)
+from kleash.imports.gather import Points, item_id, number, repeats, score, whole_object
+from kleash.imports.naming import label
 
 STATE = "trainer_state.json"
 SETTINGS = (

@@ -18,13 +18,13 @@ from kleash.imports import Cell, Imported, Number, Scores, Source, Where
 from kleash.imports.gather import (
     item_id,
     json_lines,
-    label,
     number,
     repeats,
     score,
     settings,
     whole_object,
 )
+from kleash.imports.naming import label
 
 LINES, FACTS = "results.jsonl", "metadata.json"
 FIXED = {"example_id", "id", "task", "answer", "info", "prompt", "completion"}

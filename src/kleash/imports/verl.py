@@ -26,7 +26,6 @@ from kleash.imports.gather import (
     first_object,
     item_id,
     json_lines,
-    label,
     number,
     printed,
     raw_lines,
@@ -34,6 +33,7 @@ from kleash.imports.gather import (
     score,
     settings,
 )
+from kleash.imports.naming import label
 from kleash.imports.plain_yaml import read_yaml
 
 NOISE = re.compile(r"\x1b\[[0-9;]*m|^\s*\((?:\w+ )*pid=[^)]*\)\s?")

@@ -18,13 +18,13 @@ from kleash.imports.gather import (
     Points,
     content,
     head,
-    label,
     moment,
     number,
     parsed,
     settings,
     whole_object,
 )
+from kleash.imports.naming import label
 from kleash.imports.plain_yaml import read_yaml
 from kleash.imports.wire import HEADER, chosen, double, fields, read_log, signed, text, zigzag
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from kleash.errors import DataError
 from kleash.imports import Imported, Source, Where
 from kleash.imports.csv_rows import table
-from kleash.imports.gather import Axis, Points, head, label
+from kleash.imports.gather import Axis, Points, head
 from kleash.imports.layouts import Layout
+from kleash.imports.naming import label
 from kleash.imports.rows import read_rows
 
 AXES: dict[str, Axis] = {

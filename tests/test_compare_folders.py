@@ -1,0 +1,235 @@
+"""Folders of logs as people leave them: what is an arm, a training, a measurement."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kleash.compare import Wish, compare
+from kleash.compare.arms import gather
+from kleash.imports import names, read
+
+
+def put(folder: Path, **files: object) -> Path:
+    """Files by path: "/" is written "__", rows are dictionaries of one CSV, else JSON."""
+    for name, held in files.items():
+        path = folder / name.replace("__", "/").replace("_csv", ".csv").replace("_json", ".json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".csv":
+            rows = list(held)  # type: ignore[call-overload]
+            lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+            path.write_text("\n".join(lines) + "\n")
+        else:
+            path.write_text(json.dumps(held))
+    return folder
+
+
+def arms_in(folder: Path) -> dict[str, object]:
+    return {arm.name: arm for arm in gather([read(folder)])}
+
+
+def levels(folder: Path, **wish: object) -> dict[str, object]:
+    found = compare([read(folder)], Wish(**wish))  # type: ignore[arg-type]
+    return {e.arms[0]: e for e in found.verdicts if e.question == "level"}
+
+
+def curve(**columns: list[float]) -> list[dict[str, float]]:
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "coefficient"),
+    [
+        ("kl010", 0.1), ("grpo_kl0.10_from_rce5", 0.1), ("beta_0.1", 0.1), ("b003", 0.03),
+        ("kl0p005", 0.005), ("kl1e-3", 0.001), ("nokl", 0.0), ("gsm8k_kl_off", 0.0), ("beta0", 0.0),
+        ("qwen2.5-1.5b-grpo-b0.0", 0.0), ("dpo-kl15", None), ("b16", None), ("adaptive-kl", None),
+        ("KL=0.01", 0.01), ("无KL约束", 0.0), ("lr1e-5", None),
+    ],
+)  # fmt: skip
+def test_the_coefficient_in_a_name(name, coefficient):
+    assert names.coefficient_in_name(name)[0] == coefficient
+
+
+def test_training_and_evaluation_of_one_coefficient_are_one_arm(tmp_path):
+    for at, accuracy in (("005", 57.1), ("010", 58.3)):
+        put(
+            tmp_path,
+            **{f"eval_kl{at}_csv": [{"epoch": 1, "num_samples": 200, "shot": 1, "acc": accuracy}]},
+            **{f"training_metrics_kl{at}_csv": curve(epoch=[1, 2], kl=[0.1, 0.2], loss=[1, 2])},
+        )
+    found = arms_in(tmp_path)
+    assert [arm.coefficient for arm in found.values()] == [0.05, 0.1]
+    assert all(len(arm.replicates) == 1 for arm in found.values())
+    (one,) = levels(tmp_path).values()
+    assert one.metric == "accuracy"
+    assert one.estimate == pytest.approx(0.012)  # of percentages without a sign
+
+
+def test_two_experiments_that_measure_the_same_are_two_arms(tmp_path):
+    put(tmp_path, grpo_kl005_csv=curve(step=[1, 2], reward=[1, 2]))
+    put(tmp_path, kl005_csv=curve(step=[1, 2], reward=[2, 3]))
+    assert len(arms_in(tmp_path)) == 2
+
+
+def test_configs_that_contradict_each_other_are_of_two_arms(tmp_path):
+    put(tmp_path, eval_kl010_json={"beta": 0.1, "lr": "1e-6", "accuracy": 0.5})
+    put(tmp_path, kl010_json={"beta": 0.1, "lr": "2e-6", "loss": 0.5})
+    assert len(arms_in(tmp_path)) == 2
+
+
+def test_a_column_of_seeds_tells_trainings_of_the_files_arm(tmp_path):
+    for beta in ("0", "0.1"):
+        rows = [{"step": s, "seed": d, "reward": s * d} for d in (3, 17) for s in (1, 2)]
+        put(tmp_path, **{f"grpo_beta{beta}_csv": rows})
+    found = arms_in(tmp_path)
+    assert sorted(found) == ["grpo_beta0", "grpo_beta0.1"]
+    assert [[each.seed for each in arm.replicates] for arm in found.values()] == [[3, 17], [3, 17]]
+
+
+def test_folders_that_are_called_by_their_seed_are_of_the_folder_above(tmp_path):
+    for beta in ("0", "0.1"):
+        for seed in (1, 2):
+            name = f"beta_{beta}__seed_{seed}__metrics_csv"
+            put(tmp_path, **{name: curve(step=[1, 2], reward=[1, 2])})
+    found = arms_in(tmp_path)
+    assert sorted(found) == ["beta_0", "beta_0.1"]
+    assert all(len(arm.replicates) == 2 for arm in found.values())
+
+
+def test_files_of_one_name_in_several_folders_are_of_as_many_runs(tmp_path):
+    for beta in ("kl010", "kl015"):
+        put(tmp_path, **{f"{beta}_from_rce__eval_okvqa_csv": curve(epoch=[1, 2], acc=[0.5, 0.6])})
+    assert list(arms_in(tmp_path)) == ["kl010_from_rce", "kl015_from_rce"]
+
+
+def test_folders_of_training_and_of_evaluation_name_no_runs(tmp_path):
+    for beta in ("kl010", "kl015"):
+        put(tmp_path, **{f"eval__{beta}_csv": curve(epoch=[1, 2], acc=[0.5, 0.6])})
+        put(tmp_path, **{f"train__{beta}_csv": curve(epoch=[1, 2], kl=[0.5, 0.6])})
+    assert list(arms_in(tmp_path)) == ["kl010", "kl015"]
+
+
+def test_a_file_for_each_checkpoint_and_size_is_of_one_training(tmp_path):
+    for beta in ("010", "014"):
+        for epoch in (1, 2):
+            for size in (100, 200):
+                told = {"kl_beta": float(f"0.{beta[1:]}"), "n": size, "accuracy": {"shot1": 61.5}}
+                put(tmp_path, **{f"kl{beta}__eval_epoch{epoch}_n{size}_json": told})
+    for arm in arms_in(tmp_path).values():
+        (training,) = arm.replicates
+        places = {place[:3] for metric, place in training.cells if metric == "accuracy"}
+        assert places == {(e, None, n) for e in (1.0, 2.0) for n in (100, 200)}
+
+
+def test_two_logs_of_one_thing_are_two_trainings(tmp_path):
+    rows = [{"run": "a", "step": 1, "reward": 1}, {"run": "a", "step": 2, "reward": 2}]
+    put(tmp_path, one_csv=rows, two_csv=[row | {"reward": 5} for row in rows])
+    (arm,) = arms_in(tmp_path).values()
+    assert len(arm.replicates) == 2
+
+
+def test_the_checkpoint_in_a_name_is_the_epoch_of_its_cells(tmp_path):
+    for name in ("kl005_e1", "kl005_e2", "kl010_e1", "kl010_e2"):
+        rows = [{"ckpt": name, "num_samples": 100, "shot": s, "acc": 60 + s} for s in (1, 2)]
+        put(tmp_path, **{f"{name}_csv": rows})
+    found = arms_in(tmp_path)
+    assert list(found) == ["kl005", "kl010"]
+    epochs = {place[0] for _, place in found["kl005"].replicates[0].cells}
+    assert epochs == {1.0, 2.0}
+
+
+def test_several_coefficients_in_a_file_are_several_runs(tmp_path):
+    rows = [{"beta": b, "step": s, "reward": s + b} for b in (0.0, 0.1) for s in (1, 2)]
+    put(tmp_path, runs_csv=rows)
+    found = arms_in(tmp_path)
+    assert [(arm.name, arm.coefficient) for arm in found.values()] == [
+        ("runs-kl0", 0.0),
+        ("runs-kl0.1", 0.1),
+    ]
+
+
+def test_a_coefficient_that_is_steered_is_a_curve(tmp_path):
+    put(tmp_path, adaptive_csv=curve(step=[1, 2, 3], kl_coef=[0.1, 0.2, 0.3], reward=[1, 2, 3]))
+    (run,) = read(tmp_path).runs
+    assert {one.metric for one in run.series} == {"kl_coef", "reward"}
+    assert not run.config
+
+
+def test_a_count_that_tells_rows_of_one_place_apart_is_a_setting(tmp_path):
+    rows = [
+        {"epoch": 1, "shots": 1, "train_samples": n, "n_eval": 50, "accuracy": n / 1e4}
+        for n in (1000, 4000)
+    ]
+    put(tmp_path, sft_csv=rows)
+    assert list(arms_in(tmp_path)) == ["sft-train_samples=1000", "sft-train_samples=4000"]
+
+
+def test_the_mean_over_validation_sets_or_the_whole_where_it_is_told(tmp_path):
+    steps = {"step": [10, 20]}
+    for name, shift in (("kl0", 0.0), ("kl0.1", 0.1)):
+        sets = {"val-core/aime/acc/mean@1": [0.2 + shift, 0.3], "eval_math500_acc": [0.4, 0.5]}
+        put(tmp_path / "mean", **{f"{name}_csv": curve(**steps, **sets)})
+        whole = {"val-core/all/acc/mean@1": [0.9 - shift, 0.8]}
+        put(tmp_path / "whole", **{f"{name}_csv": curve(**steps, **sets, **whole)})
+    found = compare([read(tmp_path / "mean")])
+    assert "accuracy is the mean over aime, math500" in found.notes
+    (one,) = levels(tmp_path / "mean").values()
+    assert (one.verdict, one.estimate) == ("undecided", pytest.approx(0.025))
+    (one,) = levels(tmp_path / "whole").values()
+    assert one.estimate == pytest.approx(-0.05)
+
+
+def test_shots_and_items_in_the_names_of_metrics(tmp_path):
+    for name, accuracy in (("kl010", 0.5), ("kl012", 0.6)):
+        metrics = {f"eval/n200/shot{shot}/acc": [0.1, accuracy] for shot in (1, 2)}
+        put(tmp_path, **{f"{name}_csv": curve(epoch=[1, 2], **metrics)})
+    (one,) = levels(tmp_path).values()
+    assert (one.estimate, one.n) == (pytest.approx(0.1), 200)
+
+
+def test_how_many_were_right_of_how_many_is_an_accuracy(tmp_path):
+    for name, right in (("kl010", 579), ("kl012", 589)):
+        told = {"run": name, "epoch": 1, "n": 1000, "correct": {"shot1": right, "shot2": right}}
+        put(tmp_path, **{f"{name}__eval_ep1_json": told})
+    (one,) = levels(tmp_path).values()
+    assert (one.metric, one.estimate) == ("accuracy", pytest.approx(0.01))
+
+
+def test_scores_of_items_with_a_column_for_each_number_of_shots(tmp_path):
+    for name, right in (("kl005", 1.0), ("kl010", 0.0)):
+        rows = [{"idx": i, "qtype": "what", "shot1": right, "shot2": 1.0} for i in range(40)]
+        put(tmp_path, **{f"eval__{name}_ep1_csv": rows})
+    (one,) = levels(tmp_path).values()
+    assert (one.estimate, one.n) == (pytest.approx(-0.5), 40)
+
+
+def test_what_was_measured_once_is_held_against_the_last_epoch(tmp_path):
+    put(tmp_path, random_csv=[{"epoch": 0, "n": 800, "shots": 1, "acc": 0.40}])
+    rows = [{"epoch": e, "n": 800, "shots": 1, "acc": 0.4 + e / 100} for e in (1, 2, 3)]
+    put(tmp_path, kl010_csv=rows, kl020_csv=rows)
+    assert levels(tmp_path)["random"].estimate == pytest.approx(-0.03)
+
+
+def test_costs_and_settings_beside_runs_are_no_arms(tmp_path):
+    put(tmp_path, kl0_csv=curve(step=[1, 2], reward=[1, 2]))
+    put(tmp_path, **{"kl0.1_csv": curve(step=[1, 2], reward=[2, 3])})
+    put(tmp_path, aconfig_json={"model": "x", "gpus": 8}, cost_json=[{"day": "周一", "hours": 3}])
+    found = compare([read(tmp_path)])
+    assert found.baseline == "kl0"
+    assert sorted(arm["name"] for arm in found.arms) == ["kl0", "kl0.1"]
+    assert any("so no arms: aconfig, 周一" in note for note in found.notes)
+
+
+def test_a_coefficient_alone_is_no_config(tmp_path):
+    rows = [
+        {"beta": b, "seed": d, "step": s, "reward": s + b}
+        for b in (0.0, 0.1)
+        for d in range(6)
+        for s in (1, 2)
+    ]
+    put(tmp_path, runs_csv=rows)
+    (one,) = levels(tmp_path).values()
+    assert one.level == "L1"
+    assert "config_unknown" in [each.code for each in one.because]
