@@ -233,3 +233,22 @@ def test_a_coefficient_alone_is_no_config(tmp_path):
     (one,) = levels(tmp_path).values()
     assert one.level == "L1"
     assert "config_unknown" in [each.code for each in one.because]
+
+
+def test_runs_that_have_both_do_not_keep_the_others_apart(tmp_path):
+    for name in ("rce", "kl010", "kl020"):
+        put(tmp_path, **{f"eval__{name}_csv": [{"epoch": 1, "shot": 1, "n": 9, "acc": 0.5}]})
+    put(tmp_path, train__rce_csv=curve(epoch=[1, 2], val_loss=[3, 2]))
+    for name in ("kl010", "kl020"):
+        put(tmp_path, **{f"train__grpo_{name}_csv": curve(epoch=[1, 2], val_loss=[3, 2])})
+    assert list(arms_in(tmp_path)) == ["kl010", "kl020", "rce"]
+
+
+def test_items_with_a_column_of_scores_for_each_run(tmp_path):
+    rows = [{"qid": f"q{i}", "type": "what", "rce": 1.0, "kl0.1_ep3": i % 2} for i in range(30)]
+    put(tmp_path, per_question_shot4_csv=rows)
+    found = arms_in(tmp_path)
+    assert list(found) == ["rce", "kl0.1"]
+    (scores,) = found["kl0.1"].replicates[0].scores
+    assert (scores.step, scores.shots, len(scores.items)) == (3.0, 4, 30)
+    assert scores.values.mean() == 0.5

@@ -1,16 +1,15 @@
 """Which runs are of one arm, whoever tells of them and in however many files.
 
 Runs of one name, place or config are of one arm. Files of training and of evaluation measure
-nothing in common: where a coefficient, or what else their names differ in, is that of one run in
-each of two such kinds, they are of one arm too.
+nothing in common: those that are called alike, but for words that say nothing, or are alone with
+their coefficient, are of one arm too.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 from kleash.imports import Imported, Source, names
@@ -111,35 +110,31 @@ def _own_places(sources: Sequence[Source]) -> dict[tuple[int, str], list[tuple[s
 
 
 def _complements(groups: Sequence[Sequence[Imported]]) -> Iterator[tuple[int, int]]:
-    """Groups of two kinds that are of one run: by their words, else by their coefficient."""
-    kinds = _kinds([_measures(group) for group in groups])
+    """Groups that measured nothing in common and are told alike: by words, else a coefficient."""
+    measures = [_measures(group) for group in groups]
     words = [_words(label(group[0])) for group in groups]
     leashes = [coefficient(group[0]) for group in groups]
-    for one, other in combinations(kinds, 2):
-        taken = set[int]()
-        for told in (words, leashes):
-            left, right = (_alone(kind, told, taken) for kind in (one, other))
-            for key in left.keys() & right.keys():
-                if not _contradict(groups[left[key]], groups[right[key]]):
-                    yield left[key], right[key]
-                    taken |= {left[key], right[key]}
+    joined = set[int]()
+    for told in (words, leashes):
+        alike: dict[Hashable, list[int]] = {}
+        for at, key in enumerate(told):
+            if key not in (None, frozenset()) and measures[at] and at not in joined:
+                alike.setdefault(key, []).append(at)
+        for same in alike.values():
+            apart = all(not measures[a] & measures[b] for a, b in combinations(same, 2))
+            if len(same) > 1 and apart and not _contradict([groups[at][0] for at in same]):
+                yield from pairwise(same)
+                joined |= set(same)
 
 
-def _contradict(ours: Sequence[Imported], theirs: Sequence[Imported]) -> bool:
+def _contradict(runs: Sequence[Imported]) -> bool:
     """Whether two configs cannot be of one run."""
-    one, other = ours[0].resolved.values, theirs[0].resolved.values
-    return any(not names.same(one[key], other[key]) for key in one.keys() & other.keys())
-
-
-def _alone(kind: Sequence[int], told: Sequence[Hashable], taken: set[int]) -> dict[Hashable, int]:
-    """By what they are told by, the groups of a kind that alone are told so."""
-    often = Counter(told[at] for at in kind)
-    empty = (None, frozenset())
-    return {
-        told[at]: at
-        for at in kind
-        if told[at] not in empty and often[told[at]] == 1 and at not in taken
-    }
+    every = [run.resolved.values for run in runs]
+    return any(
+        not names.same(one[key], other[key])
+        for one, other in combinations(every, 2)
+        for key in one.keys() & other.keys()
+    )
 
 
 def _measures(group: Sequence[Imported]) -> set[tuple[str, str]]:
@@ -152,17 +147,6 @@ def _measures(group: Sequence[Imported]) -> set[tuple[str, str]]:
     known = {(one, names.metric(one)) for one, _ in found}
     called = {one: metric.name if metric else one for one, metric in known}
     return {(called[one], form) for one, form in found if called[one] not in COUNTERS}
-
-
-def _kinds(measures: Sequence[set[tuple[str, str]]]) -> list[list[int]]:
-    """Groups that measured something in common, as the same."""
-    found: list[tuple[set[tuple[str, str]], list[int]]] = []
-    for at, own in enumerate(measures):
-        near = [one for one in found if one[0] & own]
-        every = own.union(*(one[0] for one in near))
-        held = sorted([at, *(other for one in near for other in one[1])])
-        found = [one for one in found if not one[0] & own] + [(every, held)]
-    return [held for measured, held in found if measured]
 
 
 def _words(text: str) -> frozenset[str]:

@@ -80,7 +80,11 @@ class Layout:
     sort: str | None = None
     """What sort of record a row of a series is: steps and the means of epochs may be in one."""
     scores: tuple[str, ...] = ()
+    among: str | None = None
+    """What names items, where no column has a score's name."""
     single: bool = False  # the table is one row by nature
+    wide: bool = False
+    """Whether items have a column of scores for each run."""
 
     @property
     def axis(self) -> Axis:
@@ -117,6 +121,20 @@ class Layout:
             self.leash = None  # one that is steered: a curve
         if self.kind == "matrix":
             self.kinds += self._setting(rows)
+        if self.among and not self.run and not self.seed:
+            self._widen(rows)
+
+    def _widen(self, rows: Sequence[Mapping[str, Value]]) -> None:
+        """Take a table for one of items if all its numbers lie between 0 and 1, a run a column."""
+        held = {name: [row.get(name) for row in rows] for name in rows[0] if name != self.among}
+        scores = [
+            name
+            for name, column in held.items()
+            if all(isinstance(one, tuple) and 0 <= one[0] <= 1 for one in column)
+        ]
+        numbers = [n for n, column in held.items() if any(isinstance(o, tuple) for o in column)]
+        if len(scores) > 1 and scores == numbers:
+            self.kind, self.item, self.scores, self.wide = "items", self.among, tuple(scores), True
 
     def _place(self, row: Mapping[str, Value]) -> tuple[Value, ...]:
         """What a row is about but for its coefficient."""
@@ -184,6 +202,7 @@ def layout(columns: list[str]) -> Layout:
         found.sort = _named(columns, SORTS)
     found.shots = found.shots if found.kind in ("matrix", "cells") else None
     if found.kind != "items":
+        found.among = found.item if found.kind == "cells" else None
         found.item = None
     if found.kind != "long":
         found.metric = None

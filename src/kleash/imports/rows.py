@@ -18,7 +18,7 @@ import numpy as np
 
 from kleash.imports import Cell, Imported, Number, Scores, Setting, Source, Where
 from kleash.imports.gather import Points, repeats
-from kleash.imports.layouts import SIZES, Layout, by_shots
+from kleash.imports.layouts import SIZES, UNNAMED, Layout, by_shots
 from kleash.imports.naming import SEED, label
 from kleash.imports.stretches import Stretch, Value
 
@@ -51,7 +51,7 @@ def read_tables(
     for part in parts:
         if not runs.runs and len(part):
             first = part.row(0) if isinstance(part, Stretch) else part[0][1]
-            if plan.kinds or plan.leash or plan.kind == "matrix":
+            if plan.kinds or plan.leash or plan.among or plan.kind == "matrix":
                 rows = part.rows() if isinstance(part, Stretch) else part
                 plan.told_apart([row for _, row in rows])
             # Numbers alone, without a word to tell rows apart, are a series that was not numbered.
@@ -269,8 +269,15 @@ class _Runs:
     def epoch(self, row: Mapping[str, Value]) -> float | None:
         """The epoch that the name of a run or of its file gives."""
         texts = [shown(row.get(one)) for one in (self.plan.run or "", *self.plan.kinds) if one]
-        told = next((m for one in (*texts, self.path.stem) if (m := AT_EPOCH.search(one))), None)
-        return float(told[1]) if told else None
+        return next(
+            (at for one in (*texts, self.path.stem) if (at := _epoch(one)) is not None), None
+        )
+
+    def column(self, name: str) -> Imported:
+        """The run of a column."""
+        called = AT_EPOCH.sub("", name) or name
+        made = Imported(called, "", self.form, Where(str(self.path)))
+        return self.runs.setdefault(called, made)
 
     def cells(self, key: str, line: int, row: Mapping[str, Value]) -> None:
         """A row that is one measurement: numbers are cells, words are settings."""
@@ -303,22 +310,35 @@ class _Runs:
             run.cells = [cell for cell in run.cells if cell.metric in measured]
         for (key, step), table in self.tables.items():
             tries = repeats(table.items)
-            step = self.epoch({}) if step is None else step
             for name, column in table.columns.items():
-                metric, shots = self.shots(name, {})
-                self.runs[key].scores.append(
+                run, metric, shots = self.runs[key], *self.shots(name, {})
+                if self.plan.wide:
+                    run, metric, shots = (
+                        self.column(name),
+                        UNNAMED,
+                        self.shots(self.path.stem, {})[1],
+                    )
+                told = name if self.plan.wide else self.path.stem
+                run.scores.append(
                     Scores(
                         metric=metric,
                         items=table.items,
                         values=np.array(column),
                         where=Where(str(self.path), table.lines[0]),
-                        step=step,
+                        step=_epoch(told) if step is None else step,
                         shots=shots,
                         repeats=tries,
                         lines=np.array(table.lines),
                     )
                 )
+        if self.plan.wide:
+            self.runs.pop(self.name, None)
         return [label(run) for run in self.runs.values()]
+
+
+def _epoch(name: str) -> float | None:
+    told = AT_EPOCH.search(name)
+    return float(told[1]) if told else None
 
 
 def _whole(value: Value) -> int | None:
