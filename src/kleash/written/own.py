@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from kleash.written.curves import Thread
 from kleash.written.marks import Mark, number_mark
 from kleash.written.page import Page
-from kleash.written.printed import Sheet
+from kleash.written.printed import Sheet, differ_in_number
 from kleash.written.relations import Node, node
 from kleash.written.sought.settled import RIVAL, Kept, Spot
 from kleash.written.told.tracks import Course
@@ -49,8 +49,19 @@ def false_extracts(
             if number is None or node(number) in right or _ties(one):
                 continue
             rivalled = spot in fine and fine[spot] >= one.reading.score - RIVAL
-            if not rivalled and _mostly_fits(one):
+            if not rivalled and _mostly_fits(one) and not _of_a_sibling(sheet, spot, fine):
                 yield _mark(one)
+
+
+def _of_a_sibling(sheet: Sheet, spot: Spot, fine: Mapping[Spot, float]) -> bool:
+    """Whether another column has what is extracted, all of it, and this is that of another seed."""
+    titles, columns = sheet.table.header, {at[1] for at in fine}
+    own = titles[spot[1]] if spot[1] < len(titles) else ""
+    return any(
+        differ_in_number(own, titles[at]) and (spot[0], at, spot[2]) in fine
+        for at in columns - {spot[1]}
+        if at < len(titles)
+    )
 
 
 def _mostly_fits(one: Kept) -> bool:

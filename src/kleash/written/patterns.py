@@ -168,7 +168,11 @@ def _pattern(grid: Grid, slot: Slot) -> list[Made]:
         if natural or (hinted and holds == len(made)):
             odds *= CHANCE / SURE  # it is what the title says, or nothing is called wrong by it
         if (odds, -holds) < (best[0], -best[1]):
-            best = odds, holds, _counts([replace(one, hinted=hinted) for one in made])
+            best = (
+                odds,
+                holds,
+                _counts([replace(one, hinted=hinted) for one in made], hinted=hinted),
+            )
     found = best[2] or _of_the_two(grid, slot, kept)
     lines = {id(number): line for line, number in column.items()}
     return [one for one in found if one.holds or not _otherwise(grid, lines, slot, one)]
@@ -179,6 +183,11 @@ def _is_doubtful(
 ) -> bool:
     """Whether too few numbers, or no title, speak for a guess."""
     holds = sum(one.holds for one in made)
+    units = {number.unit for one in made for number in (one.number, *one.of)}
+    if guess.kind == "sum" and len(units) > 1:
+        return True  # seconds and percentages are not added
+    if guess.kind == "spread" and not hinted:
+        return True
     if grid.turned and not hinted and holds < len(made):
         return True  # that a row is made of others its label says, or all of it does
     few = holds < 3 or 3 * holds < 2 * len(made)
@@ -202,8 +211,11 @@ def _otherwise(grid: Grid, lines: Mapping[int, int], slot: Slot, one: Made) -> b
     return known and abs(max(like) - min(like) - abs(number)) <= 3 * half
 
 
-def _counts(made: list[Made]) -> list[Made]:
-    """Sums and differences of whole numbers are exact, if most of these are: they were counted."""
+def _counts(made: list[Made], *, hinted: bool) -> list[Made]:
+    """Sums and differences of whole numbers are exact, if most of these are: they were counted.
+
+    Where no title speaks of it, others are no sums at all: 97, 62 and 34 are nearly one by chance.
+    """
     exact = []
     for one in made:
         numbers = (one.number, *one.of, *one.minus)
@@ -213,7 +225,7 @@ def _counts(made: list[Made]) -> list[Made]:
         exact.append(replace(one, low=of - minus, high=of - minus, ready=True))
     holding = [replace(one, holds=one.number.value == one.low) for one in exact]
     count = sum(one.holds for one in holding)
-    return holding if count >= 2 and 3 * count >= 2 * len(made) else made
+    return holding if count >= 2 and 3 * count >= 2 * len(made) else made if hinted else []
 
 
 def mistyped(one: Made) -> bool:

@@ -14,7 +14,6 @@ from kleash.findings.record import canonical
 from kleash.imports import Derived, Imported, Number
 from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.draft import Draft, agree
-from kleash.imports.markdown.text import bare
 from kleash.written.across import across
 from kleash.written.grids import Grid, grids
 from kleash.written.made.boards import boards
@@ -26,9 +25,8 @@ from kleash.written.page import Page
 from kleash.written.patterns import Made, patterns
 from kleash.written.printed import figure_of
 from kleash.written.retold import told_again
+from kleash.written.unlikely import likely
 
-STATISTIC = re.compile(r"(?:[tzfp]|df|n|se|sem|sd|std|stdev|标准[差误]|方差)(?![a-z\d])", re.I)
-_SAYS = re.compile(r"[(（]\s?(?:最[大小高低]|平均|均值|max|min|mean|avg|average)\s?[)）]", re.I)
 _SPAN = re.compile(r"\d+\s?[-–~]\s?\d+\s?/")  # "1–40": of what, only a heading says
 APART_KINDS = ("difference", "relative")
 APART = 3  # numbers that differ between two tables that are not of one thing
@@ -74,8 +72,7 @@ def relations(draft: Draft, page: Page | None = None) -> list[Relation]:
         for kind, sums in (("loss", losses(run)), ("kl_loss", kl_losses(run))):
             found += [_sum(kind, one, places) for one in sums]
         found += _ordered(run)
-    found = [one for one in found if one.holds or not (_is_of_tests(one) or one.is_no_sum)]
-    found = without_refuted(_between_places(draft, found))
+    found = without_refuted(_between_places(draft, likely(found, draft)))
     return list({(one.kind, one.nodes): one for one in found}.values())
 
 
@@ -83,14 +80,6 @@ def _undone(one: Made, held: Mapping[Node, set[Node]]) -> bool:
     """Whether a number would be made of what is made of it."""
     parts = map(node, (*one.of, *one.minus))
     return any(node(one.number) in held.get(part, ()) for part in parts)
-
-
-def _is_of_tests(one: Relation) -> bool:
-    """Whether a sum would be of steps, tests, spreads, or of what says what it is: "6 (max)"."""
-    label = bare(one.nodes[0][1].partition(" / ")[2])
-    if re.match(r"\W*(?:epoch|step|第)", one.text, re.I) or _SAYS.search(one.text):
-        return True
-    return one.kind in ("difference", "relative", "sum", "mean") and bool(STATISTIC.match(label))
 
 
 def _tables(draft: Draft) -> dict[int, int]:
@@ -235,7 +224,9 @@ def _ordered(run: Imported) -> Iterator[Relation]:
     for cell in run.cells:
         if cell.statistic and cell.number.value is not None and cell.number.state == "known":
             by_metric[canonical(cell.metric)].setdefault(cell.statistic, cell.number)
-    for found in by_metric.values():
+    for metric, found in by_metric.items():
+        if metric in ("step", "epoch"):
+            continue  # the step of the peak is no greatest step
         for end, sign in (("min", 1), ("max", -1)):
             for other in ("mean", "first", "last", "median") if end in found else ():
                 if other in found:

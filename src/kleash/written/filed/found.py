@@ -27,6 +27,7 @@ from kleash.written.sought.naming import windows_in
 
 NOT_LOG = "check.not-log"
 WINDOWS = 40  # stretches of steps over which means are taken
+SIZE = 5  # times that a number may be of what is filed, and be a slip
 RIVAL = 6.0  # by how much less may speak for a reading that acquits a number
 ODD = 4  # numbers of a column for each that is in another unit
 PRINTED = 2e-3  # how far, of itself, a number may be from what was printed in its place
@@ -156,7 +157,7 @@ def _in_table(
                 _surest(other if fit.against else right, spot, (fit, token, fit.entries[at]))
             elif near[0].fits[at] is False and not near[0].against and _is_alone(table, token):
                 found = (near[0], token, near[0].entries[at])
-                if not _is_times(found):
+                if not _is_times(found) and _is_sure(found):
                     _surest(wrong, spot, found)
     wrong = {spot: one for spot, one in wrong.items() if spot not in right}
     wrong = _without_strangers(wrong, other | right)
@@ -225,6 +226,21 @@ def _is_alone(table: Labelled, token: Token) -> bool:
     """Whether a cell has one number, or several of a kind: "0.53 → 0.56", not "0.53 (step 4)"."""
     text = table.sheet.table.rows[token.row][token.column]
     return len(table.tokens[token.row, token.column]) == 1 or bool(_ARROW.search(text))
+
+
+def _is_sure(one: Found) -> bool:
+    """Whether logs can only have a number otherwise.
+
+    Labels that lead to one record for several numbers do not tell them apart; of a line whose
+    labels do not say all, a last digit may be that of another run; what is far from it is another.
+    """
+    reading, token, entry = one
+    value, figure = reading.scale * float(reading.column.values[entry]), token.figure
+    if figure is None or reading.entries.count(entry) > 1:
+        return False
+    one_off = abs(figure.value - value) < 3 * figure.half
+    far = abs(figure.value) > SIZE * abs(value) or SIZE * abs(figure.value) < abs(value)
+    return not far and not (one_off and reading.rest)
 
 
 def _is_times(one: Found) -> bool:

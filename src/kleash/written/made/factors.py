@@ -9,6 +9,7 @@ import numpy as np
 
 from kleash.imports.markdown.text import bare
 from kleash.written.made.bench import HINTED, HINTS, OTHER, SHAPED, Array, Batch, Bench, Cell
+from kleash.written.printed import differ_in_number
 
 TIGHT = 0.01  # how well numbers must tell what the text around their table says
 FEW = 0.25  # of the numbers of a line that may be otherwise
@@ -46,6 +47,8 @@ def _by_factor(on: Bench, base_LN: Array, off_LN: Array, kind: str) -> Iterator[
         found = _constant(on.value_N, on.half_N, base_LN[nth], off_LN[nth], times=times)
         if found is None or abs(found[0] - times) <= found[1]:
             continue  # it is the same line once more
+        if times and differ_in_number(on.title, on.board.titles[on.others[nth][0]]):
+            continue  # one quantity at two steps, or of two seeds
         constant, room = found
         named[nth] = _has_constant(on, constant, room, times=times) or _is_told(
             on, base_LN[nth], off_LN[nth], constant, room, kind

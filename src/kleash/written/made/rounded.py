@@ -42,7 +42,9 @@ class Relation:
     def is_no_sum(self) -> bool:
         """Whether a total is no more than the greatest of its parts: it is a mean, by weight."""
         total, *parts = (each[2] for each in self.nodes)
-        return self.kind == "sum" and len(parts) > 2 and min(parts) >= 0 and total <= max(parts)
+        if self.kind != "sum" or len(parts) < 2 or min(parts) < 0:
+            return False
+        return total <= max(parts) and (len(parts) > 2 or total >= min(parts))
 
     @property
     def is_exact(self) -> bool:

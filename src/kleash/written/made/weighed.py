@@ -97,7 +97,8 @@ def _line(on: Bench, lesson: Lesson | None) -> Iterator[tuple[Tried, list[Worked
 
     Counts that are shares of a whole may be sums as well, which other numbers show to be wrong.
     """
-    believed = _without_parts(on, [one for one in _tried(on, recipes(on)) if _is_believed(one)])
+    tried = [one for one in _tried(on, recipes(on)) if _is_believed(one) and _tells(on, one)]
+    believed = _without_parts(on, tried)
     if on.board.turned:  # that a row is made of others its label says, or all of it does
         believed = [one for one in believed if one.cost < OTHER or one.fits[one.known].all()]
     best = min(believed, key=lambda one: (one.odds, one.cost), default=None)
@@ -193,6 +194,18 @@ def _is_believed(one: Tried) -> bool:
     limit = DOUBT if odd and one.cost == OTHER else BELIEVED[one.cost]
     least = max(LEAST[one.cost], 3) + 1 if one.batch.free else LEAST[one.cost]
     return one.odds < -log(limit) and fits >= least and odd <= fits
+
+
+def _tells(on: Bench, one: Tried) -> bool:
+    """Whether a mean that no title speaks of is that of numbers that differ: else any is."""
+    if one.batch.kind != "mean" or one.cost < OTHER or not one.slips:
+        return True
+    apart = 0
+    for at in map(int, np.flatnonzero(one.fits & one.known)):
+        parts = [part for cell in one.batch.cells(one.nth, at) if (part := on.board.at.get(cell))]
+        values = [part.value for part in parts]
+        apart += bool(values) and max(values) - min(values) > 2 * sum(part.half for part in parts)
+    return apart >= LEAST[OTHER]
 
 
 def _tried(on: Bench, batches: Sequence[Batch]) -> Iterator[Tried]:

@@ -1,0 +1,65 @@
+"""Relations that do not hold because nobody meant them: nothing is wrong with their numbers.
+
+A rank is not the gain that rounds to it, hours stand before their minutes, and a table of settings
+in two pairs of columns works nothing out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from kleash.imports.markdown.draft import Draft
+from kleash.imports.markdown.text import bare
+from kleash.written.made.rounded import Relation
+
+TINY = 1e-9
+FARTHER = 0.6  # of the greater: how far two tellings of one thing may be apart
+_SAYS = re.compile(r"[(（]\s?(?:最[大小高低]|平均|均值|max|min|mean|avg|average)\s?[)）]", re.I)
+STATISTIC = re.compile(r"(?:[tzfp]|df|n|se|sem|sd|std|stdev|标准[差误]|方差)(?![a-z\d])", re.I)
+_HOURS = re.compile(r"\s*\d+\s?(?:h|小时|hours?)\s*")
+_RANK = re.compile(r"\W*\d\W*")
+
+
+def likely(every: Sequence[Relation], draft: Draft) -> list[Relation]:
+    """Without those that do not hold and that nobody meant."""
+    exact = {
+        one.nodes[0] for one in every if one.kind == "multiple" and one.holds and _is_whole(one)
+    }
+    settings = {
+        line
+        for table in draft.source.tables
+        if len(set(table.header)) < len([title for title in table.header if title])
+        for line in table.lines
+    }
+    return [one for one in every if one.holds or not _is_unlikely(one, exact, settings)]
+
+
+def _is_unlikely(one: Relation, exact: set[tuple[int, str, float]], settings: set[int]) -> bool:
+    if one.nodes[0][0] in settings or one.is_no_sum or _is_of_tests(one):
+        return True
+    if one.kind == "same":
+        ours, theirs = (abs(node[2]) for node in one.nodes[:2])
+        far = abs(ours - theirs) > FARTHER * max(ours, theirs)
+        return far or bool(_RANK.fullmatch(one.text))
+    if one.kind == "sum":
+        return bool(_HOURS.fullmatch(one.text))
+    return one.kind == "multiple" and bool(exact & set(one.nodes))
+
+
+def _is_whole(one: Relation) -> bool:
+    """Whether a number is so many times another as that is printed: eight GPUs for 11.78 hours.
+
+    What has been rounded on the way is not to the digit what it was made of before that.
+    """
+    whole, part = one.nodes[0][2], one.nodes[-1][2]
+    times = round(whole / part) if part else 0
+    return times > 1 and abs(whole - times * part) < TINY
+
+
+def _is_of_tests(one: Relation) -> bool:
+    """Whether a sum would be of steps, tests, spreads, or of what says what it is: "6 (max)"."""
+    label = bare(one.nodes[0][1].partition(" / ")[2])
+    if re.match(r"\W*(?:epoch|step|第)", one.text, re.I) or _SAYS.search(one.text):
+        return True
+    return one.kind in ("difference", "relative", "sum", "mean") and bool(STATISTIC.match(label))
