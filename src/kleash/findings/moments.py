@@ -164,7 +164,8 @@ def stray_steps(sources: Sequence[Source]) -> Iterator[Found]:
                 continue
             steps, values = measured(series)
             every = _grid(steps)
-            off = [at for at, step in enumerate(steps) if every and step % every]
+            # The first may be any: 10, 40, 80, 120.
+            off = [at for at, step in enumerate(steps) if at and every and step % every]
             for at in off:
                 twins = [n for n in range(len(steps)) if n != at and values[n] == values[at]]
                 number = Number(float(values[at]), "known", series.place(at), series.decimals)

@@ -28,9 +28,6 @@ OWN: dict[str, tuple[str, ...]] = {
 }
 ENOUGH = 4  # points of a curve that show at which steps it was measured
 OUTCOMES = ("eval_reward", "accuracy", "reward")
-_IN_NAME = re.compile(
-    r"(?:kl|beta|coef\w{0,8}|β)[-_=: ]{0,2}(\d+\.\d+|0\d{2,5}|\d+(?:e-\d+)?)", re.I
-)
 _AFTER = re.compile(r"(?<![\d.])(\d+\.\d+)(?![\d.])")
 _EPOCH = re.compile(r"(?:^|[-_/ ])epoch[-_= ]?(\d+)$", re.I)
 
@@ -121,13 +118,10 @@ def as_printed(value: float, metric: str, like: Number) -> float:
 
 
 def coefficient_in(name: str) -> float | None:
-    """The coefficient that a name has in it: 0.12 of `kl012`, `KL=0.12` or `beta_0.12`."""
-    match = _IN_NAME.search(name) or _AFTER.search(name)
-    if match is None:
-        return None
-    digits = match[1]
-    dotless = digits.isdigit() and digits.startswith("0") and len(digits) > 1
-    return float(f"0.{digits[1:]}") if dotless else float(digits)
+    """The coefficient that a name has in it, or else the one number with decimals that it has."""
+    told, _ = names.coefficient_in_name(name)
+    match = _AFTER.search(name) if told is None else None
+    return float(match[1]) if match else told
 
 
 def matched(report: Source, arms: Sequence[Arm]) -> dict[str, Arm]:

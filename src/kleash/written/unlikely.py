@@ -14,6 +14,7 @@ from kleash.imports.markdown.text import bare
 from kleash.written.made.rounded import Relation
 
 TINY = 1e-9
+NEAR = 1e-3  # of itself: how far a number may be off that was rounded on the way
 FARTHER = 0.6  # of the greater: how far two tellings of one thing may be apart
 _SAYS = re.compile(r"[(（]\s?(?:最[大小高低]|平均|均值|max|min|mean|avg|average)\s?[)）]", re.I)
 STATISTIC = re.compile(r"(?:[tzfp]|df|n|se|sem|sd|std|stdev|标准[差误]|方差)(?![a-z\d])", re.I)
@@ -27,10 +28,7 @@ def likely(every: Sequence[Relation], draft: Draft) -> list[Relation]:
         one.nodes[0] for one in every if one.kind == "multiple" and one.holds and _is_whole(one)
     }
     settings = {
-        line
-        for table in draft.source.tables
-        if len(set(table.header)) < len([title for title in table.header if title])
-        for line in table.lines
+        line for table in draft.source.tables if _is_folded(table.header) for line in table.lines
     }
     return [one for one in every if one.holds or not _is_unlikely(one, exact, settings)]
 
@@ -44,7 +42,16 @@ def _is_unlikely(one: Relation, exact: set[tuple[int, str, float]], settings: se
         return far or bool(_RANK.fullmatch(one.text))
     if one.kind == "sum":
         return bool(_HOURS.fullmatch(one.text))
-    return one.kind == "multiple" and bool(exact & set(one.nodes))
+    if one.kind != "multiple" or not exact & set(one.nodes) or one.low is None or one.high is None:
+        return False
+    value = one.nodes[0][2]
+    return abs(value - (one.low + one.high) / 2) <= NEAR * abs(value)
+
+
+def _is_folded(header: Sequence[str]) -> bool:
+    """Whether a table has the same columns once more beside them: "项 | 值 | 项 | 值"."""
+    half = len(header) // 2
+    return len(header) == 2 * half > 2 and tuple(header[:half]) == tuple(header[half:])
 
 
 def _is_whole(one: Relation) -> bool:

@@ -27,6 +27,7 @@ from kleash.written.sought.naming import windows_in
 
 NOT_LOG = "check.not-log"
 WINDOWS = 40  # stretches of steps over which means are taken
+DIGITS = 3  # of a number that another run may have by chance but for the last
 SIZE = 5  # times that a number may be of what is filed, and be a slip
 RIVAL = 6.0  # by how much less may speak for a reading that acquits a number
 ODD = 4  # numbers of a column for each that is in another unit
@@ -238,7 +239,7 @@ def _is_sure(one: Found) -> bool:
     value, figure = reading.scale * float(reading.column.values[entry]), token.figure
     if figure is None or reading.entries.count(entry) > 1:
         return False
-    one_off = abs(figure.value - value) < 3 * figure.half
+    one_off = figure.digits <= DIGITS and abs(figure.value - value) < 3 * figure.half
     far = abs(figure.value) > SIZE * abs(value) or SIZE * abs(figure.value) < abs(value)
     return not far and not (one_off and reading.rest)
 

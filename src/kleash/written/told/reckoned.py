@@ -37,6 +37,12 @@ _SO = re.compile(
 )
 _OPENS = re.compile(r"[^,;。\d()]{0,12}\(\s?(?:from|从|由)?\s?")
 _CLOSES = re.compile(r"\s?[a-z%\u4e00-\u9fff]{0,6}\s?\)")
+_IS = re.compile(r"(?<=[,，])\s?(?:约?是|为)(?![否])")
+_SUBJECT = re.compile(r"\s?%?[^;。\d()]{0,16}")
+_BRACKETED = re.compile(r"\s?[%a-z\u4e00-\u9fff]{0,4}\s?\)\s?的\s?")
+_ARE = re.compile(r"[^;。.\d()]{0,24}(?<![a-z])(?:is|are|was|were)\s")
+_TIMES_THE = re.compile(r"\s?(?:(?:times|x|×)\s)?(?:the|its)\s")
+_BOTH = re.compile(r"两者(?:之间)?(?:相)?(?:只|仅)?差(?:了|距)?\s?$")
 _COUNTED = re.compile(r"\s?(?:个|条)?\s?(?:样本|samples|步|steps?|epochs?|轮|shots?|seeds?|种子)")
 
 
@@ -64,7 +70,8 @@ def misreckoned(spoken: Sequence[Sentence]) -> Iterator[Mark]:
     for sentence in spoken:
         yield from _false_parts(sentence)
         for said in sentence.numbers:
-            if not _is_told_apart(sentence, said):
+            exact = not is_rough(sentence, said) and other_end(sentence, said) is None
+            if not _is_told_apart(sentence, said) and not (exact and _times_of(sentence, said)):
                 continue
             given = [one for two in _twos(sentence, said) for one in _given(sentence, said, two)]
             if given and not any(one.fits(said) for one in given):
@@ -111,6 +118,10 @@ def _is_told_apart(sentence: Sentence, said: Said) -> bool:
 
 def _twos(sentence: Sentence, said: Said) -> Iterator[tuple[Said, Said, bool]]:
     """The two numbers that a gap is of, or all that it may be of; and whether one came of one."""
+    pair = _times_of(sentence, said) or _of_both(sentence, said)
+    if pair is not None:
+        yield (*pair, False)
+        return
     beside = _beside(sentence, said)
     for one in beside[:-1]:
         yield one, beside[-1], bool(TO.search(sentence.plain, one.end, beside[-1].start))
@@ -126,6 +137,33 @@ def _twos(sentence: Sentence, said: Said) -> Iterator[tuple[Said, Said, bool]]:
         return
     for one, other in _compared(sentence, said):
         yield one, other, False
+
+
+def _times_of(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
+    """The two of "1.4349，是 K5（0.0467）的 30.7 倍", or of "839 uses are 2.96 times the 283"."""
+    plain, at = sentence.plain, sentence.numbers.index(said)
+    if said.kind != "times" or not at:
+        return None
+    other = sentence.numbers[at - 1]
+    behind = sentence.numbers[at + 1] if at + 1 < len(sentence.numbers) else None
+    if behind is not None and _TIMES_THE.fullmatch(plain, said.end, behind.start):
+        return (other, behind) if _ARE.fullmatch(plain, other.end, said.start) else None
+    words = [match.start() for match in _IS.finditer(plain, 0, other.start)]
+    before = [one for one in sentence.numbers if words and one.end <= words[-1]]
+    if not before or not _BRACKETED.fullmatch(plain, other.end, said.start):
+        return None
+    near = _SUBJECT.fullmatch(plain, before[-1].end, words[-1])
+    return (before[-1], other) if near and plain[: other.start].rstrip().endswith("(") else None
+
+
+def _of_both(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
+    """The last two numbers before "两者差 26.9 点"."""
+    before = [one for one in sentence.numbers if one.end <= said.start]
+    if len(before) < 2 or not _BOTH.search(sentence.plain, before[-1].end, said.start):
+        return None
+    one, other = before[-2:]
+    alike = _are_alike(sentence, one, other) and one.figure.decimals == other.figure.decimals
+    return (one, other) if alike else None
 
 
 def _beside(sentence: Sentence, said: Said) -> list[Said]:
