@@ -127,7 +127,7 @@ def test_evaluations_with_a_file_each_are_one_run(tmp_path):
     logs = [tmp_path / "logs"]
     right = marks(tmp_path / "r.md", text, logs)
     assert not [m for m in right if m.state in BAD]
-    assert sum(m.code == "check.log" for m in right) == 9
+    assert sum(m.code == "check.log" for m in right) == 12  # the coefficients too
     cells = rows[1].split(" | ")
     swapped = " | ".join([cells[0], cells[2], cells[1], cells[3]])
     found = marks(tmp_path / "r.md", text.replace(rows[1], swapped), logs)

@@ -87,14 +87,15 @@ class Sorted:
 
 
 def outcome(arms: Sequence[Arm], wanted: str) -> names.Metric:
-    """What runs are judged by: as asked, else the first outcome that most of them have."""
+    """What runs are judged by: as asked, else the first outcome that most have, and differ in."""
     if wanted:
         known = names.metric(wanted)
         if known is None:
             raise ConfigError(f"no metric {wanted!r} is known: try {', '.join(OUTCOMES)}")
         return known
-    counts = {name: sum(len(run_means(arm, name)) for arm in arms) for name in OUTCOMES}
-    found = names.metric(max(counts, key=lambda name: counts[name]))
+    means = {name: [m for arm in arms for _, m in run_means(arm, name)] for name in OUTCOMES}
+    # One in which runs differ, if there is any: of the others nothing did anything.
+    found = names.metric(max(means, key=lambda name: (len(set(means[name])) > 1, len(means[name]))))
     assert found is not None  # every outcome is in the table
     return found
 

@@ -294,8 +294,8 @@ def _add_sets(replicate: Replicate, metric: str, axis: str, sets: Sequence[Serie
         told = names.within(series.metric)
         for nth, (step, value) in enumerate(zip(series.steps, series.values, strict=True)):
             number = Number(float(value), "known", series.place(nth), series.decimals)
-            at = (float(step), None) if axis == "epoch" else (None, float(step))
-            cell = Cell(metric, number, *at, told.shots, told.items, told.split)
+            epoch, at = (float(step), None) if axis == "epoch" else (None, float(step))
+            cell = Cell(metric, number, epoch, at, told.shots, told.items, told.split)
             _add_cell(replicate, cell)
     rest = [one for one in sets if one not in by_shots]
     whole = [one for one in rest if not names.within(one.metric).split]

@@ -259,7 +259,7 @@ def _at_one_place(left: Means, right: Means) -> tuple[Means, Means]:
     times = [{(place[0] or 0, place[1] or 0) for place in side} for side in (left, right)]
     if not all(times) or min(map(len, times)) > 1:
         return left, right
-    kept = []
+    kept: list[Means] = []
     for side, moments in zip((left, right), times, strict=True):
         last = max(moments)
         kept.append(

@@ -270,12 +270,12 @@ _KEYS: dict[tuple[str, Kind], str] = {
 # How often something came out right, under the names that people give it in evaluations.
 _RIGHT = r"(?:vqa )?acc(?:uracy)?|success(?: rate)?|pass ?@? ?1|em|exact match|win ?rate|solve rate"
 _PATTERNS = (
-    (re.compile(rf"(?:val|eval|test|validation)[ /](?:.{{1,120}}[ /])?(?:{_RIGHT})"), "accuracy"),
+    (re.compile(rf"(?:val|eval|test)[ /](?:.{{1,120}}[ /])?(?:{_RIGHT})"), "accuracy"),
     (re.compile(r"eval .{1,120} rewards/(?:accuracy|correct\w*)(?: reward)?/mean"), "accuracy"),
     (re.compile(r"(?:val|eval|test|validation)[ /]rewards?[ /]mean"), "eval_reward"),
     (re.compile(r"(?:.{1,40}[ /])?(?:cider|bleu ?4?|rouge ?l?|meteor|spice)"), "performance"),
     (
-        re.compile(r"(?:vqa acc|success rate|pass ?@ ?1|win ?rate|solve rate)(?: score)?"),
+        re.compile(r"(?:vqa acc|success rate|pass ?@ ?1|solve rate)(?: score)?"),
         "accuracy",
     ),
     (re.compile(rf"val-?core/.{{1,120}}/(?:{_RIGHT})(?:/mean@\d{{1,4}})?"), "accuracy"),

@@ -32,8 +32,9 @@ def as_fractions(source: Source) -> None:
     held = [run for run in source.runs if run.format != "markdown"]
     ranges: dict[str, tuple[float, float]] = {}
     for run in held:
-        for one in (*run.series, *run.scores):
-            _widen(ranges, one.metric, one.values[np.isfinite(one.values)])
+        curves = [(one.metric, one.values) for one in run.series]
+        for metric, values in (*curves, *((one.metric, one.values) for one in run.scores)):
+            _widen(ranges, metric, values[np.isfinite(values)])
         for cell in run.cells:
             if cell.number.value is not None:
                 _widen(ranges, cell.metric, np.array([cell.number.value]))

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kleash.compare.arms import SEED, Replicate
+from kleash.compare.arms import Replicate
+from kleash.compare.joining import SEED
 from kleash.imports import names
 from kleash.imports.rows import UNTELLING
 from kleash.written.logs import Logs, file_of

@@ -22,6 +22,7 @@ from kleash.written.traced import sought_in
 LEAST = 2  # arms of which a table has courses
 SLIPS = 3  # numbers that fit for each slip after the first
 _OF_TWO = re.compile(r"\s[-−–/]\s|(?<![a-z])(?:vs|against)(?![a-z])|差|Δ|delta|diff")
+_SEED = re.compile(r"seed|种子|(?<![a-z])s\d", re.I)
 Source = tuple[tuple[int, ...], str]
 """The lines of a table that has courses, and of which quantity."""
 
@@ -58,7 +59,7 @@ def _of_a_sibling(sheet: Sheet, spot: Spot, fine: Mapping[Spot, float]) -> bool:
     titles, columns = sheet.table.header, {at[1] for at in fine}
     own = titles[spot[1]] if spot[1] < len(titles) else ""
     return any(
-        differ_in_number(own, titles[at]) and (spot[0], at, spot[2]) in fine
+        _SEED.search(own) and differ_in_number(own, titles[at]) and (spot[0], at, spot[2]) in fine
         for at in columns - {spot[1]}
         if at < len(titles)
     )

@@ -158,7 +158,7 @@ def _in_table(
                 _surest(other if fit.against else right, spot, (fit, token, fit.entries[at]))
             elif near[0].fits[at] is False and not near[0].against and _is_alone(table, token):
                 found = (near[0], token, near[0].entries[at])
-                if not _is_times(found) and _is_sure(found):
+                if not _is_times(found) and _is_sure(table, found):
                     _surest(wrong, spot, found)
     wrong = {spot: one for spot, one in wrong.items() if spot not in right}
     wrong = _without_strangers(wrong, other | right)
@@ -229,11 +229,11 @@ def _is_alone(table: Labelled, token: Token) -> bool:
     return len(table.tokens[token.row, token.column]) == 1 or bool(_ARROW.search(text))
 
 
-def _is_sure(one: Found) -> bool:
+def _is_sure(table: Labelled, one: Found) -> bool:
     """Whether logs can only have a number otherwise.
 
-    Labels that lead to one record for several numbers do not tell them apart; of a line whose
-    labels do not say all, a last digit may be that of another run; what is far from it is another.
+    Labels that lead to one record for several numbers do not tell them apart; of a column without
+    a title a last digit may be that of another run; what is far from it is another.
     """
     reading, token, entry = one
     value, figure = reading.scale * float(reading.column.values[entry]), token.figure
@@ -241,7 +241,8 @@ def _is_sure(one: Found) -> bool:
         return False
     one_off = figure.digits <= DIGITS and abs(figure.value - value) < 3 * figure.half
     far = abs(figure.value) > SIZE * abs(value) or SIZE * abs(figure.value) < abs(value)
-    return not far and not (one_off and reading.rest)
+    titled = table.sheet.table.header[token.column].strip()
+    return not far and not (one_off and not titled)
 
 
 def _is_times(one: Found) -> bool:
