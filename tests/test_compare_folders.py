@@ -157,6 +157,24 @@ def test_a_coefficient_that_is_steered_is_a_curve(tmp_path):
     assert not run.config
 
 
+def test_a_log_without_steps_whose_coefficient_is_steered_is_one_run(tmp_path):
+    put(tmp_path, log_csv=curve(kl_coef=[0.1, 0.1134, 0.0937], reward=[1, 2, 3]))
+    (run,) = read(tmp_path).runs
+    assert run.series[0].steps.tolist() == [0, 1, 2]
+
+
+def test_a_row_for_each_run_of_a_grid(tmp_path):
+    rows = [
+        {"beta": b, "lr": lr, "accuracy": 0.5 + b + 1e4 * lr}
+        for b in (0.0, 0.1)
+        for lr in (1e-6, 2e-6)
+    ]
+    put(tmp_path, sweep_csv=rows)
+    found = arms_in(tmp_path)
+    assert len(found) == 4
+    assert [arm.coefficient for arm in found.values()] == [0.0, 0.0, 0.1, 0.1]
+
+
 def test_a_count_that_tells_rows_of_one_place_apart_is_a_setting(tmp_path):
     rows = [
         {"epoch": 1, "shots": 1, "train_samples": n, "n_eval": 50, "accuracy": n / 1e4}

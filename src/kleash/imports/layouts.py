@@ -99,7 +99,7 @@ class Layout:
     def countable(self, row: Mapping[str, Value]) -> bool:
         """Whether nothing in a row says what it is about."""
         words = any(isinstance(value, str) for value in row.values())
-        return not (self.run or self.seed or words or self.single)
+        return not (self.run or self.seed or words or self.single or self.leashes)
 
     def is_part(self, column: str) -> bool:
         """Whether a column says what a row is about, so that it is no metric."""
@@ -116,10 +116,11 @@ class Layout:
             if len({held for row in rows if isinstance(held := row.get(one), str)}) > 1
         )
         told = {(self._place(row), row.get(self.leash)) for row in rows if self.leash}
-        self.leashes = len({place for place, _ in told}) < len(told)
-        if len({leash for _, leash in told}) > 1 and not self.leashes:
+        leashes = {leash for _, leash in told}
+        self.leashes = len({place for place, _ in told}) < len(told) and all(map(_is_set, leashes))
+        if len(leashes) > 1 and not self.leashes:
             self.leash = None  # one that is steered: a curve
-        if self.kind == "matrix":
+        if self.kind == "matrix" or (self.kind == "cells" and self.leashes):
             self.kinds += self._setting(rows)
         if self.among and not self.run and not self.seed:
             self._widen(rows)
@@ -149,7 +150,10 @@ class Layout:
         for column in rows[0]:
             held = [row.get(column) for row in rows]
             counts = all(not isinstance(one, tuple) or one[0].is_integer() for one in held)
-            if self.is_part(column) or not counts or names.metric(column):
+            told = (
+                names.key(column) if self.kind == "cells" else counts and not names.metric(column)
+            )
+            if self.is_part(column) or not told:
                 continue
             if len(set(zip(places, held, strict=True))) == len(places):
                 return (column,)
@@ -162,6 +166,11 @@ def by_shots(column: str) -> tuple[str, int] | None:
         return first["metric"], int(first["of"])
     by = BY_SHOTS.fullmatch(column)
     return (by["metric"] or UNNAMED, int(by["of"] or by["by"])) if by else None
+
+
+def _is_set(value: Value) -> bool:
+    """Whether a coefficient may have been chosen: 0.05, not 0.0937."""
+    return not isinstance(value, tuple) or f"{value[0]:.2g}" == f"{value[0]:.6g}"
 
 
 def _is_leash(column: str) -> bool:

@@ -33,7 +33,6 @@ def copied_rows(draft: Draft, marks: Sequence[Mark]) -> Iterator[Mark]:
     """Rows of one table with the same numbers, where nobody says that they are the same."""
     every = grids(draft)
     wrong = {mark.line for mark in marks if mark.state == "wrong"}
-    logged = Counter(mark.line for mark in marks if mark.code == "check.log")
     cells: dict[int, list[Printed]] = defaultdict(list)
     for cell in draft.printed:
         cells[cell.line].append(cell)
@@ -42,8 +41,6 @@ def copied_rows(draft: Draft, marks: Sequence[Mark]) -> Iterator[Mark]:
     for line, other in (*copies(every), *sorted(nearly)):
         if _declared(draft, cells[line], cells[other]):
             continue
-        if min(logged[line], logged[other]) >= ENOUGH and not wrong & {line, other}:
-            continue  # logs have them so
         if (line, other) in nearly:  # something in one of them was changed since
             for copy, original in ((line, other), (other, line)):
                 facts = {"other": original}
