@@ -207,6 +207,14 @@ def test_shots_and_items_in_the_names_of_metrics(tmp_path):
     assert (one.estimate, one.n) == (pytest.approx(0.1), 200)
 
 
+def test_what_is_above_one_is_no_fraction(tmp_path):
+    for name, right in (("kl0", 110.0), ("kl0.1", 222.0)):
+        counts = {"val/retail/success": [right, 200.0], "reward": [1.0, 2.0]}
+        put(tmp_path, **{f"{name}_csv": curve(step=[1, 2], **counts)})
+    (one,) = levels(tmp_path).values()
+    assert one.metric == "reward"
+
+
 def test_how_many_were_right_of_how_many_is_an_accuracy(tmp_path):
     for name, right in (("kl010", 579), ("kl012", 589)):
         told = {"run": name, "epoch": 1, "n": 1000, "correct": {"shot1": right, "shot2": right}}

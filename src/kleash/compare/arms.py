@@ -23,6 +23,7 @@ Place = tuple[float | None, float | None, int | None, str, str]
 OUTCOMES = ("accuracy", "eval_reward", "performance", "reward", "val_loss")
 EVALUATED = ("accuracy", "eval_reward")
 COUNTS = ("correct", "hits", "n_correct", "num_correct")  # of items, those that came out right
+ABOVE = 1.5  # what no fraction is
 FEW = 8  # trainings of an arm that a log without a seed may be of
 SAME_POINTS = 2  # known points that must agree before a vague name is taken for a clear one
 
@@ -154,6 +155,15 @@ def known_name(metric: str) -> str:
     return known.name if known else metric
 
 
+def _called(metric: str, values: Floats) -> str:
+    """The same of what was measured: what is above 1 is no fraction, whatever its name says."""
+    known = names.metric(metric)
+    if known is None:
+        return metric
+    wrong = known.unit == "fraction" and len(values) and np.nanmax(values) > ABOVE
+    return metric if wrong else known.name
+
+
 def gather(sources: Sequence[Source]) -> list[Arm]:
     """The arms of all sources together, in the order in which they are first told of."""
     told = [(source, run) for source in sources for run in source.runs]
@@ -249,7 +259,8 @@ def _seed_of(run: Imported) -> int | None:
 def _add(replicate: Replicate, run: Imported) -> None:
     several = _sets(run)
     for series in run.series:
-        if series.axis != "time" and (known_name(series.metric), series.axis) not in several:
+        called = _called(series.metric, series.values)
+        if series.axis != "time" and (called, series.axis) not in several:
             _add_series(replicate, series)
     for (metric, axis), sets in several.items():
         _add_sets(replicate, metric, axis, sets)
@@ -260,7 +271,8 @@ def _add(replicate: Replicate, run: Imported) -> None:
 
 
 def _add_cell(replicate: Replicate, cell: Cell) -> None:
-    metric, number = known_name(cell.metric), cell.number
+    value = NONE if cell.number.value is None else np.array([cell.number.value])
+    metric, number = _called(cell.metric, value), cell.number
     if number.state != "known":
         return
     told = names.within(cell.metric) if metric in EVALUATED else names.Within()
@@ -277,7 +289,7 @@ def _sets(run: Imported) -> dict[tuple[str, str], list[Series]]:
     """Curves of one outcome on several sets of data, or with several shots, by outcome and axis."""
     found: dict[tuple[str, str], list[Series]] = {}
     for series in run.series:
-        metric = known_name(series.metric)
+        metric = _called(series.metric, series.values)
         if metric in EVALUATED and series.axis != "time":
             found.setdefault((metric, series.axis), []).append(series)
     return {
@@ -311,7 +323,7 @@ def _add_sets(replicate: Replicate, metric: str, axis: str, sets: Sequence[Serie
 
 
 def _add_series(replicate: Replicate, series: Series) -> None:
-    metric = known_name(series.metric)
+    metric = _called(series.metric, series.values)
     curve = replicate.curves.get((metric, series.axis))
     steps, values = series.steps, series.values
     if curve is None:

@@ -68,7 +68,8 @@ _METRICS: dict[Metric, str] = {
     ),
     Metric("reward", "reward", 1): (
         "reward|rewards|奖励|训练奖励|训练reward|平均奖励|mean reward|train reward|average reward|"
-        "critic/rewards/mean|critic/score/mean|rewards/mean|episode reward|reward/mean|奖励均值"
+        "critic/rewards/mean|critic/score/mean|objective/rm score|objective/scores|rewards/mean|"
+        "episode reward|reward/mean|奖励均值"
     ),
     Metric("performance", "", 1, trap="the document does not say what was measured"): (
         "performance|性能|性能分数|性能得分|score|scores|得分|分数|评分"
@@ -270,7 +271,7 @@ _KEYS: dict[tuple[str, Kind], str] = {
 # How often something came out right, under the names that people give it in evaluations.
 _RIGHT = r"(?:vqa )?acc(?:uracy)?|success(?: rate)?|pass ?@? ?1|em|exact match|win ?rate|solve rate"
 _PATTERNS = (
-    (re.compile(rf"(?:val|eval|test)[ /](?:.{{1,120}}[ /])?(?:{_RIGHT})"), "accuracy"),
+    (re.compile(rf"(?:val|eval|test)[ /](?:.{{1,120}}[ /])?(?:{_RIGHT})(?:/n\d+)?"), "accuracy"),
     (re.compile(r"eval .{1,120} rewards/(?:accuracy|correct\w*)(?: reward)?/mean"), "accuracy"),
     (re.compile(r"(?:val|eval|test|validation)[ /]rewards?[ /]mean"), "eval_reward"),
     (re.compile(r"(?:.{1,40}[ /])?(?:cider|bleu ?4?|rouge ?l?|meteor|spice)"), "performance"),
