@@ -35,6 +35,11 @@ def levels(folder: Path, **wish: object) -> dict[str, object]:
     return {e.arms[0]: e for e in found.verdicts if e.question == "level"}
 
 
+def reason(judged, code: str) -> dict[str, object]:
+    (found,) = (each.facts for each in judged.because if each.code == code)
+    return dict(found)
+
+
 def curve(**columns: list[float]) -> list[dict[str, float]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -191,9 +196,8 @@ def test_the_mean_over_validation_sets_or_the_whole_where_it_is_told(tmp_path):
         put(tmp_path / "mean", **{f"{name}_csv": curve(**steps, **sets)})
         whole = {"val-core/all/acc/mean@1": [0.9 - shift, 0.8]}
         put(tmp_path / "whole", **{f"{name}_csv": curve(**steps, **sets, **whole)})
-    found = compare([read(tmp_path / "mean")])
-    assert "accuracy is the mean over aime, math500" in found.notes
     (one,) = levels(tmp_path / "mean").values()
+    assert reason(one, "mean_over_sets") == {"sets": "aime, math500"}
     assert (one.verdict, one.estimate) == ("undecided", pytest.approx(0.025))
     (one,) = levels(tmp_path / "whole").values()
     assert one.estimate == pytest.approx(-0.05)
@@ -235,7 +239,9 @@ def test_what_was_measured_once_is_held_against_the_last_epoch(tmp_path):
     put(tmp_path, random_csv=[{"epoch": 0, "n": 800, "shots": 1, "acc": 0.40}])
     rows = [{"epoch": e, "n": 800, "shots": 1, "acc": 0.4 + e / 100} for e in (1, 2, 3)]
     put(tmp_path, kl010_csv=rows, kl020_csv=rows)
-    assert levels(tmp_path)["random"].estimate == pytest.approx(-0.03)
+    one = levels(tmp_path)["random"]
+    assert one.estimate == pytest.approx(-0.03)
+    assert reason(one, "one_checkpoint") == {}
 
 
 def test_costs_and_settings_beside_runs_are_no_arms(tmp_path):
@@ -245,7 +251,8 @@ def test_costs_and_settings_beside_runs_are_no_arms(tmp_path):
     found = compare([read(tmp_path)])
     assert found.baseline == "kl0"
     assert sorted(arm["name"] for arm in found.arms) == ["kl0", "kl0.1"]
-    assert any("so no arms: aconfig, 周一" in note for note in found.notes)
+    (one,) = (each for each in found.verdicts if each.question == "level")
+    assert reason(one, "no_arms") == {"arms": "aconfig, 周一"}
 
 
 def test_a_coefficient_alone_is_no_config(tmp_path):

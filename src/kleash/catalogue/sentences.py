@@ -54,6 +54,18 @@ SENTENCES: dict[str, tuple[str, str]] = {
         " interval",
         "{ours} 对 {theirs}（{shots} 个单元的平均）：没有说明是多少道题目，无法给出区间",
     ),
+    "mean_over_sets": (
+        "it is the mean over {sets}, each counting the same",
+        "这是 {sets} 的平均值，各数据集权重相同",
+    ),
+    "one_checkpoint": (
+        "one of the two was measured at one checkpoint only: it is held against the other's last",
+        "其中一方只有一个检查点的测量：与另一方的最后一个检查点相比",
+    ),
+    "no_arms": (
+        "no arms, because they have neither the metric nor a coefficient: {arms}",
+        "不算配置，因为既没有该指标也没有系数：{arms}",
+    ),
     "nothing_shared": (
         "the arms share no measurement of this metric at the same place",
         "两个配置在该指标上没有同一位置的测量",

@@ -8,7 +8,7 @@ nothing, reads nothing but sources, and uses no estimated value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kleash.compare.arms import OUTCOMES, Arm, gather, known_name
@@ -55,6 +55,7 @@ CALLED_BASELINE = ("baseline", "基线", "基准", "对照", "control")
 MOST_PAIRS = 20  # arms beside the baseline; of more, only the main question is answered
 VOIDING = {"stale-weights": "stale_weights", "off-lattice": "off_lattice"}
 LIKENESS = ("same", "similar")
+SHOWN = 6  # names of logs that are no arms
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,13 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
     if len(arms) < 2:
         told = ", ".join(arm.name for arm in arms) or "none"
         raise DataError(f"comparing takes two arms or more; the sources tell of {told}")
-    arms, baseline, metric, aside = _asked(arms, wish)
+    arms, baseline, metric, why = _asked(arms, wish)
     found = Comparison(
         arms=[_told(arm) for arm in arms],
         baseline=baseline.name,
         findings=list(find(sources)),
         sources=sources,
-        notes=[*(note for source in sources for note in source.notes), *aside],
+        notes=[note for source in sources for note in source.notes],
         gathered=arms,
     )
     others = [arm for arm in arms if arm is not baseline]
@@ -97,6 +98,7 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
     found.confounds = _once([each for pair in pairs for each in pair.confounds])
     whole = len(pairs) <= MOST_PAIRS
     judged = [each for pair in pairs for each in _answers(pair, whole=whole)]
+    judged[0] = replace(judged[0], because=(*judged[0].because, *why))
     levels = [each for each in judged if each.question == "level"]
     joint = together(arms, baseline, metric, levels)
     known = pairs[0].known
@@ -128,8 +130,8 @@ def _told(arm: Arm) -> dict[str, Any]:
     }
 
 
-def _asked(arms: list[Arm], wish: Wish) -> tuple[list[Arm], Arm, str, list[str]]:
-    """The arms, the one to compare with and the metric; and a note on logs that are no arms.
+def _asked(arms: list[Arm], wish: Wish) -> tuple[list[Arm], Arm, str, list[Because]]:
+    """The arms, the one to compare with and the metric; and what was decided on the way.
 
     Where the baseline that comes to mind shares no outcome, another that does is taken, unless it
     was asked for.
@@ -144,13 +146,14 @@ def _asked(arms: list[Arm], wish: Wish) -> tuple[list[Arm], Arm, str, list[str]]
                 baseline, metric = other, name
                 break
     sets = {each.sets[metric] for arm in arms for each in arm.replicates if metric in each.sets}
-    notes = [f"{metric} is the mean over {', '.join(each)}" for each in sorted(sets)]
+    why = [Because("mean_over_sets", {"sets": ", ".join(each)}) for each in sorted(sets)]
     aside = [arm for arm in arms if _is_aside(arm, metric)]
     kept = [arm for arm in arms if arm not in aside or arm is baseline]
     if len(kept) < 2 or not aside:
-        return arms, baseline, metric, notes
-    told = ", ".join(arm.name for arm in aside if arm is not baseline)
-    return kept, baseline, metric, [*notes, f"no {metric} and no coefficient, so no arms: {told}"]
+        return arms, baseline, metric, why
+    names_ = [arm.name for arm in aside if arm is not baseline]
+    told = ", ".join(names_[:SHOWN]) + ("…" if len(names_) > SHOWN else "")
+    return kept, baseline, metric, [*why, Because("no_arms", {"arms": told})]
 
 
 def _meets(arms: Sequence[Arm], baseline: Arm, metric: str) -> bool:
@@ -268,6 +271,7 @@ def _unshared(pair: Pair) -> Judged:
         estimate = seen.ours - seen.theirs
         facts = {"ours": Amount(seen.ours, unit), "theirs": Amount(seen.theirs, unit)}
         because = [Because("means_of_unknown_size", facts | {"shots": len(seen.shots)})]
+        because += [Because("one_checkpoint")] if seen.moved else []
     elif len(values) == 2 and values[0] is not None and values[1] is not None:
         estimate = values[0] - values[1]
         facts = {"ours": Amount(values[0], unit), "theirs": Amount(values[1], unit)}

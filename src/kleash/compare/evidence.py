@@ -220,11 +220,14 @@ class SharedMeans:
     """Means that both arms have, at whatever place."""
     alike: int
     """Those that are printed the same."""
+    moved: bool = False
+    """Whether one arm has one checkpoint only, and it is held against the other's last."""
 
 
 def shared_means(ours: Arm, theirs: Arm, metric: str) -> SharedMeans | None:
     """What both arms have at the largest n and the last epoch that they share."""
-    left, right = _at_one_place(*(means_of(arm.replicates[0], metric) for arm in (ours, theirs)))
+    told = [means_of(arm.replicates[0], metric) for arm in (ours, theirs)]
+    left, right = _at_one_place(*told)
     pairs: dict[Place, list[tuple[float, float]]] = {}
     for place in left.keys() & right.keys():
         for shots in sorted(left[place].keys() & right[place].keys(), key=lambda s: s or 0):
@@ -243,6 +246,7 @@ def shared_means(ours: Arm, theirs: Arm, metric: str) -> SharedMeans | None:
         epoch=place[0],
         cells=len(every),
         alike=sum(one == other for one, other in every),
+        moved=left is not told[0],
     )
 
 
@@ -300,6 +304,7 @@ def of_means(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
         wide, narrow = (_normal(mine - base, spread, level, n) for level in (0.95, 0.9))
         because.append(Because("scores_lost", {"n": n}))
         because += _at_best(seen, n, _printed(ours, metric) + _printed(theirs, metric))
+    because += [Because("one_checkpoint")] if seen.moved else []
     return Gap(
         wide=wide,
         narrow=narrow,
