@@ -207,10 +207,10 @@ def _both_leashed(report: Source, arm: str, log: Arm) -> bool:
 def _metrics(metric: str, statistic: str = "") -> Iterable[str]:
     """The names under which logs may have what a report calls so."""
     known = known_name(metric)
-    yield known
-    yield from OWN.get(known, ())
     if known == "reward" and statistic.startswith(("best", "max")):
         yield from ("eval_reward", *OWN["eval_reward"])  # "best reward" is what was validated
+    yield known
+    yield from OWN.get(known, ())
     if known in ("performance", "value"):  # the report does not say what was measured
         for outcome in OUTCOMES:
             yield outcome
