@@ -151,8 +151,8 @@ def _asked(arms: list[Arm], wish: Wish) -> tuple[list[Arm], Arm, str, list[Becau
     kept = [arm for arm in arms if arm not in aside or arm is baseline]
     if len(kept) < 2 or not aside:
         return arms, baseline, metric, why
-    names_ = [arm.name for arm in aside if arm is not baseline]
-    told = ", ".join(names_[:SHOWN]) + ("…" if len(names_) > SHOWN else "")
+    others = [arm.name for arm in aside if arm is not baseline]
+    told = ", ".join(others[:SHOWN]) + ("…" if len(others) > SHOWN else "")
     return kept, baseline, metric, [*why, Because("no_arms", {"arms": told})]
 
 

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from kleash.compare.joining import SEED, groups_of, label
+from kleash.compare.joining import SEED, arm_name, groups_of
 from kleash.imports import Cell, Imported, Number, Scores, Series, Source, names
 from kleash.imports.names import Resolved
+from kleash.imports.whole import ABOVE
 from kleash.stats import Floats
 
 Place = tuple[float | None, float | None, int | None, str, str]
 OUTCOMES = ("accuracy", "eval_reward", "performance", "reward", "val_loss")
 EVALUATED = ("accuracy", "eval_reward")
 COUNTS = ("correct", "hits", "n_correct", "num_correct")  # of items, those that came out right
-ABOVE = 1.5  # what no fraction is
 FEW = 8  # trainings of an arm that a log without a seed may be of
 SAME_POINTS = 2  # known points that must agree before a vague name is taken for a clear one
 
@@ -172,7 +172,7 @@ def gather(sources: Sequence[Source]) -> list[Arm]:
     best = _telling(sources)
     for arm, group in zip(arms, groups, strict=True):
         fit = [told[at][1] for at in group if told[at][0] is best]
-        arm.name = label(fit[0]) if fit else arm.names[0]
+        arm.name = arm_name(fit[0]) if fit else arm.names[0]
     seen: Counter[str] = Counter()
     for arm in arms:
         seen[arm.name] += 1
@@ -185,7 +185,7 @@ def _telling(sources: Sequence[Source]) -> Source | None:
     """The source whose names say most about the leash: arms are called as they are there."""
 
     def says(source: Source) -> int:
-        labels = [label(run) for run in source.runs]
+        labels = [arm_name(run) for run in source.runs]
         return sum(names.leash_in_name(each) is not None or "=" in each for each in labels)
 
     return max(sources, key=says, default=None)
@@ -196,7 +196,7 @@ def _plain(run: Imported) -> dict[str, Any]:
 
 
 def _arm(told: list[tuple[Source, Imported]]) -> Arm:
-    labels = list(dict.fromkeys(label(run) for _, run in told))
+    labels = list(dict.fromkeys(arm_name(run) for _, run in told))
     arm = Arm(labels[0], labels)
     kept: dict[Any, Replicate] = {}
     for source, run in told:

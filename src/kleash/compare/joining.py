@@ -24,7 +24,7 @@ _GENERIC = frozenset(
 )  # fmt: skip
 
 
-def label(run: Imported) -> str:
+def arm_name(run: Imported) -> str:
     """What the arm of a run is called: as the source says, or the run's name without its seed."""
     return run.arm or SEED.sub("", run.name) or run.name
 
@@ -34,7 +34,7 @@ def coefficient(run: Imported) -> float | None:
     value = run.resolved.values.get("leash.coefficient")
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    return names.coefficient_in_name(label(run))[0]
+    return names.coefficient_in_name(arm_name(run))[0]
 
 
 def groups_of(sources: Sequence[Source], told: Sequence[Told]) -> list[list[int]]:
@@ -80,7 +80,7 @@ def _is_report(told: Told) -> bool:
 
 def _keys(run: Imported) -> Iterable[tuple[object, ...]]:
     """What makes two runs the same arm: its name, or a config that is equal but for the seed."""
-    yield ("name", names.spelling(label(run)))
+    yield ("name", names.spelling(arm_name(run)))
     if run.format == "markdown" or "leash.coefficient" not in run.resolved.values:
         return
     kept = frozenset(
@@ -112,7 +112,7 @@ def _own_places(sources: Sequence[Source]) -> dict[tuple[int, str], list[tuple[s
 def _complements(groups: Sequence[Sequence[Imported]]) -> Iterator[tuple[int, int]]:
     """Groups that measured nothing in common and are told alike: by words, else a coefficient."""
     measures = [_measures(group) for group in groups]
-    words = [_words(label(group[0])) for group in groups]
+    words = [_words(arm_name(group[0])) for group in groups]
     leashes = [coefficient(group[0]) for group in groups]
     joined = set[int]()
     for told in (words, leashes):

@@ -16,8 +16,8 @@ from kleash.imports.gather import (
     settings,
     whole_object,
 )
-from kleash.imports.naming import label
 from kleash.imports.plain_yaml import read_yaml
+from kleash.imports.run_names import label
 
 
 def fits(path: Path) -> bool:

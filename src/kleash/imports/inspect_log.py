@@ -18,7 +18,7 @@ import numpy as np
 from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Scores, Source, Where
 from kleash.imports.gather import head, number, score, settings, whole_object
-from kleash.imports.naming import label
+from kleash.imports.run_names import label
 
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 

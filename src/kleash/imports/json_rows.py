@@ -28,8 +28,8 @@ from kleash.imports.gather import (
     whole_json,
 )
 from kleash.imports.layouts import Layout, layout
-from kleash.imports.naming import label
 from kleash.imports.rows import Row, name_of, read_tables
+from kleash.imports.run_names import label
 from kleash.imports.stretches import Form, Numbers, Stretch, Value, one_by_one
 
 LOOKED_AT = 100  # rows, before it is said what the rows are

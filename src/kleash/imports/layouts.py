@@ -17,7 +17,7 @@ STEPS: dict[str, Axis] = {
 }  # fmt: skip
 RUNS = ("run", "run_name", "run_id", "experiment", "arm", "配置", "实验")
 # Names of runs where they differ within a file; else the file has one run, whatever it calls it.
-KINDS = (
+TELLING = (
     "stage", "method", "selector", "algorithm", "algo", "policy", "setting", "variant", "model",
     "ckpt", "checkpoint", "阶段", "方法", "选择器", "模型", "策略",
 )  # fmt: skip
@@ -73,7 +73,7 @@ class Layout:
     leash: str | None = None
     """The KL coefficient. Where it differs within a file, each has its run."""
     split: str | None = None
-    kinds: tuple[str, ...] = ()
+    telling: tuple[str, ...] = ()
     """What may tell runs apart; those that do, once some rows were seen (`told_apart`)."""
     leashes: bool = False
     """Whether rows of one step have several coefficients."""
@@ -103,16 +103,16 @@ class Layout:
 
     def is_part(self, column: str) -> bool:
         """Whether a column says what a row is about, so that it is no metric."""
-        return column in self.kinds or column in (
+        return column in self.telling or column in (
             self.step, self.run, self.seed, self.item, self.metric, self.time, self.shots,
             self.size, self.split, self.leash if self.leashes or self.kind == "matrix" else None,
         )  # fmt: skip
 
     def told_apart(self, rows: Sequence[Mapping[str, Value]]) -> None:
         """Keep of what may tell runs apart that in which some rows differ."""
-        self.kinds = tuple(
+        self.telling = tuple(
             one
-            for one in self.kinds
+            for one in self.telling
             if len({held for row in rows if isinstance(held := row.get(one), str)}) > 1
         )
         told = {(self._place(row), row.get(self.leash)) for row in rows if self.leash}
@@ -121,7 +121,7 @@ class Layout:
         if len(leashes) > 1 and not self.leashes:
             self.leash = None  # one that is steered: a curve
         if self.kind == "matrix" or (self.kind == "cells" and self.leashes):
-            self.kinds += self._setting(rows)
+            self.telling += self._setting(rows)
         if self.among and not self.run and not self.seed:
             self._widen(rows)
 
@@ -139,7 +139,7 @@ class Layout:
 
     def _place(self, row: Mapping[str, Value]) -> tuple[Value, ...]:
         """What a row is about but for its coefficient."""
-        told = (self.step, self.run, self.seed, self.shots, self.size, self.split, *self.kinds)
+        told = (self.step, self.run, self.seed, self.shots, self.size, self.split, *self.telling)
         return tuple(row.get(one) for one in told if one)
 
     def _setting(self, rows: Sequence[Mapping[str, Value]]) -> tuple[str, ...]:
@@ -194,7 +194,7 @@ def layout(columns: list[str]) -> Layout:
         split=_named(columns, SPLITS),
     )
     lower = {column: column.strip().lower() for column in columns}
-    found.kinds = tuple(c for name in KINDS for c in columns if lower[c] == name)
+    found.telling = tuple(c for name in TELLING for c in columns if lower[c] == name)
     found.scores = tuple(c for c in columns if lower[c] in SCORES)
     if not found.step and not found.item and (item := _named(columns, COUNTED)):
         found.scores = found.scores or tuple(c for c in columns if by_shots(c))

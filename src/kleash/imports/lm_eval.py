@@ -28,7 +28,7 @@ from kleash.imports.gather import (
     settings,
     whole_object,
 )
-from kleash.imports.naming import label
+from kleash.imports.run_names import label
 
 TIME = re.compile(r"_(\d{4}-\d{2}-\d{2}T[\d.:-]+)$")
 

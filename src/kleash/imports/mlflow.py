@@ -17,8 +17,8 @@ from kleash.errors import DataError
 from kleash.imports import Imported, Setting, Source, Where
 from kleash.imports.database import has_tables, opened
 from kleash.imports.gather import Points, content, moment, printed, raw_lines
-from kleash.imports.naming import label
 from kleash.imports.plain_yaml import plain, read_yaml
+from kleash.imports.run_names import label
 
 LARGEST = 1.7976931348623157e308  # what MLflow's database holds instead of infinity
 STATES = {"FINISHED": True, "3": True, "RUNNING": False, "1": False}

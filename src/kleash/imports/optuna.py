@@ -15,7 +15,7 @@ from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Setting, Source, Where
 from kleash.imports.database import has_tables, opened
 from kleash.imports.gather import Points, number, parsed
-from kleash.imports.naming import label
+from kleash.imports.run_names import label
 
 KINDS = {"INF_POS": math.inf, "INF_NEG": -math.inf, "NAN": math.nan}
 

@@ -19,7 +19,7 @@ import numpy as np
 from kleash.imports import Cell, Imported, Number, Scores, Setting, Source, Where
 from kleash.imports.gather import Points, repeats
 from kleash.imports.layouts import SIZES, UNNAMED, Layout, by_shots
-from kleash.imports.naming import SEED, label
+from kleash.imports.run_names import SEED, label
 from kleash.imports.stretches import Stretch, Value
 
 Row = tuple[int, Mapping[str, Value]]
@@ -51,7 +51,7 @@ def read_tables(
     for part in parts:
         if not runs.runs and len(part):
             first = part.row(0) if isinstance(part, Stretch) else part[0][1]
-            if plan.kinds or plan.leash or plan.among or plan.kind == "matrix":
+            if plan.telling or plan.leash or plan.among or plan.kind == "matrix":
                 rows = part.rows() if isinstance(part, Stretch) else part
                 plan.told_apart([row for _, row in rows])
             # Numbers alone, without a word to tell rows apart, are a series that was not numbered.
@@ -123,7 +123,7 @@ class _Runs:
     def take_stretch(self, stretch: Stretch) -> None:
         """Many rows, each of a step or an item."""
         plan = self.plan
-        columns = [plan.run, plan.seed, plan.leash, *plan.kinds]
+        columns = [plan.run, plan.seed, plan.leash, *plan.telling]
         columns += [plan.step] if plan.kind == "items" else [plan.sort, plan.split]
         about = [name for name in columns if name and name in stretch.columns]
         for part in stretch.alike(about):
@@ -169,7 +169,7 @@ class _Runs:
     def owner(self, line: int, row: Mapping[str, Value]) -> str:
         """The name of the run a row is about."""
         plan = self.plan
-        kinds = {one: row.get(one) for one in plan.kinds}
+        kinds = {one: row.get(one) for one in plan.telling}
         words = [row.get(plan.run or ""), *(one for one in kinds.values() if isinstance(one, str))]
         parts = [shown(one) for one in words if one]
         leash = row.get(plan.leash) if plan.leash else None
@@ -268,7 +268,7 @@ class _Runs:
 
     def epoch(self, row: Mapping[str, Value]) -> float | None:
         """The epoch that the name of a run or of its file gives."""
-        texts = [shown(row.get(one)) for one in (self.plan.run or "", *self.plan.kinds) if one]
+        texts = [shown(row.get(one)) for one in (self.plan.run or "", *self.plan.telling) if one]
         return next(
             (at for one in (*texts, self.path.stem) if (at := _epoch(one)) is not None), None
         )

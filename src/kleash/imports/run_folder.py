@@ -31,7 +31,7 @@ from kleash.imports.gather import (
     shared,
     whole_object,
 )
-from kleash.imports.naming import label
+from kleash.imports.run_names import label
 from kleash.runs import FACTS, Run, list_runs, read_lines
 
 OUTCOMES = {"selector": "accuracy", "env": "eval_reward", "trainer": "eval_reward"}

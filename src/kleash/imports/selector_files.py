@@ -15,7 +15,7 @@ from typing import Any, Literal
 from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Source, Where
 from kleash.imports.gather import Points, head, number, printed, raw_lines, whole_json
-from kleash.imports.naming import label
+from kleash.imports.run_names import label
 
 CURVES = {"grpo_loss", "ppo_loss", "kl_loss", "kl", "val_loss", "mean_ratio", "std_advantage"}
 KEY = re.compile(r"(?P<time>.*?)-?test_data_num=(?P<items>\d{1,9})-(?P<retriever>.+)")

@@ -15,8 +15,8 @@ from typing import Any
 
 from kleash.imports import Imported, Source, Where
 from kleash.imports.gather import Points, content, head, moment, number, parsed, settings
-from kleash.imports.naming import label
 from kleash.imports.plain_yaml import read_yaml
+from kleash.imports.run_names import label
 from kleash.imports.wire import chosen, double, read_log, signed, text
 
 MAGIC = b":SWL\xd6\xe1"

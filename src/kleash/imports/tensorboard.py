@@ -15,7 +15,7 @@ from typing import Any
 from kleash.errors import DataError
 from kleash.imports import Imported, Setting, Source, Where
 from kleash.imports.gather import Points, moment, parsed, settings
-from kleash.imports.naming import label
+from kleash.imports.run_names import label
 from kleash.imports.wire import (
     TornError,
     chosen,

@@ -14,7 +14,7 @@ from kleash.errors import DataError
 from kleash.imports import Imported, Source, Where
 from kleash.imports.database import has_tables, opened
 from kleash.imports.gather import Points, number, parsed, settings
-from kleash.imports.naming import label
+from kleash.imports.run_names import label
 
 
 def fits(path: Path) -> bool:

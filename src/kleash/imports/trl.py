@@ -20,7 +20,7 @@ import numpy as np
 from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Scores, Series, Setting, Source, Where
 from kleash.imports.gather import Points, item_id, number, repeats, score, whole_object
-from kleash.imports.naming import label
+from kleash.imports.run_names import label
 
 STATE = "trainer_state.json"
 SETTINGS = (

@@ -24,7 +24,7 @@ from kleash.imports.gather import (
     settings,
     whole_object,
 )
-from kleash.imports.naming import label
+from kleash.imports.run_names import label
 
 LINES, FACTS = "results.jsonl", "metadata.json"
 FIXED = {"example_id", "id", "task", "answer", "info", "prompt", "completion"}

@@ -33,8 +33,8 @@ from kleash.imports.gather import (
     score,
     settings,
 )
-from kleash.imports.naming import label
 from kleash.imports.plain_yaml import read_yaml
+from kleash.imports.run_names import label
 
 NOISE = re.compile(r"\x1b\[[0-9;]*m|^\s*\((?:\w+ )*pid=[^)]*\)\s?")
 STEP = re.compile(r"(?:^|\s)step:(-?\d{1,15}) - (?=\S+?:)")

@@ -24,8 +24,8 @@ from kleash.imports.gather import (
     settings,
     whole_object,
 )
-from kleash.imports.naming import label
 from kleash.imports.plain_yaml import read_yaml
+from kleash.imports.run_names import label
 from kleash.imports.wire import HEADER, chosen, double, fields, read_log, signed, text, zigzag
 
 MAGIC = b":W&B\xe1\xbe"

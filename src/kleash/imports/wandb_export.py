@@ -15,8 +15,8 @@ from kleash.imports import Imported, Source, Where
 from kleash.imports.csv_rows import table
 from kleash.imports.gather import Axis, Points, head
 from kleash.imports.layouts import Layout
-from kleash.imports.naming import label
 from kleash.imports.rows import read_rows
+from kleash.imports.run_names import label
 
 AXES: dict[str, Axis] = {
     "step": "step", "epoch": "epoch", "relative time (process)": "time",

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from kleash.imports import Cell, Imported, Scores, Series, Source, names
-from kleash.imports.naming import SEED, label
+from kleash.imports.run_names import SEED, label
 
 ABOVE = 1.5  # what no fraction is, though a sum of rewards may be a little above 1
 WHOLE = 100.0

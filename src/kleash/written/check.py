@@ -75,8 +75,6 @@ BESTS = (
 COURSE = "course-false"
 BY_FACTOR = ("multiple", "product")  # hours of seconds
 TRIPLE = 3  # a gap and what it is of
-FEWEST = 2  # numbers of which one may be so many times the other
-TINY = 1e-9
 PARAGRAPH = 6  # lines after its first in which a number of a paragraph may stand
 RANK: dict[State, int] = {"wrong": 0, "unsupported": 1, "right": 2, "unknown": 3}
 
@@ -162,19 +160,12 @@ def _told_by_both(curves: Mapping[Node, Mark], have: Sequence[Filed]) -> dict[No
 def _without_rounded(seen: Mapping[Node, Mark], every: Sequence[Relation]) -> dict[Node, Mark]:
     """What logs have, but for numbers that come out of printed ones to the digit."""
     factors = [one for one in every if one.holds and one.kind in BY_FACTOR]
-    made = {one.nodes[0] for one in factors if one.is_exact or _is_times(one)}
+    made = {one.nodes[0] for one in factors if one.is_exact or one.is_times}
     return {
         one: mark
         for one, mark in seen.items()
         if mark.state == "right" or one not in made or not _is_one_off(mark)
     }
-
-
-def _is_times(one: Relation) -> bool:
-    """Whether a number is a few times another as that is printed: four GPUs for 9.23 hours."""
-    whole, part = one.nodes[0][2], one.nodes[-1][2]
-    count = round(whole / part) if part and len(one.nodes) == FEWEST else 0
-    return count > 1 and abs(whole - count * part) < TINY
 
 
 def _is_one_off(mark: Mark) -> bool:

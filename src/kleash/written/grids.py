@@ -23,7 +23,7 @@ CALLED = ("leash.reference", "start", "model", "answerer", "data", "dataset")  #
 Part = Literal["", "bracket", "spread", "low", "high"]
 Slot = tuple[int, Part]
 """A column (or a row) and which number of its cells."""
-_CALLED = re.compile(r"[a-z]\d+[a-z](?![a-z])")  # "K5e" is not "K5"
+_LETTERED = re.compile(r"[a-z]\d+[a-z](?![a-z])")  # "K5e" is not "K5"
 _SPREAD = re.compile(r"(?:±|\+/-)\s?\d+(?:\.(\d+))?")
 
 
@@ -145,5 +145,5 @@ def label(text: str) -> str:
     """A label for comparing: its one number where it has one, else its letters."""
     plain = bare(text).casefold()
     numbers = re.findall(r"\d+(?:\.\d+)?", plain)
-    one = len(numbers) == 1 and not _CALLED.search(plain)
+    one = len(numbers) == 1 and not _LETTERED.search(plain)
     return f"{float(numbers[0]):g}" if one else re.sub(r"[\s*_`$\\]", "", plain)

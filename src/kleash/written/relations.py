@@ -25,13 +25,12 @@ from kleash.written.page import Page
 from kleash.written.patterns import Made, patterns
 from kleash.written.printed import figure_of
 from kleash.written.retold import told_again
-from kleash.written.unlikely import likely
+from kleash.written.unlikely import FARTHER, likely
 
 _SPAN = re.compile(r"\d+\s?[-–~]\s?\d+\s?/")  # "1–40": of what, only a heading says
 APART_KINDS = ("difference", "relative")
 APART = 3  # numbers that differ between two tables that are not of one thing
 FAR = 0.2  # of the greater: two tellings of one thing are seldom further apart
-FARTHER = 0.6  # the same if they are printed alike
 PLAIN: dict[str, Literal["mean", "difference", "relative"]] = {
     "mean": "mean",
     "difference": "difference",

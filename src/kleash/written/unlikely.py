@@ -13,7 +13,6 @@ from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.text import bare
 from kleash.written.made.rounded import Relation
 
-TINY = 1e-9
 NEAR = 1e-3  # of itself: how far a number may be off that was rounded on the way
 FARTHER = 0.6  # of the greater: how far two tellings of one thing may be apart
 _SAYS = re.compile(r"[(（]\s?(?:最[大小高低]|平均|均值|max|min|mean|avg|average)\s?[)）]", re.I)
@@ -23,10 +22,12 @@ _RANK = re.compile(r"\W*\d\W*")
 
 
 def likely(every: Sequence[Relation], draft: Draft) -> list[Relation]:
-    """Without those that do not hold and that nobody meant."""
-    exact = {
-        one.nodes[0] for one in every if one.kind == "multiple" and one.holds and _is_whole(one)
-    }
+    """Without those that do not hold and that nobody meant.
+
+    What was rounded on the way (hours, before they were taken eight times) is not to the digit what
+    it was made of before that.
+    """
+    exact = {one.nodes[0] for one in every if one.kind == "multiple" and one.holds and one.is_times}
     settings = {
         line for table in draft.source.tables if _is_folded(table.header) for line in table.lines
     }
@@ -52,16 +53,6 @@ def _is_folded(header: Sequence[str]) -> bool:
     """Whether a table has the same columns once more beside them: "项 | 值 | 项 | 值"."""
     half = len(header) // 2
     return len(header) == 2 * half > 2 and tuple(header[:half]) == tuple(header[half:])
-
-
-def _is_whole(one: Relation) -> bool:
-    """Whether a number is so many times another as that is printed: eight GPUs for 11.78 hours.
-
-    What has been rounded on the way is not to the digit what it was made of before that.
-    """
-    whole, part = one.nodes[0][2], one.nodes[-1][2]
-    times = round(whole / part) if part else 0
-    return times > 1 and abs(whole - times * part) < TINY
 
 
 def _is_of_tests(one: Relation) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from math import erfc, log, sqrt
 from typing import TypeVar
 
+PAIR = 2  # numbers of which one may be so many times the other
+TINY = 1e-9
 UNLIKELY = 0.02  # that rounding alone made the last digit another
 SLIP = 0.02  # of numbers, in a report that has slips
 TOLD = 4.0  # as much as other tables may tell (logarithm of odds)
@@ -45,6 +47,13 @@ class Relation:
         if self.kind != "sum" or len(parts) < 2 or min(parts) < 0:
             return False
         return total <= max(parts) and (len(parts) > 2 or total >= min(parts))
+
+    @property
+    def is_times(self) -> bool:
+        """Whether a number is so many times another as printed: four GPUs for 9.23 hours."""
+        whole, part = self.nodes[0][2], self.nodes[-1][2]
+        count = round(whole / part) if part and len(self.nodes) == PAIR else 0
+        return count > 1 and abs(whole - count * part) < TINY
 
     @property
     def is_exact(self) -> bool:

@@ -37,7 +37,7 @@ _SO = re.compile(
 )
 _OPENS = re.compile(r"[^,;。\d()]{0,12}\(\s?(?:from|从|由)?\s?")
 _CLOSES = re.compile(r"\s?[a-z%\u4e00-\u9fff]{0,6}\s?\)")
-_IS = re.compile(r"(?<=[,，])\s?(?:约?是|为)(?![否])")
+_IS = re.compile(r"(?<=,)\s?(?:约?是|为)(?!否)")
 _SUBJECT = re.compile(r"\s?%?[^;。\d()]{0,16}")
 _BRACKETED = re.compile(r"\s?[%a-z\u4e00-\u9fff]{0,4}\s?\)\s?的\s?")
 _ARE = re.compile(r"[^;。.\d()]{0,24}(?<![a-z])(?:is|are|was|were)\s")
@@ -70,8 +70,7 @@ def misreckoned(spoken: Sequence[Sentence]) -> Iterator[Mark]:
     for sentence in spoken:
         yield from _false_parts(sentence)
         for said in sentence.numbers:
-            exact = not is_rough(sentence, said) and other_end(sentence, said) is None
-            if not _is_told_apart(sentence, said) and not (exact and _times_of(sentence, said)):
+            if not _is_told_apart(sentence, said):
                 continue
             given = [one for two in _twos(sentence, said) for one in _given(sentence, said, two)]
             if given and not any(one.fits(said) for one in given):
@@ -110,7 +109,8 @@ def _is_told_apart(sentence: Sentence, said: Said) -> bool:
     enough = said.figure.digits >= DIGITS and (said.kind != "points" or said.figure.decimals)
     exact = not is_rough(sentence, said) and other_end(sentence, said) is None
     led = said.kind == "share" and (way_of(sentence, said) or is_relative(sentence, said))
-    return bool(enough and exact and (is_gap(sentence, said) or led))
+    apart = enough and (is_gap(sentence, said) or led)
+    return bool(exact and (apart or _times_of(sentence, said)))
 
 
 # --- of which two
