@@ -2,6 +2,11 @@
 
 import pytest
 
+from kleash.imports.markdown.document import draft_of
+from kleash.written.grids import grids
+from kleash.written.made.rounded import Relation
+from kleash.written.patterns import patterns
+from kleash.written.unlikely import likely
 from test_check_filed import by_records
 from test_check_slips import bad, page
 
@@ -183,3 +188,32 @@ def test_labels_that_lead_to_one_record_do_not_tell_numbers_apart(tmp_path):
     right, wrong = by_records(tmp_path, page(*table), [logs])
     assert right >= 4
     assert not wrong
+
+
+def test_hours_before_their_minutes_are_no_sum(tmp_path):
+    nodes = ((5, "queue / all", 15.0), (3, "queue / a", 11.0), (4, "queue / b", 3.0))
+    draft = draft_of("# Report", tmp_path / "r.md")
+    assert not likely([Relation("sum", nodes, False, "15 h")], draft)
+    assert likely([Relation("sum", nodes, False, "15")], draft)
+
+
+def test_nothing_is_worked_out_in_a_table_with_the_same_columns_twice(tmp_path):
+    nodes = ((5, "值 / warmup", 60.0), (5, "值 / pool", 64.0), (5, "值 / batch", 3.0))
+    wrong = Relation("difference", nodes, False, "60")
+    for header, kept in (("项 | 值 | 项 | 值", []), ("项 | 值 | 名 | 数", [wrong])):
+        text = page(f"| {header} |", "|---|---|---|---|", "| a | 64 | b | 60 |")
+        assert likely([wrong], draft_of(text, tmp_path / "r.md")) == kept, header
+
+
+def test_a_deviation_is_none_that_no_title_speaks_of(tmp_path):
+    table = (
+        "| β | P5 | median | P95 | max | above | share |",
+        "|---|---|---|---|---|---|---|",
+        "| 0 | 0.112 | 0.201 | 0.377 | 0.513 | 2 | 1.0 |",
+        "| 0.005 | 0.0791 | 0.139 | 0.276 | 0.552 | 1 | 0.4 |",
+        "| 0.02 | 0.0794 | 0.145 | 0.277 | 0.443 | 0 | 0.0 |",
+        "| 0.08 | 0.0781 | 0.150 | 0.297 | 0.436 | 0 | 0.0 |",
+        "| seed 77 | 0.107 | 0.225 | 3.54 | 4.25 | 7 | 22.6 |",
+    )
+    draft = draft_of(page(*table), tmp_path / "r.md")
+    assert "spread" not in {one.kind for one in patterns(grids(draft))}

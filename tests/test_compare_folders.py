@@ -285,3 +285,19 @@ def test_items_with_a_column_of_scores_for_each_run(tmp_path):
     (scores,) = found["kl0.1"].replicates[0].scores
     assert (scores.step, scores.shots, len(scores.items)) == (3.0, 4, 30)
     assert scores.values.mean() == 0.5
+
+
+def test_what_alone_has_a_coefficient_is_of_its_arm_whatever_it_is_called(tmp_path):
+    rows = [{"kl_beta": b, "epoch": 5, "shot": 1, "cider": 71 + b} for b in (0.1, 0.25)]
+    put(tmp_path, cider_eval_csv=rows)
+    for name in ("010", "025"):
+        put(tmp_path, **{f"training_metrics_kl{name}_csv": curve(epoch=[1, 2], val_loss=[3, 2])})
+    assert list(arms_in(tmp_path)) == ["cider_eval-kl0.1", "cider_eval-kl0.25"]
+
+
+def test_a_baseline_that_shares_no_outcome_is_none(tmp_path):
+    put(tmp_path, kl0_csv=curve(step=[1, 2], accuracy=[0.1, 0.2]))
+    for name in ("kl0.1", "kl0.2"):
+        put(tmp_path, **{f"{name}_csv": curve(step=[1, 2], reward=[1, 2])})
+    found = compare([read(tmp_path)])
+    assert (found.baseline, found.verdicts[0].metric) == ("kl0.1", "reward")

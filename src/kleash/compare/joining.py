@@ -146,7 +146,9 @@ def _measures(group: Sequence[Imported]) -> set[tuple[str, str]]:
         found |= {(one.metric, "items") for one in run.scores}
     known = {(one, names.metric(one)) for one, _ in found}
     called = {one: metric.name if metric else one for one, metric in known}
-    return {(called[one], form) for one, form in found if called[one] not in COUNTERS}
+    settings = {one for one, metric in known if metric is None and names.key(one)}
+    aside = COUNTERS | settings  # what a row says of the run is nothing that it measured
+    return {(called[one], form) for one, form in found if called[one] not in aside}
 
 
 def _words(text: str) -> frozenset[str]:
