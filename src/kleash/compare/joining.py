@@ -118,10 +118,11 @@ def _complements(groups: Sequence[Sequence[Imported]]) -> Iterator[tuple[int, in
     for told in (words, leashes):
         alike: dict[Hashable, list[int]] = {}
         for at, key in enumerate(told):
-            if key not in (None, frozenset()) and measures[at] and at not in joined:
+            if key not in (None, frozenset()) and at not in joined:
                 alike.setdefault(key, []).append(at)
         for same in alike.values():
             apart = all(not measures[a] & measures[b] for a, b in combinations(same, 2))
+            apart = apart and sum(not measures[at] for at in same) <= 1
             if len(same) > 1 and apart and not _contradict([groups[at][0] for at in same]):
                 yield from pairwise(same)
                 joined |= set(same)
