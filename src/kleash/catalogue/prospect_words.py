@@ -167,6 +167,12 @@ PROSPECT: dict[str, tuple[str, str]] = {
         "{hours} hours buy no further seed of these arms",
         "{hours} 小时不够给这些配置再加一个随机种子",
     ),
+    "plan_buy_few": (
+        "{hours} hours do not bring all {count} arms to four seeds, below which nothing is decided:"
+        " that takes {least} hours, or {pair} for {baseline} and one other",
+        "{hours} 小时不够让全部 {count} 个配置都达到四个随机种子（少于四个得不出结论）："
+        "这需要 {least} 小时；只做 {baseline} 和另一个配置则需 {pair} 小时",
+    ),
     "plan_chance": (
         "{arm}: now {gap}; decided then in {chance} of studies, if that is its gap",
         "{arm}：目前 {gap}；若这就是其差距，届时有 {chance} 的研究能得出结论",

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from kleash import stats
 from kleash.compare.arms import Arm
 from kleash.compare.confounds import factor
+from kleash.compare.durations import devices_of, training_hours
 from kleash.compare.records import Confound, Judged, Step
 from kleash.matrix import Matrix
 
@@ -133,42 +132,3 @@ def _cost(arms: Sequence[Arm], runs: int) -> tuple[tuple[float, float] | None, i
     if not found:
         return None, devices
     return (runs * low / found, runs * high / found), devices
-
-
-def training_hours(arm: Arm) -> tuple[float, float] | None:
-    """What one training of an arm took, at least and at most; None where no log tells."""
-    for replicate in arm.replicates:
-        seconds = [run.seconds for run in replicate.runs if run.seconds]
-        if seconds:
-            return seconds[0] / 3600, seconds[0] / 3600
-        span = _step_seconds(arm)
-        steps = [
-            float(config.values["steps"])
-            for _, config, _ in arm.configs
-            if isinstance(config.values.get("steps"), int | float)
-        ]
-        if span and steps:
-            return span[0] * steps[0] / 3600, span[1] * steps[0] / 3600
-    return None
-
-
-def _step_seconds(arm: Arm) -> tuple[float, float] | None:
-    for replicate in arm.replicates:
-        curve = replicate.curve("step_time")
-        if curve is not None and len(curve):
-            middle = float(np.median(curve.values))
-            return middle, middle
-        for (metric, _), cells in replicate.cells.items():
-            for number in cells.values():
-                if metric == "step_time" and number.low is not None and number.high is not None:
-                    return number.low, number.high
-    return None
-
-
-def devices_of(arm: Arm) -> int | None:
-    """How many devices an arm trained on, where a config tells."""
-    for _, config, _ in arm.configs:
-        value = config.values.get("hardware")
-        if isinstance(value, int | float):
-            return int(value)
-    return None

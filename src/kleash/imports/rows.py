@@ -247,16 +247,20 @@ class _Runs:
             column.frombytes(part.dense(name)[0].tobytes())
 
     def matrix(self, key: str, line: int, row: Mapping[str, Value]) -> None:
-        """A row of what was measured at a step, or an epoch, with some shots."""
+        """A row of what was measured at a step, or an epoch; without shots it is of a series."""
         plan = self.plan
         at, size = (_whole(row.get(name or "")) for name in (plan.step, plan.size))
         epoch, step = (at, None) if plan.axis == "epoch" else (None, at)
+        split = self.split(row)
         for name, value in row.items():
-            if isinstance(value, tuple) and not plan.is_part(name):
-                metric, shots = self.shots(name, row)
-                number = Number(value[0], "known", Where(str(self.path), line, name), value[1])
-                split = self.split(row)
-                self.runs[key].cells.append(Cell(metric, number, epoch, step, shots, size, split))
+            if not isinstance(value, tuple) or plan.is_part(name):
+                continue
+            metric, shots = self.shots(name, row)
+            if at is not None and shots is None and size is None and not split:
+                self.points[key].add(metric, float(at), value[0], line, decimals=value[1])
+                continue
+            number = Number(value[0], "known", Where(str(self.path), line, name), value[1])
+            self.runs[key].cells.append(Cell(metric, number, epoch, step, shots, size, split))
 
     def shots(self, name: str, row: Mapping[str, Value]) -> tuple[str, int | None]:
         """The metric of a column, and of how many shots it is."""

@@ -107,7 +107,8 @@ def _history(run: Imported, path: Path) -> None:
     planned, reached = number(values.get("max_steps")), number(values.get("global_step"))
     run.finished = None if not planned or reached is None else reached >= planned
     runtime = next((s for s in run.series if s.metric == "train_runtime"), None)
-    run.seconds = float(runtime.values[-1]) if runtime is not None else None
+    whole = number(values.get("train_runtime"))  # where somebody wrote it beside the history
+    run.seconds = whole if runtime is None else float(runtime.values[-1])
 
 
 def _rounded(series: Series) -> Series:

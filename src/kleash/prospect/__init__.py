@@ -36,6 +36,7 @@ from kleash.stats import GapSpread
 __all__ = ["Asked", "Cost", "Design", "Option", "Proposal", "Prospect", "after", "before"]
 NOT_TOLD = Cost()
 IN_SDS = GapSpread(1.0, 0.0, 0.0)
+NO_ANSWER = ("invalid", "identical")  # verdicts that further seeds would not change
 LEAST = 1e-9  # of a spread: below it values were copied
 USUAL_ARMS = 4  # where no spread is known that could say how many
 
@@ -239,6 +240,10 @@ class Prospect:
     chances: dict[str, float] = field(default_factory=dict)
     """By open arm: how often the first option would decide it, if its gap is what was seen."""
 
+    def hours_to_decide(self, arms: int) -> float:
+        """Hours that bring so many arms to the fewest seeds that decide anything."""
+        return self.rest.cost.of_study(arms, max(0, FEWEST_SEEDS - self.seeds), self.items)
+
 
 def after(
     asked: Asked,
@@ -272,10 +277,17 @@ def after(
     made_of = Prospect(
         rest, asked.hours, [arm.name for arm in arms], baseline.name, seeds, items, None
     )
-    made_of.open = [each for each in levels if each.verdict == "undecided"]
-    made_of.decided = [each for each in levels if each.verdict != "undecided"]
+    answered = [each for each in levels if each.verdict not in NO_ANSWER]
+    made_of.decided = [each for each in answered if _is_settled(each)]
+    made_of.open = [each for each in answered if not _is_settled(each)]
     _fill(made_of, asked, _family(arms, found))
     return made_of
+
+
+def _is_settled(judged: Judged) -> bool:
+    """Whether a setting was decided about: what one training of it did is no setting's doing."""
+    enough = judged.counted == "seeds" and (judged.n or 0) >= FEWEST_SEEDS
+    return enough and judged.verdict != "undecided"
 
 
 def _measured_cost(arms: Sequence[Arm], folder: Path | None, file: StudyFile | None) -> Cost:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from kleash.compare.arms import Arm
-from kleash.compare.next_steps import devices_of, training_hours
+from kleash.compare.durations import devices_of, training_hours
 from kleash.plan import StudyFile, arms_of, most_ranks
 from kleash.plan.folder import placed
 from kleash.runs import read_lines

@@ -170,10 +170,10 @@ def prospect_lines(found: Prospect, language: Language) -> list[str]:
     if found.decided:
         arms = {"arms": [each.arms[0] for each in found.decided]}
         said.append(say("plan_settled", arms, language))
-        if not found.open:
-            return [*said, say("plan_all_settled", {}, language)]
+    if not found.open:
+        return [*said, say("plan_all_settled", {}, language)]
     if not found.options:
-        return [*said, say("plan_buy_nothing", {"hours": hours_text(found.hours)}, language)]
+        return [*said, _too_little(found, language)]
     first = found.options[0]
     said.append(option_line(first, rest, language))
     if not rest.in_sds:
@@ -188,6 +188,16 @@ def prospect_lines(found: Prospect, language: Language) -> list[str]:
             # `chance` of a sentence is a p-value elsewhere: it is told as text here.
             said.append(say("plan_chance", facts, language))
     return said
+
+
+def _too_little(found: Prospect, language: Language) -> str:
+    """That the hours buy nothing which would decide, and what would."""
+    hours, count = hours_text(found.hours), len(found.arms)
+    least, pair = (hours_text(found.hours_to_decide(arms)) for arms in (count, 2))
+    if found.hours_to_decide(count) <= found.hours:
+        return say("plan_buy_nothing", {"hours": hours}, language)
+    facts = {"count": str(count), "least": least, "pair": pair, "baseline": found.baseline}
+    return say("plan_buy_few", {"hours": hours} | facts, language)
 
 
 def prospect_text(found: Prospect, command: str, language: Language, columns: int) -> str:
