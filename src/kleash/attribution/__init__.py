@@ -24,7 +24,10 @@ from kleash.attribution.factors import (
     outcome,
     rows_of,
     sort_settings,
+    with_names,
+    without_leash,
 )
+from kleash.attribution.named import COEFFICIENT
 from kleash.compare import VOIDING
 from kleash.compare.arms import Arm, gather
 from kleash.errors import DataError
@@ -106,6 +109,10 @@ class Attribution:
     settings: Sorted = field(default_factory=Sorted)
     add: list[Addition] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    aside: list[str] = field(default_factory=list)
+    """Arms that tell no coefficient, where others do: they are not in the model."""
+    by_name: list[str] = field(default_factory=list)
+    """Factors that only the names of arms tell."""
 
     @property
     def seeds(self) -> int:
@@ -118,10 +125,17 @@ def attribute(sources: Sequence[Source], on: str = "", factors: Sequence[str] = 
     arms, void = _sound(sources)
     metric = outcome(arms, on)
     rows = rows_of(arms, metric.name)
+    aside = without_leash(rows)
+    rows = [row for row in rows if row not in aside]
+    found, by_name = sort_settings(rows), list[str]()
+    if all(each.keys == (COEFFICIENT,) for each in found.factors):
+        # No config tells anything else: then what names say is all there is.
+        rows, by_name = with_names(rows)
     found = sort_settings(rows, factors)
     if not found.factors:
+        labels = f"; {', '.join(found.labels)}: different in every run" if found.labels else ""
         raise DataError(
-            f"no setting differs between the {len(rows)} runs: all that is left is the seed"
+            f"no setting differs between the {len(rows)} runs: all that is left is the seed{labels}"
         )
     columns = {each.key: each.columns for each in found.factors}
     values = np.array([row.value for row in rows])
@@ -137,6 +151,8 @@ def attribute(sources: Sequence[Source], on: str = "", factors: Sequence[str] = 
         shared=0.0 if fit is None else fit.shared,
         settings=found,
         left_out=void,
+        aside=list(dict.fromkeys(row.arm for row in aside)),
+        by_name=[key for each in found.factors for key in each.keys if key in by_name],
     )
     told = [each for each in found.factors if each.key not in aliased]
     made.effects = _adjusted(list(_effects(told, columns, values, fit)))

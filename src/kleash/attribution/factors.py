@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from kleash.attribution.named import COEFFICIENT, settings_in
 from kleash.compare.arms import OUTCOMES, Arm, Replicate
 from kleash.compare.confounds import COSMETIC, FOLLOWING, alike
 from kleash.compare.seeds import run_means
@@ -34,6 +35,7 @@ class Row:
     """One run: its outcome, and its settings under known names where they have one."""
 
     name: str
+    arm: str
     seed: int | None
     value: float
     settings: Mapping[str, Any]
@@ -102,7 +104,9 @@ def outcome(arms: Sequence[Arm], wanted: str) -> names.Metric:
 
 def rows_of(arms: Sequence[Arm], metric: str) -> list[Row]:
     """Every run that has the outcome."""
-    made = [_row(replicate, value) for arm in arms for replicate, value in run_means(arm, metric)]
+    made = [
+        _row(arm, replicate, value) for arm in arms for replicate, value in run_means(arm, metric)
+    ]
     if len(made) < FEWEST_RUNS:
         raise DataError(
             f"{len(made)} runs tell their {metric}: what did it takes {FEWEST_RUNS} or more"
@@ -115,7 +119,7 @@ def rows_of(arms: Sequence[Arm], metric: str) -> list[Row]:
     return made
 
 
-def _row(replicate: Replicate, value: float) -> Row:
+def _row(arm: Arm, replicate: Replicate, value: float) -> Row:
     plain: dict[str, Any] = {}
     numbers: dict[str, float] = {}
     for run in replicate.runs:
@@ -131,9 +135,12 @@ def _row(replicate: Replicate, value: float) -> Row:
                 numbers.setdefault(cell.metric, cell.number.value)
     found = names.resolve(plain)
     settings = {**{key: plain[key] for key in found.unknown}, **found.values}
+    if arm.coefficient is not None:
+        settings.setdefault(COEFFICIENT, arm.coefficient)
     first = replicate.runs[0]
     return Row(
         name=replicate.name,
+        arm=arm.name,
         seed=replicate.seed,
         value=value,
         settings={key: _kept(each) for key, each in settings.items()},
@@ -142,6 +149,32 @@ def _row(replicate: Replicate, value: float) -> Row:
         format=first.format,
         numbers={key: value for key, value in numbers.items() if key not in settings},
     )
+
+
+def without_leash(rows: Sequence[Row]) -> list[Row]:
+    """Runs that tell no coefficient where enough others do: starts and baselines, no arms."""
+    told = [row.settings[COEFFICIENT] for row in rows if COEFFICIENT in row.settings]
+    if len(told) < FEWEST_RUNS or len(set(told)) < 2:
+        return []
+    return [row for row in rows if COEFFICIENT not in row.settings]
+
+
+def with_names(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
+    """Rows with the settings that names of arms tell, and which these are."""
+    arms = list(dict.fromkeys(row.arm for row in rows))
+    told = dict(zip(arms, settings_in(arms), strict=True))
+    fresh = {key for named in told.values() for key in named}
+    fresh -= {key for row in rows for key in row.settings}
+    for key in list(fresh):
+        values = {told[row.arm].get(key) for row in rows}
+        if names.key(key) is None and len(values) == len(rows):
+            fresh.remove(key)  # each run is called otherwise: that is its name
+    made = []
+    for row in rows:
+        more = {key: value for key, value in told[row.arm].items() if key in fresh}
+        written = {**row.written, **{key: key for key in more}}
+        made.append(replace(row, settings={**row.settings, **more}, written=written))
+    return made, sorted(fresh)
 
 
 def _measures(name: str) -> bool:

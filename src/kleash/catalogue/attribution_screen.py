@@ -78,6 +78,11 @@ def _limits(found: Attribution, language: Language) -> Iterator[tuple[str, dict[
         yield "no_interval", {}
     if found.left_out:
         yield "left_out_void", {"names": found.left_out}
+    if found.aside:
+        more = ["…"] if len(found.aside) > NAMED else []
+        yield "left_out_aside", {"names": [*found.aside[:NAMED], *more]}
+    if found.by_name:
+        yield "told_by_names", {"names": _keys(found.by_name, language)}
     if found.seeds == 1:
         yield "one_seed_only", {}
     elif found.shared > 0:
@@ -204,7 +209,8 @@ def plain(found: Attribution, language: Language) -> dict[str, Any]:
         "labels": found.settings.labels,
         "not_asked_for": found.settings.ignored,
         "setting_or_result": found.settings.numbers,
-        "left_out": found.left_out,
+        "left_out": [*found.left_out, *found.aside],
+        "told_by_names": found.by_name,
         "add": [asdict(each) for each in found.add],
         "because": [
             *verdicts(found, language),

@@ -115,6 +115,14 @@ ATTRIBUTION: dict[str, tuple[str, str]] = {
         "left out, because what was measured is not what was trained: {names}",
         "已排除，因为所测的并非所训练的：{names}",
     ),
+    "left_out_aside": (
+        "left out, because nothing tells a coefficient of them: {names}",
+        "已排除，因为没有任何记录说明其系数：{names}",
+    ),
+    "told_by_names": (
+        "told by the names of the arms alone, so what else was changed is not known: {names}",
+        "只由配置名得知，因此不知道是否还改了别的：{names}",
+    ),
     "heading_effects": (
         "effects, all else equal (95 % intervals)",
         "其他条件相同时的作用（95% 区间）",

@@ -23,7 +23,8 @@ LENGTHS = ("steps", "epochs")
 # These follow from the coefficient: with it they are one factor.
 FOLLOWING = ("leash.used", "leash.in_reward", "leash.reward_coefficient")
 MOST_ARMS = 64  # rows of a design; the rank of a thousand takes a second each time
-COSMETIC = ("dir", "path", "id", "name", "time", "file", "url", "host", "user", "_wandb")
+COSMETIC = ("dir", "path", "id", "name", "time", "file", "url", "host", "user", "_wandb",
+            "event", "reason", "status", "note", "notes", "comment")  # fmt: skip
 
 
 def told(arm: Arm, key: str) -> dict[str, list[Any]]:

@@ -247,7 +247,7 @@ _KEYS: dict[tuple[str, Kind], str] = {
         "gpus|num gpus|n gpus|gpu数|gpu数量|n gpus per node|world size|硬件|显卡|hardware"
     ),
     ("nodes", "must match"): "nnodes|num nodes|节点数",
-    ("revision", "must match"): "commit|git commit|revision|git revision|代码版本",
+    ("revision", "must match"): "commit|git|git commit|revision|git revision|代码版本",
     ("seed", "seed"): "seed|随机种子|种子|random seed|train seed",
     ("data_seed", "seed"): "data seed|数据种子",
     ("output", "harmless"): (
