@@ -391,7 +391,10 @@ CASES = {
     "best-against-best": (bests(subtracted=True), bests(subtracted=False)),
     "unequal-steps": (lengths(10), lengths(5)),
     **{code: (noticed(guard), noticed("something else")) for guard, code in GUARDS.items()},
-    "kl-at-start": (source(leashed(epochs("KL", 0.079))), source(leashed(epochs("KL", 0.0)))),
+    "kl-at-start": (
+        source(leashed(series("KL", [0.079], steps=[1]))),
+        source(leashed(series("KL", [0.0], steps=[1]))),
+    ),
     "kl-falls": (
         source(leashed(epochs("KL", 0.079, 0.054))),
         source(leashed(epochs("KL", 0.001, 0.054))),
@@ -645,9 +648,16 @@ def test_a_pool_that_nobody_names_is_guessed_only_where_demonstrations_are_chose
 
 
 def test_a_small_kl_at_the_start_is_a_note():
-    (small,) = found(source(leashed(epochs("KL", 0.003, decimals=3))), "kl-at-start")
+    (small,) = found(source(leashed(series("KL", [0.003], steps=[1], decimals=3))), "kl-at-start")
     assert small.severity == "note"
-    assert not found(source(leashed(epochs("KL", 0.001, decimals=3))), "kl-at-start")
+    assert not found(source(leashed(series("KL", [0.001], steps=[1], decimals=3))), "kl-at-start")
+
+
+def test_kl_of_a_first_epoch_is_of_many_updates_and_tells_only_where_it_falls_afterwards():
+    assert not found(source(leashed(epochs("KL", 0.079))), "kl-at-start")
+    assert not found(source(leashed(epochs("KL", 0.03, 0.05, 0.06))), "kl-at-start")
+    (falling,) = found(source(leashed(epochs("KL", 0.079, 0.06, 0.054))), "kl-at-start")
+    assert falling.severity == "warning"
 
 
 def test_a_learning_rate_of_zero_in_a_sentence():

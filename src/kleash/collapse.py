@@ -34,6 +34,7 @@ LEAST_LENGTH, LEAST_NATS, TOLD_KL, SMALL = 1.0, 1e-3, 5e-3, 1e-12
 RISING = 2.0  # wanderings, that the reward is above what it was
 LOST, LOWER = 0.1, 6.0  # of the best level, wanderings: what makes dead groups suspect
 DRAWDOWN = 0.25  # of the best level, that the reward lies below it
+FEW, MOST = 4, 0.4  # bends that tell the noise of few validations; how far below the best these lie
 
 
 @dataclass(frozen=True)
@@ -97,10 +98,11 @@ def _earlier(values: Floats, by: int) -> Floats:
     )
 
 
-def _spread(values: Floats) -> Floats:
+def _spread(values: Floats, least: int = LEAST) -> Floats:
     """The standard deviation about 0 of the values so far, of the last 150 where there are more.
 
-    From mean sizes, as of a normal: a few values far off weigh less. NaN where too few are known.
+    From mean sizes, as of a normal: a few values far off weigh less. NaN where fewer than `least`
+    are known.
     """
     known = np.isfinite(values)
     sums = np.cumsum(np.append(0.0, np.where(known, np.abs(values), 0.0)))
@@ -108,7 +110,7 @@ def _spread(values: Floats) -> Floats:
     first = np.maximum(np.arange(len(values)) + 1 - HISTORY, 0)
     n = counts[1:] - counts[first]
     total = sums[1:] - sums[first]
-    return np.where(n >= LEAST, total / np.maximum(n, 1) * math.sqrt(math.pi / 2), np.nan)
+    return np.where(n >= least, total / np.maximum(n, 1) * math.sqrt(math.pi / 2), np.nan)
 
 
 @dataclass(frozen=True)
@@ -225,10 +227,28 @@ def more_kl(values: Floats, _: Reward) -> Seen:
 
 
 def drawdown(values: Floats, _: Reward) -> Seen:
-    """The reward lies far below the best level that it had held."""
-    lost, best, wandering = _below_best(values)
-    there = (lost > DRAWDOWN * np.abs(best)) & (lost > SIZE * wandering)
-    return there, best - lost, best
+    """The reward lies far below the best level that it had held.
+
+    That it had risen before is no wandering: contrasts are taken against their own level.
+    """
+    found = contrast(values)
+    raw = found.now - found.before
+    past = _earlier(_spread(raw - _level(raw)), 2 * SHORT)
+    best = np.fmax.accumulate(found.before)
+    lost = best - found.now
+    there = (lost > DRAWDOWN * np.abs(best)) & (lost > SIZE * np.fmax(found.white, past))
+    return there, found.now, best
+
+
+def _level(values: Floats) -> Floats:
+    """The median of each value and those before it, at most `LONG`; NaN where few are known."""
+    padded = np.append(np.full(LONG - 1, np.nan), values)
+    found = np.full(len(values), np.nan)
+    known = np.isfinite(values)
+    enough = np.cumsum(known) >= SHORT
+    if enough.any():
+        found[enough] = np.nanmedian(sliding_window_view(padded, LONG)[enough], axis=1)
+    return found
 
 
 def _below_best(values: Floats) -> tuple[Floats, Floats, Floats]:
@@ -241,15 +261,21 @@ def _below_best(values: Floats) -> tuple[Floats, Floats, Floats]:
 def fallen(values: Floats, _: Reward) -> Seen:
     """Validation lies far below the best it has held, twice in a row; its bends tell its noise.
 
-    The best is the best mean of five in a row: a single highest point is luck.
+    The best is the best mean of five in a row: a single highest point is luck. While there are few
+    it is one of three, and the fall must be larger.
     """
-    best = _earlier(np.fmax.accumulate(_mean(values, SHORT)), 2)
     bends = np.diff(values, 2, prepend=[np.nan, np.nan]) / math.sqrt(6)
-    noise = _earlier(_spread(bends), 2)
-    last = [best - _earlier(values, by) for by in (0, 1)]
-    limit = np.maximum(ERRORS * noise, DRAWDOWN * np.abs(best))
-    there = (last[0] > limit) & (last[1] > limit)
-    return there, _mean(values, 2), best
+    there, level = np.zeros(len(values), dtype=bool), np.full(len(values), np.nan)
+    for size, least, errors, share in (
+        (3, FEW, 1.5 * ERRORS, MOST),
+        (SHORT, LEAST, ERRORS, DRAWDOWN),
+    ):
+        best = _earlier(np.fmax.accumulate(_mean(values, size)), 2)
+        limit = np.maximum(errors * _earlier(_spread(bends, least), 2), share * np.abs(best))
+        low = (best - values > limit) & (best - _earlier(values, 1) > limit)
+        level = np.where(low & ~there, best, level)
+        there |= low
+    return there, _mean(values, 2), level
 
 
 def fallen_by_errors(values: Floats, errors: Floats) -> Seen:

@@ -69,5 +69,10 @@ WATCH: dict[str, tuple[str, str]] = {
         "runs: {runs}, points: {points}, warnings: {n}; the logs were only read",
         "{runs} 个训练，{points} 个数据点，{n} 条警告；日志只读，未作任何改动",
     ),
+    "watch.epoch": ("epoch {n}", "第 {n} 轮"),
+    "watch.no_curves": (
+        "logs without a curve, not shown: {n}",
+        "另有 {n} 个没有曲线的日志，未列出",
+    ),
     "watch.unread": ("{run}: lines that could not be read: {n}", "{run}：有 {n} 行无法读取"),
 }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kleash.watching import Told, Warned, Watch
 
 SHOWN = ("reward", "kl", "entropy", "response_length")
+TABLES = ("csv", "jsonl")  # formats of results as well as of curves
 LAST = 12  # warnings below the table
 LONGEST = 600  # characters of what a run says of itself
 
@@ -93,9 +94,9 @@ def end(watched: Watch, language: Language) -> None:
     from kleash.catalogue import say
 
     console = stdout()
-    if watched.runs:
+    if shown(watched):
         console.print(table(watched, language))
-    for line in unread(watched, language):
+    for line in beside(watched, language):
         console.print(line, highlight=False, markup=False)
     if not watched.runs:
         where = ", ".join(map(str, watched.sources))
@@ -103,21 +104,28 @@ def end(watched: Watch, language: Language) -> None:
     console.print(say("watch.looked", counts(watched), language), highlight=False)
 
 
-def unread(watched: Watch, language: Language) -> list[str]:
-    """Which logs have lines that could not be read, and how many."""
+def beside(watched: Watch, language: Language) -> list[str]:
+    """What the table does not show: logs without curves, and lines that could not be read."""
     from kleash.catalogue import say
 
-    return [
+    hidden = len(watched.runs) - len(shown(watched))
+    said = [say("watch.no_curves", {"n": hidden}, language)] if hidden else []
+    return said + [
         say("watch.unread", {"run": told.name, "n": told.unread}, language)
         for told in watched.runs
         if told.unread
     ]
 
 
+def shown(watched: Watch) -> list[Told]:
+    """The runs that have curves, or may have them later: a table of results never will."""
+    return [told for told in watched.runs if told.count or told.format not in TABLES]
+
+
 def counts(watched: Watch) -> dict[str, Any]:
     """How much there was to see."""
     points = sum(told.count for told in watched.runs)
-    found = {"runs": len(watched.runs), "points": points, "n": len(watched.warned)}
+    found = {"runs": len(shown(watched)), "points": points, "n": len(watched.warned)}
     return found
 
 
@@ -200,7 +208,7 @@ def view(watched: Watch, language: Language) -> Group:
     if not watched.runs:
         where = ", ".join(map(str, watched.sources))
         return Group(Text(say("watch.nothing", {"where": where}, language)), *lines)
-    return Group(table(watched, language), *map(Text, unread(watched, language)), *lines)
+    return Group(table(watched, language), *map(Text, beside(watched, language)), *lines)
 
 
 def table(watched: Watch, language: Language) -> Table:
@@ -215,9 +223,9 @@ def table(watched: Watch, language: Language) -> Table:
     for name in ("run", "step", *SHOWN, "state"):
         left = name in ("run", "state")
         made.add_column(say(f"watch.{name}", {}, language), justify="left" if left else "right")
-    for told in watched.runs:
+    for told in shown(watched):
         curves = course(told)
-        cells = [told.name, "—" if told.step is None else f"{told.step:g}"]
+        cells = [told.name, _reached(told, language)]
         for name in SHOWN:
             other = "kl_loss" if name == "kl" else "eval_reward" if name == "reward" else name
             curve = curves.get(name) or curves.get(other)
@@ -229,6 +237,16 @@ def table(watched: Watch, language: Language) -> Table:
         )
         made.add_row(*map(Text, cells), state)
     return made
+
+
+def _reached(told: Told, language: Language) -> str:
+    """The last step of a run, or its last epoch where it tells no steps."""
+    from kleash.catalogue import say
+
+    if told.step is not None:
+        return f"{told.step:g}"
+    ends = [points.steps[-1] for points in told.points.values() if points.axis == "epoch"]
+    return say("watch.epoch", {"n": f"{max(ends):g}"}, language) if ends else "—"
 
 
 def drawn(values: list[float]) -> str:

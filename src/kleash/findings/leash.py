@@ -57,11 +57,24 @@ def _starts(point: Point) -> bool:
     return at is not None and at <= 1
 
 
+def _fall(found: Sequence[Point]) -> float:
+    """How far KL falls from its first value to its last, as a part of it; 0 where it does not."""
+    first, last = found[0], found[-1]
+    fall = (last.value - first.value) / first.value if first.value > 0 else 0.0
+    sure = fall < -FALL and bounds(last.number)[1] < bounds(first.number)[0]
+    return fall if sure else 0.0
+
+
 def kl_at_start(sources: Sequence[Source]) -> Iterator[Found]:
-    """KL to the policy that training starts from is 0 before any update."""
+    """KL to the policy that training starts from is 0 before any update.
+
+    A first epoch is many updates: there it tells only where KL falls afterwards.
+    """
     for run in runs(sources):
         found = _kl(run)
         if not found or not _starts(found[0]) or coefficient(run) == 0:
+            continue
+        if found[0].epoch is not None and not _fall(found):
             continue
         first = found[0]
         if bounds(first.number)[0] > ZERO:
@@ -77,8 +90,7 @@ def kl_falls(sources: Sequence[Source]) -> Iterator[Found]:
         if len(found) < 2 or not _starts(found[0]):
             continue
         first, last = found[0], found[-1]
-        fall = (last.value - first.value) / first.value if first.value > 0 else 0.0
-        if fall < -FALL and bounds(last.number)[1] < bounds(first.number)[0]:
+        if fall := _fall(found):
             facts = {
                 "arm": run.arm,
                 "first": first.value,

@@ -26,12 +26,19 @@ def label(run: Imported) -> Imported:
         elif match:
             run.seed = int(match[1])
     if not run.arm:
-        run.arm = (run.name[: match.start()] if match else run.name) or _above(run) or run.name
+        above = _above(run.name, run.where.file)
+        run.arm = (run.name[: match.start()] if match else run.name) or above or run.name
     return run
 
 
-def _above(run: Imported) -> str:
-    """The folder of a run that is called by its seed alone: `beta0.01/seed_1`."""
-    parts = Path(run.where.file).absolute().parts
-    places = [at for at, part in enumerate(parts) if part in (run.name, f"{run.name}.json")]
+def whole_name(name: str, file: Path | str) -> str:
+    """A run's name, behind that of its folder where it is a seed alone: `beta0.01/seed_1`."""
+    above = _above(name, file) if SEED.fullmatch(name) else ""
+    return f"{above}/{name}" if above else name
+
+
+def _above(name: str, file: Path | str) -> str:
+    """The folder that something of this name lies in."""
+    parts = Path(file).absolute().parts
+    places = [at for at, part in enumerate(parts) if name in (part, Path(part).stem)]
     return parts[places[-1] - 1] if places and places[-1] else ""

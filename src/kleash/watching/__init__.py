@@ -21,6 +21,7 @@ from kleash.findings.identities import kl_loss_identity, loss_identity
 from kleash.findings.learning import little_signal, near_uniform
 from kleash.findings.leash import kl_at_start, kl_falls
 from kleash.imports import Source, fitting, names, read, swanlab, verl, wandb
+from kleash.imports.run_names import whole_name
 from kleash.runs import FACTS
 from kleash.watching.follow import (
     Follower,
@@ -179,7 +180,7 @@ class Watch:
 def of_finding(found: Found, source: Path, imported: Source) -> Warned:
     """A finding of a guard as a warning."""
     arm = str(found.facts.get("arm", ""))
-    runs = tuple(run.name for run in imported.runs if run.arm == arm)
+    runs = tuple(whole_name(run.name, run.where.file) for run in imported.runs if run.arm == arm)
     return Warned(arm, str(source), found.code, None, found.code, found.facts, runs)
 
 
@@ -241,9 +242,10 @@ def of_verl(path: Path) -> Iterator[tuple[Path, Follower]]:
     for file in files:
         by_kind.setdefault(verl.kind(file), []).append(file)
     for file in by_kind.get("rows", []):
-        yield file, Lines(file, file.stem, "verl", take_verl)
+        yield file, Lines(file, whole_name(file.stem, file), "verl", take_verl)
     if not by_kind.get("rows"):
         consoles = by_kind.get("console", [])
         sole = path.name if path.is_dir() and len(consoles) == 1 else ""
         for file in consoles:
-            yield file, Lines(file, sole or file.stem, "verl", take_console)
+            name = whole_name(sole or file.stem, file)
+            yield file, Lines(file, name, "verl", take_console)

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from kleash.errors import DataError
 from kleash.imports import read
 from kleash.imports.gather import number
+from kleash.imports.run_names import whole_name
 from kleash.imports.swanlab import MAGIC as SWANLAB
 from kleash.imports.swanlab import Log as SwanLabLog
 from kleash.imports.verl import NOISE, STEP, console_values
@@ -264,7 +265,8 @@ class Whole:
             self.took = time.monotonic() - now
         self.known = []
         for run in source.runs:
-            told = Told(run.name, run.format, self.path, finished=run.finished)
+            name = whole_name(run.name, run.where.file)
+            told = Told(name, run.format, self.path, finished=run.finished)
             for series in run.series:
                 for step, value in zip(series.steps.tolist(), series.values.tolist(), strict=True):
                     told.add(series.metric, step, value, series.axis)
