@@ -167,6 +167,49 @@ def test_each_sign_is_seen_soon_after_its_bend(metric: str, bend: Any, code: str
     assert 80 <= sign.step <= 92
 
 
+def sinking(seed: int, steps: int, noise: float) -> np.ndarray:
+    """A reward that rises for 60 steps, then sinks to an eighth of itself in so many more."""
+    rng = np.random.default_rng(seed)
+    at = np.arange(60 + max(steps, 60))
+    level = 0.33 + 0.32 * (1 - np.exp(-at / 25))
+    left = np.clip(1 - (at - 60) / steps, 0.125, 1)
+    return level * left + wandering(rng, len(at), noise, 0.3)
+
+
+def test_a_reward_that_had_risen_and_sinks_is_told_before_half_of_it_is_gone() -> None:
+    for steps in (30, 60, 90):
+        found = [
+            [sign.step for sign in first_signs({"reward": Curve(np.arange(1.0, 1 + len(v)), v)})]
+            for v in (sinking(seed, steps, 0.03) for seed in range(20))
+        ]
+        assert all(len(signs) == 1 for signs in found)
+        assert all(60 < signs[0] <= 60 + 0.5 * steps + 8 for signs in found), (steps, found)
+
+
+# Measured every tenth step, in runs that were left alone too long.
+FEW_VALIDATIONS = (
+    ((0.44, 0.51, 0.57, 0.63, 0.63, 0.64, 0.59, 0.46, 0.33, 0.22, 0.16, 0.13), 10),
+    ((0.54, 0.60, 0.65, 0.66, 0.67, 0.20, 0.15, 0.13, 0.13, 0.13), 8),
+    ((0.54, 0.62, 0.67, 0.52, 0.57, 0.75, 0.77, 0.78, 0.79, 0.79), None),  # it came back
+)
+
+
+@pytest.mark.parametrize(("values", "place"), FEW_VALIDATIONS)
+def test_a_dozen_validations_are_enough(values: tuple[float, ...], place: int | None) -> None:
+    curve = Curve(np.arange(1.0, 1 + len(values)), np.array(values))
+    found = [sign.step for sign in first_signs({"eval_reward": curve})]
+    assert found == ([] if place is None else [place])
+
+
+def test_few_validations_that_are_only_noisy_are_left_in_peace() -> None:
+    rng = np.random.default_rng(1)
+    told = 0
+    for _ in range(600):
+        values = np.maximum(0, 1 + 0.3 * rng.standard_normal(int(rng.integers(6, 30))))
+        told += any(first_signs({"eval_reward": Curve(np.arange(1.0, 1 + len(values)), values)}))
+    assert told <= 6
+
+
 def test_dead_groups_that_are_done_are_no_sign_and_nan_is() -> None:
     steps = np.arange(1.0, 101)
     done = {"dead_or_done": Curve(steps, np.linspace(0.1, 0.9, 100))}
@@ -367,6 +410,27 @@ def test_consoles_are_named_by_their_folders_as_compare_names_them(tmp_path: Pat
     watch.look()
     named = {run.name for source in [read(tmp_path)] for run in source.runs}
     assert {run.name for run in watch.runs} == {"expA", "expB"} == named
+
+
+def test_tables_of_results_are_counted_and_epochs_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "kl0.1.csv").write_text("epoch,kl,loss\n1,0.01,0.5\n2,0.02,0.4\n3,0.03,0.3\n")
+    (tmp_path / "results.csv").write_text("run,accuracy\nkl0.1,0.5\nkl0.2,0.6\n")
+    said = once(str(tmp_path))
+    assert "epoch 3" in said
+    assert "kl0.2" not in said
+    assert "logs without a curve, not shown: 2" in said
+    assert "runs: 1," in said
+
+
+def test_runs_called_by_a_seed_alone_have_their_folders_name(tmp_path: Path) -> None:
+    for arm, level in (("kl0", 0.1), ("kl0.1", 0.9)):
+        folder = tmp_path / arm
+        folder.mkdir()
+        rows = [{"critic/rewards/mean": 0.9}] * 60 + [{"critic/rewards/mean": level}] * 20
+        write(folder / "seed1.jsonl", rows)
+    *warned, seen = watched(str(tmp_path))
+    assert {each["run"] for each in warned} == {"kl0/seed1"}
+    assert [each["run"] for each in seen["runs"]] == ["kl0/seed1", "kl0.1/seed1"]
 
 
 def test_what_a_guard_says_of_an_arm_stands_at_its_runs(tmp_path: Path) -> None:
