@@ -25,11 +25,11 @@ from kleash.attribution.factors import (
     rows_of,
     sort_settings,
     with_names,
-    without_leash,
 )
 from kleash.attribution.named import COEFFICIENT
 from kleash.compare import VOIDING
 from kleash.compare.arms import Arm, gather
+from kleash.compare.wished import with_wished
 from kleash.errors import DataError
 from kleash.findings import find
 from kleash.imports import Source
@@ -122,11 +122,10 @@ class Attribution:
 
 def attribute(sources: Sequence[Source], on: str = "", factors: Sequence[str] = ()) -> Attribution:
     """What each setting did, as far as these runs can tell it apart from the others."""
+    sources, on = with_wished(sources, on)
     arms, void = _sound(sources)
     metric = outcome(arms, on)
-    rows = rows_of(arms, metric.name)
-    aside = without_leash(rows)
-    rows = [row for row in rows if row not in aside]
+    rows, aside = rows_of(arms, metric.name)
     found, by_name = sort_settings(rows), list[str]()
     if all(each.keys == (COEFFICIENT,) for each in found.factors):
         # No config tells anything else: then what names say is all there is.

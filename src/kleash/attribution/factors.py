@@ -18,7 +18,7 @@ import numpy as np
 from kleash.attribution.named import COEFFICIENT, settings_in
 from kleash.compare.arms import OUTCOMES, Arm, Replicate
 from kleash.compare.confounds import COSMETIC, FOLLOWING, alike
-from kleash.compare.seeds import run_means
+from kleash.compare.seeds import run_means, shared_run_means
 from kleash.errors import ConfigError, DataError
 from kleash.imports import names
 from kleash.stats import Floats
@@ -93,7 +93,10 @@ def outcome(arms: Sequence[Arm], wanted: str) -> names.Metric:
     if wanted:
         known = names.metric(wanted)
         if known is None:
-            raise ConfigError(f"no metric {wanted!r} is known: try {', '.join(OUTCOMES)}")
+            raise ConfigError(
+                f"no metric {wanted!r} is known: try {', '.join(OUTCOMES)}; or say which end is"
+                f" better: +{wanted} or -{wanted}"
+            )
         return known
     means = {name: [m for arm in arms for _, m in run_means(arm, name)] for name in OUTCOMES}
     # One in which runs differ, if there is any: of the others nothing did anything.
@@ -102,11 +105,14 @@ def outcome(arms: Sequence[Arm], wanted: str) -> names.Metric:
     return found
 
 
-def rows_of(arms: Sequence[Arm], metric: str) -> list[Row]:
-    """Every run that has the outcome."""
-    made = [
-        _row(arm, replicate, value) for arm in arms for replicate, value in run_means(arm, metric)
-    ]
+def rows_of(arms: Sequence[Arm], metric: str) -> tuple[list[Row], list[Row]]:
+    """Every run that has the outcome; and apart those that tell no coefficient where others do."""
+    runs = [(arm, run, mean) for arm in arms for run, mean in run_means(arm, metric)]
+    every = [_row(*each) for each in runs]
+    aside = _without_leash(every)
+    kept = [at for at, row in enumerate(every) if row not in aside]
+    means = shared_run_means([runs[at][1] for at in kept], metric) if kept else []
+    made = [replace(every[at], value=mean) for at, mean in zip(kept, means, strict=True)]
     if len(made) < FEWEST_RUNS:
         raise DataError(
             f"{len(made)} runs tell their {metric}: what did it takes {FEWEST_RUNS} or more"
@@ -116,7 +122,7 @@ def rows_of(arms: Sequence[Arm], metric: str) -> list[Row]:
             f"all {len(made)} runs scored the same: either one model was measured again and again,"
             " or there is nothing to attribute"
         )
-    return made
+    return made, aside
 
 
 def _row(arm: Arm, replicate: Replicate, value: float) -> Row:
@@ -151,7 +157,7 @@ def _row(arm: Arm, replicate: Replicate, value: float) -> Row:
     )
 
 
-def without_leash(rows: Sequence[Row]) -> list[Row]:
+def _without_leash(rows: Sequence[Row]) -> list[Row]:
     """Runs that tell no coefficient where enough others do: starts and baselines, no arms."""
     told = [row.settings[COEFFICIENT] for row in rows if COEFFICIENT in row.settings]
     if len(told) < FEWEST_RUNS or len(set(told)) < 2:

@@ -208,7 +208,7 @@ def metric_name(metric: str, language: Language) -> str:
     """A quantity as people call it; its own name where no table has it."""
     known = names.metric(metric)
     name = known.name if known else metric
-    return METRICS[name][LANGUAGES.index(language)] if name in METRICS else metric
+    return METRICS[name][LANGUAGES.index(language)] if name in METRICS else names.plain(metric)
 
 
 # --- columns

@@ -66,6 +66,11 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "no arms, because they have neither the metric nor a coefficient: {arms}",
         "不算配置，因为既没有该指标也没有系数：{arms}",
     ),
+    "no_known_end": (
+        "measured, but nothing tells which end is better: {metrics}; --on +NAME says that higher"
+        " is, --on -NAME that lower is",
+        "测过，但不知道高好还是低好：{metrics}；--on +名称 表示越高越好，--on -名称 表示越低越好",
+    ),
     "nothing_shared": (
         "the arms share no measurement of this metric at the same place",
         "两个配置在该指标上没有同一位置的测量",

@@ -17,7 +17,10 @@ def attribute(
     sources: Annotated[
         list[Path], typer.Argument(help="Logs, folders or tables of runs; folders of studies.")
     ],
-    on: Annotated[str, typer.Option(help="The metric to judge by, under any name.")] = "",
+    on: Annotated[
+        str,
+        typer.Option(help="The metric to judge by; of your own: +NAME (higher is better), -NAME."),
+    ] = "",
     factor: Annotated[
         list[str] | None,
         typer.Option(help="Only this setting is a factor; may be given several times."),

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 def compare(  # noqa: PLR0913  # one for each option
     sources: Annotated[list[Path], typer.Argument(help="Logs, folders or reports of runs.")],
-    on: Annotated[str, typer.Option(help="The metric to judge by, under any name.")] = "",
+    on: Annotated[
+        str,
+        typer.Option(help="The metric to judge by; of your own: +NAME (higher is better), -NAME."),
+    ] = "",
     baseline: Annotated[str, typer.Option(help="The arm to compare with.")] = "",
     margin: Annotated[
         float | None, typer.Option(help="The gap that would matter; fractions for accuracy.")

@@ -50,7 +50,10 @@ def plan(  # noqa: PLR0913  every flag of a verb is an argument
         int | None, typer.Option(help="So many arms, the one without a leash among them.")
     ] = None,
     most_items: Annotated[int | None, typer.Option(help="How many items there are.")] = None,
-    on: Annotated[str, typer.Option(help="The metric to judge by, under any name.")] = "",
+    on: Annotated[
+        str,
+        typer.Option(help="The metric to judge by; of your own: +NAME (higher is better), -NAME."),
+    ] = "",
     baseline: Annotated[str, typer.Option(help="The arm to compare with.")] = "",
     write: Annotated[Path | None, typer.Option(help="Write the plan as a study's file.")] = None,
     as_json: AsJson = False,

@@ -7,6 +7,7 @@ nothing, reads nothing but sources, and uses no estimated value.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,6 +35,7 @@ from kleash.compare.records import (
 )
 from kleash.compare.seeds import of_seeds
 from kleash.compare.speed import faster
+from kleash.compare.wished import with_wished
 from kleash.errors import ConfigError, DataError
 from kleash.findings import find
 from kleash.imports import Source, names
@@ -74,6 +76,8 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
     wish = wish or Wish()
     if wish.margin is not None and not wish.margin > 0:
         raise ConfigError(f"a margin of {wish.margin:g} leaves no room: give one above 0")
+    sources, on = with_wished(sources, wish.on)
+    wish = replace(wish, on=on)
     arms = gather(sources)
     if len(arms) < 2:
         told = ", ".join(arm.name for arm in arms) or "none"
@@ -147,6 +151,8 @@ def _asked(arms: list[Arm], wish: Wish) -> tuple[list[Arm], Arm, str, list[Becau
                 break
     sets = {each.sets[metric] for arm in arms for each in arm.replicates if metric in each.sets}
     why = [Because("mean_over_sets", {"sets": ", ".join(each)}) for each in sorted(sets)]
+    if not any(metric in _measured(arm) for arm in arms) and (others := _unknown(arms)):
+        why.append(Because("no_known_end", {"metrics": others}))
     aside = [arm for arm in arms if _is_aside(arm, metric)]
     kept = [arm for arm in arms if arm not in aside or arm is baseline]
     if len(kept) < 2 or not aside:
@@ -195,7 +201,10 @@ def _metric(arms: Sequence[Arm], baseline: Arm, wanted: str) -> str:
     if wanted:
         known = names.metric(wanted)
         if known is None:
-            raise ConfigError(f"no metric {wanted!r} is known: try {', '.join(OUTCOMES)}")
+            raise ConfigError(
+                f"no metric {wanted!r} is known: try {', '.join(OUTCOMES)}; or say which end is"
+                f" better: +{wanted} or -{wanted}"
+            )
         if not known.direction:
             raise ConfigError(
                 f"{known.name} has no better end, so no arm is better on it: {known.trap}"
@@ -208,6 +217,13 @@ def _metric(arms: Sequence[Arm], baseline: Arm, wanted: str) -> str:
         if name in _measured(baseline) and sum(name in each for each in measured) > 1:
             return name
     return next((name for name in OUTCOMES if any(name in each for each in measured)), OUTCOMES[0])
+
+
+def _unknown(arms: Sequence[Arm]) -> list[str]:
+    """What two arms or more measured and no table knows."""
+    counts = Counter(name for arm in arms for name in _measured(arm))
+    others = [one for one, n in counts.items() if n > 1 and not names.metric(one)]
+    return sorted(one for one in others if not names.key(one))[:SHOWN]
 
 
 def _measured(arm: Arm) -> set[str]:

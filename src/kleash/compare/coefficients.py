@@ -18,7 +18,7 @@ from kleash.compare.confounds import changed, confounds, factor
 from kleash.compare.evidence import at_steps, means_of
 from kleash.compare.items import aligned, curve_of, latest
 from kleash.compare.records import Amount, Because, Judged
-from kleash.compare.seeds import run_means, scored
+from kleash.compare.seeds import run_means, scored, shared_run_means
 from kleash.imports.names import Metric
 from kleash.stats import Floats, Interval, Level, Word
 
@@ -85,15 +85,16 @@ def _only_coefficient(ours: Arm, theirs: Arm) -> bool:
 
 def _by_seeds(line: Sequence[Arm], metric: str) -> tuple[Floats | None, Floats | None]:
     """Run means [seed, arm]; and where they were kept, the scores of items [seed, arm, item]."""
-    means = [{run.seed: mean for run, mean in run_means(arm, metric)} for arm in line]
-    seeds = sorted(seed for seed in set(means[0]).intersection(*means[1:]) if seed is not None)
+    runs = [{run.seed: run for run, _ in run_means(arm, metric)} for arm in line]
+    seeds = sorted(seed for seed in set(runs[0]).intersection(*runs[1:]) if seed is not None)
     if len(seeds) < 2:
         return None, None
     found = scored(line, metric)
     if found is not None and found.scores_ASN.shape[1] == len(seeds):
         items = np.moveaxis(found.scores_ASN, 0, 1)
         return np.nanmean(items, axis=2), items
-    return np.array([[each[seed] for each in means] for seed in seeds]), None
+    means = [shared_run_means([each[seed] for each in runs], metric) for seed in seeds]
+    return np.array(means), None
 
 
 def _by_items(line: Sequence[Arm], metric: str) -> Floats | None:

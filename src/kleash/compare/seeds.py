@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
 from kleash import stats
 from kleash.compare.arms import Arm, Place, Replicate
-from kleash.compare.evidence import Gap, means_of
+from kleash.compare.evidence import Gap, at_steps, means_of
 from kleash.compare.items import (
     MOST_SCORES,
     by_item,
@@ -102,7 +103,7 @@ def _means(run: Replicate, metric: str, scores: Sequence[Scores]) -> dict[str, f
 
 def of_seeds(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
     """Over seeds: paired where both arms have the seed, else Welch; with items where they are."""
-    left, right = ({r.seed: v for r, v in run_means(arm, metric)} for arm in (ours, theirs))
+    left, right = ({run.seed: run for run, _ in run_means(arm, metric)} for arm in (ours, theirs))
     both = sorted(seed for seed in left.keys() & right.keys() if seed is not None)
     if len(both) < 2:
         return _apart(ours, theirs, metric)
@@ -111,8 +112,8 @@ def of_seeds(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
         one, other = found.scores_ASN
         gap = stats.crossed_seeds(one - other, found.clusters)
         return _gap(gap, float(np.nanmean(other)), metric, found)
-    means = [left[seed] for seed in both], [right[seed] for seed in both]
-    return _gap(stats.paired_seeds(*means), float(np.mean(means[1])), metric)
+    means = np.array([shared_run_means((left[seed], right[seed]), metric) for seed in both])
+    return _gap(stats.paired_seeds(*means.T), float(means[:, 1].mean()), metric)
 
 
 def _apart(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
@@ -120,7 +121,8 @@ def _apart(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
     loose = [run_means(arm, metric) for arm in (ours, theirs)]
     if min(map(len, loose)) < 2:
         return None
-    means = [[mean for _, mean in side] for side in loose]
+    every = shared_run_means([run for side in loose for run, _ in side], metric)
+    means = every[: len(loose[0])], every[len(loose[0]) :]
     tables = _apart_by_items([[run for run, _ in side] for side in loose], metric)
     rng = generator("compare", "seeds")
     found = stats.unpaired_seeds(means[0], means[1], rng, items=tables)
@@ -209,6 +211,28 @@ def run_means(arm: Arm, metric: str) -> list[tuple[Replicate, float]]:
         if mean is not None:
             found.append((replicate, mean))
     return found
+
+
+def shared_run_means(runs: Sequence[Replicate], metric: str) -> list[float]:
+    """The mean of each training over the steps, or at the last cell, that all of them have.
+
+    A run that was measured only at its end is not held against the whole way of another. Where
+    nothing is shared each has its own mean; each of them must have one.
+    """
+    own = [mean for run in runs if (mean := run.means[metric]) is not None]
+    if any(by_spot(run, metric) for run in runs):
+        return own
+    cells = [means_of(run, metric) for run in runs]
+    if any(cells):
+        places = set(cells[0]).intersection(*cells[1:])
+        found = [_last_cell({place: each[place] for place in places}) for each in cells if places]
+        known = [value for value in found if value is not None]
+        return known if len(known) == len(runs) else own
+    curves = [curve for run in runs if (curve := run.curve(metric)) is not None]
+    if len({curve.axis for curve in curves}) > 1:
+        return own
+    steps = reduce(np.intersect1d, [curve.steps for curve in curves])
+    return [float(at_steps(curve, steps).mean()) for curve in curves] if len(steps) else own
 
 
 def _run_mean(replicate: Replicate, metric: str) -> float | None:

@@ -331,9 +331,25 @@ def _readings(name: str) -> list[str]:
     return [name, text, outside, *re.findall(r"\(([^()]*)\)", text)[:2]]
 
 
+_ASKED = {"higher is better: ": 1, "lower is better: ": -1}
+
+
+def asked(name: str, direction: Literal[-1, 1]) -> str:
+    """What a quantity is called that no table knows, whose better end somebody gave."""
+    return next(words for words, end in _ASKED.items() if end == direction) + name
+
+
+def plain(name: str) -> str:
+    """The name without its better end."""
+    return next((name.removeprefix(words) for words in _ASKED if name.startswith(words)), name)
+
+
 @lru_cache(maxsize=65_536)
 def metric(name: str) -> Metric | None:
     """The quantity that a name stands for, or None where the name is unknown."""
+    for words, direction in _ASKED.items():
+        if name.startswith(words):
+            return Metric(name, "", direction)  # type: ignore[arg-type]
     known = _metrics()
     for reading in _readings(name):
         plain = spelling(reading)

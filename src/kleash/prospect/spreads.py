@@ -12,7 +12,7 @@ import numpy as np
 from kleash import stats
 from kleash.compare.arms import Arm
 from kleash.compare.items import aligned, latest
-from kleash.compare.seeds import run_means, scored
+from kleash.compare.seeds import run_means, scored, shared_run_means
 from kleash.stats import Floats, GapSpread
 
 Way = Literal["given", "items", "seeds", "apart", "one seed", "unknown"]
@@ -81,10 +81,14 @@ def gaps_of(ours: Arm, theirs: Arm, metric: str) -> Floats | None:
 
 def _of_means(others: Sequence[Arm], baseline: Arm, metric: str) -> Spread | None:
     """From run means: of shared seeds, else of runs within arms."""
-    base = {run.seed: mean for run, mean in run_means(baseline, metric) if run.seed is not None}
+    base = {run.seed: run for run, _ in run_means(baseline, metric) if run.seed is not None}
     paired = []
     for arm in others:
-        both = [(mean, base[run.seed]) for run, mean in run_means(arm, metric) if run.seed in base]
+        both = [
+            shared_run_means((run, base[run.seed]), metric)
+            for run, _ in run_means(arm, metric)
+            if run.seed in base
+        ]
         if len(both) > 1:
             paired.append(np.diff(np.array(both), axis=1)[:, 0])
     if paired:

@@ -1,0 +1,46 @@
+"""A metric that no table knows, asked for with its better end: `+eval/MATH-500`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kleash.errors import ConfigError
+from kleash.imports import Imported, Source, names
+
+SHOWN = 8  # names in a message
+
+
+def with_wished(sources: Sequence[Source], on: str) -> tuple[Sequence[Source], str]:
+    """The sources, with what `+NAME` or `-NAME` asks for under a name of its own; and that name."""
+    name = on[1:].strip()
+    if on[:1] not in ("+", "-") or names.metric(name) is not None:
+        return sources, on if on[:1] not in ("+", "-") else name
+    measured = dict.fromkeys(one for source in sources for run in source.runs for one in _of(run))
+    wanted = {one for one in measured if names.spelling(one) == names.spelling(name)}
+    if not wanted:
+        told = [one for one in measured if names.metric(one) is None]
+        more = f": there are {', '.join(told[:SHOWN])}" if told else ""
+        raise ConfigError(f"no run measured {name!r}{more}")
+    called = names.asked(name, 1 if on[0] == "+" else -1)
+    return [
+        replace(source, runs=[_renamed(run, wanted, called) for run in source.runs])
+        for source in sources
+    ], called
+
+
+def _of(run: Imported) -> list[str]:
+    told = [each.metric for each in run.series] + [each.metric for each in run.cells]
+    return told + [each.metric for each in run.scores]
+
+
+def _renamed(run: Imported, wanted: set[str], called: str) -> Imported:
+    def under(metric: str) -> str:
+        return called if metric in wanted else metric
+
+    return replace(
+        run,
+        series=[replace(each, metric=under(each.metric)) for each in run.series],
+        cells=[replace(each, metric=under(each.metric)) for each in run.cells],
+        scores=[replace(each, metric=under(each.metric)) for each in run.scores],
+    )
