@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kleash.attribution import attribute
+from kleash.catalogue import metric_name
 from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
+from kleash.errors import ConfigError
 from kleash.imports import names, read
 
 
@@ -301,3 +304,53 @@ def test_a_baseline_that_shares_no_outcome_is_none(tmp_path):
         put(tmp_path, **{f"{name}_csv": curve(step=[1, 2], reward=[1, 2])})
     found = compare([read(tmp_path)])
     assert (found.baseline, found.verdicts[0].metric) == ("kl0.1", "reward")
+
+
+# --- what no table knows, and runs that were not measured at the same steps
+
+
+def seeds_of(folder: Path, arm: str, values: list[float], steps: list[int], name: str) -> None:
+    luck = 0.001 if arm == "kl0" else 0.002
+    for seed in range(4):
+        rows = curve(step=steps, **{name: [value + luck * seed for value in values]})
+        put(folder, **{f"{arm}__seed_{seed}_csv": rows})
+
+
+def test_a_run_measured_at_its_end_alone_is_held_against_the_end_of_others(tmp_path: Path) -> None:
+    seeds_of(tmp_path, "kl0", [0.2, 0.4, 0.6], [10, 20, 30], "accuracy")
+    seeds_of(tmp_path, "kl0.1", [0.55], [30], "accuracy")
+    (judged,) = levels(tmp_path).values()
+    assert judged.estimate == pytest.approx(
+        -0.05, abs=0.01
+    )  # and not 0.55 less the mean of the way there
+
+
+def test_runs_that_went_on_longer_are_judged_by_the_steps_they_share(tmp_path: Path) -> None:
+    seeds_of(tmp_path, "kl0", [0.2, 0.4, 0.6, 0.8], [10, 20, 30, 40], "accuracy")
+    seeds_of(tmp_path, "kl0.1", [0.2, 0.4], [10, 20], "accuracy")
+    (judged,) = levels(tmp_path).values()
+    assert judged.estimate == pytest.approx(0.0, abs=0.01)
+    found = attribute([read(tmp_path)])
+    assert [row.value for row in found.rows[::4]] == pytest.approx([0.3, 0.3])
+
+
+def test_a_metric_of_ones_own_is_asked_for_with_its_better_end(tmp_path: Path) -> None:
+    seeds_of(tmp_path, "kl0", [7.0, 5.0], [10, 20], "val/ppl_wiki")
+    seeds_of(tmp_path, "kl0.1", [6.0, 4.0], [10, 20], "val/ppl_wiki")
+    (lower,) = levels(tmp_path, on="-val/ppl_wiki").values()
+    (higher,) = levels(tmp_path, on="+VAL/ppl_wiki").values()
+    assert (lower.verdict, higher.verdict) == ("better", "worse")
+    assert metric_name(lower.metric, "en") == "val/ppl_wiki"
+    (unasked,) = levels(tmp_path).values()
+    assert reason(unasked, "no_known_end") == {"metrics": ["val/ppl_wiki"]}
+    with pytest.raises(ConfigError, match=r"better: \+val/ppl_wiki or -val/ppl_wiki"):
+        levels(tmp_path, on="val/ppl_wiki")
+    with pytest.raises(ConfigError, match="no run measured 'val/ppl': there are val/ppl_wiki"):
+        levels(tmp_path, on="-val/ppl")
+
+
+def test_a_sign_before_a_known_metric_is_no_matter(tmp_path: Path) -> None:
+    seeds_of(tmp_path, "kl0", [0.5, 0.6], [10, 20], "accuracy")
+    seeds_of(tmp_path, "kl0.1", [0.3, 0.4], [10, 20], "accuracy")
+    (judged,) = levels(tmp_path, on="+acc").values()
+    assert (judged.metric, judged.verdict) == ("accuracy", "worse")
