@@ -138,3 +138,42 @@ def test_a_cell_that_names_a_winner_is_as_the_numbers_of_its_row(tmp_path, text,
     for cell, is_wrong in ((right, False), (wrong, True)):
         found = {mark.code for mark in marks(tmp_path / "r.md", text.format(cell, ""))}
         assert ("check.not-winner" in found) == is_wrong, cell
+
+
+OUTSIDE = """# Gaps
+
+| pair | gap | 95 % CI | {title} |
+|---|---|---|---|
+| a | 6.48 | [+5.04, +7.92] | {yes} |
+| b | 0.86 | [−0.34, +2.05] | {no} |
+| c | 2.07 | [−0.08, +4.22] | {last} |
+"""
+TESTED = """# Tests
+
+| pair | gap | p | {title} |
+|---|---|---|---|
+| a | 6.48 | < 0.001 | {yes} |
+| b | 0.86 | 0.310 | {no} |
+| c | 2.07 | 0.062 | {last} |
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "yes", "no"),
+    [
+        (OUTSIDE, "Excludes 0", "yes", "no"),
+        (OUTSIDE, "含 0？", "否", "是"),
+        (OUTSIDE, "显著", "是", "否"),
+        (TESTED, "Significant?", "✓", "✗"),
+    ],
+)
+def test_a_yes_beside_an_interval_or_a_test_is_as_they_say(tmp_path, text, title, yes, no):
+    for last, is_wrong in ((no, False), (yes, True)):
+        told = text.format(title=title, yes=yes, no=no, last=last)
+        found = [m for m in marks(tmp_path / "r.md", told) if m.code == "check.not-winner"]
+        assert [(m.line, m.text) for m in found] == ([(7, yes)] if is_wrong else [])
+
+
+def test_what_most_rows_do_not_bear_out_is_asked_of_something_else(tmp_path):
+    told = OUTSIDE.format(title="Significant", yes="no", no="no", last="yes")
+    assert not [m for m in marks(tmp_path / "r.md", told) if m.code == "check.not-winner"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kleash.written.book import Book
+from kleash.written.claimed.answered import false_answers
 from kleash.written.claimed.beside import beside
 from kleash.written.claimed.chains import false_chains
 from kleash.written.claimed.contrasts import contradictory
@@ -33,6 +34,7 @@ KINDS = (
     false_halves,
     false_differences,
     false_verdicts,
+    false_answers,
     false_leashes,
     false_tops,
     exchanged,
