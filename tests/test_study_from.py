@@ -128,6 +128,42 @@ def test_seeds_that_a_report_tells_apart_are_no_question(tmp_path):
     assert "trained once" in made(tmp_path, report).read_text()
 
 
+BESIDE = """# Sweep
+
+| arm | accuracy, epoch 1 | accuracy, epoch 2 |
+|---|---|---|
+| random | 40.1% | 40.1% |
+| RCE | 44.0% | 44.0% |
+| RL-0 | 47.0% | 48.0% |
+| RL-0.05 | 48.0% | 49.0% |
+| RL-0.2 | 46.0% | 45.0% |
+
+| run | accuracy |
+|---|---|
+| RL-0.05 / seed 1 | 48.9% |
+| RL-0.05 / seed 2 | 49.1% |
+| RL-0.2, lr=5e-6 | 47.0% |
+| RL-0.2, lr=1e-6 | 45.0% |
+
+| metric | RL-0.05 | RL-0.2 | RL-0.05 − RL-0.2 |
+|---|---|---|---|
+| KL | 0.31 | 0.12 | +0.19 |
+"""
+
+
+def test_what_has_no_coefficient_where_others_do_is_asked_about_and_no_arm(tmp_path):
+    report = tmp_path / "beside.md"
+    report.write_text(BESIDE)
+    out = made(tmp_path, report)
+    arms = {name: arm["leash"]["coefficient"] for name, arm in read_study(str(out)).arms.items()}
+    assert sorted(arms.values()) == [0.0, 0.05, 0.2, 0.2, 0.2]  # two rates of 0.2, and it alone
+    assert not any("seed" in name for name in arms)
+    [aside] = [line for line in out.read_text().splitlines() if "not taken for arms" in line]
+    assert "random, RCE" in aside
+    assert "RL" not in aside
+    assert CliRunner().invoke(app, ["study", str(out), "--dry-run"]).exit_code == 0
+
+
 def test_the_language_is_as_asked_and_that_of_the_plan_too(tmp_path):
     report = tmp_path / "report.md"
     report.write_text(REPORT)

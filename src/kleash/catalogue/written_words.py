@@ -277,6 +277,11 @@ WRITTEN: dict[str, tuple[str, str]] = {
         " below, in place of the arms, would tell.",
         "{keys} 在各配置之间同时改变：无法分清各自的作用。用下面的 [grid] 代替各 [arms] 即可分清。",
     ),
+    "ask.no-arms": (
+        "not taken for arms, because no coefficient is told of them: {names}. Is one of them an"
+        " arm?",
+        "没有给出系数，未作为配置：{names}。其中有配置吗？",
+    ),
     "ask.coefficient": (
         "no coefficient is given for {arm}. Here: {here}.",
         "没有给出 {arm} 的系数。此处取：{here}。",

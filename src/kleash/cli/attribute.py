@@ -10,17 +10,14 @@ import typer
 
 from kleash.cli.compare import _columns as columns
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.console import AsJson, language_of
+from kleash.cli.console import AsJson, On, language_of
 
 
 def attribute(
     sources: Annotated[
         list[Path], typer.Argument(help="Logs, folders or tables of runs; folders of studies.")
     ],
-    on: Annotated[
-        str,
-        typer.Option(help="The metric to judge by; of your own: +NAME (higher is better), -NAME."),
-    ] = "",
+    on: On = "",
     factor: Annotated[
         list[str] | None,
         typer.Option(help="Only this setting is a factor; may be given several times."),

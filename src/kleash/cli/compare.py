@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kleash.cli.console import AsJson, language_of
+from kleash.cli.console import AsJson, On, language_of
 from kleash.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 def compare(  # noqa: PLR0913  # one for each option
     sources: Annotated[list[Path], typer.Argument(help="Logs, folders or reports of runs.")],
-    on: Annotated[
-        str,
-        typer.Option(help="The metric to judge by; of your own: +NAME (higher is better), -NAME."),
-    ] = "",
+    on: On = "",
     baseline: Annotated[str, typer.Option(help="The arm to compare with.")] = "",
     margin: Annotated[
         float | None, typer.Option(help="The gap that would matter; fractions for accuracy.")

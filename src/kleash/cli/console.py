@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 Keys = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+On = Annotated[
+    str,
+    typer.Option(
+        help="The metric to judge by; one of your own as +NAME (higher is better), -NAME."
+    ),
+]
 Lang = Annotated[str, typer.Option(help="zh or en; else the locale's.")]
 Device = Annotated[str, typer.Option(help="Where the policy computes: cpu, cuda, cuda:1.")]
 

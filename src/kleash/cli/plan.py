@@ -11,7 +11,7 @@ import typer
 
 from kleash.cli.compare import _columns as columns
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.console import AsJson, language_of
+from kleash.cli.console import AsJson, On, language_of
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -50,10 +50,7 @@ def plan(  # noqa: PLR0913  every flag of a verb is an argument
         int | None, typer.Option(help="So many arms, the one without a leash among them.")
     ] = None,
     most_items: Annotated[int | None, typer.Option(help="How many items there are.")] = None,
-    on: Annotated[
-        str,
-        typer.Option(help="The metric to judge by; of your own: +NAME (higher is better), -NAME."),
-    ] = "",
+    on: On = "",
     baseline: Annotated[str, typer.Option(help="The arm to compare with.")] = "",
     write: Annotated[Path | None, typer.Option(help="Write the plan as a study's file.")] = None,
     as_json: AsJson = False,

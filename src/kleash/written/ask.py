@@ -21,10 +21,12 @@ from kleash.demos.presets import PRESETS
 from kleash.demos.reward import REWARDS
 from kleash.envs import ENVS
 from kleash.imports import Source, names
+from kleash.imports.run_names import SEED
 from kleash.written.asked import Asked, Said, places, toml
-from kleash.written.compared import coefficient, compared_with, contenders
+from kleash.written.compared import coefficient, compared_with, contenders, leashed
 
 SEEDS = 5
+SHOWN = 12  # names in a question
 Say = Callable[[str, dict[str, Any]], str]
 """A code and its facts as a sentence."""
 
@@ -33,11 +35,14 @@ def study_of(sources: Sequence[Source], name: str, say: Say) -> str:
     """The text of the study file."""
     asked = Asked()
     said = list(_said(sources))
-    arms = contenders(gather(sources), sources)
+    arms, others = leashed(contenders(gather(sources), sources))
     agents = _are_agents(sources)
     _base(asked, said, sources, agents=agents)
     _grpo(asked, said, sources, agents=agents)
     _arms(asked, arms, said, sources)
+    if others:
+        more = ", …" if len(others) > SHOWN else ""
+        asked.ask("no-arms", names=", ".join(arm.name for arm in others[:SHOWN]) + more)
     _measure(asked, sources, agents=agents)
     seeds = max(len({one.seed for one in arm.replicates} - {None}) for arm in arms)
     if seeds < 2:
@@ -330,7 +335,7 @@ def _guess(asked: Asked, coefficients: dict[str, float | None]) -> None:
 
 def _arm_name(written: str, value: float | None, used: Collection[str]) -> str:
     """By its coefficient where one is told, else as it is written; never one that is taken."""
-    slug = re.sub(r"[^A-Za-z0-9._+=,-]+", "-", written).strip("-+.,=")
+    slug = re.sub(r"[^A-Za-z0-9._+=,-]+", "-", SEED.sub("", written)).strip("-+.,=")
     name = (slug or "arm") if value is None else "none" if value == 0 else f"kl-{value:g}"
     if name in used and slug and value is not None:
         name = f"{name}-{slug}"

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from kleash.attribution.named import SIZE, settings_in
 from kleash.compare.arms import Arm
-from kleash.imports import Source
+from kleash.imports import Source, names
 from kleash.written.logs import coefficient_in
 
 NO_ARM = re.compile(
@@ -20,17 +22,18 @@ NO_ARM = re.compile(
     re.I,
 )
 BRACKETS = re.compile(r"[(（\[].*?[)）\]]")
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?", re.I)
 COEFFICIENT = re.compile(r"(?:kl)?[ _-]?(?:beta|β|coeff?(?:icient)?|系数)?[ _=:-]*[\d.e-]+", re.I)
 
 
 def contenders(arms: Sequence[Arm], sources: Sequence[Source]) -> list[Arm]:
     """The arms, each once, under all its names; all of them if none would be left."""
     reports = {text for source in sources for text in (Path(source.path).name, source.path)}
-    names = {plain(arm.name) for arm in arms}
+    called = {plain(arm.name) for arm in arms}
     found: list[Arm] = []
     for arm in sorted(arms, key=lambda one: bool(COEFFICIENT.fullmatch(plain(one.name)))):
         parts = re.split(r"\s+[-−–/]\s+", plain(arm.name))
-        worked_out = len(parts) == 2 and set(parts) <= names
+        worked_out = len(parts) == 2 and set(parts) <= called
         if NO_ARM.fullmatch(plain(arm.name)) or worked_out or arm.name in reports:
             continue
         hosts = [other for other in found if _same(arm, other)]
@@ -40,6 +43,44 @@ def contenders(arms: Sequence[Arm], sources: Sequence[Source]) -> list[Arm]:
             found.append(arm)
     kept = {arm.name for arm in found}
     return [arm for arm in arms if arm.name in kept] or list(arms)
+
+
+def leashed(arms: Sequence[Arm]) -> tuple[list[Arm], list[Arm]]:
+    """The arms that differ in their leash, each once; and the rest: starts, baselines, columns.
+
+    Only where two coefficients are told. Of arms with one coefficient those that a name tells
+    apart in a known setting are several; others are told again: a seed, a metric, a difference.
+    """
+    values = {arm.name: coefficient(arm) for arm in arms}
+    alike = {NUMBER.sub("#", plain(name)) for name, value in values.items() if value}
+    for name, value in values.items():
+        numbers = NUMBER.findall(plain(name))
+        if value is None and numbers == ["0"] and NUMBER.sub("#", plain(name)) in alike:
+            values[name] = 0.0  # called as the others are: "RL-0", "RL-0.04"
+    told = [
+        arm
+        for arm in arms
+        if values[arm.name] is not None or names.leash_in_name(arm.name) is not None
+    ]
+    if len(set(values.values()) - {None}) < 2:
+        return list(arms), []
+    found: list[Arm] = []
+    for value in dict.fromkeys(values[arm.name] for arm in told):
+        same = [arm for arm in told if values[arm.name] == value]
+        kept: dict[frozenset[tuple[str, Any]], Arm] = {}
+        for arm, settings in zip(same, settings_in([a.name for a in same]), strict=True):
+            known = {key: one for key, one in settings.items() if _is_setting(key)}
+            host = kept.setdefault(frozenset(known.items()), arm)
+            if host is not arm:
+                host.names += arm.names
+                host.replicates += arm.replicates
+        found += kept.values()
+    return [arm for arm in arms if arm in found], [arm for arm in arms if arm not in told]
+
+
+def _is_setting(key: str) -> bool:
+    known = names.key(key)
+    return key == SIZE or (known is not None and known.kind in ("must match", "treatment"))
 
 
 def _same(arm: Arm, other: Arm) -> bool:
