@@ -19,6 +19,7 @@ from kleash.seeds import generator
     [
         (["lr1e-6_kl0.05", "lr5e-6_kl0.05"], [{"lr": 1e-6}, {"lr": 5e-6}]),
         (["k1-G8", "k3-G16"], [{"group": 8, "k1/k3": "k1"}, {"group": 16, "k1/k3": "k3"}]),
+        (["qwen_7b_a", "qwen_135m_a"], [{"model size": "7b"}, {"model size": "135m"}]),
         (["7b-nokl", "1.5b-nokl"], [{"model size": "7b"}, {"model size": "1.5b"}]),
         (["gsm8k-a", "mbpp-a"], [{"gsm8k/mbpp": "gsm8k"}, {"gsm8k/mbpp": "mbpp"}]),
         (["kl0.1", "kl0.1_ent"], [{"ent": False}, {"ent": True}]),

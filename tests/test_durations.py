@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,14 @@ def hours(folder: Path, rows: list[str], name: str = "kl0.1.csv") -> tuple[float
 )  # fmt: skip
 def test_hours_of_a_training(tmp_path: Path, rows: list[str], expected: float | None) -> None:
     assert hours(tmp_path, rows) == (None if expected is None else pytest.approx((expected,) * 2))
+
+
+def test_a_run_that_was_broken_off_is_counted_as_long_as_it_was_asked_to_be(tmp_path: Path) -> None:
+    rows = [{"step": at, "reward": 0.5, "step_time": 36.0} for at in range(1, 11)]
+    state = {"log_history": rows, "max_steps": 100, "global_step": 10}
+    (tmp_path / "trainer_state.json").write_text(json.dumps(state))
+    (arm,) = gather([read(tmp_path)])
+    assert training_hours(arm) == pytest.approx((1.0, 1.0))
 
 
 def test_hours_of_devices_are_shared_among_them(tmp_path: Path) -> None:

@@ -109,8 +109,11 @@ def rows_of(arms: Sequence[Arm], metric: str) -> tuple[list[Row], list[Row]]:
     """Every run that has the outcome; and apart those that tell no coefficient where others do."""
     runs = [(arm, run, mean) for arm in arms for run, mean in run_means(arm, metric)]
     every = [_row(*each) for each in runs]
-    aside = _without_leash(every)
-    kept = [at for at, row in enumerate(every) if row not in aside]
+    leashed = [COEFFICIENT in row.settings for row in every]
+    if not _is_sweep(every):
+        leashed = [True] * len(every)
+    aside = [row for row, there in zip(every, leashed, strict=True) if not there]
+    kept = [at for at, there in enumerate(leashed) if there]
     means = shared_run_means([runs[at][1] for at in kept], metric) if kept else []
     made = [replace(every[at], value=mean) for at, mean in zip(kept, means, strict=True)]
     if len(made) < FEWEST_RUNS:
@@ -157,12 +160,10 @@ def _row(arm: Arm, replicate: Replicate, value: float) -> Row:
     )
 
 
-def _without_leash(rows: Sequence[Row]) -> list[Row]:
-    """Runs that tell no coefficient where enough others do: starts and baselines, no arms."""
+def _is_sweep(rows: Sequence[Row]) -> bool:
+    """Whether enough runs tell different coefficients: what tells none is then a start, no arm."""
     told = [row.settings[COEFFICIENT] for row in rows if COEFFICIENT in row.settings]
-    if len(told) < FEWEST_RUNS or len(set(told)) < 2:
-        return []
-    return [row for row in rows if COEFFICIENT not in row.settings]
+    return len(told) >= FEWEST_RUNS and len(set(told)) > 1
 
 
 def with_names(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:

@@ -15,7 +15,7 @@ COEFFICIENT = "leash.coefficient"
 SIZE = "model size"
 _SHORT = {"g": "group", "n": "group", "bs": "batch", "ep": "epochs", "t": "temperature"}
 _PIECE = re.compile(
-    r"(?P<size>(?<![\w.])\d+(?:\.\d+)?[bm])(?![a-z\d])"
+    r"(?P<size>(?<![a-z\d.])\d+(?:\.\d+)?[bm])(?![a-z\d])"
     r"|(?P<word>k[123](?![a-z\d.])|[a-z]+\d+[a-z]+(?!-?\d)|[a-z]+[_-](?:on|off)(?![a-z\d])"
     r"|(?:[a-z]+_)*[a-z]+(?==)|[a-z]+|[\u4e00-\u9fff]+)"
     r"(?:[=_-]?(?P<number>\d+(?:\.\d+)?(?:e-?\d{1,3})?)(?![a-z\d.]))?"

@@ -103,7 +103,10 @@ def _spans(replicate: Replicate, asked: float | None) -> Iterator[tuple[Clock, S
     for (name, axis), curve in replicate.curves.items():
         found = clock(name)
         if found is not None and len(curve):
-            seconds = _of_curve(found, curve, axis, _last(replicate, axis))
+            last = _last(replicate, axis)
+            # A run that was broken off would have gone on for as long as it was asked to.
+            last = max(last, asked or 0.0) if axis == "step" else last
+            seconds = _of_curve(found, curve, axis, last)
             if seconds is not None:
                 yield found, (seconds, seconds)
     for name, cells in _cells(replicate).items():

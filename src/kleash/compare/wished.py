@@ -13,9 +13,11 @@ SHOWN = 8  # names in a message
 
 def with_wished(sources: Sequence[Source], on: str) -> tuple[Sequence[Source], str]:
     """The sources, with what `+NAME` or `-NAME` asks for under a name of its own; and that name."""
+    if on[:1] not in ("+", "-"):
+        return sources, on
     name = on[1:].strip()
-    if on[:1] not in ("+", "-") or names.metric(name) is not None:
-        return sources, on if on[:1] not in ("+", "-") else name
+    if names.metric(name) is not None:
+        return sources, name  # its better end is known
     measured = dict.fromkeys(one for source in sources for run in source.runs for one in _of(run))
     wanted = {one for one in measured if names.spelling(one) == names.spelling(name)}
     if not wanted:
