@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from kleash.attribution import attribute
-from kleash.attribution.named import settings_in
 from kleash.catalogue import attribution_screen as screen
 from kleash.errors import DataError
-from kleash.imports import read
+from kleash.imports import in_names, read
 from kleash.seeds import generator
 
 
@@ -32,7 +31,7 @@ from kleash.seeds import generator
     ],
 )  # fmt: skip
 def test_what_names_tell(names: list[str], told: list[dict[str, object]]) -> None:
-    assert settings_in(names) == told
+    assert in_names.settings(names) == told
 
 
 def logs(folder: Path, levels: dict[str, float], seeds: int = 3) -> Path:

@@ -12,7 +12,7 @@ from kleash.catalogue import metric_name
 from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
 from kleash.errors import ConfigError
-from kleash.imports import names, read
+from kleash.imports import in_names, read
 
 
 def put(folder: Path, **files: object) -> Path:
@@ -57,7 +57,7 @@ def curve(**columns: list[float]) -> list[dict[str, float]]:
     ],
 )  # fmt: skip
 def test_the_coefficient_in_a_name(name, coefficient):
-    assert names.coefficient_in_name(name)[0] == coefficient
+    assert in_names.coefficient(name)[0] == coefficient
 
 
 def test_training_and_evaluation_of_one_coefficient_are_one_arm(tmp_path):

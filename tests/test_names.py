@@ -1,6 +1,6 @@
 import pytest
 
-from kleash.imports import names
+from kleash.imports import in_names, names
 from kleash.imports.names import Key, key, key_within, mention, metric, resolve
 
 
@@ -188,7 +188,7 @@ def test_a_phrase_may_hold_a_key():
     ],
 )
 def test_the_name_of_an_arm_may_say_whether_it_has_a_leash(arm, said):
-    assert names.leash_in_name(arm) is said
+    assert in_names.leash(arm) is said
 
 
 def test_truth_is_read_from_words_and_ticks():

@@ -17,6 +17,7 @@ import numpy as np
 from kleash import stats
 from kleash.attribution.adding import Addition, additions
 from kleash.attribution.factors import (
+    COEFFICIENT,
     DOUBLING,
     Factor,
     Row,
@@ -26,7 +27,6 @@ from kleash.attribution.factors import (
     sort_settings,
     with_names,
 )
-from kleash.attribution.named import COEFFICIENT
 from kleash.compare import VOIDING
 from kleash.compare.arms import Arm, gather
 from kleash.compare.wished import with_wished

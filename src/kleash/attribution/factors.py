@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from kleash.attribution.named import COEFFICIENT, settings_in
 from kleash.compare.arms import OUTCOMES, Arm, Replicate
 from kleash.compare.confounds import COSMETIC, FOLLOWING, alike
 from kleash.compare.seeds import run_means, shared_run_means
 from kleash.errors import ConfigError, DataError
-from kleash.imports import names
+from kleash.imports import in_names, names
 from kleash.stats import Floats
 
+COEFFICIENT = "leash.coefficient"
 FEWEST_RUNS = 3
 LINEAR_FROM = 3  # different numbers from which a factor is a line in their logarithm
 APART = ("seed", "harmless")
@@ -169,7 +169,7 @@ def _is_sweep(rows: Sequence[Row]) -> bool:
 def with_names(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
     """Rows with the settings that names of arms tell, and which these are."""
     arms = list(dict.fromkeys(row.arm for row in rows))
-    told = dict(zip(arms, settings_in(arms), strict=True))
+    told = dict(zip(arms, in_names.settings(arms), strict=True))
     fresh = {key for named in told.values() for key in named}
     fresh -= {key for row in rows for key in row.settings}
     for key in list(fresh):

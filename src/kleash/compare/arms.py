@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kleash.compare.joining import SEED, arm_name, groups_of
-from kleash.imports import Cell, Imported, Number, Scores, Series, Source, names
+from kleash.imports import Cell, Imported, Number, Scores, Series, Source, in_names, names
 from kleash.imports.names import Resolved
 from kleash.imports.whole import ABOVE
 from kleash.stats import Floats
@@ -144,7 +144,7 @@ class Arm:
             value = config.values.get("leash.coefficient")
             if isinstance(value, int | float) and not isinstance(value, bool):
                 return float(value)
-        told = (names.coefficient_in_name(name)[0] for name in self.names)
+        told = (in_names.coefficient(name)[0] for name in self.names)
         return next((value for value in told if value is not None), None)
 
 
@@ -186,7 +186,7 @@ def _telling(sources: Sequence[Source]) -> Source | None:
 
     def says(source: Source) -> int:
         labels = [arm_name(run) for run in source.runs]
-        return sum(names.leash_in_name(each) is not None or "=" in each for each in labels)
+        return sum(in_names.leash(each) is not None or "=" in each for each in labels)
 
     return max(sources, key=says, default=None)
 
@@ -275,7 +275,7 @@ def _add_cell(replicate: Replicate, cell: Cell) -> None:
     metric, number = _called(cell.metric, value), cell.number
     if number.state != "known":
         return
-    told = names.within(cell.metric) if metric in EVALUATED else names.Within()
+    told = in_names.within(cell.metric) if metric in EVALUATED else in_names.Within()
     cell = replace(cell, items=cell.items or told.items, split=cell.split or told.split)
     if metric.casefold() in COUNTS and cell.items and number.value is not None:
         if not 0 <= number.value <= cell.items:
@@ -295,22 +295,22 @@ def _sets(run: Imported) -> dict[tuple[str, str], list[Series]]:
     return {
         key: sets
         for key, sets in found.items()
-        if len({names.within(one.metric) for one in sets}) == len(sets) > 1
+        if len({in_names.within(one.metric) for one in sets}) == len(sets) > 1
     }
 
 
 def _add_sets(replicate: Replicate, metric: str, axis: str, sets: Sequence[Series]) -> None:
     """The curve of the whole, else the mean over sets that count the same; with shots, cells."""
-    by_shots = [one for one in sets if names.within(one.metric).shots is not None]
+    by_shots = [one for one in sets if in_names.within(one.metric).shots is not None]
     for series in by_shots:
-        told = names.within(series.metric)
+        told = in_names.within(series.metric)
         for nth, (step, value) in enumerate(zip(series.steps, series.values, strict=True)):
             number = Number(float(value), "known", series.place(nth), series.decimals)
             epoch, at = (float(step), None) if axis == "epoch" else (None, float(step))
             cell = Cell(metric, number, epoch, at, told.shots, told.items, told.split)
             _add_cell(replicate, cell)
     rest = [one for one in sets if one not in by_shots]
-    whole = [one for one in rest if not names.within(one.metric).split]
+    whole = [one for one in rest if not in_names.within(one.metric).split]
     if whole or len(rest) == 1:
         _add_series(replicate, (whole or rest)[0])
     elif rest:
@@ -319,7 +319,7 @@ def _add_sets(replicate: Replicate, metric: str, axis: str, sets: Sequence[Serie
         if len(steps) and len(values) == len(rest):
             mean = replace(rest[0], steps=steps, values=np.mean(values, axis=0), decimals=None)
             _add_series(replicate, replace(mean, lines=None, times=None, estimated=None))
-            replicate.sets[metric] = tuple(names.within(one.metric).split for one in rest)
+            replicate.sets[metric] = tuple(in_names.within(one.metric).split for one in rest)
 
 
 def _add_series(replicate: Replicate, series: Series) -> None:

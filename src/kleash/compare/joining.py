@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
-from kleash.imports import Imported, Source, names
+from kleash.imports import Imported, Source, in_names, names
 
 SEED = re.compile(r"[-_ ]?(?:seed|s)[-_=]?(\d{1,9})$", re.I)
 COUNTERS = frozenset(("epoch", "step", "global_step", "learning_rate", "lr", "seed"))
@@ -34,7 +34,7 @@ def coefficient(run: Imported) -> float | None:
     value = run.resolved.values.get("leash.coefficient")
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    return names.coefficient_in_name(arm_name(run))[0]
+    return in_names.coefficient(arm_name(run))[0]
 
 
 def groups_of(sources: Sequence[Source], told: Sequence[Told]) -> list[list[int]]:
@@ -154,6 +154,6 @@ def _measures(group: Sequence[Imported]) -> set[tuple[str, str]]:
 
 def _words(text: str) -> frozenset[str]:
     """The words and numbers of a name by which runs differ, the coefficient as one."""
-    leash, rest = names.coefficient_in_name(text)
+    leash, rest = in_names.coefficient(text)
     told = {f"{float(one):g}" if one[0].isdigit() else one for one in _WORD.findall(rest)}
     return frozenset(told - _GENERIC | ({f"kl {leash:g}"} if leash is not None else set()))

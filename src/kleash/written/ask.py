@@ -20,7 +20,7 @@ from kleash.data import DATASETS, FROM_FILES
 from kleash.demos.presets import PRESETS
 from kleash.demos.reward import REWARDS
 from kleash.envs import ENVS
-from kleash.imports import Source, names
+from kleash.imports import Source, in_names, names
 from kleash.imports.run_names import SEED
 from kleash.written.asked import Asked, Said, places, toml
 from kleash.written.compared import coefficient, compared_with, contenders, leashed
@@ -300,7 +300,7 @@ def _arms(
     _guess(asked, coefficients)
     for arm in sorted(arms, key=lambda one: coefficients[one.name] or 0.0):
         value = coefficients[arm.name] or 0.0
-        told = coefficient(arm) is not None or names.leash_in_name(arm.name) is not None
+        told = coefficient(arm) is not None or in_names.leash(arm.name) is not None
         name = named[arm.name] = _arm_name(arm.name, value if told else None, named.values())
         if not told:
             asked.tables[f'arms."{name}"'].append(f"# {' '.join(arm.name.split())}")
@@ -327,7 +327,7 @@ def _guess(asked: Asked, coefficients: dict[str, float | None]) -> None:
     unsaid: dict[float, list[str]] = defaultdict(list)
     for name, value in coefficients.items():
         if value is None:
-            unsaid[0.01 if names.leash_in_name(name) else 0.0].append(name)
+            unsaid[0.01 if in_names.leash(name) else 0.0].append(name)
     for value, arms in unsaid.items():
         asked.ask("coefficient", arm=", ".join(arms), here=value)
         coefficients |= dict.fromkeys(arms, value)

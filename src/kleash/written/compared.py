@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kleash.attribution.named import SIZE, settings_in
 from kleash.compare.arms import Arm
-from kleash.imports import Source, names
+from kleash.imports import Source, in_names, names
 from kleash.written.logs import coefficient_in
 
 NO_ARM = re.compile(
@@ -58,9 +57,7 @@ def leashed(arms: Sequence[Arm]) -> tuple[list[Arm], list[Arm]]:
         if value is None and numbers == ["0"] and NUMBER.sub("#", plain(name)) in alike:
             values[name] = 0.0  # called as the others are: "RL-0", "RL-0.04"
     told = [
-        arm
-        for arm in arms
-        if values[arm.name] is not None or names.leash_in_name(arm.name) is not None
+        arm for arm in arms if values[arm.name] is not None or in_names.leash(arm.name) is not None
     ]
     if len(set(values.values()) - {None}) < 2:
         return list(arms), []
@@ -68,7 +65,7 @@ def leashed(arms: Sequence[Arm]) -> tuple[list[Arm], list[Arm]]:
     for value in dict.fromkeys(values[arm.name] for arm in told):
         same = [arm for arm in told if values[arm.name] == value]
         kept: dict[frozenset[tuple[str, Any]], Arm] = {}
-        for arm, settings in zip(same, settings_in([a.name for a in same]), strict=True):
+        for arm, settings in zip(same, in_names.settings([a.name for a in same]), strict=True):
             known = {key: one for key, one in settings.items() if _is_setting(key)}
             host = kept.setdefault(frozenset(known.items()), arm)
             if host is not arm:
@@ -80,7 +77,7 @@ def leashed(arms: Sequence[Arm]) -> tuple[list[Arm], list[Arm]]:
 
 def _is_setting(key: str) -> bool:
     known = names.key(key)
-    return key == SIZE or (known is not None and known.kind in ("must match", "treatment"))
+    return key == in_names.SIZE or (known is not None and known.kind in ("must match", "treatment"))
 
 
 def _same(arm: Arm, other: Arm) -> bool:

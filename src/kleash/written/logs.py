@@ -16,7 +16,7 @@ import numpy as np
 
 from kleash.compare.arms import Arm, Curve, Replicate, gather, known_name
 from kleash.errors import DataError
-from kleash.imports import Number, Scores, Source, names, read
+from kleash.imports import Number, Scores, Source, in_names, names, read
 from kleash.imports.markdown.numbers import Place
 from kleash.plan.cells import BROKEN_SHARE
 
@@ -119,7 +119,7 @@ def as_printed(value: float, metric: str, like: Number) -> float:
 
 def coefficient_in(name: str) -> float | None:
     """The coefficient that a name has in it, or else the one number with decimals that it has."""
-    told, _ = names.coefficient_in_name(name)
+    told, _ = in_names.coefficient(name)
     match = _AFTER.search(name) if told is None else None
     return float(match[1]) if match else told
 
@@ -176,7 +176,7 @@ def _coefficient(report: Source, arm: str) -> float | None:
             value = names.resolve(config).values.get("leash.coefficient")
             if isinstance(value, int | float):
                 return float(value)
-    if names.leash_in_name(arm) is False:
+    if in_names.leash(arm) is False:
         return 0.0
     return coefficient_in(arm)
 
@@ -194,10 +194,10 @@ def _same_coefficient(report: Source, arm: str, log: Arm) -> bool:
 
 def _both_leashed(report: Source, arm: str, log: Arm) -> bool:
     ours, theirs = _coefficient(report, arm), _of_log(log)
-    said = names.leash_in_name(arm) if ours is None else ours > 0
+    said = in_names.leash(arm) if ours is None else ours > 0
     other = None if theirs is None else theirs > 0
     if other is None:
-        other = next((a for n in log.names if (a := names.leash_in_name(n)) is not None), None)
+        other = next((a for n in log.names if (a := in_names.leash(n)) is not None), None)
     return said is not None and said == other
 
 

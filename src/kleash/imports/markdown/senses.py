@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from kleash.imports import Where, names
+from kleash.imports import Where, in_names, names
 from kleash.imports.markdown import labels
 from kleash.imports.markdown.labels import Arms, Axis
 from kleash.imports.markdown.numbers import Place, places, reading
@@ -135,7 +135,7 @@ def axis_of(grid: Grid, arms: Arms) -> Axis | None:
 
 
 def _leashed(label: str) -> bool:
-    return names.leash_in_name(label) is not None
+    return in_names.leash(label) is not None
 
 
 def _is_only(label: str, name: str) -> bool:
