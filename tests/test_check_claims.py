@@ -177,3 +177,33 @@ def test_a_yes_beside_an_interval_or_a_test_is_as_they_say(tmp_path, text, title
 def test_what_most_rows_do_not_bear_out_is_asked_of_something_else(tmp_path):
     told = OUTSIDE.format(title="Significant", yes="no", no="no", last="yes")
     assert not [m for m in marks(tmp_path / "r.md", told) if m.code == "check.not-winner"]
+
+
+RANKS = """# Success
+
+| arm | books | toys | food |
+|---|---|---|---|
+| free | 41.2 | 60.1 | 33.0 |
+| loose | 48.9 | 55.4 | 38.2 |
+| tight | 45.0 | 51.7 | 30.5 |
+
+## Ranks
+
+| group | free | loose | tight |
+|---|---|---|---|
+| books | 3 | {} | {} |
+| toys | 1 | 2 | 3 |
+| food | 2 | 1 | 3 |
+"""
+
+
+def test_ranks_are_those_of_the_values(tmp_path):
+    for told, is_wrong in ((("1", "2"), False), (("2", "1"), True), (("1", "3"), True)):
+        found = [m for m in marks(tmp_path / "r.md", RANKS.format(*told)) if m.state == "wrong"]
+        assert [(m.line, m.code) for m in found] == ([(13, "check.not-rank")] if is_wrong else [])
+
+
+def test_ranks_of_something_else_are_left_in_peace(tmp_path):
+    told = RANKS.format("1", "2").replace("| toys | 1 | 2 | 3 |", "| toys | 3 | 2 | 1 |")
+    told = told.replace("| food | 2 | 1 | 3 |", "| food | 1 | 3 | 2 |")
+    assert not [m for m in marks(tmp_path / "r.md", told) if m.code == "check.not-rank"]
