@@ -10,7 +10,8 @@ import pytest
 from kleash.compare.arms import gather
 from kleash.compare.durations import Clock, clock, devices_of, training_hours
 from kleash.imports import read
-from kleash.prospect import Asked, after, screen
+from kleash.prospect import Asked, Cost, after, screen
+from kleash.prospect.costs import cost_of_logs
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,9 @@ def test_hours_of_devices_are_shared_among_them(tmp_path: Path) -> None:
     assert hours(tmp_path, rows, "runs.csv") == (2.0, 2.0)
     (arm,) = gather([read(tmp_path / "runs.csv")])
     assert devices_of(arm) == 8
+    assert cost_of_logs([arm]) == Cost(run=16.0)
+    hours(tmp_path, ["run,accuracy,gpu_hours", "kl0.1,0.5,16"], "runs.csv")
+    assert cost_of_logs(gather([read(tmp_path / "runs.csv")])) == Cost(run=16.0)
 
 
 def test_times_of_epochs_beside_shots(tmp_path: Path) -> None:
@@ -107,6 +111,8 @@ def test_one_training_decides_nothing_about_a_setting(tmp_path: Path) -> None:
     said = "\n".join(screen.prospect_lines(found, "en"))
     assert "12 hours do not bring all 2 arms to four seeds" in said
     assert "that takes 18 hours, or 18 for kl0 and one other" in said
+    rest = screen.rests_on(found.rest, None, None, "en")
+    assert any("not tell on how many devices" in each for each in rest)
     enough = after(Asked(18.0), [read(path) for path in arms(tmp_path, 1)])
     assert enough.options
     assert enough.options[0].seeds == 3

@@ -64,6 +64,11 @@ PROSPECT: dict[str, tuple[str, str]] = {
         "a run takes {run} hours",
         "一次运行 {run} 小时",
     ),
+    "plan_cost_machine": (
+        "the logs do not tell on how many devices: these are hours of the whole machine, and the"
+        " hours to spend are taken so",
+        "日志没有说明用了几块卡：这里按整台机器的小时计，预算也按此理解",
+    ),
     "plan_cost_base": (
         "the start of a seed takes {base} hours",
         "一个随机种子的起点 {base} 小时",

@@ -90,6 +90,12 @@ def devices_of(arm: Arm) -> int | None:
     return None
 
 
+def tells_device_hours(arm: Arm) -> bool:
+    """Whether some log counts the time of every device."""
+    told = {name for each in arm.replicates for name, _ in (*each.curves, *each.cells)}
+    return any(found is not None and found.of_devices for found in map(clock, told))
+
+
 def _steps_asked(arm: Arm) -> float | None:
     for _, config, _ in arm.configs:
         value = config.values.get("steps")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from kleash.compare.arms import Arm
-from kleash.compare.durations import devices_of, training_hours
+from kleash.compare.durations import devices_of, tells_device_hours, training_hours
 from kleash.plan import StudyFile, arms_of, most_ranks
 from kleash.plan.folder import placed
 from kleash.runs import read_lines
@@ -25,11 +25,15 @@ class Cost:
     run: float | None = None
     base: float | None = None
     item: float | None = None
+    of_machine: bool = False
+    """Whether a run's hours are those of a machine that tells nobody how many devices it has."""
 
     def over(self, other: Cost) -> Cost:
         """What is known here, and else what is known there."""
-        pairs = ((self.run, other.run), (self.base, other.base), (self.item, other.item))
-        return Cost(*(ours if ours is not None else theirs for ours, theirs in pairs))
+        whose = other if self.run is None else self
+        base = other.base if self.base is None else self.base
+        item = other.item if self.item is None else self.item
+        return Cost(whose.run, base, item, whose.of_machine)
 
     def of_runs(self, runs: int, items: int) -> float:
         """Hours of so many runs, each measured on so many items."""
@@ -42,12 +46,12 @@ class Cost:
 
 def cost_of_logs(arms: Sequence[Arm]) -> Cost:
     """The middle of what trainings took, times the devices they took it on."""
-    hours = [
-        sum(span) / 2 * (devices_of(arm) or 1)
-        for arm in arms
-        if (span := training_hours(arm)) is not None
-    ]
-    return Cost(run=float(np.median(hours))) if hours else Cost()
+    told = [(span, devices_of(arm)) for arm in arms if (span := training_hours(arm)) is not None]
+    if not told:
+        return Cost()
+    hours = [sum(span) / 2 * (devices or 1) for span, devices in told]
+    known = any(devices for _, devices in told) or any(map(tells_device_hours, arms))
+    return Cost(float(np.median(hours)), of_machine=not known)
 
 
 def cost_of_study(folder: Path, file: StudyFile, arms: Sequence[Arm]) -> Cost:

@@ -69,6 +69,7 @@ def rests_on(
     known = {"run": cost.run, "base": cost.base, "item": cost.item}
     costs = {name: "—" if value is None else f"{value:.3g}" for name, value in known.items()}
     said = [say("plan_cost", costs, language)]
+    said += [say("plan_cost_machine", {}, language)] if cost.of_machine else []
     said += [say("plan_cost_base", costs, language)] if cost.base is not None else []
     said.append(say("plan_cost_free" if cost.item is None else "plan_cost_item", costs, language))
     if rest.ranks > 1:
