@@ -418,6 +418,7 @@ def test_tables_of_results_are_counted_and_epochs_are_shown(tmp_path: Path) -> N
     said = once(str(tmp_path))
     assert "epoch 3" in said
     assert "kl0.2" not in said
+    assert "entropy" not in said  # what no run logs has no column
     assert "logs without a curve, not shown: 2" in said
     assert "runs: 1," in said
 

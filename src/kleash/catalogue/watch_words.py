@@ -57,6 +57,7 @@ WATCH: dict[str, tuple[str, str]] = {
     "watch.run": ("run", "训练"),
     "watch.step": ("step", "步"),
     "watch.reward": ("reward", "奖励"),
+    "watch.accuracy": ("accuracy", "准确率"),
     "watch.kl": ("KL", "KL"),
     "watch.entropy": ("entropy", "熵"),
     "watch.response_length": ("length", "响应长度"),

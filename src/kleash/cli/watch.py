@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from kleash.catalogue import Language
+    from kleash.collapse import Curve
     from kleash.watching import Told, Warned, Watch
 
-SHOWN = ("reward", "kl", "entropy", "response_length")
+SHOWN = ("reward", "accuracy", "kl", "entropy", "response_length")
+OTHERS = {"kl": "kl_loss", "reward": "eval_reward"}  # where the quantity itself is not logged
 TABLES = ("csv", "jsonl")  # formats of results as well as of curves
 LAST = 12  # warnings below the table
 LONGEST = 600  # characters of what a run says of itself
@@ -212,24 +215,25 @@ def view(watched: Watch, language: Language) -> Group:
 
 
 def table(watched: Watch, language: Language) -> Table:
-    """A run a line: its step, what it earns, KL, entropy, length, and whether anything is amiss."""
+    """A run a line: its step, what it earns, KL, entropy, length, and whether anything is amiss.
+
+    What no run logs has no column.
+    """
     from rich.table import Table
     from rich.text import Text
 
     from kleash.catalogue import say
     from kleash.watching import course
 
+    runs = [(told, course(told)) for told in shown(watched)]
+    quantities = [name for name in SHOWN if any(_drawn(name, curves) for _, curves in runs)]
     made = Table()
-    for name in ("run", "step", *SHOWN, "state"):
+    for name in ("run", "step", *quantities, "state"):
         left = name in ("run", "state")
         made.add_column(say(f"watch.{name}", {}, language), justify="left" if left else "right")
-    for told in shown(watched):
-        curves = course(told)
+    for told, curves in runs:
         cells = [told.name, _reached(told, language)]
-        for name in SHOWN:
-            other = "kl_loss" if name == "kl" else "eval_reward" if name == "reward" else name
-            curve = curves.get(name) or curves.get(other)
-            cells.append("—" if curve is None else drawn(curve.values.tolist()))
+        cells += [_drawn(name, curves) or "—" for name in quantities]
         count = sum(each.is_about(told) for each in watched.warned)
         code = "fine" if not count else "warned.1" if count == 1 else "warned"
         state = Text(
@@ -249,8 +253,10 @@ def _reached(told: Told, language: Language) -> str:
     return say("watch.epoch", {"n": f"{max(ends):g}"}, language) if ends else "—"
 
 
-def drawn(values: list[float]) -> str:
-    """The last value behind a sparkline."""
+def _drawn(name: str, curves: Mapping[str, Curve]) -> str:
+    """The last value of a quantity behind a sparkline; '' where it has none."""
     from kleash.charts import blocks
 
-    return f"{blocks(values)} {values[-1]:.4g}" if values else "—"
+    curve = curves.get(name) or curves.get(OTHERS.get(name, name))
+    values = [] if curve is None else curve.values.tolist()
+    return f"{blocks(values)} {values[-1]:.4g}" if values else ""
