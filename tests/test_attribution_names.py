@@ -27,7 +27,11 @@ from kleash.seeds import generator
          [{"train_samples": 500}, {"train_samples": 100}]),
         (["qwen2.5-x-b0.1", "qwen2.5-x-b0.2"], [{}, {}]),  # the coefficient is told elsewhere
         (["low-kl0.01", "high-kl0.1"], [{}, {}]),  # words that say it again
-        (["base", "lr2e-6"], [{"base": True}, {"base": False, "lr": 2e-6}]),
+        (["base", "lr2e-6", "g16"], [{}, {"lr": 2e-6}, {"group": 16}]),  # one change at a time
+        (["rce", "grpo_hard", "grpo_soft"],
+         [{"rce/grpo hard/grpo soft": each} for each in ("rce", "grpo hard", "grpo soft")]),
+        (["k1-loss", "k3-loss", "k1-rew", "k3-rew"],
+         [{"k1/k3": k, "loss/rew": form} for form in ("loss", "rew") for k in ("k1", "k3")]),
     ],
 )  # fmt: skip
 def test_what_names_tell(names: list[str], told: list[dict[str, object]]) -> None:

@@ -89,6 +89,7 @@ _PIECE = re.compile(
     r"|(?:[a-z]+_)*[a-z]+(?==)|[a-z]+|[\u4e00-\u9fff]+)"
     r"(?:[=_-]?(?P<number>\d+(?:\.\d+)?(?:e-?\d{1,3})?)(?![a-z\d.]))?"
 )
+_USUAL = frozenset(("base", "baseline", "default", "vanilla", "control"))  # as all are but for one
 SHOWN = 4  # words in the name of a setting
 
 Value = float | str | bool
@@ -110,6 +111,7 @@ def settings(arms: Sequence[str]) -> list[Named]:
         words.append(said)
     shared = set.intersection(*map(set, words)) if words else set()
     own = [[word for word in each if word not in shared] for each in words]
+    own = [[] if len(each) == 1 and each[0] in _USUAL else each for each in own]
     for called, level in _levels(own).items():
         for named, word in zip(every, level, strict=True):
             if word is not None:
@@ -141,16 +143,23 @@ def _pieces(text: str) -> tuple[Named, list[str]]:
 def _levels(words: Sequence[Sequence[str]]) -> dict[str, list[Value | None]]:
     """The words at each place of the names, under a name made of them; None where there is none.
 
-    A single word that only some have is there or not.
+    A single word that only some have is there or not. Where some names have fewer words than
+    others ("rce", "grpo hard", "grpo soft"), places depend on each other and are one.
     """
-    found: dict[str, list[Value | None]] = {}
-    for at in range(max(map(len, words), default=0)):
-        level = [each[at] if at < len(each) else None for each in words]
-        different = list(dict.fromkeys(word for word in level if word is not None))
-        more = "/…" if len(different) > SHOWN else ""
-        alone = len(different) == 1
-        found["/".join(different[:SHOWN]) + more] = [bool(w) if alone else w for w in level]
-    return found
+    count = max(map(len, words), default=0)
+    places = [[each[at] if at < len(each) else None for each in words] for at in range(count)]
+    flags = [level for level in places if len({*level} - {None}) == 1]
+    several = [level for level in places if level not in flags]
+    if len(several) > 1 and any(None in level for level in several):
+        joined = [" ".join(word for word in each if word) for each in zip(*several, strict=True)]
+        several = [[each or None for each in joined]]
+    found: dict[str, list[Value | None]] = {_called(one): [*one] for one in several}
+    return found | {_called(one): [word is not None for word in one] for one in flags}
+
+
+def _called(level: Sequence[str | None]) -> str:
+    different = list(dict.fromkeys(word for word in level if word is not None))
+    return "/".join(different[:SHOWN]) + ("/…" if len(different) > SHOWN else "")
 
 
 def _follows(told: Sequence[object], leashes: Sequence[float | None]) -> bool:
