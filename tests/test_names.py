@@ -201,3 +201,10 @@ def test_truth_is_read_from_words_and_ticks():
         False,
         None,
     ]
+
+
+def test_a_moment_is_no_setting():
+    told = names.resolve({"start": "2025-12-01 10:02", "tag": "2025-12-01T10:02:33Z", "lr": 1e-6})
+    assert told.values == {"lr": 1e-6}
+    assert (told.unknown, told.clashes) == ([], [])
+    assert names.resolve({"start": "ckpt/2025-12-01"}).values == {"start": "ckpt/2025-12-01"}

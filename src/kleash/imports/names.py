@@ -430,10 +430,15 @@ _SCHEDULES = (
 )
 
 
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?")
+
+
 def resolve(config: Mapping[str, Any]) -> Resolved:
     """A config under known names. Two spellings that give two values are a clash, and both stay."""
     found = Resolved()
     for written, value in config.items():
+        if isinstance(value, str) and _MOMENT.fullmatch(value.strip()):
+            continue  # when a run began is not what it began from
         known = key(written)
         if known is None:
             found.unknown.append(written)
