@@ -181,11 +181,11 @@ def test_what_most_rows_do_not_bear_out_is_asked_of_something_else(tmp_path):
 
 RANKS = """# Success
 
-| arm | books | toys | food |
-|---|---|---|---|
-| free | 41.2 | 60.1 | 33.0 |
-| loose | 48.9 | 55.4 | 38.2 |
-| tight | 45.0 | 51.7 | 30.5 |
+| arm | books | toys | food | pets |
+|---|---|---|---|---|
+| free | 41.2 | 60.1 | 33.0 | 21.5 |
+| loose | 48.9 | 55.4 | 38.2 | 27.3 |
+| tight | 45.0 | 51.7 | 30.5 | 28.8 |
 
 ## Ranks
 
@@ -194,6 +194,7 @@ RANKS = """# Success
 | books | 3 | {} | {} |
 | toys | 1 | 2 | 3 |
 | food | 2 | 1 | 3 |
+| pets | 3 | 2 | 1 |
 """
 
 

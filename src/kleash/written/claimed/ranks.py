@@ -15,7 +15,7 @@ from kleash.written.printed import Cell
 from kleash.written.prose import Sentence
 
 FEWEST = 3  # arms that are ranked, and lines of ranks
-LEAST = 2  # lines that follow the values
+LEAST = 3  # lines that follow the values: of two, gains may do so by chance
 
 
 def false_ranks(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -> Iterator[Mark]:
