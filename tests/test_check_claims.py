@@ -179,7 +179,7 @@ def test_what_most_rows_do_not_bear_out_is_asked_of_something_else(tmp_path):
     assert not [m for m in marks(tmp_path / "r.md", told) if m.code == "check.not-winner"]
 
 
-RANKS = """# Success
+STANDINGS = """# Success
 
 | arm | books | toys | food | pets |
 |---|---|---|---|---|
@@ -187,7 +187,7 @@ RANKS = """# Success
 | loose | 48.9 | 55.4 | 38.2 | 27.3 |
 | tight | 45.0 | 51.7 | 30.5 | 28.8 |
 
-## Ranks
+## Places
 
 | group | free | loose | tight |
 |---|---|---|---|
@@ -198,13 +198,15 @@ RANKS = """# Success
 """
 
 
-def test_ranks_are_those_of_the_values(tmp_path):
+def test_places_are_those_of_the_values(tmp_path):
     for told, is_wrong in ((("1", "2"), False), (("2", "1"), True), (("1", "3"), True)):
-        found = [m for m in marks(tmp_path / "r.md", RANKS.format(*told)) if m.state == "wrong"]
-        assert [(m.line, m.code) for m in found] == ([(13, "check.not-rank")] if is_wrong else [])
+        found = [m for m in marks(tmp_path / "r.md", STANDINGS.format(*told)) if m.state == "wrong"]
+        assert [(m.line, m.code) for m in found] == (
+            [(13, "check.not-standing")] if is_wrong else []
+        )
 
 
-def test_ranks_of_something_else_are_left_in_peace(tmp_path):
-    told = RANKS.format("1", "2").replace("| toys | 1 | 2 | 3 |", "| toys | 3 | 2 | 1 |")
+def test_places_of_something_else_are_left_in_peace(tmp_path):
+    told = STANDINGS.format("1", "2").replace("| toys | 1 | 2 | 3 |", "| toys | 3 | 2 | 1 |")
     told = told.replace("| food | 2 | 1 | 3 |", "| food | 1 | 3 | 2 |")
-    assert not [m for m in marks(tmp_path / "r.md", told) if m.code == "check.not-rank"]
+    assert not [m for m in marks(tmp_path / "r.md", told) if m.code == "check.not-standing"]

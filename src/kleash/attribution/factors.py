@@ -18,15 +18,16 @@ import numpy as np
 from kleash.compare.arms import OUTCOMES, Arm, Replicate
 from kleash.compare.confounds import COSMETIC, FOLLOWING, alike
 from kleash.compare.seeds import run_means, shared_run_means
+from kleash.compare.wished import known_metric
 from kleash.errors import ConfigError, DataError
 from kleash.imports import in_names, names
+from kleash.imports.layouts import TABLES
 from kleash.stats import Floats
 
 COEFFICIENT = "leash.coefficient"
 FEWEST_RUNS = 3
 LINEAR_FROM = 3  # different numbers from which a factor is a line in their logarithm
 APART = ("seed", "harmless")
-TABLES = ("csv", "jsonl")  # with a run in each row, settings and results side by side
 OF_SEED = ("start",)  # each seed may have a start of its own; of any other setting it is an alias
 
 
@@ -91,13 +92,7 @@ class Sorted:
 def outcome(arms: Sequence[Arm], wanted: str) -> names.Metric:
     """What runs are judged by: as asked, else the first outcome that most have, and differ in."""
     if wanted:
-        known = names.metric(wanted)
-        if known is None:
-            raise ConfigError(
-                f"no metric {wanted!r} is known: try {', '.join(OUTCOMES)}; or say which end is"
-                f" better: +{wanted} or -{wanted}"
-            )
-        return known
+        return known_metric(wanted, OUTCOMES)
     means = {name: [m for arm in arms for _, m in run_means(arm, name)] for name in OUTCOMES}
     # One in which runs differ, if there is any: of the others nothing did anything.
     found = names.metric(max(means, key=lambda name: (len(set(means[name])) > 1, len(means[name]))))

@@ -107,7 +107,7 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "the numbers of its row say otherwise ({value})",
         "与本行数字不符（{value}）",
     ),
-    "check.not-rank": ("the values give it rank {value}", "按数值应为第 {value} 名"),
+    "check.not-standing": ("the values give it place {value}", "按数值应为第 {value} 名"),
     "check.not-place": (
         "not among the coefficients of this report: {values}",
         "与本报告各系数的大小不符：{values}",

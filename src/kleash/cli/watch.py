@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 SHOWN = ("reward", "accuracy", "kl", "entropy", "response_length")
 OTHERS = {"kl": "kl_loss", "reward": "eval_reward"}  # where the quantity itself is not logged
-TABLES = ("csv", "jsonl")  # formats of results as well as of curves
 LAST = 12  # warnings below the table
 LONGEST = 600  # characters of what a run says of itself
 
@@ -122,6 +121,8 @@ def beside(watched: Watch, language: Language) -> list[str]:
 
 def shown(watched: Watch) -> list[Told]:
     """The runs that have curves, or may have them later: a table of results never will."""
+    from kleash.imports.layouts import TABLES
+
     return [told for told in watched.runs if told.count or told.format not in TABLES]
 
 

@@ -35,10 +35,11 @@ from kleash.compare.records import (
 )
 from kleash.compare.seeds import of_seeds
 from kleash.compare.speed import faster
-from kleash.compare.wished import with_wished
+from kleash.compare.wished import known_metric, with_wished
 from kleash.errors import ConfigError, DataError
 from kleash.findings import find
 from kleash.imports import Source, names
+from kleash.imports.layouts import TABLES
 from kleash.matrix import Matrix, may_lack
 
 __all__ = [
@@ -175,7 +176,7 @@ def _meets(arms: Sequence[Arm], baseline: Arm, metric: str) -> bool:
 def _is_aside(arm: Arm, metric: str) -> bool:
     """Whether an arm is none: logs of something else, such as costs or the data."""
     runs = [run for each in arm.replicates for run in each.runs]
-    logs = all(run.format in ("csv", "jsonl") for run in runs)
+    logs = all(run.format in TABLES for run in runs)
     return logs and arm.coefficient is None and metric not in _measured(arm)
 
 
@@ -199,12 +200,7 @@ def _baseline(arms: Sequence[Arm], wanted: str) -> Arm:
 def _metric(arms: Sequence[Arm], baseline: Arm, wanted: str) -> str:
     """What arms are judged by: as asked, else the first outcome that the baseline shares."""
     if wanted:
-        known = names.metric(wanted)
-        if known is None:
-            raise ConfigError(
-                f"no metric {wanted!r} is known: try {', '.join(OUTCOMES)}; or say which end is"
-                f" better: +{wanted} or -{wanted}"
-            )
+        known = known_metric(wanted, OUTCOMES)
         if not known.direction:
             raise ConfigError(
                 f"{known.name} has no better end, so no arm is better on it: {known.trap}"

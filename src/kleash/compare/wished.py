@@ -31,6 +31,17 @@ def with_wished(sources: Sequence[Source], on: str) -> tuple[Sequence[Source], s
     ], called
 
 
+def known_metric(wanted: str, among: Sequence[str]) -> names.Metric:
+    """The metric that is asked for; an error that says what can be where no table has it."""
+    known = names.metric(wanted)
+    if known is None:
+        raise ConfigError(
+            f"no metric {wanted!r} is known: try {', '.join(among)}; or say which end is better:"
+            f" +{wanted} or -{wanted}"
+        )
+    return known
+
+
 def _of(run: Imported) -> list[str]:
     told = [each.metric for each in run.series] + [each.metric for each in run.cells]
     return told + [each.metric for each in run.scores]

@@ -36,6 +36,7 @@ SCORES = (
 )  # fmt: skip
 METRICS = ("metric", "tag", "metric_name", "指标")
 VALUES = ("value", "值")
+TABLES = ("csv", "jsonl")  # formats whose rows may be anything: curves, results, settings
 SHOTS = ("shot", "shots", "n_shot", "n_shots", "num_shots", "shot_num")
 SIZES = (
     "items", "n_samples", "num_samples", "samples", "sample_num", "test_data_num", "样本数",

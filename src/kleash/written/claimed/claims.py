@@ -15,9 +15,9 @@ from kleash.written.claimed.halves import false_halves
 from kleash.written.claimed.leashes import false_leashes
 from kleash.written.claimed.orders import false_orders
 from kleash.written.claimed.pinned import denied
-from kleash.written.claimed.ranks import false_ranks
 from kleash.written.claimed.readings import Shelf, shelves
 from kleash.written.claimed.sameness import false_differences
+from kleash.written.claimed.standings import false_standings
 from kleash.written.claimed.superlatives import false_superlatives
 from kleash.written.claimed.sweeping import false_sweeps
 from kleash.written.claimed.tops import false_tops
@@ -36,7 +36,7 @@ KINDS = (
     false_differences,
     false_verdicts,
     false_answers,
-    false_ranks,
+    false_standings,
     false_leashes,
     false_tops,
     exchanged,

@@ -1,7 +1,7 @@
-"""Tables of ranks, held against the table whose values they rank.
+"""Tables of places (1st, 2nd, 3rd), held against the table whose values they are of.
 
-A line of ranks is 1 to k. Where another table has the same arms on the same lines, its values give
-the ranks: which way is better is what most lines follow.
+A line of places is 1 to k. Where another table has the same arms on the same lines, its values
+give the places: which way is better is what most lines follow.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from kleash.written.marks import Mark
 from kleash.written.printed import Cell
 from kleash.written.prose import Sentence
 
-FEWEST = 3  # arms that are ranked, and lines of ranks
+FEWEST = 3  # arms that have places, and lines of places
 LEAST = 3  # lines that follow the values: of two, gains may do so by chance
 
 
-def false_ranks(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -> Iterator[Mark]:
-    """Ranks that are not those of the values, where those of the other lines are."""
+def false_standings(
+    book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]
+) -> Iterator[Mark]:
+    """Places that are not those of the values, where those of the other lines are."""
     for shelf in every:
-        lines = list(_ranked(shelf))
+        lines = list(_placed(shelf))
         if len(lines) < FEWEST:
             continue
         found = [
@@ -32,13 +34,15 @@ def false_ranks(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) 
         ]
         right, wrong = max(found, key=lambda one: one[0], default=(0, []))
         if right >= max(LEAST, len(wrong) + 1) and len(wrong) <= 2:
-            for cell, rank in wrong:
+            for cell, place in wrong:
                 text = cell.number.text.strip("* ") or f"{cell.figure.value:g}"
-                yield Mark(cell.line, text, "wrong", "check.not-rank", {"value": rank}, "rank")
+                yield Mark(
+                    cell.line, text, "wrong", "check.not-standing", {"value": place}, "standing"
+                )
 
 
-def _ranked(shelf: Shelf) -> Iterator[Line]:
-    """Lines that hold ranks: whole numbers from 1 to as many as there are, two equal at most."""
+def _placed(shelf: Shelf) -> Iterator[Line]:
+    """Lines that hold places: whole numbers from 1 to as many as there are, two equal at most."""
     for at in shelf.other.labels:
         line = shelf.line(at)
         values = [cell.figure.value for cell in line.cells.values()]
@@ -50,16 +54,16 @@ def _ranked(shelf: Shelf) -> Iterator[Line]:
 
 
 def _judged(lines: Sequence[Line], other: Shelf, way: int) -> tuple[int, list[tuple[Cell, int]]]:
-    """How many lines rank the values of another table; and those that do not, where they err."""
+    """How many lines have the places of another table's values; where the others err."""
     right, wrong = 0, list[tuple[Cell, int]]()
     for line in lines:
-        ranks = _ranks(line, other, way)
-        if ranks is None:
+        places = _places(line, other, way)
+        if places is None:
             continue
         off = [
-            (cell, ranks[label])
+            (cell, places[label])
             for label, cell in line.cells.items()
-            if cell.figure.value != ranks[label]
+            if cell.figure.value != places[label]
         ]
         if off:
             wrong.append(off[0])
@@ -68,8 +72,8 @@ def _judged(lines: Sequence[Line], other: Shelf, way: int) -> tuple[int, list[tu
     return right, wrong
 
 
-def _ranks(line: Line, other: Shelf, way: int) -> Mapping[int, int] | None:
-    """The ranks of a line's labels by the values of another table; None where that has them not."""
+def _places(line: Line, other: Shelf, way: int) -> Mapping[int, int] | None:
+    """The places of a line's labels by another table's values; None where it has them not."""
     same = [at for at, words in other.other.labels.items() if line.words and line.words <= words]
     if len(same) != 1:
         return None
@@ -84,4 +88,4 @@ def _ranks(line: Line, other: Shelf, way: int) -> Mapping[int, int] | None:
     if len(set(found.values())) < len(found):
         return None
     order = sorted(found, key=lambda label: -found[label])
-    return {label: rank for rank, label in enumerate(order, 1)}
+    return {label: place for place, label in enumerate(order, 1)}
