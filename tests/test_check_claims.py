@@ -179,6 +179,12 @@ def test_what_most_rows_do_not_bear_out_is_asked_of_something_else(tmp_path):
     assert not [m for m in marks(tmp_path / "r.md", told) if m.code == "check.not-winner"]
 
 
+def test_one_row_shows_not_yet_what_is_asked(tmp_path):
+    told = OUTSIDE.format(title="Excludes 0", yes="yes", no="no", last="yes")
+    told = "".join(line for line in told.splitlines(keepends=True) if "| a |" not in line)
+    assert not [m for m in marks(tmp_path / "r.md", told) if m.code == "check.not-winner"]
+
+
 STANDINGS = """# Success
 
 | arm | books | toys | food | pets |

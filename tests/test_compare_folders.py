@@ -334,6 +334,16 @@ def test_runs_that_went_on_longer_are_judged_by_the_steps_they_share(tmp_path: P
     assert [row.value for row in found.rows[::4]] == pytest.approx([0.3, 0.3])
 
 
+def test_cells_of_runs_that_went_on_longer_are_held_against_the_last_they_share(tmp_path: Path):
+    for arm, levels_ in (("kl0", [0.2, 0.4, 0.9]), ("kl0.1", [0.2, 0.4])):
+        for seed in range(4):
+            own = [level + 0.001 * seed * (2 if arm == "kl0" else 1) for level in levels_]
+            rows = curve(epoch=list(range(1, len(own) + 1)), acc_1shot=own, acc_2shot=own)
+            put(tmp_path, **{f"{arm}__seed_{seed}_csv": rows})
+    (judged,) = levels(tmp_path).values()
+    assert judged.estimate == pytest.approx(0.0, abs=0.01)
+
+
 def test_a_metric_of_ones_own_is_asked_for_with_its_better_end(tmp_path: Path) -> None:
     seeds_of(tmp_path, "kl0", [7.0, 5.0], [10, 20], "val/ppl_wiki")
     seeds_of(tmp_path, "kl0.1", [6.0, 4.0], [10, 20], "val/ppl_wiki")

@@ -70,6 +70,18 @@ def test_a_run_that_was_broken_off_is_counted_as_long_as_it_was_asked_to_be(tmp_
     assert training_hours(arm) == pytest.approx((1.0, 1.0))
 
 
+def test_the_time_that_somebody_wrote_beside_a_trainers_history(tmp_path: Path) -> None:
+    rows: list[dict[str, float]] = [{"step": at, "reward": 0.5} for at in range(1, 11)]
+    state = {"log_history": rows, "max_steps": 10, "global_step": 10, "train_runtime": 7200}
+    (tmp_path / "trainer_state.json").write_text(json.dumps(state))
+    (arm,) = gather([read(tmp_path)])
+    assert training_hours(arm) == pytest.approx((2.0, 2.0))
+    rows.append({"step": 10, "train_runtime": 3600})  # the trainer's own, which counts more
+    (tmp_path / "trainer_state.json").write_text(json.dumps(state))
+    (arm,) = gather([read(tmp_path)])
+    assert training_hours(arm) == pytest.approx((1.0, 1.0))
+
+
 def test_hours_of_devices_are_shared_among_them(tmp_path: Path) -> None:
     rows = ["run,accuracy,gpu_hours,n_gpus", "kl0.1,0.5,16,8"]
     assert hours(tmp_path, rows, "runs.csv") == (2.0, 2.0)

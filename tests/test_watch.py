@@ -432,6 +432,12 @@ def test_runs_called_by_a_seed_alone_have_their_folders_name(tmp_path: Path) -> 
     *warned, seen = watched(str(tmp_path))
     assert {each["run"] for each in warned} == {"kl0/seed1"}
     assert [each["run"] for each in seen["runs"]] == ["kl0/seed1", "kl0.1/seed1"]
+    for arm in ("kl0", "kl0.1"):  # a format that is read anew when it has changed
+        (tmp_path / arm / "seed1.jsonl").unlink()
+        text = "step,reward\n" + "".join(f"{at},0.5\n" for at in range(1, 30))
+        (tmp_path / arm / "seed1.csv").write_text(text)
+    *_, seen = watched(str(tmp_path))
+    assert [each["run"] for each in seen["runs"]] == ["kl0/seed1", "kl0.1/seed1"]
 
 
 def test_what_a_guard_says_of_an_arm_stands_at_its_runs(tmp_path: Path) -> None:
