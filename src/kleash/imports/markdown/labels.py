@@ -94,10 +94,20 @@ def axis_of(header: str) -> Axis | None:
     return None
 
 
+_SEED = re.compile(r"(?:(?<![A-Za-z])seed|种子)\s*[=:#_-]?\s*(\d{1,9})(?!\d)", re.I)
+_AT_THE_END = re.compile(rf"[\s/,，、·|_-]*[(（\[]?{_SEED.pattern}[)）\]]?$", re.I)
+
+
 def seed_of(text: str) -> int | None:
     """The seed that a text names."""
-    match = re.search(r"(?:(?<![A-Za-z])seed|种子)\s*[=:#]?\s*(\d{1,9})(?!\d)", bare(text), re.I)
+    match = _SEED.search(bare(text))
     return int(match[1]) if match else None
+
+
+def without_seed(text: str) -> tuple[str, int | None]:
+    """An arm and the seed behind it: "loose / seed 1"."""
+    match = _AT_THE_END.search(text)
+    return (text[: match.start()], int(match[1])) if match else (text, None)
 
 
 def _one_of(text: str, words: str) -> bool:

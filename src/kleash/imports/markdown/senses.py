@@ -284,12 +284,14 @@ def _arm_row(label: str, first: str, arms: Arms) -> Sense:
     kind, rest = labels.statistic(text)
     if kind and not rest:
         return Sense(statistic=kind, arm="", label=text)
-    place, name = places(text)
+    place, rest = places(text)
+    name, seed = labels.without_seed(rest)
     coefficient = _is_coefficient(first) and labels.axis_of(first) != "arm"
     pair = labels.beside(first, name) if coefficient else None
     if not name:
-        return Sense(place=place, label=text)
-    return Sense(arm=arms.add(name if place else label, pair), place=place, label=text)
+        return Sense(place=place, seed=seed, label=text)
+    whole = name if place or seed is not None else label
+    return Sense(arm=arms.add(whole, pair), place=place, seed=seed, label=text)
 
 
 def _metric_row(text: str) -> Sense:
