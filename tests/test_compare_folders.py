@@ -364,3 +364,64 @@ def test_a_sign_before_a_known_metric_is_no_matter(tmp_path: Path) -> None:
     seeds_of(tmp_path, "kl0.1", [0.3, 0.4], [10, 20], "accuracy")
     (judged,) = levels(tmp_path, on="+acc").values()
     assert (judged.metric, judged.verdict) == ("accuracy", "worse")
+
+
+# --- evaluations in the folder of a training
+
+
+def trained(folder: Path, reward: float, **files: object) -> None:
+    rows = [{"step": at, "reward": reward + at / 1000} for at in range(10, 60, 10)]
+    state = {"log_history": rows, "max_steps": 50, "global_step": 50}
+    put(folder, trainer_state_json=state, **files)
+
+
+def counted(*right: int) -> dict[str, object]:
+    sets = {f"set{at}": {"correct": n, "n": 100 * at} for at, n in enumerate(right, 1)}
+    return {"results": sets}
+
+
+def test_benchmarks_beside_a_training_count_more_than_its_reward(tmp_path: Path) -> None:
+    for arm, reward, shift in (("kl0", 0.9, 0), ("kl0.1", 0.5, 10)):
+        trained(
+            tmp_path / arm,
+            reward,
+            **{
+                "eval__checkpoint-20_json": counted(40 + shift, 80),
+                "eval__checkpoint-40_json": {"step": 40} | counted(50 + shift, 80),
+            },
+        )
+    (one,) = levels(tmp_path).values()
+    assert (one.metric, one.estimate) == ("accuracy", pytest.approx(0.05))
+    assert reason(one, "mean_over_sets") == {"sets": "set1, set2"}
+    (run, beside) = read(tmp_path / "kl0").runs
+    (curve_,) = (each for each in beside.series if each.metric == "results.set1.accuracy")
+    assert (run.arm, beside.arm, curve_.steps.tolist()) == ("kl0", "kl0", [20, 40])
+    assert [Path(curve_.place(at).file).stem[-2:] for at in (0, 1)] == ["20", "40"]
+
+
+def test_what_names_another_run_is_of_that(tmp_path: Path) -> None:
+    trained(tmp_path / "kl0", 0.5, eval_results_csv=[{"run": "rce", "step": 5, "accuracy": 0.4}])
+    trained(tmp_path / "kl0", 0.5, all_results_json={"train_loss": 0.1})
+    trained(tmp_path / "kl0", 0.5, notes_json={"accuracy": 0.9})
+    assert {run.arm for run in read(tmp_path / "kl0").runs} == {"kl0", "rce"}
+
+
+def test_scores_of_items_beside_a_training_are_of_its_checkpoint(tmp_path: Path) -> None:
+    rows = [{"item": f"q{at}", "score": at % 2} for at in range(10)]
+    trained(tmp_path / "kl0-s3", 0.5, evals__step_30_csv=rows)
+    _, beside = read(tmp_path / "kl0-s3").runs
+    assert (beside.arm, beside.seed, beside.scores[0].step) == ("kl0", 3, 30)
+
+
+def test_counts_by_category_and_of_all(tmp_path: Path) -> None:
+    for arm, shift in (("kl0", 0), ("kl0.1", 20)):
+        told = {
+            "evals": [
+                {"step": at, "categories": counted(30, 90)["results"]}
+                | {"total": {"n": 300, "correct": 120 + shift}}
+                for at in (10, 20)
+            ]
+        }
+        put(tmp_path, **{f"{arm}_json": told})
+    (one,) = levels(tmp_path).values()
+    assert (one.metric, one.estimate) == ("accuracy", pytest.approx(20 / 300))

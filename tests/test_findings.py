@@ -647,10 +647,13 @@ def test_a_pool_that_nobody_names_is_guessed_only_where_demonstrations_are_chose
     assert (2, 64) in {(one.facts["shots"], one.facts["pool"]) for one in guesses}
 
 
-def test_a_small_kl_at_the_start_is_a_note():
-    (small,) = found(source(leashed(series("KL", [0.003], steps=[1], decimals=3))), "kl-at-start")
+def test_a_small_kl_before_the_first_step_is_a_note_and_after_it_nothing():
+    (small,) = found(source(leashed(series("KL", [0.003], steps=[0], decimals=3))), "kl-at-start")
     assert small.severity == "note"
-    assert not found(source(leashed(series("KL", [0.001], steps=[1], decimals=3))), "kl-at-start")
+    assert not found(source(leashed(series("KL", [0.001], steps=[0], decimals=3))), "kl-at-start")
+    assert not found(source(leashed(series("KL", [0.003], steps=[1], decimals=3))), "kl-at-start")
+    falling = series("KL", [0.006, 0.004, 0.002], steps=[1, 2, 3], decimals=3)
+    assert found(source(leashed(falling)), "kl-at-start")
 
 
 def test_kl_of_a_first_epoch_is_of_many_updates_and_tells_only_where_it_falls_afterwards():
@@ -773,6 +776,47 @@ def test_weights_that_are_newer_than_their_scores_were_not_what_was_evaluated(tm
 def test_rows_that_a_program_logged_alike_were_not_copied():
     assert not found(begun_alike(decimals=None), "copied-row")
     assert found(begun_alike(decimals=13), "copied-row")
+
+
+def test_what_is_repeated_for_every_size_was_not_sampled():
+    assert not found(nested(0.5, 0.5, 0.5, 0.5), "nested-samples")
+
+
+def long_logs(*copied: str):
+    """Two consoles of 150 steps, three decimals; at step 77 some metrics are the same."""
+    rng = np.random.default_rng(5)
+    near = {"entropy": 0.3, "grad_norm": 0.5, "step_time": 54.0, "clip_ratio": 0.1}
+    told = {name: rng.normal(mean, 0.02, (2, 150)).round(3) for name, mean in near.items()}
+    for name, (ours, theirs) in told.items():
+        theirs[ours == theirs] += 0.001
+        if name in copied:
+            theirs[76] = ours[76]
+    steps = np.arange(1.0, 151.0)
+    curves = [[series(k, v[at], steps=steps, decimals=3) for k, v in told.items()] for at in (0, 1)]
+    return source(*(run(name, *made) for name, made in zip("ab", curves, strict=True)))
+
+
+def test_of_hundreds_of_rows_some_have_two_numbers_in_common():
+    assert not found(long_logs("entropy", "grad_norm"), "copied-row")
+    (one,) = found(long_logs("entropy", "grad_norm", "step_time"), "copied-row")
+    assert one.facts["at"] == "step 77"
+
+
+def test_counts_and_epochs_are_the_same_in_all_arms_and_say_nothing():
+    for name, values in (
+        ("val_n", [200, 200]),
+        ("progress", [0.125, 0.25]),
+        ("spread", [0.25, 0.125]),
+    ):
+        made = [run(arm, epochs(name, *values)) for arm in "ab"]
+        assert bool(found(source(*made), "same-in-all-arms")) == (name == "spread"), name
+
+
+def test_an_arm_is_named_once_whatever_its_seeds():
+    same = [0.1703, 0.2328]
+    made = [run(arm, epochs("Adv Std", *same)) for arm in "aab"]
+    (one,) = found(source(*made), "same-in-all-arms")
+    assert one.facts["arms"] == ["a", "b"]
 
 
 def test_step_times_that_are_all_missing_say_nothing():

@@ -16,6 +16,7 @@ import numpy as np
 
 from kleash.compare.joining import SEED, arm_name, groups_of
 from kleash.imports import Cell, Imported, Number, Scores, Series, Source, in_names, names
+from kleash.imports.layouts import RIGHT
 from kleash.imports.names import Resolved
 from kleash.imports.whole import ABOVE
 from kleash.stats import Floats
@@ -23,7 +24,6 @@ from kleash.stats import Floats
 Place = tuple[float | None, float | None, int | None, str, str]
 OUTCOMES = ("accuracy", "eval_reward", "performance", "reward", "val_loss")
 EVALUATED = ("accuracy", "eval_reward")
-COUNTS = ("correct", "hits", "n_correct", "num_correct")  # of items, those that came out right
 FEW = 8  # trainings of an arm that a log without a seed may be of
 SAME_POINTS = 2  # known points that must agree before a vague name is taken for a clear one
 
@@ -265,7 +265,7 @@ def _add(replicate: Replicate, run: Imported) -> None:
     for (metric, axis), sets in several.items():
         _add_sets(replicate, metric, axis, sets)
     # What was counted right is told last: where its share stands beside it, that is taken.
-    for cell in sorted(run.cells, key=lambda one: one.metric.casefold() in COUNTS):
+    for cell in sorted(run.cells, key=lambda one: one.metric.casefold() in RIGHT):
         _add_cell(replicate, cell)
     replicate.scores += run.scores
 
@@ -277,7 +277,7 @@ def _add_cell(replicate: Replicate, cell: Cell) -> None:
         return
     told = in_names.within(cell.metric) if metric in EVALUATED else in_names.Within()
     cell = replace(cell, items=cell.items or told.items, split=cell.split or told.split)
-    if metric.casefold() in COUNTS and cell.items and number.value is not None:
+    if metric.casefold() in RIGHT and cell.items and number.value is not None:
         if not 0 <= number.value <= cell.items:
             return
         metric, number = "accuracy", replace(number, value=number.value / cell.items, decimals=None)

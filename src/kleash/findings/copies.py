@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import combinations
+from math import comb, prod
 
 from kleash.findings.record import (
     Found,
@@ -27,6 +28,7 @@ from kleash.imports import Imported, Series, Source, names
 ENOUGH = 3  # equal cells that chance does not explain
 DIGITS = 3
 MANY = 30  # arms that are compared pair by pair
+CHANCE = 0.01  # rows as much alike that are expected of runs that nobody copied
 NEAR = 1e-4  # how close to its constant a quantity is that has one by construction
 
 Places = dict[tuple[str, str], Point]
@@ -204,8 +206,9 @@ def _printed(places: Places) -> Places:
 def copied_rows(sources: Sequence[Source]) -> Iterator[Found]:
     """Several numbers of two rows are equal to the digit while others of them differ.
 
-    Of numbers that were printed, as whoever copies does. What a program logs with all its digits
-    nobody typed: runs that share a seed share draws, and shares of few groups are often equal.
+    More than the many rows of a log are by chance. Of numbers that were printed, as whoever copies
+    does: what a program logs with all its digits nobody typed, runs that share a seed share draws,
+    and shares of few groups are often equal.
     """
     for source in sources:
         printed = [run for run in source.runs[:MANY] if _prints(run)]
@@ -225,6 +228,10 @@ def copied_rows(sources: Sequence[Source]) -> Iterator[Found]:
                 often = sum(_has_all(places, metrics, at, cells) for _, places in rows)
                 if len(metrics) < 2 or not rest or often > 2:  # in three they came out so
                     continue
+                chosen = comb(sum(place == at for _, place in shared), len(metrics))
+                tried = comb(len(rows), 2) * len({place for _, place in shared}) * chosen
+                if tried * prod(_tie(ours, theirs, m, at) for m in metrics) > CHANCE:
+                    continue
                 facts = {
                     "arms": [run.arm, other.arm],
                     "at": at,
@@ -233,6 +240,19 @@ def copied_rows(sources: Sequence[Source]) -> Iterator[Found]:
                 }
                 where = (cells[0].number.where, theirs[metrics[0], at].number.where)
                 yield Found("copied-row", "error", where, facts)
+
+
+def _tie(ours: Places, theirs: Places, metric: str, at: str) -> float:
+    """How likely two runs print the same for a metric: by how far apart they are elsewhere."""
+    gaps = [
+        abs(point.value - theirs[metric, place].value)
+        for (name, place), point in ours.items()
+        if name == metric and place != at and (metric, place) in theirs
+    ]
+    here = ours[metric, at]
+    unit = 10.0 ** -(here.decimals or 0)
+    usual = sum(gaps) / len(gaps) if gaps else abs(here.value) / 10
+    return min(1.0, max(gaps.count(0.0) / max(1, len(gaps)), unit / (2 * usual or 1.0)))
 
 
 def _has_all(places: Places, metrics: Sequence[str], at: str, cells: Sequence[Point]) -> bool:
@@ -299,15 +319,23 @@ def _never_differs(told: Sequence[tuple[Imported, Places]]) -> Found | None:
         return None  # settings that were logged
     if shared and first[shared[0]].written.endswith(("/n", "/uniform_loss")):
         return None  # of the data, and logged to be read beside others
+    if known is None and _counts([first[place] for place in shared]):
+        return None
     if not all(_equal(first[place], places[place]) for _, places in told for place in shared):
         return None
     facts = {
-        "arms": [run.arm for run, _ in told],
+        "arms": list(dict.fromkeys(run.arm for run, _ in told)),
         "metric": first[shared[0]].written,
         "points": len(shared),
     }
     where = tuple(places[shared[0]].number.where for _, places in told)
     return Found("same-in-all-arms", "note", where, facts)
+
+
+def _counts(found: Sequence[Point]) -> bool:
+    """Whether a quantity counts something: whole numbers, or an epoch that goes on."""
+    values = [point.value for point in sorted(found, key=lambda p: (p.epoch or 0, p.step or 0))]
+    return all(value.is_integer() for value in values) or values == sorted(values)
 
 
 def constant_by_construction(sources: Sequence[Source]) -> Iterator[Found]:

@@ -196,7 +196,9 @@ def nested_samples(sources: Sequence[Source]) -> Iterator[Found]:
                 by_size.setdefault(point.items, point)
         for (metric, at), shots in tables.items():
             sizes = sorted(set.intersection(*(set(by_size) for by_size in shots.values())))
-            if len(sizes) > 1:
+            if len(sizes) > 1 and any(
+                len({row[n].value for n in sizes}) > 1 for row in shots.values()
+            ):
                 yield _nested(run, metric, at, sizes, list(shots.values()))
 
 

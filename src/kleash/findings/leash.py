@@ -20,7 +20,7 @@ from kleash.findings.record import (
 )
 from kleash.imports import Claim, Imported, Source, names
 
-ZERO = 1e-3  # nats: what rounding and the first update may make of 0
+ZERO = 1e-3  # nats: what rounding may make of 0
 LARGE = 0.02  # nats: beyond what first updates do
 FALL = 0.05  # of the first value
 QUOTED = 3
@@ -68,15 +68,18 @@ def _fall(found: Sequence[Point]) -> float:
 def kl_at_start(sources: Sequence[Source]) -> Iterator[Found]:
     """KL to the policy that training starts from is 0 before any update.
 
-    A first epoch is many updates: there it tells only where KL falls afterwards.
+    A first step may be logged after its updates and a first epoch is many of them: there it tells
+    only where KL is large, of a step, or falls afterwards.
     """
     for run in runs(sources):
         found = _kl(run)
         if not found or not _starts(found[0]) or coefficient(run) == 0:
             continue
-        if found[0].epoch is not None and not _fall(found):
-            continue
         first = found[0]
+        updated = bool(first.epoch or first.step)
+        large = first.epoch is None and first.value >= LARGE
+        if updated and not large and not _fall(found):
+            continue
         if bounds(first.number)[0] > ZERO:
             severity = "warning" if first.value >= LARGE else "note"
             facts = {"arm": run.arm, "value": first.value, "at": first.at}

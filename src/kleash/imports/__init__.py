@@ -301,7 +301,6 @@ def read(path: Path) -> Source:
     if source is None:
         raise DataError(f"{path}: none of the known formats ({', '.join(READERS)})")
     import_module("kleash.imports.whole").settle(source)
-    source.notes += [note for run in source.runs for note in _odd(run)]
     return source
 
 
@@ -309,18 +308,6 @@ def _line(error: DataError) -> str:
     """One line that can be read, whatever a damaged file had it quote."""
     line = " ".join(str(error).split())
     return line if len(line) <= LINE else f"{line[:LINE]} …"
-
-
-def _odd(run: Imported) -> Iterator[str]:
-    """What of a run's numbers is there and yet no number, or that there are none."""
-    if not (run.series or run.scores or run.cells):
-        yield f"{run.name}: no numbers in {run.where.file}"
-    odd = sum(int((~np.isfinite(s.values)).sum()) for s in run.series if not s.finite)
-    if odd:
-        yield f"{run.name}: {odd:,} values are NaN or infinite, kept as they are"
-    lost = sum(int(np.isnan(scores.values).sum()) for scores in run.scores)
-    if lost:
-        yield f"{run.name}: {lost:,} scores are not there, kept as missing"
 
 
 def fitting(path: Path) -> Iterator[tuple[str, Any]]:
@@ -358,6 +345,10 @@ def _known(path: Path) -> Source | None:
             f"{path} also holds files of {', '.join(others)}: not read, so that no run counts "
             "twice; name those files to read them"
         )
+    if path.is_dir() and len(source.runs) == 1:
+        beside = import_module("kleash.imports.beside").evaluations(path, source.format, _known)
+        source.runs += beside.runs
+        source.notes += beside.notes
     return source
 
 

@@ -45,7 +45,8 @@ class Within:
 _WHOLE = {"all", "overall", "avg", "average", "total", "macro", "mean"}
 _PLAIN = re.compile(
     r"val-?core|val-?aux|val|eval|test|validation|mean@\d+|vqa|acc|accuracy|success|rate|"
-    r"pass@?1|em|exact|match|win|winrate|solve|rewards?|score"
+    r"pass@?1|em|exact|match|win|winrate|solve|rewards?|score|results?|categories|benchmarks?|"
+    r"tasks|domains"
 )
 _SHOTS = re.compile(r"shots?-?(\d{1,3})|(\d{1,3})-?shots?")
 _ITEMS = re.compile(r"n-?(\d{1,7})")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kleash.errors import DataError
-from kleash.imports import Imported, Source, Where
+from kleash.imports import Imported, Source, Where, names
 from kleash.imports.gather import (
     DEPTH,
     Points,
@@ -27,7 +27,7 @@ from kleash.imports.gather import (
     score,
     whole_json,
 )
-from kleash.imports.layouts import Layout, layout
+from kleash.imports.layouts import RIGHT, SIZES, Layout, layout
 from kleash.imports.rows import Row, name_of, read_tables
 from kleash.imports.run_names import label
 from kleash.imports.stretches import Form, Numbers, Stretch, Value, one_by_one
@@ -99,18 +99,30 @@ def _list(path: Path, value: Any) -> Iterator[Flat]:
 
 
 def _flat(value: dict[str, Any], prefix: str) -> dict[str, Any]:
-    """The numbers and words of an object; lists are passed over."""
-    if PLAIN.issuperset(map(type, value.values())) and not prefix:
+    """The numbers and words of an object, and shares of what it counts; lists are passed over."""
+    share = _share(value)
+    if PLAIN.issuperset(map(type, value.values())) and not prefix and share is None:
         return value
     if prefix.count(".") > DEPTH:
         raise DataError(f"objects are nested more than {DEPTH} deep")
-    made: dict[str, Any] = {}
+    made: dict[str, Any] = {} if share is None else {f"{prefix}accuracy": share}
     for name, held in value.items():
         if type(held) in PLAIN:
             made[prefix + name] = held
         elif isinstance(held, dict):
             made |= _flat(held, f"{prefix}{name}.")
     return made
+
+
+def _share(value: dict[str, Any]) -> float | None:
+    """Of an object that counts what came out right of how many, the share; if it has none."""
+    if value.keys().isdisjoint(RIGHT):
+        return None
+    right = [value[name] for name in RIGHT if type(value.get(name)) is int]
+    of = [value[name] for name in SIZES if type(value.get(name)) is int]
+    if len(right) != 1 or len(of) != 1 or any(names.metric(name) for name in value):
+        return None
+    return right[0] / of[0] if 0 <= right[0] <= of[0] and of[0] else None
 
 
 def _stretches(rows: Iterator[Flat], plan: Layout) -> Iterator[Stretch | Sequence[Row]]:

@@ -42,6 +42,7 @@ SIZES = (
     "items", "n_samples", "num_samples", "samples", "sample_num", "test_data_num", "样本数",
     "n_items", "num_items", "n_test", "n_eval", "num_eval", "n",
 )  # fmt: skip
+RIGHT = ("correct", "hits", "n_correct", "num_correct")  # of items, those that came out right
 BY_SHOTS = re.compile(
     r"(?:(?P<metric>.+?)[._/ ])?(?:shots?[_-]?(?P<of>\d{1,3})|(?P<by>\d{1,3})[_-]?shots?)", re.I
 )

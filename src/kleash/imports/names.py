@@ -272,6 +272,7 @@ _KEYS: dict[tuple[str, Kind], str] = {
 _RIGHT = r"(?:vqa )?acc(?:uracy)?|success(?: rate)?|pass ?@? ?1|em|exact match|win ?rate|solve rate"
 _PATTERNS = (
     (re.compile(rf"(?:val|eval|test)[ /](?:.{{1,120}}[ /])?(?:{_RIGHT})(?:/n\d+)?"), "accuracy"),
+    (re.compile(rf"(?!train)(?:.{{1,120}}\.)(?:{_RIGHT})"), "accuracy"),
     (re.compile(r"eval .{1,120} rewards/(?:accuracy|correct\w*)(?: reward)?/mean"), "accuracy"),
     (re.compile(r"(?:val|eval|test|validation)[ /]rewards?[ /]mean"), "eval_reward"),
     (re.compile(r"(?:.{1,40}[ /])?(?:cider|bleu ?4?|rouge ?l?|meteor|spice)"), "performance"),

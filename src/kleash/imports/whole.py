@@ -8,7 +8,7 @@ one name in several folders are of as many runs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,9 +22,22 @@ WHOLE = 100.0
 
 
 def settle(source: Source) -> None:
-    """Call runs by their folders, and make fractions of percentages."""
+    """Call runs by their folders, make fractions of percentages, and note what is no number."""
     name_by_folder(source.runs)
     as_fractions(source)
+    source.notes += [note for run in source.runs for note in _odd(run)]
+
+
+def _odd(run: Imported) -> Iterator[str]:
+    """What of a run's numbers is there and yet no number, or that there are none."""
+    if not (run.series or run.scores or run.cells):
+        yield f"{run.name}: no numbers in {run.where.file}"
+    odd = sum(int((~np.isfinite(s.values)).sum()) for s in run.series if not s.finite)
+    if odd:
+        yield f"{run.name}: {odd:,} values are NaN or infinite, kept as they are"
+    lost = sum(int(np.isnan(scores.values).sum()) for scores in run.scores)
+    if lost:
+        yield f"{run.name}: {lost:,} scores are not there, kept as missing"
 
 
 def as_fractions(source: Source) -> None:
