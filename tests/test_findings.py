@@ -652,6 +652,10 @@ def test_a_small_kl_before_the_first_step_is_a_note_and_after_it_nothing():
     assert small.severity == "note"
     assert not found(source(leashed(series("KL", [0.001], steps=[0], decimals=3))), "kl-at-start")
     assert not found(source(leashed(series("KL", [0.003], steps=[1], decimals=3))), "kl-at-start")
+    grown = series("KL", [0.476, 1.015, 1.4], steps=[1, 2, 3], decimals=3)
+    assert not found(source(leashed(grown)), "kl-at-start")
+    begun = series("KL", [0.476, 0.6, 0.7], steps=[1, 2, 3], decimals=3)
+    assert found(source(leashed(begun)), "kl-at-start")
     falling = series("KL", [0.006, 0.004, 0.002], steps=[1, 2, 3], decimals=3)
     assert found(source(leashed(falling)), "kl-at-start")
 
@@ -782,8 +786,8 @@ def test_what_is_repeated_for_every_size_was_not_sampled():
     assert not found(nested(0.5, 0.5, 0.5, 0.5), "nested-samples")
 
 
-def long_logs(*copied: str):
-    """Two consoles of 150 steps, three decimals; at step 77 some metrics are the same."""
+def long_logs(*copied: str, first: float = 1.0):
+    """Two consoles of 150 steps, three decimals; at the 77th some metrics are the same."""
     rng = np.random.default_rng(5)
     near = {"entropy": 0.3, "grad_norm": 0.5, "step_time": 54.0, "clip_ratio": 0.1}
     told = {name: rng.normal(mean, 0.02, (2, 150)).round(3) for name, mean in near.items()}
@@ -791,7 +795,7 @@ def long_logs(*copied: str):
         theirs[ours == theirs] += 0.001
         if name in copied:
             theirs[76] = ours[76]
-    steps = np.arange(1.0, 151.0)
+    steps = np.arange(first, first + 150)
     curves = [[series(k, v[at], steps=steps, decimals=3) for k, v in told.items()] for at in (0, 1)]
     return source(*(run(name, *made) for name, made in zip("ab", curves, strict=True)))
 
@@ -800,6 +804,7 @@ def test_of_hundreds_of_rows_some_have_two_numbers_in_common():
     assert not found(long_logs("entropy", "grad_norm"), "copied-row")
     (one,) = found(long_logs("entropy", "grad_norm", "step_time"), "copied-row")
     assert one.facts["at"] == "step 77"
+    assert not found(long_logs("entropy", "grad_norm", "step_time", first=-76.0), "copied-row")
 
 
 def test_counts_and_epochs_are_the_same_in_all_arms_and_say_nothing():

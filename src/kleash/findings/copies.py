@@ -28,6 +28,7 @@ from kleash.imports import Imported, Series, Source, names
 ENOUGH = 3  # equal cells that chance does not explain
 DIGITS = 3
 MANY = 30  # arms that are compared pair by pair
+START = ("step 0", "epoch 0")
 CHANCE = 0.01  # rows as much alike that are expected of runs that nobody copied
 NEAR = 1e-4  # how close to its constant a quantity is that has one by construction
 
@@ -223,6 +224,8 @@ def copied_rows(sources: Sequence[Source]) -> Iterator[Found]:
                 if metric in differing and _equal(ours[metric, at], theirs[metric, at]):
                     by_place[at].append(metric)
             for at, metrics in by_place.items():
+                if at in START:
+                    continue  # all runs have it from where they began
                 rest = any(place == at and metric not in metrics for metric, place in shared)
                 cells = [ours[metric, at] for metric in metrics]
                 often = sum(_has_all(places, metrics, at, cells) for _, places in rows)

@@ -77,13 +77,22 @@ def kl_at_start(sources: Sequence[Source]) -> Iterator[Found]:
             continue
         first = found[0]
         updated = bool(first.epoch or first.step)
-        large = first.epoch is None and first.value >= LARGE
+        large = first.epoch is None and first.value >= LARGE and not _grown(run, first)
         if updated and not large and not _fall(found):
             continue
         if bounds(first.number)[0] > ZERO:
             severity = "warning" if first.value >= LARGE else "note"
             facts = {"arm": run.arm, "value": first.value, "at": first.at}
             yield Found("kl-at-start", severity, (first.number.where,), facts)  # type: ignore[arg-type]
+
+
+def _grown(run: Imported, first: Point) -> bool:
+    """Whether KL goes on as it would have come from 0 to its first value."""
+    for series in curves(run, first.metric):
+        if len(series.steps) > 1 and series.steps[0] == first.step:
+            slope = (series.values[1] - series.values[0]) / (series.steps[1] - series.steps[0])
+            return bool(first.value <= 2 * slope * first.step)
+    return False
 
 
 def kl_falls(sources: Sequence[Source]) -> Iterator[Found]:
