@@ -61,12 +61,26 @@ def test_a_trend_over_seeds_is_the_slope_per_doubling():
     ]
     found = compare(sources(*runs))
     slope, zero = asked(found, "trend"), asked(found, "trend_zero")
+    assert "trend_over" in codes(slope)
     assert slope.arms == ("kl0.0", "kl0.1", "kl0.2", "kl0.4")
     assert (slope.verdict, slope.level, slope.n) == ("better", "L3", 5)
     assert slope.estimate == pytest.approx(0.1, abs=0.003)
     assert slope.adjusted_p >= slope.p
     assert (zero.verdict, zero.estimate) == ("worse", pytest.approx(-0.5, abs=0.01))
     assert "per doubling" in screen.sentence(slope, "en", factor=())
+
+
+def test_a_trend_over_coefficients_alone_may_be_one_of_anything_else():
+    runs = [
+        with_curve(
+            run(f"kl{beta}-s{seed}", config={"beta": beta}, seed=seed), [beta + seed / 50] * 4
+        )
+        for beta in (0.1, 0.2, 0.4)
+        for seed in range(5)
+    ]
+    slope = asked(compare(sources(*runs)), "trend")
+    assert (slope.verdict, slope.level) == ("better", "L1")
+    assert {"trend_over_named", "config_unknown"} <= set(codes(slope))
 
 
 def test_a_trend_of_three_seeds_or_of_means_alone_is_only_told():
@@ -240,6 +254,34 @@ def test_a_curve_that_falls_and_stays_down_has_collapsed():
     assert "Did it collapse? without" not in out
     assert "Has it flattened? without" not in out
     assert "Has it flattened? without" in screen.markdown(found, "en")
+
+
+def test_a_fall_by_less_than_a_quarter_is_no_collapse():
+    rng = np.random.default_rng(6)
+    up = 1 + np.linspace(0, 1, 40) + rng.normal(0, 0.02, 40)
+    found = compare(two(up - np.where(np.arange(40) >= 30, 0.4, 0.0), up))
+    (fell,) = (each for each in every(found, "collapse") if each.arms == ("with",))
+    assert (fell.verdict, fell.estimate) == ("worse_within_margin", pytest.approx(-0.3, abs=0.15))
+    assert "Did it collapse? with: no, but it fell from its best" in screen.terminal(found, "en")
+
+
+def test_a_collapse_is_looked_for_in_every_training():
+    rng = np.random.default_rng(6)
+    up = 1 + np.linspace(0, 1, 40)
+    runs = [
+        with_curve(
+            run(f"kl{beta}-s{seed}", config={"beta": beta, "lr": 1e-6}, seed=seed),
+            up + rng.normal(0, 0.02, 40) - lost * (np.arange(40) >= 30),
+        )
+        for beta, losses in ((0.1, (0.0, 1.0, 0.4)), (0.2, (0.0, 0.0, 0.0)))
+        for seed, lost in enumerate(losses)
+    ]
+    found = compare(sources(*runs))
+    ends = {each.arms[0]: each for each in every(found, "collapse")}
+    assert (ends["kl0.1"].verdict, ends["kl0.2"].verdict) == ("worse", "undecided")
+    counts = {name: fact(ends["kl0.1"], "runs_that_fell", name) for name in ("fell", "deep", "of")}
+    assert counts == {"fell": 2, "deep": 1, "of": 3}
+    assert fact(every(found, "plateau")[0], "first_of_runs", "n") == 3
 
 
 def test_a_loss_that_rises_again_has_collapsed():

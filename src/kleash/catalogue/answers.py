@@ -132,6 +132,7 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "over {arms} arms that differ in nothing else: {levels}",
         "{arms} 个配置除系数外完全相同：{levels}",
     ),
+    "trend_over_named": ("over {arms} arms: {levels}", "{arms} 个配置：{levels}"),
     "zero_against_rest": (
         "coefficient 0 less the mean of the others",
         "系数为 0 的配置减去其余配置的平均",
@@ -196,6 +197,11 @@ ANSWERS: dict[str, tuple[str, str]] = {
     "collapsed": (
         "by {axis} {step} two evaluations lay {drop} below the running best ({best})",
         "到第 {step} {axis}，连续两次评估比此前最佳（{best}）低 {drop}",
+    ),
+    "first_of_runs": ("of the first run; there are {n}", "只看第一次训练，共有 {n} 次"),
+    "runs_that_fell": (
+        "{fell} of {of} runs fell from their best, {deep} of them by a quarter of it or more",
+        "{of} 次训练中有 {fell} 次从最佳处回落，其中 {deep} 次跌去四分之一以上",
     ),
     # many arms
     "all_pairs": (

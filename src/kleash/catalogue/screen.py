@@ -201,8 +201,10 @@ def cost(step: Step, language: Language) -> str:
         return say("cost_none", {}, language)
     if step.hours is not None:
         times = step.devices or 1
-        facts = {"low": f"{times * step.hours[0]:.0f}", "high": f"{times * step.hours[1]:.0f}"}
-        return say("cost_devices" if step.devices else "cost_hours", facts, language)
+        ends = dict.fromkeys(f"{times * hours:.0f}" for hours in step.hours)
+        return say(
+            "cost_devices" if step.devices else "cost_hours", {"hours": "–".join(ends)}, language
+        )
     trains = step.code in ("unconfound", "seeds", "more_seeds")
     return say("cost_unknown" if trains else "cost_inference", {}, language)
 

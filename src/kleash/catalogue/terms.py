@@ -159,6 +159,10 @@ WORDS: dict[tuple[str, str], tuple[str, str]] = {
     ("plateau", "better"): ("still improving", "仍在变好"),
     ("plateau", "worse"): ("getting worse", "正在变差"),
     ("collapse", "worse"): ("yes", "是"),
+    ("collapse", "worse_within_margin"): (
+        "no, but it fell from its best",
+        "没有，但已从最佳处回落",
+    ),
     ("collapse", "undecided"): ("not seen", "未见"),
     ("contenders", "better"): ("this one", "就是它"),
     ("contenders", "undecided"): ("these", "这些"),

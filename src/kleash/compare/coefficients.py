@@ -17,6 +17,7 @@ from kleash.compare.arms import Arm
 from kleash.compare.confounds import changed, confounds, factor
 from kleash.compare.evidence import at_steps, means_of
 from kleash.compare.items import aligned, curve_of, latest
+from kleash.compare.judging import Pair
 from kleash.compare.records import Amount, Because, Judged
 from kleash.compare.seeds import run_means, scored, shared_run_means
 from kleash.imports.names import Metric
@@ -35,24 +36,28 @@ def trends(arms: Sequence[Arm], baseline: Arm, known: Metric) -> list[Judged]:
     names = tuple(arm.name for arm in line)
     blank = Judged("trend", known.name, known.unit, names, "undecided", "L1")
     at = np.array([arm.coefficient for arm in line], dtype=float)
+    sure = all(Pair(arms, arm, line[0], known.name).configured for arm in line[1:])
     (rows, like_these), counted = _by_seeds(line, known.name), "seeds"
     if rows is None:
         rows, counted = _by_items(line, known.name), "items"
     if rows is None:
-        return _seen(blank, at, line, known)
+        return _seen(blank, at, line, known, sure=sure)
     if len(rows) < 2 or not np.ptp(rows, axis=1).any():
         return []
     found = stats.trend(at, rows if like_these is None else like_these)
     few = counted == "seeds" and found.n < FEWEST_SEEDS
-    level: Level = "L2" if counted == "items" else "L1" if few else "L3"
+    level: Level = "L2" if counted == "items" else "L1" if few or not sure else "L3"
     told = replace(blank, level=level, counted="seeds" if counted == "seeds" else "items")
     why = [Because("too_few_seeds")] if few else []
+    if not sure:
+        why.append(Because("config_unknown"))
     if counted == "items":
         why.append(Because("one_run_per_arm"))
     elif like_these is None:
         why.append(Because("on_these_items"))
     told = replace(told, errors=found.errors[0] if counted == "seeds" else ())
-    judged = [_judged(told, found.slope, found.p, known, _over(line, rows.mean(axis=0), known))]
+    over = _over(line, rows.mean(axis=0), known, sure=sure)
+    judged = [_judged(told, found.slope, found.p, known, over)]
     if found.zero is not None:
         errors = found.errors[1] if counted == "seeds" else ()
         told = replace(told, question="trend_zero", errors=errors)
@@ -119,15 +124,19 @@ def _judged(blank: Judged, gap: Interval, p: float | None, known: Metric, first:
     )
 
 
-def _over(line: Sequence[Arm], means: Floats, known: Metric) -> Because:
+def _over(line: Sequence[Arm], means: Floats, known: Metric, *, sure: bool) -> Because:
     pairs = {
         f"{arm.coefficient:g}": Amount(float(mean), known.unit)
         for arm, mean in zip(line, means, strict=True)
     }
-    return Because("trend_over", {"arms": len(line), "levels": pairs})
+    return Because(
+        "trend_over" if sure else "trend_over_named", {"arms": len(line), "levels": pairs}
+    )
 
 
-def _seen(blank: Judged, at: Floats, line: Sequence[Arm], known: Metric) -> list[Judged]:
+def _seen(
+    blank: Judged, at: Floats, line: Sequence[Arm], known: Metric, *, sure: bool
+) -> list[Judged]:
     """The slope of means alone: no replicate, no interval."""
     means = _cells(line, known.name)
     if means is None:
@@ -136,8 +145,10 @@ def _seen(blank: Judged, at: Floats, line: Sequence[Arm], known: Metric) -> list
         return []
     above = at > 0
     slope = float(np.polyfit(np.log2(at[above]), means[above], 1)[0])
-    why = Because("no_replicates"), Because("one_run_per_arm")
-    return [replace(blank, estimate=slope, because=(_over(line, means, known), *why))]
+    why = [Because("no_replicates"), Because("one_run_per_arm")]
+    why += [] if sure else [Because("config_unknown")]
+    over = _over(line, means, known, sure=sure)
+    return [replace(blank, estimate=slope, because=(over, *why))]
 
 
 def _cells(line: Sequence[Arm], metric: str) -> Floats | None:

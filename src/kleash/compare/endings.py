@@ -1,14 +1,16 @@
 """How each arm's curve ends: could it have stopped, has it flattened, did it collapse?
 
-One arm at a time, on the first of its trainings that has the curve. Nothing here compares arms.
+One arm at a time, on the first of its trainings that has the curve; a collapse is looked for in all
+of them. Nothing here compares arms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kleash import stats
+from kleash.collapse import DRAWDOWN
 from kleash.compare.arms import Arm, Curve, Replicate
 from kleash.compare.best import choose
 from kleash.compare.evidence import LOG
@@ -54,6 +56,18 @@ class Ending:
 
 def endings(arm: Arm, known: Metric, margin: float | None, noise: float | None) -> Iterator[Judged]:
     """The three questions of one arm, where it has a curve that is neither short nor a log."""
+    every = list(_endings(arm, known, margin, noise))
+    if not every:
+        return
+    several = (Because("first_of_runs", {"n": len(every)}),) if len(every) > 1 else ()
+    for judged in (stopping(every[0]), plateau(every[0])):
+        yield replace(judged, because=(*judged.because, *several))
+    yield collapses(every)
+
+
+def _endings(
+    arm: Arm, known: Metric, margin: float | None, noise: float | None
+) -> Iterator[Ending]:
     for replicate in arm.replicates:
         curve = curve_of(replicate, known.name)
         if curve is None or not FEWEST_POINTS <= len(curve) <= LOG or curve.others:
@@ -63,9 +77,7 @@ def endings(arm: Arm, known: Metric, margin: float | None, noise: float | None) 
         if floor is None:
             continue
         wanted = margin_for(margin, known.unit, float(values.mean()))
-        ending = Ending(arm, replicate, curve, known, values, floor, wanted)
-        yield from (stopping(ending), plateau(ending), collapse(ending))
-        return
+        yield Ending(arm, replicate, curve, known, values, floor, wanted)
 
 
 def stopping(ending: Ending) -> Judged:
@@ -126,8 +138,20 @@ def plateau(ending: Ending) -> Judged:
     )
 
 
+def collapses(every: Sequence[Ending]) -> Judged:
+    """Of the training that lost most of its best; and of how many it is true."""
+    judged = [collapse(ending) for ending in every]
+    fallen = [each for each in judged if each.estimate is not None]
+    if len(judged) < 2 or not fallen:
+        return judged[0]
+    worst = max(fallen, key=lambda each: abs(each.estimate or 0.0) / (each.margin or 1.0))
+    deep = sum(each.verdict == "worse" for each in fallen)
+    counts = {"fell": len(fallen), "deep": deep, "of": len(judged)}
+    return replace(worst, because=(*worst.because, Because("runs_that_fell", counts)))
+
+
 def collapse(ending: Ending) -> Judged:
-    """Two evaluations in a row far below the running best."""
+    """Two evaluations in a row far below the running best; by a quarter of it, it is a collapse."""
     found = stats.collapse(ending.curve.steps, ending.values, ending.floor.sd)
     judged = _blank(ending, "collapse")
     how = told(ending.floor, judged.unit)
@@ -136,9 +160,11 @@ def collapse(ending: Ending) -> Judged:
         return replace(judged, because=(Because("no_collapse", best), how))
     drop = {"drop": Amount(found.drop, judged.unit, gap=True)}
     at = {"axis": ending.curve.axis, "step": found.step}
+    margin = DRAWDOWN * abs(found.best)
     return replace(
         judged,
-        verdict="worse",
+        verdict="worse" if found.drop >= margin else "worse_within_margin",
+        margin=margin,
         estimate=-ending.sign * found.drop,
         because=(Because("collapsed", best | drop | at), how),
     )
