@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kleash import stats
-from kleash.catalogue import screen
+from kleash.catalogue import lines, screen
 from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
 from kleash.compare.noise import floor_of
@@ -490,9 +490,9 @@ def test_the_screen_is_one_screen_and_says_what_is_left_out():
     ]
     found = compare(sources(*runs))
     for language in ("en", "zh"):
-        lines = screen.terminal(found, language).splitlines()
-        assert len(lines) <= screen.SCREEN
-        assert any("--json" in line for line in lines)
+        rows = screen.terminal(found, language).splitlines()
+        assert len(rows) <= screen.SCREEN
+        assert any("--json" in row for row in rows)
         whole = screen.markdown(found, language)
         assert all(each.arms[0] in whole for each in found.verdicts)
 
@@ -510,3 +510,49 @@ def test_findings_of_one_kind_share_a_line_on_the_screen():
     assert out.count("r0") == 1
     assert "and 6 more of this kind" in " ".join(out.split())
     assert screen.markdown(found, "en").count("✗") == 7
+    found.findings *= 2
+    page = screen.markdown(found, "en")
+    assert page.count("✗") == lines.OF_A_KIND
+    assert "and 6 more of this kind" in page
+
+
+def test_a_page_says_whose_a_reason_is_unless_it_is_everybodys():
+    curves = {"kl0": 0.0, "kl0.1": 0.1, "kl0.2": 0.2}
+    runs = [with_curve(leashed(name, b), np.arange(9.0) * (1 + b)) for name, b in curves.items()]
+    page = screen.markdown(compare(sources(*runs)), "en")
+    assert "\n- kl0.1: mean over steps" in page and "\n- kl0.2: mean over steps" in page
+    assert "\n- one run per arm" in page
+
+
+def test_gaps_of_gaps_that_nothing_was_kept_to_judge_by_are_one_line():
+    def cells(name, beta):
+        made = leashed(name, beta)
+        for shots in (1, 2, 4):
+            printed(made, 0.5 + shots * beta / 10, shots=shots, epoch=1)
+        return made
+
+    found = compare(sources(*(cells(f"kl{b}", b) for b in (0.1, 0.2, 0.3))))
+    assert len(every(found, "shots_interaction")) == 4
+    for language, told in (("en", "it cannot be told"), ("zh", "无法判断")):
+        assert screen.markdown(found, language).count(told) == 1
+
+
+def test_a_setting_that_was_logged_at_every_step_is_no_row():
+    runs = []
+    for beta in (0.1, 0.2):
+        made = with_curve(leashed(f"kl{beta}", beta), np.arange(9.0))
+        runs.append(with_curve(with_curve(made, np.full(9, beta), "kl_beta"), np.ones(9), "foo"))
+    rows = {each.metric for each in compare(sources(*runs)).summaries}
+    assert "foo" in rows and "kl_beta" not in rows
+
+
+def test_a_value_that_names_its_arm_is_no_difference():
+    named = [
+        with_curve(leashed(f"kl{b}", b, ckpt=f"kl{b}/grpo_epoch1.pt"), np.arange(9.0))
+        for b in (0.1, 0.2)
+    ]
+    assert compare(sources(*named)).confounds == []
+    told = [
+        with_curve(leashed(f"kl{b}", b, ckpt=f"rce_{b}.pt"), np.arange(9.0)) for b in (0.1, 0.2)
+    ]
+    assert [each.key for each in compare(sources(*told)).confounds] == ["ckpt"]

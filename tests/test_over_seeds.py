@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from kleash import stats
-from kleash.catalogue.screen import reasons, sentence
+from kleash.catalogue.lines import reasons
+from kleash.catalogue.screen import sentence
 from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
 from kleash.compare.seeds import scored

@@ -137,6 +137,10 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "coefficient 0 less the mean of the others",
         "系数为 0 的配置减去其余配置的平均",
     ),
+    "no_replicates_at_all": (
+        "it cannot be told: no seeds and no single scores were kept",
+        "无法判断：没有多个种子，也没有保留逐题得分",
+    ),
     "no_replicates": (
         "no seeds and no single scores: the number is what was printed, without an interval",
         "没有多个随机种子，也没有逐题得分：只是所印数字之差，无法给出区间",

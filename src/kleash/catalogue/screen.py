@@ -9,7 +9,6 @@ import html
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
 from typing import Any
 
 from kleash.catalogue import (
@@ -23,6 +22,7 @@ from kleash.catalogue import (
     show,
     width,
 )
+from kleash.catalogue.lines import SEVERITIES, confound, folded, next_step, why
 from kleash.catalogue.terms import (
     ABOUT_ARMS,
     COLUMNS,
@@ -32,15 +32,13 @@ from kleash.catalogue.terms import (
     QUIET,
     WORDS,
 )
-from kleash.compare import Amount, Comparison, Confound, Judged, Step, Summary
+from kleash.compare import Amount, Comparison, Judged, Summary
 
 SCREEN = 45  # rows
 # Rows of each block on it; reasons have what is left. A block shows one line at least.
 ROWS = {"verdict": 12, "findings": 6, "next": 12}
 FEWEST_REASONS = 6
-SEVERITIES = {"error": "✗", "warning": "!", "note": "·"}
 LOUD = ("better", "worse")
-LONG = ("noise_repeats", "noise_generations", "noise_items", "noise_second_differences")
 
 
 @dataclass
@@ -114,6 +112,11 @@ def loud(judged: Judged) -> bool:
     return judged.question not in QUIET or judged.verdict.startswith(LOUD)
 
 
+def _silent(judged: Judged) -> bool:
+    """Whether a gap of gaps has nothing to be judged by: one line says so of all of them."""
+    return judged.question.endswith("_interaction") and judged.low is None
+
+
 def _rank(judged: Judged) -> int:
     """What comes first on the screen: which to use, the main question, then what is decided."""
     if judged.question in ("recommend", "level"):
@@ -137,90 +140,6 @@ def verdict_line(group: Sequence[Judged], factor: Sequence[str], language: Langu
     return sentence(group[0], language, factor=factor, arms=arms, whole=False)
 
 
-def reasons(judged: Judged, language: Language) -> list[str]:
-    """Why a verdict is what it is, a sentence each."""
-    return [say(each.code, each.facts, language) for each in judged.because]
-
-
-def _why(verdicts: Sequence[Judged], language: Language, *, whole: bool) -> list[str]:
-    """Reasons of the main question one by one; those of another question share a line.
-
-    On the screen a kind of reason is told once, and contradictions come last: what to look up about
-    them stands in the next steps, too.
-    """
-    lines: list[str] = []
-    late: list[str] = []
-    seen: set[str] = set()
-    for each in verdicts:
-        if not whole:
-            each = replace(each, because=tuple(b for b in each.because if b.code not in LONG))
-        told = reasons(each, language)
-        if each.question == "level":
-            for reason, text in zip(each.because, told, strict=True):
-                if whole or reason.code == "contradicted" or reason.code not in seen:
-                    (late if reason.code == "contradicted" else lines).append(text)
-                seen.add(reason.code)
-        elif each.question != "recommend":
-            question = QUESTIONS[each.question][LANGUAGES.index(language)]
-            lines.append(f"{question} " + ("；" if language == "zh" else "; ").join(told))
-    return lines + late
-
-
-def _found(findings: Sequence[Any], language: Language, *, whole: bool) -> dict[str, int]:
-    """A line for each finding; on the screen one for each kind, with how many it stands for."""
-    kinds: dict[Any, list[Any]] = {}
-    for one in findings:
-        kinds.setdefault(id(one) if whole else (one.severity, one.code), []).append(one)
-    lines = {}
-    for same in kinds.values():
-        text = f"{SEVERITIES[same[0].severity]} {finding(same[0], language)}"
-        if len(same) > 1:
-            text += say("more_of_kind", {"count": len(same) - 1}, language)
-        lines[text] = len(same)
-    return lines
-
-
-def place(where: Any, language: Language) -> str:
-    """Where something stands, by its file's name."""
-    file = PurePath(where.file).name
-    return (
-        file if where.line is None else say("where", {"file": file, "line": where.line}, language)
-    )
-
-
-def finding(found: Any, language: Language) -> str:
-    """A finding as a sentence with where it stands."""
-    text = say(found.code, found.facts, language)
-    first = f" [{place(found.where[0], language)}]" if found.where else ""
-    return text + first
-
-
-def cost(step: Step, language: Language) -> str:
-    """What a step costs, from the logs' own times where they tell."""
-    if step.hours == (0, 0):
-        return say("cost_none", {}, language)
-    if step.hours is not None:
-        times = step.devices or 1
-        ends = dict.fromkeys(f"{times * hours:.0f}" for hours in step.hours)
-        return say(
-            "cost_devices" if step.devices else "cost_hours", {"hours": "–".join(ends)}, language
-        )
-    trains = step.code in ("unconfound", "seeds", "more_seeds")
-    return say("cost_unknown" if trains else "cost_inference", {}, language)
-
-
-def confound(each: Confound, language: Language) -> str:
-    """What else changed, or what sources disagree on, with the sources."""
-    if each.kind == "contradicted":
-        facts = {"arm": each.arms[0], "key": each.key, "values": list(each.values)}
-        return say("contradicted", facts, language)
-    against = " / ".join(each.arms)
-    files = [PurePath(source).name for source in each.sources]
-    pair = " / ".join(show(value, language) for value in each.values)
-    facts = {"key": each.key, "name": each.key, "values": pair, "arms": against, "sources": files}
-    return say(each.kind, facts, language)
-
-
 def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]:
     """The answer: with `whole` everything, else what may stand on one screen."""
 
@@ -229,16 +148,22 @@ def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]
         return Block(kind, heading, list(dict.fromkeys(lines)), numbered)
 
     verdicts = found.verdicts if whole else sorted(filter(loud, found.verdicts), key=_rank)
-    why = _why(verdicts, language, whole=whole)
-    why += [confound(each, language) for each in found.confounds]
+    silent = dict.fromkeys(each.question for each in verdicts if _silent(each))
+    verdicts = [each for each in verdicts if not _silent(each)]
+    reasons = why(verdicts, language, whole=whole)
+    reasons += [confound(each, language) for each in found.confounds]
     said = [verdict_line(group, found.factor, language) for group in alike(verdicts)]
-    made = [block("verdict", said), block("why", why)]
-    folded = _found(found.findings, language, whole=whole)
-    made.append(replace(block("findings", list(folded)), stands_for=list(folded.values())))
+    said += [
+        f"{QUESTIONS[each][LANGUAGES.index(language)]} {say('no_replicates_at_all', {}, language)}"
+        for each in silent
+    ]
+    made = [block("verdict", said), block("why", reasons)]
+    kinds = folded(found.findings, language, whole=whole)
+    made.append(replace(block("findings", list(kinds)), stands_for=list(kinds.values())))
     if found.matrix is not None and (found.matrix.missing or found.matrix.estimated):
         counts = {name: getattr(found.matrix, name) for name in ("known", "missing", "estimated")}
         made.append(block("matrix", [say("matrix_line", counts, language)]))
-    steps = [_step(step, language, whole=whole) for step in found.next]
+    steps = [next_step(step, language, whole=whole) for step in found.next]
     made.append(block("next", steps, numbered=True))
     made = [each for each in made if each.lines or each.kind in ("verdict", "why")]
     if whole:
@@ -247,15 +172,6 @@ def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]
         rows += [_row(each, language) for each in found.summaries]
         made.append(replace(block("summaries", []), table=rows))
     return made
-
-
-def _step(step: Step, language: Language, *, whole: bool) -> str:
-    """What to run and what it costs; why is told where there is room."""
-    what = say(step.code, step.facts, language)
-    if whole:
-        what += f" — {say(f'{step.code}.why', {}, language)}"
-    price = cost(step, language)
-    return what + (f"（{price}）" if language == "zh" else f" ({price})")
 
 
 def _row(each: Summary, language: Language) -> list[str]:

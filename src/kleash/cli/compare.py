@@ -108,7 +108,7 @@ def _plain(found: Comparison, language: Language) -> dict[str, Any]:
     """The answer as JSON: the keys are fixed, the sentences are in the language."""
     from dataclasses import asdict
 
-    from kleash.catalogue import key_name, say, screen
+    from kleash.catalogue import key_name, lines, say, screen
 
     return {
         "arms": found.arms,
@@ -127,7 +127,7 @@ def _plain(found: Comparison, language: Language) -> dict[str, Any]:
                 "adjusted_p": each.adjusted_p,
                 "because": [
                     screen.sentence(each, language, factor=found.factor),
-                    *screen.reasons(each, language),
+                    *lines.reasons(each, language),
                 ],
             }
             for each in found.verdicts
@@ -156,7 +156,7 @@ def _plain(found: Comparison, language: Language) -> dict[str, Any]:
         "next": [
             {
                 "what": say(step.code, step.facts, language),
-                "cost": screen.cost(step, language),
+                "cost": lines.cost(step, language),
                 "why": say(f"{step.code}.why", {}, language),
             }
             for step in found.next

@@ -145,13 +145,19 @@ def _unknown(ours: Arm, theirs: Arm) -> list[Confound]:
             for key in config.unknown:
                 if key in differing and key in theirs_config.unknown:
                     pair = plain[key], theirs_plain[key]
-                    if not alike(*pair):
+                    if not alike(*pair) and not (_names(ours, pair[0]) and _names(theirs, pair[1])):
                         where = tuple(dict.fromkeys((source, other)))
                         found.append(
                             Confound("unknown", key, (ours.name, theirs.name), pair, where)
                         )
     unique = {each.key: each for each in reversed(found)}
     return list(reversed(unique.values()))
+
+
+def _names(arm: Arm, value: Any) -> bool:
+    """Whether a value says which arm it is: `kl010_e1`, `kl010/grpo_epoch1.pt`."""
+    spelt = names.spelling(value) if isinstance(value, str) else ""
+    return any(names.spelling(name) in spelt for name in arm.names)
 
 
 def changed(found: Sequence[Confound], *, lengths: bool) -> tuple[str, ...]:

@@ -26,7 +26,8 @@ def unit_of(metric: str) -> str:
 def _rows(arm: Arm, replicate: Replicate) -> Iterator[Summary]:
     for curve in replicate.curves.values():
         for telling in (curve, *curve.others):
-            yield _of_curve(arm, replicate, telling)
+            if not _is_setting(telling):
+                yield _of_curve(arm, replicate, telling)
     told: dict[str, dict[str, tuple[float, float | None]]] = {}
     for (metric, place), cells in replicate.cells.items():
         epoch, step, _, _, statistic = place
@@ -54,6 +55,12 @@ def _rows(arm: Arm, replicate: Replicate) -> Iterator[Summary]:
                 high=high[0],
                 high_at=high[1],
             )
+
+
+def _is_setting(curve: Curve) -> bool:
+    """Whether it is a setting that was logged at every step: `kl_beta`, the same throughout."""
+    known = names.key(curve.metric) is not None and names.metric(curve.metric) is None
+    return known and len(curve) > 0 and bool((curve.values == curve.values[0]).all())
 
 
 def _of_curve(arm: Arm, replicate: Replicate, curve: Curve) -> Summary:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kleash.catalogue import say
-from kleash.catalogue.screen import cost
+from kleash.catalogue.lines import cost
 from kleash.imports import Where
 from kleash.report.courses import at_step, courses, outcome
 from kleash.report.gaps import told

@@ -9,7 +9,8 @@ from itertools import chain, islice
 from typing import Any
 
 from kleash.catalogue import AXES, LANGUAGES, gap_text, show
-from kleash.catalogue.screen import reasons, sentence, word
+from kleash.catalogue.lines import reasons
+from kleash.catalogue.screen import sentence, word
 from kleash.catalogue.terms import QUESTIONS
 from kleash.charts import Chart, Dot, whiskers
 from kleash.compare import Amount, Comparison, Judged

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from kleash.catalogue import gap_text, say
+from kleash.catalogue.lines import SEVERITIES, place
 from kleash.catalogue.report_words import SHARED
-from kleash.catalogue.screen import SEVERITIES, alike, place, verdict_line, word
+from kleash.catalogue.screen import alike, verdict_line, word
 from kleash.compare import Comparison, Judged
 from kleash.report.material import Material, short
 from kleash.report.parts import Line, Lines, Linked, Paragraph, Part

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kleash.catalogue import key_name, say, show
-from kleash.catalogue.screen import confound
+from kleash.catalogue.lines import confound
 from kleash.compare.arms import known_name
 from kleash.imports import names
 from kleash.matrix import MatrixCell

@@ -1,0 +1,119 @@
+"""Lines of a comparison below its verdicts: reasons, confounds, findings, what to run next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any
+
+from kleash.catalogue import LANGUAGES, Language, say, show
+from kleash.catalogue.terms import QUESTIONS
+from kleash.compare import Confound, Judged, Step
+
+SEVERITIES = {"error": "✗", "warning": "!", "note": "·"}
+OF_A_KIND = 8  # findings, on a page
+LONG = ("noise_repeats", "noise_generations", "noise_items", "noise_second_differences")
+
+
+def reasons(judged: Judged, language: Language) -> list[str]:
+    """Why a verdict is what it is, a sentence each."""
+    return [say(each.code, each.facts, language) for each in judged.because]
+
+
+def why(verdicts: Sequence[Judged], language: Language, *, whole: bool) -> list[str]:
+    """Reasons of the main question one by one; those of another question share a line.
+
+    On the screen a kind of reason is told once, on a page with its arm, unless it is that of
+    all. Contradictions come last: what to look up about them stands in the next steps, too.
+    """
+    lines: list[str] = []
+    late: list[str] = []
+    seen: set[str] = set()
+    levels = [each for each in verdicts if each.question == "level"]
+    whose: dict[str, list[str]] = {}
+    for each in levels:
+        for text in dict.fromkeys(reasons(each, language)):
+            whose.setdefault(text, []).append(each.arms[0])
+    for each in verdicts:
+        if not whole:
+            each = replace(each, because=tuple(b for b in each.because if b.code not in LONG))
+        told = reasons(each, language)
+        if each.question == "level":
+            for reason, text in zip(each.because, told, strict=True):
+                if whole and len(whose[text]) < len(levels):
+                    text = (
+                        f"{show(whose[text], language)}{'：' if language == 'zh' else ': '}{text}"
+                    )
+                if whole or reason.code == "contradicted" or reason.code not in seen:
+                    (late if reason.code == "contradicted" else lines).append(text)
+                seen.add(reason.code)
+        elif each.question != "recommend":
+            question = QUESTIONS[each.question][LANGUAGES.index(language)]
+            lines.append(f"{question} " + ("；" if language == "zh" else "; ").join(told))
+    return lines + late
+
+
+def folded(findings: Sequence[Any], language: Language, *, whole: bool) -> dict[str, int]:
+    """Lines of findings with how many each stands for: one of a kind on the screen, else some."""
+    kinds: dict[Any, list[Any]] = {}
+    for one in findings:
+        kinds.setdefault((one.severity, one.code), []).append(one)
+    lines, shown = {}, OF_A_KIND if whole else 1
+    for same in kinds.values():
+        for at, one in enumerate(same[:shown], 1):
+            text, rest = f"{SEVERITIES[one.severity]} {finding(one, language)}", len(same) - shown
+            folds = at == shown and rest > 0
+            text += say("more_of_kind", {"count": rest}, language) if folds else ""
+            lines[text] = 1 + (rest if folds else 0)
+    return lines
+
+
+def place(where: Any, language: Language) -> str:
+    """Where something stands, by its file's name."""
+    file = PurePath(where.file).name
+    return (
+        file if where.line is None else say("where", {"file": file, "line": where.line}, language)
+    )
+
+
+def finding(found: Any, language: Language) -> str:
+    """A finding as a sentence with where it stands."""
+    text = say(found.code, found.facts, language)
+    first = f" [{place(found.where[0], language)}]" if found.where else ""
+    return text + first
+
+
+def cost(step: Step, language: Language) -> str:
+    """What a step costs, from the logs' own times where they tell."""
+    if step.hours == (0, 0):
+        return say("cost_none", {}, language)
+    if step.hours is not None:
+        times = step.devices or 1
+        ends = dict.fromkeys(f"{times * hours:.0f}" for hours in step.hours)
+        return say(
+            "cost_devices" if step.devices else "cost_hours", {"hours": "–".join(ends)}, language
+        )
+    trains = step.code in ("unconfound", "seeds", "more_seeds")
+    return say("cost_unknown" if trains else "cost_inference", {}, language)
+
+
+def confound(each: Confound, language: Language) -> str:
+    """What else changed, or what sources disagree on, with the sources."""
+    if each.kind == "contradicted":
+        facts = {"arm": each.arms[0], "key": each.key, "values": list(each.values)}
+        return say("contradicted", facts, language)
+    against = " / ".join(each.arms)
+    files = [PurePath(source).name for source in each.sources]
+    pair = " / ".join(show(value, language) for value in each.values)
+    facts = {"key": each.key, "name": each.key, "values": pair, "arms": against, "sources": files}
+    return say(each.kind, facts, language)
+
+
+def next_step(step: Step, language: Language, *, whole: bool) -> str:
+    """What to run and what it costs; why is told where there is room."""
+    what = say(step.code, step.facts, language)
+    if whole:
+        what += f" — {say(f'{step.code}.why', {}, language)}"
+    price = cost(step, language)
+    return what + (f"（{price}）" if language == "zh" else f" ({price})")
