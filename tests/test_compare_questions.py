@@ -556,3 +556,38 @@ def test_a_value_that_names_its_arm_is_no_difference():
         with_curve(leashed(f"kl{b}", b, ckpt=f"rce_{b}.pt"), np.arange(9.0)) for b in (0.1, 0.2)
     ]
     assert [each.key for each in compare(sources(*told)).confounds] == ["ckpt"]
+
+
+# --- the reward that was trained on
+
+
+def both(name, beta, reward, accuracy, **more):
+    rng = np.random.default_rng(int(beta * 100))
+    made = with_curve(leashed(name, beta, **more), reward + rng.normal(0, 0.01, 30), "reward")
+    return with_curve(made, accuracy + rng.normal(0, 0.005, 30), "val/acc")
+
+
+def test_a_reward_that_says_the_opposite_of_what_was_evaluated_is_told():
+    runs = both("kl0", 0.0, 0.9, 0.5), both("kl0.1", 0.1, 0.7, 0.6), both("kl0.2", 0.2, 0.8, 0.4)
+    found = compare(sources(*runs))
+    first, second = every(found, "proxy")
+    assert (first.verdict, first.metric, first.estimate) == (
+        "worse", "reward", pytest.approx(-0.2, abs=0.01),
+    )  # fmt: skip
+    assert fact(first, "evaluated_better", "gap").value == pytest.approx(0.1, abs=0.01)
+    assert (second.verdict, codes(second)) == ("equivalent", ["evaluated_worse"])
+    out = " ".join(screen.terminal(found, "en").split())
+    assert "agree? kl0.1 against kl0: no, it says the opposite; training reward -0.2" in out
+    assert "agree? kl0.2" not in out
+
+
+def test_a_reward_that_holds_the_penalty_is_not_asked():
+    runs = [both(f"kl{b}", b, 0.9 - b, 0.5 + b, use_kl_in_reward=True) for b in (0.0, 0.1)]
+    assert not every(compare(sources(*runs)), "proxy")
+    assert not every(compare(sources(*runs), Wish(on="reward")), "proxy")
+
+
+def test_what_neither_decides_is_not_said_to_agree():
+    runs = both("kl0", 0.0, 0.9, 0.5), both("kl0.1", 0.1, 0.7, 0.501)
+    (judged,) = every(compare(sources(*runs)), "proxy")
+    assert judged.verdict == "undecided"

@@ -26,6 +26,14 @@ from kleash.imports.names import Key, key, key_within, mention, metric, resolve
         ("val-core/gym/reward/mean@1", "eval_reward"),
         ("val-core/okvqa/acc/mean@4", "accuracy"),
         ("eval_reward", "eval_reward"),
+        ("val/intention/reward/mean", "eval_reward"),
+        ("objective/gold_score", "eval_reward"),
+        ("val/vqa_acc/n300/shot1", "accuracy"),
+        ("eval/acc_shot1_n100", "accuracy"),
+        ("eval_math500_avg12", "accuracy"),
+        ("humaneval_pass1", "accuracy"),
+        ("results.gsm8k.accuracy", "accuracy"),
+        ("eval_rewards/accuracies", "accuracy"),
         ("train/reward", "reward"),
         ("正确率", "accuracy"),
         ("acc,none", "accuracy"),
@@ -45,7 +53,20 @@ def test_spellings_of_a_metric_are_one_metric(name, known):
     assert found.name == known
 
 
-@pytest.mark.parametrize("name", ["", "zorp", "loss_of_life", "klangfarbe", "rewarding", "熊猫"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "zorp",
+        "math",
+        "eval_math_loss",
+        "val_n",
+        "loss_of_life",
+        "klangfarbe",
+        "rewarding",
+        "熊猫",
+    ],
+)
 def test_an_unknown_metric_is_unknown_and_not_guessed(name):
     assert metric(name) is None
 

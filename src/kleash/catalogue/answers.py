@@ -127,6 +127,15 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "noise of evaluating: SD {floor}, as declared",
         "评估噪声：标准差 {floor}，为声明值",
     ),
+    # the reward that was trained on
+    "evaluated_better": (
+        "evaluated, {metric} is {gap} better: that counts, not the reward that was trained on",
+        "评估的{metric}好 {gap}：应以评估为准，而不是训练时优化的奖励",
+    ),
+    "evaluated_worse": (
+        "evaluated, {metric} is {gap} worse: that counts, not the reward that was trained on",
+        "评估的{metric}差 {gap}：应以评估为准，而不是训练时优化的奖励",
+    ),
     # what the coefficient did
     "trend_over": (
         "over {arms} arms that differ in nothing else: {levels}",

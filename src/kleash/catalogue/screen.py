@@ -39,6 +39,7 @@ SCREEN = 45  # rows
 ROWS = {"verdict": 12, "findings": 6, "next": 12}
 FEWEST_REASONS = 6
 LOUD = ("better", "worse")
+FIRST = ("recommend", "level", "proxy")
 
 
 @dataclass
@@ -119,9 +120,9 @@ def _silent(judged: Judged) -> bool:
 
 def _rank(judged: Judged) -> int:
     """What comes first on the screen: which to use, the main question, then what is decided."""
-    if judged.question in ("recommend", "level"):
-        return ("recommend", "level").index(judged.question)
-    return 2 if judged.verdict.startswith(LOUD) else 3
+    if judged.question in FIRST:
+        return FIRST.index(judged.question)
+    return len(FIRST) + (not judged.verdict.startswith(LOUD))
 
 
 def alike(verdicts: Sequence[Judged]) -> list[list[Judged]]:

@@ -98,6 +98,7 @@ PLACES: dict[str, tuple[str, str]] = {
 }
 QUESTIONS: dict[str, tuple[str, str]] = {
     "level": ("Worse or about the same?", "更差还是差不多？"),
+    "proxy": ("Does the training reward agree?", "训练奖励的说法一致吗？"),
     "trend": ("Better with a larger coefficient?", "系数越大越好吗？"),
     "trend_zero": ("Better without a leash?", "不加 KL 约束更好吗？"),
     "faster": ("Faster?", "更快吗？"),
@@ -122,6 +123,7 @@ QUESTIONS: dict[str, tuple[str, str]] = {
 ABOUT_ARMS = ("trend", "trend_zero", "stopping", "plateau", "collapse", "contenders")
 # On the screen only where they decide something; --md and --json have them all.
 QUIET = (
+    "proxy",
     "trend_zero",
     "phase_early",
     "phase_middle",
@@ -147,6 +149,8 @@ WORDS: dict[tuple[str, str], tuple[str, str]] = {
     ("", "equivalent"): ("equivalent within the margin", "在容差内等价"),
     ("", "undecided"): ("undecided", "未定"),
     ("trend", "better"): ("better with more", "越大越好"),
+    ("proxy", "worse"): ("no, it says the opposite", "不一致，结论相反"),
+    ("proxy", "equivalent"): ("yes", "一致"),
     ("trend", "worse"): ("worse with more", "越大越差"),
     ("passes_interaction", "better"): ("relatively better when greedy", "贪心时相对更好"),
     ("passes_interaction", "worse"): ("relatively worse when greedy", "贪心时相对更差"),

@@ -23,6 +23,7 @@ from kleash.compare.judging import Pair, judge
 from kleash.compare.many import adjust, contenders, other_pairs, together, without_baseline
 from kleash.compare.next_steps import next_steps
 from kleash.compare.phases import phases
+from kleash.compare.proxies import proxies
 from kleash.compare.questions import efficiency, steadier
 from kleash.compare.records import (
     Amount,
@@ -116,6 +117,7 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
         rest = [paired(ours, theirs) for ours, theirs in without_baseline(arms, baseline)]
         levels = [each for each in found.verdicts if each.question == "level"]
         found.verdicts += other_pairs(rest, levels, joint)
+        found.verdicts += proxies(pairs, levels, _gap)
     if joint is not None:
         found.verdicts.append(contenders(arms, known, joint))
     found.verdicts += _policies(sources, arms, baseline)

@@ -13,6 +13,7 @@ from kleash.stats import Errors, Level, Word
 
 Question = Literal[
     "level",
+    "proxy",
     "trend",
     "trend_zero",
     "faster",

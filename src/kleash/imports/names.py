@@ -270,11 +270,27 @@ _KEYS: dict[tuple[str, Kind], str] = {
 }
 # How often something came out right, under the names that people give it in evaluations.
 _RIGHT = r"(?:vqa )?acc(?:uracy)?|success(?: rate)?|pass ?@? ?1|em|exact match|win ?rate|solve rate"
+# Known sets, whose name alone, of an evaluation, means how often it came out right.
+_SET = (
+    r"gsm ?8k|math ?500|math|aime ?\d*|amc ?\d*|minerva(?: ?math)?|olympiad(?: ?bench)?|"
+    r"mmlu(?: ?pro)?|human ?eval\+?|mbpp\+?|lcb|live ?code ?bench|gpqa(?: ?diamond)?|"
+    r"arc(?: ?[ce])?|hella ?swag|bbh|if ?eval|truthful ?qa|(?:a-?)?ok-?vqa|vqa ?v?2|text ?vqa|"
+    r"gqa|viz ?wiz"
+)
+# How many shots and items, or how many tries a mean is over.
+_OF = r"(?:[ /](?:n-?\d+|shots?-?\d+|\d+-?shots?|(?:avg|mean) ?@? ?\d+))*"
 _PATTERNS = (
-    (re.compile(rf"(?:val|eval|test)[ /](?:.{{1,120}}[ /])?(?:{_RIGHT})(?:/n\d+)?"), "accuracy"),
+    (re.compile(rf"(?:val|eval|test)[ /](?:.{{1,120}}[ /])?(?:{_RIGHT}){_OF}"), "accuracy"),
+    (re.compile(rf"(?:val|eval|test)[ /](?:{_SET}){_OF}"), "accuracy"),
+    (re.compile(rf"(?:{_SET})[ /](?:{_RIGHT}){_OF}"), "accuracy"),
+    (re.compile(r"eval rewards/accuracies"), "accuracy"),
     (re.compile(rf"(?!train)(?:.{{1,120}}\.)(?:{_RIGHT})"), "accuracy"),
     (re.compile(r"eval .{1,120} rewards/(?:accuracy|correct\w*)(?: reward)?/mean"), "accuracy"),
-    (re.compile(r"(?:val|eval|test|validation)[ /]rewards?[ /]mean"), "eval_reward"),
+    (
+        re.compile(r"(?:val|eval|test|validation)[ /](?:[^ /]{1,60}[ /])?rewards?[ /]mean"),
+        "eval_reward",
+    ),
+    (re.compile(r"(?:objective/)?gold (?:rm )?(?:scores?|rewards?)"), "eval_reward"),
     (re.compile(r"(?:.{1,40}[ /])?(?:cider|bleu ?4?|rouge ?l?|meteor|spice)"), "performance"),
     (
         re.compile(r"(?:vqa acc|success rate|pass ?@ ?1|solve rate)(?: score)?"),
