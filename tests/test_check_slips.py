@@ -268,6 +268,15 @@ def test_files_of_one_run_under_two_names_are_one_run(tmp_path):
     assert bad(tmp_path, text.replace(told[4], swapped), "check.not-log", logs=[logs]) == {9}
 
 
+def test_two_words_of_a_label_may_be_one_of_a_name():
+    namer = Namer(["dapo", "drgrpo", "grpo"])
+    assert [namer.group(text) for text in ("Dr. GRPO", "GRPO", "DAPO")] == [
+        "drgrpo",
+        "grpo",
+        "dapo",
+    ]
+
+
 def test_a_label_names_the_run_of_which_it_has_most():
     namer = Namer(["a_nokl", "a_kl0.001", "a_kl0.01", "a_kl0.01_ent0.005"])
     assert namer.group("kl1e-2") == "a_kl0.01"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kleash.compare.arms import Replicate
+from kleash.compare.arms import Replicate, known_name
 from kleash.compare.joining import SEED
 from kleash.imports import names
 from kleash.imports.rows import UNTELLING
@@ -51,10 +51,21 @@ def threads_of(logs: Logs) -> list[Thread]:
                 points = dict(values)
                 if points:
                     found.append(Thread(name, seed, metric, axis, points, *file_of(run, metric)))
+            found += _of_sets(run, name, seed)
             by_run.setdefault((name, seed), []).append(run)
     for (name, seed), runs in by_run.items():
         found += _by_shots(runs, name, seed)
     return found
+
+
+def _of_sets(run: Replicate, name: str, seed: int | None) -> Iterator[Thread]:
+    """Curves on single sets of data, where the run's own is the mean over them."""
+    for series in (series for told in run.runs for series in told.series if run.sets):
+        known = np.isfinite(series.values)
+        pairs = zip(series.steps[known].tolist(), series.values[known].tolist(), strict=True)
+        if known_name(series.metric) in run.sets and (points := dict(pairs)):
+            file, line = series.where.file, series.where.line
+            yield Thread(name, seed, series.metric, series.axis, points, file, line)
 
 
 def _by_shots(runs: Sequence[Replicate], name: str, seed: int | None) -> Iterator[Thread]:

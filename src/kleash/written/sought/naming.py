@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from kleash.imports import names
 from kleash.imports.markdown.text import bare
@@ -115,8 +116,17 @@ class Namer:
     def group(self, text: str) -> str:
         """The group that a label names; '' where it names none or several."""
         if text not in self.found:
-            self.found[text] = self._group(self._spelt(items(_COUNTED.sub(" ", bare(text)))))
+            plain = _COUNTED.sub(" ", bare(text))
+            self.found[text] = self._group(self._spelt(self._compound(plain)))
         return self.found[text]
+
+    def _compound(self, plain: str) -> Items:
+        """The items of a label, two words as one where a name has them so: "Dr. GRPO", `drgrpo`."""
+        have = items(plain)
+        for one, other in pairwise(re.findall(r"[a-z]+", plain.casefold())):
+            if one + other in self.every:
+                have = have - {one, other} | {one + other}
+        return have
 
     def _spelt(self, have: Items) -> Items:
         """What a label has, with the words of names that it spells out or shortens."""
