@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kleash import stats
-from kleash.catalogue import lines, screen
+from kleash.catalogue import gap_text, lines, screen
 from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
 from kleash.compare.noise import floor_of
@@ -294,6 +294,21 @@ def test_a_loss_that_rises_again_has_collapsed():
     assert judged.estimate == pytest.approx(0.9, abs=0.3)
 
 
+def test_one_training_that_broke_off_does_not_end_the_curves_of_all():
+    rng = np.random.default_rng(3)
+    runs = []
+    for beta in (0.0, 0.1):
+        for seed in range(5):
+            long = 3 if (beta, seed) == (0.0, 2) else 12
+            values = np.linspace(0, 1 + beta, 12)[:long] + rng.normal(0, 0.01, long)
+            made = run(f"kl{beta}-s{seed}", config={"beta": beta, "lr": 1e-6}, seed=seed)
+            runs.append(with_curve(made, values))
+    found = compare(sources(*runs))
+    for question in ("faster", "steadier"):
+        (judged,) = every(found, question)
+        assert (judged.counted, judged.n, fact(judged, "seeds_left_out", "n")) == ("seeds", 4, 1)
+
+
 # --- many arms
 
 
@@ -522,6 +537,21 @@ def test_a_page_says_whose_a_reason_is_unless_it_is_everybodys():
     page = screen.markdown(compare(sources(*runs)), "en")
     assert "\n- kl0.1: mean over steps" in page and "\n- kl0.2: mean over steps" in page
     assert "\n- one run per arm" in page
+
+
+def test_a_page_answers_question_by_question_which_to_use_first():
+    runs = [with_curve(leashed(f"kl{b}", b), np.arange(9.0) * (1 + b)) for b in (0.0, 0.1, 0.2)]
+    found = compare(sources(*runs))
+    told = [line for line in screen.markdown(found, "en").splitlines() if line.startswith("- ")]
+    assert told[0].startswith("- Which to use?")
+    asked_ = [line.partition("?")[0] for line in told[: len(found.verdicts)] if "[L" in line]
+    assert asked_ == sorted(asked_, key=asked_.index)
+    assert len({*asked_}) > 2 and asked_[:2] == ["- Worse or about the same"] * 2
+
+
+def test_gaps_in_steps_are_whole_where_they_are_large():
+    assert gap_text(33.333, -114.337, 181.003, "step", "en") == "+33 [-114, +181] steps"
+    assert gap_text(0.5, None, None, "epoch", "en") == "+0.5 epochs"
 
 
 def test_gaps_of_gaps_that_nothing_was_kept_to_judge_by_are_one_line():

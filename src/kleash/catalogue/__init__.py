@@ -189,9 +189,11 @@ def gap_text(
     elif unit == "fraction":
         form, shown, suffix = "+.2f", 100.0, (" points", " 个百分点")
     elif unit in AXES:
-        form, suffix = "+g", (f" {AXES[unit][0]}s", f" {AXES[unit][1]}")
+        form, suffix = "+.7g", (f" {AXES[unit][0]}s", f" {AXES[unit][1]}")
 
     def text(value: float) -> str:
+        if unit in AXES and abs(value) >= 10:
+            value = round(value)  # nobody steps by thirds
         return format(shown * value, form)
 
     interval = "" if low is None or high is None else f" [{text(low)}, {text(high)}]"

@@ -211,6 +211,10 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "by {axis} {step} two evaluations lay {drop} below the running best ({best})",
         "到第 {step} {axis}，连续两次评估比此前最佳（{best}）低 {drop}",
     ),
+    "seeds_left_out": (
+        "{n} shared seeds are left out: a run of theirs broke off too early",
+        "另有 {n} 个共同种子未计入：其中有训练过早中断",
+    ),
     "first_of_runs": ("of the first run; there are {n}", "只看第一次训练，共有 {n} 次"),
     "runs_that_fell": (
         "{fell} of {of} runs fell from their best, {deep} of them by a quarter of it or more",

@@ -13,6 +13,7 @@ from kleash.compare import Confound, Judged, Step
 
 SEVERITIES = {"error": "✗", "warning": "!", "note": "·"}
 OF_A_KIND = 8  # findings, on a page
+OF_ALL = ("mean_over_sets", "no_arms", "no_known_end")  # told with the first, about all
 LONG = ("noise_repeats", "noise_generations", "noise_items", "noise_second_differences")
 
 
@@ -41,7 +42,7 @@ def why(verdicts: Sequence[Judged], language: Language, *, whole: bool) -> list[
         told = reasons(each, language)
         if each.question == "level":
             for reason, text in zip(each.because, told, strict=True):
-                if whole and len(whose[text]) < len(levels):
+                if whole and reason.code not in OF_ALL and len(whose[text]) < len(levels):
                     text = (
                         f"{show(whose[text], language)}{'：' if language == 'zh' else ': '}{text}"
                     )

@@ -125,6 +125,12 @@ def _rank(judged: Judged) -> int:
     return len(FIRST) + (not judged.verdict.startswith(LOUD))
 
 
+def _place(judged: Judged) -> int:
+    """On a page: what comes first on the screen, too, then question by question."""
+    every = [*FIRST, *(each for each in QUESTIONS if each not in FIRST)]
+    return every.index(judged.question)
+
+
 def alike(verdicts: Sequence[Judged]) -> list[list[Judged]]:
     """Verdicts of which the same is to be said, together."""
     groups: dict[tuple[Any, ...], list[Judged]] = {}
@@ -148,7 +154,10 @@ def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]
         heading = HEADINGS[kind][LANGUAGES.index(language)]
         return Block(kind, heading, list(dict.fromkeys(lines)), numbered)
 
-    verdicts = found.verdicts if whole else sorted(filter(loud, found.verdicts), key=_rank)
+    if whole:
+        verdicts = sorted(found.verdicts, key=_place)
+    else:
+        verdicts = sorted(filter(loud, found.verdicts), key=_rank)
     silent = dict.fromkeys(each.question for each in verdicts if _silent(each))
     verdicts = [each for each in verdicts if not _silent(each)]
     reasons = why(verdicts, language, whole=whole)

@@ -7,6 +7,7 @@ replicates of a setting, which come before all of these, are in `seeds`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Literal
@@ -88,10 +89,15 @@ class Courses:
     ours: Floats
     theirs: Floats
     axis: str
+    left: int = 0
+    """Seeds that are left out, because a run of theirs has too few steps."""
 
 
 def courses_of_pair(ours: Arm, theirs: Arm, metric: str, fewest: int) -> Courses | None:
-    """The curves of all runs that share a seed; None below two seeds or so many steps."""
+    """The curves of all runs that share a seed; None below two seeds or so many steps.
+
+    Where those that broke off leave too few steps to the others, they are left out.
+    """
     runs = {each.seed: each for each in theirs.replicates if each.seed is not None}
     pairs = [
         (left, right)
@@ -105,11 +111,27 @@ def courses_of_pair(ours: Arm, theirs: Arm, metric: str, fewest: int) -> Courses
         return None
     if any(curve.others or not len(curve) for curve in curves):
         return None
-    steps = reduce(np.intersect1d, [curve.steps for curve in curves])
+    every = len(pairs)
+    steps = _steps_of_all(pairs)
+    while len(steps) < fewest and len(pairs) > 2:
+        shared = [len(common(*pair)) for pair in pairs]
+        pairs.pop(shared.index(min(shared)))
+        steps = _steps_of_all(pairs)
     if len(steps) < fewest:
         return None
-    table = np.array([at_steps(curve, steps) for curve in curves])
-    return Courses(steps, table[0::2], table[1::2], curves[0].axis)
+    sides = [
+        np.array([at_steps(curve, steps) for curve in side]) for side in zip(*pairs, strict=True)
+    ]
+    return Courses(steps, sides[0], sides[1], curves[0].axis, every - len(pairs))
+
+
+def _steps_of_all(pairs: Sequence[tuple[Curve, Curve]]) -> Floats:
+    return reduce(np.intersect1d, [curve.steps for pair in pairs for curve in pair])
+
+
+def left_out(seen: Courses) -> list[Because]:
+    """That seeds are, if any."""
+    return [Because("seeds_left_out", {"n": seen.left})] if seen.left else []
 
 
 def of_curves(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from kleash import stats
 from kleash.compare.arms import Arm, Curve
-from kleash.compare.evidence import LOG, common, courses_of_pair, curves_of_pair, upwards
+from kleash.compare.evidence import LOG, common, courses_of_pair, curves_of_pair, left_out, upwards
 from kleash.compare.judging import Pair, over_seeds
 from kleash.compare.records import Amount, Because, Judged
 from kleash.seeds import generator
@@ -60,6 +60,7 @@ def _steadier_over_seeds(pair: Pair) -> Judged | None:
         because=(
             Because("swings_over_seeds", _both(typical, unit) | {"n": wide.interval.n}),
             Because("drawdowns_over_seeds", _both(falls, unit)),
+            *left_out(seen),
         ),
     )
     found = over_seeds(pair, blank, wide, narrow)

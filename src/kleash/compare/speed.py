@@ -9,7 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from kleash import stats
-from kleash.compare.evidence import Courses, common, courses_of_pair, curves_of_pair, upwards
+from kleash.compare.evidence import (
+    Courses,
+    common,
+    courses_of_pair,
+    curves_of_pair,
+    left_out,
+    upwards,
+)
 from kleash.compare.items import Stepwise, stepwise
 from kleash.compare.judging import Pair, over_seeds
 from kleash.compare.records import Amount, Because, Judged
@@ -63,7 +70,11 @@ def _over_seeds(pair: Pair) -> Judged | None:
         p=wide.gap.p,
         margin=spacing,
         errors=wide.gap.errors,
-        because=(Because("threshold_over_seeds", facts), for_items(wide.gap, seen.axis)),
+        because=(
+            Because("threshold_over_seeds", facts),
+            for_items(wide.gap, seen.axis),
+            *left_out(seen),
+        ),
     )
     return over_seeds(pair, blank, wide.gap, narrow.gap)
 
