@@ -537,6 +537,7 @@ def test_a_page_says_whose_a_reason_is_unless_it_is_everybodys():
     page = screen.markdown(compare(sources(*runs)), "en")
     assert "\n- kl0.1: mean over steps" in page and "\n- kl0.2: mean over steps" in page
     assert "\n- one run per arm" in page
+    assert "\n- Faster? kl0.1: to" in page and "\n- Faster? kl0.2: to" in page
 
 
 def test_a_page_answers_question_by_question_which_to_use_first():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
@@ -22,6 +23,15 @@ def reasons(judged: Judged, language: Language) -> list[str]:
     return [say(each.code, each.facts, language) for each in judged.because]
 
 
+def _whose(verdicts: Sequence[Judged], language: Language) -> dict[str, list[str]]:
+    """Of which arms each reason is."""
+    found: dict[str, list[str]] = {}
+    for each in verdicts:
+        for text in dict.fromkeys(reasons(each, language)):
+            found.setdefault(text, []).append(each.arms[0])
+    return found
+
+
 def why(verdicts: Sequence[Judged], language: Language, *, whole: bool) -> list[str]:
     """Reasons of the main question one by one; those of another question share a line.
 
@@ -31,11 +41,10 @@ def why(verdicts: Sequence[Judged], language: Language, *, whole: bool) -> list[
     lines: list[str] = []
     late: list[str] = []
     seen: set[str] = set()
+    colon = "：" if language == "zh" else ": "
+    often = Counter(each.question for each in verdicts)
     levels = [each for each in verdicts if each.question == "level"]
-    whose: dict[str, list[str]] = {}
-    for each in levels:
-        for text in dict.fromkeys(reasons(each, language)):
-            whose.setdefault(text, []).append(each.arms[0])
+    whose = _whose(levels, language)
     for each in verdicts:
         if not whole:
             each = replace(each, because=tuple(b for b in each.because if b.code not in LONG))
@@ -43,14 +52,14 @@ def why(verdicts: Sequence[Judged], language: Language, *, whole: bool) -> list[
         if each.question == "level":
             for reason, text in zip(each.because, told, strict=True):
                 if whole and reason.code not in OF_ALL and len(whose[text]) < len(levels):
-                    text = (
-                        f"{show(whose[text], language)}{'：' if language == 'zh' else ': '}{text}"
-                    )
+                    text = f"{show(whose[text], language)}{colon}{text}"
                 if whole or reason.code == "contradicted" or reason.code not in seen:
                     (late if reason.code == "contradicted" else lines).append(text)
                 seen.add(reason.code)
         elif each.question != "recommend":
             question = QUESTIONS[each.question][LANGUAGES.index(language)]
+            if whole and often[each.question] > 1:
+                question += f" {each.arms[0]}{colon.rstrip()}"
             lines.append(f"{question} " + ("；" if language == "zh" else "; ").join(told))
     return lines + late
 
