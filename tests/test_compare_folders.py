@@ -425,3 +425,24 @@ def test_counts_by_category_and_of_all(tmp_path: Path) -> None:
         put(tmp_path, **{f"{arm}_json": told})
     (one,) = levels(tmp_path).values()
     assert (one.metric, one.estimate) == ("accuracy", pytest.approx(20 / 300))
+
+
+def test_results_in_one_file_by_arm(tmp_path: Path) -> None:
+    told = {"kl0": {"gsm8k_correct": 50, "gsm8k_total": 100}, "kl0.1": {"gsm8k_correct": 60}}
+    told["kl0.1"]["gsm8k_total"] = 100
+    put(tmp_path / "a", results_json=told)
+    (one,) = levels(tmp_path / "a").values()
+    assert (one.arms, one.metric, one.estimate) == (
+        ("kl0.1", "kl0"), "accuracy", pytest.approx(0.1),
+    )  # fmt: skip
+    by_step = {"10": {"shot1": 50.0, "shot2": 52.0}, "20": {"shot1": 55.0, "shot2": 57.0}}
+    more = {step: {shot: v + 4.0 for shot, v in cells.items()} for step, cells in by_step.items()}
+    put(tmp_path / "b", eval_json={"samples": 500, "accuracy": {"kl010": by_step, "kl020": more}})
+    (one,) = levels(tmp_path / "b").values()
+    assert (one.arms, one.estimate, one.n) == (("kl020", "kl010"), pytest.approx(0.04), 500)
+
+
+def test_an_object_without_two_coefficients_is_no_table_of_arms(tmp_path: Path) -> None:
+    put(tmp_path, run_json={"config": {"lr": 1e-6}, "kl0.1": {"accuracy": 0.5}, "loss": 0.3})
+    (run,) = read(tmp_path / "run.json").runs
+    assert run.name == "run"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kleash.errors import DataError
-from kleash.imports import Imported, Source, Where, names
+from kleash.imports import Imported, Source, Where, in_names, names
 from kleash.imports.gather import (
     DEPTH,
     Points,
@@ -79,9 +79,33 @@ def _records_in(value: Any) -> Any:
     """The list of rows with steps that an object holds beside what it says of the run, if any."""
     if not isinstance(value, dict):
         return value
+    if rows := _by_arm(value):
+        return rows
     lists = [part for part in value.values() if isinstance(part, list) and len(part) > 1]
     rows = lists[0] if len(lists) == 1 and all(isinstance(row, dict) for row in lists[0]) else []
     return rows if rows and layout([str(name) for name in rows[0]]).step else value
+
+
+def _by_arm(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of an object whose keys are arms, or of one that it holds under a metric: {"kl0": {…}}.
+
+    Numbers below an arm are steps: `{"accuracy": {"kl010": {"10": {"shot1": 55.6}}}}`.
+    """
+    rows: list[dict[str, Any]] = []
+    inside = [(name, part) for name, part in value.items() if isinstance(part, dict)]
+    for metric, arms in [("", value), *inside]:
+        told = {name: held for name, held in arms.items() if isinstance(held, dict)}
+        if sum(in_names.coefficient(name)[0] is not None for name in told) < 2:
+            continue
+        beside = {k: v for k, v in value.items() if metric and type(v) in PLAIN}
+        for name, held in told.items():
+            steps = [k for k, part in held.items() if k.isdecimal() and isinstance(part, dict)]
+            for step in steps if steps and len(steps) == len(held) else [""]:
+                row = {"run": name} | beside | ({"step": int(step)} if step else {})
+                own = held[step] if step else held
+                rows.append(row | ({metric: own} if metric else own))
+        return rows
+    return []
 
 
 def _lines(path: Path, notes: list[str]) -> Iterator[Flat]:
@@ -100,12 +124,12 @@ def _list(path: Path, value: Any) -> Iterator[Flat]:
 
 def _flat(value: dict[str, Any], prefix: str) -> dict[str, Any]:
     """The numbers and words of an object, and shares of what it counts; lists are passed over."""
-    share = _share(value)
-    if PLAIN.issuperset(map(type, value.values())) and not prefix and share is None:
+    shares = _shares(value)
+    if PLAIN.issuperset(map(type, value.values())) and not prefix and not shares:
         return value
     if prefix.count(".") > DEPTH:
         raise DataError(f"objects are nested more than {DEPTH} deep")
-    made: dict[str, Any] = {} if share is None else {f"{prefix}accuracy": share}
+    made: dict[str, Any] = {prefix + name: share for name, share in shares.items()}
     for name, held in value.items():
         if type(held) in PLAIN:
             made[prefix + name] = held
@@ -114,15 +138,24 @@ def _flat(value: dict[str, Any], prefix: str) -> dict[str, Any]:
     return made
 
 
-def _share(value: dict[str, Any]) -> float | None:
-    """Of an object that counts what came out right of how many, the share; if it has none."""
-    if value.keys().isdisjoint(RIGHT):
-        return None
-    right = [value[name] for name in RIGHT if type(value.get(name)) is int]
-    of = [value[name] for name in SIZES if type(value.get(name)) is int]
-    if len(right) != 1 or len(of) != 1 or any(names.metric(name) for name in value):
-        return None
-    return right[0] / of[0] if 0 <= right[0] <= of[0] and of[0] else None
+def _shares(value: dict[str, Any]) -> dict[str, float]:
+    """Of what an object counts as right of how many the shares: of all of it, or of its sets.
+
+    `{"correct": 53, "n": 100}`, `{"gsm8k_correct": 806, "gsm8k_total": 1319}`.
+    """
+    found: dict[str, float] = {}
+    if not any("correct" in name or name == "hits" for name in value):
+        return found  # of most rows at once: logs have many
+    for name in value:
+        of_set, _, word = name.rpartition("_")
+        right, of_set = (word, of_set) if word in RIGHT else (name, "")
+        if right not in RIGHT or type(value[name]) is not int:
+            continue
+        counts = [f"{of_set}_{size}" if of_set else size for size in ("total", *SIZES)]
+        held = [value[count] for count in counts if type(value.get(count)) is int]
+        if len(held) == 1 and 0 <= value[name] <= held[0] and held[0]:
+            found[f"{of_set}.accuracy" if of_set else "accuracy"] = value[name] / held[0]
+    return {} if any(names.metric(name) for name in value) else found
 
 
 def _stretches(rows: Iterator[Flat], plan: Layout) -> Iterator[Stretch | Sequence[Row]]:
