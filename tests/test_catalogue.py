@@ -2,14 +2,16 @@
 
 import re
 import string
+from dataclasses import replace
 
 import pytest
 
 from kleash.catalogue import CODES, cut, gap_text, metric_name, pad, say, show, width
 from kleash.catalogue.found import FOUND
+from kleash.catalogue.lines import cost
 from kleash.catalogue.screen import _table
 from kleash.catalogue.terms import KEYS, METRICS, QUESTIONS, WORDS
-from kleash.compare import Amount
+from kleash.compare import Amount, Step
 from kleash.findings import CODES as FINDINGS
 from kleash.imports import names
 
@@ -104,3 +106,9 @@ def test_lines_are_cut_to_columns_and_begin_with_no_stop():
     assert max(map(width, lines)) <= 32  # a stop may stand over the edge
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
     assert not any(line[0] in "，。；：、）" for line in lines)
+
+
+def test_a_cost_that_is_sure_is_one_number():
+    step = Step("seeds", {}, hours=(26.8, 27.2))
+    assert cost(step, "en") == "about 27 h of the same machine"
+    assert cost(replace(step, hours=(20.0, 27.2)), "zh") == "同一机器约 20–27 小时"

@@ -807,6 +807,19 @@ def test_of_hundreds_of_rows_some_have_two_numbers_in_common():
     assert not found(long_logs("entropy", "grad_norm", "step_time", first=-76.0), "copied-row")
 
 
+def test_what_takes_few_values_is_often_the_same():
+    rng = np.random.default_rng(7)
+    kinds = ("entropy", "grad_norm", "clip_ratio", "step_time")
+    told = {name: (62.8 + 0.61 * rng.integers(0, 5, (2, 150))).round(2) for name in kinds}
+    told["step_time"] = rng.normal(50, 5, (2, 150)).round(2)
+    for values in told.values():
+        values[1, 76] = values[0, 76] + (values is told["step_time"])
+    steps = np.arange(1.0, 151.0)
+    curves = [[series(k, v[at], steps=steps, decimals=2) for k, v in told.items()] for at in (0, 1)]
+    both = source(*(run(name, *made) for name, made in zip("ab", curves, strict=True)))
+    assert not found(both, "copied-row")
+
+
 def test_counts_and_epochs_are_the_same_in_all_arms_and_say_nothing():
     for name, values in (
         ("val_n", [200, 200]),
