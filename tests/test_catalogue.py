@@ -112,3 +112,9 @@ def test_a_cost_that_is_sure_is_one_number():
     step = Step("seeds", {}, hours=(26.8, 27.2))
     assert cost(step, "en") == "about 27 h of the same machine"
     assert cost(replace(step, hours=(20.0, 27.2)), "zh") == "同一机器约 20–27 小时"
+
+
+def test_a_change_that_is_small_is_not_nothing():
+    facts = {"arm": "a", "metric": "val_loss", "first": 7.887, "last": 7.858}
+    assert "(-0.4%)" in say("barely-moved", facts | {"change": -0.0037}, "en")
+    assert "（-26%）" in say("kl-falls", facts | {"change": -0.261}, "zh")

@@ -108,7 +108,7 @@ def _fact(name: str, facts: Mapping[str, Any], language: Language) -> str:
     if name in ("p", "chance") and isinstance(value, float):
         return "< 0.001" if value < 0.001 else f"{value:.3f}"
     if name in ("again", "change") and isinstance(value, float):
-        return f"{value:.0%}"
+        return format(value, ".1%" if name == "change" and abs(value) < 0.1 else ".0%")
     if name in ("share", "trained") and isinstance(value, float):
         return f"{100 * value:.2f}%"
     return show(value, language)
