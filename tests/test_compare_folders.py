@@ -446,3 +446,18 @@ def test_an_object_without_two_coefficients_is_no_table_of_arms(tmp_path: Path) 
     put(tmp_path, run_json={"config": {"lr": 1e-6}, "kl0.1": {"accuracy": 0.5}, "loss": 0.3})
     (run,) = read(tmp_path / "run.json").runs
     assert run.name == "run"
+
+
+def test_results_by_arm_under_several_metrics(tmp_path: Path) -> None:
+    arms = {"kl0": {"final": 0.5}, "kl0.1": {"final": 0.6}}
+    put(tmp_path, results_json={"accuracy": arms, "reward": arms})
+    told = {(run.arm, cell.metric) for run in read(tmp_path).runs for cell in run.cells}
+    assert told == {(arm, f"{of}.final") for arm in arms for of in ("accuracy", "reward")}
+
+
+def test_a_share_that_is_told_is_not_worked_out_again(tmp_path: Path) -> None:
+    put(tmp_path, a_json={"reward": 0.3, "correct": 5, "n": 10})
+    put(tmp_path, b_json={"acc": 0.52, "correct": 5, "n": 10})
+    cells = {run.name: {c.metric: c.number.value for c in run.cells} for run in read(tmp_path).runs}
+    assert cells["a"]["accuracy"] == 0.5
+    assert "accuracy" not in cells["b"]

@@ -165,11 +165,11 @@ def test_what_has_no_coefficient_where_others_do_is_asked_about_and_no_arm(tmp_p
 
 
 def test_rows_of_an_arms_seeds_are_one_arm(tmp_path):
-    rows = [("loose / seed 1", 47), ("tight (seed 1)", 48), ("loose / seed 2", 46), ("tight s", 49)]
+    rows = [("loose / seed 1", 47), ("tight (seed 1)", 48), ("loose / seed 2", 46), ("firm-s3", 49)]
     report = tmp_path / "seeds.md"
     lines = "".join(f"| {name} | {level}.0% | {level}.5% |\n" for name, level in rows)
     report.write_text(f"# Runs\n\n| run | epoch 1 | epoch 2 |\n|---|---|---|\n{lines}")
-    assert set(read_study(str(made(tmp_path, report))).arms) == {"loose", "tight", "tight-s"}
+    assert set(read_study(str(made(tmp_path, report))).arms) == {"loose", "tight", "firm"}  # no -s3
 
 
 def test_the_language_is_as_asked_and_that_of_the_plan_too(tmp_path):

@@ -87,7 +87,7 @@ def _records_in(value: Any) -> Any:
 
 
 def _by_arm(value: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows of an object whose keys are arms, or of one that it holds under a metric: {"kl0": {…}}.
+    """Rows of an object whose keys are arms, or of those that it holds under metrics: {"kl0": {…}}.
 
     Numbers below an arm are steps: `{"accuracy": {"kl010": {"10": {"shot1": 55.6}}}}`.
     """
@@ -104,8 +104,9 @@ def _by_arm(value: dict[str, Any]) -> list[dict[str, Any]]:
                 row = {"run": name} | beside | ({"step": int(step)} if step else {})
                 own = held[step] if step else held
                 rows.append(row | ({metric: own} if metric else own))
-        return rows
-    return []
+        if not metric:
+            break
+    return rows
 
 
 def _lines(path: Path, notes: list[str]) -> Iterator[Flat]:
@@ -155,7 +156,8 @@ def _shares(value: dict[str, Any]) -> dict[str, float]:
         held = [value[count] for count in counts if type(value.get(count)) is int]
         if len(held) == 1 and 0 <= value[name] <= held[0] and held[0]:
             found[f"{of_set}.accuracy" if of_set else "accuracy"] = value[name] / held[0]
-    return {} if any(names.metric(name) for name in value) else found
+    known = [metric.name for name in value if (metric := names.metric(name))]
+    return {} if "accuracy" in known else found
 
 
 def _stretches(rows: Iterator[Flat], plan: Layout) -> Iterator[Stretch | Sequence[Row]]:
