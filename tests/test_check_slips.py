@@ -5,6 +5,10 @@ from math import sin
 
 import pytest
 
+from kleash.compare.arms import gather
+from kleash.imports import read
+from kleash.written.curves import threads_of
+from kleash.written.logs import Logs
 from kleash.written.sought.naming import Namer
 from test_check import marks
 
@@ -266,6 +270,13 @@ def test_files_of_one_run_under_two_names_are_one_run(tmp_path):
     cells = told[4].split(" | ")
     swapped = " | ".join([*cells[:2], cells[3], cells[2], *cells[4:]])
     assert bad(tmp_path, text.replace(told[4], swapped), "check.not-log", logs=[logs]) == {9}
+
+
+def test_curves_on_single_sets_are_kept_beside_their_mean(tmp_path):
+    (tmp_path / "kl0.csv").write_text("step,eval_gsm8k,eval_math500\n10,0.5,0.3\n20,0.6,0.4\n")
+    threads = threads_of(Logs(gather([read(tmp_path / "kl0.csv")])))
+    ends = {thread.metric: thread.points[20.0] for thread in threads}
+    assert ends == {"accuracy": 0.5, "eval_gsm8k": 0.6, "eval_math500": 0.4}
 
 
 def test_two_words_of_a_label_may_be_one_of_a_name():

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from kleash.attribution import attribute
-from kleash.catalogue import metric_name
+from kleash.catalogue import metric_name, screen
 from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
 from kleash.errors import ConfigError
 from kleash.imports import in_names, read
+from kleash.imports.beside import evaluations
 
 
 def put(folder: Path, **files: object) -> Path:
@@ -387,23 +388,27 @@ def test_benchmarks_beside_a_training_count_more_than_its_reward(tmp_path: Path)
             reward,
             **{
                 "eval__checkpoint-20_json": counted(40 + shift, 80),
-                "eval__checkpoint-40_json": {"step": 40} | counted(50 + shift, 80),
+                "eval__checkpoint-100_json": {"step": 100} | counted(50 + shift, 80),
             },
         )
     (one,) = levels(tmp_path).values()
     assert (one.metric, one.estimate) == ("accuracy", pytest.approx(0.05))
     assert reason(one, "mean_over_sets") == {"sets": "set1, set2"}
+    trained(tmp_path / "kl0.2", 0.5, **{"eval__checkpoint-20_json": counted(1, 2)})
+    page = screen.markdown(compare([read(tmp_path)]), "en")
+    assert "\n- it is the mean over set1, set2" in page  # and not of one arm alone
     (run, beside) = read(tmp_path / "kl0").runs
     (curve_,) = (each for each in beside.series if each.metric == "results.set1.accuracy")
-    assert (run.arm, beside.arm, curve_.steps.tolist()) == ("kl0", "kl0", [20, 40])
-    assert [Path(curve_.place(at).file).stem[-2:] for at in (0, 1)] == ["20", "40"]
+    assert (run.arm, beside.arm, curve_.steps.tolist()) == ("kl0", "kl0", [20, 100])
+    assert [Path(curve_.place(at).file).stem[-3:] for at in (0, 1)] == ["-20", "100"]
 
 
 def test_what_names_another_run_is_of_that(tmp_path: Path) -> None:
     trained(tmp_path / "kl0", 0.5, eval_results_csv=[{"run": "rce", "step": 5, "accuracy": 0.4}])
     trained(tmp_path / "kl0", 0.5, all_results_json={"train_loss": 0.1})
     trained(tmp_path / "kl0", 0.5, notes_json={"accuracy": 0.9})
-    assert {run.arm for run in read(tmp_path / "kl0").runs} == {"kl0", "rce"}
+    assert [run.arm for run in read(tmp_path / "kl0").runs] == ["kl0", "rce"]
+    assert not evaluations(tmp_path / "kl0", "wandb", read).runs
 
 
 def test_scores_of_items_beside_a_training_are_of_its_checkpoint(tmp_path: Path) -> None:

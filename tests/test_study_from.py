@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from kleash.cli import app
 from kleash.errors import DataError
+from kleash.imports import read
 from kleash.plan import arms_of, read_study
 
 SEEDS = Path(__file__).parent.parent.parent / "shared/seeds"
@@ -170,6 +171,7 @@ def test_rows_of_an_arms_seeds_are_one_arm(tmp_path):
     lines = "".join(f"| {name} | {level}.0% | {level}.5% |\n" for name, level in rows)
     report.write_text(f"# Runs\n\n| run | epoch 1 | epoch 2 |\n|---|---|---|\n{lines}")
     assert set(read_study(str(made(tmp_path, report))).arms) == {"loose", "tight", "firm"}  # no -s3
+    assert {run.arm for run in read(report).runs} == {"loose", "tight", "firm-s3"}
 
 
 def test_the_language_is_as_asked_and_that_of_the_plan_too(tmp_path):
