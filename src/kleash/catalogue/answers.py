@@ -208,8 +208,9 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "没有连续两次评估低于此前最佳（{best}）3 个标准误",
     ),
     "collapsed": (
-        "by {axis} {step} two evaluations lay {drop} below the running best ({best})",
-        "到第 {step} {axis}，连续两次评估比此前最佳（{best}）低 {drop}",
+        "by {axis} {step} two evaluations lay {drop} below the running best ({best}), later ones at"
+        " most {deepest}",
+        "到第 {step} {axis}，连续两次评估比此前最佳（{best}）低 {drop}，此后最多低 {deepest}",
     ),
     "seeds_left_out": (
         "{n} shared seeds are left out: a run of theirs broke off too early",

@@ -117,6 +117,11 @@ PROSPECT: dict[str, tuple[str, str]] = {
         "目前：{seeds} 个随机种子，{items} 道题目；检验功效 {power} 下可看出 {gap}的差距，"
         "等价容差 {margin}",
     ),
+    "plan_now_seeds": (
+        "now: {seeds} seeds; a gap of {gap} is seen with power {power}, equivalence within"
+        " {margin}",
+        "目前：{seeds} 个随机种子；检验功效 {power} 下可看出 {gap}的差距，等价容差 {margin}",
+    ),
     "plan_now_few": (
         "now: seeds measured in all arms: {seeds}; below four nothing is decided about a setting",
         "目前：各配置都测过的随机种子有 {seeds} 个；不足四个时无法对设置下结论",

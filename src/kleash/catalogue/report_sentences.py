@@ -15,6 +15,7 @@ REPORT: dict[str, tuple[str, str]] = {
         " [{level}].",
         "用 {arm}：作为设置，它在{metric}上好于 {baseline}，{gap}（{n} 个随机种子）[{level}]。",
     ),
+    "report.as_good": (" Not told apart from it: {arms}.", "与它分不出高下：{arms}。"),
     "report.use_none": (
         "No setting is shown to be better than {baseline} on {metric}.",
         "没有任何设置被证明在{metric}上好于 {baseline}。",

@@ -39,7 +39,7 @@ SCREEN = 45  # rows
 ROWS = {"verdict": 12, "findings": 6, "next": 12}
 FEWEST_REASONS = 6
 LOUD = ("better", "worse")
-FIRST = ("recommend", "level", "proxy")
+FIRST = ("recommend", "level", "average", "at_end", "proxy")
 
 
 @dataclass
@@ -76,7 +76,8 @@ def sentence(
     parts = [word(judged, language)]
     if judged.question == "recommend":
         answer = parts[0] if judged.verdict == "undecided" else f"{ours} [{judged.level}]"
-        return f"{question} {answer}{stop}"
+        others = [say(e.code, e.facts, language) for e in judged.because if e.code == "as_good"]
+        return f"{question} {comma.join([answer, *others])}{stop}"
     if judged.verdict == "identical":
         bound = Amount(judged.bound or 0.0, judged.unit, gap=True)
         parts.append(say("bound_of", {"n": judged.items or judged.n, "bound": bound}, language))
@@ -102,8 +103,16 @@ def _measured(judged: Judged, language: Language) -> str:
     counted = COUNTED.get(judged.counted, ("", ""))[LANGUAGES.index(language)]
     frame = "gap_of" if judged.low is None else "interval_of"
     facts = {"gap": gap, "n": judged.n, "counted": counted}
-    name = metric_name(judged.metric, language)
-    return f"{name} {say(frame, facts, language) if judged.n else gap}"
+    return f"{placed(judged, language)} {say(frame, facts, language) if judged.n else gap}"
+
+
+def placed(judged: Judged, language: Language) -> str:
+    """The metric's name, and where on a curve it was looked at."""
+    name, end = metric_name(judged.metric, language), judged.end
+    if end is None:
+        return name
+    where = {"axis": end.axis, "first": end.first, "last": end.last, "metric": name}
+    return say("at_end" if end.first == end.last else "over_steps", where, language)
 
 
 def loud(judged: Judged) -> bool:
@@ -111,6 +120,14 @@ def loud(judged: Judged) -> bool:
     if judged.question == "plateau":
         return judged.verdict == "worse"  # a curve that still rises is no news
     return judged.question not in QUIET or judged.verdict.startswith(LOUD)
+
+
+def _repeats(judged: Judged, found: Comparison) -> bool:
+    """Whether the average over training says what the end says, or the end what the average."""
+    if judged.question not in ("average", "at_end"):
+        return False
+    levels = [e for e in found.verdicts if e.question == "level" and e.arms == judged.arms]
+    return any(each.verdict.partition("_")[0] in judged.verdict for each in levels)
 
 
 def _silent(judged: Judged) -> bool:
@@ -157,7 +174,8 @@ def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]
     if whole:
         verdicts = sorted(found.verdicts, key=_place)
     else:
-        verdicts = sorted(filter(loud, found.verdicts), key=_rank)
+        news = [each for each in found.verdicts if loud(each) and not _repeats(each, found)]
+        verdicts = sorted(news, key=_rank)
     silent = dict.fromkeys(each.question for each in verdicts if _silent(each))
     verdicts = [each for each in verdicts if not _silent(each)]
     reasons = why(verdicts, language, whole=whole)

@@ -17,13 +17,21 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "mean over {axis}s {first}–{last} ({n} points both have): {ours} against {theirs}",
         "第 {first}–{last} {axis}（双方都有的 {n} 个点）的平均：{ours} 对 {theirs}",
     ),
+    "curve_ends": (
+        "{axis} {last}, the last that both have: {ours} against {theirs}",
+        "双方都有的最后一{axis}（第 {last} {axis}）：{ours} 对 {theirs}",
+    ),
+    "ends_differ": (
+        "each seed at the last {axis} that both its runs have: {first} to {last}",
+        "每个随机种子取其两次运行都有的最后一{axis}：第 {first} 至 {last} {axis}",
+    ),
     "cell_means": (
         "mean over {shots} shot counts on {n} items: {ours} against {theirs}",
         "{n} 道题目、{shots} 种范例数的平均：{ours} 对 {theirs}",
     ),
     "seed_means": (
-        "run means over {n} seeds (paired by seed: {paired})",
-        "{n} 个随机种子的运行均值（按种子配对：{paired}）",
+        "run means over {n} seeds (paired by seed: {paired}): {ours} against {theirs}",
+        "{n} 个随机种子的运行均值（按种子配对：{paired}）：{ours} 对 {theirs}",
     ),
     "on_items_like_these": (
         "it holds for items like these: {share} of the squared error is theirs and in the interval,"
@@ -79,6 +87,11 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "steps_are_not_replicates": (
         "steps of one run are not replicates: this is about these two curves",
         "同一次运行的各步不是重复实验：结论只针对这两条曲线",
+    ),
+    "noise_from_bends": (
+        "the interval has the noise of evaluating, from how the curves bend: it is about these two"
+        " checkpoints",
+        "区间只含评估噪声（由曲线的起伏估计）：结论只针对这两个检查点",
     ),
     "too_few_steps": (
         "fewer than 8 common points: no verdict on a curve",
@@ -152,6 +165,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "no arm is shown to be better as a setting",
         "没有任何配置被证明作为设置更好",
     ),
+    "as_good": ("not told apart from it: {arms}", "与它分不出高下：{arms}"),
     "best_setting": ("{arm} is better as a setting", "{arm} 作为设置更好"),
     # what else changed
     "changed": (
@@ -259,6 +273,11 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "interval_of": (
         "{gap} (95 % interval, {n} {counted})",
         "{gap}（95% 区间，{n} {counted}）",
+    ),
+    "at_end": ("{metric} at {axis} {last}", "第 {last} {axis}的{metric}"),
+    "over_steps": (
+        "{metric} over {axis}s {first}–{last}",
+        "第 {first}–{last} {axis}平均{metric}",
     ),
     "per_doubling": (
         "{gap} per doubling of the coefficient",

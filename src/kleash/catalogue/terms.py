@@ -98,6 +98,8 @@ PLACES: dict[str, tuple[str, str]] = {
 }
 QUESTIONS: dict[str, tuple[str, str]] = {
     "level": ("Worse or about the same?", "更差还是差不多？"),
+    "average": ("And on average over training?", "训练全程平均呢？"),
+    "at_end": ("And at the end?", "最后呢？"),
     "proxy": ("Does the training reward agree?", "训练奖励的说法一致吗？"),
     "trend": ("Better with a larger coefficient?", "系数越大越好吗？"),
     "trend_zero": ("Better without a leash?", "不加 KL 约束更好吗？"),
@@ -123,6 +125,8 @@ QUESTIONS: dict[str, tuple[str, str]] = {
 ABOUT_ARMS = ("trend", "trend_zero", "stopping", "plateau", "collapse", "contenders")
 # On the screen only where they decide something; --md and --json have them all.
 QUIET = (
+    "average",
+    "at_end",
     "proxy",
     "trend_zero",
     "phase_early",

@@ -16,11 +16,19 @@ from kleash.compare.arms import OUTCOMES, Arm, gather, known_name
 from kleash.compare.best import best_step
 from kleash.compare.coefficients import trends
 from kleash.compare.confounds import factor
+from kleash.compare.elsewhere import elsewhere
 from kleash.compare.endings import endings
-from kleash.compare.evidence import Gap, of_curves, of_items, of_means, shared_means
+from kleash.compare.evidence import Gap, of_averages, of_items, of_means, shared_means
 from kleash.compare.interactions import interactions
 from kleash.compare.judging import Pair, judge
-from kleash.compare.many import adjust, contenders, other_pairs, together, without_baseline
+from kleash.compare.many import (
+    adjust,
+    contenders,
+    decided,
+    other_pairs,
+    together,
+    without_baseline,
+)
 from kleash.compare.next_steps import next_steps
 from kleash.compare.phases import phases
 from kleash.compare.proxies import proxies
@@ -254,7 +262,7 @@ def _gap(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
         of_seeds(ours, theirs, metric)
         or of_items(ours, theirs, metric)
         or of_means(ours, theirs, metric, unit)
-        or of_curves(ours, theirs, metric, unit)
+        or of_averages(ours, theirs, metric, unit)
     )
 
 
@@ -266,6 +274,8 @@ def _answers(pair: Pair, *, whole: bool) -> list[Judged]:
         return [level]
     asked = [question(pair) for question in (faster, steadier, best_step, efficiency)]
     others = [each for each in asked if each is not None]
+    if gap is not None and (judged := elsewhere(pair, gap)) is not None:
+        others.insert(0, judged)
     return [level, *others, *phases(pair), *interactions(pair)]
 
 
@@ -331,7 +341,7 @@ def _recommended(found: Comparison, arms: Sequence[Arm]) -> Judged:
     metric = level[0].metric if level else ""
     if better:
         best = max(better, key=lambda each: abs(each.estimate or 0.0))
-        because = (Because("best_setting", {"arm": best.arms[0]}),)
+        because = (Because("best_setting", {"arm": best.arms[0]}), *_as_good(found, best, better))
         return Judged("recommend", metric, "", (best.arms[0],), "better", "L3", because=because)
     worse = [e for e in level if e.level == "L3" and e.verdict.startswith("worse")]
     if worse and len(worse) == len(level):
@@ -346,6 +356,14 @@ def _recommended(found: Comparison, arms: Sequence[Arm]) -> Judged:
         "L1" if all(each.level == "L1" for each in level) else "L2",
         because=(Because("none_recommended"),),
     )
+
+
+def _as_good(found: Comparison, best: Judged, better: Sequence[Judged]) -> list[Because]:
+    """The others among the better arms that nothing tells apart from the best."""
+    pairs = [each for each in found.verdicts if each.question == "pairs" and decided(each)]
+    apart = {name for each in pairs if best.arms[0] in each.arms for name in each.arms}
+    others = [each.arms[0] for each in better if each is not best and each.arms[0] not in apart]
+    return [Because("as_good", {"arms": others})] if others else []
 
 
 def _once(found: Sequence[Confound]) -> list[Confound]:

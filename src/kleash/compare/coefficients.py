@@ -168,7 +168,7 @@ def _cells(line: Sequence[Arm], metric: str) -> Floats | None:
 
 
 def _curves(line: Sequence[Arm], metric: str) -> Floats | None:
-    """Means over the steps that all arms have."""
+    """Means over the steps that all arms have, as one run each is judged."""
     curves = [curve_of(arm.replicates[0], metric) for arm in line]
     kept = [curve for curve in curves if curve is not None and len(curve) and not curve.others]
     if len(kept) < len(line) or len({curve.axis for curve in kept}) > 1:

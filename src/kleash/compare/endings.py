@@ -156,16 +156,17 @@ def collapse(ending: Ending) -> Judged:
     judged = _blank(ending, "collapse")
     how = told(ending.floor, judged.unit)
     best = {"best": ending.amount(found.best)}
-    if found.step is None or found.drop is None:
+    if found.step is None or found.drop is None or found.deepest is None:
         return replace(judged, because=(Because("no_collapse", best), how))
-    drop = {"drop": Amount(found.drop, judged.unit, gap=True)}
+    falls = {"drop": found.drop, "deepest": found.deepest}
+    drop = {name: Amount(fall, judged.unit, gap=True) for name, fall in falls.items()}
     at = {"axis": ending.curve.axis, "step": found.step}
     margin = DRAWDOWN * abs(found.best)
     return replace(
         judged,
-        verdict="worse" if found.drop >= margin else "worse_within_margin",
+        verdict="worse" if found.deepest >= margin else "worse_within_margin",
         margin=margin,
-        estimate=-ending.sign * found.drop,
+        estimate=-ending.sign * found.deepest,
         because=(Because("collapsed", best | drop | at), how),
     )
 

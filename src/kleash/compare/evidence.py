@@ -7,7 +7,7 @@ replicates of a setting, which come before all of these, are in `seeds`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Literal
@@ -17,10 +17,10 @@ import numpy as np
 from kleash import stats
 from kleash.compare.arms import Arm, Curve, Place, Replicate
 from kleash.compare.items import by_item, clusters_of, curve_of, latest, span_of
-from kleash.compare.records import Amount, Because
+from kleash.compare.records import Amount, Because, End
 from kleash.imports import Number
 from kleash.seeds import generator
-from kleash.stats import Errors, Floats, Interval
+from kleash.stats import CurveGap, Errors, Floats, Interval
 
 FEWEST_STEPS = 8
 FEWEST_ALIKE = 3  # equal printed means before identical outputs are named
@@ -46,6 +46,9 @@ class Gap:
     """Those behind seeds, where each was scored under each."""
     errors: Errors = ()
     """Of a gap over seeds, the parts of its error: what seeds show, and what items add."""
+    of_curves: bool = False
+    end: End | None = None
+    """Of curves: where on them it is, if that is one place in all runs."""
     too_few: bool = False
     integrity: list[str] = field(default_factory=list)
     because: list[Because] = field(default_factory=list)
@@ -134,39 +137,57 @@ def left_out(seen: Courses) -> list[Because]:
     return [Because("seeds_left_out", {"n": seen.left})] if seen.left else []
 
 
-def of_curves(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
+def of_ends(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
+    """The gap of two curves at the end of the steps both have; what bends is its noise."""
+    return _of_two(ours, theirs, metric, unit, stats.end_gap, stats.end_of, fewest=3)
+
+
+def of_averages(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
     """The mean gap of two curves over the steps both have."""
+    return _of_two(ours, theirs, metric, unit, stats.curve_gap, lambda steps: steps, fewest=2)
+
+
+def _of_two(
+    ours: Arm,
+    theirs: Arm,
+    metric: str,
+    unit: str,
+    gap: Callable[..., CurveGap],
+    where: Callable[[Floats], Floats],
+    *,
+    fewest: int,
+) -> Gap | None:
+    """Two curves of one run each, over `where` of the steps they share."""
     pair = curves_of_pair(ours, theirs, metric)
-    if pair is None:
+    if pair is None or len(steps := common(*pair)) < fewest:
         return None
-    left, right = pair
-    steps = common(left, right)
-    guessed = {
-        arm.name: (curve.estimated, len(curve)) for arm, curve in ((ours, left), (theirs, right))
-    }
-    because = [
-        Because("estimates_unused", {"arm": arm, "count": count, "usable": usable})
-        for arm, (count, usable) in guessed.items()
-        if count
+    one, other = (at_steps(curve, steps) for curve in pair)
+    found, narrow = gap(one, other), gap(one, other, level=0.9)
+    inside = where(steps)
+    end = End(pair[0].axis, float(inside[0]), float(inside[-1]))
+    ours_mean, theirs_mean = (Amount(float(at_steps(c, inside).mean()), unit) for c in pair)
+    span = {"first": end.first, "last": end.last, "axis": end.axis, "n": len(inside)}
+    facts = span | {"ours": ours_mean, "theirs": theirs_mean}
+    because = [Because("curve_means" if len(inside) > 1 else "curve_ends", facts)]
+    because += [
+        Because(
+            "estimates_unused", {"arm": arm.name, "count": curve.estimated, "usable": len(curve)}
+        )
+        for arm, curve in zip((ours, theirs), pair, strict=True)
+        if curve.estimated
     ]
-    if len(steps) < 2:
-        return None
-    one, other = at_steps(left, steps), at_steps(right, steps)
-    found = stats.curve_gap(one, other)
-    narrow = stats.curve_gap(one, other, level=0.9)
-    facts = {"first": float(steps[0]), "last": float(steps[-1]), "axis": left.axis, "n": len(steps)}
-    means = {"ours": Amount(float(one.mean()), unit), "theirs": Amount(float(other.mean()), unit)}
-    because = [Because("curve_means", facts | means), *because]
     because += [Because(code) for code in found.warnings if code != "too_few_steps"]
     return Gap(
         wide=found.interval,
         narrow=narrow.interval,
         counted="steps",
         p=found.p,
+        of_curves=True,
+        end=end,
         too_few=len(steps) < FEWEST_STEPS,
-        integrity=["two_histories"] if left.others or right.others else [],
+        integrity=["two_histories"] if any(curve.others for curve in pair) else [],
         because=because,
-        baseline_mean=float(other.mean()),
+        baseline_mean=theirs_mean.value,
     )
 
 

@@ -116,6 +116,7 @@ def judge(pair: Pair, gap: Gap, question: Question = "level") -> Judged:
         n=gap.wide.n,
         counted=gap.counted,
         items=gap.items,
+        end=gap.end,
         p=gap.p,
         margin=margin,
         more=found.more,

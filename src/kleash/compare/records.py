@@ -13,6 +13,8 @@ from kleash.stats import Errors, Level, Word
 
 Question = Literal[
     "level",
+    "average",
+    "at_end",
     "proxy",
     "trend",
     "trend_zero",
@@ -54,6 +56,15 @@ class Because:
 
 
 @dataclass(frozen=True)
+class End:
+    """Where trainings are compared: the last of the steps (or epochs) that they share."""
+
+    axis: str
+    first: float
+    last: float
+
+
+@dataclass(frozen=True)
 class Judged:
     """The answer to one question about a pair of arms; the estimate is first arm less second.
 
@@ -74,6 +85,8 @@ class Judged:
     counted: Literal["steps", "items", "seeds", ""] = ""
     items: int | None = None
     """Of a gap over seeds: the items that each of them scored."""
+    end: End | None = None
+    """Of curves: where on them the gap is, if it is at one place in all runs."""
     p: float | None = None
     adjusted_p: float | None = None
     margin: float | None = None

@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 
 from kleash import stats
-from kleash.compare.arms import Arm, Place, Replicate
+from kleash.compare.arms import Arm, Curve, Place, Replicate
 from kleash.compare.evidence import Gap, at_steps, means_of
 from kleash.compare.items import (
     MOST_SCORES,
@@ -25,7 +25,7 @@ from kleash.compare.items import (
     table_of,
     what_counts,
 )
-from kleash.compare.records import Amount, Because
+from kleash.compare.records import Amount, Because, End
 from kleash.imports import Number, Scores, names
 from kleash.seeds import generator
 from kleash.stats import Floats, SeedGap
@@ -111,9 +111,11 @@ def of_seeds(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
     if found is not None and found.scores_ASN.shape[1] == len(both):
         one, other = found.scores_ASN
         gap = stats.crossed_seeds(one - other, found.clusters)
-        return _gap(gap, float(np.nanmean(other)), metric, found)
-    means = np.array([shared_run_means((left[seed], right[seed]), metric) for seed in both])
-    return _gap(stats.paired_seeds(*means.T), float(means[:, 1].mean()), metric)
+        return gap_of(gap, (float(np.nanmean(one)), float(np.nanmean(other))), metric, found)
+    pairs = [(left[seed], right[seed]) for seed in both]
+    means = np.array([shared_run_means(pair, metric) for pair in pairs])
+    made = gap_of(stats.paired_seeds(*means.T), means.mean(axis=0), metric)
+    return _placed(made, [shared_end(pair, metric) for pair in pairs])
 
 
 def _apart(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
@@ -121,12 +123,14 @@ def _apart(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
     loose = [run_means(arm, metric) for arm in (ours, theirs)]
     if min(map(len, loose)) < 2:
         return None
-    every = shared_run_means([run for side in loose for run, _ in side], metric)
+    runs = [run for side in loose for run, _ in side]
+    every = shared_run_means(runs, metric)
     means = every[: len(loose[0])], every[len(loose[0]) :]
     tables = _apart_by_items([[run for run, _ in side] for side in loose], metric)
     rng = generator("compare", "seeds")
     found = stats.unpaired_seeds(means[0], means[1], rng, items=tables)
-    gap = _gap(found.welch, float(np.mean(means[1])), metric, paired=False)
+    gap = gap_of(found.welch, [float(np.mean(side)) for side in means], metric, paired=False)
+    gap = _placed(gap, [shared_end(runs, metric)])
     gap.p = max(found.welch.p, found.permutation_p)
     gap.items = None if tables is None else tables[0].shape[1]
     return gap
@@ -144,15 +148,31 @@ def _apart_by_items(
     return (whole[: len(runs[0])], whole[len(runs[0]) :]) if whole.shape[1] > 1 else None
 
 
-def _gap(
+def _placed(gap: Gap, ends: Sequence[End | None]) -> Gap:
+    """A gap of curves with where on them it is; runs that broke off end sooner than others."""
+    known = sorted({end for end in ends if end is not None}, key=lambda end: end.last)
+    gap.of_curves = bool(known)
+    if len(known) == 1 and None not in ends:
+        gap.end = known[0]
+    elif len(known) > 1:
+        first, last = known[0], known[-1]
+        facts = {"axis": last.axis, "first": first.last, "last": last.last}
+        gap.because.append(Because("ends_differ", facts))
+    return gap
+
+
+def gap_of(
     gap: SeedGap,
-    mean: float,
+    means: Sequence[float] | Floats,
     metric: str,
     found: Scored | None = None,
     *,
     paired: bool = True,
 ) -> Gap:
+    """What is told about a gap over seeds; `means` are those of the two arms."""
     seeds = gap.interval.n
+    ours, theirs = (Amount(float(mean), _unit(metric)) for mean in means)
+    told = {"n": seeds, "paired": paired, "ours": ours, "theirs": theirs}
     made = Gap(
         wide=gap.interval,
         narrow=gap.at(0.9),
@@ -163,15 +183,15 @@ def _gap(
         errors=gap.errors,
         too_few=seeds < FEWEST_SEEDS,
         because=[
-            Because("seed_means", {"n": seeds, "paired": paired}),
+            Because("seed_means", told),
             for_items(gap, _unit(metric)),
         ],
-        baseline_mean=mean,
+        baseline_mean=theirs.value,
     )
     if found is not None:
-        ours, theirs = found.scores_ASN
+        one, other = found.scores_ASN
         made.items = found.items
-        made.k = int((np.abs(ours - theirs) > 1e-12).any(axis=0).sum())  # of NaN none is
+        made.k = int((np.abs(one - other) > 1e-12).any(axis=0).sum())  # of NaN none is
         made.span = span_of(found.scores_ASN[np.isfinite(found.scores_ASN)])
         if found.items < found.most:
             counts = {"n": found.items, "of": found.most}
@@ -214,10 +234,10 @@ def run_means(arm: Arm, metric: str) -> list[tuple[Replicate, float]]:
 
 
 def shared_run_means(runs: Sequence[Replicate], metric: str) -> list[float]:
-    """The mean of each training over the steps, or at the last cell, that all of them have.
+    """The mean of each training at the end of the steps, or at the last cell, that all have.
 
-    A run that was measured only at its end is not held against the whole way of another. Where
-    nothing is shared each has its own mean; each of them must have one.
+    A run that went on longer is not held against one that ended sooner. Where nothing is shared
+    each has its own mean; each of them must have one.
     """
     own = [mean for run in runs if (mean := run.means[metric]) is not None]
     if any(by_spot(run, metric) for run in runs):
@@ -228,15 +248,32 @@ def shared_run_means(runs: Sequence[Replicate], metric: str) -> list[float]:
         found = [_last_cell({place: each[place] for place in places}) for each in cells if places]
         known = [value for value in found if value is not None]
         return known if len(known) == len(runs) else own
+    curves, steps = shared_steps(runs, metric)
+    inside = stats.end_of(steps)
+    return [float(at_steps(curve, inside).mean()) for curve in curves] if len(steps) else own
+
+
+def shared_steps(runs: Sequence[Replicate], metric: str) -> tuple[list[Curve], Floats]:
+    """The curves of trainings of which nothing better is told, and the steps all of them have."""
+    if any(by_spot(run, metric) or means_of(run, metric) for run in runs):
+        return [], np.array([])
     curves = [curve for run in runs if (curve := run.curve(metric)) is not None]
-    if len({curve.axis for curve in curves}) > 1:
-        return own
-    steps = reduce(np.intersect1d, [curve.steps for curve in curves])
-    return [float(at_steps(curve, steps).mean()) for curve in curves] if len(steps) else own
+    if len({curve.axis for curve in curves}) != 1:
+        return curves, np.array([])
+    return curves, reduce(np.intersect1d, [curve.steps for curve in curves])
+
+
+def shared_end(runs: Sequence[Replicate], metric: str) -> End | None:
+    """Where on their curves trainings are compared; None where it is not on curves."""
+    curves, steps = shared_steps(runs, metric)
+    if not len(steps):
+        return None
+    inside = stats.end_of(steps)
+    return End(curves[0].axis, float(inside[0]), float(inside[-1]))
 
 
 def _run_mean(replicate: Replicate, metric: str) -> float | None:
-    """Over a training's items at the end, else over its last cells or its curve."""
+    """Over a training's items at the end, else over its last cells or the end of its curve."""
     spots = by_spot(replicate, metric)
     if spots:
         means = _means(replicate, metric, spots[max(spots, key=what_counts)])
@@ -246,7 +283,7 @@ def _run_mean(replicate: Replicate, metric: str) -> float | None:
         if value is not None:
             return value
     curve = replicate.curve(metric)
-    return float(curve.values.mean()) if curve is not None and len(curve) else None
+    return float(stats.end_of(curve.values).mean()) if curve is not None and len(curve) else None
 
 
 def _last_cell(cells: dict[Place, dict[int | None, Number]]) -> float | None:

@@ -167,7 +167,8 @@ def prospect_lines(found: Prospect, language: Language) -> list[str]:
             "margin": amount(found.now.margin, rest, language),
             "power": f"{rest.goal.power:.0%}",
         }
-        said.append(say("plan_now", now | sizes, language))
+        code = "plan_now" if found.items > 1 else "plan_now_seeds"
+        said.append(say(code, now | sizes, language))
     if found.decided:
         arms = {"arms": [each.arms[0] for each in found.decided]}
         said.append(say("plan_settled", arms, language))
@@ -221,7 +222,7 @@ def _row(design: Design, rest: Rest, language: Language) -> list[str]:
     return [
         str(design.arms),
         str(design.seeds),
-        str(design.items),
+        str(design.items) if design.items > 1 else "—",  # of means nobody knows how many
         hours_text(design.hours),
         amount(design.gap, rest, language),
         amount(design.margin, rest, language),

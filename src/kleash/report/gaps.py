@@ -10,7 +10,7 @@ from typing import Any
 
 from kleash.catalogue import AXES, LANGUAGES, gap_text, show
 from kleash.catalogue.lines import reasons
-from kleash.catalogue.screen import sentence, word
+from kleash.catalogue.screen import placed, sentence, word
 from kleash.catalogue.terms import QUESTIONS
 from kleash.charts import Chart, Dot, whiskers
 from kleash.compare import Amount, Comparison, Judged
@@ -31,7 +31,7 @@ from kleash.results.courses import DIMENSIONS, Course, dimensions, pairs, swingi
 from kleash.stats import Interval, mean_interval
 
 BOARD = (
-    *("level", "best_step", "faster", "steadier"),
+    *("level", "average", "at_end", "best_step", "faster", "steadier"),
     *("phase_early", "phase_middle", "phase_late", "efficiency"),
 )
 GOALS = {"peak": "level", "stability": "steadier", "steps": "faster", "compute": "efficiency"}
@@ -71,7 +71,9 @@ def _forest(made: Material, found: Comparison, levels: Sequence[Judged]) -> Char
         for each in levels
     ]
     apart = sum(e.verdict.startswith(("better", "worse")) for e in levels)
-    facts = {"baseline": found.baseline, "metric": levels[0].metric}
+    ends = {each.end for each in levels}
+    metric = placed(levels[0], made.language) if len(ends) == 1 else levels[0].metric
+    facts = {"baseline": found.baseline, "metric": metric}
     title = made.say("forest", apart=apart, of=len(levels), **facts)
     axis = made.say("forest_axis_points" if unit == "fraction" else "forest_axis", **facts)
     margin = levels[0].margin
@@ -146,7 +148,7 @@ def scoreboard(made: Material) -> list[Part]:
         for question in BOARD:
             for each in of_question(found, question):
                 ours, theirs = (
-                    Linked(text, arm_place(made, arm, each.metric, question))
+                    Linked(text, arm_place(made, arm, each))
                     for text, arm in zip(
                         values_of(made, each), (each.arms[0], each.arms[-1]), strict=True
                     )

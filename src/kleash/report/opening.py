@@ -8,7 +8,7 @@ from typing import Any
 from kleash.catalogue import gap_text, say
 from kleash.catalogue.lines import SEVERITIES, place
 from kleash.catalogue.report_words import SHARED
-from kleash.catalogue.screen import alike, verdict_line, word
+from kleash.catalogue.screen import alike, placed, verdict_line, word
 from kleash.compare import Comparison, Judged
 from kleash.report.material import Material, short
 from kleash.report.parts import Line, Lines, Linked, Paragraph, Part
@@ -51,9 +51,14 @@ def paragraph(made: Material, found: Comparison) -> Line:
     return joined(said, "" if made.language == "zh" else " ")
 
 
+def recommendation(found: Comparison) -> Judged | None:
+    """Which arm to use, as the comparison has it."""
+    return next((each for each in found.verdicts if each.question == "recommend"), None)
+
+
 def recommended_level(found: Comparison, levels: list[Judged]) -> Judged | None:
     """The verdict on the arm that is recommended, if one is."""
-    use = next((each for each in found.verdicts if each.question == "recommend"), None)
+    use = recommendation(found)
     if use is None or use.verdict != "better":
         return None
     return next((each for each in levels if each.arms[0] == use.arms[0]), None)
@@ -64,7 +69,12 @@ def which(made: Material, found: Comparison, levels: list[Judged], best: Judged 
     metric = levels[0].metric if levels else ""
     if best is not None:
         facts = {"arm": best.arms[0], "gap": gap_of(made, best), "n": best.n, "level": best.level}
+        metric = placed(best, made.language)
         text = made.say("use", baseline=found.baseline, metric=metric, **facts)
+        use = recommendation(found)
+        for reason in use.because if use else ():
+            if reason.code == "as_good":
+                text += made.say("as_good", arms=made.listed(reason.facts["arms"]))
         return linked(text, judged_place(made, best), best.arms)
     return made.say("use_none", baseline=found.baseline, metric=metric)
 

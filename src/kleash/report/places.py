@@ -15,7 +15,7 @@ from kleash.compare import Judged
 from kleash.compare.arms import Arm, known_name
 from kleash.imports import Where, names
 from kleash.plan.folder import Seen
-from kleash.report.courses import course
+from kleash.report.courses import Course, course
 from kleash.report.material import Material
 from kleash.report.parts import Line
 from kleash.results import KL, Measured
@@ -24,7 +24,16 @@ ONE = r"[-+−]?\d[\d,]*(?:\.\d+(?:e[-+]?\d+)?%?|%)"
 NUMBER = re.compile(rf"(?<![A-Za-z0-9_.=])(?!95 ?%){ONE}(?: \[{ONE}, {ONE}\])?(?![\d.]*[A-Za-z_])")
 
 OF_CURVES = (
-    *("best_step", "faster", "steadier", "phase_early", "phase_middle", "phase_late"),
+    *(
+        "average",
+        "at_end",
+        "best_step",
+        "faster",
+        "steadier",
+        "phase_early",
+        "phase_middle",
+        "phase_late",
+    ),
     *("stopping", "plateau", "collapse"),
 )
 
@@ -131,19 +140,21 @@ def asked_place(made: Material, arm: str) -> Where | None:
 # --- of any source
 
 
-def arm_place(made: Material, name: str, metric: str, question: str = "level") -> Where | None:
-    """Where an arm's first value of a quantity stands: its scores, its curve, or its cells.
+def arm_place(made: Material, name: str, judged: Judged) -> Where | None:
+    """Where the first value of an arm that a verdict is about stands.
 
-    What is asked of a course is answered from the curve, where there is one beside the scores.
+    It is among its scores, on its curve, or among its cells; what is asked of a course is answered
+    from the curve, where there is one beside the scores.
     """
+    metric, question = judged.metric, judged.question
     arm = next((each for each in made.arms if each.name == name), None)
     each = None if arm is None or question not in OF_CURVES else course(arm, metric)
     if each is not None:
-        return each.where(float(each.steps[0]))
+        return each.where(_first(each, judged))
     tested = first_place(made, name) if metric in ("", judged_by(made)) else None
     if tested is not None or arm is None:
         return tested
-    return _told_place(arm, metric)
+    return _told_place(arm, judged)
 
 
 def judged_by(made: Material) -> str:
@@ -151,9 +162,15 @@ def judged_by(made: Material) -> str:
     return "" if made.study is None else made.study.file.compare.metric
 
 
-def _told_place(arm: Arm, metric: str) -> Where | None:
+def _first(curve: Course, judged: Judged) -> float:
+    """The step at which a curve begins to count for a verdict."""
+    return float(curve.steps[0]) if judged.end is None else judged.end.first
+
+
+def _told_place(arm: Arm, judged: Judged) -> Where | None:
+    metric = judged.metric
     each = course(arm, metric)
-    if each is not None and (where := each.where(float(each.steps[0]))) is not None:
+    if each is not None and (where := each.where(_first(each, judged))) is not None:
         return where
     for replicate in arm.replicates:
         for scores in replicate.scores:
@@ -180,5 +197,5 @@ def setting_place(arm: Arm, key: str) -> Where | None:
 
 def judged_place(made: Material, judged: Judged) -> Where | None:
     """Where the first number of the arm that a verdict is about stands."""
-    found = (arm_place(made, arm, judged.metric, judged.question) for arm in judged.arms)
+    found = (arm_place(made, arm, judged) for arm in judged.arms)
     return next((where for where in found if where is not None), None)

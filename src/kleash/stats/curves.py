@@ -19,11 +19,14 @@ from kleash.stats.special import stdtrit
 
 SHORT_CURVE = 20
 FEWEST_STEPS = 8
+END = 10  # the end of a curve is one in so many of its points
 PHASES: tuple[Literal["early", "middle", "late"], ...] = ("early", "middle", "late")
 SMOOTHED_BEST = 5
 ALIKE = 0.4  # a correlation of neighbours beyond which no interval here is wide enough
 
-Caution = Literal["steps_are_not_replicates", "too_few_steps", "neighbours_alike"]
+Caution = Literal[
+    "steps_are_not_replicates", "too_few_steps", "neighbours_alike", "noise_from_bends"
+]
 
 
 def curve(steps: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats]:
@@ -71,9 +74,9 @@ class CurveGap:
     interval: Interval
     p: float | None
     """None for blocks, which give an interval only."""
-    method: Literal["t", "newey_west", "blocks"]
+    method: Literal["t", "newey_west", "blocks", "second_differences"]
     lag: int
-    """Of Newey and West, or the length of a block; 0 for t."""
+    """Of Newey and West, or the length of a block; 0 else."""
     warnings: tuple[Caution, ...]
     """`neighbours_alike`: so much so that the interval is too narrow."""
 
@@ -112,6 +115,11 @@ def curve_gap(
     means = gap[moving_blocks(n, draws, rng)].mean(axis=1)
     interval = block_interval(mean, means, level=level, n=n)
     return CurveGap(interval, None, "blocks", block_length(n), warnings)
+
+
+def end_of(steps: Floats) -> Floats:
+    """The last tenth of the steps, one at least: where a training ended."""
+    return steps[-max(1, len(steps) // END) :]
 
 
 def neighbours_correlation(values: Floats) -> float:
@@ -239,6 +247,8 @@ class Collapse:
     """The best the curve had been by then (by its end, if nothing fell)."""
     drop: float | None
     """How far below, on average of the two."""
+    deepest: float | None
+    """How far below two in a row lay in the end, at the most."""
     n: int
 
 
@@ -260,12 +270,12 @@ def collapse(
         limit = best - errors * noise_floor * math.sqrt(1 + 1 / size)
         below = below + 1 if y[now] < limit else 0
         if below == 2:
-            drop = best - float(y[now - 1 : now + 1].mean())
-            return Collapse(float(at[now]), best, drop, len(y))
+            drops = best - (y[now - 1 : -1] + y[now:]) / 2
+            return Collapse(float(at[now]), best, float(drops[0]), float(drops.max()), len(y))
         seen = y[: now + 1]
         wide = min(len(seen), SMOOTHED_BEST * 2 ** max(0, (len(seen) // 50).bit_length() - 1))
         if wide > size:
             size = wide
             best = float(np.lib.stride_tricks.sliding_window_view(seen, wide).mean(axis=1).max())
         best = max(best, float(sums[now + 1] - sums[now + 1 - wide]) / wide)
-    return Collapse(None, best, None, len(y))
+    return Collapse(None, best, None, None, len(y))

@@ -15,8 +15,24 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kleash.stats.curves import curve, line, neighbours_correlation
-from kleash.stats.intervals import Floats, Interval, checked, checked_table, gaps
+from kleash.stats.curves import (
+    FEWEST_STEPS,
+    Caution,
+    CurveGap,
+    curve,
+    end_of,
+    line,
+    neighbours_correlation,
+)
+from kleash.stats.intervals import (
+    Floats,
+    Interval,
+    checked,
+    checked_table,
+    gaps,
+    t_interval,
+    t_p,
+)
 from kleash.stats.special import chdtrc, fdtr, fdtrc, fdtri
 
 FEWEST_REPEATS = 5
@@ -184,6 +200,26 @@ def excess(steps: ArrayLike, values: ArrayLike, floor: float) -> Excess:
 
 
 # --- two curves
+
+
+def end_gap(ours: ArrayLike, theirs: ArrayLike, *, level: float = 0.95) -> CurveGap:
+    """The gap at the end of two curves over the same steps, with the noise of evaluating.
+
+    That noise is the SD of the gap's second differences: whatever bends is in it, so it is an
+    upper bound. Below 8 steps it is not known well enough.
+    """
+    gap = gaps(ours, theirs)
+    n = len(gap)
+    if n < 3:
+        raise ValueError("two steps have no bend: give three or more that both curves have")
+    last = end_of(gap)
+    mean, df = float(last.mean()), second_difference_df(n)
+    error = second_difference_sd(gap) / math.sqrt(len(last))
+    interval = t_interval(mean, error, df, level=level, n=n)
+    warnings: tuple[Caution, ...] = ("noise_from_bends",)
+    if n < FEWEST_STEPS:
+        warnings = ("too_few_steps", *warnings)
+    return CurveGap(interval, t_p(mean, error, df), "second_differences", 0, warnings)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,37 @@
+"""The same gap elsewhere on the curves: at the end where the level is their mean, else on average.
+
+One evaluation of one run is luck, so one run each is judged by the whole of both curves. Several
+runs each are judged by where they end. A leash often costs at first and pays later, so the two need
+not agree: whichever is not the level is told beside it.
+"""
+
+from __future__ import annotations
+
+from kleash import stats
+from kleash.compare.evidence import Gap, courses_of_pair, left_out, of_ends
+from kleash.compare.judging import Pair, judge
+from kleash.compare.records import End, Judged
+from kleash.compare.seeds import gap_of
+
+FEWEST = 2  # steps; of one there is no average
+
+
+def elsewhere(pair: Pair, level: Gap) -> Judged | None:
+    """The answer to `at_end` or to `average`; None where the level is not of curves."""
+    if level.counted == "steps":
+        gap = of_ends(pair.ours, pair.theirs, pair.metric, pair.known.unit)
+        return None if gap is None else judge(pair, gap, "at_end")
+    return _average(pair) if level.of_curves else None
+
+
+def _average(pair: Pair) -> Judged | None:
+    """The mean over the steps that all runs share, over seeds."""
+    seen = courses_of_pair(pair.ours, pair.theirs, pair.metric, FEWEST)
+    if seen is None:
+        return None
+    means = [side.mean(axis=1) for side in (seen.ours, seen.theirs)]
+    found = stats.paired_seeds(means[0], means[1])
+    gap = gap_of(found, [float(side.mean()) for side in means], pair.metric)
+    gap.end = End(seen.axis, float(seen.steps[0]), float(seen.steps[-1]))
+    gap.because = [each for each in gap.because if each.code == "seed_means"] + left_out(seen)
+    return judge(pair, gap, "average")
