@@ -332,7 +332,7 @@ def test_runs_that_went_on_longer_are_judged_by_the_steps_they_share(tmp_path: P
     (judged,) = levels(tmp_path).values()
     assert judged.estimate == pytest.approx(0.0, abs=0.01)
     found = attribute([read(tmp_path)])
-    assert [row.value for row in found.rows[::4]] == pytest.approx([0.3, 0.3])
+    assert [row.value for row in found.rows[::4]] == pytest.approx([0.4, 0.4])
 
 
 def test_cells_of_runs_that_went_on_longer_are_held_against_the_last_they_share(tmp_path: Path):

@@ -608,7 +608,7 @@ def test_a_reward_that_says_the_opposite_of_what_was_evaluated_is_told():
     assert fact(first, "evaluated_better", "gap").value == pytest.approx(0.1, abs=0.01)
     assert (second.verdict, codes(second)) == ("equivalent", ["evaluated_worse"])
     out = " ".join(screen.terminal(found, "en").split())
-    assert "agree? kl0.1 against kl0: no, it says the opposite; training reward -0.2" in out
+    assert "agree? kl0.1 against kl0: no, it says the opposite; training reward over steps" in out
     assert "agree? kl0.2" not in out
 
 

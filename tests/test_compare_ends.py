@@ -1,0 +1,136 @@
+"""Where on their curves trainings are compared: over seeds at the end, of one run each on average.
+
+A leash that costs at first and pays later is equal on average and better at the end.
+"""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from kleash.catalogue import screen
+from kleash.compare import compare
+from kleash.stats import end_gap, end_of
+from test_compare import asked, codes, level, run, sources, with_curve
+from test_compare_questions import every, fact
+
+STEPS = np.arange(100.0, 900.0, 100.0)
+FREE = np.array([0.30, 0.35, 0.38, 0.40, 0.41, 0.40, 0.38, 0.34])
+# As much lower at first as it is higher at the end.
+LEASHED = FREE + np.array([-0.04, -0.03, -0.02, -0.01, 0.01, 0.02, 0.03, 0.04])
+
+
+def trained(beta, curve, seeds, noise=0.002, steps=STEPS):
+    rng = np.random.default_rng(int(1000 * beta))
+    return [
+        with_curve(
+            run(f"kl{beta}-s{seed}", config={"beta": beta, "lr": 1e-6}, seed=seed),
+            np.asarray(curve) + rng.normal(0, noise, len(curve)),
+            "accuracy",
+            steps=steps,
+        )
+        for seed in range(seeds)
+    ]
+
+
+def test_over_seeds_it_counts_where_they_end_and_the_average_stands_beside_it():
+    found = compare(sources(*trained(0.0, FREE, 5), *trained(0.1, LEASHED, 5)))
+    end, mean = level(found), asked(found, "average")
+    assert (end.verdict, end.level) == ("better", "L3")
+    assert end.estimate == pytest.approx(0.04, abs=0.005)
+    assert (end.end.axis, end.end.first, end.end.last) == ("step", 800, 800)
+    assert fact(end, "seed_means", "theirs").value == pytest.approx(0.34, abs=0.003)
+    assert (mean.verdict, mean.level) == ("equivalent", "L3")
+    assert mean.estimate == pytest.approx(0.0, abs=0.002)
+    assert (mean.end.first, mean.end.last) == (100, 800)
+    assert not every(found, "at_end")
+    text = screen.terminal(found, "en")
+    assert "better; accuracy at step 800 +" in " ".join(text.split())
+    assert "第 800 步的准确率" in screen.sentence(end, "zh", factor=())
+    assert "over steps 100–800" in screen.sentence(mean, "en", factor=())
+
+
+def test_one_run_each_counts_on_average_and_the_end_stands_beside_it():
+    found = compare(sources(*trained(0.0, FREE, 1), *trained(0.1, LEASHED, 1)))
+    mean, end = level(found), asked(found, "at_end")
+    assert mean.estimate == pytest.approx(0.0, abs=0.002)
+    assert mean.verdict == "undecided"
+    assert (end.verdict, end.level) == ("better", "L1")
+    assert end.estimate == pytest.approx(0.04, abs=0.005)
+    assert {"curve_ends", "noise_from_bends", "one_run_per_arm"} <= set(codes(end))
+    assert "And at the end?" in screen.terminal(found, "en")
+    assert not every(found, "average")
+
+
+def test_what_says_the_same_elsewhere_is_not_on_the_screen():
+    found = compare(sources(*trained(0.0, FREE, 5), *trained(0.1, FREE + 0.05, 5)))
+    assert level(found).verdict == asked(found, "average").verdict == "better"
+    assert "And on average" not in screen.terminal(found, "en")
+    assert "And on average" in screen.markdown(found, "en")
+
+
+def test_a_run_that_broke_off_is_compared_where_it_ended():
+    """Left out it would favour the arm whose runs break; the answer says that ends differ."""
+    free = trained(0.0, FREE, 5)
+    broken = trained(0.1, LEASHED, 5)
+    series = broken[2].series[0]
+    series.steps, series.values = series.steps[:3], series.values[:3]
+    judged = level(compare(sources(*free, *broken)))
+    assert judged.n == 5
+    assert judged.end is None
+    assert judged.estimate == pytest.approx((4 * 0.04 - 0.02) / 5, abs=0.004)
+    told = next(each.facts for each in judged.because if each.code == "ends_differ")
+    assert (told["first"], told["last"]) == (300, 800)
+
+
+def test_the_end_of_a_long_log_is_its_last_tenth():
+    steps = np.arange(1.0, 41.0)
+    rise = np.where(steps > 36, 1.0, 0.0)
+    runs = [
+        *trained(0.0, np.zeros(40), 4, noise=0.01, steps=steps),
+        *trained(0.1, rise, 4, noise=0.01, steps=steps),
+    ]
+    judged = level(compare(sources(*runs)))
+    assert judged.estimate == pytest.approx(1.0, abs=0.02)
+    assert (judged.end.first, judged.end.last) == (37, 40)
+
+
+def test_better_arms_that_are_not_told_apart_are_named_together():
+    noisy = {"noise": 0.004}
+    runs = [
+        *trained(0.0, FREE, 5, **noisy),
+        *trained(0.01, FREE + 0.060, 5, **noisy),
+        *trained(0.02, FREE + 0.059, 5, **noisy),
+        *trained(0.5, FREE + 0.030, 5, **noisy),
+    ]
+    found = compare(sources(*runs))
+    best = asked(found, "recommend")
+    (others,) = (each.facts["arms"] for each in best.because if each.code == "as_good")
+    assert {*best.arms, *others} == {"kl0.01", "kl0.02"}
+    assert f"not told apart from it: {others[0]}" in screen.terminal(found, "en")
+
+
+def test_the_gap_at_the_end_by_hand():
+    # Second differences 1, -2, 1, 0, 0, 3: their squares sum to 15, 6·6 of the variance.
+    found = end_gap([0, 0, 1, 0, 0, 0, 0, 3.0], np.zeros(8))
+    error, t = np.sqrt(15 / 36), scipy.stats.t(36**2 / (36 * 6 + 32 * 5 + 2 * 4))
+    assert found.interval.estimate == 3.0
+    assert found.interval.high == pytest.approx(3.0 + t.ppf(0.975) * error)
+    assert found.p == pytest.approx(2 * t.sf(3.0 / error))
+    assert found.warnings == ("noise_from_bends",)
+    assert "too_few_steps" in end_gap([0, 1, 0.0], [0, 0, 0.0]).warnings
+    with pytest.raises(ValueError, match="three or more"):
+        end_gap([0, 1.0], [0, 0.0])
+
+
+def test_the_end_is_one_step_in_ten():
+    assert end_of(np.arange(9.0)).tolist() == [8]
+    assert end_of(np.arange(19.0)).tolist() == [18]
+    assert end_of(np.arange(20.0)).tolist() == [18, 19]
+
+
+@pytest.mark.parametrize("steps", [8, 12, 60])
+def test_curves_that_end_alike_are_rarely_told_apart(steps):
+    rng = np.random.default_rng(steps)
+    rise = 20 * (1 - np.exp(-3 * np.linspace(0, 1, steps)))
+    found = [end_gap(*(rise + rng.normal(size=(2, steps)))).p < 0.05 for _ in range(1000)]
+    assert np.mean(found) <= 0.07
