@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kleash.attribution import attribute
-from kleash.catalogue import metric_name, screen
+from kleash.catalogue import attribution_screen, metric_name, screen
 from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
 from kleash.errors import ConfigError
@@ -333,6 +333,20 @@ def test_runs_that_went_on_longer_are_judged_by_the_steps_they_share(tmp_path: P
     assert judged.estimate == pytest.approx(0.0, abs=0.01)
     found = attribute([read(tmp_path)])
     assert [row.value for row in found.rows[::4]] == pytest.approx([0.4, 0.4])
+
+
+def test_one_run_in_many_that_broke_off_does_not_judge_all_where_it_ended(tmp_path: Path) -> None:
+    seeds_of(tmp_path, "kl0", [0.2, 0.4, 0.6, 0.8], [10, 20, 30, 40], "accuracy")
+    seeds_of(tmp_path, "kl0.1", [0.2, 0.4, 0.6, 0.7], [10, 20, 30, 40], "accuracy")
+    put(tmp_path, **{"kl0.1__seed_3_csv": curve(step=[10], accuracy=[0.2])})
+    found = attribute([read(tmp_path)])
+    assert found.broken == ["kl0.1/seed_3"]
+    assert found.end is not None
+    assert found.end.last == 40
+    assert {round(row.value, 1) for row in found.rows} == {0.7, 0.8}
+    said = attribution_screen.terminal(found, "en")
+    assert "judged by accuracy at step 40" in said
+    assert "broke off before the others ended" in said
 
 
 def test_cells_of_runs_that_went_on_longer_are_held_against_the_last_they_share(tmp_path: Path):

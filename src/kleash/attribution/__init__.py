@@ -29,6 +29,7 @@ from kleash.attribution.factors import (
 )
 from kleash.compare import VOIDING
 from kleash.compare.arms import Arm, gather
+from kleash.compare.records import End
 from kleash.compare.wished import with_wished
 from kleash.errors import DataError
 from kleash.findings import find
@@ -111,6 +112,10 @@ class Attribution:
     left_out: list[str] = field(default_factory=list)
     aside: list[str] = field(default_factory=list)
     """Arms that tell no coefficient, where others do: they are not in the model."""
+    broken: list[str] = field(default_factory=list)
+    """Runs that ended before the others: they are not in the model."""
+    end: End | None = None
+    """Where on their curves runs are judged."""
     by_name: list[str] = field(default_factory=list)
     """Factors that only the names of arms tell."""
 
@@ -125,7 +130,8 @@ def attribute(sources: Sequence[Source], on: str = "", factors: Sequence[str] = 
     sources, on = with_wished(sources, on)
     arms, void = _sound(sources)
     metric = outcome(arms, on)
-    rows, aside = rows_of(arms, metric.name)
+    judged = rows_of(arms, metric.name)
+    rows = judged.kept
     found, by_name = sort_settings(rows), list[str]()
     if all(each.keys == (COEFFICIENT,) for each in found.factors):
         # No config tells anything else: then what names say is all there is.
@@ -150,7 +156,9 @@ def attribute(sources: Sequence[Source], on: str = "", factors: Sequence[str] = 
         shared=0.0 if fit is None else fit.shared,
         settings=found,
         left_out=void,
-        aside=list(dict.fromkeys(row.arm for row in aside)),
+        aside=list(dict.fromkeys(row.arm for row in judged.aside)),
+        broken=[row.called for row in judged.broken],
+        end=judged.end,
         by_name=[key for each in found.factors for key in each.keys if key in by_name],
     )
     told = [each for each in found.factors if each.key not in aliased]

@@ -17,7 +17,8 @@ import numpy as np
 
 from kleash.compare.arms import OUTCOMES, Arm, Replicate
 from kleash.compare.confounds import COSMETIC, FOLLOWING, alike
-from kleash.compare.seeds import run_means, shared_run_means
+from kleash.compare.records import End
+from kleash.compare.seeds import broken_off, run_means, shared_end, shared_run_means
 from kleash.compare.wished import known_metric
 from kleash.errors import ConfigError, DataError
 from kleash.imports import in_names, names
@@ -46,6 +47,11 @@ class Row:
     format: str
     numbers: Mapping[str, float] = field(default_factory=dict)
     """What else stands in its row of a table: a setting or a result, no name tells which."""
+
+    @property
+    def called(self) -> str:
+        """Its name, with its arm's where that does not tell it."""
+        return self.name if self.arm in self.name else f"{self.arm}/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -100,8 +106,21 @@ def outcome(arms: Sequence[Arm], wanted: str) -> names.Metric:
     return found
 
 
-def rows_of(arms: Sequence[Arm], metric: str) -> tuple[list[Row], list[Row]]:
-    """Every run that has the outcome; and apart those that tell no coefficient where others do."""
+@dataclass(frozen=True)
+class Rows:
+    """The runs that are judged, and apart those that are not."""
+
+    kept: list[Row]
+    aside: list[Row]
+    """Those that tell no coefficient, where others do."""
+    broken: list[Row]
+    """A few that ended before the others."""
+    end: End | None
+    """Where on their curves all are judged."""
+
+
+def rows_of(arms: Sequence[Arm], metric: str) -> Rows:
+    """Every run that has the outcome, judged where all of them end."""
     runs = [(arm, run, mean) for arm in arms for run, mean in run_means(arm, metric)]
     every = [_row(*each) for each in runs]
     leashed = [COEFFICIENT in row.settings for row in every]
@@ -109,7 +128,11 @@ def rows_of(arms: Sequence[Arm], metric: str) -> tuple[list[Row], list[Row]]:
         leashed = [True] * len(every)
     aside = [row for row, there in zip(every, leashed, strict=True) if not there]
     kept = [at for at, there in enumerate(leashed) if there]
-    means = shared_run_means([runs[at][1] for at in kept], metric) if kept else []
+    early = broken_off([runs[at][1] for at in kept], metric)
+    broken = [every[at] for number, at in enumerate(kept) if number in early]
+    kept = [at for number, at in enumerate(kept) if number not in early]
+    judged = [runs[at][1] for at in kept]
+    means = shared_run_means(judged, metric) if kept else []
     made = [replace(every[at], value=mean) for at, mean in zip(kept, means, strict=True)]
     if len(made) < FEWEST_RUNS:
         raise DataError(
@@ -120,7 +143,7 @@ def rows_of(arms: Sequence[Arm], metric: str) -> tuple[list[Row], list[Row]]:
             f"all {len(made)} runs scored the same: either one model was measured again and again,"
             " or there is nothing to attribute"
         )
-    return made, aside
+    return Rows(made, aside, broken, shared_end(judged, metric))
 
 
 def _row(arm: Arm, replicate: Replicate, value: float) -> Row:

@@ -8,6 +8,7 @@ from typing import Any
 
 from kleash.attribution import DOUBLING, Addition, Attribution, Effect, Pair
 from kleash.catalogue import Language, cut, gap_text, key_name, pad, say, show, width
+from kleash.catalogue.lines import placed
 
 NAMED = 8  # settings or pairs named in a sentence
 
@@ -73,14 +74,18 @@ def limits(found: Attribution, language: Language) -> list[str]:
     return [say(code, facts, language) for code, facts in _limits(found, language)]
 
 
+def _left_out(found: Attribution) -> Iterator[tuple[str, dict[str, Any]]]:
+    kinds = {"void": found.left_out, "aside": found.aside, "broken": found.broken}
+    for kind, names in kinds.items():
+        if names:
+            more = ["…"] if len(names) > NAMED else []
+            yield f"left_out_{kind}", {"names": [*names[:NAMED], *more]}
+
+
 def _limits(found: Attribution, language: Language) -> Iterator[tuple[str, dict[str, Any]]]:
     if found.df < 1:
         yield "no_interval", {}
-    if found.left_out:
-        yield "left_out_void", {"names": found.left_out}
-    if found.aside:
-        more = ["…"] if len(found.aside) > NAMED else []
-        yield "left_out_aside", {"names": [*found.aside[:NAMED], *more]}
+    yield from _left_out(found)
     if found.by_name:
         yield "told_by_names", {"names": _keys(found.by_name, language)}
     if found.seeds == 1:
@@ -155,7 +160,7 @@ def terminal(found: Attribution, language: Language, columns: int = 100) -> str:
     title = {
         "runs": len(found.rows),
         "seeds": found.seeds,
-        "metric": found.metric,
+        "metric": placed(found.metric, found.end, language),
         "factors": sum(len(each.keys) for each in found.settings.factors),
         "df": found.df,
     }
@@ -209,7 +214,7 @@ def plain(found: Attribution, language: Language) -> dict[str, Any]:
         "labels": found.settings.labels,
         "not_asked_for": found.settings.ignored,
         "setting_or_result": found.settings.numbers,
-        "left_out": [*found.left_out, *found.aside],
+        "left_out": [*found.left_out, *found.aside, *found.broken],
         "told_by_names": found.by_name,
         "add": [asdict(each) for each in found.add],
         "because": [

@@ -119,6 +119,11 @@ ATTRIBUTION: dict[str, tuple[str, str]] = {
         "left out, because nothing tells a coefficient of them: {names}",
         "已排除，因为没有任何记录说明其系数：{names}",
     ),
+    "left_out_broken": (
+        "left out, because they broke off before the others ended, which a leash may have done:"
+        " {names}",
+        "已排除，因为在其他运行结束之前就中断了（这也可能是约束造成的）：{names}",
+    ),
     "told_by_names": (
         "told by the names of the arms alone, so what else was changed is not known: {names}",
         "只由配置名得知，因此不知道是否还改了别的：{names}",

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
-from kleash.catalogue import LANGUAGES, Language, say, show
+from kleash.catalogue import LANGUAGES, Language, metric_name, say, show
 from kleash.catalogue.terms import QUESTIONS
-from kleash.compare import Confound, Judged, Step
+from kleash.compare import Confound, End, Judged, Step
 
 SEVERITIES = {"error": "✗", "warning": "!", "note": "·"}
 OF_A_KIND = 8  # findings, on a page
@@ -77,6 +77,15 @@ def folded(findings: Sequence[Any], language: Language, *, whole: bool) -> dict[
             text += say("more_of_kind", {"count": rest}, language) if folds else ""
             lines[text] = 1 + (rest if folds else 0)
     return lines
+
+
+def placed(metric: str, end: End | None, language: Language) -> str:
+    """A metric's name, and where on curves it was looked at."""
+    name = metric_name(metric, language)
+    if end is None:
+        return name
+    where = {"axis": end.axis, "first": end.first, "last": end.last, "metric": name}
+    return say("at_end" if end.first == end.last else "over_steps", where, language)
 
 
 def place(where: Any, language: Language) -> str:

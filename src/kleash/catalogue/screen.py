@@ -22,7 +22,7 @@ from kleash.catalogue import (
     show,
     width,
 )
-from kleash.catalogue.lines import SEVERITIES, confound, folded, next_step, why
+from kleash.catalogue.lines import SEVERITIES, confound, folded, next_step, placed, why
 from kleash.catalogue.terms import (
     ABOUT_ARMS,
     COLUMNS,
@@ -103,16 +103,8 @@ def _measured(judged: Judged, language: Language) -> str:
     counted = COUNTED.get(judged.counted, ("", ""))[LANGUAGES.index(language)]
     frame = "gap_of" if judged.low is None else "interval_of"
     facts = {"gap": gap, "n": judged.n, "counted": counted}
-    return f"{placed(judged, language)} {say(frame, facts, language) if judged.n else gap}"
-
-
-def placed(judged: Judged, language: Language) -> str:
-    """The metric's name, and where on a curve it was looked at."""
-    name, end = metric_name(judged.metric, language), judged.end
-    if end is None:
-        return name
-    where = {"axis": end.axis, "first": end.first, "last": end.last, "metric": name}
-    return say("at_end" if end.first == end.last else "over_steps", where, language)
+    name = placed(judged.metric, judged.end, language)
+    return f"{name} {say(frame, facts, language) if judged.n else gap}"
 
 
 def loud(judged: Judged) -> bool:

@@ -31,6 +31,7 @@ from kleash.seeds import generator
 from kleash.stats import Floats, SeedGap
 
 FEWEST_SEEDS = 4
+FEW_BREAK_OFF = 5  # one in so many trainings
 
 
 @dataclass(frozen=True)
@@ -270,6 +271,19 @@ def shared_end(runs: Sequence[Replicate], metric: str) -> End | None:
         return None
     inside = stats.end_of(steps)
     return End(curves[0].axis, float(inside[0]), float(inside[-1]))
+
+
+def broken_off(runs: Sequence[Replicate], metric: str) -> set[int]:
+    """Which of many trainings ended before the others, so that all would be judged there.
+
+    One in five at most, else none: then where they end differs by design.
+    """
+    curves, _ = shared_steps(runs, metric)
+    if len(curves) < len(runs) or not runs:
+        return set()
+    lasts = [float(curve.steps[-1]) for curve in curves]
+    early = {at for at, last in enumerate(lasts) if last < np.median(lasts)}
+    return early if len(early) * FEW_BREAK_OFF <= len(runs) else set()
 
 
 def _run_mean(replicate: Replicate, metric: str) -> float | None:

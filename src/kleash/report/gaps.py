@@ -9,8 +9,8 @@ from itertools import chain, islice
 from typing import Any
 
 from kleash.catalogue import AXES, LANGUAGES, gap_text, show
-from kleash.catalogue.lines import reasons
-from kleash.catalogue.screen import placed, sentence, word
+from kleash.catalogue.lines import placed, reasons
+from kleash.catalogue.screen import sentence, word
 from kleash.catalogue.terms import QUESTIONS
 from kleash.charts import Chart, Dot, whiskers
 from kleash.compare import Amount, Comparison, Judged
@@ -71,9 +71,11 @@ def _forest(made: Material, found: Comparison, levels: Sequence[Judged]) -> Char
         for each in levels
     ]
     apart = sum(e.verdict.startswith(("better", "worse")) for e in levels)
-    ends = {each.end for each in levels}
-    metric = placed(levels[0], made.language) if len(ends) == 1 else levels[0].metric
-    facts = {"baseline": found.baseline, "metric": metric}
+    end = levels[0].end if len({each.end for each in levels}) == 1 else None
+    facts = {
+        "baseline": found.baseline,
+        "metric": placed(levels[0].metric, end, made.language),
+    }
     title = made.say("forest", apart=apart, of=len(levels), **facts)
     axis = made.say("forest_axis_points" if unit == "fraction" else "forest_axis", **facts)
     margin = levels[0].margin

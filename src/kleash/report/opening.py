@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from kleash.catalogue import gap_text, say
-from kleash.catalogue.lines import SEVERITIES, place
+from kleash.catalogue.lines import SEVERITIES, place, placed
 from kleash.catalogue.report_words import SHARED
-from kleash.catalogue.screen import alike, placed, verdict_line, word
+from kleash.catalogue.screen import alike, verdict_line, word
 from kleash.compare import Comparison, Judged
 from kleash.report.material import Material, short
 from kleash.report.parts import Line, Lines, Linked, Paragraph, Part
@@ -69,7 +69,7 @@ def which(made: Material, found: Comparison, levels: list[Judged], best: Judged 
     metric = levels[0].metric if levels else ""
     if best is not None:
         facts = {"arm": best.arms[0], "gap": gap_of(made, best), "n": best.n, "level": best.level}
-        metric = placed(best, made.language)
+        metric = placed(best.metric, best.end, made.language)
         text = made.say("use", baseline=found.baseline, metric=metric, **facts)
         use = recommendation(found)
         for reason in use.because if use else ():
