@@ -1,6 +1,7 @@
 """Fifty readers for a minute while a study runs: every page is whole, the study loses nothing."""
 
 import asyncio
+import http.client
 import subprocess
 import sys
 import time
@@ -81,3 +82,15 @@ def test_fifty_readers_for_a_minute_see_no_error_and_the_study_loses_nothing(tmp
     assert len(told) > 10 * READERS
     assert {page for page, *_ in told} >= set(PAGES)
     assert lasting(folder / "small") == lasting(quiet)
+
+
+@pytest.mark.slow
+def test_a_connection_that_waited_longer_than_clients_keep_one_is_still_answered(tmp_path):
+    """Else a client that sends just as it is closed sees an error; httpx keeps one for 5 s."""
+    with served(tmp_path) as address:
+        kept = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
+        for pause in (6.0, 0.0):
+            kept.request("GET", "/")
+            assert kept.getresponse().read().rstrip().endswith(b"</html>")
+            time.sleep(pause)
+        kept.close()

@@ -11,6 +11,7 @@ import typer
 
 from kleash.errors import ConfigError, DataError
 
+IDLE = 75  # seconds; longer than readers and proxies keep a connection, so that they let go first
 GOODBYE = 10  # seconds for what is under way when it is ended
 
 
@@ -63,7 +64,12 @@ def serve(
         print(f"http://{shown}:{bound.getsockname()[1]}/{query}", flush=True)
         sys.stderr.write("Ctrl-C ends it\n")
         # Pages that are open let go of it at once; one that is being made is waited for.
-        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GOODBYE)
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            timeout_keep_alive=IDLE,
+            timeout_graceful_shutdown=GOODBYE,
+        )
         server = uvicorn.Server(config)
         app.state.over = lambda: server.should_exit
         with suppress(KeyboardInterrupt):
