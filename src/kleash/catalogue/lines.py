@@ -14,7 +14,8 @@ from kleash.compare import Confound, End, Judged, Step
 
 SEVERITIES = {"error": "✗", "warning": "!", "note": "·"}
 OF_A_KIND = 8  # findings, on a page
-OF_ALL = ("mean_over_sets", "no_arms", "no_known_end")  # told with the first, about all
+# Told with the first verdict, about all.
+OF_ALL = ("mean_over_sets", "no_arms", "no_known_end", "called_shortly")
 LONG = ("noise_repeats", "noise_generations", "noise_items", "noise_second_differences")
 
 

@@ -39,7 +39,8 @@ SCREEN = 45  # rows
 ROWS = {"verdict": 12, "findings": 6, "next": 12}
 FEWEST_REASONS = 6
 LOUD = ("better", "worse")
-FIRST = ("recommend", "level", "average", "at_end", "proxy")
+ELSEWHERE = ("average", "at_end")  # on the curves, than the level
+FIRST = ("recommend", "level", *ELSEWHERE, "proxy")
 
 
 @dataclass
@@ -114,12 +115,16 @@ def loud(judged: Judged) -> bool:
     return judged.question not in QUIET or judged.verdict.startswith(LOUD)
 
 
-def _repeats(judged: Judged, found: Comparison) -> bool:
-    """Whether the average over training says what the end says, or the end what the average."""
-    if judged.question not in ("average", "at_end"):
-        return False
-    levels = [e for e in found.verdicts if e.question == "level" and e.arms == judged.arms]
-    return any(each.verdict.partition("_")[0] in judged.verdict for each in levels)
+def elsewhere(found: Comparison) -> list[Judged]:
+    """Where the average over training says something else than the end, or the end than it."""
+    levels = {each.arms: each for each in found.verdicts if each.question == "level"}
+    return [
+        each
+        for each in found.verdicts
+        if each.question in ELSEWHERE
+        and loud(each)
+        and levels[each.arms].verdict.partition("_")[0] not in each.verdict
+    ]
 
 
 def _silent(judged: Judged) -> bool:
@@ -166,8 +171,8 @@ def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]
     if whole:
         verdicts = sorted(found.verdicts, key=_place)
     else:
-        news = [each for each in found.verdicts if loud(each) and not _repeats(each, found)]
-        verdicts = sorted(news, key=_rank)
+        others = [e for e in found.verdicts if loud(e) and e.question not in ELSEWHERE]
+        verdicts = sorted([*others, *elsewhere(found)], key=_rank)
     silent = dict.fromkeys(each.question for each in verdicts if _silent(each))
     verdicts = [each for each in verdicts if not _silent(each)]
     reasons = why(verdicts, language, whole=whole)

@@ -70,6 +70,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "one of the two was measured at one checkpoint only: it is held against the other's last",
         "其中一方只有一个检查点的测量：与另一方的最后一个检查点相比",
     ),
+    "called_shortly": (
+        "arms are called by what differs in their names: {names}",
+        "配置只用名称中不同的部分来称呼：{names}",
+    ),
     "no_arms": (
         "no arms, because they have neither the metric nor a coefficient: {arms}",
         "不算配置，因为既没有该指标也没有系数：{arms}",

@@ -55,7 +55,7 @@ def compare(  # noqa: PLR0913  # one for each option
 
     told = [read(path) for path in sources]
     language = language_of(lang, told)
-    found = compared(told, Wish(on, baseline, margin))
+    found = compared(told, Wish(on, baseline, margin, shortly=not as_json))
     from kleash.catalogue import screen
 
     for file, text in ((md, screen.markdown), (page, screen.page)):

@@ -72,7 +72,7 @@ def study(folder: Path, lang: str) -> Material:
 
 def told(paths: list[Path], lang: str) -> Material:
     """Sources and what follows from them."""
-    from kleash.compare import compare
+    from kleash.compare import Wish, compare
     from kleash.imports import read
     from kleash.report import of_sources
 
@@ -81,4 +81,4 @@ def told(paths: list[Path], lang: str) -> Material:
     sources = [read(path) for path in folders]
     names = [path.name for path in paths]
     language = language_of(lang, sources)
-    return of_sources(sources, compare(sources), ", ".join(names), language)
+    return of_sources(sources, compare(sources, Wish(shortly=True)), ", ".join(names), language)

@@ -14,6 +14,7 @@ from typing import Any
 
 from kleash.compare.arms import OUTCOMES, Arm, gather, known_name
 from kleash.compare.best import best_step
+from kleash.compare.calling import call_shortly
 from kleash.compare.coefficients import trends
 from kleash.compare.confounds import factor
 from kleash.compare.elsewhere import elsewhere
@@ -81,6 +82,8 @@ class Wish:
     margin: float | None = None
     noise: float | None = None
     """The SD of evaluating one checkpoint again; used where the records do not tell it."""
+    shortly: bool = False
+    """Whether long names of arms are told without what all of them share."""
 
 
 def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
@@ -168,11 +171,14 @@ def _asked(arms: list[Arm], wish: Wish) -> tuple[list[Arm], Arm, str, list[Becau
         why.append(Because("no_known_end", {"metrics": others}))
     aside = [arm for arm in arms if _is_aside(arm, metric)]
     kept = [arm for arm in arms if arm not in aside or arm is baseline]
-    if len(kept) < 2 or not aside:
-        return arms, baseline, metric, why
-    others = [arm.name for arm in aside if arm is not baseline]
-    told = ", ".join(others[:SHOWN]) + ("…" if len(others) > SHOWN else "")
-    return kept, baseline, metric, [*why, Because("no_arms", {"arms": told})]
+    if len(kept) < 2:
+        kept = arms
+    if others := [arm.name for arm in arms if arm not in kept]:
+        told = ", ".join(others[:SHOWN]) + ("…" if len(others) > SHOWN else "")
+        why.append(Because("no_arms", {"arms": told}))
+    if wish.shortly and (dropped := call_shortly(kept)):
+        why.append(Because("called_shortly", {"names": dropped}))
+    return kept, baseline, metric, why
 
 
 def _meets(arms: Sequence[Arm], baseline: Arm, metric: str) -> bool:

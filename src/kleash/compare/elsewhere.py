@@ -7,10 +7,12 @@ not agree: whichever is not the level is told beside it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kleash import stats
 from kleash.compare.evidence import Gap, courses_of_pair, left_out, of_ends
 from kleash.compare.judging import Pair, judge
-from kleash.compare.records import End, Judged
+from kleash.compare.records import Because, End, Judged, Question
 from kleash.compare.seeds import gap_of
 
 FEWEST = 2  # steps; of one there is no average
@@ -20,7 +22,7 @@ def elsewhere(pair: Pair, level: Gap) -> Judged | None:
     """The answer to `at_end` or to `average`; None where the level is not of curves."""
     if level.counted == "steps":
         gap = of_ends(pair.ours, pair.theirs, pair.metric, pair.known.unit)
-        return None if gap is None else judge(pair, gap, "at_end")
+        return None if gap is None else _told(pair, gap, "at_end")
     return _average(pair) if level.of_curves else None
 
 
@@ -34,4 +36,10 @@ def _average(pair: Pair) -> Judged | None:
     gap = gap_of(found, [float(side.mean()) for side in means], pair.metric)
     gap.end = End(seen.axis, float(seen.steps[0]), float(seen.steps[-1]))
     gap.because = [each for each in gap.because if each.code == "seed_means"] + left_out(seen)
-    return judge(pair, gap, "average")
+    return _told(pair, gap, "average")
+
+
+def _told(pair: Pair, gap: Gap, question: Question) -> Judged:
+    """The verdict without the reasons that the level has given already."""
+    few = [Because("too_few_steps")] if gap.too_few and gap.counted == "steps" else []
+    return replace(judge(pair, gap, question), because=(*gap.because, *few))

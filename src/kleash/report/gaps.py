@@ -215,9 +215,11 @@ def values_of(made: Material, judged: Judged) -> tuple[str, str]:
         facts = reason.facts
         axis = AXES.get(str(facts.get("axis")), ("", ""))[LANGUAGES.index(made.language)]
         if "ours" in facts and "theirs" in facts:
-            unit = f" {axis}" if axis and isinstance(facts["ours"], float) else ""
             ours, theirs = (show(facts[side], made.language) for side in ("ours", "theirs"))
-            return ours + unit, theirs + unit
+            if axis and isinstance(facts["ours"], float):
+                frame = "第 {} {}" if made.language == "zh" else "{1} {0}"
+                return frame.format(ours, axis), frame.format(theirs, axis)
+            return ours, theirs
         if reason.code == "best_of_arm" and facts.get("arm") in sides:
             raw, step = show(facts["raw"], made.language), show(facts["step"], made.language)
             sides[facts["arm"]] = f"{raw} ({axis} {step})"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kleash.catalogue import gap_text, say
-from kleash.catalogue.lines import SEVERITIES, place, placed
+from kleash.catalogue import LANGUAGES, gap_text, say
+from kleash.catalogue.lines import OF_ALL, SEVERITIES, place, placed
 from kleash.catalogue.report_words import SHARED
-from kleash.catalogue.screen import alike, verdict_line, word
+from kleash.catalogue.screen import alike, elsewhere, verdict_line, word
+from kleash.catalogue.terms import QUESTIONS
 from kleash.compare import Comparison, Judged
 from kleash.report.material import Material, short
 from kleash.report.parts import Line, Lines, Linked, Paragraph, Part
@@ -41,6 +42,7 @@ def paragraph(made: Material, found: Comparison) -> Line:
             said.append(linked(line, judged_place(made, group[0]), names))
     else:
         said += folded(made, others)
+    said += folded(made, elsewhere(found))
     sure = "L1"
     if levels:
         sure = min(each.level for each in levels)
@@ -91,6 +93,8 @@ def folded(made: Material, levels: list[Judged]) -> list[Line]:
     words: dict[str, list[Judged]] = {}
     for each in levels:
         text = word(each, made.language)
+        if each.question != "level":
+            text = f"{QUESTIONS[each.question][LANGUAGES.index(made.language)]} {text}"
         words.setdefault(text[:1].upper() + text[1:], []).append(each)
     said: list[Line] = []
     for text, group in words.items():
@@ -118,8 +122,15 @@ def folded(made: Material, levels: list[Judged]) -> list[Line]:
 
 def limits(made: Material) -> list[Part]:
     """Findings, the worst first, a few of each kind; and what a study does not share."""
-    lines: list[Line] = [*_of_study(made), *_of_findings(made)]
+    lines: list[Line] = [*_of_study(made), *_of_all(made), *_of_findings(made)]
     return [Lines(lines)] if lines else [Paragraph(made.say("no_limits"))]
+
+
+def _of_all(made: Material) -> list[Line]:
+    """What was decided before anything was compared: what arms are, and what they are called."""
+    levels = [e for found in made.comparisons.values() for e in found.verdicts[:1]]
+    told = [each for level in levels for each in level.because if each.code in OF_ALL]
+    return [f"· {say(each.code, each.facts, made.language)}" for each in told]
 
 
 def _of_findings(made: Material) -> list[Line]:
