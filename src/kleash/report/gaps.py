@@ -211,6 +211,7 @@ def values_of(made: Material, judged: Judged) -> tuple[str, str]:
     sides = dict.fromkeys(judged.arms, "—")
     if judged.question == "level" and made.study is not None:
         sides |= {row.name: score_of(made, row) for row in made.study.rows if row.name in sides}
+        return sides[judged.arms[0]], sides[judged.arms[-1]]
     for reason in judged.because:
         facts = reason.facts
         axis = AXES.get(str(facts.get("axis")), ("", ""))[LANGUAGES.index(made.language)]
