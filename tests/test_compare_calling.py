@@ -6,17 +6,11 @@ import pytest
 
 from kleash.catalogue import screen
 from kleash.compare import Wish, compare
-from kleash.compare.arms import Arm
-from kleash.compare.calling import call_shortly
+from kleash.imports.run_names import shortly
 from kleash.report import markdown_of, of_sources
 from test_compare import run, sources, with_curve
 
 LONG = "TravelGym_Qwen3-4B_n8_"
-
-
-def called(*names):
-    arms = [Arm(name, [name]) for name in names]
-    return call_shortly(arms), [arm.name for arm in arms]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +35,7 @@ def called(*names):
     ],
 )
 def test_names_are_told_by_what_differs(names, dropped, short):
-    was, now = called(*names)
+    now, was = shortly(names)
     assert now == (short or list(names))
     assert bool(was) == (dropped != "")
     assert dropped in (None, was)

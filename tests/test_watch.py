@@ -440,6 +440,18 @@ def test_runs_called_by_a_seed_alone_have_their_folders_name(tmp_path: Path) -> 
     assert [each["run"] for each in seen["runs"]] == ["kl0/seed1", "kl0.1/seed1"]
 
 
+def test_runs_with_long_names_are_told_by_what_differs(tmp_path: Path) -> None:
+    long = "TravelGym_Qwen3-4B_n8_"
+    for name in ("kl0.001", "kl0.005"):
+        write(tmp_path / f"{long}{name}.jsonl", [{"critic/rewards/mean": 0.9}] * 9)
+    said = once(str(tmp_path))
+    rows = [line.split("│")[1].strip() for line in said.splitlines() if "│" in line]
+    assert rows == ["kl0.001", "kl0.005"]
+    assert f"called by what differs in their names: {long}…" in said
+    *_, seen = watched(str(tmp_path))  # programs get them whole
+    assert [each["run"] for each in seen["runs"]] == [f"{long}kl0.001", f"{long}kl0.005"]
+
+
 def test_what_a_guard_says_of_an_arm_stands_at_its_runs(tmp_path: Path) -> None:
     for seed in (0, 1):
         rows = [{"critic/kl": 0.5, "actor/pg_loss": 0.1} for _ in range(30)]

@@ -71,6 +71,10 @@ WATCH: dict[str, tuple[str, str]] = {
         "{runs} 个训练，{points} 个数据点，{n} 条警告；日志只读，未作任何改动",
     ),
     "watch.epoch": ("epoch {n}", "第 {n} 轮"),
+    "watch.shortly": (
+        "runs are called by what differs in their names: {names}",
+        "运行只用名称中不同的部分来称呼：{names}",
+    ),
     "watch.no_curves": (
         "logs without a curve, not shown: {n}",
         "另有 {n} 个没有曲线的日志，未列出",

@@ -107,11 +107,15 @@ def end(watched: Watch, language: Language) -> None:
 
 
 def beside(watched: Watch, language: Language) -> list[str]:
-    """What the table does not show: logs without curves, and lines that could not be read."""
+    """What the table does not show: names, logs without curves, lines that could not be read."""
     from kleash.catalogue import say
+    from kleash.imports.run_names import shortly
 
-    hidden = len(watched.runs) - len(shown(watched))
-    said = [say("watch.no_curves", {"n": hidden}, language)] if hidden else []
+    runs = shown(watched)
+    _, shared = shortly([told.name for told in runs])
+    said = [say("watch.shortly", {"names": shared}, language)] if shared else []
+    hidden = len(watched.runs) - len(runs)
+    said += [say("watch.no_curves", {"n": hidden}, language)] if hidden else []
     return said + [
         say("watch.unread", {"run": told.name, "n": told.unread}, language)
         for told in watched.runs
@@ -224,6 +228,7 @@ def table(watched: Watch, language: Language) -> Table:
     from rich.text import Text
 
     from kleash.catalogue import say
+    from kleash.imports.run_names import shortly
     from kleash.watching import course
 
     runs = [(told, course(told)) for told in shown(watched)]
@@ -232,8 +237,9 @@ def table(watched: Watch, language: Language) -> Table:
     for name in ("run", "step", *quantities, "state"):
         left = name in ("run", "state")
         made.add_column(say(f"watch.{name}", {}, language), justify="left" if left else "right")
-    for told, curves in runs:
-        cells = [told.name, _reached(told, language)]
+    names, _ = shortly([told.name for told, _ in runs])
+    for name, (told, curves) in zip(names, runs, strict=True):
+        cells = [name, _reached(told, language)]
         cells += [_drawn(name, curves) or "—" for name in quantities]
         count = sum(each.is_about(told) for each in watched.warned)
         code = "fine" if not count else "warned.1" if count == 1 else "warned"

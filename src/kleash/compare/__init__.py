@@ -14,7 +14,6 @@ from typing import Any
 
 from kleash.compare.arms import OUTCOMES, Arm, gather, known_name
 from kleash.compare.best import best_step
-from kleash.compare.calling import call_shortly
 from kleash.compare.coefficients import trends
 from kleash.compare.confounds import factor
 from kleash.compare.elsewhere import elsewhere
@@ -51,6 +50,7 @@ from kleash.errors import ConfigError, DataError
 from kleash.findings import find
 from kleash.imports import Source, names
 from kleash.imports.layouts import TABLES
+from kleash.imports.run_names import shortly
 from kleash.matrix import Matrix, may_lack
 
 __all__ = [
@@ -176,8 +176,11 @@ def _asked(arms: list[Arm], wish: Wish) -> tuple[list[Arm], Arm, str, list[Becau
     if others := [arm.name for arm in arms if arm not in kept]:
         told = ", ".join(others[:SHOWN]) + ("…" if len(others) > SHOWN else "")
         why.append(Because("no_arms", {"arms": told}))
-    if wish.shortly and (dropped := call_shortly(kept)):
-        why.append(Because("called_shortly", {"names": dropped}))
+    if wish.shortly:
+        short, shared = shortly([arm.name for arm in kept])
+        for arm, name in zip(kept, short, strict=True):
+            arm.name = name
+        why += [Because("called_shortly", {"names": shared})] if shared else []
     return kept, baseline, metric, why
 
 
