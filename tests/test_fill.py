@@ -277,3 +277,38 @@ def test_percent_without_its_sign_is_filled_as_percent(tmp_path):
     report.write_text(text)
     fill(report, "--from", study(tmp_path / "kl", {0.1: {(1, 1): 0.55, (1, 2): 0.45}}, {}))
     assert "| 0.1  |   55.00     | **45.00**   | 50.00 | -0.50 |" in report.read_text()
+
+
+def quantities(folder, rows):
+    """Two runs as CSV, a row an epoch."""
+    folder.mkdir()
+    for beta, (rewards, entropies, kls) in rows.items():
+        told = zip((1, 2, 3), rewards, entropies, kls, strict=True)
+        lines = ["epoch,train_reward,entropy,kl", *(",".join(map(str, each)) for each in told)]
+        (folder / f"kl{beta}.csv").write_text("\n".join(lines) + "\n")
+
+
+RUNS = {
+    0.05: ([0.4674, 0.4879, 0.5027], [2.3629, 2.095, 1.8342], [0.09715, 0.08409, 0.0718]),
+    0.1: ([0.4608, 0.481, 0.4989], [2.4151, 2.1175, 1.9231], [0.08871, 0.07687, 0.06309]),
+    0.2: ([0.4665, 0.4803, 0.4944], [2.4166, 2.1882, 1.9764], [0.07082, 0.06294, 0.0521]),
+}
+
+
+def filled(tmp_path, report):
+    (tmp_path / "report.md").write_text(report)
+    fill(tmp_path / "report.md", "--from", str(tmp_path / "logs"))
+    return (tmp_path / "report.md").read_text()
+
+
+def test_a_fall_is_written_without_a_sign_where_its_column_has_none(tmp_path):
+    quantities(tmp_path / "logs", RUNS)
+    text = filled(
+        tmp_path,
+        "# Selectors\n\n## KL 随 epoch 的变化\n\n"
+        "| KL_BETA | Epoch 1 | Epoch 2 | Epoch 3 | 降幅 (E1→E3) |\n|---|---|---|---|---|\n"
+        "| 0.05 | 0.09715 | 0.08409 | 0.07180 | 26.1% |\n"
+        "| 0.10 | 0.08871 | 0.07687 | 0.06309 | 28.9% |\n"
+        "| 0.20 | 0.07082 | 0.06294 | 0.05210 | ? |\n",
+    )
+    assert "| 0.05210 | 26.4% |" in text

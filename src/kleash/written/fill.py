@@ -19,7 +19,7 @@ from kleash.imports.markdown.differences import metric_of
 from kleash.imports.markdown.draft import Draft, Printed
 from kleash.imports.markdown.numbers import VALUE, Place
 from kleash.written.blame import blamed
-from kleash.written.logs import Logs, as_printed
+from kleash.written.logs import Held, Logs, as_printed
 from kleash.written.page import Page, Span, edited, percent
 from kleash.written.relations import node, oriented, relations
 from kleash.written.styles import is_alike, result_style, style_of, written_like
@@ -111,15 +111,35 @@ class _Filler:
         if number is None or self._is_derived(cell):
             return
         metric = metric_of(self.draft, cell.sense, number)
-        arm, seed = cell.sense.arm or "", cell.sense.seed
-        found = self.logs.traced.get((cell.line, cell.column))
-        found = found or self.logs.look(arm, metric, place, cell.sense.statistic, seed)
+        found = self.logs.traced.get((cell.line, cell.column)) or self._looked_up(cell, number)
         if found is not None:
-            style = style_of(self.draft, cell, metric, place)
+            style = style_of(self.draft, cell, metric, place, found.value)
             share = 100 if style.unit == "%" else 1
             value = found.value / share if found.printed else as_printed(found.value, metric, style)
+            if value < 0 and self._tells_falls(cell):
+                value = -value
             if is_alike(self.draft, cell, value):
                 self.put(cell, value, style, runs=found.runs, file=found.file)
+
+    def _looked_up(self, cell: Printed, number: Number) -> Held | None:
+        """What logs have under the names that a cell stands under."""
+        sense, place = cell.sense, cell.read.place.over(cell.sense.place)
+        metric = metric_of(self.draft, sense, number)
+        return self.logs.look(sense.arm or "", metric, place, sense.statistic, sense.seed)
+
+    def _tells_falls(self, cell: Printed) -> bool:
+        """Whether changes of its column that are known are falls, written without their sign."""
+        if cell.sense.statistic != "change":
+            return False
+        told = [
+            (number.value, held.value)
+            for one in self.draft.printed
+            if (one.table, one.column) == (cell.table, cell.column)
+            and (number := one.read.number)
+            and number.value
+            and (held := self._looked_up(one, number))
+        ]
+        return bool(told) and all(shown > 0 > measured for shown, measured in told)
 
     def _is_derived(self, cell: Printed) -> bool:
         return any(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kleash.imports import Derived, Number
@@ -30,22 +30,25 @@ def written_like(value: float, like: Number) -> str:
     return f"{plus}{text}" + (percent(like.text) if share else "")
 
 
-def style_of(draft: Draft, cell: Printed, metric: str, place: Place) -> Number:
-    """How numbers like this one are written: in its column, with its items, of its metric."""
-    known = [
+def style_of(draft: Draft, cell: Printed, metric: str, place: Place, value: float) -> Number:
+    """How numbers like this one are written: in its column or row, of its items, of its metric."""
+    every = [
         (other, other.read.number)
         for other in draft.printed
         if other.read.number is not None
         and other.read.number.value is not None
         and other.sense.role == "value"
         and not other.sense.setting
-        and identity(metric_of(draft, other.sense, other.read.number)) == identity(metric)
     ]
+    known = [(o, n) for o, n in every if identity(metric_of(draft, o.sense, n)) == identity(metric)]
+    own = [n for o, n in every if o.table == cell.table and o.line == cell.line]
     nearest: list[list[Number]] = [
-        [n for o, n in known if (o.table, o.column) == (cell.table, cell.column)],
+        own if written_as_row(own, [n for o, n in every if _above(o, cell)], value) else [],
+        [n for o, n in known if _above(o, cell)],
         [n for o, n in known if o.table == cell.table and o.line == cell.line],
         [n for o, n in known if place.items and o.sense.place.items == place.items],
         [n for o, n in known if o.table == cell.table],
+        own,
         [n for _, n in known],
     ]
     for numbers in nearest:
@@ -55,6 +58,27 @@ def style_of(draft: Draft, cell: Printed, metric: str, place: Place) -> Number:
     shots = place.shots is not None or place.items is not None
     default = Number(None, "known", cell.where, 4)
     return replace(default, unit="%", text="%") if shots else default
+
+
+def _above(other: Printed, cell: Printed) -> bool:
+    return (other.table, other.column) == (cell.table, cell.column)
+
+
+def written_as_row(row: Sequence[Number], column: Sequence[Number], value: float) -> bool:
+    """Whether a number is written as its row is, which has one style: rows are quantities.
+
+    Then its column has none, or one of numbers of another size.
+    """
+    if len(row) < 2 or not column or len({(one.decimals, one.unit) for one in row}) > 1:
+        return False
+    if len({(one.decimals, one.unit) for one in column}) > 1:
+        return len(column) > 1
+    return not _alike(column, value) and _alike(row, value)
+
+
+def _alike(numbers: Sequence[Number], value: float) -> bool:
+    sizes = [abs(one.value) for one in numbers if one.value]
+    return bool(sizes) and min(sizes) / ALIKE <= abs(value) <= ALIKE * max(sizes)
 
 
 def is_alike(draft: Draft, cell: Printed, value: float) -> bool:

@@ -97,11 +97,27 @@ def held_for(draft: Draft, logs: Logs, page: Page) -> dict[tuple[int, int], Held
     tables = sheets(grids(draft))
     found = opened(tables, on_file(logs, tables), page)
     sought = sought_in(tables, joined(threads_of(logs)))
-    for (line, column, nth), one in sought.kept().items() if sought else ():
-        if not nth and one.right:
+    kept = sought.kept() if sought else {}
+    twice = _twice(kept, tables)
+    for (line, column, nth), one in kept.items():
+        if not nth and one.right and (line, column, nth) not in twice:
             own = Held(one.value, one.runs, one.file, printed=True)
             found.setdefault((line, column), own)
     return found
+
+
+def _twice(kept: Mapping[Spot, Kept], tables: Sequence[Sheet]) -> set[Spot]:
+    """Spots whose measurement is that of another in their row, or their column, too.
+
+    One of the two is something else, and an open one is not to be guessed.
+    """
+    table = {cell.number.where.line: at for at, sheet in enumerate(tables) for cell in sheet.cells}
+    told: dict[tuple[object, ...], set[Spot]] = defaultdict(set)
+    for spot, one in kept.items():
+        line, column, _ = spot
+        for place in (("row", line), ("column", table.get(line), column)):
+            told[*place, one.at].add(spot)
+    return {spot for same in told.values() if len(same) > 1 for spot in same}
 
 
 def traced(sought: Sought) -> dict[Node, Mark]:
