@@ -3,12 +3,16 @@
 A leash that costs at first and pays later is equal on average and better at the end.
 """
 
+import re
+
 import numpy as np
 import pytest
 import scipy.stats
 
 from kleash.catalogue import screen
 from kleash.compare import compare
+from kleash.imports import read
+from kleash.report import markdown_of, of_sources
 from kleash.stats import end_gap, end_of
 from test_compare import asked, codes, level, run, sources, with_curve
 from test_compare_questions import every, fact
@@ -134,3 +138,20 @@ def test_curves_that_end_alike_are_rarely_told_apart(steps):
     rise = 20 * (1 - np.exp(-3 * np.linspace(0, 1, steps)))
     found = [end_gap(*(rise + rng.normal(size=(2, steps)))).p < 0.05 for _ in range(1000)]
     assert np.mean(found) <= 0.07
+
+
+def test_a_report_says_where_and_links_to_it(tmp_path):
+    """One run each: the paragraph has the end too, and its numbers lead to the last step."""
+    for name, curve in (("kl0", FREE), ("kl0.1", LEASHED)):
+        noise = np.random.default_rng(len(name)).normal(0, 0.002, len(curve))
+        rows = [f"{step:g},{value:.4f}" for step, value in zip(STEPS, curve + noise, strict=True)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["step,accuracy", *rows]) + "\n")
+    sources_ = [read(tmp_path)]
+    made = of_sources(sources_, compare(sources_), "logs", "en")
+    page = markdown_of(made, tmp_path)
+    verdict = page.split("## Verdict")[1].split("\n## ")[0]
+    assert "accuracy over steps 100–800" in verdict
+    (link,) = re.findall(r"And at the end\? better: kl0\.1 \(gap \[\+[\d.]+\]\[(\d+)\]", verdict)
+    assert f"[{link}]: kl0.1.csv#L9" in page
+    (row,) = (line for line in page.splitlines() if line.startswith("| Faster?"))
+    assert "[step " in row

@@ -265,6 +265,17 @@ def test_a_fall_by_less_than_a_quarter_is_no_collapse():
     assert "Did it collapse? with: no, but it fell from its best" in screen.terminal(found, "en")
 
 
+def test_a_slow_fall_is_judged_by_how_deep_it_gets():
+    """When it is noticed it has lost less than a quarter, in the end far more."""
+    rng = np.random.default_rng(6)
+    up = 1 + np.linspace(0, 1, 40) + rng.normal(0, 0.02, 40)
+    found = compare(two(up - np.clip(np.arange(40) - 28, 0, None) * 0.1, up))
+    (fell,) = (each for each in every(found, "collapse") if each.arms == ("with",))
+    assert fact(fell, "collapsed", "drop").value < 0.25 * fact(fell, "collapsed", "best").value
+    assert (fell.verdict, fell.estimate) == ("worse", -fact(fell, "collapsed", "deepest").value)
+    assert fact(fell, "collapsed", "deepest").value == pytest.approx(0.85, abs=0.15)
+
+
 def test_a_collapse_is_looked_for_in_every_training():
     rng = np.random.default_rng(6)
     up = 1 + np.linspace(0, 1, 40)

@@ -30,6 +30,8 @@ from kleash.seeds import generator
 from kleash.stats import Crossed, GapSpread
 from made_crossed import crossed_gaps, crossed_source
 from made_study import made_study
+from test_compare import sources
+from test_compare_ends import FREE, trained
 
 FILE = read_study("demos-kl-wide")
 SPREAD = GapSpread(0.01, 0.05, 0.2)
@@ -292,6 +294,18 @@ def test_further_hours_buy_seeds_items_or_open_arms():
     found.open = []
     text = screen.prospect_text(found, "", "en", 300)
     assert "nothing is open" in text and "best:" not in text
+
+
+def test_of_means_nobody_knows_how_many_items_there_were():
+    heights = {0.0: 0.0, 0.1: 0.0, 0.2: 0.3}
+    told = sources(
+        *(r for beta, up in heights.items() for r in trained(beta, FREE + up, 5, noise=0.02))
+    )
+    text = screen.prospect_text(after(Asked(60.0, cost=Cost(run=2.0)), told), "", "en", 300)
+    assert "now: 5 seeds; a gap of" in text
+    assert "1 items" not in text
+    rows = [line.split() for line in text.splitlines() if line.startswith("   2 ")]
+    assert rows and {row[2] for row in rows} == {"—"}
 
 
 def test_where_items_are_the_error_it_says_so_and_tells_no_zeros():

@@ -269,6 +269,7 @@ def test_a_collapse_by_hand():
     found = collapse(np.arange(10, 120, 10), values, 0.1)
     assert (found.step, found.best, found.n) == (100, 2.0, 11)
     assert found.drop == pytest.approx(2 - 1.63)
+    assert found.deepest == pytest.approx(2 - 1.3)
     assert collapse(np.arange(10), [*[2.0] * 6, 1.68, 1.68, 1.68, 1.6], 0.1).step is None
 
 
