@@ -30,6 +30,8 @@ LONG = "TravelGym_Qwen3-4B_n8_"
         ((f"{LONG}kl1", f"{LONG}kl2", "kl1"), "", [f"{LONG}kl1", f"{LONG}kl2", "kl1"]),
         # Nothing, or too little, is shared.
         (("one_name_that_is_long_enough", "other_name_that_is_longer"), "", None),
+        (("kl_one_name_that_is_long_enough", "kl_other_name_that_is_longer"), "", None),
+        (("run_0.1_qwen3_4b_travel_n8", "run_0.2_qwen3_4b_travel_n8"), "", None),
         (("kl0.1", "kl0.2"), "", None),
         (("a_name_that_is_long_enough",), "", None),
     ],

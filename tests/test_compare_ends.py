@@ -11,10 +11,12 @@ import scipy.stats
 
 from kleash.catalogue import screen
 from kleash.compare import compare
+from kleash.compare.arms import gather
+from kleash.compare.seeds import run_means
 from kleash.imports import read
 from kleash.report import markdown_of, of_sources
 from kleash.stats import end_gap, end_of
-from test_compare import asked, codes, level, run, sources, with_curve
+from test_compare import asked, codes, level, run, sources, with_curve, with_scores
 from test_compare_questions import every, fact
 
 STEPS = np.arange(100.0, 900.0, 100.0)
@@ -124,6 +126,57 @@ def test_the_gap_at_the_end_by_hand():
     assert "too_few_steps" in end_gap([0, 1, 0.0], [0, 0, 0.0]).warnings
     with pytest.raises(ValueError, match="three or more"):
         end_gap([0, 1.0], [0, 0.0])
+
+
+def test_an_end_of_two_points_is_known_better_than_one_of_one():
+    gap = np.tile([0.0, 1.0], 10)
+    sd = np.sqrt((18 * 4) / (6 * 18))
+    found = end_gap(gap, np.zeros(20))
+    t = scipy.stats.t((6 * 18) ** 2 / (36 * 18 + 32 * 17 + 2 * 16))
+    assert found.interval.estimate == 0.5
+    assert found.interval.high == pytest.approx(0.5 + t.ppf(0.975) * sd / np.sqrt(2))
+
+
+def test_a_few_steps_decide_nothing_at_the_end():
+    """However far apart: how much they bend is not known."""
+    steps = STEPS[:5]
+    pair = [trained(b, c, 1, steps=steps) for b, c in ((0.0, FREE[:5]), (0.1, FREE[:5] + 0.3))]
+    end = asked(compare(sources(*pair[0], *pair[1])), "at_end")
+    assert (end.verdict, codes(end)[-1]) == ("undecided", "too_few_steps")
+    assert end.estimate == pytest.approx(0.3, abs=0.01)
+
+
+def test_runs_that_share_no_step_are_worth_their_own_ends():
+    shifted = STEPS + 50
+    runs = [*trained(0.0, FREE, 2), *trained(0.1, LEASHED, 2, steps=shifted)]
+    means = {
+        arm.name: [mean for _, mean in run_means(arm, "accuracy")] for arm in gather(sources(*runs))
+    }
+    assert means["kl0.0"] == pytest.approx([FREE[-1]] * 2, abs=0.01)
+    assert level(compare(sources(*runs))).estimate == pytest.approx(0.04, abs=0.01)
+
+
+def test_where_items_tell_the_average_is_not_asked():
+    def scored(runs, share):
+        for each in runs:
+            with_scores(each, np.arange(20) < 20 * share)
+        return runs
+
+    runs = [*scored(trained(0.0, FREE, 5), 0.5), *scored(trained(0.1, LEASHED, 5), 0.6)]
+    found = compare(sources(*runs))
+    assert level(found).items == 20
+    assert not every(found, "average")
+
+
+def test_an_average_that_decides_nothing_is_not_on_the_screen():
+    rng = np.random.default_rng(4)
+    wild = [rng.normal(0, 0.2, 8) * (STEPS < 700) for _ in range(5)]
+    runs = [*trained(0.0, FREE, 5), *trained(0.1, FREE + 0.05, 5)]
+    for each, noise in zip(runs[5:], wild, strict=True):
+        each.series[0].values += noise
+    found = compare(sources(*runs))
+    assert (level(found).verdict, asked(found, "average").verdict) == ("better", "undecided")
+    assert "And on average" not in screen.terminal(found, "en")
 
 
 def test_the_end_is_one_step_in_ten():

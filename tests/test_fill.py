@@ -301,14 +301,22 @@ def filled(tmp_path, report):
     return (tmp_path / "report.md").read_text()
 
 
-def test_a_fall_is_written_without_a_sign_where_its_column_has_none(tmp_path):
+@pytest.mark.parametrize(
+    ("known", "filled_with"),
+    [
+        (("26.1%", "28.9%"), "26.4%"),  # a fall has no sign
+        (("26.1%", "-28.9%"), "-26.4%"),  # nobody can tell
+        (("-26.1%", "-28.9%"), "-26.4%"),
+    ],
+)
+def test_a_fall_is_written_without_a_sign_where_its_column_has_none(tmp_path, known, filled_with):
     quantities(tmp_path / "logs", RUNS)
     text = filled(
         tmp_path,
         "# Selectors\n\n## KL 随 epoch 的变化\n\n"
         "| KL_BETA | Epoch 1 | Epoch 2 | Epoch 3 | 降幅 (E1→E3) |\n|---|---|---|---|---|\n"
-        "| 0.05 | 0.09715 | 0.08409 | 0.07180 | 26.1% |\n"
-        "| 0.10 | 0.08871 | 0.07687 | 0.06309 | 28.9% |\n"
+        f"| 0.05 | 0.09715 | 0.08409 | 0.07180 | {known[0]} |\n"
+        f"| 0.10 | 0.08871 | 0.07687 | 0.06309 | {known[1]} |\n"
         "| 0.20 | 0.07082 | 0.06294 | 0.05210 | ? |\n",
     )
-    assert "| 0.05210 | 26.4% |" in text
+    assert f"| 0.05210 | {filled_with} |" in text

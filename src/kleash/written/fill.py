@@ -116,7 +116,7 @@ class _Filler:
             style = style_of(self.draft, cell, metric, place, found.value)
             share = 100 if style.unit == "%" else 1
             value = found.value / share if found.printed else as_printed(found.value, metric, style)
-            if value < 0 and self._tells_falls(cell):
+            if self._tells_falls(cell):
                 value = -value
             if is_alike(self.draft, cell, value):
                 self.put(cell, value, style, runs=found.runs, file=found.file)
@@ -128,7 +128,7 @@ class _Filler:
         return self.logs.look(sense.arm or "", metric, place, sense.statistic, sense.seed)
 
     def _tells_falls(self, cell: Printed) -> bool:
-        """Whether changes of its column that are known are falls, written without their sign."""
+        """Whether its column is one of falls: known changes have the sign that they do not have."""
         if cell.sense.statistic != "change":
             return False
         told = [
@@ -139,7 +139,7 @@ class _Filler:
             and number.value
             and (held := self._looked_up(one, number))
         ]
-        return bool(told) and all(shown > 0 > measured for shown, measured in told)
+        return bool(told) and all(shown * measured < 0 for shown, measured in told)
 
     def _is_derived(self, cell: Printed) -> bool:
         return any(
