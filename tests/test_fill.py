@@ -320,3 +320,12 @@ def test_a_fall_is_written_without_a_sign_where_its_column_has_none(tmp_path, kn
         "| 0.20 | 0.07082 | 0.06294 | 0.05210 | ? |\n",
     )
     assert f"| 0.05210 | {filled_with} |" in text
+
+
+def test_a_loss_keeps_its_sign_though_its_neighbour_lost_it(tmp_path):
+    losses = {0.1: {1: {"loss": -0.0457}, 2: {"loss": -0.0333}}}
+    report = tmp_path / "report.md"
+    row = "| 1 | 0.0123 | TBD | ? |\n"
+    report.write_text(REPORT.replace(row, "| 1 | 0.0123 | 0.0457 | x |\n| 2 | 0.0111 | ? | x |\n"))
+    fill(report, "--from", study(tmp_path / "kl", {0.1: {(1, 1): 0.55}}, losses))
+    assert "| 2 | 0.0111 | -0.0333 | x |" in report.read_text()
