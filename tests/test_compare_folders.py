@@ -340,7 +340,7 @@ def test_one_run_in_many_that_broke_off_does_not_judge_all_where_it_ended(tmp_pa
     seeds_of(tmp_path, "kl0.1", [0.2, 0.4, 0.6, 0.7], [10, 20, 30, 40], "accuracy")
     put(tmp_path, **{"kl0.1__seed_3_csv": curve(step=[10], accuracy=[0.2])})
     found = attribute([read(tmp_path)])
-    assert found.broken == ["kl0.1/seed_3"]
+    assert found.broke_off == ["kl0.1/seed_3"]
     assert found.end is not None
     assert found.end.last == 40
     assert {round(row.value, 1) for row in found.rows} == {0.7, 0.8}

@@ -112,7 +112,7 @@ class Attribution:
     left_out: list[str] = field(default_factory=list)
     aside: list[str] = field(default_factory=list)
     """Arms that tell no coefficient, where others do: they are not in the model."""
-    broken: list[str] = field(default_factory=list)
+    broke_off: list[str] = field(default_factory=list)
     """Runs that ended before the others: they are not in the model."""
     end: End | None = None
     """Where on their curves runs are judged."""
@@ -157,7 +157,7 @@ def attribute(sources: Sequence[Source], on: str = "", factors: Sequence[str] = 
         settings=found,
         left_out=void,
         aside=list(dict.fromkeys(row.arm for row in judged.aside)),
-        broken=[row.called for row in judged.broken],
+        broke_off=[row.called for row in judged.broke_off],
         end=judged.end,
         by_name=[key for each in found.factors for key in each.keys if key in by_name],
     )

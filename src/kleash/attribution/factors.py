@@ -113,7 +113,7 @@ class Rows:
     kept: list[Row]
     aside: list[Row]
     """Those that tell no coefficient, where others do."""
-    broken: list[Row]
+    broke_off: list[Row]
     """A few that ended before the others."""
     end: End | None
     """Where on their curves all are judged."""
@@ -129,7 +129,7 @@ def rows_of(arms: Sequence[Arm], metric: str) -> Rows:
     aside = [row for row, there in zip(every, leashed, strict=True) if not there]
     kept = [at for at, there in enumerate(leashed) if there]
     early = broken_off([runs[at][1] for at in kept], metric)
-    broken = [every[at] for number, at in enumerate(kept) if number in early]
+    broke = [every[at] for number, at in enumerate(kept) if number in early]
     kept = [at for number, at in enumerate(kept) if number not in early]
     judged = [runs[at][1] for at in kept]
     means = shared_run_means(judged, metric) if kept else []
@@ -143,7 +143,7 @@ def rows_of(arms: Sequence[Arm], metric: str) -> Rows:
             f"all {len(made)} runs scored the same: either one model was measured again and again,"
             " or there is nothing to attribute"
         )
-    return Rows(made, aside, broken, shared_end(judged, metric))
+    return Rows(made, aside, broke, shared_end(judged, metric))
 
 
 def _row(arm: Arm, replicate: Replicate, value: float) -> Row:

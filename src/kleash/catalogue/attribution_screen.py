@@ -75,7 +75,7 @@ def limits(found: Attribution, language: Language) -> list[str]:
 
 
 def _left_out(found: Attribution) -> Iterator[tuple[str, dict[str, Any]]]:
-    kinds = {"void": found.left_out, "aside": found.aside, "broken": found.broken}
+    kinds = {"void": found.left_out, "aside": found.aside, "broke_off": found.broke_off}
     for kind, names in kinds.items():
         if names:
             more = ["…"] if len(names) > NAMED else []
@@ -214,7 +214,7 @@ def plain(found: Attribution, language: Language) -> dict[str, Any]:
         "labels": found.settings.labels,
         "not_asked_for": found.settings.ignored,
         "setting_or_result": found.settings.numbers,
-        "left_out": [*found.left_out, *found.aside, *found.broken],
+        "left_out": [*found.left_out, *found.aside, *found.broke_off],
         "told_by_names": found.by_name,
         "add": [asdict(each) for each in found.add],
         "because": [

@@ -119,7 +119,7 @@ ATTRIBUTION: dict[str, tuple[str, str]] = {
         "left out, because nothing tells a coefficient of them: {names}",
         "已排除，因为没有任何记录说明其系数：{names}",
     ),
-    "left_out_broken": (
+    "left_out_broke_off": (
         "left out, because they broke off before the others ended, which a leash may have done:"
         " {names}",
         "已排除，因为在其他运行结束之前就中断了（这也可能是约束造成的）：{names}",

@@ -115,7 +115,7 @@ def loud(judged: Judged) -> bool:
     return judged.question not in QUIET or judged.verdict.startswith(LOUD)
 
 
-def elsewhere(found: Comparison) -> list[Judged]:
+def otherwise(found: Comparison) -> list[Judged]:
     """Where the average over training says something else than the end, or the end than it."""
     levels = {each.arms: each for each in found.verdicts if each.question == "level"}
     return [
@@ -172,7 +172,7 @@ def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]
         verdicts = sorted(found.verdicts, key=_place)
     else:
         others = [e for e in found.verdicts if loud(e) and e.question not in ELSEWHERE]
-        verdicts = sorted([*others, *elsewhere(found)], key=_rank)
+        verdicts = sorted([*others, *otherwise(found)], key=_rank)
     silent = dict.fromkeys(each.question for each in verdicts if _silent(each))
     verdicts = [each for each in verdicts if not _silent(each)]
     reasons = why(verdicts, language, whole=whole)

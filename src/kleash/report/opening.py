@@ -8,7 +8,7 @@ from typing import Any
 from kleash.catalogue import LANGUAGES, gap_text, say
 from kleash.catalogue.lines import OF_ALL, SEVERITIES, place, placed
 from kleash.catalogue.report_words import SHARED
-from kleash.catalogue.screen import alike, elsewhere, verdict_line, word
+from kleash.catalogue.screen import alike, otherwise, verdict_line, word
 from kleash.catalogue.terms import QUESTIONS
 from kleash.compare import Comparison, Judged
 from kleash.report.material import Material, short
@@ -42,7 +42,7 @@ def paragraph(made: Material, found: Comparison) -> Line:
             said.append(linked(line, judged_place(made, group[0]), names))
     else:
         said += folded(made, others)
-    said += folded(made, elsewhere(found))
+    said += folded(made, otherwise(found))
     sure = "L1"
     if levels:
         sure = min(each.level for each in levels)

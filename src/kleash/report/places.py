@@ -24,17 +24,8 @@ ONE = r"[-+−]?\d[\d,]*(?:\.\d+(?:e[-+]?\d+)?%?|%)"
 NUMBER = re.compile(rf"(?<![A-Za-z0-9_.=])(?!95 ?%){ONE}(?: \[{ONE}, {ONE}\])?(?![\d.]*[A-Za-z_])")
 
 OF_CURVES = (
-    *(
-        "average",
-        "at_end",
-        "best_step",
-        "faster",
-        "steadier",
-        "phase_early",
-        "phase_middle",
-        "phase_late",
-    ),
-    *("stopping", "plateau", "collapse"),
+    *("average", "at_end", "best_step", "faster", "steadier"),
+    *("phase_early", "phase_middle", "phase_late", "stopping", "plateau", "collapse"),
 )
 
 
