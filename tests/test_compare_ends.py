@@ -43,11 +43,11 @@ def test_over_seeds_it_counts_where_they_end_and_the_average_stands_beside_it():
     end, mean = level(found), asked(found, "average")
     assert (end.verdict, end.level) == ("better", "L3")
     assert end.estimate == pytest.approx(0.04, abs=0.005)
-    assert (end.end.axis, end.end.first, end.end.last) == ("step", 800, 800)
+    assert (end.over.axis, end.over.first, end.over.last) == ("step", 800, 800)
     assert fact(end, "seed_means", "theirs").value == pytest.approx(0.34, abs=0.003)
     assert (mean.verdict, mean.level) == ("equivalent", "L3")
     assert mean.estimate == pytest.approx(0.0, abs=0.002)
-    assert (mean.end.first, mean.end.last) == (100, 800)
+    assert (mean.over.first, mean.over.last) == (100, 800)
     assert not every(found, "at_end")
     text = screen.terminal(found, "en")
     assert "better; accuracy at step 800 +" in " ".join(text.split())
@@ -82,7 +82,7 @@ def test_a_run_that_broke_off_is_compared_where_it_ended():
     series.steps, series.values = series.steps[:3], series.values[:3]
     judged = level(compare(sources(*free, *broken)))
     assert judged.n == 5
-    assert judged.end is None
+    assert judged.over is None
     assert judged.estimate == pytest.approx((4 * 0.04 - 0.02) / 5, abs=0.004)
     told = next(each.facts for each in judged.because if each.code == "ends_differ")
     assert (told["first"], told["last"]) == (300, 800)
@@ -97,7 +97,7 @@ def test_the_end_of_a_long_log_is_its_last_tenth():
     ]
     judged = level(compare(sources(*runs)))
     assert judged.estimate == pytest.approx(1.0, abs=0.02)
-    assert (judged.end.first, judged.end.last) == (37, 40)
+    assert (judged.over.first, judged.over.last) == (37, 40)
 
 
 def test_better_arms_that_are_not_told_apart_are_named_together():

@@ -341,8 +341,8 @@ def test_one_run_in_many_that_broke_off_does_not_judge_all_where_it_ended(tmp_pa
     put(tmp_path, **{"kl0.1__seed_3_csv": curve(step=[10], accuracy=[0.2])})
     found = attribute([read(tmp_path)])
     assert found.broke_off == ["kl0.1/seed_3"]
-    assert found.end is not None
-    assert found.end.last == 40
+    assert found.over is not None
+    assert found.over.last == 40
     assert {round(row.value, 1) for row in found.rows} == {0.7, 0.8}
     said = attribution_screen.terminal(found, "en")
     assert "judged by accuracy at step 40" in said

@@ -29,7 +29,7 @@ from kleash.attribution.factors import (
 )
 from kleash.compare import VOIDING
 from kleash.compare.arms import Arm, gather
-from kleash.compare.records import End
+from kleash.compare.records import Window
 from kleash.compare.wished import with_wished
 from kleash.errors import DataError
 from kleash.findings import find
@@ -114,7 +114,7 @@ class Attribution:
     """Arms that tell no coefficient, where others do: they are not in the model."""
     broke_off: list[str] = field(default_factory=list)
     """Runs that ended before the others: they are not in the model."""
-    end: End | None = None
+    over: Window | None = None
     """Where on their curves runs are judged."""
     by_name: list[str] = field(default_factory=list)
     """Factors that only the names of arms tell."""
@@ -158,7 +158,7 @@ def attribute(sources: Sequence[Source], on: str = "", factors: Sequence[str] = 
         left_out=void,
         aside=list(dict.fromkeys(row.arm for row in judged.aside)),
         broke_off=[row.called for row in judged.broke_off],
-        end=judged.end,
+        over=judged.over,
         by_name=[key for each in found.factors for key in each.keys if key in by_name],
     )
     told = [each for each in found.factors if each.key not in aliased]

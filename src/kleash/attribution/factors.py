@@ -17,7 +17,7 @@ import numpy as np
 
 from kleash.compare.arms import OUTCOMES, Arm, Replicate
 from kleash.compare.confounds import COSMETIC, FOLLOWING, alike
-from kleash.compare.records import End
+from kleash.compare.records import Window
 from kleash.compare.seeds import broken_off, run_means, shared_end, shared_run_means
 from kleash.compare.wished import known_metric
 from kleash.errors import ConfigError, DataError
@@ -115,7 +115,7 @@ class Rows:
     """Those that tell no coefficient, where others do."""
     broke_off: list[Row]
     """A few that ended before the others."""
-    end: End | None
+    over: Window | None
     """Where on their curves all are judged."""
 
 

@@ -160,7 +160,7 @@ def terminal(found: Attribution, language: Language, columns: int = 100) -> str:
     title = {
         "runs": len(found.rows),
         "seeds": found.seeds,
-        "metric": placed(found.metric, found.end, language),
+        "metric": placed(found.metric, found.over, language),
         "factors": sum(len(each.keys) for each in found.settings.factors),
         "df": found.df,
     }

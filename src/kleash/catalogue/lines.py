@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import PurePath
 from typing import Any
 
 from kleash.catalogue import LANGUAGES, Language, metric_name, say, show
 from kleash.catalogue.terms import QUESTIONS
-from kleash.compare import Confound, End, Judged, Step
+from kleash.compare import Confound, Judged, Step, Window
 
 SEVERITIES = {"error": "✗", "warning": "!", "note": "·"}
 OF_A_KIND = 8  # findings, on a page
@@ -80,13 +80,13 @@ def folded(findings: Sequence[Any], language: Language, *, whole: bool) -> dict[
     return lines
 
 
-def placed(metric: str, end: End | None, language: Language) -> str:
+def placed(metric: str, over: Window | None, language: Language) -> str:
     """A metric's name, and where on curves it was looked at."""
     name = metric_name(metric, language)
-    if end is None:
+    if over is None:
         return name
-    where = {"axis": end.axis, "first": end.first, "last": end.last, "metric": name}
-    return say("at_end" if end.first == end.last else "over_steps", where, language)
+    code = "at_step" if over.first == over.last else "over_steps"
+    return say(code, asdict(over) | {"metric": name}, language)
 
 
 def place(where: Any, language: Language) -> str:

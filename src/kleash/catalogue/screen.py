@@ -104,7 +104,7 @@ def _measured(judged: Judged, language: Language) -> str:
     counted = COUNTED.get(judged.counted, ("", ""))[LANGUAGES.index(language)]
     frame = "gap_of" if judged.low is None else "interval_of"
     facts = {"gap": gap, "n": judged.n, "counted": counted}
-    name = placed(judged.metric, judged.end, language)
+    name = placed(judged.metric, judged.over, language)
     return f"{name} {say(frame, facts, language) if judged.n else gap}"
 
 

@@ -278,7 +278,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "{gap} (95 % interval, {n} {counted})",
         "{gap}（95% 区间，{n} {counted}）",
     ),
-    "at_end": ("{metric} at {axis} {last}", "第 {last} {axis}的{metric}"),
+    "at_step": ("{metric} at {axis} {last}", "第 {last} {axis}的{metric}"),
     "over_steps": (
         "{metric} over {axis}s {first}–{last}",
         "第 {first}–{last} {axis}平均{metric}",

@@ -38,10 +38,10 @@ from kleash.compare.records import (
     Because,
     Comparison,
     Confound,
-    End,
     Judged,
     Step,
     Summary,
+    Window,
 )
 from kleash.compare.seeds import of_seeds
 from kleash.compare.speed import faster
@@ -59,10 +59,10 @@ __all__ = [
     "Because",
     "Comparison",
     "Confound",
-    "End",
     "Judged",
     "Step",
     "Summary",
+    "Window",
     "Wish",
     "compare",
 ]

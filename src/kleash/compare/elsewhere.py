@@ -12,7 +12,7 @@ from dataclasses import replace
 from kleash import stats
 from kleash.compare.evidence import Gap, courses_of_pair, left_out, of_ends
 from kleash.compare.judging import Pair, judge
-from kleash.compare.records import Because, End, Judged, Question
+from kleash.compare.records import Because, Judged, Question, Window
 from kleash.compare.seeds import gap_of
 
 FEWEST = 2  # steps; of one there is no average
@@ -34,7 +34,7 @@ def _average(pair: Pair) -> Judged | None:
     means = [side.mean(axis=1) for side in (seen.ours, seen.theirs)]
     found = stats.paired_seeds(means[0], means[1])
     gap = gap_of(found, [float(side.mean()) for side in means], pair.metric)
-    gap.end = End(seen.axis, float(seen.steps[0]), float(seen.steps[-1]))
+    gap.over = Window(seen.axis, float(seen.steps[0]), float(seen.steps[-1]))
     gap.because = [each for each in gap.because if each.code == "seed_means"] + left_out(seen)
     return _told(pair, gap, "average")
 

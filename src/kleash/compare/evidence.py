@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import reduce
 from typing import Literal
 
@@ -17,7 +17,7 @@ import numpy as np
 from kleash import stats
 from kleash.compare.arms import Arm, Curve, Place, Replicate
 from kleash.compare.items import by_item, clusters_of, curve_of, latest, span_of
-from kleash.compare.records import Amount, Because, End
+from kleash.compare.records import Amount, Because, Window
 from kleash.imports import Number
 from kleash.seeds import generator
 from kleash.stats import CurveGap, Errors, Floats, Interval
@@ -47,7 +47,7 @@ class Gap:
     errors: Errors = ()
     """Of a gap over seeds, the parts of its error: what seeds show, and what items add."""
     of_curves: bool = False
-    end: End | None = None
+    over: Window | None = None
     """Of curves: where on them it is, if that is one place in all runs."""
     too_few: bool = False
     integrity: list[str] = field(default_factory=list)
@@ -164,10 +164,9 @@ def _of_two(
     one, other = (at_steps(curve, steps) for curve in pair)
     found, narrow = gap(one, other), gap(one, other, level=0.9)
     inside = where(steps)
-    end = End(pair[0].axis, float(inside[0]), float(inside[-1]))
+    window = Window(pair[0].axis, float(inside[0]), float(inside[-1]))
     ours_mean, theirs_mean = (Amount(float(at_steps(c, inside).mean()), unit) for c in pair)
-    span = {"first": end.first, "last": end.last, "axis": end.axis, "n": len(inside)}
-    facts = span | {"ours": ours_mean, "theirs": theirs_mean}
+    facts = asdict(window) | {"n": len(inside), "ours": ours_mean, "theirs": theirs_mean}
     because = [Because("curve_means" if len(inside) > 1 else "curve_ends", facts)]
     because += [
         Because(
@@ -183,7 +182,7 @@ def _of_two(
         counted="steps",
         p=found.p,
         of_curves=True,
-        end=end,
+        over=window,
         too_few=len(steps) < FEWEST_STEPS,
         integrity=["two_histories"] if any(curve.others for curve in pair) else [],
         because=because,

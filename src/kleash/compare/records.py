@@ -56,8 +56,8 @@ class Because:
 
 
 @dataclass(frozen=True)
-class End:
-    """Where trainings are compared: the last of the steps (or epochs) that they share."""
+class Window:
+    """Where on their curves trainings are compared: from which step (or epoch) to which."""
 
     axis: str
     first: float
@@ -85,7 +85,7 @@ class Judged:
     counted: Literal["steps", "items", "seeds", ""] = ""
     items: int | None = None
     """Of a gap over seeds: the items that each of them scored."""
-    end: End | None = None
+    over: Window | None = None
     """Of curves: where on them the gap is, if it is at one place in all runs."""
     p: float | None = None
     adjusted_p: float | None = None

@@ -25,7 +25,7 @@ from kleash.compare.items import (
     table_of,
     what_counts,
 )
-from kleash.compare.records import Amount, Because, End
+from kleash.compare.records import Amount, Because, Window
 from kleash.imports import Number, Scores, names
 from kleash.seeds import generator
 from kleash.stats import Floats, SeedGap
@@ -149,12 +149,12 @@ def _apart_by_items(
     return (whole[: len(runs[0])], whole[len(runs[0]) :]) if whole.shape[1] > 1 else None
 
 
-def _placed(gap: Gap, ends: Sequence[End | None]) -> Gap:
+def _placed(gap: Gap, ends: Sequence[Window | None]) -> Gap:
     """A gap of curves with where on them it is; runs that broke off end sooner than others."""
     known = sorted({end for end in ends if end is not None}, key=lambda end: end.last)
     gap.of_curves = bool(known)
     if len(known) == 1 and None not in ends:
-        gap.end = known[0]
+        gap.over = known[0]
     elif len(known) > 1:
         first, last = known[0], known[-1]
         facts = {"axis": last.axis, "first": first.last, "last": last.last}
@@ -264,13 +264,13 @@ def shared_steps(runs: Sequence[Replicate], metric: str) -> tuple[list[Curve], F
     return curves, reduce(np.intersect1d, [curve.steps for curve in curves])
 
 
-def shared_end(runs: Sequence[Replicate], metric: str) -> End | None:
+def shared_end(runs: Sequence[Replicate], metric: str) -> Window | None:
     """Where on their curves trainings are compared; None where it is not on curves."""
     curves, steps = shared_steps(runs, metric)
     if not len(steps):
         return None
     inside = stats.end_of(steps)
-    return End(curves[0].axis, float(inside[0]), float(inside[-1]))
+    return Window(curves[0].axis, float(inside[0]), float(inside[-1]))
 
 
 def broken_off(runs: Sequence[Replicate], metric: str) -> set[int]:

@@ -71,10 +71,10 @@ def _forest(made: Material, found: Comparison, levels: Sequence[Judged]) -> Char
         for each in levels
     ]
     apart = sum(e.verdict.startswith(("better", "worse")) for e in levels)
-    end = levels[0].end if len({each.end for each in levels}) == 1 else None
+    over = levels[0].over if len({each.over for each in levels}) == 1 else None
     facts = {
         "baseline": found.baseline,
-        "metric": placed(levels[0].metric, end, made.language),
+        "metric": placed(levels[0].metric, over, made.language),
     }
     title = made.say("forest", apart=apart, of=len(levels), **facts)
     axis = made.say("forest_axis_points" if unit == "fraction" else "forest_axis", **facts)

@@ -71,7 +71,7 @@ def which(made: Material, found: Comparison, levels: list[Judged], best: Judged 
     metric = levels[0].metric if levels else ""
     if best is not None:
         facts = {"arm": best.arms[0], "gap": gap_of(made, best), "n": best.n, "level": best.level}
-        metric = placed(best.metric, best.end, made.language)
+        metric = placed(best.metric, best.over, made.language)
         text = made.say("use", baseline=found.baseline, metric=metric, **facts)
         use = recommendation(found)
         for reason in use.because if use else ():

@@ -155,7 +155,7 @@ def judged_by(made: Material) -> str:
 
 def _first(curve: Course, judged: Judged) -> float:
     """The step at which a curve begins to count for a verdict."""
-    return float(curve.steps[0]) if judged.end is None else judged.end.first
+    return float(curve.steps[0]) if judged.over is None else judged.over.first
 
 
 def _told_place(arm: Arm, judged: Judged) -> Where | None:

@@ -72,12 +72,13 @@ def written_as_row(row: Sequence[Number], column: Sequence[Number], value: float
     if len(row) < 2 or not column or len({(one.decimals, one.unit) for one in row}) > 1:
         return False
     if len({(one.decimals, one.unit) for one in column}) > 1:
-        return len(column) > 1
-    return not _alike(column, value) and _alike(row, value)
+        return True
+    sizes = [[abs(one.value) for one in side if one.value] for side in (row, column)]
+    return _is_of(sizes[0], value) and not _is_of(sizes[1], value)
 
 
-def _alike(numbers: Sequence[Number], value: float) -> bool:
-    sizes = [abs(one.value) for one in numbers if one.value]
+def _is_of(sizes: Sequence[float], value: float) -> bool:
+    """Whether a value is of one size with others."""
     return bool(sizes) and min(sizes) / ALIKE <= abs(value) <= ALIKE * max(sizes)
 
 
@@ -95,7 +96,7 @@ def is_alike(draft: Draft, cell: Printed, value: float) -> bool:
     row = [size for other, size in own if other.line == cell.line]
     for sizes in (column, row):
         if len(sizes) > 1 and max(sizes) <= ALIKE * min(sizes):
-            return min(sizes) / ALIKE <= abs(value) <= ALIKE * max(sizes)
+            return _is_of(sizes, value)
     return len(column) != 1 or column[0] / ONE <= abs(value) <= ONE * column[0]
 
 

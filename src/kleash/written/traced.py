@@ -111,11 +111,11 @@ def _twice(kept: Mapping[Spot, Kept], tables: Sequence[Sheet]) -> set[Spot]:
 
     One of the two is something else, and an open one is not to be guessed.
     """
-    table = {cell.number.where.line: at for at, sheet in enumerate(tables) for cell in sheet.cells}
+    table = {line: at for at, sheet in enumerate(tables) for line in sheet.table.lines}
     told: dict[tuple[object, ...], set[Spot]] = defaultdict(set)
     for spot, one in kept.items():
         line, column, _ = spot
-        for place in (("row", line), ("column", table.get(line), column)):
+        for place in (("row", line), ("column", table[line], column)):
             told[*place, one.at].add(spot)
     return {spot for same in told.values() if len(same) > 1 for spot in same}
 
