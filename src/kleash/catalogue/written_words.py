@@ -132,6 +132,26 @@ WRITTEN: dict[str, tuple[str, str]] = {
     "check.not-kl_loss": ("coefficient × KL is {value}", "系数 × KL 应为 {value}"),
     "check.not-min": ("is not the least: see lines {lines}", "不是最小值：见第 {lines} 行"),
     "check.not-max": ("is not the greatest: see lines {lines}", "不是最大值：见第 {lines} 行"),
+    "check.outside": (
+        "lies outside its own interval [{low}, {high}]",
+        "落在自己的区间 [{low}, {high}] 之外",
+    ),
+    "check.off-middle": (
+        "is not the middle of its interval [{low}, {high}], {value}, as all others are",
+        "不在区间 [{low}, {high}] 的正中（应为 {value}），而其余各行都在",
+    ),
+    "check.zero": (
+        "but the interval is [{low}, {high}]",
+        "但区间为 [{low}, {high}]",
+    ),
+    "check.off-course": (
+        "stands far off the numbers before and after it ({before}, {after}): is a digit wrong?",
+        "与前后的数字（{before}、{after}）相去甚远：是否错了一位？",
+    ),
+    "check.mistyped": (
+        "should be {value} by what lines {lines} make of it",
+        "按第 {lines} 行由它算出的数，应为 {value}",
+    ),
     "check.no-fit": ("does not fit what lines {lines} say", "与第 {lines} 行不符"),
     "check.rests-on": ("rests on line {other}, which is wrong", "依据的第 {other} 行有误"),
     "check.from-missing": ("is worked out from a number that is missing", "由缺失的数字算出"),

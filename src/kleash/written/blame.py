@@ -7,6 +7,7 @@ blamed: a base that four differences were taken from is one slip, not four.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -53,20 +54,21 @@ def blamed(
             for one in relation.nodes:
                 failing[one] += 1
         results = {relation.nodes[0] for relation in left}
+        suspects = {relation.suspect[0] for relation in left if relation.suspect}
 
         def guilt(one: Node) -> tuple[object, ...]:
             count = failing[one]  # noqa: B023  it is asked for before the next round
             worked_out = one in results  # noqa: B023
             said = (quoted or {}).get(one[2], 0)
             weight = (one[0] in doubtful, count > fine[one], count - fine[one])
-            return one not in right, *weight, -said, worked_out, one
+            return one not in right, *weight, one in suspects, -said, worked_out, one  # noqa: B023
 
         worst = max(failing, key=guilt)
         about = [relation for relation in left if worst in relation.nodes]
         blame = _blame(worst, about)
         if len(about) == 1 and blame.relation.kind == "same":
             other = next(one for one in blame.relation.nodes if one != worst)
-            blame = replace(blame, rival=other if guilt(other)[:5] == guilt(worst)[:5] else None)
+            blame = replace(blame, rival=other if guilt(other)[:6] == guilt(worst)[:6] else None)
         found.append(blame)
         left = [relation for relation in left if worst not in relation.nodes]
     return found
@@ -77,7 +79,10 @@ def _blame(worst: Node, about: Sequence[Relation]) -> Blame:
     again = [relation for relation in about if relation.kind == "same"]
     first = (own or again or list(about))[0]
     value = None
-    if own and first.low is not None and first.high is not None:
+    told = [one.suspect[1] for one in about if one.suspect and one.suspect[0] == worst]
+    if told and not own:
+        value = told[0]
+    elif own and first.kind != "between" and first.low is not None and first.high is not None:
         value = (first.low + first.high) / 2
     elif again:
         value = next(one[2] for one in again[0].nodes if one != worst)
@@ -165,11 +170,20 @@ def _wrong(one: Blame) -> Mark:
     facts: dict[str, object] = {"lines": others, "kind": relation.kind}
     if one.value is None:
         return Mark(line, text, "wrong", "check.no-fit", facts, spot)
+    if not own and relation.suspect and relation.suspect[0] == one.node:
+        facts["value"] = _like(text, one.value)
+        return Mark(line, text, "wrong", "check.mistyped", facts, spot)
     signed = own and ("+" in relation.text or "-" in relation.text)
     facts["value"] = printed_as(one.value, relation.unit, relation.decimals, signed=signed)
     if facts["value"] == text:  # the last digit was cut off, not rounded
         facts["value"] = f"{one.value:.6g}"
     return Mark(line, text, "wrong", f"check.not-{relation.kind}", facts, spot)
+
+
+def _like(text: str, value: float) -> str:
+    """A value as another number is printed."""
+    share, (_, _, decimals) = "%" in text, re.sub(r"[^\d.]", "", text).partition(".")
+    return f"{100 * value if share else value:.{len(decimals)}f}{'%' if share else ''}"
 
 
 def _text(relation: Relation, one: Node) -> str:

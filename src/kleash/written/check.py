@@ -23,11 +23,13 @@ from kleash.written.curves import threads_of
 from kleash.written.doubts import acquitted
 from kleash.written.filed.found import Filed, filed, on_file
 from kleash.written.grids import grids
+from kleash.written.intervals import false_intervals
 from kleash.written.listings import with_listings
 from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
 from kleash.written.mended import mended
+from kleash.written.off_course import off_course
 from kleash.written.origins import false_origins
 from kleash.written.own import false_extracts
 from kleash.written.page import Page
@@ -121,7 +123,7 @@ def _checked(
     marks += [*derived_from_logs(read, truth), *_unfinished(read)]
     marks += [
         *laid_out(draft, page),
-        *copied_rows(draft, marks),
+        *copied_rows(draft),
         *unlike_twins(grids(draft), _fitting(marks)),
     ]
     book = corrected(book, seen)
@@ -206,6 +208,7 @@ def _of_tables(book: Book, page: Page, spoken: Sequence[Sentence]) -> Iterator[M
     yield from false_summaries(book.sheets)
     yield from exchanged_titles(book.sheets, spoken)
     yield from exchanged_cells(book.sheets)
+    yield from off_course(book.sheets)
 
 
 def _of_layout(draft: Draft, page: Page, marks: Sequence[Mark]) -> Iterator[Mark]:
@@ -214,6 +217,7 @@ def _of_layout(draft: Draft, page: Page, marks: Sequence[Mark]) -> Iterator[Mark
     turned = {mark.line for mark in marks if mark.code == "check.crossed-titles"}
     tables = draft.source.tables
     yield from false_picks([one for one in tables if one.where.line not in turned])
+    yield from false_intervals(tables)
     yield from repeated_labels(tables)
     yield from false_commands(page)
     yield from false_slashed(page)

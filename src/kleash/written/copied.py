@@ -29,26 +29,17 @@ UNLIKELY = 3.5  # the log of how many rows there might be, of which two are not 
 CERTAIN = 4.0  # the same for rows that are not quite the same
 
 
-def copied_rows(draft: Draft, marks: Sequence[Mark]) -> Iterator[Mark]:
+def copied_rows(draft: Draft) -> Iterator[Mark]:
     """Rows of one table with the same numbers, where nobody says that they are the same."""
     every = grids(draft)
-    wrong = {mark.line for mark in marks if mark.state == "wrong"}
     cells: dict[int, list[Printed]] = defaultdict(list)
     for cell in draft.printed:
         cells[cell.line].append(cell)
     names = {line: name for g in every for line, name in zip(g.table.lines, g.names, strict=True)}
-    nearly = _near_copies(every)
-    for line, other in (*copies(every), *sorted(nearly)):
-        if _declared(draft, cells[line], cells[other]):
-            continue
-        if (line, other) in nearly:  # something in one of them was changed since
+    # Which of the two is the copy nobody can tell: what is blamed for a sum may be the other.
+    for line, other in (*copies(every), *sorted(_near_copies(every))):
+        if not _declared(draft, cells[line], cells[other]):
             for copy, original in ((line, other), (other, line)):
-                facts = {"other": original}
-                yield Mark(copy, names[copy], "unsupported", "check.copied", facts, "row")
-            continue
-        # Which of the two is the copy only what else is wrong with one of them can tell.
-        for copy, original in ((line, other), (other, line)):
-            if copy in wrong or original not in wrong:
                 facts = {"other": original}
                 yield Mark(copy, names[copy], "unsupported", "check.copied", facts, "row")
 

@@ -185,6 +185,8 @@ def _believed(board: Board, title: str, picks: Sequence[Pick]) -> dict[int, int]
             best, fits = {pick.at: sign for pick in picks}, right
     odd = len(picks) - fits
     few = any(len(pick.numbers) == 2 for pick in picks)
+    if high != low and not few:  # which end is meant the title says
+        return best if fits >= max(2, odd) else {}
     if told or high or low:
         return best if fits >= 2 + few and fits >= (2 + few) * odd else {}
     return best if fits >= 4 + few and fits >= 4 * odd and not few else {}

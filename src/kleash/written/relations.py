@@ -146,11 +146,14 @@ CODES["offset"] = "difference"
 
 def _of_cells(one: Worked, nodes: Mapping[tuple[int, int, float], Node]) -> Relation:
     """What a cell is made of, by the recipe of its line."""
-    places = dict[Node, str]()
+    places, suspect = dict[Node, str](), None
     for cell in (one.cell, *one.of):
         part, (line, column) = one.board.at[cell], one.board.places[cell]
         own = line, f"{column} {cell[1][1]}", part.value
-        places.setdefault(nodes.get((line, column, part.value), own), part.text)
+        there = nodes.get((line, column, part.value), own)
+        places.setdefault(there, part.text)
+        if one.suspect is not None and one.suspect[0] == cell:
+            suspect = there, one.suspect[1] / (100 if part.unit == "%" else 1)
     part = one.board.at[one.cell]
     share = part.unit == "%"
     low, high = ((one.given + sign * one.within) / (100 if share else 1) for sign in (-1, 1))
@@ -159,7 +162,7 @@ def _of_cells(one: Worked, nodes: Mapping[tuple[int, int, float], Node]) -> Rela
     unit = "%" if share else ""
     return Relation(
         kind, tuple(places), one.holds, part.text, low, high, unit, decimals,
-        one.inexact, one.chance, tuple(places.values()),
+        one.inexact, one.chance, tuple(places.values()), suspect,
     )  # fmt: skip
 
 

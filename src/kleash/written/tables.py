@@ -14,11 +14,11 @@ from kleash.findings.spoken import direction
 from kleash.imports import Number, names
 from kleash.imports.markdown.draft import Draft, Printed
 from kleash.written.grids import Grid, grids
+from kleash.written.looks import exchanged_by_looks
 from kleash.written.marks import Mark, State
 from kleash.written.page import Page
 
 RECITED = 3  # numbers of a row that a sentence must give to be about it
-APART = 5.0  # times: numbers of one column are seldom further apart
 SEVERAL = 8  # numbers of a column that show its range
 FEWEST = 4  # the same where the other column is far away
 ORDERED = 5  # numbers of a column that rise or fall throughout by no chance
@@ -59,39 +59,18 @@ def _exchanged(every: Sequence[Grid]) -> Iterator[Mark]:
     """Two numbers of a row that look like those of each other's column and unlike their own."""
     for grid in every:
         columns = {slot: grid.column(slot) for slot in grid.slots() if not slot[1]}
-        accused: dict[int, tuple[str, str]] = {}
+        dressed = exchanged_by_looks(grid.table)
+        accused = {place: (text, "dress") for place, text in dressed.items()}
         for line, place in enumerate(grid.table.lines):
             row = {slot: one for slot, one in grid.line(line).items() if slot in columns}
             for ours, theirs in combinations(row, 2):
-                left = [one for at, one in columns[ours].items() if at != line]
-                right = [one for at, one in columns[theirs].items() if at != line]
-                alien = _alien(row[ours], row[theirs], left, right)
-                if (
-                    alien
-                    or _in_others_range(columns[ours], columns[theirs], line)
-                    or _out_of_order(columns[ours], columns[theirs], line)
-                ):
-                    text = f"{row[ours].text}, {row[theirs].text}"
-                    accused[place] = (text, "dress" if alien else "row")
+                both = columns[ours], columns[theirs]
+                if _in_others_range(*both, line) or _out_of_order(*both, line):
+                    accused.setdefault(place, (f"{row[ours].text}, {row[theirs].text}", "row"))
         # Where half of the rows look so, it is not known which half is right.
         state: State = "wrong" if 2 * len(accused) < len(grid.table.lines) else "unsupported"
         for place, (text, spot) in accused.items():
             yield Mark(place, text, state, "check.exchanged", {}, spot)
-
-
-def _alien(ours: Number, theirs: Number, left: Sequence[Number], right: Sequence[Number]) -> bool:
-    """Whether two numbers are printed as each other's column is, and not as their own.
-
-    Where zeros at the end are left out decimals tell nothing.
-    """
-    dressed = [len({(one.unit, one.decimals) for one in each}) for each in (left, right)]
-    sizes = sorted(abs(one.value or 0.0) for one in (ours, theirs))
-    if ours.unit == theirs.unit and max(dressed) > 1 and sizes[1] < APART * sizes[0]:
-        return False
-    pairs = ((ours, right, left), (theirs, left, right))
-    return all(
-        _of_its_kind(one, there) and not _printed_alike(one, here) for one, there, here in pairs
-    )
 
 
 def _printed_alike(one: Number, column: Sequence[Number]) -> list[float]:
@@ -99,12 +78,6 @@ def _printed_alike(one: Number, column: Sequence[Number]) -> list[float]:
     alike = [each for each in column if (each.unit, each.decimals) == (one.unit, one.decimals)]
     most = len(column) >= ENOUGH and 3 * len(alike) >= 2 * len(column)
     return [each.value or 0.0 for each in alike] if most else []
-
-
-def _of_its_kind(one: Number, column: Sequence[Number]) -> bool:
-    """Whether a number is printed as a column's others are, and of about their size."""
-    sizes = sorted(map(abs, _printed_alike(one, column)))
-    return bool(sizes) and sizes[0] / APART <= abs(one.value or 0.0) <= sizes[-1] * APART
 
 
 def _in_others_range(ours: Mapping[int, Number], theirs: Mapping[int, Number], line: int) -> bool:

@@ -27,7 +27,8 @@ SAID, SHAPED, HINTED, OTHER = 0, 1, 2, 3
 """How a recipe comes to mind: by its title, by title and layout, by a word of it, not at all."""
 _CHANGE = (
     r"差|下降|降幅|跌|减|增|涨|vs|Δ|delta|diff|gap|chang|gain|提升|变化|环比|相对|较|对比|回落|drop|improv|against|"
-    r"over|extra|lead|overhead|added|increment|→"
+    r"over|extra|lead|overhead|added|increment|→|^对(?![数话照])|(?<![a-z])(?:lost|loses|fall|fell|rise|"
+    r"rose|declin|longer|shorter|giv\w+ back|回吐|丢)"
 )
 HINTS = {
     "difference": re.compile(_CHANGE + "|极差|spread|range|改变", re.I),
@@ -41,7 +42,7 @@ HINTS = {
         r"率|比|占|保持|倍|rate|share|ratio|per\b|fraction|speed|/|%|×|vs|相对|cost|每", re.I
     ),
     "mean": re.compile(r"平均|均值|mean|avg|average", re.I),
-    "sum": re.compile(r"合计|总|之和|sum|total|overall|all|pooled", re.I),
+    "sum": re.compile(r"合计|总|之和|和$|sum|total|overall|all|pooled", re.I),
     "spread": re.compile(r"±|std|标准差|stdev|s\.?d\b|sem\b", re.I),
     "rank": re.compile(r"名次|排名|rank|^#$|^\s*$", re.I),
     "best": re.compile(

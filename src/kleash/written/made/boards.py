@@ -6,6 +6,7 @@ A line is one part of the cells of a column (or of a row); its positions are the
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +18,8 @@ from kleash.written.page import Page
 
 KEYS = 3  # columns that may be needed to tell rows apart
 LARGEST = 60
+TELLING = 3  # digits of a number that may be known again
+OFTEN = 3  # times that other tables have a number from which something starts
 AROUND = 8  # lines above and below a table that may tell what it is worked out with
 Line = tuple[int, str]
 """A column (or a row) and which part of its cells."""
@@ -45,6 +48,8 @@ class Board:
     """Whether line 0 is the column of the labels themselves."""
     said: frozenset[float] = frozenset()
     """Numbers that the text around it has: a price, where something starts."""
+    often: frozenset[float] = frozenset()
+    """Numbers that other tables have again and again: where all start."""
 
     @cached_property
     def lines(self) -> list[Line]:
@@ -92,10 +97,16 @@ def counted(labels: Iterable[str]) -> dict[int, float]:
 
 def boards(tables: Iterable[Table], page: Page | None = None) -> list[Board]:
     """Every table, seen by its columns."""
-    return [
+    every = [
         replace(board_of(nth, table), said=_said(table, page))
         for nth, table in enumerate(tables)
         if max(len(table.rows), len(table.header)) <= LARGEST
+    ]
+    counts = [Counter(p.value for p in one.at.values() if p.digits >= TELLING) for one in every]
+    total = sum(counts, Counter[float]())
+    return [
+        replace(one, often=frozenset(v for v, n in total.items() if n - own[v] >= OFTEN))
+        for one, own in zip(every, counts, strict=True)
     ]
 
 
@@ -159,5 +170,5 @@ def turned(board: Board) -> Board:
     places = {(line[0], (row, line[1])): place for (row, line), place in board.places.items()}
     return Board(
         board.nth, board.labels, board.titles, at, places, board.headings,
-        turned=not board.turned, said=board.said,
+        turned=not board.turned, said=board.said, often=board.often,
     )  # fmt: skip

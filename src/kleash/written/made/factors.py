@@ -50,8 +50,9 @@ def _by_factor(on: Bench, base_LN: Array, off_LN: Array, kind: str) -> Iterator[
         if times and differ_in_number(on.title, on.board.titles[on.others[nth][0]]):
             continue  # one quantity at two steps, or of two seeds
         constant, room = found
-        named[nth] = _has_constant(on, constant, room, times=times) or _is_told(
-            on, base_LN[nth], off_LN[nth], constant, room, kind
+        named[nth] = _has_constant(on, constant, room, times=times) or (
+            _is_hinted(on, nth, kind)
+            and _is_told(on, base_LN[nth], off_LN[nth], constant, room, kind)
         )
         given[nth] = constant * base_LN[nth] if times else constant + base_LN[nth]
         scale = abs(constant) if times else 1.0
@@ -60,18 +61,27 @@ def _by_factor(on: Bench, base_LN: Array, off_LN: Array, kind: str) -> Iterator[
     def cells(nth: int, at: int) -> tuple[Cell, ...]:
         return ((at, on.others[nth]),)
 
-    words = ("multiple", "share") if times else ("difference",)
-    hint = HINTED if any(HINTS[word].search(on.title) for word in words) else OTHER
     own = np.array(
         [
-            SHAPED if times and line == (on.line[0], "") and on.line[1] == "(" else hint
-            for line in on.others
+            SHAPED if times and line == (on.line[0], "") and on.line[1] == "("
+            else HINTED if _is_hinted(on, nth, kind) else OTHER
+            for nth, line in enumerate(on.others)
         ]
-    )
+    )  # fmt: skip
     for free, chosen in ((1, ~named), (0, named)):
         if chosen.any():
             cost = np.where(chosen & (free == 0), SHAPED, own)
             yield Batch(kind, np.where(chosen[:, None], given, np.nan), within, cost, cells, free)
+
+
+def _is_hinted(on: Bench, nth: int, kind: str) -> bool:
+    """Whether titles speak of a line as made of another: hours of steps, a sum of a mean."""
+    words = ("multiple", "share") if kind == "multiple" else ("difference",)
+    if any(HINTS[word].search(on.title) for word in words):
+        return True
+    both = (on.title, bare(on.board.titles[on.others[nth][0]]))
+    sums, means = ([bool(HINTS[word].search(one)) for one in both] for word in ("sum", "mean"))
+    return kind == "multiple" and sums != means and any(sums) and any(means)
 
 
 def _has_constant(on: Bench, constant: float, room: float, *, times: bool) -> bool:
@@ -85,9 +95,7 @@ def _has_constant(on: Bench, constant: float, room: float, *, times: bool) -> bo
 def _is_told(on: Bench, base: Array, off: Array, constant: float, room: float, kind: str) -> bool:
     """Whether the text around a table has it, where all but a few numbers of the line agree."""
     times = kind == "multiple"
-    words = ("multiple", "share") if times else ("difference",)
-    hinted = any(HINTS[word].search(on.title) for word in words)
-    if kind == "complement" or not hinted or room > TIGHT * (abs(constant) if times else 1.0):
+    if kind == "complement" or room > TIGHT * (abs(constant) if times else 1.0):
         return False
     gap = np.abs(on.value_N - (constant * base if times else constant + base))
     within = on.half_N + off * (abs(constant) if times else 1.0)
@@ -95,7 +103,8 @@ def _is_told(on: Bench, base: Array, off: Array, constant: float, room: float, k
     odd = int((gap[known] > within[known] * (1 + 1e-6)).sum())
     few = odd <= max(1, FEW * known.sum()) and known.sum() - odd >= AGREEING
     if not times:
-        return few and any(abs(abs(constant) - one) <= room + 1e-9 for one in on.board.said)
+        known_bases = on.board.said | on.board.often
+        return few and any(abs(abs(constant) - one) <= room + 1e-9 for one in known_bases)
     percent = bool(HINTS["share"].search(on.title))
     return few and _is_factor(on.board.said, constant, room, percent=percent)
 

@@ -15,6 +15,7 @@ from kleash.written.made.bench import HINTED, HINTS, OTHER, SAID, SHAPED, Array,
 from kleash.written.made.boards import SUMMARY
 from kleash.written.printed import differ_in_number, is_total
 
+WHOLE = 0.5  # half a unit of a number without decimals
 STATISTICS: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
     "mean": lambda x, d: (x.mean(0), d.mean(0)),
     "sum": lambda x, d: (x.sum(0), d.sum(0)),
@@ -64,7 +65,7 @@ def _groups(on: Bench) -> list[tuple[list[int], bool]]:
     by_plain = tuple(
         nth for nth in plain if not SUMMARY.search(bare(on.board.titles[on.others[nth][0]]))
     )
-    for group in (by_plain, _alike_before(on), _like_before(on)):
+    for group in (by_plain, alike_before(on), _like_before(on)):
         if len(group) > 1:
             found[group] = True
     return [
@@ -99,7 +100,7 @@ def is_summary(title: str) -> bool:
     )
 
 
-def _alike_before(on: Bench) -> tuple[int, ...]:
+def alike_before(on: Bench) -> tuple[int, ...]:
     """The lines right before a line that are printed alike."""
     run: list[int] = []
     at = on.line[0]
@@ -107,11 +108,11 @@ def _alike_before(on: Bench) -> tuple[int, ...]:
         line = on.others[nth]
         if line[1] or line[0] >= on.line[0] or (line[0] == 0 and not on.board.turned):
             continue
-        if (
-            line[0] != at - 1
-            or not on.even_L[nth]
-            or on.units[nth] != on.units[run[-1] if run else nth]
-        ):
+        last = run[-1] if run else nth
+        counts = [np.nanmedian(on.half_LN[one]) >= WHOLE for one in (nth, last)]
+        if line[0] != at - 1 or not on.even_L[nth] or on.units[nth] != on.units[last]:
+            break
+        if counts[0] and not counts[1]:  # how many there were, before what came of them
             break
         run.append(nth)
         at = line[0]

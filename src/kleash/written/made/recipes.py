@@ -33,6 +33,17 @@ _GAP = re.compile(
     r"(?:\((?:pp|pts?|points?|%|个?百分点|点)\))?\W*",
     re.I,
 )
+_CHANGED = re.compile(
+    r"\(.*?\)|\[.*?\]|Δ|提升|变化|下降|回落|增量|差异?|(?<![a-z])(?:delta|diff(?:erence)?|change|gain|drop|"
+    r"loss|lost)(?![a-z])|(?:vs\.?|against|over|(?<![a-z])(?:in|of|from))(?![a-z]).*$|[较对比相](?:对|比)?.*$",
+    re.I,
+)
+_FALL = re.compile(
+    r"回落|回吐|跌|降|丢|(?<![a-z])(?:drop|fall|lost|loss|decline|giv\w+ back|degrad)", re.I
+)
+_TOP = re.compile(r"最[佳好优高]|峰|(?<![a-z])(?:best|peak|highest|max)", re.I)
+_LAST = re.compile(r"最[后终]|末|终点|(?<![a-z])(?:last|final|end)(?![a-z])", re.I)
+COUNT = 0.5  # half a unit of a number without decimals: a step
 NEAR = 3  # lines before another of which it is likely made
 OWN = -2  # for a base: the one of the group that a position is in
 
@@ -53,7 +64,7 @@ def of_two(on: Bench) -> Iterator[Batch]:
     def cells(nth: int, at: int) -> tuple[Cell, ...]:
         return (at, on.others[ours[nth]]), (at, on.others[theirs[nth]])
 
-    said, near = said_pairs(on) or _only_two(on), _nearest(on)
+    said, near = said_pairs(on) or _only_two(on) or _best_and_last(on), _nearest(on)
     alike = np.array([on.units[a] == on.units[b] for a, b in zip(ours, theirs, strict=True)])
     for kind, given, within in _comparisons(on, x, y, dx, dy):
         hint = HINTED if HINTS[kind].search(on.title) or on.line[1] == "(" else OTHER
@@ -75,6 +86,26 @@ def _only_two(on: Bench) -> set[tuple[int, int]]:
     beside = [on.others[nth][0] for nth in plain] == [on.line[0] - 2, on.line[0] - 1]
     named = len(plain) == 2 and beside and _GAP.fullmatch(on.title)
     return {(plain[0], plain[1]), (plain[1], plain[0])} if named else set()
+
+
+def _best_and_last(on: Bench) -> set[tuple[int, int]]:
+    """The best and the last, of which a line that is called a fall is the difference."""
+    if not _FALL.search(on.title):
+        return set()
+    plain = {
+        nth: bare(on.board.titles[line[0]]) for nth, line in enumerate(on.others) if not line[1]
+    }
+    best, last = (
+        [nth for nth, title in plain.items() if word.search(title) and not other.search(title)]
+        for word, other in ((_TOP, _LAST), (_LAST, _TOP))
+    )
+    pairs = [
+        (one, other)
+        for one in best
+        for other in last
+        if np.nanmedian(on.half_LN[one]) == np.nanmedian(on.half_LN[other]) < COUNT
+    ]
+    return {pairs[0], pairs[0][::-1]} if len(pairs) == 1 else set()
 
 
 def _nearest(on: Bench) -> set[int]:
@@ -132,6 +163,7 @@ def of_a_base(on: Bench) -> Iterator[Batch]:
     own = _own_bases(on, missing)
     bases = [-1, *on.board.used, *([OWN] if own else [])]
     said = [at for at in on.board.used if mentions(on.title, on.board.labels[at])]
+    of = _of_which(on)
     pairs = [(nth, base) for nth in range(len(on.others)) for base in bases if on.even_L[nth]]
     if not pairs:
         return
@@ -148,11 +180,25 @@ def of_a_base(on: Bench) -> Iterator[Batch]:
     for kind, given, within in _comparisons(on, x, y, dx, dy):
         hinted = bool(HINTS[kind].search(on.title)) or on.line[1] == "("
         cost = np.array(
-            [_base_cost(on, on.others[nth], base, missing, said, hinted) for nth, base in pairs]
+            [_base_cost(on, on.others[nth], base, missing, said, of, hinted) for nth, base in pairs]
         )
         yield Batch(kind, given, within, cost, cells)
         if kind == "share" and on.unit == "×":  # a speed-up
             yield Batch(kind, 1 / given, within / given**2, cost, cells)
+
+
+def _of_which(on: Bench) -> int | None:
+    """The one other line whose title has the rest of that of a change: "Δ LC", "LC win rate"."""
+    rest = _CHANGED.sub("", bare(on.title).casefold()).strip(" :-.")
+    if len(rest) < (2 if re.search(r"[\u4e00-\u9fff]", rest) else 3) and not rest.isalpha():
+        return None
+    own = re.compile(rf"(?<![a-z\d.]){re.escape(rest)}(?![a-z\d.])")
+    found = [
+        at
+        for at, title in enumerate(on.board.titles)
+        if at != on.line[0] and rest and own.search(bare(title).casefold())
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _own_bases(on: Bench, missing: Sequence[int]) -> dict[int, int]:
@@ -184,14 +230,17 @@ def _base_cost(
     base: int,
     missing: list[int],
     said: list[int],
+    of: int | None,
     hinted: bool,  # noqa: FBT001
 ) -> int:
     beside = line == (on.line[0], "") if on.line[1] else line == (on.line[0] - 1, "")
     before = base == OWN or (base < 0 and missing[:1] == on.board.used[:1])
     natural = said == [base] if said and base != OWN else before or missing == [base]
-    meant = mentions(on.title, on.board.titles[line[0]])
+    meant = of == line[0] or mentions(on.title, on.board.titles[line[0]])
     if said == [base] and (meant or (beside and hinted)):
         return SAID
+    if of is not None and natural and hinted:  # "Δ accuracy", where one row has none
+        return SAID if of == line[0] and not line[1] and missing == [base] else HINTED
     if natural and hinted and (beside or meant or (base != -1 and not line[1])):
         return SHAPED
     return HINTED if hinted and (natural or beside) else OTHER

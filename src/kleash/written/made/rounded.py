@@ -39,6 +39,8 @@ class Relation:
     """How likely that is where it was worked out before they were rounded."""
     texts: tuple[str, ...] = ()
     """The numbers as they are printed, where that is known."""
+    suspect: tuple[Node, float] | None = None
+    """Which of the numbers has a slip, by its digits, and what it should be."""
 
     @property
     def is_no_sum(self) -> bool:

@@ -18,7 +18,8 @@ from kleash.written.made.bench import OTHER, Bench, bench
 from kleash.written.made.boards import Board, Line
 from kleash.written.made.factors import offsets
 from kleash.written.made.recipes import of_two
-from kleash.written.made.tried import Tried, of_batch, slip_of
+from kleash.written.made.slipped import slip_of
+from kleash.written.made.tried import Tried, of_batch
 
 TEACHERS = 2  # other tables in which a recipe has to fit
 FITS = 4  # numbers of these that have to fit

@@ -9,13 +9,14 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from kleash.written.fitting import is_typo
 from kleash.written.made.bench import OTHER, SHAPED, Batch, Bench
+from kleash.written.made.slipped import told_by_slip
 
 SLACK = 1e-9
 SLIPS = 0.1  # numbers of a line that are wrong, in a report that has slips at all
-TYPOS = 40  # numbers of four digits that a wrong digit, a swap of two or a wrong sign makes of one
 SLIPPED = 12.0  # as much as slips may speak for a recipe
+BY_FACTOR = ("multiple", "complement")  # which chance makes of many lines
+FEW = 4  # numbers of a line for each that fits, if slips explain the others
 TWO = 2  # numbers that are off where two were exchanged
 FEWEST = 20  # halves of its last digit that a number has if it has two digits
 
@@ -34,6 +35,8 @@ class Tried:
     """Whether its numbers have too few digits to tell anything."""
     crossed: bool = False
     """Whether two numbers are off by the same, one up and one down: parts of them were swapped."""
+    explained: int = 0
+    """How many that do not fit are what a slip would have left."""
 
     @property
     def slips(self) -> int:
@@ -56,15 +59,31 @@ def of_batch(
     crossed &= batch.kind in ("sum", "mean")
     counts = fits.sum(1)
     weak = bool(np.nanmedian(np.abs(on.value_N) / on.half_N) < FEWEST)
-    for nth in np.flatnonzero((counts >= least) & (counts >= least * (known.sum(1) - crossed))):
+    enough = (counts >= least) & (counts >= least * (known.sum(1) - crossed))
+    few = ~enough & _may_slip(on, batch, counts, known) & (least > 0)
+    for nth in map(int, np.flatnonzero(enough | few)):
         cost = int(batch.cost_C[nth])
-        chance = chance_of(on, batch, int(nth), fits[nth], said=cost <= SHAPED)
+        chance = chance_of(on, batch, nth, fits[nth], said=cost <= SHAPED)
         odd = np.flatnonzero(off[nth])
         slips = 1 if crossed[nth] else len(odd)
         odds = log(tries[cost]) + chance - log(SLIPS) * slips
-        if cost < OTHER and slips <= counts[nth] and -SLIPPED < odds < SLIPPED * slips:
-            odds -= sum(_slip(on, batch, int(nth), int(at)) for at in odd)
-        yield Tried(batch, int(nth), cost, odds, fits[nth], known[nth], weak, bool(crossed[nth]))
+        explained = 0
+        if cost < OTHER and not on.line[1] and (few[nth] or -SLIPPED < odds < SLIPPED * slips):
+            told = [told_by_slip(on, batch, nth, int(at)) for at in odd]
+            odds, explained = odds - sum(told), sum(one > 0 for one in told)
+        if enough[nth] or len(odd) - explained <= counts[nth]:
+            yield Tried(
+                batch, nth, cost, odds, fits[nth], known[nth], weak, bool(crossed[nth]), explained
+            )
+
+
+def _may_slip(
+    on: Bench, batch: Batch, counts: NDArray[np.int64], known_CN: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Recipes that a title speaks for and that fit some of a line: the others may be slips."""
+    some = np.where(batch.cost_C <= SHAPED, 1, 2)
+    few = (counts >= some) & (FEW * counts >= known_CN.sum(1))
+    return (batch.cost_C < OTHER) & few & (on.line[1] == "" and batch.kind not in BY_FACTOR)
 
 
 def chance_of(on: Bench, batch: Batch, nth: int, fits: NDArray[np.bool_], *, said: bool) -> float:
@@ -81,20 +100,3 @@ def chance_of(on: Bench, batch: Batch, nth: int, fits: NDArray[np.bool_], *, sai
     logs = np.sort(np.log(np.maximum(width, 1e-300) / (room + width)))
     spared = 0 if said else 1 + batch.free
     return float(logs[: max(0, len(logs) - spared)].sum())
-
-
-def _slip(on: Bench, batch: Batch, nth: int, at: int) -> float:
-    """How much a number that does not fit speaks for a recipe, as a slip of what it gives."""
-    value, unit = float(on.value_N[at]), 2 * float(on.half_N[at])
-    if not value or not slip_of(on, batch, nth, at):
-        return 0.0
-    return max(0.0, log(2 * abs(value) / unit / TYPOS))
-
-
-def slip_of(on: Bench, batch: Batch, nth: int, at: int) -> bool:
-    """Whether a number is what a recipe gives but for a digit, two swapped ones or its sign."""
-    value, unit = float(on.value_N[at]), 2 * float(on.half_N[at])
-    given, within = float(batch.given_CN[nth, at]), float(batch.within_CN[nth, at])
-    decimals = max(0, on.board.at[at, on.line].decimals)
-    near = [given] if within < unit / 4 else [given - unit, given, given + unit]
-    return any(is_typo(value, each, decimals) for each in near) or abs(value + given) <= within

@@ -16,12 +16,14 @@ import numpy as np
 
 from kleash.written.made.bench import HINTED, OTHER, SAID, SHAPED, Batch, Bench, Cell, bench
 from kleash.written.made.boards import Board, Line, turned
+from kleash.written.made.bounds import beyond
 from kleash.written.made.factors import by_one_factor, of_all, ranks
 from kleash.written.made.gathered import of_many
 from kleash.written.made.recipes import of_a_base, of_two
 from kleash.written.made.rounded import off_by_rounding
+from kleash.written.made.slipped import mistyped, slip_of
 from kleash.written.made.taught import Lesson, lessons
-from kleash.written.made.tried import SLACK, Tried, of_batch, slip_of
+from kleash.written.made.tried import SLACK, Tried, of_batch
 
 BELIEVED = {SAID: 3, SHAPED: 20, HINTED: 100, OTHER: 100}
 """How much likelier than chance a recipe has to be, by how it comes to mind."""
@@ -47,6 +49,8 @@ class Worked:
     inexact: bool
     chance: float
     odds: float
+    suspect: tuple[Cell, float] | None = None
+    """Of what it is made of, the number that has a slip, and what that should be."""
     besides: bool = False
     """Whether another recipe of its line is likelier, and this one holds all the same."""
 
@@ -81,15 +85,35 @@ def worked_out(every: Sequence[Board]) -> list[Worked]:
 def _lines(view: Board, taught: Mapping[Line, Lesson]) -> list[Worked]:
     """What each line is made of; of three lines each is made of the other two, so that once."""
     found: dict[frozenset[Line], tuple[Tried, list[Worked]]] = {}
+    outside: list[Worked] = []
     for line in view.lines:
         on = bench(view, line)
-        for tried, made in _line(on, taught.get(line)) if on is not None else ():
+        every = list(_line(on, taught.get(line))) if on is not None else []
+        told = {one.cell for _, made in every for one in made}
+        outside += [one for one in _outside(on) if one.cell not in told] if on is not None else ()
+        for tried, made in every:
             lines = frozenset(cell[1] for one in made for cell in (one.cell, *one.of))
             other = found.get(lines)
-            likelier = other is None or (tried.cost, tried.odds) < (other[0].cost, other[0].odds)
+            likelier = other is None or _is_likelier((tried, made), other)
             if likelier or line in taught:
                 found[lines] = tried, made
-    return [one for _, made in found.values() for one in made]
+    return [*(one for _, made in found.values() for one in made), *outside]
+
+
+def _outside(on: Bench) -> Iterator[Worked]:
+    """Means of a line, by whatever weights, that lie outside of what they are of."""
+    for at, of, low, high in beyond(on):
+        given, within = (low + high) / 2, (high - low) / 2
+        yield Worked(on.board, "between", (at, on.line), of, given, within, False, False, 0.0, 0.0)
+
+
+def _is_likelier(one: tuple[Tried, list[Worked]], other: tuple[Tried, list[Worked]]) -> bool:
+    """Which of two ends a relation is told from: the likelier, or the one that holds more to it."""
+    ours, theirs = one[0], other[0]
+    sure = not ours.batch.free and not theirs.batch.free
+    if sure and ours.cost == theirs.cost and abs(ours.odds - theirs.odds) < 1:
+        return len(one[1]) > len(other[1])
+    return (ours.cost, ours.odds) < (theirs.cost, theirs.odds)
 
 
 def _line(on: Bench, lesson: Lesson | None) -> Iterator[tuple[Tried, list[Worked]]]:
@@ -144,7 +168,11 @@ def _without_parts(on: Bench, believed: Sequence[Tried]) -> list[Tried]:
     """Without the mean of some lines where the title says that it is the mean of all of them."""
     every = [(one, _lines_of(one)) for one in believed]
     names: set[Line] = set() if on.board.turned else {(0, "")}  # a coefficient is no part
-    said = [(one, lines) for one, lines in every if one.cost == SAID and not names & lines]
+    said = [
+        (one, lines)
+        for one, lines in every
+        if one.cost == SAID and not names & lines and 2 * one.fits.sum() >= one.known.sum()
+    ]
     return [
         one
         for one, own in every
@@ -192,8 +220,10 @@ def _is_believed(one: Tried) -> bool:
     if one.cost == OTHER and (one.weak or 2 * odd > fits):
         return False
     limit = DOUBT if odd and one.cost == OTHER else BELIEVED[one.cost]
-    least = max(LEAST[one.cost], 3) + 1 if one.batch.free else LEAST[one.cost]
-    return one.odds < -log(limit) and fits >= least and odd <= fits
+    least = LEAST[one.cost]
+    if one.batch.free:  # a slip that is explained speaks for a factor as much as a fit
+        least = max(least, 3) + (one.explained == 0)
+    return one.odds < -log(limit) and fits >= least and odd - one.explained <= fits
 
 
 def _tells(on: Bench, one: Tried) -> bool:
@@ -254,6 +284,7 @@ def _worked(on: Bench, one: Tried, at: int) -> Worked:
     if all(on.board.at[cell].decimals == 0 for cell in of if cell in on.board.at):
         chance *= COUNTED
     cell: tuple[int, Line] = (at, on.line)
+    suspect = None if holds else mistyped(on, one.batch, one.nth, at)
     return Worked(
-        on.board, one.batch.kind, cell, of, given, within, holds, inexact, chance, one.odds
+        on.board, one.batch.kind, cell, of, given, within, holds, inexact, chance, one.odds, suspect
     )

@@ -1,0 +1,229 @@
+"""Tables in which much is wrong: slips that explain themselves, looks, intervals, leaps."""
+
+import pytest
+
+from test_check import marks
+
+BAD = ("wrong", "unsupported")
+
+
+def bad(path, text, *codes):
+    """By line, the codes of what is marked."""
+    found = [one for one in marks(path / "r.md", text, ()) if one.state in BAD]
+    return {one.line: one for one in found if not codes or one.code in codes}
+
+
+def page(*lines):
+    return "\n".join(["# A sweep", "", *lines, ""])
+
+
+# --- half of a column is wrong, and each by a slip
+
+GAINS = (
+    "| model | LC win rate | length | Δ LC |",
+    "|---|---|---|---|",
+    "| SFT | 11.7 | 1587 | — |",
+    "| 0.01 | 17.8 | 2318 | +6.1 |",
+    "| 0.03 | 21.6 | 2107 | +9.9 |",
+    "| 0.1 | 24.9 | 1894 | +13.2 |",
+    "| 0.3 | 23.1 | 1762 | +11.4 |",
+    "| 0.5 | 19.4 | 1693 | +7.7 |",
+)
+
+
+def test_most_of_a_column_may_be_wrong_if_slips_explain_it(tmp_path):
+    assert not bad(tmp_path, page(*GAINS))
+    text = page(*GAINS).replace("+6.1", "-6.1").replace("+11.4", "+12.4").replace("+7.7", "+6.7")
+    found = bad(tmp_path, text, "check.not-difference")
+    assert {line: one.facts["value"] for line, one in found.items()} == {
+        6: "+6.1",
+        9: "+11.4",
+        10: "+7.7",
+    }
+
+
+def test_what_no_slip_explains_speaks_against_a_recipe(tmp_path):
+    text = page(*GAINS).replace("+6.1", "+1.8").replace("+11.4", "+22.9").replace("+7.7", "+3.5")
+    assert not bad(tmp_path, text, "check.not-difference", "check.mistyped")
+
+
+def test_a_slip_in_what_a_number_is_made_of_is_found_there(tmp_path):
+    found = bad(tmp_path, page(*GAINS).replace("| 17.8", "| 77.8"))
+    assert set(found) == {6}
+    assert (found[6].code, found[6].text, found[6].facts["value"]) == (
+        "check.mistyped",
+        "77.8",
+        "17.8",
+    )
+
+
+MEANS = (
+    "| arm | seed 1 | seed 2 | seed 3 | mean |",
+    "|---|---|---|---|---|",
+    "| 0 | 19.04 | 17.55 | 18.51 | 18.37 |",
+    "| 0.01 | 21.53 | 22.57 | 21.58 | 21.89 |",
+    "| 0.04 | 20.02 | 21.51 | 20.53 | 20.69 |",
+    "| 0.1 | 19.01 | 18.02 | 19.54 | 18.86 |",
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "value"),
+    [("| 21.58 |", "| 61.58 |", "21.57"), ("| 17.55 |", "| 37.55 |", "17.56")],
+)
+def test_a_mean_tells_the_digit_of_a_part(tmp_path, old, new, value):
+    assert not bad(tmp_path, page(*MEANS))
+    text = page(*MEANS).replace(old, new)
+    (found,) = bad(tmp_path, text).values()
+    assert (found.code, found.facts["value"]) == ("check.mistyped", value)
+
+
+STARTS = (
+    "| run | step 0 | step 50 | step 100 |",
+    "|---|---|---|---|",
+    "| a | 0.409 | 0.528 | 0.487 |",
+    "| b | 0.409 | 0.519 | 0.587 |",
+    "| c | 0.409 | 0.507 | 0.596 |",
+    "| d | 0.409 | 0.453 | 0.503 |",
+    "",
+    "## Bests",
+    "",
+    "| run | best step | best reward | gain over step 0 |",
+    "|---|---|---|---|",
+    "| a | 60 | 0.569 | +0.160 |",
+    "| b | 80 | 0.599 | +0.190 |",
+    "| c | 90 | 0.597 | +0.188 |",
+    "| d | 70 | 0.507 | +0.098 |",
+)
+
+
+def test_gains_are_over_where_all_start_in_another_table(tmp_path):
+    assert not bad(tmp_path, page(*STARTS))
+    found = bad(tmp_path, page(*STARTS).replace("+0.188", "-0.188"))
+    assert {line: one.facts["value"] for line, one in found.items()} == {16: "+0.188"}
+
+
+# --- looks
+
+LOSSES = (
+    "| epoch | train loss | val loss | recall (%) |",
+    "|---|---|---|---|",
+    *(
+        f"| {n} | {3.4 - n / 5 + n % 3 / 60:.4f} | {2.3 - n / 11:.4f} | {41 + n / 2:.2f} |"
+        for n in range(1, 8)
+    ),
+)
+
+
+def test_numbers_are_known_by_their_looks_whatever_titles_make_of_them(tmp_path):
+    """Under "(%)" a number is a share: how it is printed tells where it belongs."""
+    assert not bad(tmp_path, page(*LOSSES))
+    cells = LOSSES[4].split(" | ")
+    turned = " | ".join([cells[0], cells[1], cells[3].strip(" |"), f"{cells[2]} |"])
+    found = bad(tmp_path, page(*LOSSES).replace(LOSSES[4], turned), "check.exchanged")
+    assert set(found) == {7}
+
+
+def test_the_total_of_two_columns_is_known_by_its_decimals(tmp_path):
+    rows = [f"| k{n} | {60.3 + 7 * n:.1f} | {144.72 + 16.8 * n:.2f} |" for n in range(5)]
+    head = ("| arm | GPU-hours | USD |", "|---|---|---|")
+    text = page(*head, *rows, "| all | 371.5 | 891.60 |")
+    assert not bad(tmp_path, text)
+    text = page(*head, *rows, "| all | 891.60 | 371.5 |")
+    assert 10 in bad(tmp_path, text, "check.exchanged")
+
+
+def test_rows_that_are_the_same_are_both_named(tmp_path):
+    """What a sum is blamed for may be the other of the two."""
+    rows = (
+        "| a | 43.1 | 2.39 | 41.4 |",
+        "| b | 46.2 | 2.57 | 35.8 |",
+        "| c | 45.9 | 2.55 | 34.6 |",
+    )
+    rows += ("| d | 46.2 | 2.57 | 35.8 |", "| all | 181.2 | 10.06 | 146.9 |")
+    text = page("| run | s | h | tokens (M) |", "|---|---|---|---|", *rows)
+    assert set(bad(tmp_path, text, "check.copied")) == {6, 8}
+
+
+# --- intervals
+
+GAPS = (
+    "| No. | comparison | difference | se | 95 % CI | excludes 0 |",
+    "|---|---|---|---|---|---|",
+    "| 1 | 0.005 vs 0 | +6.48 | 0.73 | [+5.04, +7.92] | yes |",
+    "| 2 | 0.02 vs 0 | +5.85 | 0.60 | [+4.68, +7.02] | yes |",
+    "| 3 | 0.08 vs 0 | +0.86 | 0.61 | [−0.34, +2.05] | no |",
+    "| 4 | 0.005 vs 0.02 | +0.63 | 0.45 | [−0.26, +1.52] | no |",
+    "| 5 | 0.08 vs 0.02 | −2.93 | 1.00 | [−4.89, −0.97] | yes |",
+)
+
+
+def test_an_estimate_lies_in_its_interval(tmp_path):
+    codes = ("check.outside", "check.off-middle", "check.zero")
+    assert not bad(tmp_path, page(*GAPS), *codes)
+    found = bad(tmp_path, page(*GAPS).replace("| +5.85", "| -5.85"), *codes)
+    assert {line: one.code for line, one in found.items()} == {6: "check.outside"}
+    found = bad(tmp_path, page(*GAPS).replace("+6.48", "+6.53"), *codes)
+    assert {line: one.facts["value"] for line, one in found.items()} == {5: "+6.48"}
+    found = bad(tmp_path, page(*GAPS).replace("+1.52] | no", "+1.52] | yes"), *codes)
+    assert {line: one.code for line, one in found.items()} == {8: "check.zero"}
+
+
+def test_intervals_that_are_not_even_say_nothing_of_their_middle(tmp_path):
+    text = page(*GAPS).replace("+7.92", "+8.31").replace("+2.05", "+1.75")
+    assert not bad(tmp_path, text, "check.off-middle", "check.outside")
+
+
+# --- leaps
+
+COURSE = (
+    "| step | 0 | 100 | 200 | 300 | 400 | 500 | 600 |",
+    "|---|---|---|---|---|---|---|---|",
+    "| GRPO | 52.4 | 62.6 | 68.3 | 71.3 | 72.9 | 73.9 | 73.6 |",
+    "| DAPO | 52.4 | 64.9 | 70.7 | 73.8 | 75.2 | 76.1 | 75.6 |",
+)
+
+
+def test_a_leap_of_one_digit_is_doubted(tmp_path):
+    assert not bad(tmp_path, page(*COURSE))
+    found = bad(tmp_path, page(*COURSE).replace("76.1", "16.1"), "check.off-course")
+    assert {line: one.state for line, one in found.items()} == {6: "unsupported"}
+
+
+def test_a_leap_that_no_digit_explains_is_one(tmp_path):
+    assert not bad(tmp_path, page(*COURSE).replace("76.1", "41.8"), "check.off-course")
+
+
+def test_a_course_that_leaps_elsewhere_may_leap(tmp_path):
+    rows = ("| a | 0.31 | 0.92 | 0.38 | 0.87 | 0.35 | 0.95 | 0.33 |",)
+    text = page(*COURSE[:2], *rows)
+    assert not bad(tmp_path, text, "check.off-course")
+
+
+# --- bests by name, and means
+
+LEADERS = (
+    "| n | random | kNN | RL | max − min | leader |",
+    "|---|---|---|---|---|---|",
+    "| 100 | 62.0 | 64.0 | 67.0 | 5.0 | RL |",
+    "| 250 | 53.6 | 57.2 | 60.0 | 6.4 | RL |",
+    "| 500 | 50.2 | 55.4 | 52.8 | 5.2 | kNN |",
+    "| 1000 | 49.8 | 55.4 | 56.4 | 6.6 | RL |",
+)
+
+
+def test_two_of_four_leaders_may_be_wrong(tmp_path):
+    assert not bad(tmp_path, page(*LEADERS))
+    text = (
+        page(*LEADERS).replace("64.0 | 67.0", "67.0 | 64.0").replace("55.4 | 52.8", "52.8 | 55.4")
+    )
+    assert set(bad(tmp_path, text, "check.not-pick")) == {5, 7}
+
+
+def test_a_mean_lies_between_what_it_is_of_whatever_its_weights(tmp_path):
+    head = ("| type | 0 | 0.05 | 0.1 | 0.2 |", "|---|---|---|---|---|")
+    rows = ("| what | 54.7 | 56.2 | 55.7 | 55.4 |", "| which | 46.7 | 51.8 | 48.3 | 48.7 |")
+    rows += ("| why | 41.8 | 44.4 | 46.1 | 42.2 |", "| weighted mean | 49.1 | 52.9 | 51.7 | 50.8 |")
+    assert not bad(tmp_path, page(*head, *rows))
+    text = page(*head, *rows).replace("51.7", "31.7")
+    assert set(bad(tmp_path, text)) == {8}
