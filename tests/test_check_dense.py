@@ -145,6 +145,75 @@ def test_rows_that_are_the_same_are_both_named(tmp_path):
     assert set(bad(tmp_path, text, "check.copied")) == {6, 8}
 
 
+def test_a_column_that_is_far_larger_tells_rows_that_were_exchanged(tmp_path):
+    rows = [(0.9754, 0.8640), (0.9965, 0.8902), (0.9535, 0.8414), (1.0033, 0.9029)]
+    rows += [(1.0505, 0.9505), (0.9768, 0.8968), (0.8559, 0.7336), (0.8353, 0.7353)]
+    lines = [f"| b{n} | {a:.4f} | {b:.4f} | {a - b:.4f} |" for n, (a, b) in enumerate(rows)]
+    head = ("| run | best | at the end | given back |", "|---|---|---|---|")
+    assert not bad(tmp_path, page(*head, *lines))
+    for nth in (0, 6):
+        _, name, best, end, gap, _ = (one.strip() for one in lines[nth].split("|"))
+        lines[nth] = f"| {name} | {best} | {gap} | {end} |"
+    assert set(bad(tmp_path, page(*head, *lines), "check.exchanged")) == {5, 11}
+
+
+def test_hours_are_epochs_of_seconds(tmp_path):
+    rows = [(6, 1839.0), (5, 2257.0), (4, 3405.5), (4, 3404.1), (3, 3422.1), (3, 3420.7)]
+    lines = [f"| s{n} | {a} | {b:.1f} | {a * b / 3600:.2f} |" for n, (a, b) in enumerate(rows)]
+    text = page("| stage | epochs | s per epoch | hours |", "|---|---|---|---|", *lines)
+    assert not bad(tmp_path, text)
+    assert set(bad(tmp_path, text.replace("3422.1", "3822.1"))) == {9}
+
+
+# --- sentences
+
+SAID = (
+    "| arm | entropy | grad norm | clipped (%) |",
+    "|---|---|---|---|",
+    "| 0 | 0.380 | 1.001 | 9.88 |",
+    "| 0.01 | 0.564 | 0.632 | 4.77 |",
+    "| 0.04 | 0.740 | 0.586 | 0.80 |",
+    "",
+    "- The entropy of arm 0.01 is 0.564.",
+)
+
+
+def test_a_sentence_tells_the_digit_of_a_table(tmp_path):
+    assert not bad(tmp_path, page(*SAID))
+    found = bad(tmp_path, page(*SAID).replace("| 0.564 |", "| 0.534 |"))
+    assert set(found) == {6, 9}
+    assert found[6].code == "check.told-otherwise"
+
+
+BESTS = (
+    "| step | low | high |",
+    "|---|---|---|",
+    *(
+        f"| {40 * n} | {0.398 + 0.081 * n - 0.004 * n * n:.3f} | {1.2 + 0.37 * n:.3f} |"
+        for n in range(8)
+    ),
+    "",
+)
+
+
+def test_a_number_is_a_digit_off_the_only_one_that_is_near(tmp_path):
+    right = "In the end 3.790 is reached."
+    assert not bad(tmp_path, page(*BESTS, right))
+    found = bad(tmp_path, page(*BESTS, right.replace("3.790", "3.791")), "check.slip")
+    assert {one.facts["value"] for one in found.values()} == {"3.790"}
+    text = page(*BESTS, "On average 3.791 is reached.")  # which may be a mean of what is not shown
+    assert not bad(tmp_path, text, "check.slip")
+
+
+def test_a_number_stands_in_tables_at_another_step(tmp_path):
+    right = "The highest score, 0.769, is at step 280."
+    assert not bad(tmp_path, page(*BESTS, right))
+    found = bad(tmp_path, page(*BESTS, right.replace("280", "265")), "check.unheard-step")
+    assert set(found) == {14}
+    text = page(*BESTS, "Training passes 0.769 at step 265.")  # training has all steps
+    assert not bad(tmp_path, text, "check.unheard-step")
+
+
 # --- intervals
 
 GAPS = (

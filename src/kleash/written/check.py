@@ -29,6 +29,7 @@ from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
 from kleash.written.mended import mended
+from kleash.written.mistold import mistold
 from kleash.written.off_course import off_course
 from kleash.written.origins import false_origins
 from kleash.written.own import false_extracts
@@ -142,6 +143,7 @@ def _checked(
     marks += _of_layout(draft, page, marks)
     recited = well_recited(page, source.tables)
     marks = acquitted(marks, book, spoken, logged, quotes.fine, recited, _apart(every))
+    marks += mistold(marks, spoken, book.sheets)
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     return marks + _rest(told, marks)
 

@@ -12,13 +12,16 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from kleash.imports import Table
-from kleash.imports.markdown.text import bare
-from kleash.written.made.boards import SUMMARY, Board, board_of
+from kleash.written.made.boards import Board, board_of
 from kleash.written.made.parts import Part
+from kleash.written.printed import is_total
 
 FEWEST = 2  # other numbers of a column that tell how its numbers look
 SIZES = 3  # the same for how large they are
 MOST = 0.6  # of these, that look alike
+EVEN = 0.8  # the same for decimals that tell something
+CLEAR = 2  # rows in which one column is far larger, for each in which the other is
+FAR = 4.0  # times: a number that is far larger
 APART = 3.0  # times the largest, or of the smallest: no number of that column
 NEAR = 2.0  # the same within which a number may be one of it
 
@@ -40,13 +43,46 @@ def _exchanged(board: Board, at: int, one: int, other: int) -> bool:
     own, beside = _others(board, at, one), _others(board, at, other)
     if _are_ragged(ours, theirs, own, beside):
         return False
-    sized = not SUMMARY.search(bare(board.labels[at]))  # a total is larger than its parts
+    sized = not is_total(board.labels[at])  # which is larger than its parts
+    if sized and _is_other_way_round(board, at, one, other):
+        return True
     return (
         _is_strange(ours, own, sized=sized)
         and _is_strange(theirs, beside, sized=sized)
         and _is_at_home(ours, beside, sized=sized)
         and _is_at_home(theirs, own, sized=sized)
     )
+
+
+def _is_other_way_round(board: Board, at: int, one: int, other: int) -> bool:
+    """Whether of two columns that are printed alike one is far larger, and here the other is.
+
+    Half of the rows may be so: what is far larger in most is known all the same.
+    """
+    rows = {
+        row: (board.at[row, (one, "")], board.at[row, (other, "")])
+        for row in board.used
+        if {(row, (one, "")), (row, (other, ""))} <= board.at.keys()
+    }
+    parts = [part for two in rows.values() for part in two]
+    if len({(part.unit, part.decimals) for part in parts}) > 1 or any(p.signed for p in parts):
+        return False
+    sizes = {row: (abs(ours.value), abs(theirs.value)) for row, (ours, theirs) in rows.items()}
+    ways = {row: _way(*two) for row, two in sizes.items()}
+    usual = [sizes[row] for row, way in ways.items() if way == -ways[at]]
+    odd = sum(way == ways[at] for way in ways.values())
+    if not ways[at] or len(usual) < CLEAR * odd or len(usual) < MOST * len(ways):
+        return False
+    ours, theirs = sizes[at]
+    return all(
+        min(two[nth] for two in usual) / NEAR <= value <= max(two[nth] for two in usual) * NEAR
+        for nth, value in ((0, theirs), (1, ours))
+    )
+
+
+def _way(ours: float, theirs: float) -> int:
+    """Which of two numbers is far larger."""
+    return (ours > FAR * theirs) - (theirs > FAR * ours)
 
 
 def _others(board: Board, at: int, column: int) -> list[Part]:
@@ -57,8 +93,12 @@ def _others(board: Board, at: int, column: int) -> list[Part]:
 def _are_ragged(ours: Part, theirs: Part, own: Sequence[Part], beside: Sequence[Part]) -> bool:
     """Whether zeros at the end are left out, so that decimals tell nothing of numbers alike."""
     sizes = sorted(abs(one.value) for one in (ours, theirs))
-    ragged = any(len({one.decimals for one in each}) > 1 for each in (own, beside))
-    return ours.unit == theirs.unit and ragged and sizes[1] < APART * sizes[0]
+    most = [
+        max(Counter(one.decimals for one in each).values()) / len(each) if each else 0.0
+        for each in (own, beside)
+    ]
+    even = min(most) >= EVEN and max(most) == 1
+    return ours.unit == theirs.unit and not even and sizes[1] < APART * sizes[0]
 
 
 def _usual(others: Sequence[Part]) -> tuple[str, int] | None:

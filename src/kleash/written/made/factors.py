@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from itertools import combinations
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from kleash.written.printed import differ_in_number
 TIGHT = 0.01  # how well numbers must tell what the text around their table says
 FEW = 0.25  # of the numbers of a line that may be otherwise
 AGREEING = 3  # numbers of a line that must agree
+UNITS = (1.0, 1 / 60, 1 / 3600)  # minutes and hours
 WHOLE = 0.5  # half a unit of a number without decimals
 
 
@@ -136,6 +138,28 @@ def _constant(
     chosen = inside[:, best]
     first, last = low[chosen].max(), high[chosen].min()
     return float((first + last) / 2), float((last - first) / 2)
+
+
+def products(on: Bench) -> Iterator[Batch]:
+    """Two others times each other: so many epochs of so many seconds, in hours."""
+    plain = [
+        nth for nth, line in enumerate(on.others) if not line[1] and line[0] and on.even_L[nth]
+    ]
+    pairs = list(combinations(plain, 2))
+    if not pairs or not on.even or not HINTS["multiple"].search(on.title):
+        return
+    whole = np.all(np.isnan(on.half_LN) | (on.half_LN == WHOLE), axis=1)  # may be counts
+    halves = np.where(whole[:, None], 0.0, on.half_LN)
+    (x, y), (dx, dy) = ([each[list(side)] for side in zip(*pairs, strict=True)]
+                        for each in (on.value_LN, halves))  # fmt: skip
+    for times in UNITS:
+        given = times * x * y
+        within = times * (dx * np.abs(y) + dy * np.abs(x))
+
+        def cells(nth: int, at: int) -> tuple[Cell, ...]:
+            return tuple((at, on.others[one]) for one in pairs[nth])
+
+        yield Batch("product", given, within, np.full(len(pairs), HINTED), cells)
 
 
 def of_all(on: Bench) -> Iterator[Batch]:

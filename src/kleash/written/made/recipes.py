@@ -64,11 +64,12 @@ def of_two(on: Bench) -> Iterator[Batch]:
     def cells(nth: int, at: int) -> tuple[Cell, ...]:
         return (at, on.others[ours[nth]]), (at, on.others[theirs[nth]])
 
-    said, near = said_pairs(on) or _only_two(on) or _best_and_last(on), _nearest(on)
+    said, near = said_pairs(on) or _only_two(on), _nearest(on)
     alike = np.array([on.units[a] == on.units[b] for a, b in zip(ours, theirs, strict=True)])
     for kind, given, within in _comparisons(on, x, y, dx, dy):
         hint = HINTED if HINTS[kind].search(on.title) or on.line[1] == "(" else OTHER
         told = said if kind == "difference" or not takes_away(on.title) else set()
+        told = told or (_best_and_last(on) if kind == "difference" else set())
         cost = np.array(
             [
                 SAID if (a, b) in told else SHAPED if hint < OTHER and {a, b} <= near else hint

@@ -31,7 +31,7 @@ def slip_of(on: Bench, batch: Batch, nth: int, at: int) -> bool:
 
 def _is_turned(on: Bench, batch: Batch, nth: int, at: int) -> bool:
     """Whether a number is what a recipe gives but for its sign."""
-    return abs(on.value_N[at] + batch.given_CN[nth, at]) <= batch.within_CN[nth, at]
+    return bool(abs(on.value_N[at] + batch.given_CN[nth, at]) <= batch.within_CN[nth, at])
 
 
 def told_by_slip(on: Bench, batch: Batch, nth: int, at: int) -> float:
@@ -45,6 +45,9 @@ def told_by_slip(on: Bench, batch: Batch, nth: int, at: int) -> float:
         ways, width = SIGNS, width + 2 * float(batch.within_CN[nth, at])
     own = value != 0 and slip_of(on, batch, nth, at)
     found = log(2 * abs(value) / width / ways) if own else 0.0
+    if value != 0 and _is_exchanged(on, batch, nth, at):
+        width += 2 * float(batch.within_CN[nth, at])
+        found = max(found, log(2 * abs(value) / width / SIGNS))
     wanted = list(_wanted(on, batch, nth, at))
     for cell, right in wanted:
         part = on.board.at[cell]
@@ -52,6 +55,15 @@ def told_by_slip(on: Bench, batch: Batch, nth: int, at: int) -> float:
             ways = TYPOS * NEIGHBOURS * len(wanted)
             found = max(found, log(2 * abs(part.value) * 10.0**part.decimals / ways))
     return max(0.0, found)
+
+
+def _is_exchanged(on: Bench, batch: Batch, nth: int, at: int) -> bool:
+    """Whether a difference and what it is taken from are in each other's place."""
+    of = [part for cell in batch.cells(nth, at) if (part := on.board.at.get(cell)) is not None]
+    if batch.kind != "difference" or len(of) != TWO:
+        return False
+    gap = abs(of[0].value + of[1].value - on.value_N[at])
+    return bool(gap <= of[0].half + of[1].half + on.half_N[at]) and of[1].value != 0
 
 
 def mistyped(on: Bench, batch: Batch, nth: int, at: int) -> tuple[Cell, float] | None:
@@ -97,7 +109,7 @@ def _solved(
         return own + (value - given) * (len(of) if kind == "mean" else 1)
     if kind == "complement":
         return own - (value - given)
-    if kind == "multiple":
+    if kind in ("multiple", "product"):
         return own * value / given if given else None
     others = [part.value for cell in of if (part := on.board.at.get(cell)) is not None]
     if len(of) != TWO or len(others) != TWO or not others[1 - order]:

@@ -82,8 +82,9 @@ def _may_slip(
 ) -> NDArray[np.bool_]:
     """Recipes that a title speaks for and that fit some of a line: the others may be slips."""
     some = np.where(batch.cost_C <= SHAPED, 1, 2)
-    few = (counts >= some) & (FEW * counts >= known_CN.sum(1))
-    return (batch.cost_C < OTHER) & few & (on.line[1] == "" and batch.kind not in BY_FACTOR)
+    few: NDArray[np.bool_] = (counts >= some) & (FEW * counts >= known_CN.sum(1))
+    plain = on.line[1] == "" and batch.kind not in BY_FACTOR
+    return few & (batch.cost_C < OTHER) if plain else np.zeros_like(few)
 
 
 def chance_of(on: Bench, batch: Batch, nth: int, fits: NDArray[np.bool_], *, said: bool) -> float:

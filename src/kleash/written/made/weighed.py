@@ -17,7 +17,7 @@ import numpy as np
 from kleash.written.made.bench import HINTED, OTHER, SAID, SHAPED, Batch, Bench, Cell, bench
 from kleash.written.made.boards import Board, Line, turned
 from kleash.written.made.bounds import beyond
-from kleash.written.made.factors import by_one_factor, of_all, ranks
+from kleash.written.made.factors import by_one_factor, of_all, products, ranks
 from kleash.written.made.gathered import of_many
 from kleash.written.made.recipes import of_a_base, of_two
 from kleash.written.made.rounded import off_by_rounding
@@ -155,10 +155,9 @@ def _besides(best: Tried, believed: Sequence[Tried]) -> list[Tried]:
     others = [
         one
         for one in believed
-        if one.cost <= SHAPED
-        and one.odds < -log(DOUBT)
+        if one.odds < -log(DOUBT)
         and one.slips <= 1
-        and one.batch.kind in WHOLES
+        and (one.batch.kind == "product" or (one.cost <= SHAPED and one.batch.kind in WHOLES))
         and not own & _lines_of(one)
     ]
     return sorted(others, key=lambda one: (one.odds, one.cost))[:1]
@@ -211,7 +210,7 @@ def recipes(on: Bench) -> list[Batch]:
     """All that a line may be made of."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        ways = (of_two, of_a_base, of_many, by_one_factor, of_all, ranks)
+        ways = (of_two, of_a_base, of_many, by_one_factor, products, of_all, ranks)
         return [batch for way in ways for batch in way(on)]
 
 

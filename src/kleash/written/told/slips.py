@@ -23,6 +23,7 @@ from kleash.written.told.tracks import families
 from kleash.written.whose import said_mark
 
 OFF = 1.6  # units of the last digit within which a number was meant to be another
+AROUND, FEW = 25, 3  # last digits to each side, and how many numbers of tables may be there
 SELDOM = 0.1  # how likely a number that is of something else is a digit off
 _LIST = re.compile(
     r"\s?%?\s?[a-z]{0,3}\s?(?:[,、/<>]|→|->|(?<![a-z])(?:and|to|vs\.?|against)(?![a-z])|和|与|对|[降升掉涨跌减增]?[到至])+\s?(?:and\s)?"
@@ -40,7 +41,7 @@ def slips(
     cells = [(sheet, cell) for sheet in records.sheets for cell in sheet.cells]
     for sentence in every:
         for said in sentence.numbers:
-            if not _is_quote(sentence, said):
+            if not is_quote(sentence, said):
                 continue
             near = [one for one in cells if _is_near(said.figure, one[1].figure)]
             end = other_end(sentence, said)
@@ -54,6 +55,8 @@ def slips(
             found = _meant(records, sentence, said, near) or _in_line(sentence, said, cells, near)
             if not found and (sentence.line(said.start), said.text.lstrip("+-±")) not in fine:
                 found = _named(sentence, said, cells, near)
+            if not found and not _AVERAGED.search(sentence.plain):
+                found = _nearly_the_only(said, cells, near)
             if len(found) == 1 and not _follows(sentence, said):
                 value = printed_as(next(iter(found)), "", said.figure.decimals)
                 value += "%" * (said.kind == "share")
@@ -84,6 +87,21 @@ def _named(
     return {own[cell] for _, cell in near if cell in own} if rare else set()
 
 
+def _nearly_the_only(
+    said: Said, cells: Sequence[tuple[Sheet, Cell]], near: Sequence[tuple[Sheet, Cell]]
+) -> set[float]:
+    """The one number of all tables that is a digit off, where so few would be by chance."""
+    alike = {
+        abs(cell.figure.value)
+        for _, cell in cells
+        if (cell.figure.decimals, cell.figure.unit) == (said.figure.decimals, said.figure.unit)
+    }
+    own = {abs(cell.figure.value) for _, cell in near if abs(cell.figure.value) in alike}
+    around = [one for one in alike if abs(one - said.figure.value) <= AROUND * 2 * said.figure.half]
+    sure = said.figure.digits > NAMING and len(own) == 1 and len(around) <= FEW
+    return own if sure else set()
+
+
 def _is_as_long(one: Figure, other: Figure) -> bool:
     return one.decimals == other.decimals
 
@@ -94,7 +112,7 @@ def _titles(sheet: Sheet, cell: Cell) -> str:
     return squeezed(f"{sheet.table.rows[cell.row][0]} {sheet.table.header[cell.column]} {heads}")
 
 
-def _is_quote(sentence: Sentence, said: Said) -> bool:
+def is_quote(sentence: Sentence, said: Said) -> bool:
     """Whether a number is given as one that was measured, to the digit."""
     if said.figure.digits < NAMING or said.kind in ("points", "times"):
         return False

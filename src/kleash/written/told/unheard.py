@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import gcd
 
-from kleash.imports.markdown.text import fold, plain
+from kleash.imports.markdown.text import bare, fold, plain
+from kleash.written.fitting import prints
 from kleash.written.marks import Mark
 from kleash.written.page import Page
 from kleash.written.peaks import whole
@@ -22,6 +23,9 @@ from kleash.written.told.tracks import families
 LEAST = 3  # places of an axis that are known
 FEW = 2  # steps beside the grid of all others that may be slips
 TWICE = 2  # other sentences that know a step: one may have the same slip
+TELLING = 3  # digits of a number that may be known again
+BESIDE = 40  # letters between a number and its step
+_BREAK = re.compile(r"[;；。]|\.\s|,\s(?:and|while|but|against)|，[而但]")
 _COUNTED = {
     "step": re.compile(r"steps?|步|iter|update|更新", re.I),
     "epoch": re.compile(r"epochs?|轮|(?<![a-z])e\d", re.I),
@@ -67,13 +71,44 @@ def unheard_steps(records: Records, every: Sequence[Sentence], page: Page) -> It
         for sentence in own:
             rest = Counter(at for n in spoken - {*sentence.lines} for at in told[n - 1])
             others = laid | {at for at, count in rest.items() if count >= TWICE}
-            for place in sentence.places:
-                if not records.threads and place.at <= max(known):
+            for place in (one for one in sentence.places if one.axis == axis):
+                inside = not records.threads and place.at <= max(known)
+                if inside and (
+                    _is_trained(sentence) or not _is_of_another(records, sentence, place)
+                ):
                     continue  # a table need not have every step
                 counts = _COUNT.match(sentence.plain, place.end) and epochs
                 named = _is_step(sentence, place, axis) and not counts
                 if named and place.at not in others and not _is_planned(sentence, place):
                     yield _mark(sentence, place, max(known))
+
+
+def _is_of_another(records: Records, sentence: Sentence, place: At) -> bool:
+    """Whether the number beside a step stands in tables, and only at other steps."""
+    near = [
+        said
+        for said in sentence.numbers
+        if said.figure.digits >= TELLING
+        and said.figure.decimals
+        and min(abs(place.start - said.end), abs(said.start - place.end)) <= BESIDE
+        and not _BREAK.search(
+            sentence.plain[min(said.end, place.end) : max(said.start, place.start)]
+        )
+    ]
+    steps = set[float]()
+    for sheet in records.sheets:
+        titles = [bare(title) for title in sheet.table.header]
+        told = [nth for nth, title in enumerate(titles) if _COUNTED[place.axis].search(title)]
+        for cell in sheet.cells:
+            if not any(prints(said.figure, cell.figure) for said in near):
+                continue
+            if sheet.axis == place.axis and cell.row in sheet.counts:
+                steps.add(sheet.counts[cell.row])
+            if sheet.across_axis == place.axis and cell.column in sheet.across:
+                steps.add(sheet.across[cell.column])
+            beside = [bare(sheet.table.rows[cell.row][nth]) for nth in told]
+            steps.update(float(one) for one in beside if one.isdigit())
+    return bool(steps) and place.at not in steps
 
 
 def _off_grid(
