@@ -93,7 +93,8 @@ def _in_place(
     values = [float(found[0]) for found in numbers if len(found) == 1]  # not "17.1 ± 1.1"
     if len(values) == 2 and (mark.line, *values) in apart:
         return True
-    return any(one in logged for one in both) or all(one in made for one in both)
+    has_one = mark.spot != "dress" and any(one in logged for one in both)
+    return has_one or all(one in made for one in both)
 
 
 def _misread(marks: Iterable[Mark], sheets: Sequence[Sheet]) -> set[tuple[int, str]]:

@@ -119,9 +119,17 @@ def _ends(others: Sequence[Part]) -> tuple[float, float] | None:
     return inner[0], inner[-1]
 
 
+def _signs(others: Sequence[Part]) -> bool | None:
+    """Whether the numbers of a column all have a sign; None if some do."""
+    every = {one.signed for one in others}
+    return every.pop() if len(every) == 1 and len(others) >= FEWEST else None
+
+
 def _is_strange(part: Part, others: Sequence[Part], *, sized: bool) -> bool:
     usual, ends = _usual(others), _ends(others)
     if usual is not None and usual != (part.unit, part.decimals):
+        return True
+    if _signs(others) == (not part.signed):
         return True
     size = abs(part.value)
     return sized and ends is not None and not ends[0] / APART <= size <= ends[1] * APART
@@ -129,6 +137,10 @@ def _is_strange(part: Part, others: Sequence[Part], *, sized: bool) -> bool:
 
 def _is_at_home(part: Part, others: Sequence[Part], *, sized: bool) -> bool:
     usual, ends = _usual(others), _ends(others)
-    if usual != (part.unit, part.decimals):
+    if usual is None or usual[0] != part.unit or _signs(others) == (not part.signed):
+        return False
+    if part.value == 0:  # which may be printed in any way, and be of any size
+        return True
+    if usual[1] != part.decimals:
         return False
     return not sized or ends is None or ends[0] / NEAR <= abs(part.value) <= ends[1] * NEAR
