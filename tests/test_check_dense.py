@@ -214,6 +214,59 @@ def test_a_number_stands_in_tables_at_another_step(tmp_path):
     assert not bad(tmp_path, text, "check.unheard-step")
 
 
+@pytest.mark.parametrize(
+    ("right", "old", "new", "value"),
+    [
+        ("每个 epoch 更新 750 次，12 个 epoch 合计 9000 次。", "9000", "8400", "9000"),
+        ("两组每步各采样 64 × 6 = 384 条，120 步共 46080 条。", "46080", "46800", "46080"),
+        ("数据共 1020 条；每条 32 个候选，合计 32640 条。", "32640", "32460", "32640"),
+        ("Each of 12 epochs has 750 updates, in total 9,000.", "9,000", "9,100", "9000"),
+        ("甲组由 2215 增至 3391，多出 1176。", "1176", "1276", "1176"),
+        ("丁组从第 10 步的 0.547 升到第 120 步的 0.707，增幅 29.3%。", "29.3", "22.6", "29.3%"),
+        ("All solve 47 of 135 repair episodes, 34.8%.", "34.8", "34.9", "34.8%"),
+        ("Of the 134 episodes that fail, 52 hit the limit (38.8%).", "38.8", "38.9", "38.8%"),
+    ],
+)
+def test_a_sentence_shows_its_own_arithmetic(tmp_path, right, old, new, value):
+    codes = ("check.not-product", "check.not-difference", "check.not-relative", "check.not-share")
+    assert not bad(tmp_path, page(right), *codes)
+    (found,) = bad(tmp_path, page(right.replace(old, new)), *codes).values()
+    assert found.facts["value"] == value
+
+
+def test_totals_that_are_no_products_are_left_alone(tmp_path):
+    text = page(
+        "数据共 1020 条；每条 32 个候选，合计 41250 条。", "", "12 runs of 750, 10,000 in all."
+    )
+    assert not bad(tmp_path, text, "check.not-product")
+
+
+SHARES = (
+    "| task | n | solved | rate |",
+    "|---|---|---|---|",
+    "| a | 160 | 111 | 69.4% |",
+    "| b | 140 | 80 | 57.1% |",
+    "| c | 120 | 81 | 67.5% |",
+    "| d | 80 | 40 | 50.0% |",
+    "| e | 90 | 33 | 36.7% |",
+)
+
+
+def test_shares_of_counts_are_exact(tmp_path):
+    assert not bad(tmp_path, page(*SHARES))
+    assert set(bad(tmp_path, page(*SHARES).replace("57.1%", "57.2%"))) == {6}
+
+
+def test_means_off_by_as_much_show_that_two_were_exchanged(tmp_path):
+    """And that the mean is of all rows, not of those that happen to give it."""
+    rows = ("| Shot 1 | 56.7 | 57.5 | 57.9 |", "| Shot 2 | 55.6 | 56.9 | 56.7 |")
+    rows += ("| Shot 3 | 54.6 | 56.3 | 55.2 |", "| Shot 4 | 55.7 | 56.7 | 55.8 |")
+    rows += ("| mean | 55.65 | 56.85 | 56.40 |",)
+    text = page("| shot | 0.08 | 0.16 | 0.24 |", "|---|---|---|---|", *rows)
+    assert not bad(tmp_path, text)
+    assert bad(tmp_path, text.replace("55.7 | 56.7", "56.7 | 55.7"))
+
+
 # --- intervals
 
 GAPS = (

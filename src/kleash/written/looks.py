@@ -41,7 +41,7 @@ def exchanged_by_looks(table: Table) -> dict[int, str]:
 def _exchanged(board: Board, at: int, one: int, other: int) -> bool:
     ours, theirs = board.at[at, (one, "")], board.at[at, (other, "")]
     own, beside = _others(board, at, one), _others(board, at, other)
-    if _are_ragged(ours, theirs, own, beside):
+    if ours.value == theirs.value or _are_ragged(ours, theirs, own, beside):
         return False
     sized = not is_total(board.labels[at])  # which is larger than its parts
     if sized and _is_other_way_round(board, at, one, other):

@@ -66,6 +66,8 @@ def of_two(on: Bench) -> Iterator[Batch]:
 
     said, near = said_pairs(on) or _only_two(on), _nearest(on)
     alike = np.array([on.units[a] == on.units[b] for a, b in zip(ours, theirs, strict=True)])
+    whole = np.all(np.isnan(on.half_LN) | (on.half_LN == COUNT), axis=1)
+    counts = whole[ours] & whole[theirs]
     for kind, given, within in _comparisons(on, x, y, dx, dy):
         hint = HINTED if HINTS[kind].search(on.title) or on.line[1] == "(" else OTHER
         told = said if kind == "difference" or not takes_away(on.title) else set()
@@ -78,6 +80,8 @@ def of_two(on: Bench) -> Iterator[Batch]:
         )
         given = np.where(alike[:, None] | (kind == "share"), given, np.nan)
         yield Batch(kind, given, within, cost, cells)
+        if kind == "share" and counts.any():  # of what was counted nothing is rounded
+            yield Batch(kind, np.where(counts[:, None], given, np.nan), 0 * within, cost, cells)
 
 
 def _only_two(on: Bench) -> set[tuple[int, int]]:

@@ -7,7 +7,7 @@ in this way, and what the line is made of is as sure as if they were right.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import log
 
 from kleash.written.fitting import is_typo
@@ -55,6 +55,21 @@ def told_by_slip(on: Bench, batch: Batch, nth: int, at: int) -> float:
             ways = TYPOS * NEIGHBOURS * len(wanted)
             found = max(found, log(2 * abs(part.value) * 10.0**part.decimals / ways))
     return max(0.0, found)
+
+
+def told_by_exchange(on: Bench, batch: Batch, nth: int, at: int, odd: Sequence[int]) -> float:
+    """The same for two sums or means that are off by as much, one up and one down.
+
+    Of what they are made of two were exchanged.
+    """
+    if batch.kind not in ("sum", "mean"):
+        return 0.0
+    gap = on.value_N - batch.given_CN[nth]
+    room = on.half_N + batch.within_CN[nth]
+    pairs = [n for n in odd if n != at and abs(gap[at] + gap[n]) <= room[at] + room[n]]
+    if not pairs:
+        return 0.0
+    return max(0.0, log(2 * abs(float(gap[at])) / float(2 * room[at]) / len(odd)))
 
 
 def _is_exchanged(on: Bench, batch: Batch, nth: int, at: int) -> bool:

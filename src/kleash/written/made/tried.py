@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kleash.written.made.bench import OTHER, SHAPED, Batch, Bench
-from kleash.written.made.slipped import told_by_slip
+from kleash.written.made.slipped import told_by_exchange, told_by_slip
 
 SLACK = 1e-9
 SLIPS = 0.1  # numbers of a line that are wrong, in a report that has slips at all
@@ -69,7 +69,13 @@ def of_batch(
         odds = log(tries[cost]) + chance - log(SLIPS) * slips
         explained = 0
         if cost < OTHER and not on.line[1] and (few[nth] or -SLIPPED < odds < SLIPPED * slips):
-            told = [told_by_slip(on, batch, nth, int(at)) for at in odd]
+            told = [
+                max(
+                    told_by_slip(on, batch, nth, int(at)),
+                    told_by_exchange(on, batch, nth, int(at), [int(one) for one in odd]),
+                )
+                for at in odd
+            ]
             odds, explained = odds - sum(told), sum(one > 0 for one in told)
         if enough[nth] or len(odd) - explained <= counts[nth]:
             yield Tried(

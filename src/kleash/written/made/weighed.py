@@ -131,7 +131,11 @@ def _line(on: Bench, lesson: Lesson | None) -> Iterator[tuple[Tried, list[Worked
         yield taught, [_worked(on, taught, int(at)) for at in np.flatnonzero(taught.known)]
     if best is None or taught is not None:
         return
-    sure = [one for one in believed if 2 * one.odds <= best.odds]
+    sure = [
+        one
+        for one in believed
+        if 2 * one.odds <= best.odds and (one is best or _recipe(one) != _recipe(best))
+    ]
     fine = np.any([one.fits for one in sure], axis=0)
     made = []
     for at in map(int, np.flatnonzero(best.known)):
@@ -170,13 +174,24 @@ def _without_parts(on: Bench, believed: Sequence[Tried]) -> list[Tried]:
     said = [
         (one, lines)
         for one, lines in every
-        if one.cost == SAID and not names & lines and 2 * one.fits.sum() >= one.known.sum()
+        if one.cost == SAID and not names & lines and _is_of_most(one)
     ]
     return [
         one
         for one, own in every
         if not any(one.batch.kind == whole.batch.kind and own < lines for whole, lines in said)
     ]
+
+
+def _is_of_most(one: Tried) -> bool:
+    """Whether a recipe fits most of a line, or slips explain what it does not fit."""
+    fits, known = int(one.fits.sum()), int(one.known.sum())
+    return 2 * fits >= known or (fits >= LEAST[HINTED] and 2 * (fits + one.explained) >= known)
+
+
+def _recipe(one: Tried) -> tuple[str, frozenset[Cell]]:
+    """What a recipe is, however its numbers are taken: as rounded, or as counted."""
+    return one.batch.kind, frozenset(one.batch.cells(one.nth, int(np.flatnonzero(one.known)[-1])))
 
 
 def _lines_of(one: Tried) -> frozenset[Line]:

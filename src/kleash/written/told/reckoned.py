@@ -15,6 +15,7 @@ from kleash.written.marks import Mark
 from kleash.written.printed import Figure
 from kleash.written.prose import Said, Sentence, is_rough, other_end
 from kleash.written.ties import JOINED, TO, VERSUS, with_gap, without_brackets
+from kleash.written.told.products import false_products
 from kleash.written.whose import said_mark
 
 SMALL = 1.5  # a fraction is not more
@@ -26,9 +27,17 @@ _APART = re.compile(
     rf"{_COMPARER.pattern}|各|都|最|分别|(?<![a-z])(?:each|both|respectively|its|own|but)(?![a-z])"
 )
 _BEHIND = re.compile(r"[^;。>\d]{0,24}")
-_BEHIND_COUNTS = re.compile(r"\s?[a-z\u4e00-\u9fff]{0,8}\s?\([^\d,;。()]{0,6}")
+_BEHIND_COUNTS = re.compile(
+    r"\s?[a-z\u4e00-\u9fff]{0,8}\s?(?:\([^\d,;。()]{0,6}|,\s?(?:多出?了?|少了?|增加了?|减少了?|相?差了?))\s?"
+)
 _BEHIND_OTHER = re.compile(r"[\s)%,]*[^;。>\d,]{0,16}")
 _PART_OF = re.compile(r"[^,;。\d]{0,8},\s?占[^,;。\d]{0,12}[\d.,]+[^,;。\d]{0,8}的\s?[\d.]+\s?%")
+_COUNTS_OF = re.compile(
+    r"(?<![\d.,])(?P<part>\d+) of (?:the |all )?(?P<whole>\d+)(?![\d.,]*\d)[^\d;.()]{0,32}[,(] ?"
+    r"(?P<share>\d+\.\d+) ?%|"
+    r"(?<![a-z])of (?:the |all )?(?P<all>\d+)(?![\d.,]*\d)[^\d;.()]{0,40}, (?P<some>\d+)"
+    r"(?![\d.,]*\d)[^\d;.,()]{0,32}\((?P<percent>\d+\.\d+) ?%\)"
+)
 _OF_WHOLE = re.compile(
     r"[^,;。\d]{0,12}[,(]\s?(?:or |that is |i\.e\. )?[\d.]+\s?% of (?:the |all )?[\d.,]+"
 )
@@ -43,6 +52,9 @@ _BRACKETED = re.compile(r"\s?[%a-z\u4e00-\u9fff]{0,4}\s?\)\s?的\s?")
 _ARE = re.compile(r"[^;。.\d()]{0,24}(?<![a-z])(?:is|are|was|were)\s")
 _TIMES_THE = re.compile(r"\s?(?:(?:times|x|×)\s)?(?:the|its)\s")
 _BOTH = re.compile(r"两者(?:之间)?(?:相)?(?:只|仅)?差(?:了|距)?\s?$")
+_GAP = re.compile(r"[增降涨跌升]幅|差[异值距]?|变化|提升|下降|回落|change|drop|gain|gap|difference")
+_RATE = re.compile(r"[增降涨跌升]幅\s?[约达为]?\s?$")
+_AT = re.compile(r"\s?(?:步|轮)?(?:的|时|为)?\s?")
 _COUNTED = re.compile(r"\s?(?:个|条)?\s?(?:样本|samples|步|steps?|epochs?|轮|shots?|seeds?|种子)")
 
 
@@ -69,12 +81,16 @@ def misreckoned(spoken: Sequence[Sentence]) -> Iterator[Mark]:
     """Gaps that the two numbers beside them do not give, and shares of a whole beside them."""
     for sentence in spoken:
         yield from _false_parts(sentence)
+        yield from _false_counts(sentence)
+        yield from false_products(sentence)
         for said in sentence.numbers:
             if not _is_told_apart(sentence, said):
                 continue
             given = [one for two in _twos(sentence, said) for one in _given(sentence, said, two)]
             if given and not any(one.fits(said) for one in given):
-                nearest = min(given, key=lambda one: abs(abs(one.middle) - abs(said.figure.value)))
+                changes = [one for one in given if one.code == "check.not-relative"]
+                own = changes if changes and _RATE.search(sentence.plain, 0, said.start) else given
+                nearest = min(own, key=lambda one: abs(abs(one.middle) - abs(said.figure.value)))
                 yield _mark(sentence, said, nearest)
 
 
@@ -96,6 +112,19 @@ def _false_parts(sentence: Sentence) -> Iterator[Mark]:
         given = Given("check.not-share", low, high)
         if not given.fits(share):
             yield _mark(sentence, share, given)
+
+
+def _false_counts(sentence: Sentence) -> Iterator[Mark]:
+    """ "47 of 135 episodes, 34.8 %", where it is another share."""
+    for match in _COUNTS_OF.finditer(sentence.plain):
+        part, whole = match["part"] or match["some"], match["whole"] or match["all"]
+        text = match["share"] or match["percent"]
+        decimals, share = len(text.partition(".")[2]), 100 * int(part) / max(1, int(whole))
+        off = abs(float(text) - share) > 0.5 * 10.0**-decimals * (1 + 1e-6)
+        if off and int(part) <= int(whole):
+            line = sentence.line(match.start())
+            facts: dict[str, object] = {"value": f"{share:.{decimals}f}%", "lines": [line]}
+            yield Mark(line, f"{text}%", "wrong", "check.not-share", facts, f"share {text}")
 
 
 def _mark(sentence: Sentence, said: Said, given: Given) -> Mark:
@@ -188,11 +217,22 @@ def _joined(sentence: Sentence, numbers: Sequence[Said]) -> list[Said]:
     """The last numbers of some that are joined: "53.78 → 53.65 → 52.81"."""
     found = list(numbers[-1:])
     for one in reversed(numbers[:-1]):
-        between = JOINED.fullmatch(without_brackets(sentence.plain[one.end : found[0].start]))
+        text = without_brackets(_without_places(sentence, one, found[0]))
+        between = JOINED.fullmatch(text.removeprefix(",") if TO.search(text) else text)
         if not between or not _are_alike(sentence, one, found[0]):
             break
         found.insert(0, one)
     return found if len(found) > 1 else []
+
+
+def _without_places(sentence: Sentence, one: Said, other: Said) -> str:
+    """What stands between two numbers, without the steps at which they are."""
+    text, at = "", one.end
+    for place in sentence.places:
+        if at <= place.start and place.end <= other.start:
+            text, at = text + sentence.plain[at : place.start], place.end
+            at += len(_AT.match(sentence.plain[at : other.start])[0])  # type: ignore[index]
+    return text + sentence.plain[at : other.start]
 
 
 def _drawn(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
@@ -232,7 +272,8 @@ def _named(sentence: Sentence, one: Said, other: Said) -> bool:
     for name in sentence.names:
         before = sentence.plain[one.end : name.start]
         inside = before.count("(") > before.count(")")
-        if one.end <= name.start and name.end <= other.start and not inside:
+        gap = _GAP.fullmatch(sentence.plain[name.start : name.end])  # a title, and no arm
+        if one.end <= name.start and name.end <= other.start and not inside and not gap:
             return True
     return False
 
