@@ -157,6 +157,16 @@ def test_a_column_that_is_far_larger_tells_rows_that_were_exchanged(tmp_path):
     assert set(bad(tmp_path, page(*head, *lines), "check.exchanged")) == {5, 11}
 
 
+def test_an_arm_without_a_leash_has_no_numbers_exchanged(tmp_path):
+    """Its KL is large and its entropy small."""
+    rows = [(0.141, 0.713), (0.664, 0.152), (0.723, 0.083), (0.754, 0.091), (0.846, 0.022)]
+    lines = [f"| b{n} | {a:.3f} | {b:.3f} |" for n, (a, b) in enumerate(rows)]
+    text = page("| run | entropy | kl |", "|---|---|---|", *lines)
+    assert not bad(tmp_path, text, "check.exchanged")
+    text = text.replace("| entropy | kl |", "| best reward | given back |")
+    assert set(bad(tmp_path, text, "check.exchanged")) == {5}
+
+
 def test_hours_are_epochs_of_seconds(tmp_path):
     rows = [(6, 1839.0), (5, 2257.0), (4, 3405.5), (4, 3404.1), (3, 3422.1), (3, 3420.7)]
     lines = [f"| s{n} | {a} | {b:.1f} | {a * b / 3600:.2f} |" for n, (a, b) in enumerate(rows)]

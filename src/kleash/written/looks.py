@@ -7,15 +7,21 @@ title makes of it is not asked.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
+from math import inf
 
 from kleash.imports import Table
-from kleash.written.made.boards import Board, board_of
+from kleash.imports.markdown.text import bare
+from kleash.written.made.bench import HINTS
+from kleash.written.made.boards import LARGEST, Board, board_of
 from kleash.written.made.parts import Part
 from kleash.written.printed import is_total
 
+_GAP = re.compile(f"{HINTS['difference'].pattern}|{HINTS['spread'].pattern}", re.I)
 FEWEST = 2  # other numbers of a column that tell how its numbers look
 SIZES = 3  # the same for how large they are
 MOST = 0.6  # of these, that look alike
@@ -28,56 +34,113 @@ NEAR = 2.0  # the same within which a number may be one of it
 
 def exchanged_by_looks(table: Table) -> dict[int, str]:
     """By line, two numbers that would be at home if they changed places."""
+    if max(len(table.rows), len(table.header)) > LARGEST:
+        return {}
     board, found = board_of(0, table), dict[int, str]()
-    for at in board.used:
-        lines = [line for line in board.lines if line[0] and not line[1] and (at, line) in board.at]
-        for one, other in combinations(lines, 2):
-            if _exchanged(board, at, one[0], other[0]):
-                texts = [board.at[at, line].text for line in (one, other)]
-                found[table.lines[at]] = ", ".join(texts)
+    columns = {line[0]: _column(board, line[0]) for line in board.lines if line[0] and not line[1]}
+    looks = {
+        (at, column): Look.of([part for row, part in parts.items() if row != at])
+        for column, parts in columns.items()
+        for at in parts
+    }
+    for one, other in combinations(columns, 2):
+        both = {at: (columns[one][at], columns[other][at]) for at in columns[one]
+                if at in columns[other]}  # fmt: skip
+        turned = _other_way_round(both)
+        # Without a leash KL is large and entropy small: sizes alone tell only what is a gap.
+        of_gap = any(_GAP.search(bare(board.titles[column])) for column in (one, other))
+        for at, (ours, theirs) in both.items():
+            sized = not is_total(board.labels[at])  # which is larger than its parts
+            own, beside = looks[at, one], looks[at, other]
+            if ours.value == theirs.value or _are_ragged(ours, theirs, own, beside):
+                continue
+            strange = own.is_strange(ours, sized=sized) and beside.is_strange(theirs, sized=sized)
+            home = beside.is_home(ours, sized=sized) and own.is_home(theirs, sized=sized)
+            told = own.is_misprinted(ours) or beside.is_misprinted(theirs) or of_gap
+            if told and ((strange and home) or (sized and at in turned)):
+                found[table.lines[at]] = f"{ours.text}, {theirs.text}"
     return found
 
 
-def _exchanged(board: Board, at: int, one: int, other: int) -> bool:
-    ours, theirs = board.at[at, (one, "")], board.at[at, (other, "")]
-    own, beside = _others(board, at, one), _others(board, at, other)
-    if ours.value == theirs.value or _are_ragged(ours, theirs, own, beside):
-        return False
-    sized = not is_total(board.labels[at])  # which is larger than its parts
-    if sized and _is_other_way_round(board, at, one, other):
-        return True
-    return (
-        _is_strange(ours, own, sized=sized)
-        and _is_strange(theirs, beside, sized=sized)
-        and _is_at_home(ours, beside, sized=sized)
-        and _is_at_home(theirs, own, sized=sized)
-    )
+def _column(board: Board, column: int) -> dict[int, Part]:
+    found = {at: board.at.get((at, (column, ""))) for at in board.used}
+    return {at: part for at, part in found.items() if part is not None}
 
 
-def _is_other_way_round(board: Board, at: int, one: int, other: int) -> bool:
-    """Whether of two columns that are printed alike one is far larger, and here the other is.
+@dataclass(frozen=True)
+class Look:
+    """How the numbers of a column are printed, and how large they are."""
 
-    Half of the rows may be so: what is far larger in most is known all the same.
+    usual: tuple[str, int] | None
+    """The unit and the decimals of most of them."""
+    ends: tuple[float, float] | None
+    """The smallest and the largest, but for one at each end that may be wrong too."""
+    signed: bool | None
+    """Whether all have a sign; None if some do."""
+    even: float
+    """How many of them have the decimals that most have."""
+
+    @classmethod
+    def of(cls, others: Sequence[Part]) -> Look:
+        if len(others) < FEWEST:
+            return cls(None, None, None, 0.0)
+        found, count = Counter((one.unit, one.decimals) for one in others).most_common(1)[0]
+        usual = found if count >= MOST * len(others) else None
+        sizes = sorted(abs(one.value) for one in others if (one.unit, one.decimals) == usual)
+        inner = sizes[1:-1] if len(sizes) > SIZES + 1 else sizes
+        signs = {one.signed for one in others}
+        even = max(Counter(one.decimals for one in others).values()) / len(others)
+        ends = (inner[0], inner[-1]) if len(sizes) >= SIZES else None
+        return cls(usual, ends, signs.pop() if len(signs) == 1 else None, even)
+
+    def is_misprinted(self, part: Part) -> bool:
+        """Whether a number has another unit, other decimals or a sign that this column has not."""
+        alike = self.usual is None or self.usual == (part.unit, part.decimals)
+        return not alike or self.signed == (not part.signed)
+
+    def is_strange(self, part: Part, *, sized: bool) -> bool:
+        """Whether a number is none of this column."""
+        if self.is_misprinted(part):
+            return True
+        return sized and self.ends is not None and not self._holds(part, APART)
+
+    def is_home(self, part: Part, *, sized: bool) -> bool:
+        """Whether a number may be one of this column."""
+        if self.usual is None or self.usual[0] != part.unit or self.signed == (not part.signed):
+            return False
+        if part.value == 0:  # which may be printed in any way, and be of any size
+            return True
+        return self.usual[1] == part.decimals and (not sized or self._holds(part, NEAR))
+
+    def _holds(self, part: Part, times: float) -> bool:
+        low, high = self.ends or (0.0, inf)
+        return low / times <= abs(part.value) <= high * times
+
+
+def _other_way_round(rows: Mapping[int, tuple[Part, Part]]) -> set[int]:
+    """Rows in which the other of two columns that are printed alike is far larger than in most.
+
+    A third of the rows may be so: what is far larger in most is known all the same.
     """
-    rows = {
-        row: (board.at[row, (one, "")], board.at[row, (other, "")])
-        for row in board.used
-        if {(row, (one, "")), (row, (other, ""))} <= board.at.keys()
-    }
     parts = [part for two in rows.values() for part in two]
     if len({(part.unit, part.decimals) for part in parts}) > 1 or any(p.signed for p in parts):
-        return False
-    sizes = {row: (abs(ours.value), abs(theirs.value)) for row, (ours, theirs) in rows.items()}
-    ways = {row: _way(*two) for row, two in sizes.items()}
-    usual = [sizes[row] for row, way in ways.items() if way == -ways[at]]
-    odd = sum(way == ways[at] for way in ways.values())
-    if not ways[at] or len(usual) < CLEAR * odd or len(usual) < MOST * len(ways):
-        return False
-    ours, theirs = sizes[at]
-    return all(
-        min(two[nth] for two in usual) / NEAR <= value <= max(two[nth] for two in usual) * NEAR
-        for nth, value in ((0, theirs), (1, ours))
-    )
+        return set()
+    sizes = {at: (abs(ours.value), abs(theirs.value)) for at, (ours, theirs) in rows.items()}
+    ways = {at: _way(*two) for at, two in sizes.items()}
+    most = 1 if sum(ways.values()) > 0 else -1
+    usual = [sizes[at] for at, way in ways.items() if way == most]
+    odd = [at for at, way in ways.items() if way == -most]
+    if len(usual) < CLEAR * len(odd) or len(usual) < MOST * len(ways):
+        return set()
+    sides = list(zip(*usual, strict=True))
+    if max(map(min, sides)) <= min(map(max, sides)):
+        return set()  # what is large here is small there
+    ends = [(min(each) / NEAR, max(each) * NEAR) for each in sides]
+    return {
+        at for at in odd
+        if all(low <= size <= high
+               for size, (low, high) in zip(sizes[at][::-1], ends, strict=True))
+    }  # fmt: skip
 
 
 def _way(ours: float, theirs: float) -> int:
@@ -85,62 +148,8 @@ def _way(ours: float, theirs: float) -> int:
     return (ours > FAR * theirs) - (theirs > FAR * ours)
 
 
-def _others(board: Board, at: int, column: int) -> list[Part]:
-    found = (board.at.get((row, (column, ""))) for row in board.used if row != at)
-    return [part for part in found if part is not None]
-
-
-def _are_ragged(ours: Part, theirs: Part, own: Sequence[Part], beside: Sequence[Part]) -> bool:
+def _are_ragged(ours: Part, theirs: Part, own: Look, beside: Look) -> bool:
     """Whether zeros at the end are left out, so that decimals tell nothing of numbers alike."""
     sizes = sorted(abs(one.value) for one in (ours, theirs))
-    most = [
-        max(Counter(one.decimals for one in each).values()) / len(each) if each else 0.0
-        for each in (own, beside)
-    ]
-    even = min(most) >= EVEN and max(most) == 1
+    even = min(own.even, beside.even) >= EVEN and max(own.even, beside.even) == 1
     return ours.unit == theirs.unit and not even and sizes[1] < APART * sizes[0]
-
-
-def _usual(others: Sequence[Part]) -> tuple[str, int] | None:
-    """The unit and the decimals of most of a column."""
-    if len(others) < FEWEST:
-        return None
-    found, count = Counter((one.unit, one.decimals) for one in others).most_common(1)[0]
-    return found if count >= MOST * len(others) else None
-
-
-def _ends(others: Sequence[Part]) -> tuple[float, float] | None:
-    """The smallest and the largest of a column, but for one at each end that may be wrong too."""
-    usual = _usual(others)
-    sizes = sorted(abs(one.value) for one in others if (one.unit, one.decimals) == usual)
-    if len(sizes) < SIZES:
-        return None
-    inner = sizes[1:-1] if len(sizes) > SIZES + 1 else sizes
-    return inner[0], inner[-1]
-
-
-def _signs(others: Sequence[Part]) -> bool | None:
-    """Whether the numbers of a column all have a sign; None if some do."""
-    every = {one.signed for one in others}
-    return every.pop() if len(every) == 1 and len(others) >= FEWEST else None
-
-
-def _is_strange(part: Part, others: Sequence[Part], *, sized: bool) -> bool:
-    usual, ends = _usual(others), _ends(others)
-    if usual is not None and usual != (part.unit, part.decimals):
-        return True
-    if _signs(others) == (not part.signed):
-        return True
-    size = abs(part.value)
-    return sized and ends is not None and not ends[0] / APART <= size <= ends[1] * APART
-
-
-def _is_at_home(part: Part, others: Sequence[Part], *, sized: bool) -> bool:
-    usual, ends = _usual(others), _ends(others)
-    if usual is None or usual[0] != part.unit or _signs(others) == (not part.signed):
-        return False
-    if part.value == 0:  # which may be printed in any way, and be of any size
-        return True
-    if usual[1] != part.decimals:
-        return False
-    return not sized or ends is None or ends[0] / NEAR <= abs(part.value) <= ends[1] * NEAR

@@ -81,7 +81,12 @@ def _printed_alike(one: Number, column: Sequence[Number]) -> list[float]:
 
 
 def _in_others_range(ours: Mapping[int, Number], theirs: Mapping[int, Number], line: int) -> bool:
-    """Whether two columns have nothing in common, and each number lies in the other's."""
+    """Whether two columns have nothing in common, and each number lies in the other's.
+
+    The first and the last row may be: without a leash KL is large and entropy small.
+    """
+    if not {line - 1, line + 1} <= ours.keys() & theirs.keys():
+        return False
     ranges = []
     for one, column in ((theirs[line], ours), (ours[line], theirs)):
         others = [each for at, each in column.items() if at != line]
