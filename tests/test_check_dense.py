@@ -167,6 +167,11 @@ def test_an_arm_without_a_leash_has_no_numbers_exchanged(tmp_path):
     assert set(bad(tmp_path, text, "check.exchanged")) == {5}
 
 
+def test_columns_that_share_no_row_are_read(tmp_path):
+    rows = ("| a | 1.25 |  |", "| b | 2.75 |  |", "| c |  | 3.15 |", "| d |  | 0.00 |")
+    assert not bad(tmp_path, page("| arm | x | y |", "|---|---|---|", *rows))
+
+
 def test_hours_are_epochs_of_seconds(tmp_path):
     rows = [(6, 1839.0), (5, 2257.0), (4, 3405.5), (4, 3404.1), (3, 3422.1), (3, 3420.7)]
     lines = [f"| s{n} | {a} | {b:.1f} | {a * b / 3600:.2f} |" for n, (a, b) in enumerate(rows)]

@@ -130,7 +130,7 @@ def _other_way_round(rows: Mapping[int, tuple[Part, Part]]) -> set[int]:
     most = 1 if sum(ways.values()) > 0 else -1
     usual = [sizes[at] for at, way in ways.items() if way == most]
     odd = [at for at, way in ways.items() if way == -most]
-    if len(usual) < CLEAR * len(odd) or len(usual) < MOST * len(ways):
+    if not odd or len(usual) < CLEAR * len(odd) or len(usual) < MOST * len(ways):
         return set()
     sides = list(zip(*usual, strict=True))
     if max(map(min, sides)) <= min(map(max, sides)):
