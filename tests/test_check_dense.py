@@ -167,6 +167,34 @@ def test_an_arm_without_a_leash_has_no_numbers_exchanged(tmp_path):
     assert set(bad(tmp_path, text, "check.exchanged")) == {5}
 
 
+@pytest.mark.parametrize(
+    ("title", "first", "rest"),
+    [
+        ("kl coef", "| a | 63.3 | 0.0 |", ("0.001 | 71.9", "0.005 | 71.9", "0.02 | 71.8")),
+        ("gap", "| a | 52.0 | +0.0 |", ("+3.3 | 56.0", "+4.1 | 58.3", "+2.0 | 51.4")),
+    ],
+)
+def test_zeros_and_signs_tell_what_was_exchanged(tmp_path, title, first, rest):
+    rows = [f"| b{n} | {one} |" for n, one in enumerate(rest)]
+    head = (f"| run | {title} | memory |", "|---|---|---|")
+    assert set(bad(tmp_path, page(*head, first, *rows), "check.exchanged")) == {5}
+    _, name, one, other, _ = (each.strip() for each in first.split("|"))
+    right = f"| {name} | {other} | {one} |"
+    assert not bad(tmp_path, page(*head, right, *rows), "check.exchanged")
+
+
+def test_a_range_is_of_what_came_of_counts(tmp_path):
+    rows = [(64, 90.6, 84.4, 68.8), (52, 69.2, 69.2, 65.4), (48, 66.7, 56.3, 72.9)]
+    rows += [(44, 61.4, 57.7, 70.1), (32, 53.1, 43.8, 59.4)]
+    lines = [f"| t{k} | {n} | {a} | {b} | {c} | {max(a, b, c) - min(a, b, c):.1f} |"
+             for k, (n, a, b, c) in enumerate(rows)]  # fmt: skip
+    text = page("| task | n | A | B | C | range |", "|---|---|---|---|---|---|", *lines)
+    assert not bad(tmp_path, text)
+    assert set(
+        bad(tmp_path, text.replace("| 21.8 |", "| 24.8 |").replace("| 3.8 |", "| 8.8 |"))
+    ) == {5, 6}
+
+
 def test_columns_that_share_no_row_are_read(tmp_path):
     rows = ("| a | 1.25 |  |", "| b | 2.75 |  |", "| c |  | 3.15 |", "| d |  | 0.00 |")
     assert not bad(tmp_path, page("| arm | x | y |", "|---|---|---|", *rows))
@@ -238,6 +266,7 @@ def test_a_number_stands_in_tables_at_another_step(tmp_path):
         ("Each of 12 epochs has 750 updates, in total 9,000.", "9,000", "9,100", "9000"),
         ("甲组由 2215 增至 3391，多出 1176。", "1176", "1276", "1176"),
         ("丁组从第 10 步的 0.547 升到第 120 步的 0.707，增幅 29.3%。", "29.3", "22.6", "29.3%"),
+        ("最高点 step 110 的 2.142，到 step 120 为 2.003，跌幅 6.5%。", "6.5", "7.5", "6.5%"),
         ("All solve 47 of 135 repair episodes, 34.8%.", "34.8", "34.9", "34.8%"),
         ("Of the 134 episodes that fail, 52 hit the limit (38.8%).", "38.8", "38.9", "38.8%"),
     ],
