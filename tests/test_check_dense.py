@@ -228,6 +228,11 @@ def test_a_sentence_tells_the_digit_of_a_table(tmp_path):
     assert found[6].code == "check.told-otherwise"
 
 
+def test_numbers_far_apart_are_no_two_tellings_of_one(tmp_path):
+    text = page(*SAID).replace("| 0.564 |", "| 0.164 |")
+    assert not bad(tmp_path, text, "check.told-otherwise")
+
+
 BESTS = (
     "| step | low | high |",
     "|---|---|---|",

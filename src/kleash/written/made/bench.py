@@ -20,6 +20,7 @@ from kleash.written.made.boards import Board, Line
 from kleash.written.printed import MINIMUM, named, squeezed
 
 MEANT = 3  # lines that one word of a title may name
+WHOLE = 0.5  # half a unit of a number without decimals: it may be a count
 WIDEST = 18  # lines of which pairs are tried
 Array = NDArray[np.float64]
 Cell = tuple[int, Line]

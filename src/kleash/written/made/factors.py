@@ -9,14 +9,13 @@ from itertools import combinations
 import numpy as np
 
 from kleash.imports.markdown.text import bare
-from kleash.written.made.bench import HINTED, HINTS, OTHER, SHAPED, Array, Batch, Bench, Cell
+from kleash.written.made.bench import HINTED, HINTS, OTHER, SHAPED, WHOLE, Array, Batch, Bench, Cell
 from kleash.written.printed import differ_in_number
 
 TIGHT = 0.01  # how well numbers must tell what the text around their table says
 FEW = 0.25  # of the numbers of a line that may be otherwise
 AGREEING = 3  # numbers of a line that must agree
 UNITS = (1.0, 1 / 60, 1 / 3600)  # minutes and hours
-WHOLE = 0.5  # half a unit of a number without decimals
 
 
 def by_one_factor(on: Bench) -> Iterator[Batch]:

@@ -11,11 +11,21 @@ from numpy.typing import NDArray
 
 from kleash.imports.markdown import labels
 from kleash.imports.markdown.text import bare
-from kleash.written.made.bench import HINTED, HINTS, OTHER, SAID, SHAPED, Array, Batch, Bench, Cell
+from kleash.written.made.bench import (
+    HINTED,
+    HINTS,
+    OTHER,
+    SAID,
+    SHAPED,
+    WHOLE,
+    Array,
+    Batch,
+    Bench,
+    Cell,
+)
 from kleash.written.made.boards import SUMMARY
 from kleash.written.printed import differ_in_number, is_total
 
-WHOLE = 0.5  # half a unit of a number without decimals
 STATISTICS: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
     "mean": lambda x, d: (x.mean(0), d.mean(0)),
     "sum": lambda x, d: (x.sum(0), d.sum(0)),

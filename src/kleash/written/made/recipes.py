@@ -18,6 +18,7 @@ from kleash.written.made.bench import (
     OTHER,
     SAID,
     SHAPED,
+    WHOLE,
     Array,
     Batch,
     Bench,
@@ -43,7 +44,6 @@ _FALL = re.compile(
 )
 _TOP = re.compile(r"最[佳好优高]|峰|(?<![a-z])(?:best|peak|highest|max)", re.I)
 _LAST = re.compile(r"最[后终]|末|终点|(?<![a-z])(?:last|final|end)(?![a-z])", re.I)
-COUNT = 0.5  # half a unit of a number without decimals: a step
 NEAR = 3  # lines before another of which it is likely made
 OWN = -2  # for a base: the one of the group that a position is in
 
@@ -66,7 +66,7 @@ def of_two(on: Bench) -> Iterator[Batch]:
 
     said, near = said_pairs(on) or _only_two(on), _nearest(on)
     alike = np.array([on.units[a] == on.units[b] for a, b in zip(ours, theirs, strict=True)])
-    whole = np.all(np.isnan(on.half_LN) | (on.half_LN == COUNT), axis=1)
+    whole = np.all(np.isnan(on.half_LN) | (on.half_LN == WHOLE), axis=1)
     counts = whole[ours] & whole[theirs]
     for kind, given, within in _comparisons(on, x, y, dx, dy):
         hint = HINTED if HINTS[kind].search(on.title) or on.line[1] == "(" else OTHER
@@ -108,7 +108,7 @@ def _best_and_last(on: Bench) -> set[tuple[int, int]]:
         (one, other)
         for one in best
         for other in last
-        if np.nanmedian(on.half_LN[one]) == np.nanmedian(on.half_LN[other]) < COUNT
+        if np.nanmedian(on.half_LN[one]) == np.nanmedian(on.half_LN[other]) < WHOLE
     ]
     return {pairs[0], pairs[0][::-1]} if len(pairs) == 1 else set()
 
