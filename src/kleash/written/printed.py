@@ -17,6 +17,7 @@ from string import ascii_lowercase
 from kleash.imports import Number, Table
 from kleash.imports.markdown.text import bare
 from kleash.written.grids import Grid, Part
+from kleash.written.parted import Parts, in_two
 
 MINIMUM = r"(?<![(/])min(?!\s?[)/]|ute)"  # of a title; "(min)" and "s/min" are minutes
 AXES = {
@@ -89,6 +90,8 @@ class Sheet:
     """The same by column, if columns are counted."""
     owners: tuple[str, ...] = ()
     """Rows or columns of other tables that its heading names: all its numbers are theirs."""
+    parts: dict[int, Parts] = field(default_factory=dict)
+    """By column, the two parts of its title, where titles are a grid."""
     keys: dict[tuple[str, int], frozenset[str]] = field(default_factory=dict)
     """What `things` knows rows and columns by, once it has looked."""
 
@@ -118,12 +121,20 @@ def sheets(every: Sequence[Grid]) -> list[Sheet]:
             if (figure := figure_of(number)) is not None
         ]
         heads = [_split(title, others) for title in titles(grid)]
+        parts = {} if any(JOINED in one for one in heads) else in_two(heads, others)
         first = heads[0] if heads else ""
         axis, counts = _counted(first, dict(enumerate(grid.names)))
         across = _counted("" if counts else first, dict(enumerate(grid.titles[1:], 1)))
         rows = _apart([_aliases(name, first) for name in grid.names], grid.names)
         columns = [_title_aliases(title) for title in heads]
-        found.append(Sheet(nth, grid.table, cells, rows, columns, axis, counts, *across))
+        for column, two in parts.items():
+            columns[column] = (
+                *columns[column],
+                *(one for part in two for one in _aliases(part, "")),
+            )
+        found.append(
+            Sheet(nth, grid.table, cells, rows, columns, axis, counts, *across, parts=parts)
+        )
     for sheet in found:
         sheet.owners = (*_owners(sheet, found), *_heading(sheet))
     return found

@@ -80,6 +80,12 @@ def _lineups(records: Records) -> Iterator[Lineup]:
         yield Lineup([row_keys(sheet, nth) for nth in range(len(sheet.rows))], made)
         made = [*_made(rows, sheet.counts), *_stepwise(rows, sorted(sheet.across))]
         yield Lineup([column_keys(sheet, nth) for nth in range(len(sheet.columns))], made)
+        for side in (0, 1):
+            for own in {two[side] for two in sheet.parts.values()}:
+                beside = [nth for nth, two in sheet.parts.items() if two[side] == own]
+                lines = {row: _of(cells_, beside) for row, cells_ in rows.items()}
+                keys = [keys_of([sheet.parts[nth][1 - side]], "") for nth in beside]
+                yield Lineup(keys, [*_made(lines, sheet.counts)])
     groups: dict[str, list[Course]] = {}
     for course in records.courses:
         if course.arm:
@@ -91,6 +97,11 @@ def _lineups(records: Records) -> Iterator[Lineup]:
                 lines.setdefault(int(at), {})[nth] = figure
         made = [*_made(lines, {at: float(at) for at in lines})]
         yield Lineup([keys_of([course.arm], "") for course in every], made)
+
+
+def _of(line: Line, columns: Sequence[int]) -> Line:
+    """The figures of some columns, numbered anew."""
+    return {nth: line[column] for nth, column in enumerate(columns) if column in line}
 
 
 def _made(lines: Mapping[int, Line], along: Mapping[int, float]) -> Iterator[Way]:
