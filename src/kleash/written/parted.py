@@ -41,7 +41,7 @@ def _together(titles: Sequence[str]) -> Iterator[dict[int, Parts]]:
     """All ways to part titles by the beginning of one of them and the ending of another."""
     plain = {at: title.strip() for at, title in enumerate(titles) if at}
     firsts = {title[:cut] for title in plain.values() for cut in _cuts(title)}
-    several = {one for one in firsts if sum(map(lambda t: t.startswith(one), plain.values())) > 1}
+    several = {one for one in firsts if sum(title.startswith(one) for title in plain.values()) > 1}
     for first in several:
         ends = {title.removeprefix(first) for title in plain.values() if title.startswith(first)}
         yield {

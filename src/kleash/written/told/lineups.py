@@ -83,9 +83,9 @@ def _lineups(records: Records) -> Iterator[Lineup]:
         for side in (0, 1):
             for own in {two[side] for two in sheet.parts.values()}:
                 beside = [nth for nth, two in sheet.parts.items() if two[side] == own]
-                lines = {row: _of(cells_, beside) for row, cells_ in rows.items()}
+                some = {row: _of(line, beside) for row, line in rows.items()}
                 keys = [keys_of([sheet.parts[nth][1 - side]], "") for nth in beside]
-                yield Lineup(keys, [*_made(lines, sheet.counts)])
+                yield Lineup(keys, [*_made(some, sheet.counts)])
     groups: dict[str, list[Course]] = {}
     for course in records.courses:
         if course.arm:
