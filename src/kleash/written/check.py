@@ -26,6 +26,7 @@ from kleash.written.grids import grids
 from kleash.written.intervals import false_intervals
 from kleash.written.listings import with_listings
 from kleash.written.logs import Logs
+from kleash.written.made.rounded import of_hidden_digits
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
 from kleash.written.mended import mended
@@ -55,7 +56,7 @@ from kleash.written.told.crossings import false_crossings, false_spans
 from kleash.written.told.listed import false_lists, false_steps_in_a_row
 from kleash.written.told.lone import false_lone_steps
 from kleash.written.told.parallel import false_in_parallel
-from kleash.written.told.reckoned import misreckoned
+from kleash.written.told.reckoned import borne_out, misreckoned
 from kleash.written.told.slashed import false_slashed
 from kleash.written.told.slips import slips
 from kleash.written.told.subjects import Records, records_of
@@ -139,9 +140,12 @@ def _checked(
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
     marks += [*placed(draft, marks), *strayed, *ranked(book, spoken)]
     marks += [*_of_sentences(records, book, page, spoken, quotes), *_of_tables(book, page, spoken)]
-    marks += false_extracts(records.courses, book.sheets, page, right | _made(every))
+    marks += [
+        *misreckoned(spoken, book.sheets, of_hidden_digits(every)),
+        *false_extracts(records.courses, book.sheets, page, right | _made(every)),
+    ]
     marks += _of_layout(draft, page, marks)
-    recited = well_recited(page, source.tables)
+    recited = well_recited(page, source.tables) | borne_out(spoken)
     marks = acquitted(marks, book, spoken, logged, quotes.fine, recited, _apart(every))
     marks += mistold(marks, spoken, book.sheets)
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
@@ -190,7 +194,6 @@ def _of_sentences(
     yield from false_peaks(records, spoken)
     yield from false_crossings(records, spoken)
     yield from slips(records, spoken, quotes.fine)
-    yield from misreckoned(spoken)
     yield from false_tallies(records, spoken)
     yield from false_in_parallel(records, spoken)
     yield from false_lists(records, spoken)

@@ -24,7 +24,7 @@ _BEHIND = re.compile(
     r"(?P<points>%?\s?(?:个?百分点|percentage points?|个点|points?|pts?(?![a-z])|pp(?![a-z])|"
     r"点(?=[^\d]|$)))|"
     r"(?P<times>(?:x|×)(?![a-z\d])|-?\s?times(?![a-z])|-?fold(?![a-z])|倍)|"
-    r"(?P<name>-(?=[a-z])|[bmk](?![a-z])|gb|mb|卡(?!时)|gpus?(?!-?\s?h)|个?(?:种子|epochs?|seeds?))|"
+    r"(?P<name>-(?=[a-z])|[bmk](?![a-z])|gb|mb|卡(?!时)|gpus?(?!-?\s?(?:h|小时|时|卡时|天))|个?(?:种子|epochs?|seeds?))|"
     r"(?P<unit>个?\s?[a-z]{1,12}(?:[-/][a-z]{1,6})?|卡时|小时|机时|个?[题步秒条次个\u4e00-\u9fff]))?",
     re.I,
 )
@@ -137,6 +137,12 @@ class Sentence:
         """Its text for finding words in it."""
         return squeezed(self.text)
 
+    @cached_property
+    def apart(self) -> str:
+        """The same, where a comma of Chinese is none of a number: "20，300 of them" are two."""
+        letters = zip(self.text, self.plain, strict=True)
+        return "".join(";" if letter == "，" else plain for letter, plain in letters)
+
     def line(self, at: int) -> int:
         """The line of the page on which a letter stands."""
         return self.lines[min(at, len(self.lines) - 1)]
@@ -217,7 +223,7 @@ def _read(sentence: Sentence, sheets: Sequence[Sheet]) -> None:
     taken = [(one.start, one.end) for one in sentence.places]
     taken += [(one.start, one.end) for one in sentence.names]
     taken += [match.span() for match in _DATE.finditer(plain)]
-    for match in _NUMBER.finditer(plain):
+    for match in _NUMBER.finditer(sentence.apart):
         start = match.start(2)
         if any(first <= start < last for first, last in taken):
             continue

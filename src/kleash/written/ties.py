@@ -16,7 +16,8 @@ FEW = 6  # pairs of numbers that a gap may be of to say which
 GIVEN = 3  # numbers of which the last is the gap of the others
 JOINED = re.compile(
     r"\s?(?:%|[a-z]{1,6}|[题个])?\s?(?:-|~|to|vs\.?|versus|against|→|->|到|至|对|和|与|"
-    r"[掉降升增减跌涨]至?到?)\s?"
+    r"[掉降升增减跌涨]至?到?|(?:单调|一路|逐步|逐渐)?(?:增[加长大]|减[少小]|下降|上升|提[高升]|降低|"
+    r"回[落升]|缩短|延长|扩大|缩小)[到至])\s?"
 )
 _BESIDE, _BRACKET = r"[^;。>]{0,30}", r"[^,;。]*\((?:from|从|由)?\s*"
 _FROM = re.compile(r"从|由|(?<![a-z])from(?![a-z])")

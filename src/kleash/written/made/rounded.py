@@ -115,6 +115,16 @@ def as_printed(every: list[Relation], tables: Mapping[int, int]) -> list[Relatio
     return [replace(one, holds=False) if one in slips else one for one in every]
 
 
+def of_hidden_digits(every: Sequence[Relation]) -> float:
+    """How much relations speak for hidden digits."""
+    made = {
+        one.nodes[0]: one
+        for one in every
+        if one.kind not in ("same", "multiple") and (one.holds or one.inexact)
+    }
+    return sum(for_hidden(one.chance, odd=one.inexact) for one in made.values())
+
+
 def without_refuted(every: Sequence[Relation]) -> list[Relation]:
     """Without what is off by rounding only, where a number is the gap of two others to the digit.
 

@@ -52,7 +52,7 @@ def false_in_parallel(records: Records, every: Sequence[Sentence]) -> Iterator[M
         named = [
             *_named(sentence, records.sheets),
             *_named_behind(sentence, records.sheets),
-            *_in_turn(sentence, records.sheets),
+            *in_turn(sentence, records.sheets),
         ]
         odd = [
             mark for run in (*named, *_bare(sentence)) if len(run) >= LEAST
@@ -140,7 +140,7 @@ def _shots(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Mention]:
             yield Mention(place.start, place.end, keys, text, sides)
 
 
-def _in_turn(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Run]:
+def in_turn(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Run]:
     """Several names, and behind them as many numbers in their order: "A and B are 1 and 2"."""
     every = mentions(sentence, sheets)
     for numbers in _listed(sentence):

@@ -9,17 +9,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations, permutations
 
-from kleash.written.gaps import direction, is_gap, is_relative, way_of
+from kleash.written.fitting import is_typo
+from kleash.written.gaps import is_gap, is_part, is_relative, way_of
+from kleash.written.made.rounded import for_hidden, is_of_printed
 from kleash.written.marks import Mark
-from kleash.written.printed import Figure
+from kleash.written.printed import Sheet
 from kleash.written.prose import Said, Sentence, is_rough, other_end
-from kleash.written.ties import JOINED, TO, VERSUS, with_gap, without_brackets
+from kleash.written.ties import JOINED, TO, with_gap, without_brackets
+from kleash.written.told.assigned import of_names
+from kleash.written.told.couples import false_couples
+from kleash.written.told.formulas import false_formulas, right_formulas
+from kleash.written.told.given import Given, Two, of_two, part_of
+from kleash.written.told.over import gaps_to_names
+from kleash.written.told.portions import portions
 from kleash.written.told.products import false_products
 from kleash.written.whose import said_mark
 
-SMALL = 1.5  # a fraction is not more
 DIGITS = 2  # of numbers that a gap is taken of
+FEW = 4  # numbers of a sentence of which any two are tried
 _COMPARER = re.compile(
     r"比(?!例|较|率|重|值)|相较于?|较之|(?<![a-z])(?:than|versus|vs|against|compared)(?![a-z])"
 )
@@ -31,27 +40,23 @@ _BEHIND_COUNTS = re.compile(
     r"\s?[a-z\u4e00-\u9fff]{0,8}\s?(?:\([^\d,;。()]{0,6}|,\s?(?:多出?了?|少了?|增加了?|减少了?|相?差了?))\s?"
 )
 _BEHIND_OTHER = re.compile(r"[\s)%,]*[^;。>\d,]{0,16}")
-_PART_OF = re.compile(r"[^,;。\d]{0,8},\s?占[^,;。\d]{0,12}[\d.,]+[^,;。\d]{0,8}的\s?[\d.]+\s?%")
-_COUNTS_OF = re.compile(
-    r"(?<![\d.,])(?P<part>\d+) of (?:the |all )?(?P<whole>\d+)(?![\d.,]*\d)[^\d;.()]{0,32}[,(] ?"
-    r"(?P<share>\d+\.\d+) ?%|"
-    r"(?<![a-z])of (?:the |all )?(?P<all>\d+)(?![\d.,]*\d)[^\d;.()]{0,40}, (?P<some>\d+)"
-    r"(?![\d.,]*\d)[^\d;.,()]{0,32}\((?P<percent>\d+\.\d+) ?%\)"
-)
-_OF_WHOLE = re.compile(
-    r"[^,;。\d]{0,12}[,(]\s?(?:or |that is |i\.e\. )?[\d.]+\s?% of (?:the |all )?[\d.,]+"
-)
 _SO = re.compile(
     r"[^\d;。,]{0,12},\s?(?:也就是|即|意味着|so |that is|i\.e\.|meaning )[^\d;。,]{0,16}$"
 )
-_OPENS = re.compile(r"[^,;。\d()]{0,12}\(\s?(?:from|从|由)?\s?")
+_OPENS = re.compile(
+    r"[^,;。\d()]{0,12}\(\s?(?:from|从|由)?\s?|[^;。\d()]{0,24}(?<![a-z])from\s|[^;。\d()]{0,8}[从由]\s?"
+)
+_OVER = re.compile(r"\s?[a-z%]{0,6}\s?[/÷]\s?")
 _CLOSES = re.compile(r"\s?[a-z%\u4e00-\u9fff]{0,6}\s?\)")
 _IS = re.compile(r"(?<=,)\s?(?:约?是|为)(?!否)")
 _SUBJECT = re.compile(r"\s?%?[^;。\d()]{0,16}")
 _BRACKETED = re.compile(r"\s?[%a-z\u4e00-\u9fff]{0,4}\s?\)\s?的\s?")
 _ARE = re.compile(r"[^;。.\d()]{0,24}(?<![a-z])(?:is|are|was|were)\s")
 _TIMES_THE = re.compile(r"\s?(?:(?:times|x|×)\s)?(?:the|its)\s")
-_BOTH = re.compile(r"两者(?:之间)?(?:相)?(?:只|仅)?差(?:了|距)?\s?$")
+_BOTH = re.compile(
+    r"两者(?:之间)?(?:相)?(?:只|仅)?差(?:了|距)?\s?$|(?:极差|跨度|落差)(?:为|是|仅|只有)?\s?$|"
+    r"(?<![a-z])(?:a|the) (?:range|spread|span) of\s?$"
+)
 _GAP = re.compile(r"[增降涨跌升]幅|差[异值距]?|变化|提升|下降|回落|change|drop|gain|gap|difference")
 _RATE = re.compile(r"[增降涨跌升]幅\s?[约达为]?\s?$")
 _AT = re.compile(r"\s?(?:步|轮)?(?:的|时|为)?\s?")
@@ -59,78 +64,125 @@ _COUNTED = re.compile(r"\s?(?:个|条)?\s?(?:样本|samples|步|steps?|epochs?|�
 
 
 @dataclass(frozen=True)
-class Given:
-    """What two numbers give: the code for one that is not so, and the least and the greatest."""
+class Reckoned:
+    """A number of a sentence that others of it give, and all that these may give."""
 
-    code: str
-    low: float
-    high: float
+    sentence: Sentence
+    said: Said
+    given: Sequence[Given]
 
-    @property
-    def middle(self) -> float:
-        return (self.low + self.high) / 2
+    def mark(self) -> Mark:
+        """The mark of one that does not come out."""
+        said, sentence = self.said, self.sentence
+        changes = [one for one in self.given if one.code == "check.not-relative"]
+        led = changes and _RATE.search(sentence.plain, 0, said.start)
+        value = abs(said.figure.value)
+        right = min(changes if led else self.given, key=lambda one: abs(abs(one.value) - value))
+        text = f"{right.value:.{said.figure.decimals}f}" + "%" * (said.kind == "share")
+        facts: dict[str, object] = {"value": text, "lines": [sentence.line(said.start)]}
+        return said_mark(sentence, said, "wrong", right.code, facts)
 
-    def fits(self, said: Said) -> bool:
-        """Whether a number is that, as it is rounded."""
-        half, value = said.figure.half * (1 + 1e-6), said.figure.value
-        value = value if said.sign else abs(value)
-        return self.low - half <= value <= self.high + half
 
+def misreckoned(
+    spoken: Sequence[Sentence], sheets: Sequence[Sheet], hidden: float
+) -> Iterator[Mark]:
+    """Numbers that others of their sentence do not give.
 
-def misreckoned(spoken: Sequence[Sentence]) -> Iterator[Mark]:
-    """Gaps that the two numbers beside them do not give, and shares of a whole beside them."""
+    What comes out only before rounding is wrong where people work with printed numbers; `hidden` is
+    how much tables speak for hidden digits.
+    """
+    rough = list[Reckoned]()
+    told = 0.0
+    printed = {
+        (cell.figure.decimals, round(cell.figure.value, cell.figure.decimals))
+        for sheet in sheets
+        for cell in sheet.cells
+    }
     for sentence in spoken:
-        yield from _false_parts(sentence)
-        yield from _false_counts(sentence)
         yield from false_products(sentence)
-        for said in sentence.numbers:
-            if not _is_told_apart(sentence, said):
-                continue
-            given = [one for two in _twos(sentence, said) for one in _given(sentence, said, two)]
-            if given and not any(one.fits(said) for one in given):
-                changes = [one for one in given if one.code == "check.not-relative"]
-                own = changes if changes and _RATE.search(sentence.plain, 0, said.start) else given
-                nearest = min(own, key=lambda one: abs(abs(one.middle) - abs(said.figure.value)))
-                yield _mark(sentence, said, nearest)
+        yield from false_formulas(sentence)
+        every = [*_reckoned(sentence), *_assigned(sentence, sheets)]
+        own = {one.said for one in every}
+        loose = [
+            *false_couples(sentence, printed),
+            *gaps_to_names(sentence, sheets),
+            *_slips(sentence),
+        ]
+        for said, given in loose:
+            if said not in own:
+                own.add(said)
+                yield Reckoned(sentence, said, given).mark()
+        for one in every:
+            exact = [each for each in one.given if each.is_exact(one.said)]
+            fits = [each for each in one.given if each.fits(one.said)]
+            if exact:
+                told += for_hidden(min(each.odd(one.said) for each in exact), odd=False)
+            elif fits:
+                rough.append(one)
+                told += for_hidden(max(each.chance(one.said) for each in fits), odd=True)
+            else:
+                yield one.mark()
+    if is_of_printed({"sentences": told, "tables": hidden}, "sentences"):
+        yield from (one.mark() for one in rough)
 
 
-def _false_parts(sentence: Sentence) -> Iterator[Mark]:
-    """ "18.94 h, 75.4 % of the 25.13 h", where it is another part of the whole."""
-    for part, one, other in zip(*(sentence.numbers[at:] for at in range(3)), strict=False):
-        share, whole = (one, other) if one.kind == "share" else (other, one)
-        text = sentence.plain[part.end : max(one.end, other.end)]
-        told = _PART_OF.fullmatch(text) if share is other else _OF_WHOLE.fullmatch(text)
-        small = 0 < part.figure.value < whole.figure.value and part.unit == whole.unit
-        if not told or not small or share.kind != "share" or is_rough(sentence, share):
+def borne_out(spoken: Sequence[Sentence]) -> set[tuple[int, str]]:
+    """Numbers that come out of others of their sentence, and these, by line and digits."""
+    found = set[tuple[int, str]]()
+    for sentence in spoken:
+        found |= right_formulas(sentence)
+        for one in _reckoned(sentence):
+            for each in one.given:
+                if each.is_exact(one.said):
+                    numbers = (one.said, *each.of)
+                    found |= {(sentence.line(x.start), x.text.lstrip("+-±")) for x in numbers}
+    return found
+
+
+def _reckoned(sentence: Sentence) -> Iterator[Reckoned]:
+    """Every number of a sentence of which it gives the two that it is of."""
+    shares = {share: part_of(part, whole) for share, part, whole in portions(sentence)}
+    for said in sentence.numbers:
+        if said in shares:
+            yield Reckoned(sentence, said, [shares[said]])
+        elif _is_told_apart(sentence, said):
+            given = [one for two in _twos(sentence, said) for one in of_two(sentence, said, two)]
+            if given:
+                yield Reckoned(sentence, said, given)
+
+
+def _assigned(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Reckoned]:
+    """Gaps of two names that have their numbers in the sentence."""
+    for said, (one, other) in of_names(sentence, sheets):
+        yield Reckoned(sentence, said, [*of_two(sentence, said, (one, other, False))])
+
+
+def _slips(sentence: Sentence) -> Iterator[tuple[Said, list[Given]]]:
+    """Gaps that are a digit off the one that some two numbers before them give."""
+    for said in sentence.numbers:
+        before = [
+            one for one in sentence.numbers
+            if one.end <= said.start and one.figure.digits >= DIGITS and not is_gap(sentence, one)
+        ]  # fmt: skip
+        alike = {(one.figure.decimals, one.kind in ("share", "points")) for one in before}
+        if not 2 <= len(before) <= FEW or len(alike) > 1 or not _may_be_of(sentence, before, said):
             continue
-        low, high = (
-            100
-            * (part.figure.value + way * part.figure.half)
-            / (whole.figure.value - way * whole.figure.half)
-            for way in (-1, 1)
-        )
-        given = Given("check.not-share", low, high)
-        if not given.fits(share):
-            yield _mark(sentence, share, given)
+        twos = [(one, other, False) for one, other in combinations(before, 2)]
+        given = [one for two in twos for one in of_two(sentence, said, two)]
+        parts = [part_of(one, other) for one, other in permutations(before, 2)]
+        value, decimals = abs(said.figure.value), said.figure.decimals
+        near = [one for one in given if is_typo(value, abs(one.value), decimals)]
+        long = said.figure.digits > DIGITS or len(before) == 2
+        if long and len(near) == 1 and not any(one.fits(said) for one in (*given, *parts)):
+            yield said, near
 
 
-def _false_counts(sentence: Sentence) -> Iterator[Mark]:
-    """ "47 of 135 episodes, 34.8 %", where it is another share."""
-    for match in _COUNTS_OF.finditer(sentence.plain):
-        part, whole = match["part"] or match["some"], match["whole"] or match["all"]
-        text = match["share"] or match["percent"]
-        decimals, share = len(text.partition(".")[2]), 100 * int(part) / max(1, int(whole))
-        off = abs(float(text) - share) > 0.5 * 10.0**-decimals * (1 + 1e-6)
-        if off and int(part) <= int(whole):
-            line = sentence.line(match.start())
-            facts: dict[str, object] = {"value": f"{share:.{decimals}f}%", "lines": [line]}
-            yield Mark(line, f"{text}%", "wrong", "check.not-share", facts, f"share {text}")
-
-
-def _mark(sentence: Sentence, said: Said, given: Given) -> Mark:
-    value = f"{given.middle:.{said.figure.decimals}f}" + "%" * (said.kind == "share")
-    facts: dict[str, object] = {"value": value, "lines": [sentence.line(said.start)]}
-    return said_mark(sentence, said, "wrong", given.code, facts)
+def _may_be_of(sentence: Sentence, before: Sequence[Said], said: Said) -> bool:
+    """Whether a gap may be of numbers before it: no other name begins in between."""
+    told = _is_told_apart(sentence, said) and not is_part(sentence, said)
+    if said.kind == "times":
+        return told and sentence.plain[: said.start].rstrip().endswith("的")
+    return told and not _named(sentence, before[-1], said)
 
 
 def _is_told_apart(sentence: Sentence, said: Said) -> bool:
@@ -145,7 +197,7 @@ def _is_told_apart(sentence: Sentence, said: Said) -> bool:
 # --- of which two
 
 
-def _twos(sentence: Sentence, said: Said) -> Iterator[tuple[Said, Said, bool]]:
+def _twos(sentence: Sentence, said: Said) -> Iterator[Two]:
     """The two numbers that a gap is of, or all that it may be of; and whether one came of one."""
     pair = _times_of(sentence, said) or _of_both(sentence, said)
     if pair is not None:
@@ -200,15 +252,22 @@ def _beside(sentence: Sentence, said: Said) -> list[Said]:
     plain, at = sentence.plain, sentence.numbers.index(said)
     before = _joined(sentence, sentence.numbers[:at])
     if before and not _COUNTED.match(plain, before[-1].end):
-        gap = without_brackets(plain[before[-1].end : said.start])
+        gap = without_brackets(plain[before[-1].end : said.start]).rstrip("+-± ")
         counts = not any(one.figure.decimals for one in before)
         fits = (_BEHIND_COUNTS if counts else _BEHIND).fullmatch(gap)
         if fits and not _APART.search(gap) and not _named(sentence, before[-1], said):
             return before
-    after = _joined(sentence, sentence.numbers[at + 1 : at + 3])
+    after = sentence.numbers[at + 1 : at + 3]
+    over = (
+        said.kind == "times"
+        and len(after) > 1
+        and _OVER.fullmatch(plain, after[0].end, after[1].start)
+    )
+    after = after if over else _joined(sentence, after)
     if after and not _COUNTED.match(plain, after[-1].end):
         opens = _OPENS.fullmatch(plain, said.end, after[0].start)
-        if opens and _CLOSES.match(plain, after[-1].end) and not _named(sentence, said, after[0]):
+        closed = _CLOSES.match(plain, after[-1].end) or "(" not in plain[said.end : after[0].start]
+        if opens and closed and not _named(sentence, said, after[0]):
             return after
     return []
 
@@ -286,54 +345,3 @@ def _are_alike(sentence: Sentence, one: Said, other: Said) -> bool:
     enough = min(one.figure.digits, other.figure.digits) >= DIGITS
     plain = not kinds & {"points", "times"} and not any(is_gap(sentence, x) for x in (one, other))
     return enough and plain and (len(units) == 1 or joined)
-
-
-# --- what they give
-
-
-def _given(sentence: Sentence, said: Said, two: tuple[Said, Said, bool]) -> Iterator[Given]:
-    """All that a gap of two numbers may be, by how it is called."""
-    one, other = two[0].figure, two[1].figure
-    gap, room = _gap(sentence, said, two), one.half + other.half
-    shares = other.unit == "%"
-    small = max(abs(one.value), abs(other.value)) <= SMALL and not shares
-    if said.kind == "times":
-        for top, bottom in ((one, other), (other, one)):
-            if bottom.value > bottom.half:
-                low = (top.value - top.half) / (bottom.value + bottom.half)
-                high = (top.value + top.half) / (bottom.value - bottom.half)
-                yield Given("check.not-share", low, high)
-                yield Given("check.not-share", low - 1, high - 1)  # "1.5 times faster"
-        return
-    relative = is_relative(sentence, said)
-    if said.kind != "share" or (shares and not relative):
-        yield Given("check.not-difference", gap - room, gap + room)
-    if said.kind == "share":
-        for base in _bases(sentence, said, two):
-            if abs(base.value) > base.half:
-                share, slack = 100 * gap / abs(base.value), 100 * room / abs(base.value)
-                yield Given("check.not-relative", share - slack, share + slack)
-    if said.kind in ("share", "points") and not relative and small:
-        yield Given("check.not-difference", 100 * (gap - room), 100 * (gap + room))
-
-
-def _gap(sentence: Sentence, said: Said, two: tuple[Said, Said, bool]) -> float:
-    """How far two numbers are apart, with a sign where the words give it one."""
-    first, second, came = two
-    gap = second.figure.value - first.figure.value
-    if said.sign:
-        return gap if came else abs(gap) * (-1 if said.sign == "-" else 1)
-    way = direction(sentence, said) if said.kind != "share" else 0
-    if way and not came and VERSUS.search(sentence.plain, first.end, second.start):
-        return -way * gap  # the first is what is more, or less
-    return abs(gap)
-
-
-def _bases(sentence: Sentence, said: Said, two: tuple[Said, Said, bool]) -> list[Figure]:
-    """What a change is a share of: where it began, or what it is more or less than."""
-    first, second, came = two
-    if came:
-        return [first.figure]
-    low, high = sorted((first.figure, second.figure), key=lambda one: abs(one.value))
-    way = way_of(sentence, said)
-    return [low] if way > 0 else [high] if way < 0 else [low, high]
