@@ -71,7 +71,8 @@ _DATE = re.compile(r"20\d\d[-/.年]\s?\d{1,2}(?:[-/.月]\s?\d{1,2}日?)?|\d{1,2}
 
 
 _ROUGH = re.compile(
-    r"(?:约|大约|近|将近|左右|(?<![a-z])(?:about|roughly|nearly|almost|around))\s?$|[~≈]\s?$"
+    r"(?:约|大约|近|将近|左右|(?<![a-z])(?:about|roughly|nearly|almost|around))\s?$|[~≈]\s?$|"
+    r"(?:预计|预期|估计|预算|计划)[^,;。\d]{0,12}$|(?<![a-z])(?:expect|estimat|budget)[a-z]*[^,;。\d]{0,24}$"
 )
 _LIMIT = re.compile(
     r"(?:不到|超过|至少|不足|低于|高于|(?<![a-z])(?:over|under|(?:less|more|lower|higher) than|"

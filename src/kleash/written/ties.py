@@ -9,7 +9,7 @@ from kleash.written.book import Book, pairs
 from kleash.written.fitting import NAMING, pair, prints
 from kleash.written.gaps import BEHIND, OR, compares, is_gap
 from kleash.written.printed import Cell
-from kleash.written.prose import Said, Sentence
+from kleash.written.prose import Said, Sentence, other_end
 
 LIKELY = 0.5  # a chance at which a number may be any gap
 FEW = 6  # pairs of numbers that a gap may be of to say which
@@ -53,7 +53,8 @@ def own_two(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
         times = said.kind == "times" and two[0] in before and len(before) == 2 and len(others) == 2
         first = said.start - len(gap) if two[0] in before else said.end
         others_ = any(first <= one.start < first + len(gap) for one in sentence.names)
-        if joined or counted or (times and not others_ and re.search("的", gap)):
+        ranged = joined and other_end(sentence, two[1]) is not None  # "from 208 to 219-223"
+        if (joined and not ranged) or counted or (times and not others_ and re.search("的", gap)):
             return two[0], two[1]
     return _told_before(sentence, said, before) or with_gap(sentence, said)
 

@@ -201,9 +201,9 @@ def _odd(records: Records, sentence: Sentence, run: Run) -> Iterator[Mark]:
         if len(fits) < max(best, len(slots) - 1, LEAST - 1):
             continue
         missed = list(_missed(slots, fits, way, scale))
-        named = run[0][0] is not None and way.kind == "plain"
-        near = named and all(_is_near(*one) for one in missed)
-        if not _is_telling(fits, TELLING - 2 if near else TELLING):
+        near = run[0][0] is not None and all(_is_near(*one) for one in missed)
+        fewer = (2 if way.kind == "plain" else 1) if near else 0
+        if not _is_telling(fits, TELLING - fewer):
             continue
         blamed = blamed if len(fits) == best else set()
         best = len(fits)

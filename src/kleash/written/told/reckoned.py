@@ -27,6 +27,7 @@ from kleash.written.told.portions import portions
 from kleash.written.told.products import false_products
 from kleash.written.whose import said_mark
 
+BEFOREHAND = -1.5  # for hidden digits in a sentence: few have them at hand (logarithm of odds)
 DIGITS = 2  # of numbers that a gap is taken of
 FEW = 4  # numbers of a sentence of which any two are tried
 _COMPARER = re.compile(
@@ -92,7 +93,7 @@ def misreckoned(
     how much tables speak for hidden digits.
     """
     rough = list[Reckoned]()
-    told = 0.0
+    told = BEFOREHAND
     printed = {
         (cell.figure.decimals, round(cell.figure.value, cell.figure.decimals))
         for sheet in sheets
