@@ -42,7 +42,7 @@ def _together(titles: Sequence[str]) -> Iterator[dict[int, Parts]]:
     plain = {at: title.strip() for at, title in enumerate(titles) if at}
     firsts = {title[:cut] for title in plain.values() for cut in _cuts(title)}
     several = {one for one in firsts if sum(title.startswith(one) for title in plain.values()) > 1}
-    for first in several:
+    for first in sorted(several):
         ends = {title.removeprefix(first) for title in plain.values() if title.startswith(first)}
         yield {
             at: (title.removesuffix(end).strip(" -_/·"), end.strip(" -_/·"))

@@ -97,7 +97,9 @@ def as_printed(every: list[Relation], tables: Mapping[int, int]) -> list[Relatio
     }
     slips = {one for one in plain if one.inexact and one.chance <= UNLIKELY}
     groups: dict[tuple[str, int], dict[Node, Relation]] = defaultdict(dict)
-    for one in plain - slips:
+    for one in made:
+        if one not in plain or one in slips:
+            continue
         kind = "change" if one.kind in ("difference", "relative") else one.kind
         groups[kind, tables.get(one.nodes[0][0], -1)].setdefault(one.nodes[0], one)
     told = {

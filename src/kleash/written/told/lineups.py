@@ -81,7 +81,7 @@ def _lineups(records: Records) -> Iterator[Lineup]:
         made = [*_made(rows, sheet.counts), *_stepwise(rows, sorted(sheet.across))]
         yield Lineup([column_keys(sheet, nth) for nth in range(len(sheet.columns))], made)
         for side in (0, 1):
-            for own in {two[side] for two in sheet.parts.values()}:
+            for own in dict.fromkeys(two[side] for two in sheet.parts.values()):
                 beside = [nth for nth, two in sheet.parts.items() if two[side] == own]
                 some = {row: _of(line, beside) for row, line in rows.items()}
                 keys = [keys_of([sheet.parts[nth][1 - side]], "") for nth in beside]

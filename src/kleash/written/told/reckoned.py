@@ -20,11 +20,11 @@ from kleash.written.prose import Said, Sentence, is_rough, other_end
 from kleash.written.ties import JOINED, TO, with_gap, without_brackets
 from kleash.written.told.assigned import of_names
 from kleash.written.told.couples import false_couples
-from kleash.written.told.formulas import false_formulas, right_formulas
 from kleash.written.told.given import Given, Two, of_two, part_of
 from kleash.written.told.over import gaps_to_names
 from kleash.written.told.portions import portions
 from kleash.written.told.products import false_products
+from kleash.written.told.written_out import false_formulas, right_formulas
 from kleash.written.whose import said_mark
 
 BEFOREHAND = -1.5  # for hidden digits in a sentence: few have them at hand (logarithm of odds)

@@ -21,7 +21,7 @@ NEARLY = 1 + 1e-6
 
 
 @dataclass(frozen=True)
-class Formula:
+class WrittenOut:
     """A sum as it is written, and what comes out of it."""
 
     at: int
@@ -48,7 +48,7 @@ def right_formulas(sentence: Sentence) -> set[tuple[int, str]]:
     return {(sentence.line(one.at), number) for one in right for number in one.numbers}
 
 
-def _formulas(sentence: Sentence) -> Iterator[Formula]:
+def _formulas(sentence: Sentence) -> Iterator[WrittenOut]:
     for match in _FORMULA.finditer(sentence.apart):
         made, room = _worked_out(match["left"])
         text, share = match["made"], match["share"]
@@ -58,7 +58,7 @@ def _formulas(sentence: Sentence) -> Iterator[Formula]:
         holds = off <= 0.5 * 10.0**-decimals * NEARLY + scale * room
         numbers = (*re.findall(_NUMBER, match["left"]), text)
         right = f"{scale * abs(made):.{decimals}f}{share}"
-        yield Formula(match.start("made"), numbers, text + share, right, holds)
+        yield WrittenOut(match.start("made"), numbers, text + share, right, holds)
 
 
 def _worked_out(text: str) -> tuple[float, float]:
