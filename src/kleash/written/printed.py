@@ -128,10 +128,8 @@ def sheets(every: Sequence[Grid]) -> list[Sheet]:
         rows = _apart([_aliases(name, first) for name in grid.names], grid.names)
         columns = [_title_aliases(title) for title in heads]
         for column, two in parts.items():
-            columns[column] = (
-                *columns[column],
-                *(one for part in two for one in _aliases(part, "")),
-            )
+            own = (one for part in two if "/" not in part for one in _aliases(part, ""))
+            columns[column] = (*columns[column], *own)
         found.append(
             Sheet(nth, grid.table, cells, rows, columns, axis, counts, *across, parts=parts)
         )

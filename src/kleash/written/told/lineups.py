@@ -7,6 +7,7 @@ what it has over one of the others, the height it reaches along its steps, how o
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ COARSE = 4  # times its own rounding that of what a number is worked out of may 
 WIDEST = 14  # lines of which all pairs are tried
 MOST = 24  # things of which more is worked out than what stands in their lines
 Line = Mapping[int, Figure]
+_MADE = re.compile(r"平均|均值|合计|总|差|变化|最|Δ|(?<![a-z])(?:mean|avg|average|total|gain|diff)")
 
 
 @dataclass(frozen=True)
@@ -47,11 +49,13 @@ class Way:
     def fits(self, said: Said, thing: int, scale: float) -> bool:
         """Whether a number is what comes out for a thing."""
         value = self.values.get(thing)
-        half = said.figure.half
-        if value is None or scale * self.rooms[thing] > COARSE * half:
+        if value is None:
             return False
-        room = half + scale * self.rooms[thing]
-        return abs(abs(said.figure.value) - abs(scale * value)) <= room * (1 + 1e-6)
+        half, room = said.figure.half, scale * self.rooms[thing]
+        off = abs(abs(said.figure.value) - abs(scale * value))
+        if room > COARSE * half:  # a mean of printed numbers may have more digits than they
+            return self.kind == "mean" and off <= half * (1 + 1e-6)
+        return off <= (half + room) * (1 + 1e-6)
 
 
 @dataclass
@@ -77,8 +81,10 @@ def _lineups(records: Records) -> Iterator[Lineup]:
             columns[cell.column][cell.row] = cell.figure
             rows[cell.row][cell.column] = cell.figure
         made = [*_made(columns, sheet.across), *_stepwise(columns, range(len(sheet.rows)))]
+        made += _over_all(columns, sheet.columns)
         yield Lineup([row_keys(sheet, nth) for nth in range(len(sheet.rows))], made)
         made = [*_made(rows, sheet.counts), *_stepwise(rows, sorted(sheet.across))]
+        made += _over_all(rows, sheet.rows)
         yield Lineup([column_keys(sheet, nth) for nth in range(len(sheet.columns))], made)
         for side in (0, 1):
             for own in dict.fromkeys(two[side] for two in sheet.parts.values()):
@@ -97,6 +103,13 @@ def _lineups(records: Records) -> Iterator[Lineup]:
                 lines.setdefault(int(at), {})[nth] = figure
         made = [*_made(lines, {at: float(at) for at in lines})]
         yield Lineup([keys_of([course.arm], "") for course in every], made)
+
+
+def _over_all(lines: Mapping[int, Line], names: Sequence[Sequence[str]]) -> Iterator[Way]:
+    """The mean of all lines but those that are one themselves."""
+    whole = [line for nth, line in lines.items() if not any(map(_MADE.search, names[nth]))]
+    if LEAST <= len(whole) <= WIDEST:
+        yield _mean(whole)
 
 
 def _of(line: Line, columns: Sequence[int]) -> Line:

@@ -16,7 +16,7 @@ from itertools import pairwise
 from kleash.written.fitting import is_typo
 from kleash.written.marks import Mark, printed_as
 from kleash.written.printed import Sheet
-from kleash.written.prose import Said, Sentence
+from kleash.written.prose import END, Said, Sentence
 from kleash.written.told.lineups import Lineup, Way, lineups
 from kleash.written.told.subjects import Records
 from kleash.written.told.things import Mention, having, mentions
@@ -79,9 +79,9 @@ def _ends(run: Run) -> Iterator[Run]:
 
 
 def _named(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Run]:
-    """Numbers each of which has its own name, or count of shots, right before it."""
+    """Numbers each of which has its own name, shot, epoch or step right before it."""
     every = sorted(
-        [*mentions(sentence, sheets), *_shots(sentence, sheets)], key=lambda one: one.start
+        [*mentions(sentence, sheets), *_counted(sentence, sheets)], key=lambda one: one.start
     )
     run: list[tuple[Mention | None, Said]] = []
     before: list[Mention] = []
@@ -110,7 +110,7 @@ def _named(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Run]:
 
 def _named_behind(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Run]:
     """Numbers each of which has its own name right behind it: "0.1 for A, 0.2 for B"."""
-    every = [*mentions(sentence, sheets), *_shots(sentence, sheets)]
+    every = [*mentions(sentence, sheets), *_counted(sentence, sheets)]
     run: list[tuple[Mention | None, Said]] = []
     for said in sentence.numbers:
         own = [
@@ -130,11 +130,11 @@ def _named_behind(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Run]:
         yield run
 
 
-def _shots(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Mention]:
-    """The counts of shots of a sentence as the tables call them: "2-shot", "Shot 2"."""
+def _counted(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Mention]:
+    """Shots, epochs and the like of a sentence as tables call them: "2-shot", "Shot 2"."""
     for place in sentence.places:
-        if place.axis == "shot":
-            keys = frozenset((f"{place.at:g}shot", f"shot{place.at:g}"))
+        if place.axis not in ("", END):
+            keys = frozenset((f"{place.at:g}{place.axis}", f"{place.axis}{place.at:g}"))
             sides = frozenset(side for key in keys for side, _ in having(sheets, key))
             text = sentence.plain[place.start : place.end]
             yield Mention(place.start, place.end, keys, text, sides)

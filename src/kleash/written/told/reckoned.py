@@ -27,7 +27,7 @@ from kleash.written.told.products import false_products
 from kleash.written.told.written_out import false_formulas, right_formulas
 from kleash.written.whose import said_mark
 
-BEFOREHAND = -1.5  # for hidden digits in a sentence: few have them at hand (logarithm of odds)
+BEFOREHAND = -0.5  # for hidden digits in a sentence: few have them at hand (logarithm of odds)
 DIGITS = 2  # of numbers that a gap is taken of
 FEW = 4  # numbers of a sentence of which any two are tried
 _COMPARER = re.compile(
@@ -183,7 +183,9 @@ def _may_be_of(sentence: Sentence, before: Sequence[Said], said: Said) -> bool:
     told = _is_told_apart(sentence, said) and not is_part(sentence, said)
     if said.kind == "times":
         return told and sentence.plain[: said.start].rstrip().endswith("的")
-    return told and not _named(sentence, before[-1], said)
+    between = sentence.plain[before[-1].end : said.start]
+    listed = not re.search(r"[^\W\d_]", between.replace("and", ""))  # "4.25, 1.95 and 3.30"
+    return told and not listed and not _named(sentence, before[-1], said)
 
 
 def _is_told_apart(sentence: Sentence, said: Said) -> bool:
@@ -268,7 +270,8 @@ def _beside(sentence: Sentence, said: Said) -> list[Said]:
     if after and not _COUNTED.match(plain, after[-1].end):
         opens = _OPENS.fullmatch(plain, said.end, after[0].start)
         closed = _CLOSES.match(plain, after[-1].end) or "(" not in plain[said.end : after[0].start]
-        if opens and closed and not _named(sentence, said, after[0]):
+        places = said.kind != "times" and after[0].figure.decimals < said.figure.decimals
+        if opens and closed and not places and not _named(sentence, said, after[0]):
             return after
     return []
 
