@@ -23,7 +23,7 @@ from kleash.written.curves import threads_of
 from kleash.written.doubts import acquitted
 from kleash.written.filed.found import Filed, filed, on_file
 from kleash.written.grids import grids
-from kleash.written.intervals import false_intervals
+from kleash.written.intervals import false_ends, false_intervals
 from kleash.written.listings import with_listings
 from kleash.written.logs import Logs
 from kleash.written.made.rounded import of_hidden_digits
@@ -31,6 +31,7 @@ from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
 from kleash.written.mended import mended
 from kleash.written.mistold import mistold
+from kleash.written.neighbours import exchanged_in_course
 from kleash.written.off_course import off_course
 from kleash.written.origins import false_origins
 from kleash.written.own import false_extracts
@@ -50,6 +51,7 @@ from kleash.written.sentences import said
 from kleash.written.shares import false_shares, false_summaries
 from kleash.written.siblings import unlike_twins
 from kleash.written.sought.joined import joined
+from kleash.written.staged import false_stages
 from kleash.written.steps import misplaced
 from kleash.written.tables import laid_out
 from kleash.written.told.crossings import false_crossings, false_spans
@@ -200,6 +202,7 @@ def _of_sentences(
     yield from false_steps_in_a_row(records, spoken)
     yield from false_spans(spoken)
     yield from false_summits(book.sheets, records.courses)
+    yield from false_stages(book.sheets, records.courses)
     yield from false_lone_steps(records)
     yield from unheard_steps(records, spoken, page)
     yield from false_values(spoken)
@@ -214,6 +217,7 @@ def _of_tables(book: Book, page: Page, spoken: Sequence[Sentence]) -> Iterator[M
     yield from exchanged_titles(book.sheets, spoken)
     yield from exchanged_cells(book.sheets)
     yield from off_course(book.sheets)
+    yield from exchanged_in_course(book.sheets)
 
 
 def _of_layout(draft: Draft, page: Page, marks: Sequence[Mark]) -> Iterator[Mark]:
@@ -223,6 +227,7 @@ def _of_layout(draft: Draft, page: Page, marks: Sequence[Mark]) -> Iterator[Mark
     tables = draft.source.tables
     yield from false_picks([one for one in tables if one.where.line not in turned])
     yield from false_intervals(tables)
+    yield from false_ends(tables)
     yield from repeated_labels(tables)
     yield from false_commands(page)
     yield from false_slashed(page)

@@ -1,4 +1,7 @@
-"""Intervals and what they are of: an estimate lies inside its own, and mostly in its middle."""
+"""Intervals and what they are of: an estimate lies inside its own, and mostly in its middle.
+
+And no least of a row is more than its greatest.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,16 @@ LEAST = 2  # intervals of a column that have their estimate inside
 MIDDLE = 3  # those that have it in their middle, before one that has not is wrong
 _BOUND = r"([+-]?\d+(?:\.\d+)?)\s?%?"
 _INTERVAL = re.compile(rf"[\[(]\s?{_BOUND}\s?(?:[,;~–—]|to|\.\.)\s?{_BOUND}\s?[\])]")
+_ENDS = tuple(
+    (re.compile(least), re.compile(greatest))
+    for least, greatest in (
+        (r"最[低小]值?", r"最[高大]值?"),
+        (r"最早\S{0,4}", r"最[晚迟]\S{0,4}"),
+        (r"min(?:imum)?|lowest|smallest", r"max(?:imum)?|highest|largest"),
+        (r"earliest(?: \w+)?", r"latest(?: \w+)?"),
+        (r"lower(?: bound)?|下[限界]", r"upper(?: bound)?|上[限界]"),
+    )
+)
 _EXCLUDES = re.compile(r"exclud|不含|排除|不包含", re.I)
 _YES, _NO = re.compile(r"yes|y|是|✓|✔|✅", re.I), re.compile(r"no|n|否|✗|✘|❌", re.I)
 
@@ -57,6 +70,29 @@ def false_intervals(tables: Sequence[Table]) -> Iterator[Mark]:
                     yield _mark(one, "check.outside", {})
             yield from _off_middle(inside)
             yield from _zero(table, found)
+
+
+def false_ends(tables: Sequence[Table]) -> Iterator[Mark]:
+    """Rows whose least is more than their greatest."""
+    for table in tables:
+        for least, greatest in _ENDS:
+            low, high = (
+                [at for at, title in enumerate(table.header) if words.fullmatch(_title(title))]
+                for words in (least, greatest)
+            )
+            if len(low) != 1 or len(high) != 1:
+                continue
+            for line, row in zip(table.lines, table.rows, strict=True):
+                ours, theirs = (
+                    parts_of(row[at]).get("") if at < len(row) else None for at in (low[0], high[0])
+                )
+                if ours and theirs and ours.value > theirs.value:
+                    text = f"{ours.text}, {theirs.text}"
+                    yield Mark(line, text, "wrong", "check.exchanged", {}, "ends")
+
+
+def _title(text: str) -> str:
+    return bare(plain(text)).casefold().strip(" *")
 
 
 def _intervals(table: Table, column: int, left: int) -> Iterator[Interval]:
