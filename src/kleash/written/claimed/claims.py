@@ -13,6 +13,7 @@ from kleash.written.claimed.courses import false_courses
 from kleash.written.claimed.exchanged import exchanged
 from kleash.written.claimed.halves import false_halves
 from kleash.written.claimed.leashes import false_leashes
+from kleash.written.claimed.limits import false_limits
 from kleash.written.claimed.orders import false_orders
 from kleash.written.claimed.pinned import denied
 from kleash.written.claimed.readings import Shelf, shelves
@@ -32,6 +33,7 @@ KINDS = (
     false_courses,
     false_chains,
     false_sweeps,
+    false_limits,
     false_halves,
     false_differences,
     false_verdicts,
