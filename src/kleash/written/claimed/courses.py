@@ -140,14 +140,17 @@ def _is_broken(
 
 
 def courses_of(
-    book: Book, every: Sequence[Shelf], clause: Clause, beside: Sequence[Clause], points: int
-) -> Iterator[tuple[list[list[float]], int]]:
+    book: Book, every: Sequence[Shelf], clause: Clause, beside: Sequence[Clause], points: int,
+    since: float | None = None,
+) -> Iterator[tuple[list[list[float]], int]]:  # fmt: skip
     """By table, the courses that a clause may speak of, and of how many of them it does."""
     told = [n for _, _, n in counts(outside(clause.text))] if clause.says(_ALL) else []
     for shelf in every:
         if len(shelf.steps) < points:
             continue
-        courses = [_course(shelf, n, clause) for n in subjects(book, shelf, clause, beside)]
+        courses = [
+            _course(shelf, n, clause, since) for n in subjects(book, shelf, clause, beside)
+        ]
         courses = _pinned([one for one in courses if len(one) >= points], clause)
         if courses:
             yield courses, min(told[-1], len(courses)) if told else len(courses)
@@ -170,10 +173,11 @@ def _pinned(courses: Sequence[list[float]], clause: Clause) -> list[list[float]]
     ]
 
 
-def _course(shelf: Shelf, label: int, clause: Clause) -> list[float]:
-    """The numbers of a label by step, over the stretch that a clause names."""
+def _course(shelf: Shelf, label: int, clause: Clause, since: float | None) -> list[float]:
+    """The numbers of a label by step, over the stretch that a clause names, or from a step on."""
     spans = stretches(clause.sentence, clause.start, clause.end)
-    lines = [(at, shelf.line(nth)) for nth, at in shelf.steps.items() if within(spans, at)]
+    steps = {nth: at for nth, at in shelf.steps.items() if within(spans, at)}
+    lines = [(at, shelf.line(nth)) for nth, at in steps.items() if since is None or at >= since]
     return [
         line.value(label)
         for _, line in sorted(lines, key=lambda one: one[0])

@@ -60,12 +60,23 @@ def false_limits(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence])
             found = list(_LIMIT.finditer(text))
             if len(found) != 1 or _LIMITED.search(text[: found[0].end("all")]):
                 continue
+            if _is_name(every, clause, found[0]):
+                continue
             verdicts = list(_verdicts(book, every, clause, parts[:nth], found[0]))
             if verdicts and not any(verdicts):
                 start = clause.start + found[0].start("limit")
                 shown = found[0]["limit"] + (found[0]["unit"] or "")
                 line = sentence.line(start)
                 yield Mark(line, shown, "wrong", "check.not-all", {}, f"limit {shown}")
+
+
+def _is_name(every: Sequence[Shelf], clause: Clause, limit: re.Match[str]) -> bool:
+    """Whether a limit is the name of an arm: "all above 0.13"."""
+    start = clause.start + limit.start("limit")
+    if not any(one.start == start for one in clause.sentence.numbers):
+        return True
+    name = f"{float(limit['limit'].replace(',', '')):g}"
+    return not limit["unit"] and any(name in shelf.side.telling for shelf in every)
 
 
 def _verdicts(

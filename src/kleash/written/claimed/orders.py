@@ -49,7 +49,7 @@ _UP = ("above", "ahead")
 _GOOD = frozenset(("accuracy", "success", "win", "reward"))
 _TIME = frozenset(("time", "step time", "gpu"))
 _LIMITED = re.compile(
-    rf"\d+ of |\d/\d|\d\s?[个次][^,]{{0,6}}[中里]|"
+    rf"的[^,]{{0,6}}有\s?\d|\d+ of |\d/\d|\d\s?[个次][^,]{{0,6}}[中里]|"
     rf"不|没|未|非|除|几乎|是否|如果|若|曾|一度|有时|部分|多数|差不多|最|平均|之差|其他|其余|各|任何|自己|"
     rf"{_B}(?:not|no|never|except|almost|nearly|if|whether|would|sometimes|mostly|"
     rf"any|other|its own|half|best|worst|highest|lowest){_E}|n't"
