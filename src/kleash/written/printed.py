@@ -34,7 +34,6 @@ _LATIN = "A-Za-z0-9_"
 NAME = (4, 24)  # letters of a heading that a sentence may call a table by
 _STEMS = "甲乙丙丁戊己庚辛"
 _NUMBERED = re.compile(r"(?:([^\d]*?)[\s_-]*)?(\d[\d,]*)(k?)[\s_-]*([^\d]*)")
-_BEST = re.compile(r"最[佳好高优]|(?<![a-z])(?:best|peak)(?![a-z])")
 JOINED = "\0"  # between the two rows of a header
 
 
@@ -125,7 +124,7 @@ def sheets(every: Sequence[Grid]) -> list[Sheet]:
         parts = {} if any(JOINED in one for one in heads) else in_two(heads, others)
         first = heads[0] if heads else ""
         axis, counts = _counted(first, dict(enumerate(grid.names)))
-        across = ("", {}) if counts else _counted_across(first, grid.titles)
+        across = _counted("" if counts else first, dict(enumerate(grid.titles[1:], 1)))
         rows = _apart([_aliases(name, first) for name in grid.names], grid.names)
         columns = [_title_aliases(title) for title in heads]
         for column, two in parts.items():
@@ -262,17 +261,6 @@ def _counted(head: str, names: Mapping[int, str]) -> tuple[str, dict[int, float]
     plain = {at for row, at in counts.items() if row not in more}
     counts = {row: at for row, at in counts.items() if row not in more or at not in plain}
     return (axis, counts) if len(counts) >= 2 else ("", {})
-
-
-def _counted_across(head: str, every: Sequence[str]) -> tuple[str, dict[int, float]]:
-    """The axis of a table's columns; of bare numbers that rise, the one of a "best step"."""
-    names = dict(enumerate(every[1:], 1))
-    found = _counted(head, names)
-    bests = [one for one in names.values() if _BEST.search(squeezed(bare(one)))]
-    axes = {axis for one in bests for word in bare(one).split() if (axis := axis_word(word))}
-    bare_ = [bare(one) for one in names.values() if re.fullmatch(r"\d+", bare(one))]
-    rising = len(bare_) > 2 and bare_ == sorted(set(bare_), key=int)
-    return _counted(axes.pop(), names) if not found[1] and len(axes) == 1 and rising else found
 
 
 def differ_in_number(one: str, other: str) -> bool:

@@ -14,7 +14,7 @@ from kleash.written.claimed.exchanged import exchanged
 from kleash.written.claimed.halves import false_halves
 from kleash.written.claimed.leashes import false_leashes
 from kleash.written.claimed.limits import false_limits
-from kleash.written.claimed.orders import false_orders
+from kleash.written.claimed.orders import false_orders, false_parts
 from kleash.written.claimed.pinned import denied
 from kleash.written.claimed.readings import Shelf, shelves
 from kleash.written.claimed.sameness import false_differences
@@ -57,6 +57,7 @@ def false_claims(book: Book, page: Page, every: Sequence[Sentence]) -> Iterator[
     for kind in KINDS:
         yield from kind(book, plain if kind is false_chains else all_shelves, every)
     yield from false_orders(plain, every)
+    yield from false_parts(plain, every)
     yield from contradictory(every)
 
 

@@ -148,9 +148,7 @@ def courses_of(
     for shelf in every:
         if len(shelf.steps) < points:
             continue
-        courses = [
-            _course(shelf, n, clause, since) for n in subjects(book, shelf, clause, beside)
-        ]
+        courses = [_course(shelf, n, clause, since) for n in subjects(book, shelf, clause, beside)]
         courses = _pinned([one for one in courses if len(one) >= points], clause)
         if courses:
             yield courses, min(told[-1], len(courses)) if told else len(courses)
@@ -195,8 +193,9 @@ def subjects(book: Book, shelf: Shelf, clause: Clause, beside: Sequence[Clause])
     sentence = clause.sentence
     arms = single(shelf.side.named(sentence, clause.start, clause.end, arms=True))
     skip = tuple((mention.start, mention.end) for mention, _ in arms)
-    need = asked(clause, (), skip).need - {"step", "turns"} - _MOVES
+    need = asked(clause, (), skip).need - {"step"} - _MOVES
     inherits = not need & QUANTITIES and (shelf.side.is_metrics or not arms)
+    inherits = inherits and clause.says(TURN)
     if inherits:
         told = (concepts(outside(one.text)) & QUANTITIES - {"step", "turns"} for one in beside)
         need |= next((one for one in told if one), frozenset())

@@ -47,8 +47,10 @@ _LIMITED = re.compile(
     rf"differ\w*|apart|gaps?|after|before|until|since|onwards?|from|spread){_E}|n't"
 )
 _FALLS = frozenset(("drop", "gain", "change", "gap"))
-_CLOSED = ("不超过", "未超过", "不高于", "不低于", "不少于", "至少", "at most", "at least", "no more",
-           "no less", "within", "没超过", "没有超过")  # fmt: skip
+_CLOSED = re.compile(
+    rf"不超过|未超过|没有?超过|不高于|不低于|不少于|至少|"
+    rf"{_B}(?:at most|at least|no more|no less|within){_E}"
+)
 
 
 def false_limits(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -> Iterator[Mark]:
@@ -159,7 +161,6 @@ def _blocks(book: Book, clause: Clause, count: int, limit: re.Match[str]) -> Ite
 def _keeps(cell: Cell, limit: re.Match[str], *, sized: bool) -> bool:
     value = abs(cell.figure.value) if sized else cell.figure.value
     bound = float(limit["limit"].replace(",", ""))
-    closed = any(word in limit[0] for word in _CLOSED)
     if value == bound:
-        return closed
+        return bool(_CLOSED.search(limit[0]))
     return (value > bound) == (limit["above"] is not None)

@@ -386,5 +386,5 @@ def has_topic(words: frozenset[str], text: str) -> bool:
 def kinds(words: frozenset[str]) -> frozenset[str]:
     """Of which quantity or kind a label is; nothing, if it is the name of an arm or a step."""
     rest = words - _CONCEPTS.keys()
-    named = any(re.match(r"[a-zα-ω\d]", word) for word in rest)
+    named = any(re.match(r"[a-zα-ω\d]", word) for word in rest - _NO_NAMES)
     return frozenset() if named else words & _CONCEPTS.keys()

@@ -1,7 +1,7 @@
 """How far a claim reaches: of how many it is said, and over which steps.
 
-"All five rise", "三个验证点都低于": so many must do it, whichever they are. "Step 80-96" holds a claim
-to the steps between.
+"All five rise", "三个验证点都低于": so many must do it, whichever they are. "Step 80-96" holds a
+claim to the steps between.
 """
 
 from __future__ import annotations
@@ -15,17 +15,24 @@ from kleash.written.prose import Sentence
 
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _CHINESE = {"两": 2, **{letter: n for n, letter in enumerate("一二三四五六七八九十", 1)}}
-_ENGLISH = {
-    word: n
-    for n, word in enumerate(
-        "two three four five six seven eight nine ten eleven twelve".split(), 2
-    )
-}  # fmt: skip
-_NUMERAL = rf"\d+|[二两三四五六七八九]?十[一二三四五六七八九]?|[两二三四五六七八九]|{_B}(?:{'|'.join(_ENGLISH)}){_E}"
-NUMBER = rf"(?:{_NUMERAL})"
+_WORDS = (
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
+_ENGLISH = {word: n for n, word in enumerate(_WORDS, 2)}
+_TENS = r"[二两三四五六七八九]?十[一二三四五六七八九]?|[两二三四五六七八九]"
+NUMBER = rf"(?:\d+|{_TENS}|{_B}(?:{'|'.join(_WORDS)}){_E})"
 _COUNT = re.compile(
-    rf"(?<![\d.第前后每×/])(?<!\d,)(?P<chinese>\d+|[二两三四五六七八九]?十[一二三四五六七八九]?|"
-    rf"[两二三四五六七八九])\s?(?:个(?!百分|点)|组|种|条|列|次|项|类|档|行|者|套|处)|"
+    rf"(?<![\d.第前后每×/])(?<!\d,)(?P<chinese>\d+|{_TENS})\s?(?:个(?!百分|点)|组|种|条|列|次|项|类|档|行|者|套|处)|"
     rf"{_B}(?:all|the|these|those|every one of the|each of the)(?: of)?(?: the)? "
     rf"(?P<english>\d+|{'|'.join(_ENGLISH)}){_E}(?!\s?%|\.\d)(?! (?:points?|pts|largest|smallest))|"
     rf"(?P<both>{_B}both{_E})"
@@ -79,7 +86,9 @@ def stretches(sentence: Sentence, start: int, end: int) -> list[Stretch]:
     """The stretches of steps that a part of a sentence names."""
     found = []
     for match in _SPAN.finditer(sentence.plain, start, end):
-        first, last = (float(match[a] or match[b]) for a, b in (("first", "start"), ("last", "end")))
+        first, last = (
+            float(match[a] or match[b]) for a, b in (("first", "start"), ("last", "end"))
+        )
         if first < last:
             axis = axis_word(match["axis"] or match["unit"])
             found.append(Stretch(match.start(), match.end(), axis, first, last))

@@ -20,7 +20,10 @@ from kleash.written.prose import END, Said, Sentence
 
 FEW = 3  # points of a course that can turn
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
-_RISE, _FALL = r"(?:上?升高?|增[加大长]?|上?涨|[变走]?高)", r"(?:下?降低?|减[少小]?|下?跌|[变走]?低|回落)"
+_RISE, _FALL = (
+    r"(?:上?升高?|增[加大长]?|上?涨|[变走]?高)",
+    r"(?:下?降低?|减[少小]?|下?跌|[变走]?低|回落)",
+)
 _RISES = r"(?:ris(?:es?|ing)|rose|grows?|grew|increas\w+|climb\w*|goes up|go up)"
 _FALLS = r"(?:falls?|fell|falling|drop\w*|declin\w+|decreas\w+|shrinks?|goes down|go down)"
 _THEN = r"(?:,? and then|,? then|,? and later|,? before)"
@@ -35,7 +38,8 @@ _GOES_ON = re.compile(
 )
 _ALONG = re.compile(
     rf"(?:仍然?|还|也|同样|依然|同时|却)在?(?:继续)?(?:(?P<up>上升|升高|增加|上涨|走高)|(?P<down>下降|降低|减少|下跌|走低))|"
-    rf"{_B}(?:is|are|was|were) (?:still |also |now )?(?:(?P<rises>rising|growing|increasing|climbing)|"
+    rf"{_B}(?:is|are|was|were) (?:still |also |now )?"
+    rf"(?:(?P<rises>rising|growing|increasing|climbing)|"
     rf"(?P<falls>falling|dropping|declining|decreasing|shrinking)){_E}"
 )
 _LIMITED = re.compile(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from kleash.written.book import Book
 from kleash.written.claimed.mentions import KINDS, QUANTITIES, concepts
-from kleash.written.claimed.reach import counts, stretches, within
+from kleash.written.claimed.reach import NUMBER, counts, stretches, within
 from kleash.written.claimed.readings import Clause, Line, Shelf, clauses, outside, single
 from kleash.written.marks import Mark
 from kleash.written.prose import END, Sentence
@@ -28,7 +28,8 @@ _WORDS = re.compile(
 _EVERY = re.compile(
     rf"全部|每[一]?[个次轮步行列档点][^,]{{0,8}}?都?|所有[^,]{{0,8}}?[上里中]都|"
     rf"[\d两二三四五六七八九十]+\s?[个次轮步行列档组种项类][^,]{{0,14}}?[上里中]?[都均]|始终|一直|从头到尾|"
-    rf"{_B}(?:at|in|on|for) (?:every|all|each){_E}|{_B}all (?:\d+|two|three|four|five|six){_E}|{_B}(?:always|throughout|every time){_E}"
+    rf"{_B}(?:at|in|on|for) (?:every|all|each){_E}|{_B}all {NUMBER}{_E}|"
+    rf"{_B}(?:always|throughout|every time){_E}"
 )
 _NEVER = re.compile(rf"都没有?|都未|从未|从来没有?|一次也没有?|没有一[个次行]|{_B}never{_E}")
 _LIMITED = re.compile(
@@ -98,7 +99,8 @@ def _lines(shelf: Shelf, clause: Clause, label: int) -> list[Line]:
     places = [
         one
         for one in sentence.places
-        if one.start < clause.end and one.axis not in ("", "shot", END)
+        if one.start < clause.end
+        and one.axis not in ("", "shot", END)
         and not any(span.start <= one.start < span.end for span in spans)
     ]
     from_on = [one.at for one in places if _ONWARDS.match(sentence.plain, one.end)]

@@ -1,6 +1,6 @@
 """How often an arm is said to be ahead, counted in the table that is meant.
 
-"KL=0.005 最高 5 次", "B is best at 3 of the 4 shot counts", "ahead on all four levels", "A 高于 B 的有 7 个".
+"KL=0.005 最高 5 次", "B is best at 3 of the 4 shot counts", "A 高于 B 的有 7 个".
 Where two are equal, both or neither may have been counted.
 """
 
@@ -41,8 +41,8 @@ _EVERY = re.compile(
     rf"(?:{_TOP}|(?P<low>最[低小差]))(?![^,;。:]{{0,3}}于)"
 )
 _ENGLISH = re.compile(
-    rf"{_B}(?:(?:is|was|are|comes out|ranks|scores) (?:the )?(?:{_TOPS}|(?P<low>lowest|worst|last))|"
-    rf"leads|wins) "
+    rf"{_B}(?:(?:is|was|are|comes out|ranks|scores) (?:the )?"
+    rf"(?:{_TOPS}|(?P<low>lowest|worst|last))|leads|wins) "
     rf"(?:at|on|in|for) (?:(?:all|every one) (?:of )?(?:the )?(?P<all>{NUMBER})|"
     rf"(?P<every>every|each)|(?P<count>{NUMBER}) (?:out )?of (?:the |all )?(?P<whole>{NUMBER})){_E}"
 )
@@ -52,13 +52,15 @@ _BEATS = re.compile(
     rf"(?P<other>[^,;:]{{1,24}}?) (?:at|on|in|for) (?P<count>{NUMBER}) (?:out )?of "
     rf"(?:the |all )?(?P<whole>{NUMBER}){_E}"
 )
+_AHEAD = re.compile(r"领先|占优|(?<![a-z])(?:ahead|leads|wins)(?![a-z])")
 _WHOLE = re.compile(rf"(?P<whole>{NUMBER})\s?个?[^,;。:\d]{{0,10}}?(?:中|里|上)")
 _LIMITED = re.compile(
-    rf"并非|不是|没有|未|除|几乎|若|如果|至少|至多|最多|只看|连续|首次|"
-    rf"{_B}(?:not|except|almost|if|at least|at most|would|but for){_E}|n't"
+    rf"并非|不是|没有|未|除|几乎|若|如果|至少|至多|最多|只看|连续|首次|[前后]\s?{NUMBER}|最[初后]|之[前后]|起|"
+    rf"{_B}(?:not|except|almost|if|at least|at most|would|but for|first|final|after|before|until|"
+    rf"from|other|remaining|early|late){_E}|n't"
 )
 _SIZES = re.compile(
-    r"#.*|n|total|合计|总[数计]|.*(?:任务|样本|题|条|问题|总)数量?|数量|(?:number|count|size|tasks|questions).*"
+    r"leader|winner|best.*|最[高佳好优].*|领先.*|胜者|#.*|n|total|合计|总[数计]|.*(?:任务|样本|题|条|问题|总)数量?|数量|(?:number|count|size|tasks|questions).*"
 )
 _LESS = frozenset(
     ("loss", "time", "step time", "gpu", "cost", "rank", "kl", "spread", "range", "memory")
@@ -130,7 +132,8 @@ def _told(clause: Clause, before: Sequence[Clause]) -> Iterator[Told]:
             taken.append(match.span())
             groups = match.groupdict()
             count = groups.get("count") or groups.get("all")
-            whole = groups.get("whole") or groups.get("all")
+            every = count if re.search("[都均]", match[0]) else None
+            whole = groups.get("whole") or groups.get("all") or every
             yield Told(
                 match,
                 numeral(count) if count else None,
@@ -148,6 +151,8 @@ def _counted(
     at = sentence.line(told.match.start())
     above = [one for one in book.section(at) if one.line < at][-1:]
     need = concepts(outside(clause.text)) & QUANTITIES - {"step", "turns"}
+    if any(line.is_ranks for shelf in every if shelf.sheet in above for line in shelf.lines()):
+        return  # places, not values
     for shelf in every:
         near = shelf.sheet in above
         label = None if told.whole is None and not near else _label(shelf, clause, before, told)
@@ -168,7 +173,7 @@ def _counted(
 def _label(
     shelf: Shelf, clause: Clause, before: Sequence[Clause], told: Told
 ) -> tuple[int, int | None] | None:
-    """The label that is ahead, named in the clause or before it, and the one that it is ahead of."""
+    """The label that is ahead, named in the clause or before it, and the one behind it."""
     if shelf.own_steps or shelf.side.is_metrics:
         return None
     sentence = clause.sentence
@@ -179,7 +184,13 @@ def _label(
     if not named or len(named) > 1:
         return None
     if told.other is None:
-        return named[0][1], None
+        rivals = [
+            label
+            for part in before if _AHEAD.search(told.match[0])
+            for _, label in single(shelf.side.named(sentence, part.start, part.end, arms=True))
+            if label != named[0][1]
+        ]  # fmt: skip
+        return None if rivals else (named[0][1], None)
     others = single(shelf.side.named(sentence, *told.other, arms=True))
     if len(others) != 1 or others[0][1] == named[0][1]:
         return None
