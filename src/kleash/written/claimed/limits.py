@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kleash.written.book import Book
-from kleash.written.claimed.mentions import QUANTITIES
+from kleash.written.claimed.mentions import QUANTITIES, concepts
 from kleash.written.claimed.reach import counts, stretches, within
 from kleash.written.claimed.readings import (
     Asked,
@@ -28,7 +28,7 @@ from kleash.written.printed import Cell
 from kleash.written.prose import Sentence
 
 LEAST = 2  # of which something is said of all
-NEAR = 24  # letters between "all" and the limit
+NEAR = 48  # letters between "all" and the limit
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _ALL = rf"全部|全都|无一例外地?|[都均皆]|{_B}(?:all|every|each|both){_E}"
 _LIMIT = re.compile(
@@ -45,6 +45,11 @@ _LIMITED = re.compile(
     rf"[起前后]$|相差|差距|差[异值]|"
     rf"{_B}(?:not|except|almost|nearly|if|should|must|would|most of|may|might|want|target|"
     rf"differ\w*|apart|gaps?|after|before|until|since|onwards?|from|spread){_E}|n't"
+)
+_WHOLE = re.compile(rf"所有|全部|各|每|{_B}(?:all|every|each){_E}")
+_SOME = re.compile(
+    rf"[有带加含用无]\s?kl|没有|不[带加用含]|其余|其[他它]|剩|[前后]|"
+    rf"{_B}(?:with|without|no|others?|remaining|rest|last|first|later?|early|that|which){_E}"
 )
 _FALLS = frozenset(("drop", "gain", "change", "gap"))
 _CLOSED = re.compile(
@@ -74,11 +79,11 @@ def false_limits(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence])
 
 def _is_name(every: Sequence[Shelf], clause: Clause, limit: re.Match[str]) -> bool:
     """Whether a limit is the name of an arm: "all above 0.13"."""
-    start = clause.start + limit.start("limit")
-    if not any(one.start == start for one in clause.sentence.numbers):
-        return True
     name = f"{float(limit['limit'].replace(',', '')):g}"
-    return not limit["unit"] and any(name in shelf.side.telling for shelf in every)
+    own = [shelf for shelf in every if name in shelf.side.telling and not limit["unit"]]
+    end = clause.start + limit.start()
+    arms = any(shelf.side.named(clause.sentence, clause.start, end, arms=True) for shelf in own)
+    return bool(own) and (arms or not concepts(outside(clause.text)) & QUANTITIES - {"step"})
 
 
 def _verdicts(
@@ -86,9 +91,10 @@ def _verdicts(
     limit: re.Match[str],
 ) -> Iterator[bool]:  # fmt: skip
     """Whether so many keep a limit, line by line of those that are meant."""
-    told = [n for _, end, n in counts(outside(clause.text)[: limit.end("all")]) if n >= LEAST]
+    word = limit.start("below" if limit["below"] else "above")
+    told = [n for _, _, n in counts(outside(clause.text)[:word]) if n >= LEAST]
     count = told[-1] if told else None
-    said = asked(clause, before, ((clause.start + limit.start(), clause.start + limit.end()),))
+    said = asked(clause, before, ((clause.start + word, clause.start + limit.end()),))
     if not said.need & QUANTITIES and not said.need & _FALLS:
         if count is not None:
             yield from _blocks(book, clause, count, limit)
@@ -136,7 +142,8 @@ def _is_plain(shelf: Shelf, clause: Clause) -> bool:
     texts = shelf.side.texts.values()
     places = [one for one in clause.sentence.places if one.start < clause.end]
     settings = all(re.search(r"\d", one) for one in texts) and not shelf.side.is_metrics
-    return settings and not (shelf.own_steps and places)
+    whole = clause.says(_WHOLE) and not clause.says(_SOME)
+    return whole and settings and not (shelf.own_steps and places)
 
 
 def _has_unit(line: Line, limit: re.Match[str]) -> bool:
