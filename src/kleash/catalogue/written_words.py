@@ -86,6 +86,10 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "its table has it both rise and fall",
         "表中有升有降",
     ),
+    "check.not-course": (
+        "no course that is meant goes like this",
+        "表中没有这样走的曲线",
+    ),
     "check.not-trend": (
         "the tables have it the other way round",
         "表中正好相反",

@@ -25,7 +25,9 @@ _END = re.compile(
 _AMONG = re.compile(
     r"第二|次[高低优之]|其次|之一|除|其余|其他|其中|不是|并非|并不|不一定|未必|排第|第[二三四五]|以外|之外|里|"
     r"(?<![a-z])(?:second|third|next|runner|except|among|other|not|one of|of the|but|within|"
-    r"only|trained|so far)(?![a-z])"
+    r"only|trained|so far)(?![a-z])|"
+    r"(?<![a-z])(?:best|worst|highest|lowest|largest|smallest)(?: [a-z]+)? of (?!the )|"
+    r"(?<![a-z])(?:most|least) (?:distant|similar|sensitive|stable|unstable|common|frequent)"
 )
 _OPEN = re.compile(r"\s?(?:\(|:|\s(?:with|at)\s)\s?")
 _CLOSED = re.compile(r"\s?(?:%|[a-z]{1,6})?\s?(?:\)|[.,;。]|$)")

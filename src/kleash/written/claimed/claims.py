@@ -13,15 +13,18 @@ from kleash.written.claimed.courses import false_courses
 from kleash.written.claimed.exchanged import exchanged
 from kleash.written.claimed.halves import false_halves
 from kleash.written.claimed.leashes import false_leashes
-from kleash.written.claimed.orders import false_orders
+from kleash.written.claimed.limits import false_limits
+from kleash.written.claimed.orders import false_orders, false_parts
 from kleash.written.claimed.pinned import denied
 from kleash.written.claimed.readings import Shelf, shelves
 from kleash.written.claimed.sameness import false_differences
+from kleash.written.claimed.shapes import false_shapes
 from kleash.written.claimed.standings import false_standings
 from kleash.written.claimed.superlatives import false_superlatives
 from kleash.written.claimed.sweeping import false_sweeps
 from kleash.written.claimed.tops import false_tops
 from kleash.written.claimed.verdicts import false_verdicts
+from kleash.written.claimed.wins import false_wins
 from kleash.written.marks import Mark
 from kleash.written.page import Page
 from kleash.written.prose import Sentence
@@ -30,8 +33,11 @@ KINDS = (
     false_superlatives,
     denied,
     false_courses,
+    false_shapes,
     false_chains,
     false_sweeps,
+    false_limits,
+    false_wins,
     false_halves,
     false_differences,
     false_verdicts,
@@ -51,6 +57,7 @@ def false_claims(book: Book, page: Page, every: Sequence[Sentence]) -> Iterator[
     for kind in KINDS:
         yield from kind(book, plain if kind is false_chains else all_shelves, every)
     yield from false_orders(plain, every)
+    yield from false_parts(plain, every)
     yield from contradictory(every)
 
 

@@ -12,7 +12,8 @@ from itertools import combinations, pairwise
 
 from kleash.written.book import Book
 from kleash.written.claimed.contrasts import TURN
-from kleash.written.claimed.mentions import FREE, QUANTITIES, Side, words_of
+from kleash.written.claimed.mentions import FREE, QUANTITIES, Side, concepts, words_of
+from kleash.written.claimed.reach import counts, stretches, within
 from kleash.written.claimed.readings import (
     Asked,
     Clause,
@@ -28,14 +29,19 @@ from kleash.written.marks import Mark
 from kleash.written.printed import squeezed
 from kleash.written.prose import END, Sentence
 
+_MOVES = frozenset(("change", "gap", "drop", "gain"))
 LEAST = 4  # points of a course
 FEW = 3  # arms of which something rises
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _STRICT = re.compile(
     rf"单调|一路(?=上|下|走|涨|跌|升|降)|逐[点段步次个]|逐(?:轮|\s?epoch)(?![^,;。]*\d\.\d)|从头升到尾|从头降到尾|持续(?=上升|下降|增|减)|"
-    rf"一直在?(?=上升|下降|涨|跌|升|降)|{_B}monotonic\w*|"
-    rf"{_B}(?:throughout|steadily|at every (?:evaluation|step|epoch|checkpoint)){_E}"
+    rf"一直在?(?=上升|下降|涨|跌|升|降)|每一?[次个轮步][^,;。]{{0,6}}?都(?=[^,;。]{{0,4}}?[升降涨跌增减])|"
+    rf"{_B}monotonic\w*|{_B}without a single (?:decrease|increase|drop|rise|dip){_E}|"
+    rf"{_B}(?:throughout|steadily|at (?:every|each) (?:\w+ )?"
+    rf"(?:evaluation|step|epoch|checkpoint|validation|measurement|point)){_E}"
 )
+_NONE = re.compile(r"without a single (?:(?P<rise>increase|rise)|decrease|drop|dip)")
+_MONOTONE = re.compile(rf"单调|逐|持续|一路|从头|{_B}monotonic")
 _LIMITED = re.compile(
     rf"不|没|未|非|除|几乎|大体|基本|之前|之后|此后|以后|起|前|后|阶段|只|"
     rf"{_B}(?:not|non|no|never|except|until|after|before|up to|almost|nearly|from|then|only|but|"
@@ -49,6 +55,7 @@ _KEYS: dict[str, re.Pattern[str]] = {
     "items": re.compile(rf"样本|题|条|{_B}n{_E}|{_B}samples?|{_B}items?"),
     "shot": re.compile(rf"{_B}shots?{_E}|示例"),
 }
+_AND = re.compile(rf"{_B}and{_E}|并且?|而且|且")
 _BIG, _SMALL = "大多高长", "小少低短"
 _RISES = rf"(?:(?P<up>[{_BIG}])|(?P<down>[{_SMALL}])|(?P<calm>平滑|稳定?))"
 _TRENDS = (
@@ -70,9 +77,12 @@ def false_courses(
         parts = clauses(sentence)
         for nth, clause in enumerate(parts):
             word = _STRICT.search(outside(clause.text))
-            if word is None or _LIMITED.search(outside(clause.text)) or _has_step(clause):
+            if word is None:
                 continue
-            if _is_broken(book, all_shelves, clause, parts[:nth]):
+            own = _upto_and(clause, word)
+            if is_limited(own) or not (_MONOTONE.match(word[0]) or own.says(TURN)):
+                continue  # "leads at every step" is no course
+            if _is_broken(book, all_shelves, own, [*parts[nth + 1 : nth + 2], *parts[:nth]]):
                 start, end = (clause.start + at for at in word.span())
                 yield _mark(sentence, start, end, "check.not-monotone")
         for pattern in _TRENDS:
@@ -86,34 +96,86 @@ def _mark(sentence: Sentence, start: int, end: int, code: str) -> Mark:
     return Mark(sentence.line(start), text, "wrong", code, {}, "course")
 
 
-def _has_step(clause: Clause) -> bool:
-    places = clause.sentence.places
-    return any(clause.start <= one.start < clause.end and one.axis != END for one in places)
+def _upto_and(clause: Clause, word: re.Match[str]) -> Clause:
+    """A clause up to an "and" behind a word: "rise at every step and are best at step 600"."""
+    cut = _AND.search(clause.sentence.plain, clause.start + word.end(), clause.end)
+    return Clause(clause.sentence, clause.start, cut.start() if cut else clause.end)
+
+
+def is_limited(clause: Clause) -> bool:
+    """Whether a clause speaks of a part of a course that is not a stretch of named steps."""
+    sentence, text = clause.sentence, outside(clause.text)
+    spans = stretches(sentence, clause.start, clause.end)
+    for one in spans:
+        first, last = one.start - clause.start, one.end - clause.start
+        text = re.sub(r"(?:从|(?<![a-z])from)\s?$", "", text[:first]).ljust(last) + text[last:]
+    return bool(_LIMITED.search(text)) or any(
+        clause.start <= one.start < clause.end
+        and one.axis != END
+        and not any(span.start <= one.start < span.end for span in spans)
+        for one in sentence.places
+    )
 
 
 # --- courses
 
 
 def _is_broken(
-    book: Book, every: Sequence[Shelf], clause: Clause, before: Sequence[Clause]
+    book: Book, every: Sequence[Shelf], clause: Clause, beside: Sequence[Clause]
 ) -> bool:
     """Whether every course that may be meant both rises and falls."""
-    ways = {match.lastgroup for match in TURN.finditer(outside(clause.text))}
+    denied = _NONE.search(clause.text)
+    text = _NONE.sub("", outside(clause.text))
+    ways = {match.lastgroup for match in TURN.finditer(text)}
+    if denied:
+        ways.add("down" if denied.lastgroup == "rise" else "up")
     if len(ways) > 1:
         return False
     way = {"up": 1, "down": -1}.get(next(iter(ways), None) or "", 0)
-    verdicts = []
-    for shelf in every:
-        if len(shelf.steps) >= LEAST:
-            courses = [_course(shelf, label) for label in _subjects(book, shelf, clause, before)]
-            courses = [one for one in courses if len(one) >= LEAST]
-            if courses:
-                verdicts.append(all(_is_steady(one, way) for one in courses))
+    verdicts = [
+        sum(_is_steady(one, way) for one in courses) >= least
+        for courses, least in courses_of(book, every, clause, beside, LEAST)
+    ]
     return bool(verdicts) and not any(verdicts)
 
 
-def _course(shelf: Shelf, label: int) -> list[float]:
-    lines = [(at, shelf.line(nth)) for nth, at in shelf.steps.items()]
+def courses_of(
+    book: Book, every: Sequence[Shelf], clause: Clause, beside: Sequence[Clause], points: int,
+    since: float | None = None,
+) -> Iterator[tuple[list[list[float]], int]]:  # fmt: skip
+    """By table, the courses that a clause may speak of, and of how many of them it does."""
+    told = [n for _, _, n in counts(outside(clause.text))] if clause.says(_ALL) else []
+    for shelf in every:
+        if len(shelf.steps) < points:
+            continue
+        courses = [_course(shelf, n, clause, since) for n in subjects(book, shelf, clause, beside)]
+        courses = _pinned([one for one in courses if len(one) >= points], clause)
+        if courses:
+            yield courses, min(told[-1], len(courses)) if told else len(courses)
+
+
+def _pinned(courses: Sequence[list[float]], clause: Clause) -> list[list[float]]:
+    """The courses that have most of the numbers that a clause tells: of others it says nothing."""
+    told = [
+        one.figure
+        for one in clause.sentence.numbers
+        if clause.start <= one.start < clause.end
+        and one.figure.decimals
+        and one.kind in ("", "share", "unit")
+        and not one.sign
+    ]
+    return [
+        course
+        for course in courses
+        if 2 * sum(any(abs(v - one.value) <= one.half for v in course) for one in told) >= len(told)
+    ]
+
+
+def _course(shelf: Shelf, label: int, clause: Clause, since: float | None) -> list[float]:
+    """The numbers of a label by step, over the stretch that a clause names, or from a step on."""
+    spans = stretches(clause.sentence, clause.start, clause.end)
+    steps = {nth: at for nth, at in shelf.steps.items() if within(spans, at)}
+    lines = [(at, shelf.line(nth)) for nth, at in steps.items() if since is None or at >= since]
     return [
         line.value(label)
         for _, line in sorted(lines, key=lambda one: one[0])
@@ -126,12 +188,17 @@ def _is_steady(values: Sequence[float], way: int) -> bool:
     return any(all(one * gap >= 0 for gap in gaps) for one in ((way,) if way else (1, -1)))
 
 
-def _subjects(book: Book, shelf: Shelf, clause: Clause, before: Sequence[Clause]) -> list[int]:
+def subjects(book: Book, shelf: Shelf, clause: Clause, beside: Sequence[Clause]) -> list[int]:
     """The arms, or the quantity, whose course a clause speaks of in a table of steps."""
     sentence = clause.sentence
     arms = single(shelf.side.named(sentence, clause.start, clause.end, arms=True))
     skip = tuple((mention.start, mention.end) for mention, _ in arms)
-    need = asked(clause, (), skip).need - {"step", "gain", "drop", "change"}
+    need = asked(clause, (), skip).need - {"step"} - _MOVES
+    inherits = not need & QUANTITIES and (shelf.side.is_metrics or not arms)
+    inherits = inherits and clause.says(TURN)
+    if inherits:
+        told = (concepts(outside(one.text)) & QUANTITIES - {"step", "turns"} for one in beside)
+        need |= next((one for one in told if one), frozenset())
     if shelf.side.is_metrics:
         named = frozenset().union(
             *(one.labels for one in shelf.side.named(sentence, clause.start, clause.end, arms=True))
@@ -139,9 +206,10 @@ def _subjects(book: Book, shelf: Shelf, clause: Clause, before: Sequence[Clause]
         every = [
             n
             for n, words in shelf.side.labels.items()
-            if need & QUANTITIES and need <= words | shelf.about
+            if need & QUANTITIES and need <= words | shelf.about and not words & _MOVES
         ]
-        return [n for n in every if n in named] if named else every
+        every = [n for n in every if need & QUANTITIES <= shelf.side.labels[n]] or every
+        return [n for n in every if n in named or inherits] if named else every
     if not need <= shelf.about:
         return []
     if arms:

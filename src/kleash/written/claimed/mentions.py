@@ -283,11 +283,11 @@ def _numbers(word: str, text: str, start: int, end: int, side: Side) -> Iterator
         if _same(match[0]) != word or _MEASURED.match(text, match.end()):
             continue
         before = text[max(0, match.start() - 12) : match.start()]
-        value = re.search(r"[(+\-→~]\s?$", before)
+        value = re.search(r"[(+→~]\s?$|(?<![a-z])-\s?$", before)  # "GRPO-2" is a name
         listed = re.search(r",\s?$", before) and not _SUBJECT.match(text, match.end())
         if (value or listed) and not re.search(r"=\s?$", before):
             continue
-        key = re.search(r"([a-zα-ω]+|[\u4e00-\u9fff]+)\s?[=:]?\s?$", before)
+        key = re.search(r"([a-zα-ω]+|[\u4e00-\u9fff]+)\s?[=:-]?\s?$", before)
         behind = re.compile(r"[ -]?([a-z]+)").match(text, match.end())
         keys = side.head | frozenset().union(*side.labels.values())
         said = {one[1] for one in (key, behind) if one}
@@ -386,5 +386,5 @@ def has_topic(words: frozenset[str], text: str) -> bool:
 def kinds(words: frozenset[str]) -> frozenset[str]:
     """Of which quantity or kind a label is; nothing, if it is the name of an arm or a step."""
     rest = words - _CONCEPTS.keys()
-    named = any(re.match(r"[a-zα-ω\d]", word) for word in rest)
+    named = any(re.match(r"[a-zα-ω\d]", word) for word in rest - _NO_NAMES)
     return frozenset() if named else words & _CONCEPTS.keys()

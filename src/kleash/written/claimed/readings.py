@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from kleash.imports.markdown.text import bare
 from kleash.written.book import Book
 from kleash.written.claimed.mentions import (
     APART,
@@ -26,12 +27,16 @@ from kleash.written.claimed.mentions import (
 )
 from kleash.written.grids import Part
 from kleash.written.page import Page
-from kleash.written.printed import Cell, Sheet
+from kleash.written.printed import Cell, Sheet, squeezed
 from kleash.written.prose import END, Sentence
 
 _SEPARATOR = re.compile(r"[,;。:!?]|(?<=[a-z\d)])\.(?=\s|$)|\s-\s")
 Span = tuple[int, int]
 WEAK = KINDS - {"drop", "gain", "change", "gap"}
+_ARROW = re.compile(r"→|->|[到至]|(?<![a-z])to(?![a-z])")
+_BEST_STEP = re.compile(
+    r"(?:最[佳好高优]|(?<![a-z])(?:best|peak))\s?(?:step|epoch|checkpoint|步|轮)"
+)
 STEPWISE = ("step", "epoch", "update", "iteration", "round", "checkpoint")
 
 
@@ -70,16 +75,12 @@ class Shelf:
     @property
     def steps(self) -> Mapping[int, float]:
         """The steps of the other side, if it counts them."""
-        sheet = self.sheet
-        axis = sheet.across_axis if self.side.is_rows else sheet.axis
-        return (sheet.across if self.side.is_rows else sheet.counts) if axis in STEPWISE else {}
+        return _steps(self.sheet, is_rows=not self.side.is_rows)
 
     @property
     def own_steps(self) -> Mapping[int, float]:
         """The steps of the side itself."""
-        sheet = self.sheet
-        axis = sheet.axis if self.side.is_rows else sheet.across_axis
-        return (sheet.counts if self.side.is_rows else sheet.across) if axis in STEPWISE else {}
+        return _steps(self.sheet, is_rows=self.side.is_rows)
 
     def line(self, at: int, part: Part = "") -> Line:
         """The line of one label of the other side: its numbers, or one part of them."""
@@ -89,6 +90,8 @@ class Shelf:
             if theirs == at and cell.part == part and ours in self.side.labels:
                 cells[ours] = cell
         words = self.other.labels.get(at, frozenset())
+        if {"best", "final"} <= words and _ARROW.search(self.other.texts.get(at, "")):
+            words |= {"drop"}  # "best → final"
         if part == "spread":
             words |= {"spread"}
         elif any(cell.part == "spread" for cell in self.sheet.cells):
@@ -112,6 +115,21 @@ class Shelf:
             and bool(APART.search(texts[one])) == apart
             and cell.figure.unit == unit
         ]
+
+
+def _steps(sheet: Sheet, *, is_rows: bool) -> Mapping[int, float]:
+    """The steps that rows, or columns, count; bare numbers that rise are those of a "best step"."""
+    axis, counts = (
+        (sheet.axis, sheet.counts) if is_rows else (sheet.across_axis, sheet.across)
+    )  # fmt: skip
+    if axis in STEPWISE:
+        return counts
+    titles = {} if is_rows or counts or sheet.counts else dict(enumerate(sheet.table.header))
+    numbers = {nth: int(bare(one)) for nth, one in titles.items() if bare(one).isdecimal()}
+    values = list(numbers.values())
+    best = any(_BEST_STEP.search(squeezed(bare(one))) for one in titles.values())
+    rising = len(values) > 2 and values == sorted(set(values))
+    return {nth: float(at) for nth, at in numbers.items()} if best and rising else {}
 
 
 def shelves(book: Book, page: Page) -> list[Shelf]:
@@ -217,7 +235,8 @@ def complete(shelf: Shelf, sentence: Sentence, said: Asked) -> Iterator[Line]:
         spoken = said.need & QUANTITIES
         if (line.is_ranks or "rank" in has) and "rank" not in said.need:
             continue
-        if said.need <= has and (spoken or ((named or topic) and not line.words & QUANTITIES)):
+        told = named or topic or (len(line.words) > 1 and line.words <= said.need)
+        if said.need <= has and (spoken or (told and not line.words & QUANTITIES)):
             yield line
 
 

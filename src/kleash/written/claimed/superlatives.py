@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kleash.written.book import Book
+from kleash.written.claimed.degrees import DEGREES, OPPOSITE, WAYS
 from kleash.written.claimed.mentions import KINDS, QUANTITIES, Mention, concepts
+from kleash.written.claimed.reach import NUMBER, numeral
 from kleash.written.claimed.readings import (
     Clause,
     Line,
@@ -24,7 +26,7 @@ from kleash.written.claimed.readings import (
 )
 from kleash.written.fitting import prints
 from kleash.written.marks import Mark
-from kleash.written.printed import Cell, Figure
+from kleash.written.printed import Cell, Figure, squeezed
 from kleash.written.prose import END, Sentence
 
 NEAR = 6  # letters between a word and the step at which it holds
@@ -32,36 +34,6 @@ Beaten = tuple[Cell, Cell]
 """A cell that is called the most, and one that is ahead of it."""
 LEAST = 3  # labels of a line that has a highest
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
-_SENSES: dict[str, str] = {
-    "high": rf"最[高大多长宽重](?![点值])|"
-    rf"{_B}(?:highest|largest|greatest|longest|biggest|widest|"
-    rf"most(?! (?:expensive|costly|of))){_E}",
-    "low": rf"最[低小少短窄轻](?![点值])|"
-    rf"{_B}(?:lowest|smallest|shortest|least|fewest|narrowest){_E}",
-    "good": rf"最[好优强]|排?第一(?![大步次个轮行名])|{_B}strongest{_E}|"
-    rf"{_B}best(?= (?:arm|run|setting|coefficient|method|model|one)? ?(?:is|was) )",
-    "bad": rf"最[差坏弱]|{_B}weakest{_E}|"
-    rf"{_B}worst(?= (?:arm|run|setting|coefficient|method|model|one)? ?(?:is|was) )",
-    "fast": rf"最快|{_B}(?:fastest|quickest){_E}",
-    "slow": rf"最慢|{_B}slowest{_E}",
-    "cheap": rf"最(?:便宜|省(?![心事力]))|{_B}cheapest{_E}",
-    "dear": rf"最(?:贵|费)|{_B}(?:most expensive|costliest|dearest){_E}",
-    "tight": rf"最[紧近]|{_B}(?:tightest|closest){_E}",
-    "loose": rf"最[松远]|{_B}(?:loosest|furthest|farthest){_E}",
-    "steady": rf"最[稳平](?:定|滑)?|{_B}(?:steadiest|smoothest){_E}",
-}
-_WORDS = re.compile("|".join(f"(?P<{name}>{words})" for name, words in _SENSES.items()))
-# Which way a word points, by quantity; any other quantity is not what it speaks of.
-_WAYS: dict[str, dict[str, int]] = {
-    "fast": {"time": -1, "step time": -1, "gpu": -1, "throughput": 1},
-    "cheap": {"cost": -1, "gpu": -1, "time": -1, "step time": -1},
-    "tight": {"kl": -1},
-    "steady": {"spread": -1, "range": -1},
-    "good": {
-        "accuracy": 1, "success": 1, "win": 1, "reward": 1, "retention": 1, "loss": -1, "rank": -1,
-    },
-}  # fmt: skip
-_OPPOSITE = {"slow": "fast", "dear": "cheap", "loose": "tight", "bad": "good"}
 _LIMITED = re.compile(
     rf"第[二三四五]|次[高低优之]|其次|之一|除|其余|其他|其它|不是|并非|并不|未必|不一定|不见得|以外|之外|排第|"
     rf"至少|最多[^的]|接近最|不再|是否|如果|若|"
@@ -79,13 +51,9 @@ NARROWED = re.compile(
     rf"{_B}(?:of|among|within) (?:the|all) [^,]{{0,20}}(?:arms?|runs?|seeds?)"
 )
 _COUNT = re.compile(
-    rf"([二两三四五六七八九十]|\d+|{_B}(?:two|three|four|five|six|seven|eight){_E})\s?"
+    rf"({NUMBER})\s?"
     rf"(?:个|组|种|条|列|者|次|{_B}(?:arms?|runs?|tasks?|settings?|methods?){_E})"
 )
-_NUMERALS = {
-    **dict(zip("二两三四五六七八九十", (2, 2, 3, 4, 5, 6, 7, 8, 9, 10), strict=True)),
-    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
-}  # fmt: skip
 _AFTER = re.compile(
     r"(?:的)?(?:一?[组个列种项])?[\u4e00-\u9fff ]{0,8}?(?:是|为|属于|出现在|在|:)\s*[\"“”]?|"
     r"(?:\s[a-z@\d%-]+){0,5}?\s"
@@ -99,10 +67,20 @@ _REACHED = re.compile(
     rf"{_B}(?:reach\w*|attain\w*|its|their|to|from|own)(?: the| its| their| own)?\s?$"
 )
 _CHANGED = re.compile(  # "what rises most" is no line of a table
-    r"(?:回升|回落|[掉涨降升跌涨增减]|提[高升]|增加|减少|答对|领先|落后|变化|波动)[得了]?\s?$"
+    r"(?:回升|回落|[掉涨降升跌涨增减]|提[高升]|增加|减少|答对|领先|落后|变化|波动)[得了]?\s?$|"
+    rf"{_B}(?:falls?|fell|dropp?(?:s|ed)?|ris(?:es?)|rose|grows?|grew|gain(?:s|ed)?|los(?:es?|t)|"
+    rf"improve[sd]?|chang(?:es?|ed)|mov(?:es?|ed)|shr[aiu]nks?)(?: (?:by )?the)?\s?$"
+)
+_OFTEN = re.compile(  # "最高 5 次": `wins` counts them
+    r"(?:的[^,;。]{0,3})?\s?(?:\d+|[一二两三四五六七八九十]+)\s?(?:次|个(?!百分))"
+)
+_OWN = re.compile(  # "the lowest run of A" is the lowest of A's
+    r"\s(?:(?:run|seed|ordering|epoch|step|shot|cell|value|evaluation|checkpoint|score|point)s? )?"
+    r"of (?:the )?"
 )
 _NUMBER = re.compile(r"(?<![\d.a-z])\d[\d,]*(\.(\d+))?(?:e(-?\d+))?(?!\d|\.\d)\s?(%)?")
 _STEP = re.compile(r"(?<![a-z])(?:ep|ckpt|iter)\s?\d+\s?[时上]?\s?$")  # "在 ep3 最好"
+_ARROW = re.compile(r"\s?(?:→|->)")
 _BRACKET = re.compile(r"\(\s?[+-]?\s?$")
 _GIVEN = re.compile(r"\s(?:with|at)\s?[+-]?$|[为达]\s?[+-]?$|^\s?[+-]?$")
 _NEXT = re.compile(r"^\s?,\s?[+-]?$")
@@ -117,6 +95,8 @@ class Called:
     first: int
     last: int
     pin: Figure | None
+    signed: bool = False
+    """Whether the number is told with its sign: it is a gap."""
 
     @property
     def sense(self) -> str:
@@ -161,12 +141,15 @@ def _is_narrowed(parts: Sequence[Clause]) -> bool:
 def called_in(clause: Clause) -> Iterator[Called]:
     plain = clause.sentence.plain
     masked = plain[: clause.start] + outside(clause.text) + plain[clause.end :]
-    words = list(_WORDS.finditer(masked, clause.start, clause.end))
+    words = list(DEGREES.finditer(masked, clause.start, clause.end))
     for nth, word in enumerate(words):
         first = words[nth - 1].end() if nth else clause.start
         last = words[nth + 1].start() if nth + 1 < len(words) else clause.end
+        if _OFTEN.match(plain, word.end()):
+            continue
         if not _REACHED.search(plain, first, word.start()) and not _at_a_step(clause, word):
-            yield Called(clause, word, first, last, _pin(clause.sentence, word.end(), last))
+            pin, signed = _pin(clause.sentence, word.end(), last)
+            yield Called(clause, word, first, last, pin, signed)
 
 
 def _at_a_step(clause: Clause, word: re.Match[str]) -> bool:
@@ -180,17 +163,22 @@ def _at_a_step(clause: Clause, word: re.Match[str]) -> bool:
     )
 
 
-def _pin(sentence: Sentence, start: int, end: int) -> Figure | None:
-    """The first number behind a word that stands in brackets, or else right behind a name."""
+def _pin(sentence: Sentence, start: int, end: int) -> tuple[Figure | None, bool]:
+    """The first number behind a word that stands in brackets, or else right behind a name.
+
+    With it, whether it has a sign.
+    """
     every = list(_NUMBER.finditer(sentence.plain, start, end))
     for given in (_BRACKET, _GIVEN):
         for match in every:
             ahead = sentence.plain[start : match.start()]
+            if _ARROW.match(sentence.plain, match.end()):
+                return None, False  # where it came from
             if given.search(ahead) or (given is _GIVEN and match[2] and _NEXT.search(ahead)):
                 decimals = max(0, len(match[2] or "") - int(match[3] or 0))
                 value = float(match[0].rstrip("% ").replace(",", ""))
-                return Figure(value, decimals, "%" if match[4] else "")
-    return None
+                return Figure(value, decimals, "%" if match[4] else ""), ahead.endswith("+")
+    return None, False
 
 
 def _beaten_everywhere(
@@ -200,6 +188,11 @@ def _beaten_everywhere(
     subjects = subjects_of(every, called, before)
     if called.pin is not None:
         pinned = [(s, n, lines_with(s, called.pin, n)) for s, n in subjects]
+        any_ = any(lines for _, _, lines in pinned)
+        if called.signed:
+            pinned = [(s, n, [one for one in lines if _is_signed(one)]) for s, n, lines in pinned]
+        if any_ and not any(lines for _, _, lines in pinned):
+            return None  # a gap that no table has
         if any(lines for _, _, lines in pinned):
             return _judged(pinned, called)
     earlier = before if called.pin is None else ()
@@ -213,6 +206,10 @@ def _beaten_everywhere(
     if any(told.values()) or _CHANGED.search(called.clause.sentence.plain[: called.word.start()]):
         return None
     return _in_its_table(book, subjects, called) if called.pin is None else None
+
+
+def _is_signed(line: Line) -> bool:
+    return any(re.match(r"[\s*(]*[+-]", squeezed(c.number.text)) for c in line.cells.values())
 
 
 def _told(shelf: Shelf, called: Called) -> list[Figure]:
@@ -253,7 +250,7 @@ def _holds(found: Sequence[Beaten | bool], called: Called) -> bool:
     fits = [one is True for one in found]
     every = called.clause.says(_ALL) and called.pin is None
     count = _COUNT.search(called.clause.text)
-    if every and count and _NUMERALS.get(count[1], _number(count[1])) < len(fits):
+    if every and count and numeral(count[1]) < len(fits):
         return True  # of so many, not of all lines
     return bool(fits) and (all(fits) if every else any(fits))
 
@@ -301,7 +298,8 @@ def _ahead(shelf: Shelf, called: Called, start: int, end: int) -> Iterator[int]:
 def _is_of(shelf: Shelf, called: Called) -> bool:
     sentence, end = called.clause.sentence, called.word.end()
     names = _arms(shelf, sentence, end, called.last)
-    return any(not sentence.plain[end : one.start].strip() for one, _ in names)
+    between = [sentence.plain[end : one.start] for one, _ in names]
+    return any(not one.strip() or _OWN.fullmatch(one) for one in between)
 
 
 def subjects_of(
@@ -338,9 +336,9 @@ def _lines(shelf: Shelf, called: Called, before: Sequence[Clause], label: int) -
     sentence = called.clause.sentence
     start = before[-1].start if before else called.clause.start
     named = [one for one, _ in _arms(shelf, sentence, start, called.clause.end)]
-    words = [match.span() for match in _WORDS.finditer(sentence.plain)]
+    words = [match.span() for match in DEGREES.finditer(sentence.plain)]
     skip = (*words, *((one.start, one.end) for one in named))
-    implied = _WAYS.get(_OPPOSITE.get(called.sense, called.sense), {})
+    implied = WAYS.get(OPPOSITE.get(called.sense, called.sense), {})
     implied = {} if called.sense in ("good", "bad") else implied
     said = asked(called.clause, () if implied else before, skip)
     if implied and not said.need & QUANTITIES:
@@ -355,7 +353,7 @@ def verdict_of(shelf: Shelf, line: Line, called: Called, label: int) -> Beaten |
         return None
     scope = shelf.scope(line, label)
     count = _COUNT.search(called.clause.text)
-    if len(scope) < LEAST or (count and _NUMERALS.get(count[1], _number(count[1])) < len(scope)):
+    if len(scope) < LEAST or (count and numeral(count[1]) < len(scope)):
         return None
     ahead = []
     for way, size in _ways(called, line.words | shelf.about, [line.value(one) for one in scope]):
@@ -365,10 +363,6 @@ def verdict_of(shelf: Shelf, line: Line, called: Called, label: int) -> Beaten |
             return True
         ahead.append((line.cells[label], line.cells[best]))
     return ahead[0] if ahead else None
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdigit() else 99
 
 
 def _ways(called: Called, words: frozenset[str], values: Sequence[float]) -> list[tuple[int, bool]]:
@@ -383,7 +377,7 @@ def _ways(called: Called, words: frozenset[str], values: Sequence[float]) -> lis
             return [(way, True)]
         falls = "drop" in concepts(called.clause.text)
         return [(-way, False)] if falls and max(values) > 0 else [(way, False), (way, True)]
-    turn = -1 if sense in _OPPOSITE else 1
-    ways = _WAYS[_OPPOSITE.get(sense, sense)]
+    turn = -1 if sense in OPPOSITE else 1
+    ways = WAYS[OPPOSITE.get(sense, sense)]
     found = {turn * way for quantity, way in ways.items() if quantity in words}
     return [(way, False) for way in found] if len(found) == 1 else []

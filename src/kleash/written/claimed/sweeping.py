@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from kleash.written.book import Book
 from kleash.written.claimed.mentions import KINDS, QUANTITIES, concepts
+from kleash.written.claimed.reach import NUMBER, counts, stretches, within
 from kleash.written.claimed.readings import Clause, Line, Shelf, clauses, outside, single
 from kleash.written.marks import Mark
 from kleash.written.prose import END, Sentence
@@ -26,8 +27,9 @@ _WORDS = re.compile(
 )
 _EVERY = re.compile(
     rf"全部|每[一]?[个次轮步行列档点][^,]{{0,8}}?都?|所有[^,]{{0,8}}?[上里中]都|"
-    rf"[\d二三四五六七八九十]+\s?[个次轮步行列档][^,]{{0,6}}?[上里中]?都|始终|一直|从头到尾|"
-    rf"{_B}(?:at|in|on|for) (?:every|all|each){_E}|{_B}(?:always|throughout|every time){_E}"
+    rf"[\d两二三四五六七八九十]+\s?[个次轮步行列档组种项类][^,]{{0,14}}?[上里中]?[都均]|始终|一直|从头到尾|"
+    rf"{_B}(?:at|in|on|for) (?:every|all|each){_E}|{_B}all {NUMBER}{_E}|"
+    rf"{_B}(?:always|throughout|every time){_E}"
 )
 _NEVER = re.compile(rf"都没有?|都未|从未|从来没有?|一次也没有?|没有一[个次行]|{_B}never{_E}")
 _LIMITED = re.compile(
@@ -79,8 +81,10 @@ def _is_false(
         if _MERIT.search(word[0]) and any((one.words | shelf.about) & _LOSS for one in lines):
             continue
         gaps = [way * (one.value(own) - one.value(other)) for one in lines]
+        least = min([len(gaps), *(n for _, _, n in counts(clause.text[: word.start()])[-1:])])
         if len(gaps) >= LEAST:
-            verdicts.append(max(gaps) > 0 if never else min(gaps) < 0)
+            kept = sum(gap > 0 for gap in gaps)
+            verdicts.append(kept > 0 if never else kept < least)
     return bool(verdicts) and all(verdicts)
 
 
@@ -88,13 +92,16 @@ def _lines(shelf: Shelf, clause: Clause, label: int) -> list[Line]:
     """The lines that a clause may mean: printed as most are, of its quantity, from its step on."""
     sentence = clause.sentence
     need = concepts(outside(clause.text)) & QUANTITIES - {"step", "turns"}
+    spans = stretches(sentence, 0, clause.end)
     lines = [one for one in shelf.lines() if label in one.cells and not one.cells[label].part]
     kinds = [(one.cells[label].figure.decimals, one.cells[label].figure.unit) for one in lines]
     most = max(kinds, key=kinds.count, default=None)
     places = [
         one
         for one in sentence.places
-        if one.start < clause.end and one.axis not in ("", "shot", END)
+        if one.start < clause.end
+        and one.axis not in ("", "shot", END)
+        and not any(span.start <= one.start < span.end for span in spans)
     ]
     from_on = [one.at for one in places if _ONWARDS.match(sentence.plain, one.end)]
     if (
@@ -110,4 +117,5 @@ def _lines(shelf: Shelf, clause: Clause, label: int) -> list[Line]:
         and need <= one.words | shelf.about
         and not one.words & (KINDS - {"mean", "validation", "test", "train"})
         and not (from_on and shelf.steps.get(one.at, -1.0) < from_on[0])
+        and (one.at not in shelf.steps or within(spans, shelf.steps[one.at]))
     ]
