@@ -1,0 +1,87 @@
+"""Stages of a course, numbers between each other's neighbours, and a least above its greatest."""
+
+import pytest
+
+from test_check_dense import bad, page
+
+COURSE = (
+    "| Step | reward | length |",
+    "|---|---|---|",
+    *(
+        f"| {step} | {value} | {600 + step} |"
+        for step, value in zip(
+            range(10, 130, 10),
+            ("1.120", "1.315", "1.235", "1.445", "1.572", "1.512",
+             "1.711", "1.854", "1.931", "1.799", "1.769", "1.706"),
+            strict=True,
+        )
+    ),
+    "",
+)  # fmt: skip
+STAGES = (
+    "| 阶段 | Step 范围 | 均值 | 最高 | 最低 |",
+    "|---|---|---|---|---|",
+    "| 前期 | 10–40 | 1.279 | 1.445 | 1.120 |",
+    "| 中期 | 50–80 | 1.662 | 1.854 | 1.512 |",
+    "| 后期 | 90–120 | 1.801 | 1.931 | 1.706 |",
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "value"),
+    [("1.662", "1.686", "1.662"), ("1.854 | 1.512", "1.845 | 1.512", "1.854")],
+)
+def test_a_stage_is_of_the_steps_that_it_names(tmp_path, old, new, value):
+    text = page(*COURSE, *STAGES)
+    assert not bad(tmp_path, text)
+    start, _, rest = text.partition(STAGES[0])
+    found = bad(tmp_path, start + STAGES[0] + rest.replace(old, new), "check.not-summary")
+    assert [one.facts["value"] for one in found.values()] == [value]
+
+
+def test_stages_of_another_course_are_left_alone(tmp_path):
+    other = [row.replace("1.", "3.") for row in STAGES]
+    assert not bad(tmp_path, page(*COURSE, *other), "check.not-summary")
+
+
+INSIDE = (
+    "| Step | PG loss | KL loss | Entropy |",
+    "|---|---|---|---|",
+    "| 1 | 0.241 | 0.001 | 0.417 |",
+    "| 20 | 0.202 | 0.021 | 0.369 |",
+    "| 40 | 0.180 | 0.031 | 0.351 |",
+    "| 80 | 0.149 | 0.071 | 0.296 |",
+    "| 100 | 0.158 | 0.103 | 0.272 |",
+    "| 120 | 0.161 | 0.143 | 0.243 |",
+)
+
+
+def test_two_numbers_that_go_on_in_each_others_column_were_exchanged(tmp_path):
+    text = page(*INSIDE)
+    assert not bad(tmp_path, text)
+    found = bad(tmp_path, text.replace("0.103 | 0.272", "0.272 | 0.103"), "check.exchanged")
+    assert {line: one.text for line, one in found.items()} == {9: "0.272, 0.103"}
+
+
+def test_courses_of_one_size_may_cross(tmp_path):
+    rows = ("0.41 | 0.42", "0.44 | 0.43", "0.43 | 0.45", "0.47 | 0.46", "0.46 | 0.48", "0.5 | 0.5")
+    table = [f"| {10 * nth} | {row} |" for nth, row in enumerate(rows, 1)]
+    text = page("| Step | A | B |", "|---|---|---|", *table)
+    assert not bad(tmp_path, text, "check.exchanged")
+
+
+@pytest.mark.parametrize(("least", "greatest"), [("Earliest", "Latest"), ("最早", "最晚")])
+def test_no_least_is_more_than_its_greatest(tmp_path, least, greatest):
+    rows = (
+        "220 | 200 | 160 | 160 | 220",
+        "220 | 260 | 280 | 220 | 280",
+        "260 | 280 | 320 | 260 | 320",
+    )
+    table = [f"| {nth} | {row} |" for nth, row in zip((0, 0.1, 0.2), rows, strict=True)]
+    head = f"| β | s1 | s2 | s3 | {least} | {greatest} |", "|---|---|---|---|---|---|"
+    text = page(*head, *table)
+    assert not bad(tmp_path, text, "check.exchanged")
+    wrong = text.replace("160 | 160 | 220", "160 | 220 | 160").replace(
+        "220 | 280 |\n", "280 | 220 |\n"
+    )
+    assert set(bad(tmp_path, wrong, "check.exchanged")) == {5, 6}
