@@ -119,19 +119,18 @@ def _exchanged(sheet: Sheet, one: Cell, other: Cell, again: Again) -> bool:
     """Whether each number stands elsewhere under the other's title, and never under its own."""
     row = row_keys(sheet, one.row)
     ours, theirs = column_keys(sheet, one.column), column_keys(sheet, other.column)
-    return one.figure.value != other.figure.value and all(
-        _under(sheet, cell, row, right - wrong, again)
-        and not _under(sheet, cell, row, wrong - right, again)
-        for cell, right, wrong in ((one, theirs, ours), (other, ours, theirs))
-    )
+    both = ((one, theirs, ours), (other, ours, theirs))
+    tables = [_under(sheet, cell, row, right - wrong, again) for cell, right, wrong in both]
+    own = [_under(sheet, cell, row, wrong - right, again) for cell, right, wrong in both]
+    return one.figure.value != other.figure.value and not any(own) and bool(tables[0] & tables[1])
 
 
 def _under(
     sheet: Sheet, cell: Cell, row: frozenset[str], column: frozenset[str], again: Again
-) -> bool:
-    """Whether another table has a number for the same row, under some title."""
-    places = [keys for nth, keys in again[_printed(cell.figure)] if nth != sheet.nth]
-    return any(keys & row and keys & column for keys in places)
+) -> set[int]:
+    """The other tables that have a number for the same row, under some title."""
+    places = [each for each in again[_printed(cell.figure)] if each[0] != sheet.nth]
+    return {nth for nth, keys in places if keys & row and keys & column}
 
 
 def _swapped_cell(cell: Cell) -> Mark:

@@ -27,6 +27,7 @@ _LETTERED = re.compile(r"[a-z]\d+[a-z](?![a-z])")  # "K5e" is not "K5"
 _SPREAD = re.compile(r"(?:±|\+/-)\s?\d+(?:\.(\d+))?")
 
 
+_BEST = re.compile(r"最[佳优好高低]|胜|领先|best|winner|leader|better", re.I)
 _TIMES = re.compile(r"(?<=\d)\s?(?:×|倍)(?=\s*\**\s*$)")
 _WITH_INTERVAL = re.compile(
     r"([+-]?[\d.]+\s?%?)\**\s*[\[(]\s*(?:95\s?%\s?(?:CI)?[:,]?\s*)?([+-]?[\d.]+\s?%?)\s*(?:[,;~]|to|-)\s*"
@@ -81,7 +82,21 @@ def grids(draft: Draft) -> list[Grid]:
                 for part, number in _numbers(read, where, row[column]):
                     kept[line, (column, part)] = number
         rows = tuple(row[0] for row in table.rows)
+        named = _winners(table)
+        at = {spot: number for spot, number in at.items() if spot[1][0] not in named}
         found.append(Grid(tuple(table.header), rows, at, table, fixed=fixed))
+    return found
+
+
+def _winners(table: Table) -> set[int]:
+    """Columns that say which arm is best, by numbers that other titles have: no measured ones."""
+    found = set()
+    for column, title in enumerate(table.header):
+        texts = {bare(row[column]).strip("* ") for row in table.rows if column < len(row)}
+        others = " ".join(one for at, one in enumerate(table.header) if at != column)
+        numbers = set(re.findall(r"(?<![\d.])\d+\.\d+(?![\d.])", others))
+        if column and _BEST.search(title) and texts and texts <= numbers:
+            found.add(column)
     return found
 
 

@@ -186,6 +186,10 @@ def _is_doubtful(
     units = {number.unit for one in made for number in (one.number, *one.of)}
     if guess.kind == "sum" and len(units) > 1:
         return True  # seconds and percentages are not added
+    if guess.kind == "sum" and any(
+        _is_signed(part) and not _is_signed(one.number) for one in made for part in one.of
+    ):
+        return True  # nor is how far a number is from another
     if guess.kind == "spread" and not hinted:
         return True
     if grid.turned and not hinted and holds < len(made):
@@ -194,6 +198,10 @@ def _is_doubtful(
     if guess.base is not None:
         return not hinted or (few and not natural)
     return few and not hinted
+
+
+def _is_signed(number: Number) -> bool:
+    return bool(re.match(r"[\s*]*[+]", number.text))
 
 
 def _otherwise(grid: Grid, lines: Mapping[int, int], slot: Slot, one: Made) -> bool:

@@ -19,7 +19,7 @@ from kleash.imports.markdown.text import bare
 from kleash.written.grids import Grid, Part
 from kleash.written.parted import Parts, in_two
 
-MINIMUM = r"(?<![(/])min(?!\s?[)/]|ute)"  # of a title; "(min)" and "s/min" are minutes
+MINIMUM = r"(?<![(/a-z])min(?:im(?:um|al))?(?!\s?[)/]|[a-z])"  # "(min)" and "s/min" are minutes
 AXES = {
     "step": "step|steps|步|步数|训练步|训练步数|global step|global_step|training step",
     "epoch": "epoch|epochs|ep|轮|轮次|轮数",

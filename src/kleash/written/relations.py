@@ -27,6 +27,7 @@ from kleash.written.printed import figure_of
 from kleash.written.retold import told_again
 from kleash.written.unlikely import FARTHER, likely
 
+_GAP = re.compile(r"\s[-−–]\s|Δ|差")  # names of gaps of two arms
 _SPAN = re.compile(r"\d+\s?[-–~]\s?\d+\s?/")  # "1–40": of what, only a heading says
 APART_KINDS = ("difference", "relative")
 APART = 3  # numbers that differ between two tables that are not of one thing
@@ -223,6 +224,8 @@ def _worked_out_twice(every: Sequence[Derived]) -> Iterator[Relation]:
 def _ordered(run: Imported) -> Iterator[Relation]:
     """The least of a curve is no more than its mean, first and last; the greatest no less."""
     by_metric: dict[str, dict[str, Number]] = defaultdict(dict)
+    if _GAP.search(run.name):
+        return  # the gap of two curves at their ends is no end of a curve
     for cell in run.cells:
         if cell.statistic and cell.number.value is not None and cell.number.state == "known":
             by_metric[canonical(cell.metric)].setdefault(cell.statistic, cell.number)

@@ -32,6 +32,9 @@ _PRAISE = {
     1: re.compile(rf"[更略稍较]?[高好优](?!$^)|{_B}(?:higher|better|good|high){_E}"),
     -1: re.compile(rf"[更略稍较]?[低差]|{_B}(?:lower|worse|bad|low){_E}"),
 }
+_EITHER = re.compile(
+    rf"变化|波动|标准差|回落|时间|耗时|步数|{_B}(?:change|std|drop|time|steps?){_E}"
+)
 _UP = frozenset(("accuracy", "success", "win", "reward", "throughput", "retention"))
 _DOWN = frozenset(("loss", "time", "step time", "gpu", "cost", "memory", "spread", "range"))
 _STEPS = re.compile(rf"步|轮|{_B}(?:steps?|epochs?)(?![a-z ]*\s?\d)")
@@ -110,7 +113,9 @@ def _rows(shelf: Shelf, column: int) -> Iterator[Row]:
             continue
         winner = named.pop()
         if told or words_of(text) <= shelf.side.labels[winner]:
-            yield Row(table.lines[nth], text, winner, grades, _way(row[0]))
+            way = _way(row[0])
+            if way or not _EITHER.search(squeezed(row[0])):
+                yield Row(table.lines[nth], text, winner, grades, way)
 
 
 def _grades(shelf: Shelf, row: int) -> dict[int, float]:
