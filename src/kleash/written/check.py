@@ -29,6 +29,7 @@ from kleash.written.logs import Logs
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
 from kleash.written.mended import mended
+from kleash.written.mirrored import not_mirrored
 from kleash.written.mistold import mistold
 from kleash.written.off_course import off_course
 from kleash.written.origins import false_origins
@@ -211,6 +212,7 @@ def _of_tables(book: Book, page: Page, spoken: Sequence[Sentence]) -> Iterator[M
     yield from exchanged_titles(book.sheets, spoken)
     yield from exchanged_cells(book.sheets)
     yield from off_course(book.sheets)
+    yield from not_mirrored(book.sheets)
 
 
 def _of_layout(draft: Draft, page: Page, marks: Sequence[Mark]) -> Iterator[Mark]:

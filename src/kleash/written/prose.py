@@ -67,7 +67,9 @@ _PRICED = re.compile(  # "21.6 元/GPU·h", "16 × H800", "0.15 × KL": prices, 
 )
 _FACTOR = re.compile(r"(?:之比|比值|(?<![a-z])(?:factor|ratio)(?: of)?)\s?(?:为|是|约|is|=)?\s?$")
 UNDONE = re.compile(r"\s*[-*+]\s*\[ \]")  # nothing of it was measured
-_DATE = re.compile(r"20\d\d[-/.年]\s?\d{1,2}(?:[-/.月]\s?\d{1,2}日?)?|\d{1,2}:\d\d")
+_DATE = re.compile(
+    r"20\d\d[-/.年]\s?\d{1,2}(?:[-/.月]\s?\d{1,2}日?)?|(?<![\d.])\d{1,2}:\d\d(?!\d|\.\d)"
+)
 
 
 _ROUGH = re.compile(

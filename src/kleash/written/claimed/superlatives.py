@@ -145,8 +145,12 @@ def false_superlatives(
 
 def is_limited(parts: Sequence[Clause]) -> bool:
     """Whether the last of some clauses speaks of some only, or denies what it says."""
-    text = outside(parts[-1].text)
-    return bool(_LIMITED.search(text) or _SOME.search(text)) or _is_narrowed(parts)
+    return bool(_SOME.search(outside(parts[-1].text))) or is_denied(parts)
+
+
+def is_denied(parts: Sequence[Clause]) -> bool:
+    """Whether the last of some clauses denies what it says, or says it of those of some kind."""
+    return bool(_LIMITED.search(outside(parts[-1].text))) or _is_narrowed(parts)
 
 
 def _plain(cell: Cell) -> str:
