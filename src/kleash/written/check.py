@@ -56,6 +56,7 @@ from kleash.written.told.crossings import false_crossings, false_spans
 from kleash.written.told.listed import false_lists, false_steps_in_a_row
 from kleash.written.told.lone import false_lone_steps
 from kleash.written.told.parallel import false_in_parallel
+from kleash.written.told.pinned_steps import false_pinned_steps
 from kleash.written.told.reckoned import misreckoned
 from kleash.written.told.slashed import false_slashed
 from kleash.written.told.slips import slips
@@ -199,6 +200,7 @@ def _of_sentences(
     yield from false_spans(spoken)
     yield from false_summits(book.sheets, records.courses)
     yield from false_lone_steps(records)
+    yield from false_pinned_steps(book.sheets, page, spoken)
     yield from unheard_steps(records, spoken, page)
     yield from false_values(spoken)
     yield from unborne(book, spoken)
@@ -333,7 +335,8 @@ def _unfinished(every: Sequence[Derived]) -> list[Mark]:
         operands = (*derived.of, *derived.minus)
         if derived.number.value is None:
             continue
-        if any(operand.state == "missing" for operand in operands):
+        missing = [operand.state == "missing" for operand in operands]
+        if any(missing) and not all(missing):  # what has no parts at all was measured itself
             marks.append(number_mark(derived.number, "unsupported", "check.from-missing", {}))
     return marks
 

@@ -19,15 +19,17 @@ from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark
 from kleash.written.mirrored import is_square
 from kleash.written.printed import AXES, Cell, Sheet, axis_word
-from kleash.written.prose import Name, Said, Sentence, is_rough
+from kleash.written.prose import END, Name, Said, Sentence, is_rough
 
 LEAST = 3  # cells of a line that has an end
-BESIDE = 12  # letters between a word and its number, where no bracket holds it
+NEAR = 4  # letters between a step and the word behind it
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _WORD = re.compile(
-    rf"(?P<high>最[高大多长]|{_B}(?:highest|largest|greatest|biggest|longest|closest){_E})|"
+    rf"(?P<high>最[高大多长]|{_B}(?:highest|largest|greatest|biggest|longest|peaks|peaked){_E})|"
     rf"(?P<low>最[低小少短]|{_B}(?:lowest|smallest|shortest|fewest){_E})|"
-    rf"(?P<best>最[佳好优]|{_B}best{_E})|(?P<worst>最[差坏]|{_B}worst{_E})"
+    rf"(?P<best>最[佳好优]|{_B}best{_E})|(?P<worst>最[差坏]|{_B}worst{_E})|"
+    rf"(?P<pair>最(?:接近|相似|远)|{_B}(?:closest|nearest|furthest|farthest|"
+    rf"most (?:distant|similar|alike)){_E})"
 )
 _AXIS = "|".join(
     sorted({word for words in AXES.values() for word in words.split("|")}, key=len, reverse=True)
@@ -49,6 +51,12 @@ _CHANGED = re.compile(
 _CHANGES = frozenset(("change", "gap", "drop", "gain", "spread", "range"))
 _OF_SOME = frozenset(("mean", "spread", "range", "gap", "change"))
 _SIGNED = re.compile(r"^[\s*(]*[+\-−]")
+_BESIDE = re.compile(r"(?:[的值点为是在达:,\s]|is|was|at|in|of|with)*")
+_REACHED = re.compile(
+    rf"(?:[从由自到至其](?:最[终后])?|它的|第[一二]个|"
+    rf"{_B}(?:from|to|at|reach\w*|by)(?: its| their| the)?)\s*$"
+)
+_AGAINST = re.compile(rf"[与和对比较]|{_B}(?:between|over|against|than|from|with|to){_E}")
 _BRACKET = re.compile(r"\(([^()]*)\)")
 _ARROW = re.compile(r"→|->")
 
@@ -107,9 +115,7 @@ def mark_of(one: Utmost, line: int, value: str) -> Mark:
     """The mark of a word, with what is ahead of the number that goes with it."""
     text = one.sentence.text[one.word.start() : one.word.end()]
     facts: dict[str, object] = {"value": value, "other": line}
-    return Mark(
-        one.sentence.line(one.word.start()), text, "wrong", "check.not-most", facts, "utmost"
-    )
+    return Mark(one.sentence.line(one.word.start()), text, "wrong", "check.not-most", facts, "most")
 
 
 def utmosts(book: Book, spoken: Sequence[Sentence]) -> Iterator[Utmost]:
@@ -134,12 +140,25 @@ def _told(parts: Sequence[Clause], nth: int) -> Iterator[Utmost]:
         numbers = _numbers(sentence, word.end(), last)
         if not numbers or _OTHER.search(outside(sentence.plain[word.end() : numbers[0].start])):
             continue
-        axis = _OF_AXIS.match(sentence.plain, word.end())
+        axis = _axis(sentence, word)
         own = "its" if _OWN.search(sentence.plain[: word.start()]) else ""
         own = "of" if _WHOSE.match(sentence.plain, word.end()) else own
-        if word.lastgroup in ("best", "worst") and not (axis or own):
-            continue
-        yield Utmost(clause, word, numbers, axis_word(axis["axis"]) if axis else "", own)
+        reached = not own and _REACHED.search(sentence.plain[: word.start()])
+        if not reached and (axis or own or word.lastgroup not in ("best", "worst")):
+            yield Utmost(clause, word, numbers, axis, own)
+
+
+def _axis(sentence: Sentence, word: re.Match[str]) -> str:
+    """What is counted where a word says so, or stands right behind a step: "in epoch 2"."""
+    told = _OF_AXIS.match(sentence.plain, word.end())
+    if told:
+        return axis_word(told["axis"])
+    behind = [one for one in sentence.places if 0 <= one.start - word.end() <= NEAR]
+    if behind and behind[0].axis not in (END, "shot"):
+        return behind[0].axis
+    before = [one for one in sentence.places if 0 <= word.start() - one.end <= NEAR]
+    step = before and "时" not in sentence.plain[before[-1].end : word.start()]
+    return before[-1].axis if step and before[-1].axis not in (END, "shot") else ""
 
 
 def _end(parts: Sequence[Clause], nth: int) -> int:
@@ -166,7 +185,11 @@ def _numbers(sentence: Sentence, start: int, end: int) -> tuple[Said, ...]:
         return tuple(inside[:3])
     if bracket:
         return tuple(one for one in inside if bracket.start() < one.start < bracket.end())
-    return tuple(inside[:1]) if inside and inside[0].start - start <= BESIDE else ()
+    if not inside:
+        return ()
+    steps = {at for one in sentence.places for at in range(one.start, one.end)}
+    between = (sentence.plain[at] for at in range(start, inside[0].start) if at not in steps)
+    return tuple(inside[:1]) if _BESIDE.fullmatch("".join(between).rstrip("+-")) else ()
 
 
 def _plain(cell: Cell) -> str:
@@ -186,7 +209,7 @@ def _ahead(book: Book, every: Sequence[Shelf], one: Utmost, said: Said) -> Cell 
             continue
         if is_at_end([each.figure.value for each in scope], line.value(label), one.sense):
             return None
-        fits = need <= line.words | shelf.about
+        fits = need <= line.words | shelf.about or _is_named(shelf, label, one)
         if len(scope) >= LEAST and fits and _is_near(shelf, line, one, near):
             found.append(_furthest(scope, one))
     return found[0] if found else None
@@ -196,6 +219,15 @@ def _tells(one: Utmost, said: Said) -> bool:
     """Whether a number has digits enough to be known again, of changes that have a sign fewer."""
     signed = said.sign in ("+", "-") and one.is_change
     return said.figure.digits >= NAMING - signed and said.figure.decimals > 0
+
+
+def _is_named(shelf: Shelf, label: int, one: Utmost) -> bool:
+    """Whether the label of a number stands right before it: it is this table that is meant."""
+    return any(
+        (each.row if shelf.side.is_rows else each.column) == label
+        for each in one.sentence.names
+        if each.sheet == shelf.sheet.nth and one.word.end() <= each.start < one.numbers[0].start
+    )
 
 
 def _furthest(scope: Sequence[Cell], one: Utmost) -> Cell:
@@ -220,7 +252,10 @@ def _needed(one: Utmost) -> frozenset[str]:
 def _scope(shelf: Shelf, line: Line, label: int) -> list[int]:
     """The labels that one is held against: of rows that are no quantities all but sums of some."""
     alike = shelf.scope(line, label)
-    if not shelf.side.is_rows or shelf.side.is_metrics:
+    measured = [words for words in shelf.side.labels.values() if words & QUANTITIES]
+    signed = all(_SIGNED.match(cell.number.text) for cell in line.cells.values())
+    apart = 2 * len(measured) > len(shelf.side.labels) or not signed
+    if not shelf.side.is_rows or (shelf.side.is_metrics and apart):
         return alike
     unit, own = line.cells[label].figure.unit, _kind(shelf, label)
     return [
@@ -250,20 +285,23 @@ def _lines(every: Sequence[Shelf], said: Said) -> Iterator[tuple[Shelf, Line, in
 def _is_meant(shelf: Shelf, line: Line, label: int, one: Utmost) -> bool:
     """Whether a line may be the one: along what the word counts, or of what it names."""
     sheet, is_rows = shelf.sheet, shelf.side.is_rows
-    if not (one.axis or one.own):
-        return True
-    if one.axis and (sheet.axis if is_rows else sheet.across_axis) != one.axis:
-        return False
-    names = [each for each in one.sentence.names if each.sheet == sheet.nth]
-    named = {each.column if is_rows else each.row for each in names if one.may_own(each)}
-    return line.at in named and bool(line.words - KINDS - QUANTITIES)
+    if one.sense == "pair":
+        return is_square(sheet)
+    names = [each for each in one.sentence.names if each.sheet == sheet.nth and one.may_own(each)]
+    named = {each.column if is_rows else each.row for each in names} - {None}
+    if one.axis:
+        counted = sheet.axis if is_rows else sheet.across_axis
+        return counted == one.axis and (not named or line.at in named)
+    return not one.own or (line.at in named and bool(line.words - KINDS - QUANTITIES))
 
 
 def _rivals(shelf: Shelf, line: Line, label: int) -> list[Cell]:
     """The cells that one is held against: of its line, or all pairs of a table of pairs."""
     if is_square(shelf.sheet):
         return _pairs(shelf.sheet, line.cells[label])
-    return [line.cells[at] for at in _scope(shelf, line, label)]
+    decimals = line.cells[label].figure.decimals
+    scope = [line.cells[at] for at in _scope(shelf, line, label)]
+    return [one for one in scope if one.figure.decimals == decimals]
 
 
 def _is_near(shelf: Shelf, line: Line, one: Utmost, near: Sequence[Sheet]) -> bool:
@@ -271,6 +309,9 @@ def _is_near(shelf: Shelf, line: Line, one: Utmost, near: Sequence[Sheet]) -> bo
     cells = line.cells.values()
     title = shelf.other.texts.get(line.at, "")
     signed = all(_SIGNED.match(each.number.text) or not each.figure.value for each in cells)
+    text = one.sentence.plain[one.clause.start : one.word.start()]
+    if one.is_change and _AGAINST.search(text):
+        return False  # of which two it is the gap only words tell
     gaps = signed or bool(line.words & _CHANGES) or bool(APART.search(title))
     return shelf.sheet in near and gaps == one.is_change
 
