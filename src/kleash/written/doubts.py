@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 
+from kleash.imports.markdown.text import bare
 from kleash.written.book import Book, refs
 from kleash.written.fitting import NAMING, prints
 from kleash.written.gaps import direction, is_gap
@@ -158,6 +159,8 @@ def _is_borne_out(mark: Mark, book: Book, spoken: Sequence[Sentence]) -> bool:
 
 def _stands_there(mark: Mark, book: Book, spoken: Sequence[Sentence]) -> bool:
     """Whether a table has the number beside a step at that step, of whatever is named of it."""
+    if mark.spot == "lone":
+        return any(_is_own_end(sheet, mark) for sheet in book.sheets)
     for sentence in spoken if mark.spot in ("placed", "peak") else ():
         for place in sentence.places if mark.line in sentence.lines else ():
             said = value_beside(sentence, place)
@@ -170,6 +173,23 @@ def _stands_there(mark: Mark, book: Book, spoken: Sequence[Sentence]) -> bool:
             ):
                 return True
     return False
+
+
+def _is_own_end(sheet: Sheet, mark: Mark) -> bool:
+    """Whether a row is highest, or lowest, in the column that is called as the step is."""
+    if mark.line not in sheet.table.lines:
+        return False
+    row, titled = sheet.table.lines.index(mark.line), _titled(sheet)
+    cells = [one for one in sheet.cells if one.row == row and not one.part and one.column in titled]
+    values = {titled[one.column]: one.figure.value for one in cells}
+    own = values.get(mark.text)
+    return own is not None and own in (max(values.values()), min(values.values()))
+
+
+def _titled(sheet: Sheet) -> dict[int, str]:
+    """The columns that are called by a whole number, which may be a step."""
+    titles = {nth: bare(title).strip() for nth, title in enumerate(sheet.table.header) if nth}
+    return {nth: title for nth, title in titles.items() if title.isdigit()}
 
 
 def _is_told_there(mark: Mark, spoken: Sequence[Sentence]) -> bool:
@@ -190,6 +210,7 @@ def _is_at(sheet: Sheet, sentence: Sentence, place: At, said: Said) -> bool:
     columns = {
         nth for nth, at in sheet.across.items() if (sheet.across_axis, at) == (place.axis, place.at)
     }
+    columns |= {nth for nth, title in _titled(sheet).items() if float(title) == place.at}
     named = refs(sheet, sentence, 0, len(sentence.text))
     return any(
         (cell.row in rows and (not named.columns or cell.column in named.columns))

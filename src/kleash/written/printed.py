@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from string import ascii_lowercase
 
 from kleash.imports import Number, Table
-from kleash.imports.markdown.labels import is_best_step
 from kleash.imports.markdown.text import bare
 from kleash.written.grids import Grid, Part
 from kleash.written.parted import Parts, in_two
@@ -126,7 +125,6 @@ def sheets(every: Sequence[Grid]) -> list[Sheet]:
         first = heads[0] if heads else ""
         axis, counts = _counted(first, dict(enumerate(grid.names)))
         across = _counted("" if counts else first, dict(enumerate(grid.titles[1:], 1)))
-        across = across if counts or across[1] else _counted_by_bests(grid)
         rows = _apart([_aliases(name, first) for name in grid.names], grid.names)
         columns = [_title_aliases(title) for title in heads]
         for column, two in parts.items():
@@ -263,19 +261,6 @@ def _counted(head: str, names: Mapping[int, str]) -> tuple[str, dict[int, float]
     plain = {at for row, at in counts.items() if row not in more}
     counts = {row: at for row, at in counts.items() if row not in more or at not in plain}
     return (axis, counts) if len(counts) >= 2 else ("", {})
-
-
-def _counted_by_bests(grid: Grid) -> tuple[str, dict[int, float]]:
-    """The same of columns called 100, 200 and so on, if one of best steps has only such."""
-    plain = {nth: bare(title).strip() for nth, title in enumerate(grid.titles) if nth}
-    counts = {nth: float(title) for nth, title in plain.items() if title.isdigit()}
-    for nth, title in plain.items():
-        axis = next(filter(None, map(axis_word, title.split())), "")
-        if axis and is_best_step(title) and len(counts) >= 2:
-            bests = [bare(row[nth]).strip("* ") for row in grid.table.rows if nth < len(row)]
-            if all(one.isdigit() and float(one) in counts.values() for one in bests):
-                return axis, counts
-    return "", {}
 
 
 def differ_in_number(one: str, other: str) -> bool:

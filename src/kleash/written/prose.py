@@ -24,7 +24,7 @@ _BEHIND = re.compile(
     r"(?P<points>%?\s?(?:个?百分点|percentage points?|个点|points?|pts?(?![a-z])|pp(?![a-z])|"
     r"点(?=[^\d]|$)))|"
     r"(?P<times>(?:x|×)(?![a-z\d])|-?\s?times(?![a-z])|-?fold(?![a-z])|倍)|"
-    r"(?P<name>-(?=[a-z])|[bmk](?![a-z])|gb|mb|卡(?!时)|gpus?(?!-?\s?(?:h|小时|时))|个?(?:种子|epochs?|seeds?))|"
+    r"(?P<name>-(?=[a-z])|[bmk](?![a-z])|gb|mb|卡(?!时)|gpus?(?!-?\s?(?:h|小时))|个?(?:种子|epochs?|seeds?))|"
     r"(?P<unit>个?\s?[a-z]{1,12}(?:[-/][a-z]{1,6})?|卡时|小时|机时|个?[题步秒条次个\u4e00-\u9fff]))?",
     re.I,
 )

@@ -98,6 +98,7 @@ _REACHED = re.compile(
     rf"(?:达到|到达|[降升跌涨落]到|[到至]|它的|其|自己的|各自的?)\s?$|"
     rf"{_B}(?:reach\w*|attain\w*|its|their|to|from|own)(?: the| its| their| own)?\s?$"
 )
+_OWN_END = re.compile(r"的[^,;。()是为]{1,6}\(")  # "A 最好的种子（0.638）" is the best of A's
 _CHANGED = re.compile(  # "what rises most" is no line of a table
     r"(?:回升|回落|[掉涨降升跌涨增减]|提[高升]|增加|减少|答对|领先|落后|变化|波动)[得了]?\s?$"
 )
@@ -169,7 +170,9 @@ def called_in(clause: Clause) -> Iterator[Called]:
     for nth, word in enumerate(words):
         first = words[nth - 1].end() if nth else clause.start
         last = words[nth + 1].start() if nth + 1 < len(words) else clause.end
-        if not _REACHED.search(plain, first, word.start()) and not _at_a_step(clause, word):
+        own = word.lastgroup in ("good", "bad") and _OWN_END.match(plain, word.end())
+        reached = own or _REACHED.search(plain, first, word.start())
+        if not reached and not _at_a_step(clause, word):
             yield Called(clause, word, first, last, _pin(clause.sentence, word.end(), last))
 
 

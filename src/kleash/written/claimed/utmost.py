@@ -138,13 +138,14 @@ def _told(parts: Sequence[Clause], nth: int) -> Iterator[Utmost]:
     for at, word in enumerate(words):
         last = words[at + 1].start() if at + 1 < len(words) else end
         numbers = _numbers(sentence, word.end(), last)
-        if not numbers or _OTHER.search(outside(sentence.plain[word.end() : numbers[0].start])):
+        if not numbers or _is_of_another(sentence, word.end(), numbers[0].start):
             continue
         axis = _axis(sentence, word)
         own = "its" if _OWN.search(sentence.plain[: word.start()]) else ""
         own = "of" if _WHOSE.match(sentence.plain, word.end()) else own
         reached = not own and _REACHED.search(sentence.plain[: word.start()])
-        if not reached and (axis or own or word.lastgroup not in ("best", "worst")):
+        whose = word.lastgroup in ("best", "worst") or word.group().startswith("peak")
+        if not reached and (axis or own or not whose):
             yield Utmost(clause, word, numbers, axis, own)
 
 
@@ -159,6 +160,13 @@ def _axis(sentence: Sentence, word: re.Match[str]) -> str:
     before = [one for one in sentence.places if 0 <= word.start() - one.end <= NEAR]
     step = before and "时" not in sentence.plain[before[-1].end : word.start()]
     return before[-1].axis if step and before[-1].axis not in (END, "shot") else ""
+
+
+def _is_of_another(sentence: Sentence, start: int, end: int) -> bool:
+    """Whether what stands between a word and a number leads to another: "A is best, 800 …"."""
+    rest = outside(sentence.plain[start:end])
+    comma = "，" in sentence.text[start:end].partition("（")[0] and ":" not in rest
+    return comma or bool(_OTHER.search(rest))
 
 
 def _end(parts: Sequence[Clause], nth: int) -> int:

@@ -54,7 +54,7 @@ def _beside(sentence: Sentence, place: At) -> Said | None:
         return None
     for said in sentence.numbers:
         between = sentence.plain[said.end : place.start]
-        tells = said.figure.digits >= NAMING and said.figure.decimals
+        tells = said.figure.digits >= NAMING + (not said.sign) and said.figure.decimals
         if said.end <= place.start and _FIRST.fullmatch(between) and tells:
             return said
     return None
