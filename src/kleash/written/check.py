@@ -30,6 +30,7 @@ from kleash.written.made.rounded import of_hidden_digits
 from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
 from kleash.written.mended import mended
+from kleash.written.mirrored import not_mirrored
 from kleash.written.mistold import mistold
 from kleash.written.neighbours import exchanged_in_course
 from kleash.written.off_course import off_course
@@ -58,6 +59,7 @@ from kleash.written.told.crossings import false_crossings, false_spans
 from kleash.written.told.listed import false_lists, false_steps_in_a_row
 from kleash.written.told.lone import false_lone_steps
 from kleash.written.told.parallel import false_in_parallel
+from kleash.written.told.pinned_steps import false_pinned_steps
 from kleash.written.told.reckoned import borne_out, misreckoned
 from kleash.written.told.slashed import false_slashed
 from kleash.written.told.slips import slips
@@ -204,6 +206,7 @@ def _of_sentences(
     yield from false_summits(book.sheets, records.courses)
     yield from false_stages(book.sheets, records.courses)
     yield from false_lone_steps(records)
+    yield from false_pinned_steps(book.sheets, page, spoken)
     yield from unheard_steps(records, spoken, page)
     yield from false_values(spoken)
     yield from unborne(book, spoken)
@@ -218,6 +221,7 @@ def _of_tables(book: Book, page: Page, spoken: Sequence[Sentence]) -> Iterator[M
     yield from exchanged_cells(book.sheets)
     yield from off_course(book.sheets)
     yield from exchanged_in_course(book.sheets)
+    yield from not_mirrored(book.sheets)
 
 
 def _of_layout(draft: Draft, page: Page, marks: Sequence[Mark]) -> Iterator[Mark]:
@@ -339,7 +343,8 @@ def _unfinished(every: Sequence[Derived]) -> list[Mark]:
         operands = (*derived.of, *derived.minus)
         if derived.number.value is None:
             continue
-        if any(operand.state == "missing" for operand in operands):
+        missing = [operand.state == "missing" for operand in operands]
+        if any(missing) and not all(missing):  # what has no parts at all was measured itself
             marks.append(number_mark(derived.number, "unsupported", "check.from-missing", {}))
     return marks
 

@@ -10,12 +10,16 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 
-from kleash.written.book import Book
+from kleash.imports.markdown.text import bare
+from kleash.written.book import Book, refs
+from kleash.written.fitting import NAMING, prints
 from kleash.written.gaps import direction, is_gap
 from kleash.written.marks import Mark
 from kleash.written.printed import Sheet
-from kleash.written.prose import END, Said, Sentence
+from kleash.written.prose import END, At, Said, Sentence
+from kleash.written.steps import BEST
 from kleash.written.told.follows import follows, is_of_named
+from kleash.written.told.subjects import value_beside
 from kleash.written.told.tests import is_shown
 
 # Rules that guess from where a number stands what it may be.
@@ -66,6 +70,8 @@ def acquitted(
         and not _adds_up(mark, spoken)
         and not _is_derived(mark, book, spoken, fine)
         and not _is_borne_out(mark, book, spoken)
+        and not (mark.code == "check.elsewhere" and _stands_there(mark, book, spoken))
+        and not (mark.code == "value-elsewhere" and _is_told_there(mark, spoken))
     ]
 
 
@@ -151,6 +157,69 @@ def _is_borne_out(mark: Mark, book: Book, spoken: Sequence[Sentence]) -> bool:
         for one in own
         if not any(place.axis not in ("", "shot", END) for place in one.places)
         for said in one.numbers
+    )
+
+
+def _stands_there(mark: Mark, book: Book, spoken: Sequence[Sentence]) -> bool:
+    """Whether a table has the number beside a step at that step, of whatever is named of it."""
+    if mark.spot == "lone":
+        return any(_is_own_end(sheet, mark) for sheet in book.sheets)
+    for sentence in spoken if mark.spot in ("placed", "peak") else ():
+        for place in sentence.places if mark.line in sentence.lines else ():
+            said = value_beside(sentence, place)
+            if said is None or sentence.text[place.start : place.end] != mark.text:
+                continue
+            if mark.spot == "peak" and BEST.search(sentence.plain[: place.end]):
+                continue  # it may stand there and be no best
+            if said.figure.digits >= NAMING and any(
+                _is_at(sheet, sentence, place, said) for sheet in book.sheets
+            ):
+                return True
+    return False
+
+
+def _is_own_end(sheet: Sheet, mark: Mark) -> bool:
+    """Whether a row is highest, or lowest, in the column that is called as the step is."""
+    if mark.line not in sheet.table.lines:
+        return False
+    row, titled = sheet.table.lines.index(mark.line), _titled(sheet)
+    cells = [one for one in sheet.cells if one.row == row and not one.part and one.column in titled]
+    values = {titled[one.column]: one.figure.value for one in cells}
+    own = values.get(mark.text)
+    return own is not None and own in (max(values.values()), min(values.values()))
+
+
+def _titled(sheet: Sheet) -> dict[int, str]:
+    """The columns that are called by a whole number, which may be a step."""
+    titles = {nth: bare(title).strip() for nth, title in enumerate(sheet.table.header) if nth}
+    return {nth: title for nth, title in titles.items() if title.isdigit()}
+
+
+def _is_told_there(mark: Mark, spoken: Sequence[Sentence]) -> bool:
+    """Whether a sentence gives a number right beside the step at which it stands."""
+    right = mark.facts.get("at", ())
+    return any(
+        said is not None and said.figure.value == mark.facts.get("value")
+        for sentence in spoken
+        for place in (sentence.places if mark.line in sentence.lines else ())
+        if place.at in right
+        for said in (value_beside(sentence, place),)
+    )
+
+
+def _is_at(sheet: Sheet, sentence: Sentence, place: At, said: Said) -> bool:
+    """Whether a table has a number at a step, in a row or column that is named if any is."""
+    rows = {nth for nth, at in sheet.counts.items() if (sheet.axis, at) == (place.axis, place.at)}
+    columns = {
+        nth for nth, at in sheet.across.items() if (sheet.across_axis, at) == (place.axis, place.at)
+    }
+    columns |= {nth for nth, title in _titled(sheet).items() if float(title) == place.at}
+    named = refs(sheet, sentence, 0, len(sentence.text))
+    return any(
+        (cell.row in rows and (not named.columns or cell.column in named.columns))
+        or (cell.column in columns and (not named.rows or cell.row in named.rows))
+        for cell in sheet.cells
+        if not cell.part and prints(said.figure, cell.figure)
     )
 
 

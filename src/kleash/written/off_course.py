@@ -20,8 +20,8 @@ DIGITS = 3  # of a number that can be told from others
 OWN = 4.0  # times the greatest leap that its course makes elsewhere
 ALL = 8.0  # times that of half the points of its table
 NEAR = 2.0  # the same, within which the right number is
-Kind = tuple[str, int]
-"""How numbers are printed: their unit and decimals."""
+Kind = tuple[str, int, str]
+"""How numbers are printed: their unit and decimals; and of what they are, if rows tell so."""
 
 
 def off_course(sheets: Sequence[Sheet]) -> Iterator[Mark]:
@@ -47,10 +47,17 @@ def _courses(
     kinds: dict[Kind, list[list[Cell]]] = defaultdict(list)
     for points in found.values():
         cells = [cell for _, cell in sorted(points, key=lambda one: one[0])]
-        own = {(cell.figure.unit, cell.figure.decimals) for cell in cells}
+        named = _quantity(sheet, cells[0].row) if not down else ""
+        own = {(cell.figure.unit, cell.figure.decimals, named) for cell in cells}
         if len(cells) >= POINTS and len(own) == 1:
             kinds[own.pop()].append(cells)
     return kinds
+
+
+def _quantity(sheet: Sheet, row: int) -> str:
+    """What several rows are called alike: entropy of A, of B; each with its own leaps."""
+    names = [texts[0] for texts in sheet.table.rows]
+    return names[row] if names.count(names[row]) > 1 else ""
 
 
 def _values(cells: Sequence[Cell]) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ _BEHIND = re.compile(
     r"(?P<points>%?\s?(?:个?百分点|percentage points?|个点|points?|pts?(?![a-z])|pp(?![a-z])|"
     r"点(?=[^\d]|$)))|"
     r"(?P<times>(?:x|×)(?![a-z\d])|-?\s?times(?![a-z])|-?fold(?![a-z])|倍)|"
-    r"(?P<name>-(?=[a-z])|[bmk](?![a-z])|gb|mb|卡(?!时)|gpus?(?!-?\s?(?:h|小时|时|卡时|天))|个?(?:种子|epochs?|seeds?))|"
+    r"(?P<name>-(?=[a-z])|[bmk](?![a-z])|gb|mb|卡(?!时)|gpus?(?!-?\s?(?:h|小时))|个?(?:种子|epochs?|seeds?))|"
     r"(?P<unit>个?\s?[a-z]{1,12}(?:[-/][a-z]{1,6})?|卡时|小时|机时|个?[题步秒条次个\u4e00-\u9fff]))?",
     re.I,
 )
@@ -67,7 +67,9 @@ _PRICED = re.compile(  # "21.6 元/GPU·h", "16 × H800", "0.15 × KL": prices, 
 )
 _FACTOR = re.compile(r"(?:之比|比值|(?<![a-z])(?:factor|ratio)(?: of)?)\s?(?:为|是|约|is|=)?\s?$")
 UNDONE = re.compile(r"\s*[-*+]\s*\[ \]")  # nothing of it was measured
-_DATE = re.compile(r"20\d\d[-/.年]\s?\d{1,2}(?:[-/.月]\s?\d{1,2}日?)?|\d{1,2}:\d\d")
+_DATE = re.compile(  # "β 0.16: 55.30%" is no time
+    r"20\d\d[-/.年]\s?\d{1,2}(?:[-/.月]\s?\d{1,2}日?)?|\d{1,2}:\d\d(?!\.\d+\s?%)"
+)
 
 
 _ROUGH = re.compile(

@@ -15,15 +15,17 @@ from kleash.written.prose import END, Said, Sentence
 
 _SPLIT = re.compile(r"[;。>]|(?<=[a-z\d\),])\s(?:and|but|while|whereas)\s")
 _AVERAGED = re.compile(
-    r"(?<![a-z])averaged over the (?:last|first|final)(?![a-z])"
+    r"(?<![a-z])(?:averaged over the (?:last|first|final)|"
+    r"unweighted|mean of the [a-z]+ \w+)(?![a-z])"
 )  # no cell has that
 _EACH = re.compile(r"分别|依次|(?<![a-z])respectively(?![a-z])")  # `told.parallel` knows whose
 _COMMA = re.compile(r"[,、](?!\d{3})")
 _COURSE = re.compile(r"\s?(?:→|->)|(?:→|->)\s?$")
 _BESIDE = re.compile(
-    r"\s?%?\s?(?:(?:vs\.?|versus|against|and|对|比|和|与|/|[-~])\s?\d|(?:for|with|under)(?![a-z]))"
+    r"\s?%?\s?(?:(?:vs\.?|versus|against|and|对|比|和|与|到|至|/|[-~])\s?\d|(?:for|with|under)(?![a-z]))"
 )
-_BEFORE = re.compile(r"\d\s?%?\s?(?:vs\.?|versus|against|and|对|比|和|与|/|[-~])\s?$")
+_BEFORE = re.compile(r"\d\s?%?\s?(?:vs\.?|versus|against|and|对|比|和|与|到|至|/|[-~])\s?$")
+_LATER = re.compile(r"后|之前|(?<![a-z])(?:after|afterwards|then|later|before)(?![a-z])")
 _OTHER = re.compile(
     r"(?<![a-z])(?:than|against|vs|versus|instead of|from|over|compared)(?![a-z])|"
     r"比|对(?!应)|相较|从|除"
@@ -55,6 +57,9 @@ def whose(book: Book, sentence: Sentence) -> Iterator[Mark]:
         start = cut[-1] if cut else start
         if _OTHER.search(plain[start : said.start]) or _EACH.search(plain[start : said.start]):
             continue
+        told = [place.end for place in sentence.places if start <= place.start < said.start]
+        if told and _LATER.search(plain, told[-1], said.start):
+            continue  # "falls after step 70 to 1.750"
         spans = list(_clauses(sentence, start, said.start))
         # "0.502 (step 200)", "(0.502, step 200)"
         close, following = plain.find(")", said.end), plain.find("(", said.end)

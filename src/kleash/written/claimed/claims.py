@@ -20,9 +20,11 @@ from kleash.written.claimed.readings import Shelf, shelves
 from kleash.written.claimed.sameness import false_differences
 from kleash.written.claimed.shapes import false_shapes
 from kleash.written.claimed.standings import false_standings
+from kleash.written.claimed.strides import false_strides
 from kleash.written.claimed.superlatives import false_superlatives
 from kleash.written.claimed.sweeping import false_sweeps
 from kleash.written.claimed.tops import false_tops
+from kleash.written.claimed.utmost import false_utmosts
 from kleash.written.claimed.verdicts import false_verdicts
 from kleash.written.claimed.wins import false_wins
 from kleash.written.marks import Mark
@@ -45,6 +47,8 @@ KINDS = (
     false_standings,
     false_leashes,
     false_tops,
+    false_utmosts,
+    false_strides,
     exchanged,
     beside,
 )

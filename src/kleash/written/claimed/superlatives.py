@@ -66,6 +66,7 @@ _REACHED = re.compile(
     rf"(?:达到|到达|[降升跌涨落]到|[到至]|它的|其|自己的|各自的?)\s?$|"
     rf"{_B}(?:reach\w*|attain\w*|its|their|to|from|own)(?: the| its| their| own)?\s?$"
 )
+_OWN_END = re.compile(r"的[^,;。()是为]{1,6}\(")  # "A 最好的种子（0.638）" is the best of A's
 _CHANGED = re.compile(  # "what rises most" is no line of a table
     r"(?:回升|回落|[掉涨降升跌涨增减]|提[高升]|增加|减少|答对|领先|落后|变化|波动)[得了]?\s?$|"
     rf"{_B}(?:falls?|fell|dropp?(?:s|ed)?|ris(?:es?)|rose|grows?|grew|gain(?:s|ed)?|los(?:es?|t)|"
@@ -125,8 +126,12 @@ def false_superlatives(
 
 def is_limited(parts: Sequence[Clause]) -> bool:
     """Whether the last of some clauses speaks of some only, or denies what it says."""
-    text = outside(parts[-1].text)
-    return bool(_LIMITED.search(text) or _SOME.search(text)) or _is_narrowed(parts)
+    return bool(_SOME.search(outside(parts[-1].text))) or is_denied(parts)
+
+
+def is_denied(parts: Sequence[Clause]) -> bool:
+    """Whether the last of some clauses denies what it says, or says it of those of some kind."""
+    return bool(_LIMITED.search(outside(parts[-1].text))) or _is_narrowed(parts)
 
 
 def _plain(cell: Cell) -> str:
@@ -147,7 +152,9 @@ def called_in(clause: Clause) -> Iterator[Called]:
         last = words[nth + 1].start() if nth + 1 < len(words) else clause.end
         if _OFTEN.match(plain, word.end()):
             continue
-        if not _REACHED.search(plain, first, word.start()) and not _at_a_step(clause, word):
+        own = word.lastgroup in ("good", "bad") and _OWN_END.match(plain, word.end())
+        reached = own or _REACHED.search(plain, first, word.start())
+        if not reached and not _at_a_step(clause, word):
             pin, signed = _pin(clause.sentence, word.end(), last)
             yield Called(clause, word, first, last, pin, signed)
 

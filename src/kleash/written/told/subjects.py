@@ -39,6 +39,7 @@ _FROM = re.compile(r"(?:从|由|超过)\s?$")  # what it came from, or is held a
 _OF = re.compile(
     r"%?\s?[,(]?\s?(?:from|of|by|for|with|in|由|来自)?\s?[`*\"]*\s?[`*\"]*\s?,?\s?(?:at|@|在|于)?\s?"
 )
+_FOR = re.compile(r"\s?(?:for|of|in)\s(?:the\s|run\s|arm\s)?")  # "step 220 for C"
 UNDER = 4  # lines
 FEW = 10  # numbers of an arm of which one at least is of each run that is its own
 Arms = tuple[Mention, ...]
@@ -171,6 +172,9 @@ def _own(
     others = [one for one in sentence.places if first <= one.start < last and one.start != start]
     if not others:
         return inside
+    behind = [one for one in inside if _FOR.fullmatch(sentence.plain[end : one.start])]
+    if behind:
+        return behind[:1]
     since = max((one.end for one in others if one.end <= start), default=first)
     before = [one for one in inside if since <= one.start and one.end <= end]
     until = min((one.start for one in others if one.start >= end), default=last)
