@@ -82,13 +82,13 @@ def grids(draft: Draft) -> list[Grid]:
                 for part, number in _numbers(read, where, row[column]):
                     kept[line, (column, part)] = number
         rows = tuple(row[0] for row in table.rows)
-        named = _winners(table)
+        named = winners(table)
         at = {spot: number for spot, number in at.items() if spot[1][0] not in named}
         found.append(Grid(tuple(table.header), rows, at, table, fixed=fixed))
     return found
 
 
-def _winners(table: Table) -> set[int]:
+def winners(table: Table) -> set[int]:
     """Columns that say which arm is best, by numbers that other titles have: no measured ones."""
     found = set()
     for column, title in enumerate(table.header):

@@ -100,6 +100,11 @@ class Bench:
     def signed(self) -> bool:
         return any(part.signed for (_, line), part in self.board.at.items() if line == self.line)
 
+    def is_gap(self, line: Line) -> bool:
+        """Whether numbers of a line have a plus: how far they are from others."""
+        own = (part for (_, at), part in self.board.at.items() if at == line)
+        return any(part.text.startswith("+") for part in own)
+
 
 def bench(board: Board, line: Line) -> Bench | None:
     """A line with all that it may be made of; None if it is no line of numbers of one kind."""

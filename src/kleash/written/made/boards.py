@@ -13,6 +13,7 @@ from functools import cached_property
 
 from kleash.imports import Table
 from kleash.imports.markdown.text import bare
+from kleash.written.grids import winners
 from kleash.written.made.parts import Part, parts_of
 from kleash.written.page import Page
 
@@ -129,12 +130,12 @@ def _said(table: Table, page: Page | None) -> frozenset[float]:
 
 def board_of(nth: int, table: Table) -> Board:
     """A table, seen by its columns."""
-    keys = _keys(table)
+    keys, named = _keys(table), winners(table)
     at: dict[tuple[int, Line], Part] = {}
     places: dict[tuple[int, Line], tuple[int, int]] = {}
     for row, (cells, line) in enumerate(zip(table.rows, table.lines, strict=True)):
         for column in range(len(cells)):
-            if 0 < column < keys:
+            if 0 < column < keys or column in named:
                 continue
             for kind, part in parts_of(cells[column]).items():
                 at[row, (column, kind)] = part

@@ -81,6 +81,7 @@ def _groups(on: Bench) -> list[tuple[list[int], bool]]:
     return [
         (list(run), natural and _one_kind(on, run)) for run, natural in found.items()
         if not any(_is_sibling(on, nth) for nth in run)
+        and len({on.is_gap(on.others[nth]) for nth in run}) == 1
     ]  # fmt: skip
 
 
