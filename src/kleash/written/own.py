@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from kleash.written.curves import Thread
+from kleash.written.fitting import is_typo
 from kleash.written.marks import Mark, number_mark
 from kleash.written.page import Page
 from kleash.written.printed import Sheet, differ_in_number
@@ -20,6 +21,7 @@ from kleash.written.told.tracks import Course
 from kleash.written.traced import sought_in
 
 LEAST = 2  # arms of which a table has courses
+SIZES = 3.0  # times
 SLIPS = 3  # numbers that fit for each slip after the first
 _OF_TWO = re.compile(r"\s[-−–/]\s|(?<![a-z])(?:vs|against)(?![a-z])|差|Δ|delta|diff")
 _SEED = re.compile(r"seed|种子|(?<![a-z])s\d", re.I)
@@ -47,7 +49,7 @@ def false_extracts(
                     wrong[spot] = one
         for spot, one in wrong.items():
             number = one.token.number
-            if number is None or node(number) in right or _ties(one):
+            if number is None or node(number) in right or _ties(one) or _is_of_another_size(one):
                 continue
             rivalled = spot in fine and fine[spot] >= one.reading.score - RIVAL
             if not rivalled and _mostly_fits(one) and not _of_a_sibling(sheet, spot, fine):
@@ -85,6 +87,15 @@ def _ties(one: Kept) -> bool:
     return (
         figure is not None and one.value in points and points.get(figure.value) == points[one.value]
     )
+
+
+def _is_of_another_size(one: Kept) -> bool:
+    """Whether a number is nowhere near what it should be: then it is of something else."""
+    figure = one.token.figure
+    ours, theirs = abs(figure.value) if figure else 0.0, abs(one.value)
+    if figure is None or is_typo(ours, theirs, figure.decimals):
+        return False
+    return max(ours, theirs) > SIZES * min(ours, theirs)
 
 
 def _sources(courses: Sequence[Course]) -> dict[Source, list[Thread]]:
