@@ -57,11 +57,12 @@ def false_extracts(
 
 
 def _of_a_sibling(sheet: Sheet, spot: Spot, fine: Mapping[Spot, float]) -> bool:
-    """Whether another column has what is extracted, all of it, and this is that of another seed."""
+    """Whether another column has what is extracted, and this is of another seed, or of a part."""
     titles, columns = sheet.table.header, {at[1] for at in fine}
     own = titles[spot[1]] if spot[1] < len(titles) else ""
     return any(
-        _SEED.search(own) and differ_in_number(own, titles[at]) and (spot[0], at, spot[2]) in fine
+        ((_SEED.search(own) and differ_in_number(own, titles[at])) or own.endswith(titles[at]))
+        and (spot[0], at, spot[2]) in fine
         for at in columns - {spot[1]}
         if at < len(titles)
     )

@@ -32,6 +32,9 @@ _THAN = re.compile(
     rf"{_B}(?:than|vs\.?|against|versus|over|to|below|above|behind|near|beats?|reach\w*)"
     r"(?: the)?)\s?$"
 )
+_LOST = re.compile(  # "A loses to B (2.20 vs 2.12)" may begin with the winner's
+    rf"(?:输给|不及|不如|落后于?|{_B}(?:loses?|lost) to{_E})[^,;。()]{{0,16}}$"
+)
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,7 @@ def _turned_pairs(every: Sequence[Shelf], sentence: Sentence) -> Iterator[tuple[
         opened = re.search(r"\(\s?~?$", plain[: one.start])
         if (
             not opened
+            or _LOST.search(plain, 0, opened.start())
             or not VERSUS.fullmatch(plain, one.end, other.start)
             or not _alike(one, other)
         ):

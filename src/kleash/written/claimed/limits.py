@@ -46,6 +46,7 @@ _LIMITED = re.compile(
     rf"{_B}(?:not|except|almost|nearly|if|should|must|would|most of|may|might|want|target|"
     rf"differ\w*|apart|gaps?|after|before|until|since|onwards?|from|spread){_E}|n't"
 )
+_TESTED = re.compile(rf"{_B}p{_E}")  # "both have p below 0.01"
 _WHOLE = re.compile(rf"所有|全部|各|每|{_B}(?:all|every|each){_E}")
 _SOME = re.compile(
     rf"[有带加含用无]\s?kl|没有|不[带加用含]|其余|其[他它]|剩|[前后]|"
@@ -66,6 +67,8 @@ def false_limits(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence])
             text = outside(clause.text)
             found = list(_LIMIT.finditer(text))
             if len(found) != 1 or _LIMITED.search(text[: found[0].end("all")]):
+                continue
+            if _TESTED.search(found[0][0]):
                 continue
             if _is_name(every, clause, found[0]):
                 continue

@@ -54,9 +54,9 @@ _SUBJECT = re.compile(r"\s?%?[^;。\d()]{0,16}")
 _BRACKETED = re.compile(r"\s?[%a-z\u4e00-\u9fff]{0,4}\s?\)\s?的\s?")
 _ARE = re.compile(r"[^;。.\d()]{0,24}(?<![a-z])(?:is|are|was|were)\s")
 _TIMES_THE = re.compile(r"\s?(?:(?:times|x|×)\s)?(?:the|its)\s")
-_BOTH = re.compile(
-    r"两者(?:之间)?(?:相)?(?:只|仅)?差(?:了|距)?\s?$|(?:极差|跨度|落差)(?:为|是|仅|只有)?\s?$|"
-    r"(?<![a-z])(?:a|the) (?:range|spread|span) of\s?$"
+_BOTH = re.compile(r"两者(?:之间)?(?:相)?(?:只|仅)?差(?:了|距)?\s?$")
+_SPREAD = re.compile(
+    r"(?:极差|跨度|落差)(?:为|是|仅|只有)?\s?$|(?<![a-z])(?:a|the) (?:range|spread|span) of\s?$"
 )
 _GAP = re.compile(r"[增降涨跌升]幅|差[异值距]?|变化|提升|下降|回落|change|drop|gain|gap|difference")
 _RATE = re.compile(r"[增降涨跌升]幅\s?[约达为]?\s?$")
@@ -241,13 +241,21 @@ def _times_of(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
 
 
 def _of_both(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
-    """The last two numbers before "两者差 26.9 点"."""
+    """The last two numbers before "两者差 26.9 点", or the ends of those before "极差"."""
     before = [one for one in sentence.numbers if one.end <= said.start]
-    if len(before) < 2 or not _BOTH.search(sentence.plain, before[-1].end, said.start):
+    if len(before) < 2:
         return None
-    one, other = before[-2:]
-    alike = _are_alike(sentence, one, other) and one.figure.decimals == other.figure.decimals
-    return (one, other) if alike else None
+    last, between = before[-1], sentence.plain[before[-1].end : said.start]
+    alike = [
+        one for one in before
+        if _are_alike(sentence, one, last) and one.figure.decimals == last.figure.decimals
+    ]  # fmt: skip
+    if before[-2] not in alike or last not in alike:
+        return None
+    if _BOTH.search(between):
+        return before[-2], last
+    ends = sorted(alike, key=lambda one: one.figure.value)
+    return (ends[0], ends[-1]) if _SPREAD.search(between) else None
 
 
 def _beside(sentence: Sentence, said: Said) -> list[Said]:
