@@ -140,7 +140,7 @@ def _told(parts: Sequence[Clause], nth: int) -> Iterator[Utmost]:
         numbers = _numbers(sentence, word.end(), last)
         if not numbers or _is_of_another(sentence, word.end(), numbers[0].start):
             continue
-        axis = _axis(sentence, word)
+        axis = _axis(sentence, word, numbers[0].start)
         own = "its" if _OWN.search(sentence.plain[: word.start()]) else ""
         own = "of" if _WHOSE.match(sentence.plain, word.end()) else own
         reached = not own and _REACHED.search(sentence.plain[: word.start()])
@@ -149,14 +149,18 @@ def _told(parts: Sequence[Clause], nth: int) -> Iterator[Utmost]:
             yield Utmost(clause, word, numbers, axis, own)
 
 
-def _axis(sentence: Sentence, word: re.Match[str]) -> str:
-    """What is counted where a word says so, or stands right behind a step: "in epoch 2"."""
+def _axis(sentence: Sentence, word: re.Match[str], end: int) -> str:
+    """What is counted where a word says so, or stands right behind a step: "in epoch 2".
+
+    "The lowest at step 200 is A" is one of those at that step.
+    """
     told = _OF_AXIS.match(sentence.plain, word.end())
     if told:
         return axis_word(told["axis"])
     behind = [one for one in sentence.places if 0 <= one.start - word.end() <= NEAR]
     if behind and behind[0].axis not in (END, "shot"):
-        return behind[0].axis
+        named = any(behind[0].end <= one.start < end for one in sentence.names)
+        return behind[0].axis if not named else ""
     before = [one for one in sentence.places if 0 <= word.start() - one.end <= NEAR]
     step = before and "时" not in sentence.plain[before[-1].end : word.start()]
     return before[-1].axis if step and before[-1].axis not in (END, "shot") else ""
@@ -300,7 +304,13 @@ def _is_meant(shelf: Shelf, line: Line, label: int, one: Utmost) -> bool:
     if one.axis:
         counted = sheet.axis if is_rows else sheet.across_axis
         return counted == one.axis and (not named or line.at in named)
-    return not one.own or (line.at in named and bool(line.words - KINDS - QUANTITIES))
+    if one.own:
+        return line.at in named and bool(line.words - KINDS - QUANTITIES)
+    counts = sheet.across if is_rows else sheet.counts
+    counted = sheet.across_axis if is_rows else sheet.axis
+    start, end = one.clause.start, one.clause.end
+    told = {at.at for at in one.sentence.places if start <= at.start < end and at.axis == counted}
+    return not told or line.at not in counts or counts[line.at] in told
 
 
 def _rivals(shelf: Shelf, line: Line, label: int) -> list[Cell]:
