@@ -44,6 +44,18 @@ def test_stages_of_another_course_are_left_alone(tmp_path):
     assert not bad(tmp_path, page(*COURSE, *other), "check.not-summary")
 
 
+def test_rows_of_other_statistics_are_no_stages(tmp_path):
+    rows = (
+        "| 指标 | 值 |",
+        "|---|---|",
+        "| Step 10–40 均值 | 1.279 |",
+        "| Step 50–80 均值 | 1.662 |",
+        "| Step 90–120 均值 | 1.801 |",
+        "| Step 50–80 极差 | 0.342 |",
+    )
+    assert not bad(tmp_path, page(*COURSE, *rows), "check.not-summary")
+
+
 INSIDE = (
     "| Step | PG loss | KL loss | Entropy |",
     "|---|---|---|---|",

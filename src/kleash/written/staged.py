@@ -12,13 +12,16 @@ from statistics import fmean, stdev
 
 from kleash.imports.markdown.text import bare
 from kleash.written.marks import Mark, printed_as
-from kleash.written.printed import Cell, Sheet
+from kleash.written.printed import Cell, Sheet, squeezed
 from kleash.written.told.tracks import Course
 
 LEAST = 2  # rows that bear a column out
 DIGITS = 2  # of numbers that do
 POINTS = 2  # of a course in each stage
 _SPAN = re.compile(r"(?<![\d.])(\d+)\s?(?:-|–|—|~|→|to|到|至)\s?(\d+)(?![\d.]|\s?%)")
+_TOLD = re.compile(
+    r"极差|标准差|均值|平均|最[高低大小]|变化|差|mean|std|range|max|min(?!u)|change|best"
+)
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": fmean,
     "highest": max,
@@ -50,7 +53,8 @@ def _stages(sheet: Sheet) -> dict[int, tuple[float, float]]:
     found = {}
     for nth, row in enumerate(sheet.table.rows):
         spans = [match for text in row[:2] if (match := _SPAN.search(bare(text)))]
-        if spans and int(spans[0][1]) < int(spans[0][2]):
+        told = _TOLD.search(squeezed(" ".join(map(bare, row[:2]))))  # a statistic of its own
+        if spans and int(spans[0][1]) < int(spans[0][2]) and not told:
             found[nth] = (float(spans[0][1]), float(spans[0][2]))
     return found
 

@@ -54,6 +54,7 @@ _PLACES = re.compile(
     re.I,
 )
 _VERSUS = re.compile(r"(?<![A-Za-z])(?:vs\.?|versus|than)(?![A-Za-z])|比(?![例较如])", re.I)
+_POINTS = re.compile(r"点|point|pp", re.I)  # no percentage of where something began
 _FROM_TO = re.compile(
     r"(?:from|从|由)\s?[\d.]{1,12}\s?(?:to|→|->|降到|降至|升到|升至|增至|到|至)\s?[\d.]{1,12}"
     r"|(?<![\d.→>] )(?<![\d.])(?<!step )(?<!epoch )[\d.]{1,12}\s?(?:→|->)\s?[\d.]{1,12}"
@@ -170,7 +171,8 @@ def _from_to(text: str, draft: Draft, line: int) -> Iterator[Derived]:
         return
     ends = numbers_in(match.group(), draft.where(line))
     outside = text[: match.start()] + " " * len(match.group()) + text[match.end() :]
-    shares = [one for one, _, _ in numbers_in(outside, draft.where(line)) if one.unit == "%"]
+    found = (one for one, _, _ in numbers_in(outside, draft.where(line)))
+    shares = [one for one in found if one.unit == "%" and not _POINTS.search(one.text)]
     if len(ends) == 2 and len(shares) == 1 and "%" not in (ends[0][0].unit, ends[1][0].unit):
         signed = shares[0].text[:1] in "+-"
         first, last = ends[0][0], ends[1][0]

@@ -262,7 +262,10 @@ def _beside(sentence: Sentence, said: Said) -> list[Said]:
     """The numbers that are joined right before a gap, or in brackets behind it."""
     plain, at = sentence.plain, sentence.numbers.index(said)
     before = _joined(sentence, sentence.numbers[:at])
-    if before and not _COUNTED.match(plain, before[-1].end):
+    plainly = said.kind in ("", "unit", "points")
+    coarse = plainly and any(one.figure.decimals < said.figure.decimals for one in before)
+    # "300 → 600, 1.81 less" is of two places
+    if before and not coarse and not _COUNTED.match(plain, before[-1].end):
         gap = without_brackets(plain[before[-1].end : said.start]).rstrip("+-± ")
         counts = not any(one.figure.decimals for one in before)
         fits = (_BEHIND_COUNTS if counts else _BEHIND).fullmatch(gap)
