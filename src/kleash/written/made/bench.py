@@ -101,9 +101,9 @@ class Bench:
         return any(part.signed for (_, line), part in self.board.at.items() if line == self.line)
 
     def is_gap(self, line: Line) -> bool:
-        """Whether numbers of a line have a plus: how far they are from others."""
-        own = (part for (_, at), part in self.board.at.items() if at == line)
-        return any(part.text.startswith("+") for part in own)
+        """Whether numbers of a line are how far others are apart: with a sign, some with a plus."""
+        own = [part for (_, at), part in self.board.at.items() if at == line and part.value]
+        return all(part.signed for part in own) and any(part.text[:1] == "+" for part in own)
 
 
 def bench(board: Board, line: Line) -> Bench | None:
