@@ -39,6 +39,7 @@ def found(path, sentence, *codes):
         ("KL grows 5.5-fold, from 0.0176 to 0.0976.", "5.5-", "6.5-", "5.5"),
         ("最高的是 57.15%，最低为 55.30%，极差 1.85 个百分点。", "1.85", "1.75", "1.85"),
         ("最大值 3.922，是新版（1.770）的 2.22 倍。", "2.22", "2.21", "2.22"),
+        ("KL 一路升到 0.604，是 weak（0.063）的 9.6 倍。", "9.6", "8.6", "9.6"),
     ],
 )
 def test_a_sentence_gives_the_numbers_that_another_is_of(tmp_path, right, old, new, value):

@@ -9,7 +9,7 @@ from kleash.written.book import Book, pairs
 from kleash.written.fitting import NAMING, pair, prints
 from kleash.written.gaps import BEHIND, OR, compares, is_gap
 from kleash.written.printed import Cell
-from kleash.written.prose import Said, Sentence, other_end
+from kleash.written.prose import Said, Sentence
 
 LIKELY = 0.5  # a chance at which a number may be any gap
 FEW = 6  # pairs of numbers that a gap may be of to say which
@@ -20,6 +20,7 @@ JOINED = re.compile(
     r"回[落升]|缩短|延长|扩大|缩小)[到至])\s?"
 )
 _BESIDE, _BRACKET = r"[^;。>]{0,30}", r"[^,;。]*\((?:from|从|由)?\s*"
+_RANGED = re.compile(r"\s?%?\s?[-~]\s?\d")  # "from 208 to 219-223"
 _FROM = re.compile(r"从|由|(?<![a-z])from(?![a-z])")
 TO = re.compile(r"[到至]|→|->|(?<![a-z])to(?![a-z])")
 VERSUS = re.compile(r"(?<![a-z])(?:against|versus|vs)(?![a-z])|对")
@@ -53,7 +54,7 @@ def own_two(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
         times = said.kind == "times" and two[0] in before and len(before) == 2 and len(others) == 2
         first = said.start - len(gap) if two[0] in before else said.end
         others_ = any(first <= one.start < first + len(gap) for one in sentence.names)
-        ranged = joined and other_end(sentence, two[1]) is not None  # "from 208 to 219-223"
+        ranged = _RANGED.match(plain, two[1].end)
         if (joined and not ranged) or counted or (times and not others_ and re.search("的", gap)):
             return two[0], two[1]
     return _told_before(sentence, said, before) or with_gap(sentence, said)

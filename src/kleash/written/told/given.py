@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import erfc, sqrt
@@ -12,6 +13,10 @@ from kleash.written.printed import Figure
 from kleash.written.prose import Said, Sentence
 from kleash.written.ties import VERSUS
 
+_ADDED = re.compile(r"(?:[多快高大长贵慢增升涨]|增[加长]|提[高升]|上升)[了出]?\s?(?:约|近)?\s?$")
+_FASTER = re.compile(
+    r"\s?(?:times\s)?(?:more|faster|higher|longer|larger|greater|slower|bigger)(?![a-z])"
+)
 SMALL = 1.5  # a fraction is not more
 TWO = 2
 NEARLY = 1 + 1e-6
@@ -65,7 +70,8 @@ def of_two(sentence: Sentence, said: Said, two: Two) -> Iterator[Given]:
             if bottom.value > bottom.half:
                 ratio, room = _over(top, bottom)
                 yield Given("check.not-share", ratio, room, of)
-                yield Given("check.not-share", ratio - 1, room, of)  # "1.5 times faster"
+                if _is_more(sentence, said):
+                    yield Given("check.not-share", ratio - 1, room, of)
         return
     gap, room = _gap(sentence, said, two), one.half + other.half
     shares, relative = other.unit == "%", is_relative(sentence, said)
@@ -78,6 +84,12 @@ def of_two(sentence: Sentence, said: Said, two: Two) -> Iterator[Given]:
                 yield replace(change(gap, room, base), of=of)
     if said.kind in ("share", "points") and not relative and small:
         yield Given("check.not-difference", 100 * gap, 100 * room, of)
+
+
+def _is_more(sentence: Sentence, said: Said) -> bool:
+    """Whether so many times may be what is added: "1.5 times faster"."""
+    before, behind = sentence.plain[: said.start], sentence.plain[said.end :]
+    return bool(_ADDED.search(before) or _FASTER.match(behind))
 
 
 def change(gap: float, room: float, base: Figure) -> Given:
