@@ -76,10 +76,37 @@ def test_two_numbers_that_go_on_in_each_others_column_were_exchanged(tmp_path):
 
 
 def test_courses_of_one_size_may_cross(tmp_path):
-    rows = ("0.41 | 0.42", "0.44 | 0.43", "0.43 | 0.45", "0.47 | 0.46", "0.46 | 0.48", "0.5 | 0.5")
+    rows = ("0.38 | 0.41", "0.40 | 0.42", "0.43 | 0.45", "0.46 | 0.44", "0.48 | 0.47")
     table = [f"| {10 * nth} | {row} |" for nth, row in enumerate(rows, 1)]
     text = page("| Step | A | B |", "|---|---|---|", *table)
     assert not bad(tmp_path, text, "check.exchanged")
+
+
+def test_a_column_of_winners_holds_no_numbers(tmp_path):
+    table = (
+        "| Shot | KL_BETA=0.14 | KL_BETA=0.10 | 0.10 vs 0.14 | Best |",
+        "|---|---|---|---|---|",
+        "| 1 | 59.8% | 60.6% | +0.8% | 0.10 |",
+        "| 2 | 59.7% | 58.4% | -1.3% | 0.14 |",
+        "| 3 | 60.1% | 57.3% | -2.8% | 0.14 |",
+        "| 4 | 58.4% | 58.5% | +0.1% | 0.10 |",
+        "| Mean | 59.50% | 58.70% | -0.80% | 0.14 |",
+    )
+    assert not bad(tmp_path, page(*table))
+
+
+def test_a_total_is_of_no_gap_beside_it(tmp_path):
+    table = (
+        "| KL_BETA | 训练 | 评估 | 合计 | vs 0.08 |",
+        "|---|---|---|---|---|",
+        "| 0.02 | 6.3 | 2.1 | 8.4 | -0.1 |",
+        "| 0.05 | 6.5 | 2.3 | 8.8 | +0.3 |",
+        "| 0.08 | 6.2 | 2.3 | 8.5 | 基准 |",
+        "| 0.11 | 6.6 | 2.5 | 9.1 | +0.6 |",
+        "| 0.14 | 6.5 | 2.2 | 8.7 | +0.2 |",
+        "| 总计 | 32.1 | 11.4 | 43.5 | - |",
+    )
+    assert not bad(tmp_path, page(*table))
 
 
 @pytest.mark.parametrize(("least", "greatest"), [("Earliest", "Latest"), ("最早", "最晚")])
@@ -91,7 +118,7 @@ def test_no_least_is_more_than_its_greatest(tmp_path, least, greatest):
     )
     table = [f"| {nth} | {row} |" for nth, row in zip((0, 0.1, 0.2), rows, strict=True)]
     head = f"| β | s1 | s2 | s3 | {least} | {greatest} |", "|---|---|---|---|---|---|"
-    text = page(*head, *table)
+    text = page(*head, *table, "| 0.3 | 240 | 240 | 240 | 240 | 240 |")
     assert not bad(tmp_path, text, "check.exchanged")
     wrong = text.replace("160 | 160 | 220", "160 | 220 | 160").replace(
         "220 | 280 |\n", "280 | 220 |\n"

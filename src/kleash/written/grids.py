@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from kleash.imports import Number, Table, Where, names
+from kleash.imports import Derived, Number, Table, Where, names
 from kleash.imports.markdown import labels
 from kleash.imports.markdown.draft import Draft, Printed
 from kleash.imports.markdown.numbers import Reading, percent, reading
@@ -98,6 +98,14 @@ def winners(table: Table) -> set[int]:
         if column and _BEST.search(title) and texts and texts <= numbers:
             found.add(column)
     return found
+
+
+def without_winners(draft: Draft) -> list[Derived]:
+    """What a report was read to work out, without columns of winners."""
+    tables = draft.source.tables
+    named = {(line, one.header[at]) for one in tables for at in winners(one) for line in one.lines}
+    every = ((each, each.number.where) for each in draft.source.derived)
+    return [each for each, at in every if (at.line, at.spot.partition(" / ")[0]) not in named]
 
 
 def _is_setting(cell: Printed) -> bool:

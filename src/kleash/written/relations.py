@@ -15,7 +15,7 @@ from kleash.imports import Derived, Imported, Number
 from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.draft import Draft, agree
 from kleash.written.across import across
-from kleash.written.grids import Grid, grids
+from kleash.written.grids import Grid, grids, without_winners
 from kleash.written.made.boards import boards
 from kleash.written.made.rounded import Node as Node
 from kleash.written.made.rounded import Relation as Relation
@@ -55,7 +55,7 @@ def relations(draft: Draft, page: Page | None = None) -> list[Relation]:
         one for one in patterns(every) if node(one.number) not in known and not _undone(one, held)
     ]
     known |= {node(one.number) for one in guessed}
-    read = [d for d in draft.source.derived if d.kind == "same" or node(d.number) not in known]
+    read = [d for d in without_winners(draft) if d.kind == "same" or node(d.number) not in known]
     derived = [*oriented(read), *(one for each in guessed for one in _plain(each))]
     told = _well_read(draft, [one for each in derived for one in _derived(each)])
     found = as_printed([*told, *made], _tables(draft))
@@ -118,7 +118,7 @@ def _well_read(draft: Draft, every: Sequence[Relation]) -> list[Relation]:
 
 def well_read(draft: Draft) -> list[Derived]:
     """What was worked out, but for columns none of whose numbers bears out how they were read."""
-    read = [one for each in oriented(draft.source.derived) for one in _derived(each)]
+    read = [one for each in oriented(without_winners(draft)) for one in _derived(each)]
     every, kept = (
         {(one.nodes[0][1].partition(" / ")[0], one.kind) for one in each}
         for each in (read, _well_read(draft, read))
@@ -126,7 +126,7 @@ def well_read(draft: Draft) -> list[Derived]:
     never = every - kept
     return [
         one
-        for one in draft.source.derived
+        for one in without_winners(draft)
         if (one.number.where.spot.partition(" / ")[0], one.kind) not in never
     ]
 
