@@ -14,7 +14,6 @@ from kleash.written.marks import Mark
 from kleash.written.printed import Cell, Sheet
 
 LEAST = 5  # steps of a course
-WIDTH = 2.0  # times the gap of its neighbours that a number is off, to be elsewhere
 
 
 def exchanged_in_course(sheets: Sequence[Sheet]) -> Iterator[Mark]:
@@ -61,4 +60,4 @@ def _is_far(cell: Cell, ends: tuple[float, float]) -> bool:
     """Whether a number is further from its neighbours than they are from each other."""
     low, high = min(ends), max(ends)
     off = max(low - cell.figure.value, cell.figure.value - high)
-    return off > WIDTH * max(high - low, 2 * cell.figure.half) / 2
+    return off > max(high - low, 2 * cell.figure.half)

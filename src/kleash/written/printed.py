@@ -29,6 +29,9 @@ AXES = {
     "checkpoint": "checkpoint|ckpt|检查点",
     "shot": "shot|shots|范例数",
 }
+AXIS = "|".join(  # any of these words
+    sorted({word for words in AXES.values() for word in words.split("|")}, key=len, reverse=True)
+)
 _TOTAL = re.compile(r"^(?:total|sum|all|overall|合计|总计|总和|总共|共计)(?:\s*\(.*\))?$", re.I)
 _LATIN = "A-Za-z0-9_"
 NAME = (4, 24)  # letters of a heading that a sentence may call a table by

@@ -13,7 +13,7 @@ from math import inf
 from typing import Any
 
 from kleash.written.page import Page
-from kleash.written.printed import AXES, Figure, Sheet, axis_word, named, squeezed
+from kleash.written.printed import AXIS, Figure, Sheet, axis_word, named, squeezed
 
 _NUMBER = re.compile(
     r"(?<![A-Za-z0-9_.#@^\\/])(?<![A-Za-z]-)(?<!\d-)([+±-]?)\s?"
@@ -37,17 +37,14 @@ _SHORT = re.compile(
 _ITEM = re.compile(
     r"^\s*(?:>\s*)?(?:[-*+•]\s+|\d{1,3}(?:[.)](?!\d)|、)\s*|[(（]\d{1,2}[)）]\s*)?(?:\[[ xX]\]\s*)?"
 )
-_AXIS = "|".join(
-    sorted({word for words in AXES.values() for word in words.split("|")}, key=len, reverse=True)
-)
 PLACE = re.compile(
-    rf"(?<![a-z])(?P<axis>{_AXIS})s?\s?(?:[:=#(-]|是|为|is|was)?\s?(?P<at>\d{{1,3}}(?:,\d{{3}})+|\d+)(?!\d|\.\d|e-?\d|,\d{{3}}|\s?%|\s?[-~]\s?\d|\s?(?:条|题|样本|samples|items))|"
-    rf"第\s?(?P<nth>\d+)\s?(?:个\s?)?(?P<unit>{_AXIS})|(?P<lead>\d+)\s?-\s?(?P<shot>shots?)(?![a-z])|"
+    rf"(?<![a-z])(?P<axis>{AXIS})s?\s?(?:[:=#(-]|是|为|is|was)?\s?(?P<at>\d{{1,3}}(?:,\d{{3}})+|\d+)(?!\d|\.\d|e-?\d|,\d{{3}}|\s?%|\s?[-~]\s?\d|\s?(?:条|题|样本|samples|items))|"
+    rf"第\s?(?P<nth>\d+)\s?(?:个\s?)?(?P<unit>{AXIS})|(?P<lead>\d+)\s?-\s?(?P<shot>shots?)(?![a-z])|"
     r"(?<=[在于])\s?(?P<number>\d+)\s?(?P<word>步|轮)(?![数长次])"
 )
 _ENDING = re.compile(
-    rf"(?P<last>末步|末尾|末段|末个\s?(?:{_AXIS})|最后一?(?:个\s?)?(?:{_AXIS})|训练结束时?|结束时|"
-    rf"(?<![a-z])(?:(?:final|last) (?:{_AXIS})|(?:at|by) the end)(?![a-z]))|"
+    rf"(?P<last>末步|末尾|末段|末个\s?(?:{AXIS})|最后一?(?:个\s?)?(?:{AXIS})|训练结束时?|结束时|"
+    rf"(?<![a-z])(?:(?:final|last) (?:{AXIS})|(?:at|by) the end)(?![a-z]))|"
     r"(?:首步|起点|起步时|(?<![a-z])(?:at the start|the first step|initially)(?![a-z]))"
 )
 _NOT_MEASURED = re.compile(

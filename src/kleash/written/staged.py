@@ -31,7 +31,7 @@ _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "last": lambda values: values[-1],
     "change": lambda values: values[-1] - values[0],
 }
-_MADE = ("mean", "range", "deviation", "change")  # which rounding may put off
+_ROOMS = {"mean": 1, "range": 2, "deviation": 2, "change": 2}  # roundings that may put them off
 Stages = Mapping[int, tuple[float, float]]
 
 
@@ -73,7 +73,7 @@ def _off(own: Sequence[Cell], stages: Stages, courses: Sequence[Course]) -> Iter
             continue
         half = max(figure.half for figure in course.points.values())
         for kind, statistic in _STATISTICS.items():
-            room = (2 * half if kind != "mean" else half) if kind in _MADE else 0.0
+            room = _ROOMS.get(kind, 0) * half
             made = [(cell, statistic(values)) for cell, values in inside.items()]
             told = [(cell, value, _fits(cell, value, room)) for cell, value in made]
             if sum(fits for *_, fits in told) > sum(fits for *_, fits in best):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kleash.written.printed import AXES, axis_word
+from kleash.written.printed import AXIS, axis_word
 from kleash.written.prose import Sentence
 
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
@@ -37,13 +37,10 @@ _COUNT = re.compile(
     rf"(?P<english>\d+|{'|'.join(_ENGLISH)}){_E}(?!\s?%|\.\d)(?! (?:points?|pts|largest|smallest))|"
     rf"(?P<both>{_B}both{_E})"
 )
-_AXIS = "|".join(
-    sorted({word for words in AXES.values() for word in words.split("|")}, key=len, reverse=True)
-)
 _TO = r"(?:-|到|至|to|through|→|->)"
 _SPAN = re.compile(
-    rf"{_B}(?P<axis>{_AXIS})s?\s?(?P<first>\d+)\s?{_TO}\s?(?:(?:{_AXIS})\s?)?(?P<last>\d+)(?!\d|\.\d|\s?%)|"
-    rf"第\s?(?P<start>\d+)\s?(?:{_AXIS})?\s?{_TO}\s?(?:第\s?)?(?P<end>\d+)\s?(?:个\s?)?(?P<unit>{_AXIS})"
+    rf"{_B}(?P<axis>{AXIS})s?\s?(?P<first>\d+)\s?{_TO}\s?(?:(?:{AXIS})\s?)?(?P<last>\d+)(?!\d|\.\d|\s?%)|"
+    rf"第\s?(?P<start>\d+)\s?(?:{AXIS})?\s?{_TO}\s?(?:第\s?)?(?P<end>\d+)\s?(?:个\s?)?(?P<unit>{AXIS})"
 )
 
 

@@ -18,7 +18,7 @@ from kleash.written.fitting import NAMING, prints
 from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark
 from kleash.written.mirrored import is_square
-from kleash.written.printed import AXES, Cell, Sheet, axis_word
+from kleash.written.printed import AXIS, Cell, Sheet, axis_word
 from kleash.written.prose import END, Name, Said, Sentence, is_rough
 
 LEAST = 3  # cells of a line that has an end
@@ -31,10 +31,7 @@ _WORD = re.compile(
     rf"(?P<pair>最(?:接近|相似|远)|{_B}(?:closest|nearest|furthest|farthest|"
     rf"most (?:distant|similar|alike)){_E})"
 )
-_AXIS = "|".join(
-    sorted({word for words in AXES.values() for word in words.split("|")}, key=len, reverse=True)
-)
-_OF_AXIS = re.compile(rf"\s?(?P<axis>{_AXIS})s?\s?(?:数|counts?|numbers?)?\s?(?:是|为|is|was|:)")
+_OF_AXIS = re.compile(rf"\s?(?P<axis>{AXIS})s?\s?(?:数|counts?|numbers?)?\s?(?:是|为|is|was|:)")
 _OWN = re.compile(rf"{_B}(?:its|their)\s?$")
 _WHOSE = re.compile(r"\s(?:[a-z]+\s){0,2}of\s")
 _SUBSET = re.compile(

@@ -1,7 +1,9 @@
-"""Gaps whose two numbers stand right beside them: "from 0.300 to 0.112, down 62.7 %".
+"""Numbers that others of their sentence give: "from 0.300 to 0.112, down 62.7 %".
 
-Such a gap can be of no other two, so what tables have elsewhere does not acquit it. Where it may
-be of several of its sentence, one of them has to give it.
+Here are gaps whose two numbers stand right beside them. Such a gap can be of no other two, so what
+tables have elsewhere does not acquit it; where it may be of several, one of them has to give it.
+Parts of a whole, formulas, products and gaps of names have modules of their own and come together
+in `misreckoned`.
 """
 
 from __future__ import annotations
