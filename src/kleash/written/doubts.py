@@ -16,7 +16,7 @@ from kleash.written.fitting import NAMING, prints
 from kleash.written.gaps import direction, is_gap
 from kleash.written.marks import Mark
 from kleash.written.printed import Sheet
-from kleash.written.prose import END, At, Said, Sentence
+from kleash.written.prose import At, Said, Sentence
 from kleash.written.steps import BEST
 from kleash.written.told.follows import follows, is_of_named
 from kleash.written.told.subjects import value_beside
@@ -155,7 +155,7 @@ def _is_borne_out(mark: Mark, book: Book, spoken: Sequence[Sentence]) -> bool:
     return any(
         mark.spot == f"said {said.text}" and is_of_named(book, one, said)
         for one in own
-        if not any(place.axis not in ("", "shot", END) for place in one.places)
+        if not any(place.is_of_training for place in one.places)
         for said in one.numbers
     )
 

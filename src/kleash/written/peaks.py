@@ -14,7 +14,7 @@ from itertools import pairwise
 from kleash.written.fitting import NAMING, prints
 from kleash.written.marks import Mark
 from kleash.written.printed import Figure
-from kleash.written.prose import END, At, Said, Sentence
+from kleash.written.prose import At, Said, Sentence
 from kleash.written.steps import RANKING
 from kleash.written.told.subjects import (
     Arms,
@@ -75,7 +75,7 @@ def false_peaks(records: Records, every: Sequence[Sentence]) -> Iterator[Mark]:
 def _called(sentence: Sentence) -> Iterator[tuple[At, str, bool]]:
     """The steps that a sentence calls best, by which kind of word, and whether that comes first."""
     plain = sentence.plain
-    places = [place for place in sentence.places if place.axis not in ("", "shot", END)]
+    places = [place for place in sentence.places if place.is_of_training]
     found: dict[At, tuple[str, bool]] = {}
     for match in _WORDS.finditer(plain) if not RANKING.search(plain) else ():
         kind = match.lastgroup or ""

@@ -28,6 +28,7 @@ AXES = {
     "round": "round|rounds|回合",
     "checkpoint": "checkpoint|ckpt|检查点",
     "shot": "shot|shots|范例数",
+    "sample": "样本|样本数|样本量|题量|sample|samples|sample size|sample count",
 }
 AXIS = "|".join(  # any of these words
     sorted({word for words in AXES.values() for word in words.split("|")}, key=len, reverse=True)

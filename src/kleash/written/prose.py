@@ -42,6 +42,12 @@ PLACE = re.compile(
     rf"第\s?(?P<nth>\d+)\s?(?:个\s?)?(?P<unit>{AXIS})|(?P<lead>\d+)\s?-\s?(?P<shot>shots?)(?![a-z])|"
     r"(?<=[在于])\s?(?P<number>\d+)\s?(?P<word>步|轮)(?![数长次])"
 )
+_SIZES = re.compile(  # "at 100, 200 and 800 samples", "150 题时"
+    r"(?<![\d.,/×*+-])(?<!of )(?<!共 )(?<!共)(?<!取 )(?<!the )"
+    r"(?P<sizes>\d{2,6}(?:\s?(?:[、,/和与]|and|or|to|到|至|→|->|-)+\s?\d{2,6})*)"
+    r"\s?(?:(?:个\s?)?样本(?![中里])|题(?=[时下上])|"
+    r"-?\s?samples?(?![a-z])(?! (?:of|from|per|were|was)))"
+)
 _ENDING = re.compile(
     rf"(?P<last>末步|末尾|末段|末个\s?(?:{AXIS})|最后一?(?:个\s?)?(?:{AXIS})|训练结束时?|结束时|"
     rf"(?<![a-z])(?:(?:final|last) (?:{AXIS})|(?:at|by) the end)(?![a-z]))|"
@@ -80,6 +86,7 @@ _LIMIT = re.compile(
 _FROM = re.compile(r"\d+(?:\.(\d+))?\s?%?\s?[-~]\s?$")
 _TO = re.compile(r"\s?%?\s?[-~]\s?\d+(?:\.(\d+))?")
 END = "end"  # the axis of the first and the last place, whatever is counted
+STILL = ("", "shot", "sample", END)  # axes along which nothing is trained
 REMARK = 4  # letters of a cell that says something
 
 
@@ -116,6 +123,11 @@ class At:
     end: int
     axis: str
     at: float
+
+    @property
+    def is_of_training(self) -> bool:
+        """Whether it is where training had come to."""
+        return self.axis not in STILL
 
 
 @dataclass
@@ -238,6 +250,10 @@ def places(plain: str) -> Iterator[At]:
         word = match["axis"] or match["unit"] or match["shot"] or match["word"]
         at = match["at"] or match["nth"] or match["lead"] or match["number"]
         yield At(match.start(), match.end(), axis_word(word), float(at.replace(",", "")))
+    for match in _SIZES.finditer(plain):
+        for size in re.finditer(r"\d+", match["sizes"]):
+            first = match.start("sizes") + size.start()
+            yield At(first, first + len(size[0]), "sample", float(size[0]))
     for match in _ENDING.finditer(plain):
         yield At(match.start(), match.end(), END, inf if match["last"] else -inf)
 

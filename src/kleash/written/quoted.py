@@ -22,7 +22,7 @@ from kleash.written.gaps import OR, is_end, is_gap
 from kleash.written.made.rounded import for_hidden, is_of_printed
 from kleash.written.marks import Mark, printed_as
 from kleash.written.printed import figure_of
-from kleash.written.prose import END, Said, Sentence, is_limit, is_rough, other_end
+from kleash.written.prose import Said, Sentence, is_limit, is_rough, other_end
 from kleash.written.ties import anchor, own_two
 from kleash.written.told.subjects import Records
 from kleash.written.told.vouched import is_vouched
@@ -164,7 +164,7 @@ def _is_off_tables(book: Book, sentence: Sentence, said: Said) -> bool:
     beside = [
         place
         for place in sentence.places
-        if place.axis not in ("", "shot", END)
+        if place.is_of_training
         and not _AWAY.search(sentence.plain, place.end, said.start)
         and not _AWAY.search(sentence.plain, said.end, place.start)
     ]

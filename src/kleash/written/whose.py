@@ -11,7 +11,7 @@ from kleash.written.fitting import NAMING, prints
 from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark, State, printed_as
 from kleash.written.printed import Cell, Sheet
-from kleash.written.prose import END, Said, Sentence
+from kleash.written.prose import Said, Sentence
 
 _SPLIT = re.compile(r"[;。>]|(?<=[a-z\d\),])\s(?:and|but|while|whereas)\s")
 _AVERAGED = re.compile(
@@ -97,7 +97,7 @@ def _clauses(sentence: Sentence, start: int, end: int) -> Iterator[tuple[int, in
         inside = [one for one in sentence.names if first <= one.start and one.end <= last]
         kinds = {"row" if one.row is not None else "column" for one in inside}
         inside_ = [place for place in sentence.places if first <= place.start < last]
-        kinds |= {"shot" if place.axis == "shot" else "place" for place in inside_}
+        kinds |= {"place" if place.is_of_training else place.axis for place in inside_}
         if kinds & seen:
             return
         seen |= kinds
@@ -147,8 +147,7 @@ def _is_off(book: Book, sentence: Sentence, spans: Sequence[tuple[int, int]]) ->
     told = [
         place.at
         for place in sentence.places
-        if place.axis not in ("", "shot", END)
-        and any(first <= place.start < last for first, last in spans)
+        if place.is_of_training and any(first <= place.start < last for first, last in spans)
     ]
     counted = {
         at for sheet in book.sheets for at in (*sheet.counts.values(), *sheet.across.values())

@@ -123,7 +123,7 @@ def _at(told: Told, clause: Clause, said: Asked) -> Lines:
     ends = [
         place.at
         for place in clause.sentence.places
-        if clause.start <= place.start < clause.end and place.axis not in ("", "shot")
+        if clause.start <= place.start < clause.end and place.axis not in ("", "shot", "sample")
     ]
     return [
         (shelf.line(nth), labels)

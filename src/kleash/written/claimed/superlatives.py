@@ -27,7 +27,7 @@ from kleash.written.claimed.readings import (
 from kleash.written.fitting import prints
 from kleash.written.marks import Mark
 from kleash.written.printed import Cell, Figure, squeezed
-from kleash.written.prose import END, Sentence
+from kleash.written.prose import Sentence
 
 NEAR = 6  # letters between a word and the step at which it holds
 Beaten = tuple[Cell, Cell]
@@ -164,7 +164,7 @@ def _at_a_step(clause: Clause, word: re.Match[str]) -> bool:
     if _STEP.search(clause.sentence.plain[: word.start()]):
         return True
     return any(
-        place.axis not in ("", "shot", END)
+        place.is_of_training
         and (0 <= place.start - word.end() <= NEAR or 0 <= word.start() - place.end <= NEAR)
         for place in clause.sentence.places
     )

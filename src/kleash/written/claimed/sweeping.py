@@ -14,7 +14,7 @@ from kleash.written.claimed.mentions import KINDS, QUANTITIES, concepts
 from kleash.written.claimed.reach import NUMBER, counts, stretches, within
 from kleash.written.claimed.readings import Clause, Line, Shelf, clauses, outside, single
 from kleash.written.marks import Mark
-from kleash.written.prose import END, Sentence
+from kleash.written.prose import Sentence
 
 LEAST = 2  # lines of which something holds in all
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
@@ -100,7 +100,7 @@ def _lines(shelf: Shelf, clause: Clause, label: int) -> list[Line]:
         one
         for one in sentence.places
         if one.start < clause.end
-        and one.axis not in ("", "shot", END)
+        and one.is_of_training
         and not any(span.start <= one.start < span.end for span in spans)
     ]
     from_on = [one.at for one in places if _ONWARDS.match(sentence.plain, one.end)]

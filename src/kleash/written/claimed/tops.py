@@ -74,7 +74,7 @@ def _place(clause: Clause) -> At | None:
     inside = [
         one
         for one in clause.sentence.places
-        if clause.start <= one.start < clause.end and one.axis not in ("", "shot")
+        if clause.start <= one.start < clause.end and one.axis not in ("", "shot", "sample")
     ]
     if len(inside) != 1 or inside[0].axis == END:
         return None

@@ -19,7 +19,7 @@ from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark
 from kleash.written.mirrored import is_square
 from kleash.written.printed import AXIS, Cell, Sheet, axis_word
-from kleash.written.prose import END, Name, Said, Sentence, is_rough
+from kleash.written.prose import Name, Said, Sentence, is_rough
 
 LEAST = 3  # cells of a line that has an end
 NEAR = 4  # letters between a step and the word behind it
@@ -155,12 +155,12 @@ def _axis(sentence: Sentence, word: re.Match[str], end: int) -> str:
     if told:
         return axis_word(told["axis"])
     behind = [one for one in sentence.places if 0 <= one.start - word.end() <= NEAR]
-    if behind and behind[0].axis not in (END, "shot"):
+    if behind and behind[0].is_of_training:
         named = any(behind[0].end <= one.start < end for one in sentence.names)
         return behind[0].axis if not named else ""
     before = [one for one in sentence.places if 0 <= word.start() - one.end <= NEAR]
     step = before and "时" not in sentence.plain[before[-1].end : word.start()]
-    return before[-1].axis if step and before[-1].axis not in (END, "shot") else ""
+    return before[-1].axis if step and before[-1].is_of_training else ""
 
 
 def _is_of_another(sentence: Sentence, start: int, end: int) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kleash.imports.markdown.labels import is_best_step
 from kleash.imports.markdown.text import bare
 from kleash.written.printed import Figure, Sheet, squeezed
-from kleash.written.prose import END, places
+from kleash.written.prose import places
 from kleash.written.told.things import column_keys, row_keys
 
 _EXTREME = re.compile(
@@ -62,7 +62,7 @@ def _in_brackets(sheet: Sheet) -> Iterator[Best]:
     for cell in sheet.cells:
         text = squeezed(sheet.table.rows[cell.row][cell.column])
         named = f"{sheet.table.rows[cell.row][0]} {sheet.table.header[cell.column]}"
-        inside = [one.at for one in places(text) if one.axis not in ("", "shot", END)]
+        inside = [one.at for one in places(text) if one.is_of_training]
         if len(inside) == 1 and not cell.part and _EXTREME.search(squeezed(named)):
             keys = row_keys(sheet, cell.row) | column_keys(sheet, cell.column)
             yield Best(keys, cell.figure, inside[0])

@@ -14,7 +14,7 @@ from itertools import combinations
 from kleash.written.marks import Mark
 from kleash.written.peaks import SCALES, same_form, whole
 from kleash.written.printed import squeezed
-from kleash.written.prose import END, At, Sentence
+from kleash.written.prose import At, Sentence
 from kleash.written.told.subjects import Arms, Records, Subject, each, subject_of
 from kleash.written.told.things import row_keys
 from kleash.written.told.tracks import families
@@ -63,7 +63,7 @@ def false_spans(every: Sequence[Sentence]) -> Iterator[Mark]:
     """Numbers of steps between two that a sentence names, and that are not so far apart."""
     for sentence in every:
         for match in _BETWEEN.finditer(sentence.plain):
-            places = [one for one in sentence.places if one.axis not in ("", "shot", END)]
+            places = [one for one in sentence.places if one.is_of_training]
             before = [one for one in places if one.end <= match.start()]
             text = match["count"] or match["number"]
             since = max(sentence.plain.rfind(mark, 0, match.start()) for mark in ";。")
@@ -81,7 +81,7 @@ def false_spans(every: Sequence[Sentence]) -> Iterator[Mark]:
 def _told(sentence: Sentence) -> Iterator[tuple[At, Limit]]:
     """The steps that a sentence gives, with the limit that is passed at each."""
     plain = sentence.plain
-    places = [place for place in sentence.places if place.axis not in ("", "shot", END)]
+    places = [place for place in sentence.places if place.is_of_training]
     for match in _LIMIT.finditer(plain):
         value = float(match["limit"].replace(",", ""))
         limit = Limit(value, -1 if match["below"] else 1, match["unit"] == "%")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kleash.written.marks import Mark
 from kleash.written.printed import Sheet
-from kleash.written.prose import END, At, Sentence
+from kleash.written.prose import At, Sentence
 from kleash.written.told.bests import lines_of_bests
 from kleash.written.told.subjects import Records
 from kleash.written.told.things import Mention, mentions
@@ -82,10 +82,10 @@ def _lists(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Listed]:
         near = len(own) == 1 and place.start - own[0].end <= NEAR
         broken = bool(_APART.search(sentence.plain[start : place.start])) and bool(found)
         alike = not found or found[-1][1].axis == place.axis
-        if place.axis in ("", "shot", END) or not near or broken or not alike:
+        if not place.is_of_training or not near or broken or not alike:
             if len(found) >= LEAST:
                 yield found
-            found = [(own[0], place)] if near and place.axis not in ("", "shot", END) else []
+            found = [(own[0], place)] if near and place.is_of_training else []
         else:
             found.append((own[0], place))
         start = place.end

@@ -18,6 +18,7 @@ from kleash.imports.markdown.labels import is_best_step
 from kleash.imports.markdown.text import bare
 from kleash.written.marks import Mark
 from kleash.written.printed import Sheet, squeezed
+from kleash.written.prose import STILL
 from kleash.written.told.subjects import Records
 from kleash.written.told.summits import is_where, summits
 from kleash.written.told.things import column_keys, keys_of, row_keys
@@ -133,7 +134,7 @@ def _sources(courses: Sequence[Course]) -> list[list[Course]]:
 def _off(own: Sequence[Lone], sources: Sequence[list[Course]]) -> list[tuple[Lone, set[float]]]:
     """The steps of a line that are off by the courses that bear out most of it."""
     found: list[tuple[set[Lone], list[tuple[Lone, set[float]]]]] = []
-    for source in (one for one in sources if one[0].axis != "shot"):
+    for source in (one for one in sources if one[0].axis not in STILL):
         for way in _ways(own[0].title) if own else ():
             ends = {one: _ends(one, source, way) for one in own}
             fine = {one for one, steps in ends.items() if one.at in steps}

@@ -16,7 +16,7 @@ from kleash.written.marks import Mark
 from kleash.written.page import Page
 from kleash.written.peaks import whole
 from kleash.written.printed import Cell, Figure, Sheet, squeezed
-from kleash.written.prose import END, At, Said, Sentence, places
+from kleash.written.prose import At, Said, Sentence, places
 from kleash.written.told.bests import step_in
 
 Point = tuple[Figure, frozenset[float]]
@@ -37,7 +37,7 @@ def false_pinned_steps(
         if rows & set(sentence.lines):
             continue
         for place in sentence.places:
-            said = _beside(sentence, place) if place.axis not in ("", "shot", END) else None
+            said = _beside(sentence, place) if place.is_of_training else None
             if said is None:
                 continue
             known = [*_in_tables(sheets, place.axis, said), *_of(listed, said)]
@@ -91,7 +91,7 @@ def _in_lists(page: Page) -> Iterator[Point]:
         line = squeezed(page.text[start:end])
         if page.text[start:end].strip().startswith(("```", "~~~")):
             fenced = not fenced
-        found = [one for one in places(line) if one.axis not in ("", "shot", END)]
+        found = [one for one in places(line) if one.is_of_training]
         for match in _LISTED.finditer(line, found[0].end) if fenced and len(found) == 1 else ():
             figure = Figure(float(match[2]), len(match[3] or ""), match[4])
             yield figure, frozenset((found[0].at,))

@@ -16,6 +16,7 @@ from kleash.written.fitting import prints
 from kleash.written.made.parts import Part, parts_of
 from kleash.written.marks import Mark
 from kleash.written.printed import Figure, Sheet, squeezed
+from kleash.written.prose import STILL
 from kleash.written.told.things import column_keys, row_keys
 from kleash.written.told.tracks import Course, families
 
@@ -163,7 +164,7 @@ def _stands(one: Summit, courses: Sequence[Course]) -> set[float]:
     """The steps at which a value is the best of its course; none if it may stand where it says."""
     # A column of bests is no course.
     known = [each for each in courses if one.line not in each.lines or len(set(each.lines)) == 1]
-    known = [each for each in known if one.at in each.points and each.axis != "shot"]
+    known = [each for each in known if one.at in each.points and each.axis not in STILL]
     own = [each for each in known if one.keys & each.keys and _extremes(each, one.value)]
     if any(_same(one.value, each.points[one.at]) for each in own or known):
         return set()

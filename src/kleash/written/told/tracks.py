@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from kleash.imports.markdown.text import bare
 from kleash.written.page import Page
 from kleash.written.printed import Cell, Figure, Sheet, axis_word, squeezed
-from kleash.written.prose import places
+from kleash.written.prose import STILL, places
 from kleash.written.told.things import Mention, column_keys, keys_of, row_keys
 
 LEAST = 3  # points of a course
@@ -152,7 +152,7 @@ def _by_second_column(sheet: Sheet, cells: Sequence[Cell], above: str) -> Iterat
     """Courses of a table whose rows are an arm and an epoch: one for each arm and column."""
     header = sheet.table.header
     axis = axis_word(header[1]) if len(header) > 2 and not sheet.counts else ""
-    if not axis or axis == "shot":
+    if axis in STILL:
         return
     groups: dict[str, dict[int, float]] = defaultdict(dict)
     for row, texts in enumerate(sheet.table.rows):
@@ -174,7 +174,7 @@ def _from_table_to_table(sheets: Sequence[Sheet], above: Mapping[int, str]) -> I
     """Courses through tables of one form, each of which stands under its own epoch or step."""
     forms: dict[tuple[object, ...], dict[tuple[str, float], Sheet]] = defaultdict(dict)
     for sheet in sheets:
-        found = [one for one in places(above[sheet.nth]) if one.axis not in ("", "shot", "end")]
+        found = [one for one in places(above[sheet.nth]) if one.is_of_training]
         if len({(one.axis, one.at) for one in found}) == 1 and not sheet.counts:
             names = tuple(row[0] for row in sheet.table.rows)
             rest = re.sub(r"\d+(?:\.\d+)?", "", above[sheet.nth])
