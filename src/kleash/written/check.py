@@ -52,6 +52,8 @@ from kleash.written.sentences import said
 from kleash.written.shares import false_shares, false_summaries
 from kleash.written.siblings import unlike_twins
 from kleash.written.sought.joined import joined
+from kleash.written.sources.judge import verdicts
+from kleash.written.sources.weighed import weighed
 from kleash.written.staged import false_stages
 from kleash.written.steps import misplaced
 from kleash.written.tables import laid_out
@@ -149,8 +151,9 @@ def _checked(
         *false_extracts(records.courses, book.sheets, page, right | _made(every)),
     ]
     marks += _of_layout(draft, page, marks)
-    recited = well_recited(page, source.tables) | borne_out(spoken)
-    marks = acquitted(marks, book, spoken, logged, quotes.fine, recited, _apart(every))
+    shown = well_recited(page, source.tables) | borne_out(spoken), _apart(every)
+    marks = acquitted(marks, book, spoken, logged, quotes.fine, *shown)
+    marks = weighed(marks, list(verdicts(book, page, spoken)), logged | _told_by_logs(marks))
     marks += mistold(marks, spoken, book.sheets)
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     return marks + _rest(told, marks)
@@ -244,6 +247,11 @@ def _logged(marks: Sequence[Mark]) -> set[tuple[int, str]]:
     off = {mark.line for mark in marks if mark.state == "wrong"}
     right = [mark for mark in marks if mark.state == "right" and mark.line not in off]
     return {(mark.line, mark.text.strip("* ")) for mark in right}
+
+
+def _told_by_logs(marks: Sequence[Mark]) -> set[tuple[int, str]]:
+    """Numbers of sentences that logs have."""
+    return {(mark.line, mark.text.strip("+-±% ")) for mark in marks if mark.code == "check.log"}
 
 
 def _fitting(marks: Sequence[Mark]) -> set[tuple[int, str]]:

@@ -193,6 +193,13 @@ def sentences(page: Page, sheets: Sequence[Sheet]) -> list[Sentence]:
     return found
 
 
+def read(text: str, line: int, sheets: Sequence[Sheet]) -> Sentence:
+    """A text that stands by itself, such as a heading, as a sentence."""
+    sentence = Sentence(text, [line])
+    _read(sentence, sheets)
+    return sentence
+
+
 def _paragraphs(page: Page, rows: set[int]) -> Iterator[tuple[str, list[int]]]:
     text, lines, fenced = "", list[int](), False
     for nth, (start, end) in enumerate(page.lines, 1):

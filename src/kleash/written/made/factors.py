@@ -56,6 +56,7 @@ def _by_factor(on: Bench, base_LN: Array, off_LN: Array, kind: str) -> Iterator[
             and _is_told(on, base_LN[nth], off_LN[nth], constant, room, kind)
         )
         given[nth] = constant * base_LN[nth] if times else constant + base_LN[nth]
+        given[nth] = np.where(given[nth] == 0, np.nan, given[nth]) if times else given[nth]
         scale = abs(constant) if times else 1.0
         within[nth] = scale * off_LN[nth] + room * (np.abs(base_LN[nth]) if times else 1.0)
 
@@ -100,7 +101,7 @@ def _is_told(on: Bench, base: Array, off: Array, constant: float, room: float, k
         return False
     gap = np.abs(on.value_N - (constant * base if times else constant + base))
     within = on.half_N + off * (abs(constant) if times else 1.0)
-    known = np.isfinite(gap)
+    known = np.isfinite(gap) & ((base != 0) if times else True)
     odd = int((gap[known] > within[known] * (1 + 1e-6)).sum())
     few = odd <= max(1, FEW * known.sum()) and known.sum() - odd >= AGREEING
     if not times:
