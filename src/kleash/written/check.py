@@ -137,9 +137,7 @@ def _checked(
     book = corrected(book, seen)
     spoken = sentences(page, book.sheets)
     records = records_of(book, page, seen, logs)
-    rows = {line for sheet in book.sheets for line in sheet.table.lines}
-    guesses = [one for one in measured(draft) if one.where.line not in rows or not _certain(one)]
-    quotes = quoted(book, spoken, guesses, records)
+    quotes = quoted(book, spoken, _guesses(draft, book), records)
     marks = [mark for mark in marks if not _accounted(mark, quotes)]
     marks += _without_known(said(draft, page, marks), logged | quotes.fine)
     marks += [mark for mark in quotes.marks if not _told_worse(mark, marks)]
@@ -276,6 +274,12 @@ def _apart(every: Sequence[Relation]) -> set[tuple[int, float, float]]:
         two += [(second, third)] if one.kind == "difference" and first and signed else []
         found |= {(line, *each) for pair in two for each in (pair, pair[::-1])}
     return found
+
+
+def _guesses(draft: Draft, book: Book) -> list[Number]:
+    """Numbers given as measured that no table has, or not as known."""
+    rows = {line for sheet in book.sheets for line in sheet.table.lines}
+    return [one for one in measured(draft) if one.where.line not in rows or not _certain(one)]
 
 
 def _certain(number: Number) -> bool:

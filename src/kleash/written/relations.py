@@ -14,8 +14,10 @@ from kleash.findings.record import canonical
 from kleash.imports import Derived, Imported, Number
 from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.draft import Draft, agree
+from kleash.imports.markdown.text import bare
 from kleash.written.across import across
 from kleash.written.grids import Grid, grids, without_winners
+from kleash.written.made.bench import HINTS
 from kleash.written.made.boards import boards
 from kleash.written.made.rounded import Node as Node
 from kleash.written.made.rounded import Relation as Relation
@@ -31,6 +33,8 @@ _GAP = re.compile(r"\s[-−–]\s|Δ|差")  # names of gaps of two arms
 _SPAN = re.compile(r"\d+\s?[-–~]\s?\d+\s?/")  # "1–40": of what, only a heading says
 APART_KINDS = ("difference", "relative")
 APART = 3  # numbers that differ between two tables that are not of one thing
+TEN = 10
+_AT = re.compile(r"[(（]\s?(?:e|ep|epoch|step|s|第)?\s?\d+\s?(?:步|轮)?\s?[)）]", re.I)
 FAR = 0.2  # of the greater: two tellings of one thing are seldom further apart
 PLAIN: dict[str, Literal["mean", "difference", "relative"]] = {
     "mean": "mean",
@@ -72,8 +76,15 @@ def relations(draft: Draft, page: Page | None = None) -> list[Relation]:
         for kind, sums in (("loss", losses(run)), ("kl_loss", kl_losses(run))):
             found += [_sum(kind, one, places) for one in sums]
         found += _ordered(run)
+    found = [one for one in found if one.holds or not _is_of_digits(one)]
     found = without_refuted(_between_places(draft, likely(found, draft)))
     return list({(one.kind, one.nodes): one for one in found}.values())
+
+
+def _is_of_digits(one: Relation) -> bool:
+    """Whether numbers are all of one digit: ranks and the like are made of nothing."""
+    values = [value for *_, value in one.nodes]
+    return all(value == round(value) and abs(value) < TEN for value in values)
 
 
 def _undone(one: Made, held: Mapping[Node, set[Node]]) -> bool:
@@ -230,14 +241,18 @@ def _ordered(run: Imported) -> Iterator[Relation]:
         if cell.statistic and cell.number.value is not None and cell.number.state == "known":
             by_metric[canonical(cell.metric)].setdefault(cell.statistic, cell.number)
     for metric, found in by_metric.items():
-        if metric in ("step", "epoch"):
-            continue  # the step of the peak is no greatest step
+        if metric in ("step", "epoch") or any(map(_is_rank, found.values())):
+            continue  # the step of the peak is no greatest step, and its rank no greatest rank
         for end, sign in (("min", 1), ("max", -1)):
             for other in ("mean", "first", "last", "median") if end in found else ():
                 if other in found:
                     least, inner = found[end], found[other]
                     gap = sign * ((inner.value or 0.0) - (least.value or 0.0))
                     yield Relation(end, (node(least), node(inner)), gap >= 0, least.text)
+
+
+def _is_rank(number: Number) -> bool:
+    return bool(HINTS["rank"].search(bare(number.where.spot.partition(" / ")[0]) or "-"))
 
 
 def measured(draft: Draft) -> Iterator[Number]:
@@ -315,13 +330,14 @@ def _told_twice(draft: Draft, worked_out: set[Node]) -> Iterator[Relation]:
     for numbers in _points(draft):
         known = [one for one in numbers if one.value is not None and one.state == "known"]
         known = [n for n in known if node(n) not in worked_out and not _SPAN.match(n.where.spot)]
+        known = [n for n in known if not _AT.search(n.text)]  # "63.05 (E4)" is of its own epoch
         printed = [each for one in known for each in (one, *again[node(one)])]
         conflict = len(known) > 1
         for ours, theirs in combinations(printed[:12], 2) if conflict else ():
             # Two cells of one row are two things, whatever their column is called.
             apart = ours.where.line != theirs.where.line or ours.where.line not in rows
-            if apart and not _of_two_kinds(ours, theirs):
-                yield _same(theirs, ours)
+            if apart:
+                yield replace(_same(theirs, ours), far=_of_two_kinds(ours, theirs))
 
 
 def _of_two_kinds(ours: Number, theirs: Number) -> bool:
@@ -340,7 +356,7 @@ def _of_one_thing(draft: Draft, every: Sequence[Relation]) -> Iterator[Relation]
     for tables, told in groups.items():
         differ = sum(not one.holds for one in told)
         if None in tables or differ < APART or 2 * differ < len(told):
-            yield from told
+            yield from (one for one in told if not one.far)
 
 
 def _borne_out(draft: Draft) -> Iterator[Relation]:

@@ -149,13 +149,20 @@ def _recited(draft: Draft) -> Iterator[Mark]:
             for first in range(len(values) - RECITED + 1):
                 for count in range(RECITED, len(values) - first + 1):
                     part, told = values[first : first + count], said[:count]
-                    if part != told and sorted(map(float, part)) == sorted(told):  # type: ignore[arg-type]
+                    mixed = part != told and sorted(map(float, part)) == sorted(told)  # type: ignore[arg-type]
+                    if mixed and _is_list(claim.text, claim.numbers[:count]):
                         lines = line, claim.where.line or 0
                         text = ", ".join(n.text for n in numbers[first : first + count])
                         for here, there in (lines, lines[::-1]):
                             yield Mark(
                                 here, text, "wrong", "check.swapped", {"other": there}, "row"
                             )
+
+
+def _is_list(text: str, numbers: Sequence[Number]) -> bool:
+    """Whether numbers stand one behind the other in a text: else they have no order."""
+    body = r"\s*[,，、/→;]\s*".join(re.escape(one.text.strip()) for one in numbers)
+    return re.search(body, text) is not None
 
 
 def _told_once(draft: Draft) -> Iterator[tuple[int, str | None, list[Number]]]:

@@ -68,7 +68,7 @@ def of_two(on: Bench) -> Iterator[Batch]:
     alike = np.array([on.units[a] == on.units[b] for a, b in zip(ours, theirs, strict=True)])
     whole = np.all(np.isnan(on.half_LN) | (on.half_LN == WHOLE), axis=1)
     counts = whole[ours] & whole[theirs]
-    for kind, given, within in _comparisons(on, x, y, dx, dy):
+    for kind, given, within in comparisons(on, x, y, dx, dy):
         hint = HINTED if HINTS[kind].search(on.title) or on.line[1] == "(" else OTHER
         told = said if kind == "difference" or not takes_away(on.title) else set()
         told = told or (_best_and_last(on) if kind == "difference" else set())
@@ -124,7 +124,7 @@ def _nearest(on: Bench) -> set[int]:
     return {*own, *before[-NEAR:], *(arrows if len(arrows) > 1 else ())}
 
 
-def _comparisons(
+def comparisons(
     on: Bench, x: Array, y: Array, dx: Array, dy: Array
 ) -> Iterator[tuple[str, Array, Array]]:
     """The difference, the change and the ratio of numbers, in the units that a line may have."""
@@ -182,7 +182,7 @@ def of_a_base(on: Bench) -> Iterator[Batch]:
         there = own[at] if base == OWN else at - 1 if base < 0 else base
         return (at, line), (there, line)
 
-    for kind, given, within in _comparisons(on, x, y, dx, dy):
+    for kind, given, within in comparisons(on, x, y, dx, dy):
         hinted = bool(HINTS[kind].search(on.title)) or on.line[1] == "("
         cost = np.array(
             [_base_cost(on, on.others[nth], base, missing, said, of, hinted) for nth, base in pairs]

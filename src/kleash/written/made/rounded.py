@@ -41,6 +41,8 @@ class Relation:
     """The numbers as they are printed, where that is known."""
     suspect: tuple[Node, float] | None = None
     """Which of the numbers has a slip, by its digits, and what it should be."""
+    far: bool = False
+    """Whether two that should be the same are so far apart that one was misread."""
 
     @property
     def is_no_sum(self) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 from kleash.written.made.bench import HINTED, OTHER, SAID, SHAPED, Batch, Bench, Cell, bench
 from kleash.written.made.boards import Board, Line, turned
 from kleash.written.made.bounds import beyond
+from kleash.written.made.ended import of_the_end
 from kleash.written.made.factors import by_one_factor, of_all, products, ranks
 from kleash.written.made.gathered import of_many
 from kleash.written.made.recipes import of_a_base, of_two
@@ -225,7 +226,7 @@ def recipes(on: Bench) -> list[Batch]:
     """All that a line may be made of."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        ways = (of_two, of_a_base, of_many, by_one_factor, products, of_all, ranks)
+        ways = (of_two, of_the_end, of_a_base, of_many, by_one_factor, products, of_all, ranks)
         return [batch for way in ways for batch in way(on)]
 
 
@@ -233,6 +234,8 @@ def _is_believed(one: Tried) -> bool:
     fits, odd = int(one.fits.sum()), one.slips
     if one.cost == OTHER and (one.weak or 2 * odd > fits):
         return False
+    if odd and fits < LEAST[HINTED] and one.cost > SAID:
+        return False  # one that fits may do so by chance, whatever slips would explain
     limit = DOUBT if odd and one.cost == OTHER else BELIEVED[one.cost]
     least = LEAST[one.cost]
     if one.batch.free:  # a slip that is explained speaks for a factor as much as a fit
