@@ -19,6 +19,7 @@ from kleash.written.claimed.pinned import denied
 from kleash.written.claimed.readings import Shelf, shelves
 from kleash.written.claimed.sameness import false_differences
 from kleash.written.claimed.shapes import false_shapes
+from kleash.written.claimed.spelled import misspelled
 from kleash.written.claimed.standings import false_standings
 from kleash.written.claimed.strides import false_strides
 from kleash.written.claimed.superlatives import false_superlatives
@@ -63,6 +64,7 @@ def false_claims(book: Book, page: Page, every: Sequence[Sentence]) -> Iterator[
     yield from false_orders(plain, every)
     yield from false_parts(plain, every)
     yield from contradictory(every)
+    yield from misspelled(every)
 
 
 def _repeats(shelf: Shelf) -> bool:
