@@ -8,6 +8,7 @@ from kleash.written.book import Book
 from kleash.written.claimed.answered import false_answers
 from kleash.written.claimed.beside import beside
 from kleash.written.claimed.chains import false_chains
+from kleash.written.claimed.comparatives import false_comparatives
 from kleash.written.claimed.contrasts import contradictory
 from kleash.written.claimed.courses import false_courses
 from kleash.written.claimed.exchanged import exchanged
@@ -42,6 +43,7 @@ KINDS = (
     false_limits,
     false_wins,
     false_halves,
+    false_comparatives,
     false_differences,
     false_verdicts,
     false_answers,

@@ -165,7 +165,8 @@ def clauses(sentence: Sentence) -> list[Clause]:
     ends = {match.start(): match.end() for match in _SEPARATOR.finditer(plain)}
     for at, letter in enumerate(plain):
         depth = max(0, depth + (letter in "([") - (letter in ")]"))
-        if at in ends and depth == 0 and not re.match(r"[,.:]\d", plain[at : at + 2]):
+        inside = re.match(r"[,.:]\d", plain[at : at + 2]) and sentence.text[at] not in "，："
+        if at in ends and depth == 0 and not inside:
             found.append(Clause(sentence, start, at))
             start = ends[at]
     found.append(Clause(sentence, start, len(plain)))
