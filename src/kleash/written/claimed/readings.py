@@ -142,6 +142,20 @@ def shelves(book: Book, page: Page) -> list[Shelf]:
     return found
 
 
+def at_hand(book: Book, sentence: Sentence, at: int) -> list[Sheet]:
+    """The table that a part of a sentence is said of: the last one above, under its heading.
+
+    Of tables whose headings a sentence names ("for 0.14, …") it is the last of these, unless the
+    last one above has a row or column of that name.
+    """
+    line = sentence.line(at)
+    above = [one for one in book.section(line) if one.line < line][-1:]
+    near = {one.nth for one in above}
+    inside = {one.start for one in sentence.names if one.sheet in near and not one.is_table}
+    named = {one.sheet for one in sentence.names if one.is_table and one.start not in inside}
+    return [one for one in book.sheets if one.nth in named and one.line < line][-1:] or above
+
+
 @dataclass(frozen=True)
 class Clause:
     """A part of a sentence between commas; what brackets hold belongs to what they stand behind."""
