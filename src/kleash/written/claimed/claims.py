@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from kleash.written.book import Book
 from kleash.written.claimed.answered import false_answers
 from kleash.written.claimed.beside import beside
+from kleash.written.claimed.bundles import false_bundles
 from kleash.written.claimed.chains import false_chains
 from kleash.written.claimed.comparatives import false_comparatives
 from kleash.written.claimed.contrasts import contradictory
@@ -37,6 +38,7 @@ KINDS = (
     false_superlatives,
     denied,
     false_courses,
+    false_bundles,
     false_shapes,
     false_chains,
     false_sweeps,

@@ -54,7 +54,7 @@ def false_comparatives(
 ) -> Iterator[Mark]:
     """Names that are said to have more than another, and were given less."""
     for sentence in spoken:
-        parts = clauses(sentence)
+        parts = clauses(sentence, fine=True)
         given = list(_given(book, sentence)) if len(parts) > 1 else []
         for clause in parts if len(given) > 1 else ():
             told = _told(book, clause, given)

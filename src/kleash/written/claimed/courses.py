@@ -33,7 +33,7 @@ _MOVES = frozenset(("change", "gap", "drop", "gain"))
 LEAST = 4  # points of a course
 FEW = 3  # arms of which something rises
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
-_STRICT = re.compile(
+STRICT = re.compile(
     rf"单调|一路(?=上|下|走|涨|跌|升|降)|逐[点段步次个]|逐(?:轮|\s?epoch)(?![^,;。]*\d\.\d)|从头升到尾|从头降到尾|持续(?=上升|下降|增|减)|"
     rf"一直在?(?=上升|下降|涨|跌|升|降)|每一?[次个轮步][^,;。]{{0,6}}?都(?=[^,;。]{{0,4}}?[升降涨跌增减])|"
     rf"{_B}monotonic\w*|{_B}without a single (?:decrease|increase|drop|rise|dip){_E}|"
@@ -76,7 +76,7 @@ def false_courses(
     for sentence in every:
         parts = clauses(sentence)
         for nth, clause in enumerate(parts):
-            word = _STRICT.search(outside(clause.text))
+            word = STRICT.search(outside(clause.text))
             if word is None:
                 continue
             own = _upto_and(clause, word)

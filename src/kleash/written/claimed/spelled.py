@@ -14,6 +14,7 @@ from kleash.written.claimed.contrasts import DENIED, TURN, runs
 from kleash.written.claimed.courses import is_limited
 from kleash.written.claimed.mentions import QUANTITIES, concepts
 from kleash.written.claimed.readings import Clause, clauses, outside
+from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark
 from kleash.written.printed import AXIS
 from kleash.written.prose import Said, Sentence
@@ -42,7 +43,7 @@ _WHEN = re.compile(
     rf"(?P<late>推迟|延后|推后|变晚|更晚|越来越晚|{_B}later{_E})|"
     rf"(?P<early>提前|提早|变早|更早|越来越早|{_B}(?:earlier|sooner){_E})"
 )
-_NTH = r"(?:\d+|[一二两三四五六七八九十]+)\s?(?:个|次|步|轮|处)"
+_NTH = r"(?<![没无])(?<!没有)(?:\d+|[一二两三四五六七八九十]+)\s?(?:个|次|步|轮|处)"
 _UPS = r"(?:ris|rose|gr[oe]w|climb|increas)\w*"
 _DOWNS = r"(?:fall|fell|drop|declin|decreas)\w*"
 _BROKEN = re.compile(  # told behind a word: it is not so throughout
@@ -126,7 +127,9 @@ def _uneven(sentence: Sentence) -> Iterator[Found]:
         for word in _before(clause, STEADY, clause.end):
             for run in runs(sentence):
                 steps = [b.figure.value - a.figure.value for a, b in pairwise(run)]
-                if len(run) >= FEW and min(steps) < 0 < max(steps):
+                if len(run) < FEW or is_gap(sentence, run[0]):
+                    continue  # "by 0.65, 1.10 and 0.80"
+                if min(steps) < 0 < max(steps):
                     yield word, run[0].text, run[-1].text
 
 
