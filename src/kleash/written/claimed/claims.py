@@ -16,6 +16,7 @@ from kleash.written.claimed.exchanged import exchanged
 from kleash.written.claimed.halves import false_halves
 from kleash.written.claimed.leashes import false_leashes
 from kleash.written.claimed.limits import false_limits
+from kleash.written.claimed.moved import false_moves
 from kleash.written.claimed.orders import false_orders, false_parts
 from kleash.written.claimed.pinned import denied
 from kleash.written.claimed.readings import Shelf, shelves
@@ -39,6 +40,7 @@ KINDS = (
     denied,
     false_courses,
     false_bundles,
+    false_moves,
     false_shapes,
     false_chains,
     false_sweeps,
