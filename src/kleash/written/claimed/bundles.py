@@ -27,7 +27,7 @@ from kleash.written.told.tracks import by_arm
 LEAST = 2  # arms, and points of a course
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _ALL = re.compile(
-    rf"(?:所有|全部|各[组个臂]?|[两二三四五六七八]\s?[组个种条臂者]|\d\s?[组个种条])[^,;。:]{{0,14}}?[都均]|"
+    rf"(?:所有|全部|各[组个臂]?|[两二三四五六七八]\s?[组个种条臂者]|\d\s?[组个种条])[^,;。:]{{0,24}}?[都均]|"
     rf"{_B}(?:both|all (?:of )?(?:the )?\w+|every \w+|each \w+){_E}"
 )
 _ONLY = re.compile(
@@ -67,8 +67,10 @@ def _only(clause: Clause) -> tuple[int, int] | None:
 
 
 def _named(book: Book, clause: Clause, start: int, end: int) -> set[str]:
+    """The keys of all that a part of a sentence names, and its own, if it is a name."""
     every = mentions(clause.sentence, book.sheets)
-    return {key for one in every if start <= one.start < end for key in one.keys}
+    found = {key for one in every if start <= one.start < end for key in one.keys}
+    return found | keys_of([clause.sentence.plain[start:end].strip()], "")
 
 
 def _holds(bundle: Bundle, clause: Clause, turn: re.Match[str], but: set[str] | None) -> bool:

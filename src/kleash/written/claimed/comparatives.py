@@ -119,8 +119,13 @@ def _others(own: Given, every: Sequence[Given], name: Mention) -> list[Given]:
         if not one.name.keys & name.keys
         and one.name.sides & own.name.sides
         and one.called == own.called
-        and (one.said.kind, one.said.figure.decimals) == (own.said.kind, own.said.figure.decimals)
+        and _printed(one.said) == _printed(own.said)
     ]
+
+
+def _printed(said: Said) -> tuple[str, int]:
+    """How a number is printed; the word behind it is no unit of its own."""
+    return "" if said.kind == "unit" else said.kind, said.figure.decimals
 
 
 def _way(word: re.Match[str], told: frozenset[str], text: str, gaps: set[bool]) -> int:
