@@ -22,6 +22,18 @@ STAGES = """# 两个版本
 
 {said}
 """
+MEANS = """# 分阶段
+
+## 平均与标准差
+
+| 阶段 | A 平均 | B 平均 | A 标准差 | B 标准差 |
+|---|---|---|---|---|
+| 早期 | 1.863 | 1.843 | 0.099 | 0.135 |
+| 中期 | 2.001 | 1.941 | 0.051 | 0.133 |
+| 后期 | 2.134 | 2.040 | 0.032 | 0.029 |
+
+{said}
+"""
 GRID = """# Two arms
 
 ## Along training
@@ -145,8 +157,21 @@ CURVES = """# Curves
 
 {said}
 """
-CODES = ("check.not-all", "check.not-same", "check.not-monotone", "check.not-trend",
-         "check.not-the-one")  # fmt: skip
+RUN = """# Run
+
+## Metrics
+
+| Step | KL | Entropy | Reward |
+|---|---|---|---|
+| 60 | 0.0176 | 0.512 | 0.640 |
+| 120 | 0.0380 | 0.498 | 0.655 |
+| 180 | 0.0520 | 0.507 | 0.671 |
+| 240 | 0.0498 | 0.501 | 0.678 |
+
+{said}
+"""
+CODES = ("check.not-course", "check.not-all", "check.not-same", "check.not-monotone",
+         "check.not-trend", "check.not-the-one")  # fmt: skip
 
 
 def wrong(tmp_path: Path, report: str, said: str) -> list[str]:
@@ -159,6 +184,8 @@ def wrong(tmp_path: Path, report: str, said: str) -> list[str]:
 CLAIMS = [
     # two arms, of which one is named
     (STAGES, "三个阶段都是无KL版本更高。", "三个阶段都是KL版本更高。", "更高"),
+    (MEANS, "三个阶段 A 的平均值都更高。", "三个阶段 B 的平均值都更高。", "更高"),
+    (MEANS, "前两次都是 B 更高。", "三个阶段都是 B 的标准差更小。", "更小"),
     (GAMES, "A 臂胜率合计 57.2%。", "B 臂对三个对手全部占优。", "占优"),
     (SIZES, "相比随机，GRPO 在全部三档都领先。", "相比仅 RCE，GRPO 在全部三档都领先。", "领先"),
     # an arm in several columns, and the places in the clause before
@@ -177,6 +204,10 @@ CLAIMS = [
     (EPOCHS, "All three runs have a KL that falls.", "三个 β 的 Train Loss 都在下降。", "下降"),
     (CURVES, "A arm is smoother and rises monotonically.",
      "B 的曲线更平稳，并且是单调上升。", "单调"),
+    # a direction without a number
+    (CURVES, "A's reward rises.", "A's reward falls.", "falls"),
+    (RUN, "Reward 上升。", "Reward 下降。", "下降"),
+    (RUN, "Entropy 基本不变。", "KL 基本不变。", "基本不变"),
     # how many rows rose
     (TASKS, "四类任务全部有进步。", "四类任务中有一类退步。", "四类任务中有一类退步"),
     (TASKS, "All four kinds improved.",

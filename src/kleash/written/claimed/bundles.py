@@ -124,12 +124,13 @@ def _of_steps(shelf: Shelf) -> Bundle:
     keys_at = row_keys if shelf.side.is_rows else column_keys
     order = sorted(shelf.steps, key=lambda nth: shelf.steps[nth])
     lines = [shelf.line(nth) for nth in order]
-    found = {}
+    found = dict[frozenset[str], list[float]]()
     for label, text in shelf.side.texts.items():
         values = [line.value(label) for line in lines if label in line.cells]
         if len(values) >= LEAST and not APART.search(text):
             found[keys_at(shelf.sheet, label)] = values
-    return found
+    kinds = {(c.figure.decimals, c.figure.unit) for one in lines for c in one.cells.values()}
+    return found if len(kinds) == 1 else {}  # else some hold ratios of others
 
 
 def _of_rows(sheet: Sheet, text: str) -> Bundle:

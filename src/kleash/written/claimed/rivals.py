@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from kleash.written.claimed.mentions import QUANTITIES, Mention, concepts
+from kleash.written.claimed.mentions import KINDS, QUANTITIES, Mention, concepts
 from kleash.written.claimed.readings import Clause, Line, Shelf, Span, outside
 from kleash.written.printed import is_total
 
@@ -57,10 +58,11 @@ def pairs(
 
 
 def _names(shelf: Shelf, clause: Clause, start: int, end: int) -> list[Mention]:
-    """The arms that a part of a sentence names, each once."""
+    """The arms that a part of a sentence names, each once and with all its labels."""
     found = dict[frozenset[int], Mention]()
     for one in shelf.side.named(clause.sentence, start, end, arms=True):
-        found.setdefault(one.labels, one)
+        labels = frozenset(n for n, own in shelf.side.labels.items() if one.words <= own)
+        found.setdefault(labels, replace(one, labels=labels))
     return list(found.values())
 
 
@@ -71,10 +73,13 @@ def _called(shelf: Shelf, clause: Clause, name: Mention) -> list[int]:
         for n in name.labels
         if not re.search(r"\s[-−–/÷]\s|(?<![a-z])vs(?![a-z])|Δ", shelf.side.texts[n])
     ]
-    need = concepts(outside(clause.text)) & QUANTITIES - {"step", "turns"}
-    labels = shelf.side.labels
-    return [n for n in plain if need and need <= labels[n]] or (
-        plain if not need or len(plain) == 1 or need <= shelf.about else []
+    told = concepts(outside(clause.text)) - {"step", "turns"}
+    need, labels = told & QUANTITIES, shelf.side.labels
+    exact = [n for n in plain if told & KINDS and told & (QUANTITIES | KINDS) <= labels[n]]
+    return (
+        exact
+        or [n for n in plain if need and need <= labels[n]]
+        or (plain if not need or len(plain) == 1 or need <= shelf.about else [])
     )
 
 
@@ -88,7 +93,7 @@ def _others(shelf: Shelf, own: int, name: Mention) -> list[int]:
         if n != own
         and rest <= words
         and (len(words) == len(labels[own]) or not rest)
-        and not words & {"gap", "change", "gain", "drop", "mean", "share"}
+        and not (words - labels[own]) & {"gap", "change", "gain", "drop", "mean", "share"}
         and not is_total(texts[n])
         and not _SIZES.fullmatch(texts[n].strip("* ").casefold())
     ]

@@ -20,13 +20,13 @@ from kleash.written.printed import AXIS
 from kleash.written.prose import Said, Sentence
 
 FEW = 3  # numbers that show a course
-FLAT = 1.5  # times: what changes by more is not called the same
+WIDE = 1.5  # times: what changes by more is not called the same
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 STEADY = re.compile(
     rf"单调(?!性)|{_B}monoton(?:e|ic|ically){_E}|一路(?=[上下走涨跌升降增减])|"
     rf"逐[点段步次个轮](?=[^,;。(]{{0,2}}[上下涨跌升降增减])|{_B}at (?:every|each) step{_E}"
 )
-_FLAT = re.compile(
+FLAT = re.compile(
     rf"(?:基本|几乎|大致|大体|始终|一直)?(?:保持)?(?:不变|持平)|没有?(?:什么|明显)?变化|变化(?:不大|很小|甚微)|"
     rf"{_B}(?:unchanged|"
     rf"(?:stays?|stayed|remains?|remained|is|was) (?:\w+ )?(?:flat|constant|the same)|"
@@ -43,7 +43,7 @@ _WHEN = re.compile(
     rf"(?P<late>推迟|延后|推后|变晚|更晚|越来越晚|{_B}later{_E})|"
     rf"(?P<early>提前|提早|变早|更早|越来越早|{_B}(?:earlier|sooner){_E})"
 )
-_NTH = r"(?<![没无])(?<!没有)(?:\d+|[一二两三四五六七八九十]+)\s?(?:个|次|步|轮|处)"
+_NTH = r"(?<![没无第])(?<!没有)(?<!第 )(?:\d+|[一二两三四五六七八九十]+)\s?(?:个|次|处)"
 _UPS = r"(?:ris|rose|gr[oe]w|climb|increas)\w*"
 _DOWNS = r"(?:fall|fell|drop|declin|decreas)\w*"
 _BROKEN = re.compile(  # told behind a word: it is not so throughout
@@ -105,9 +105,9 @@ def _before(clause: Clause, words: re.Pattern[str], end: int) -> list[re.Match[s
 def _flat(sentence: Sentence) -> Iterator[Found]:
     """ "hardly changes (0.010 → 0.034 → 0.096)"."""
     for clause, run in _spelled(sentence):
-        words = _before(clause, _FLAT, run[0].start) if len(run) > 1 else []
+        words = _before(clause, FLAT, run[0].start) if len(run) > 1 else []
         sizes = sorted(one.figure.value for one in run)
-        if len(words) == 1 and 0 < FLAT * sizes[0] < sizes[-1]:
+        if len(words) == 1 and 0 < WIDE * sizes[0] < sizes[-1]:
             yield words[0], run[0].text, run[-1].text
 
 

@@ -44,7 +44,7 @@ _AT_ALL = re.compile(
 _EACH = re.compile(rf"[都均]|全部|{_B}(?:is|are|has|was|leads|wins){_E}")
 _NEVER = re.compile(rf"都没有?|都未|从未|从来没有?|一次也没有?|没有一[个次行]|{_B}never{_E}")
 _LIMITED = re.compile(
-    rf"除|几乎|非|是否|如果|若|多数|大多|例外|之外|以外|不|各自|自己|"
+    rf"除|几乎|非|是否|如果|若|多数|大多|例外|之外|以外|不|各自|自己|[前后]\s?{NUMBER}|最[初后]|"
     rf"{_B}(?:not|except|almost|nearly|if|whether|would|most|but|its own|both){_E}|n't"
 )
 _LOSS = frozenset(("loss", "time", "step time", "gpu", "cost", "rank", "kl"))
@@ -101,7 +101,8 @@ def _is_false(
             told = counts(clause.text[: word.start()])
             told = told or [one for part in before[-1:] for one in counts(part.text)]
             least = min([len(gaps), *(n for _, _, n in told[-1:])])
-            if len(gaps) >= LEAST:
+            alone = word.re is _ALONE and told and told[-1][-1] != len(gaps)
+            if len(gaps) >= LEAST and not alone:  # of so many the table at hand has none
                 kept = sum(gap > 0 for gap in gaps)
                 verdicts.append(kept > 0 if never else kept < least)
     return bool(verdicts) and all(verdicts)
