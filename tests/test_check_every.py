@@ -226,3 +226,19 @@ def test_what_is_said_of_all_holds_for_each(
 ) -> None:
     assert wrong(tmp_path, report, right) == []
     assert text in wrong(tmp_path, report, false)
+
+
+RIGHT = [
+    (GAMES, "B 臂在三个对手中的两个上领先。"),
+    (GAMES, "A 臂只对规则型对手占优，B 臂在另外两个上都领先。"),
+    (EPOCHS, "三个 β 的 Train Loss 都在上升。"),
+    (EPOCHS, "All three rise in train loss except β=0.10."),
+    (TASKS, "四类任务中只有一类提升 9 条。"),
+    (SWEEP, "Accuracy rises up to β=0.10 and falls after it."),
+    (CURVES, "B falls twice, A rises at every step."),
+]
+
+
+@pytest.mark.parametrize(("report", "said"), RIGHT)
+def test_what_is_said_of_some_is_not_asked_of_all(tmp_path: Path, report: str, said: str) -> None:
+    assert wrong(tmp_path, report, said) == []

@@ -94,3 +94,10 @@ def test_a_word_is_held_against_the_numbers_of_its_sentence(
 def test_steps_of_a_course_are_no_course(tmp_path: Path) -> None:
     said = "KL Loss 从 Step 8 到 Step 56 逐点上升，每次分别增加 0.024、0.018、0.044。"
     assert turned(tmp_path, COURSE, said) == []
+
+
+@pytest.mark.parametrize(
+    "said", ["KL Loss 一路上升，Reward 有 1 次下降。", "A 单调上升，B 有 2 次回落。"]
+)
+def test_a_fall_of_another_breaks_no_course(tmp_path: Path, said: str) -> None:
+    assert turned(tmp_path, COURSE, said) == []

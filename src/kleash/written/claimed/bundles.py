@@ -19,7 +19,7 @@ from kleash.written.claimed.mentions import APART, KINDS, QUANTITIES, concepts
 from kleash.written.claimed.reach import counts
 from kleash.written.claimed.readings import Clause, Shelf, clauses, outside
 from kleash.written.marks import Mark
-from kleash.written.printed import Sheet, named, squeezed
+from kleash.written.printed import AXIS, Sheet, named, squeezed
 from kleash.written.prose import Sentence
 from kleash.written.told.things import column_keys, keys_of, mentions, row_keys
 from kleash.written.told.tracks import by_arm
@@ -28,7 +28,8 @@ LEAST = 2  # arms, and points of a course
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _ALL = re.compile(
     rf"(?:所有|全部|各[组个臂]?|[两二三四五六七八]\s?[组个种条臂者]|\d\s?[组个种条])[^,;。:]{{0,24}}?[都均]|"
-    rf"{_B}(?:both|all (?:of )?(?:the )?\w+|every \w+|each \w+){_E}"
+    rf"{_B}(?:both|(?:all(?: of)?(?: the)?|every|each) "
+    rf"(?!of |the |(?:{AXIS}|evaluation|point|time))\w+)"
 )
 _ONLY = re.compile(
     rf"(?:只有|唯有|仅有?|唯一[^,]{{0,6}}?是?)(?P<who>.+?)(?:是?例外|除外|相反|不是)|(?:例外|除外)[^,]{{0,3}}?是(?P<one>.+)|"

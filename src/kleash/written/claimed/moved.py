@@ -30,7 +30,7 @@ _DOWNS = (
 _TOLD = (
     re.compile(
         rf"(?P<whole>{NUMBER})\s?{_UNIT}[^,;。:\d]{{0,8}}?[中里]\s?(?:只|仅|共)?有\s?(?P<count>{NUMBER}|一)\s?{_UNIT}"
-        rf"[^,;。:\d高低于比]{{0,4}}?(?:(?P<up>{_UP})|(?P<down>{_DOWN}))"
+        rf"[^,;。:\d高低于比]{{0,4}}?(?:(?P<up>{_UP})|(?P<down>{_DOWN}))(?![^,;。]{{0,4}}\d)"
     ),
     re.compile(
         rf"(?P<whole>{NUMBER})\s?{_UNIT}[^,;。:\d的]{{0,6}}?(?:全部|全都|[都均])(?:有所?|在|是)?"
@@ -39,6 +39,7 @@ _TOLD = (
     re.compile(
         rf"{_B}(?P<count>{NUMBER}|one|none) of (?:the |all )?(?P<whole>{NUMBER}) "
         rf"[a-z]+(?: [a-z]+)? (?:(?P<up>{_UPS})|(?P<down>{_DOWNS})){_E}"
+        r"(?! (?:by|more|less|to|over))"
     ),
     re.compile(
         rf"{_B}all (?P<whole>{NUMBER}) [a-z]+(?: [a-z]+)? (?:(?P<up>{_UPS})|(?P<down>{_DOWNS})){_E}"

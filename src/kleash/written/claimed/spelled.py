@@ -57,6 +57,7 @@ _BENT = re.compile(  # told before it: the course goes both ways
     rf"{_B}{_UPS}[^,;]{{0,40}}? and (?:then )?{_DOWNS}|"
     rf"{_B}{_DOWNS}[^,;]{{0,40}}? and (?:then )?{_UPS}"
 )
+_LETTER = re.compile(r"(?<![A-Za-z])[A-Z](?![A-Za-z])")  # an arm: "B"
 Found = tuple[re.Match[str], str, str]
 
 
@@ -138,23 +139,26 @@ def _bent(sentence: Sentence) -> Iterator[Found]:
     parts = clauses(sentence)
     for nth, clause in enumerate(parts):
         for word in _before(clause, STEADY, clause.end):
-            broken = _BROKEN.search(sentence.plain, word.end())
-            if broken:
-                yield word, broken[0].strip(), ""
+            own = Clause(sentence, word.end(), clause.end)
+            for part in (own, *parts[nth + 1 :]):
+                broken = _BROKEN.search(sentence.plain, part.start, part.end)
+                if broken and (part is own or _is_of(part, clause)):
+                    yield word, broken[0].strip(), ""
             for part in () if is_limited(clause) else parts[:nth]:
                 told = _BENT.search(outside(part.text))
                 if told and _is_of(clause, part):
                     yield word, told[0].strip(), ""
 
 
-def _is_of(clause: Clause, earlier: Clause) -> bool:
-    """Whether a clause goes on with what an earlier one speaks of, and names nothing else."""
+def _is_of(clause: Clause, other: Clause) -> bool:
+    """Whether a clause goes on with what another one speaks of, and names nothing else."""
     own, told = (
         (
             {(n.sheet, n.row, n.column) for n in one.sentence.names if _has(one, n.start)},
             concepts(outside(one.text)) & QUANTITIES - {"step"},
+            set(_LETTER.findall(one.sentence.text[one.start : one.end])),
         )
-        for one in (clause, earlier)
+        for one in (clause, other)
     )
     return all(mine <= theirs for mine, theirs in zip(own, told, strict=True))
 

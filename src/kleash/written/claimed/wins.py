@@ -27,7 +27,7 @@ _CHINESE = (
         rf"(?:{_TOP}|(?P<low>最[低小差]))(?:的(?:有|次数[为是:]?))?\s?(?P<count>{NUMBER})\s?{_UNIT}"
     ),
     re.compile(
-        rf"[有在]\s?(?P<count>{NUMBER})\s?{_UNIT}[^,;。:\d有]{{0,10}}?"
+        rf"[有在]\s?(?P<count>{NUMBER})\s?{_UNIT}(?![^,;。:]{{0,8}}[中里]的?\s?{NUMBER})[^,;。:\d有]{{0,10}}?"
         rf"(?:取得|是|为|上|里|中|都)*[^,;。:\d]{{0,6}}?(?:{_TOP}|(?P<low>最[低小差]))"
     ),
     re.compile(rf"(?:更?(?:高|好|优)|(?P<low>更?(?:低|差)))的[^,;。:\d]{{0,6}}?有?\s?(?P<count>{NUMBER})\s?{_UNIT}"),
