@@ -199,6 +199,8 @@ CLAIMS = [
     (SIZES, "三个题量都是随机最低。", "三个题量都是 GRPO 最高。", "三"),
     # courses of all arms, and exceptions to them
     (EPOCHS, "三个 β 的 KL 都是逐轮下降。", "三个 β 的 Train Loss 都是逐轮上升。", "上升"),
+    (EPOCHS, "从 Epoch 1 到 Epoch 2 三个 β 的 Train Loss 都上升。",
+     "从 Epoch 2 到 Epoch 3 三个 β 的 Train Loss 都上升。", "上升"),
     (EPOCHS, "三个 β 的 Train Loss 都是逐轮上升，只有 β=0.10 例外。",
      "三个 β 的 KL 都是逐轮下降，只有 β=0.14 例外。", "β=0.14"),
     (EPOCHS, "All three runs have a KL that falls.", "三个 β 的 Train Loss 都在下降。", "下降"),
@@ -228,11 +230,40 @@ def test_what_is_said_of_all_holds_for_each(
     assert text in wrong(tmp_path, report, false)
 
 
+TWO_TABLES = """# Two arms
+
+## Reward
+
+| Step | A | B |
+|---|---|---|
+| 25 | 0.376 | 0.424 |
+| 50 | 0.398 | 0.465 |
+| 75 | 0.530 | 0.477 |
+
+## Cost
+
+| | A | B |
+|---|---|---|
+| hours | 3.5 | 4.1 |
+
+## Reward again
+
+| Step | A | B |
+|---|---|---|
+| 25 | 0.376 | 0.424 |
+| 50 | 0.398 | 0.465 |
+| 75 | 0.530 | 0.477 |
+
+### What we see
+
+{said}
+"""
 RIGHT = [
     (GAMES, "B 臂在三个对手中的两个上领先。"),
     (GAMES, "A 臂只对规则型对手占优，B 臂在另外两个上都领先。"),
     (EPOCHS, "三个 β 的 Train Loss 都在上升。"),
     (EPOCHS, "All three rise in train loss except β=0.10."),
+    (TWO_TABLES, "- 早期（Step 25-50）：\n  - B 在两个点上都更高"),
     (TASKS, "四类任务中只有一类提升 9 条。"),
     (SWEEP, "Accuracy rises up to β=0.10 and falls after it."),
     (CURVES, "B falls twice, A rises at every step."),

@@ -16,7 +16,7 @@ from kleash.written.book import Book
 from kleash.written.claimed.contrasts import TURN
 from kleash.written.claimed.courses import STRICT, is_limited
 from kleash.written.claimed.mentions import APART, KINDS, QUANTITIES, concepts
-from kleash.written.claimed.reach import counts
+from kleash.written.claimed.reach import Stretch, counts, stretches, within
 from kleash.written.claimed.readings import Clause, Shelf, clauses, outside
 from kleash.written.marks import Mark
 from kleash.written.printed import AXIS, Sheet, named, squeezed
@@ -97,11 +97,12 @@ def _meant(book: Book, every: Sequence[Shelf], clause: Clause) -> Iterator[Bundl
     line = clause.sentence.line(clause.start)
     above = [one for one in book.section(line) if one.line < line]
     need = concepts(outside(clause.text)) & QUANTITIES - {"step", "turns"}
+    spans = stretches(clause.sentence, clause.start, clause.end)
     for shelf in every:
         if shelf.sheet in above[-1:] and need <= shelf.about and _has_arms(shelf):
-            yield from _whole(book, clause, _of_steps(shelf))
+            yield from _whole(book, clause, _of_steps(shelf, spans))
     for sheet in above:
-        yield from _whole(book, clause, _of_rows(sheet, outside(clause.text)))
+        yield from _whole(book, clause, _of_rows(sheet, outside(clause.text), spans))
 
 
 def _has_arms(shelf: Shelf) -> bool:
@@ -121,10 +122,11 @@ def _whole(book: Book, clause: Clause, bundle: Bundle) -> Iterator[Bundle]:
         yield own
 
 
-def _of_steps(shelf: Shelf) -> Bundle:
+def _of_steps(shelf: Shelf, spans: Sequence[Stretch]) -> Bundle:
+    """The courses of a table of steps, over the stretches that are named."""
     keys_at = row_keys if shelf.side.is_rows else column_keys
     order = sorted(shelf.steps, key=lambda nth: shelf.steps[nth])
-    lines = [shelf.line(nth) for nth in order]
+    lines = [shelf.line(nth) for nth in order if within(spans, shelf.steps[nth])]
     found = dict[frozenset[str], list[float]]()
     for label, text in shelf.side.texts.items():
         values = [line.value(label) for line in lines if label in line.cells]
@@ -134,15 +136,16 @@ def _of_steps(shelf: Shelf) -> Bundle:
     return found if len(kinds) == 1 else {}  # else some hold ratios of others
 
 
-def _of_rows(sheet: Sheet, text: str) -> Bundle:
+def _of_rows(sheet: Sheet, text: str, spans: Sequence[Stretch]) -> Bundle:
     """The courses of a table whose rows are an arm and an epoch, in the column that is named."""
     header = [squeezed(bare(title)).strip() for title in sheet.table.header]
     every = [one for one in by_arm(sheet, "") if len(one.points) >= LEAST]
     columns = {one.quantity: int(one.quantity.split()[-1]) for one in every}
     said = [n for n in set(columns.values()) if any(named(text, header[n]))]
     longest = max(said, key=lambda n: len(header[n]), default=0)
-    return {
-        keys_of([one.arm], sheet.table.header[0]): [figure.value for figure in one.points.values()]
-        for one in every
-        if columns[one.quantity] == longest
-    }
+    found = {}
+    for one in every:
+        values = [figure.value for at, figure in one.points.items() if within(spans, at)]
+        if columns[one.quantity] == longest and len(values) >= LEAST:
+            found[keys_of([one.arm], sheet.table.header[0])] = values
+    return found

@@ -89,7 +89,9 @@ def _is_false(
     """Whether in each table at hand that has both names, some line denies what is said of all."""
     at, end = clause.start + word.start(), clause.start + word.end()
     line = clause.sentence.line(at)
-    above = [one for one in book.section(line) if one.line < line][-1:]
+    section = book.section(line)
+    above = [one for one in section if one.line < line][-1:]
+    near = len(book.sheets) == 1 or len(section) < len(book.sheets)
     spans = (clause.start, at), (end, clause.end) if word.re is _WORDS else (end, end)
     never = bool(_NEVER.search(outside(clause.text)))
     verdicts = []
@@ -101,8 +103,9 @@ def _is_false(
             told = counts(clause.text[: word.start()])
             told = told or [one for part in before[-1:] for one in counts(part.text)]
             least = min([len(gaps), *(n for _, _, n in told[-1:])])
-            alone = word.re is _ALONE and told and told[-1][-1] != len(gaps)
-            if len(gaps) >= LEAST and not alone:  # of so many the table at hand has none
+            # Of one that is named alone, the table must be known by its heading or its lines.
+            lines = told[-1][-1] if told else len(gaps) if near else None
+            if len(gaps) >= LEAST and (word.re is _WORDS or lines == len(gaps)):
                 kept = sum(gap > 0 for gap in gaps)
                 verdicts.append(kept > 0 if never else kept < least)
     return bool(verdicts) and all(verdicts)
