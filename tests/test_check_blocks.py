@@ -202,6 +202,10 @@ def test_a_test_of_one_section_does_not_speak_for_another(tmp_path):
     assert not tests(TESTED.format(p=" (p = 0.015)"))
     general = "# Seeds\n\nAll p-values are of Welch's t-test.\n"
     assert not tests(general + TESTED.format(p=" (p < 0.01)"))
+    statistic = "McNemar 统计量（不加校正）为 6.23，大于 3.84。"
+    assert tests(f"# Seeds\n\n## 配对\n\n{statistic}\n\n## 长度\n\n- 短 12 字（p < 0.01）。\n") == [
+        9
+    ]
 
 
 def test_a_row_that_stands_twice_with_its_labels_is_a_copy(tmp_path):

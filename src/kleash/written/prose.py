@@ -114,6 +114,11 @@ class Name:
     row: int | None
     column: int | None
 
+    @property
+    def is_table(self) -> bool:
+        """Whether it is the table itself that is named."""
+        return self.row is None and self.column is None
+
 
 @dataclass(frozen=True)
 class At:

@@ -7,18 +7,22 @@ from collections.abc import Iterator, Sequence
 from kleash.written.book import Book
 from kleash.written.claimed.answered import false_answers
 from kleash.written.claimed.beside import beside
+from kleash.written.claimed.bundles import false_bundles
 from kleash.written.claimed.chains import false_chains
+from kleash.written.claimed.comparatives import false_comparatives
 from kleash.written.claimed.contrasts import contradictory
 from kleash.written.claimed.courses import false_courses
 from kleash.written.claimed.exchanged import exchanged
 from kleash.written.claimed.halves import false_halves
 from kleash.written.claimed.leashes import false_leashes
 from kleash.written.claimed.limits import false_limits
+from kleash.written.claimed.moved import false_moves
 from kleash.written.claimed.orders import false_orders, false_parts
 from kleash.written.claimed.pinned import denied
 from kleash.written.claimed.readings import Shelf, shelves
 from kleash.written.claimed.sameness import false_differences
 from kleash.written.claimed.shapes import false_shapes
+from kleash.written.claimed.spelled import misspelled
 from kleash.written.claimed.standings import false_standings
 from kleash.written.claimed.strides import false_strides
 from kleash.written.claimed.superlatives import false_superlatives
@@ -35,12 +39,15 @@ KINDS = (
     false_superlatives,
     denied,
     false_courses,
+    false_bundles,
+    false_moves,
     false_shapes,
     false_chains,
     false_sweeps,
     false_limits,
     false_wins,
     false_halves,
+    false_comparatives,
     false_differences,
     false_verdicts,
     false_answers,
@@ -63,6 +70,7 @@ def false_claims(book: Book, page: Page, every: Sequence[Sentence]) -> Iterator[
     yield from false_orders(plain, every)
     yield from false_parts(plain, every)
     yield from contradictory(every)
+    yield from misspelled(every)
 
 
 def _repeats(shelf: Shelf) -> bool:

@@ -29,8 +29,8 @@ _DOWN = (
 TURN = re.compile(rf"(?P<up>{_UP})|(?P<down>{_DOWN})")
 _OPENED = re.compile(rf"(?:{_UP}|{_DOWN})[了得]?\s?\(\s?$")
 _ARROW = re.compile(r"\s?(?:→|->)\s?")
-_FROM = re.compile(rf"[从由]|{_B}from{_E}")
-_TO = re.compile(rf"[到至为]|{_B}to{_E}|→|->")
+FROM = re.compile(rf"[从由]|{_B}from{_E}")
+TO = re.compile(rf"[到至为]|{_B}to{_E}|→|->")
 _ABOVE = (
     rf"高于|大于|多于|超过|长于|{_B}(?:above|more than|higher than|greater than|"
     rf"larger than|longer than|exceeds?|exceeding|slower than)"
@@ -41,15 +41,10 @@ _BELOW = (
 )
 _THAN = re.compile(rf"(?P<above>{_ABOVE})|(?P<below>{_BELOW})")
 _VERSUS = re.compile(rf"\s?(?:%|s|h)?\s?(?:vs\.?|对|比|{_B}against|{_B}versus)\s?")
-_DENIED = re.compile(
+DENIED = re.compile(
     rf"不|没|未|非|先|{_B}(?:not|no|never|neither|nor|without|if|would|until){_E}|n't"
 )
 _GIVEN = re.compile(r"[^,;。]*?\(\s?$|[^,;。(]{0,24}$")
-_STEADY = re.compile(rf"单调(?!性)|{_B}monotonic(?:ally)?{_E}")
-_BROKEN = re.compile(
-    rf"\d+\s?次(?:下降|回落|上升|变小)|(?:下降|回落)\s?\d+\s?次|"
-    rf"{_B}(?:but|except|apart from) (?:at )?step|{_B}(?:a|one) (?:dip|drop) (?:of|at)"
-)
 FEW = 3  # numbers that show a course
 _MORE = re.compile(
     r"越[大多高长](?:,|\s)*(?P<what>[^,;。:(]{0,12}?)越(?:(?P<up>[高大多长])|(?P<down>[低小少短]))"
@@ -81,7 +76,6 @@ def contradictory(every: Sequence[Sentence]) -> Iterator[Mark]:
             *_thans(sentence),
             *_courses(sentence),
             *_with_settings(sentence),
-            *_steady(sentence),
             *_returns(sentence),
             *_signed(sentence),
         ):
@@ -114,12 +108,12 @@ def _turns(sentence: Sentence) -> Iterator[Found]:
                 continue
             before = plain[max(clause.start, one.start - NEAR) : one.start]
             between = plain[one.end : other.start]
-            told = _FROM.search(before) and _TO.search(between)
+            told = FROM.search(before) and TO.search(between)
             if not told and not (_OPENED.search(before) and _ARROW.fullmatch(between)):
                 continue
             first = max(clause.start, one.start - NEAR)
             words = list(TURN.finditer(plain, first, other.start))
-            if len({word.lastgroup for word in words}) != 1 or _DENIED.search(
+            if len({word.lastgroup for word in words}) != 1 or DENIED.search(
                 plain, first, one.start
             ):
                 continue
@@ -136,7 +130,7 @@ def _thans(sentence: Sentence) -> Iterator[Found]:
             continue
         pair = _pair(sentence, behind) or _around(sentence, word, behind[0])
         clause = next(c for c in clauses(sentence) if c.start <= word.start() < c.end)
-        if pair is None or _DENIED.search(plain, clause.start, word.start()):
+        if pair is None or DENIED.search(plain, clause.start, word.start()):
             continue
         one, other = pair
         if (word.lastgroup == "above") != (one.figure.value > other.figure.value):
@@ -193,10 +187,10 @@ def _with_settings(sentence: Sentence) -> Iterator[Found]:
         behind = [one for one in sentence.numbers if one.start >= end]
         if len({word.lastgroup for word in words}) != 1 or len(behind) < 2:
             continue
-        if re.search("[;。]", plain[end : behind[0].start]) or _DENIED.search(plain[:end]):
+        if re.search("[;。]", plain[end : behind[0].start]) or DENIED.search(plain[:end]):
             continue
-        told = next(run for run in _runs(sentence) if behind[0] in run)
-        pair = _FROM.search(plain[end : behind[0].start]) and _TO.search(
+        told = next(run for run in runs(sentence) if behind[0] in run)
+        pair = FROM.search(plain[end : behind[0].start]) and TO.search(
             plain[behind[0].end : behind[1].start]
         )
         course = told if len(told) >= FEW else behind[:2] if pair and _alike(*behind[:2]) else []
@@ -206,23 +200,7 @@ def _with_settings(sentence: Sentence) -> Iterator[Found]:
             yield words[0], course[0].text, course[-1].text
 
 
-def _steady(sentence: Sentence) -> Iterator[Found]:
-    """ "rises monotonically" beside numbers that rise and fall, or beside a fall that is told."""
-    plain = sentence.plain
-    for word in _STEADY.finditer(plain):
-        clause = next(c for c in clauses(sentence) if c.start <= word.start() < c.end)
-        if _DENIED.search(plain, clause.start, word.start()):
-            continue
-        broken = _BROKEN.search(plain, word.end())
-        if broken:
-            yield word, broken[0].strip(), ""
-        for run in _runs(sentence):
-            steps = [b.figure.value - a.figure.value for a, b in pairwise(run)]
-            if len(run) >= FEW and min(steps) < 0 < max(steps):
-                yield word, run[0].text, run[-1].text
-
-
-def _runs(sentence: Sentence) -> Iterator[list[Said]]:
+def runs(sentence: Sentence) -> Iterator[list[Said]]:
     """Numbers of one kind one behind the other: "53.59%、54.17%、53.53%"."""
     run = list[Said]()
     for one in sentence.numbers:
@@ -241,7 +219,7 @@ def _returns(sentence: Sentence) -> Iterator[Found]:
     for word in _RETURNS.finditer(sentence.plain):
         before = [one for one in sentence.numbers if one.end <= word.start()]
         gaps = [one for one in before if is_gap(sentence, one) and one.sign != "-"]
-        if len(gaps) != 2 or not _alike(*gaps) or _DENIED.search(sentence.plain[: word.start()]):
+        if len(gaps) != 2 or not _alike(*gaps) or DENIED.search(sentence.plain[: word.start()]):
             continue
         if (word.lastgroup in ("up", "more")) != (gaps[1].figure.value > gaps[0].figure.value):
             yield word, gaps[0].text, gaps[1].text
@@ -257,7 +235,7 @@ def _signed(sentence: Sentence) -> Iterator[Found]:
         own = any(clause.start <= one.start < clause.end for one in sentence.numbers)
         if both is None or len(words) != 1 or len(told) < 2 or len(signs) != 1 or own:
             continue
-        denied = _DENIED.search(sentence.plain, clause.start, words[0].start())
+        denied = DENIED.search(sentence.plain, clause.start, words[0].start())
         way = {"+": "up", "-": "down"}.get(signs.pop(), "")
         if way and words[0].lastgroup != way and not denied:
             yield words[0], told[0].text, told[-1].text

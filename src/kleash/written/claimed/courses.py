@@ -33,7 +33,7 @@ _MOVES = frozenset(("change", "gap", "drop", "gain"))
 LEAST = 4  # points of a course
 FEW = 3  # arms of which something rises
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
-_STRICT = re.compile(
+STRICT = re.compile(
     rf"单调|一路(?=上|下|走|涨|跌|升|降)|逐[点段步次个]|逐(?:轮|\s?epoch)(?![^,;。]*\d\.\d)|从头升到尾|从头降到尾|持续(?=上升|下降|增|减)|"
     rf"一直在?(?=上升|下降|涨|跌|升|降)|每一?[次个轮步][^,;。]{{0,6}}?都(?=[^,;。]{{0,4}}?[升降涨跌增减])|"
     rf"{_B}monotonic\w*|{_B}without a single (?:decrease|increase|drop|rise|dip){_E}|"
@@ -55,16 +55,30 @@ _KEYS: dict[str, re.Pattern[str]] = {
     "items": re.compile(rf"样本|题|条|{_B}n{_E}|{_B}samples?|{_B}items?"),
     "shot": re.compile(rf"{_B}shots?{_E}|示例"),
 }
+_GOES_ON = re.compile(rf"\s*(?:并且?|而且|且|同时|也|又|还|and{_E}|which{_E})")
 _AND = re.compile(rf"{_B}and{_E}|并且?|而且|且")
 _BIG, _SMALL = "大多高长", "小少低短"
 _RISES = rf"(?:(?P<up>[{_BIG}])|(?P<down>[{_SMALL}])|(?P<calm>平滑|稳定?))"
+_SHRINKS = re.compile(r"[小少低短减]|变小|small|low|weak")
 _TRENDS = (
     re.compile(
         rf"(?P<key>[^,;。:越]{{1,10}}?)越(?P<way>[{_BIG}{_SMALL}])[,、\s]*(?P<what>[^,;。:(]{{0,16}}?)越{_RISES}"
     ),
     re.compile(
         r"(?P<what>[^,;。:(]{1,20}?)随着?\s?(?P<key>[^,;。:]{1,10}?)(?P<way>增大|增加|变大|减小|减少|变小)"
-        r"而?(?:(?P<up>增|升|上|变大|变长|提)|(?P<down>减|降|下|变小|变短))"
+        r"而?(?P<strict>单调|逐[级档步])?(?:(?P<up>增|升|上|变大|变长|提)|(?P<down>减|降|下|变小|变短))"
+    ),
+    re.compile(
+        rf"{_B}the (?P<way>larger|higher|greater|stronger|smaller|lower|weaker) (?:the )?"
+        rf"(?P<key>[^,;:.]{{1,20}}?), the (?:(?P<up>higher|larger|greater|longer)|"
+        rf"(?P<down>lower|smaller|shorter)) (?:the )?(?P<what>[^,;:.(]{{2,24}})"
+    ),
+    re.compile(
+        r"(?P<what>[^,;:.(]{2,32}?) (?:(?P<up>rises|grows|increases|climbs)|"
+        r"(?P<down>falls|drops|declines|decreases|shrinks)) (?P<strict>monotonically )?"
+        r"(?:with|as) (?:the |a |an )?(?P<way>smaller |lower |weaker |increasing |larger )?"
+        r"(?P<key>(?:number of )?[^,;:. ]{1,16}(?: [a-z]{1,12})??)"
+        r"(?: (?:grows|rises|increases|goes up|is raised)|(?=[,;:.(]|\s*$))"
     ),
 )
 
@@ -76,7 +90,7 @@ def false_courses(
     for sentence in every:
         parts = clauses(sentence)
         for nth, clause in enumerate(parts):
-            word = _STRICT.search(outside(clause.text))
+            word = STRICT.search(outside(clause.text))
             if word is None:
                 continue
             own = _upto_and(clause, word)
@@ -192,6 +206,11 @@ def subjects(book: Book, shelf: Shelf, clause: Clause, beside: Sequence[Clause])
     """The arms, or the quantity, whose course a clause speaks of in a table of steps."""
     sentence = clause.sentence
     arms = single(shelf.side.named(sentence, clause.start, clause.end, arms=True))
+    if not arms and _GOES_ON.match(clause.text):
+        spans = [(one.start, one.end) for one in beside[-1:] if one.end <= clause.start]
+        arms = [
+            two for span in spans for two in single(shelf.side.named(sentence, *span, arms=True))
+        ]
     skip = tuple((mention.start, mention.end) for mention, _ in arms)
     need = asked(clause, (), skip).need - {"step"} - _MOVES
     inherits = not need & QUANTITIES and (shelf.side.is_metrics or not arms)
@@ -237,16 +256,13 @@ def _is_turned(
     """Whether a quantity goes the other way with a setting in all that is meant."""
     keys = [name for name, words in _KEYS.items() if words.search(match["key"])]
     groups = match.groupdict()
-    start = match.start("what") if match["what"].strip() else match.start()
-    clause = Clause(sentence, start, match.end())
+    clause = Clause(sentence, *match.span("what" if match["what"].strip() else 0))
     need = asked(clause, (), ()).need
     if groups.get("calm"):
         need = need | {"spread"}
     if not keys or not need & QUANTITIES or _LIMITED.search(match["what"]):
         return False
-    way = (-1 if match["way"][0] in "小少低短减" or match["way"].endswith("小") else 1) * (
-        1 if groups.get("up") else -1
-    )
+    way = (-1 if _SHRINKS.match(match["way"] or "") else 1) * (1 if groups.get("up") else -1)
     verdicts = []
     for shelf in every:
         order = settings(shelf.side, keys)
@@ -256,7 +272,7 @@ def _is_turned(
             need, ((match.start(), match.end()),), ((match.start("key"), match.end("key")),)
         )
         for line in complete(shelf, sentence, said):
-            verdict = _goes(line, order, way)
+            verdict = _goes(line, order, way, strict=bool(groups.get("strict")))
             if verdict is not None:
                 verdicts.append(verdict)
     if not verdicts and "kl" not in need:
@@ -303,8 +319,10 @@ def _parts(side: Side, label: int, text: str) -> Iterator[tuple[str, str, str]]:
         yield table.rows[label][at], others, table.header[at]
 
 
-def _goes(line: Line, order: Mapping[int, tuple[float, str]], way: int) -> bool | None:
-    """Whether a line goes the way that is said, more often than not; None: too little."""
+def _goes(
+    line: Line, order: Mapping[int, tuple[float, str]], way: int, *, strict: bool = False
+) -> bool | None:
+    """Whether a line goes the way that is said, mostly or always; None: too little."""
     known = [label for label in order if label in line.cells]
     signs = [
         (order[b][0] - order[a][0]) * (line.value(b) - line.value(a))
@@ -313,4 +331,6 @@ def _goes(line: Line, order: Mapping[int, tuple[float, str]], way: int) -> bool 
     ]
     if len(signs) < FEW:
         return None
+    if strict:
+        return all(way * sign >= 0 for sign in signs)
     return sum(way * sign > 0 for sign in signs) >= sum(way * sign < 0 for sign in signs)

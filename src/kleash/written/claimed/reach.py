@@ -32,7 +32,7 @@ _ENGLISH = {word: n for n, word in enumerate(_WORDS, 2)}
 _TENS = r"[二两三四五六七八九]?十[一二三四五六七八九]?|[两二三四五六七八九]"
 NUMBER = rf"(?:\d+|{_TENS}|{_B}(?:{'|'.join(_WORDS)}){_E})"
 _COUNT = re.compile(
-    rf"(?<![\d.第每×/])(?<!\d,)(?P<chinese>\d+|{_TENS})\s?(?:个(?!百分|点)|组|种|条|列|次|项|类|档|行|者|套|处)|"
+    rf"(?<![\d.第每×/])(?<!\d,)(?P<chinese>\d+|{_TENS})\s?(?:个(?!百分|点(?![上里中都]))|组|种|条|列|次|项|类|档|行|者|套|处)|"
     rf"{_B}(?:all|the|these|those|every one of the|each of the)(?: of)?(?: the)? "
     rf"(?P<english>\d+|{'|'.join(_ENGLISH)}){_E}(?!\s?%|\.\d)(?! (?:points?|pts|largest|smallest))|"
     rf"(?P<both>{_B}both{_E})"

@@ -142,6 +142,20 @@ def shelves(book: Book, page: Page) -> list[Shelf]:
     return found
 
 
+def at_hand(book: Book, sentence: Sentence, at: int) -> list[Sheet]:
+    """The table that a part of a sentence is said of: the last one above, under its heading.
+
+    Of tables whose headings a sentence names ("for 0.14, …") it is the last of these, unless the
+    last one above has a row or column of that name.
+    """
+    line = sentence.line(at)
+    above = [one for one in book.section(line) if one.line < line][-1:]
+    near = {one.nth for one in above}
+    inside = {one.start for one in sentence.names if one.sheet in near and not one.is_table}
+    named = {one.sheet for one in sentence.names if one.is_table and one.start not in inside}
+    return [one for one in book.sheets if one.nth in named and one.line < line][-1:] or above
+
+
 @dataclass(frozen=True)
 class Clause:
     """A part of a sentence between commas; what brackets hold belongs to what they stand behind."""
@@ -158,14 +172,19 @@ class Clause:
         return bool(words.search(self.sentence.plain, self.start, self.end))
 
 
-def clauses(sentence: Sentence) -> list[Clause]:
-    """The clauses of a sentence."""
+def clauses(sentence: Sentence, *, fine: bool = False) -> list[Clause]:
+    """The clauses of a sentence; `fine` parts it at a Chinese comma before a digit too.
+
+    "0.10 为 0.61，0.20 为 0.58" is a list, which most claims speak of as a whole.
+    """
     plain, depth, start = sentence.plain, 0, 0
     found = []
     ends = {match.start(): match.end() for match in _SEPARATOR.finditer(plain)}
     for at, letter in enumerate(plain):
         depth = max(0, depth + (letter in "([") - (letter in ")]"))
-        if at in ends and depth == 0 and not re.match(r"[,.:]\d", plain[at : at + 2]):
+        wide = fine and sentence.text[at] in "，："
+        inside = not wide and re.match(r"[,.:]\d", plain[at : at + 2])
+        if at in ends and depth == 0 and not inside:
             found.append(Clause(sentence, start, at))
             start = ends[at]
     found.append(Clause(sentence, start, len(plain)))

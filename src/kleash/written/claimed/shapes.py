@@ -12,12 +12,15 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from kleash.written.book import Book
+from kleash.written.claimed.contrasts import TURN
 from kleash.written.claimed.courses import courses_of
 from kleash.written.claimed.mentions import QUANTITIES, concepts
 from kleash.written.claimed.readings import Clause, Shelf, clauses, outside
+from kleash.written.claimed.spelled import FLAT
 from kleash.written.marks import Mark
 from kleash.written.prose import END, Said, Sentence
 
+WIDE = 2.0  # times: what changes by more is not called the same
 FEW = 3  # points of a course that can turn
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _RISE, _FALL = (
@@ -42,6 +45,14 @@ _ALONG = re.compile(
     rf"(?:(?P<rises>rising|growing|increasing|climbing)|"
     rf"(?P<falls>falling|dropping|declining|decreasing|shrinking)){_E}"
 )
+_ENDS = re.compile(
+    rf"(?:了|着|的|中|趋势|"
+    rf"{_B}(?:during|over|throughout|in the course of) (?:the )?training{_E}|[\s。.])*"
+)
+_HELD = re.compile(  # with what, or against whom
+    rf"比|随|于|相对|相比|从|由|因|使|让|导致|防止|避免|越|差|幅|{_B}(?:than|with|as|from|by|when|after|"
+    rf"before|until|first|to|more|less|lets?|makes?|keeps?|of)(?![a-z])"
+)
 _LIMITED = re.compile(
     rf"并非|不是|没有|不再|未|除|几乎|若|如果|可能|是否|部分|个别|有的|"
     rf"{_B}(?:not|no|never|except|almost|if|may|might|some|whether|would|should){_E}|n't"
@@ -59,6 +70,7 @@ def false_shapes(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence])
                 *_not_turned(book, every, clause, parts[:nth]),
                 *_gone_back(every, clause),
                 *_against(book, every, clause),
+                *_plain(book, every, clause, parts[:nth]),
             ):
                 start, end = word.span()
                 text = sentence.text[start:end].strip()
@@ -146,6 +158,35 @@ def _against(book: Book, every: Sequence[Shelf], clause: Clause) -> Iterator[re.
     ]
     if verdicts and not any(verdicts):
         yield words[0]
+
+
+def _plain(
+    book: Book, every: Sequence[Shelf], clause: Clause, before: Sequence[Clause]
+) -> Iterator[re.Match[str]]:
+    """ "the entropy falls", of what rises at every step; "hardly changes", of what does."""
+    sentence, text = clause.sentence, outside(clause.text)
+    words = [*TURN.finditer(text), *FLAT.finditer(text)]
+    starts = [*(one.start for one in sentence.numbers), *(one.start for one in sentence.places)]
+    if len(words) != 1 or not _ENDS.fullmatch(text, words[0].end()) or _HELD.search(text):
+        return
+    if any(clause.start <= at < clause.end for at in starts):
+        return
+    if not concepts(text) & QUANTITIES - {"step", "turns"}:
+        return
+    way = {"up": 1, "down": -1}.get(words[0].lastgroup or "", 0)
+    verdicts = [
+        any(not (_is_opposite(one, way) if way else _is_far(one)) for one in courses)
+        for courses, _ in courses_of(book, every, clause, before, FEW)
+    ]
+    if verdicts and not any(verdicts):
+        pattern, start = words[0].re, clause.start + words[0].start()
+        yield from pattern.finditer(sentence.plain, start, start + len(words[0][0]))
+
+
+def _is_far(values: Sequence[float]) -> bool:
+    """Whether a course ends far from where it began."""
+    low, high = sorted((values[0], values[-1]))
+    return 0 < WIDE * low < high
 
 
 def _is_opposite(values: Sequence[float], way: int) -> bool:

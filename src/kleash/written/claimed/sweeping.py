@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from kleash.written.book import Book
 from kleash.written.claimed.mentions import KINDS, QUANTITIES, concepts
 from kleash.written.claimed.reach import NUMBER, counts, stretches, within
-from kleash.written.claimed.readings import Clause, Line, Shelf, clauses, outside, single
+from kleash.written.claimed.readings import Clause, Line, Shelf, clauses, outside
+from kleash.written.claimed.rivals import Pair, is_full, pairs
 from kleash.written.marks import Mark
 from kleash.written.prose import Sentence
 
@@ -25,20 +26,31 @@ _WORDS = re.compile(
     rf"(?P<down>低于|小于|少于|低过|落后于?|输给|不及|差于|"
     rf"{_B}(?:below|lower than|less than|smaller than|behind|trails|loses to|worse than){_E})"
 )
+_ALONE = re.compile(  # of one that is ahead of the only other
+    rf"(?P<up>[更略稍][高大多长好优]|领先|占优|胜出|获胜|"
+    rf"{_B}(?:higher|larger|better|ahead|in front|leads|wins){_E})|"
+    rf"(?P<down>[更略稍][低小少短差]|落后|{_B}(?:lower|smaller|worse|behind|trails|loses){_E})"
+)
 _EVERY = re.compile(
     rf"全部|每[一]?[个次轮步行列档点][^,]{{0,8}}?都?|所有[^,]{{0,8}}?[上里中]都|"
     rf"[\d两二三四五六七八九十]+\s?[个次轮步行列档组种项类][^,]{{0,14}}?[上里中]?[都均]|始终|一直|从头到尾|"
     rf"{_B}(?:at|in|on|for) (?:every|all|each){_E}|{_B}all {NUMBER}{_E}|"
     rf"{_B}(?:always|throughout|every time){_E}"
 )
+_AT_ALL = re.compile(
+    rf"(?:在?(?:全部|所有|这)?{NUMBER}\s?[个次轮步行列档组种项类][^,]{{0,10}}?|在?(?:每一?[个次轮步档类]|所有|全部)[^,]{{0,8}}?)"
+    rf"(?:[上里中下内]|时)?|{_B}(?:at|in|on|for) (?:every|all|each){_E}.{{1,24}}"
+)
+_EACH = re.compile(rf"[都均]|全部|{_B}(?:is|are|has|was|leads|wins){_E}")
 _NEVER = re.compile(rf"都没有?|都未|从未|从来没有?|一次也没有?|没有一[个次行]|{_B}never{_E}")
 _LIMITED = re.compile(
-    rf"除|几乎|非|是否|如果|若|多数|大多|例外|之外|以外|不|各自|自己|"
+    rf"除|几乎|非|是否|如果|若|多数|大多|例外|之外|以外|不|各自|自己|[前后]\s?{NUMBER}|最[初后]|"
     rf"{_B}(?:not|except|almost|nearly|if|whether|would|most|but|its own|both){_E}|n't"
 )
 _LOSS = frozenset(("loss", "time", "step time", "gpu", "cost", "rank", "kl"))
 _MERIT = re.compile(
-    rf"领先|赢|胜|好于|优于|落后|输|差于|{_B}(?:beats?|ahead|leads|better|behind|trails|loses|worse)"
+    rf"领先|占优|赢|胜|[更略稍][好优差]|好于|优于|落后|输|差于|"
+    rf"{_B}(?:beats?|ahead|in front|leads|wins|better|behind|trails|loses|worse)"
 )
 _ONWARDS = re.compile(rf"\s?(?:[起后]|以后|之后|开始|{_B}(?:onwards?|on){_E})")
 
@@ -46,52 +58,74 @@ _ONWARDS = re.compile(rf"\s?(?:[起后]|以后|之后|开始|{_B}(?:onwards?|on)
 def false_sweeps(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -> Iterator[Mark]:
     """What is said of every line of the table at hand, where some line denies it."""
     for sentence in spoken:
-        for clause in clauses(sentence):
+        parts = clauses(sentence)
+        for nth, clause in enumerate(parts):
             text = outside(clause.text)
-            sweep, never = _EVERY.search(text), _NEVER.search(text)
-            words = list(_WORDS.finditer(text))
-            if not (sweep or never) or len(words) != 1 or _LIMITED.search(text):
+            never = _NEVER.search(text)
+            words = list(_WORDS.finditer(text)) or list(_ALONE.finditer(text))
+            if not (never or _sweeps(clause, parts[:nth])) or len(words) != 1:
                 continue
-            word = words[0]
-            if _is_false(book, every, clause, word, never=never is not None):
-                start, end = (clause.start + at for at in word.span())
+            if _LIMITED.search(text):
+                continue
+            if _is_false(book, every, clause, parts[:nth], words[0]):
+                start, end = (clause.start + at for at in words[0].span())
                 line, shown = sentence.line(start), sentence.text[start:end]
                 yield Mark(line, shown, "wrong", "check.not-all", {}, "every")
 
 
+def _sweeps(clause: Clause, before: Sequence[Clause]) -> bool:
+    """Whether a clause speaks of all, as the one before it may say: "五个点上, A 都高于 B"."""
+    if _EVERY.search(outside(clause.text)):
+        return True
+    return any(_AT_ALL.fullmatch(one.text.strip()) for one in before[-1:]) and bool(
+        _EACH.search(clause.text)
+    )
+
+
 def _is_false(
-    book: Book, every: Sequence[Shelf], clause: Clause, word: re.Match[str], *, never: bool
-) -> bool:
+    book: Book, every: Sequence[Shelf], clause: Clause, before: Sequence[Clause],
+    word: re.Match[str],
+) -> bool:  # fmt: skip
     """Whether in each table at hand that has both names, some line denies what is said of all."""
-    sentence, at = clause.sentence, clause.start + word.start()
-    line = sentence.line(at)
-    above = [one for one in book.section(line) if one.line < line][-1:]
+    at, end = clause.start + word.start(), clause.start + word.end()
+    line = clause.sentence.line(at)
+    section = book.section(line)
+    above = [one for one in section if one.line < line][-1:]
+    near = len(book.sheets) == 1 or len(section) < len(book.sheets)
+    spans = (clause.start, at), (end, clause.end) if word.re is _WORDS else (end, end)
+    never = bool(_NEVER.search(outside(clause.text)))
     verdicts = []
-    for shelf in every:
-        if shelf.sheet not in above or shelf.own_steps or shelf.side.is_metrics:
+    for shelf in every if not (never and word.re is _ALONE) else ():
+        if shelf.sheet not in above:
             continue
-        ours = {n for _, n in single(shelf.side.named(sentence, clause.start, at, arms=True))}
-        end = clause.start + word.end()
-        theirs = {n for _, n in single(shelf.side.named(sentence, end, clause.end, arms=True))}
-        if len(ours) != 1 or len(theirs) != 1 or ours == theirs:
-            continue
-        own, other = ours.pop(), theirs.pop()
-        lines = [one for one in _lines(shelf, clause, own) if other in one.cells]
-        way = 1 if word.lastgroup == "up" else -1
-        if _MERIT.search(word[0]) and any((one.words | shelf.about) & _LOSS for one in lines):
-            continue
-        gaps = [way * (one.value(own) - one.value(other)) for one in lines]
-        least = min([len(gaps), *(n for _, _, n in counts(clause.text[: word.start()])[-1:])])
-        if len(gaps) >= LEAST:
-            kept = sum(gap > 0 for gap in gaps)
-            verdicts.append(kept > 0 if never else kept < least)
+        for pair in pairs(shelf, clause, *spans, before):
+            gaps = _gaps(shelf, clause, pair, word)
+            told = counts(clause.text[: word.start()])
+            told = told or [one for part in before[-1:] for one in counts(part.text)]
+            least = min([len(gaps), *(n for _, _, n in told[-1:])])
+            # Of one that is named alone, the table must be known by its heading or its lines.
+            lines = told[-1][-1] if told else len(gaps) if near else None
+            if len(gaps) >= LEAST and (word.re is _WORDS or lines == len(gaps)):
+                kept = sum(gap > 0 for gap in gaps)
+                verdicts.append(kept > 0 if never else kept < least)
     return bool(verdicts) and all(verdicts)
+
+
+def _gaps(shelf: Shelf, clause: Clause, pair: Pair, word: re.Match[str]) -> list[float]:
+    """How far the one is above the other, line by line; nothing where less may be better."""
+    way = 1 if word.lastgroup == "up" else -1
+    lines = [one for one in _lines(shelf, clause, pair[0]) if is_full(one, pair)]
+    own = shelf.side.labels[pair[0]] | shelf.about
+    if _MERIT.search(word[0]) and any((one.words | own) & _LOSS for one in lines):
+        return []
+    return [way * (one.value(pair[0]) - one.value(pair[1])) for one in lines]
 
 
 def _lines(shelf: Shelf, clause: Clause, label: int) -> list[Line]:
     """The lines that a clause may mean: printed as most are, of its quantity, from its step on."""
     sentence = clause.sentence
     need = concepts(outside(clause.text)) & QUANTITIES - {"step", "turns"}
+    need -= shelf.side.labels[label]
     spans = stretches(sentence, 0, clause.end)
     lines = [one for one in shelf.lines() if label in one.cells and not one.cells[label].part]
     kinds = [(one.cells[label].figure.decimals, one.cells[label].figure.unit) for one in lines]

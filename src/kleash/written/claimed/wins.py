@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kleash.written.book import Book
 from kleash.written.claimed.mentions import KINDS, QUANTITIES, concepts
 from kleash.written.claimed.reach import NUMBER, numeral, stretches, within
-from kleash.written.claimed.readings import Clause, Line, Shelf, clauses, outside, single
+from kleash.written.claimed.readings import Clause, Line, Shelf, at_hand, clauses, outside, single
 from kleash.written.marks import Mark
 from kleash.written.prose import Sentence
 
@@ -27,7 +27,7 @@ _CHINESE = (
         rf"(?:{_TOP}|(?P<low>最[低小差]))(?:的(?:有|次数[为是:]?))?\s?(?P<count>{NUMBER})\s?{_UNIT}"
     ),
     re.compile(
-        rf"[有在]\s?(?P<count>{NUMBER})\s?{_UNIT}[^,;。:\d有]{{0,10}}?"
+        rf"[有在]\s?(?P<count>{NUMBER})\s?{_UNIT}(?![^,;。:]{{0,8}}[中里]的?\s?{NUMBER})[^,;。:\d有]{{0,10}}?"
         rf"(?:取得|是|为|上|里|中|都)*[^,;。:\d]{{0,6}}?(?:{_TOP}|(?P<low>最[低小差]))"
     ),
     re.compile(rf"(?:更?(?:高|好|优)|(?P<low>更?(?:低|差)))的[^,;。:\d]{{0,6}}?有?\s?(?P<count>{NUMBER})\s?{_UNIT}"),
@@ -40,9 +40,14 @@ _EVERY = re.compile(
     rf"(?:每一?(?:个|列|行|项|类|轮|步|档)|所有|全部|各个?)[^,;。:最]{{0,12}}?[都均](?:取得|是|为)?"
     rf"(?:{_TOP}|(?P<low>最[低小差]))(?![^,;。:]{{0,3}}于)"
 )
+_EACH = re.compile(  # "四个 epoch 都是 A 第一"
+    rf"(?:(?P<count>{NUMBER})\s?(?:{_UNIT}|档|种|条)|每一?[个列行项类轮步档]|所有|各个?)[^,;。:\d都均]{{0,12}}?"
+    rf"[都均](?:是|为|由)\s?(?P<who>[^,;。:、最第]{{1,16}}?)(?:的[^,;。:]{{0,6}}?)?"
+    rf"(?:{_TOP}|(?P<low>最[低小差]))(?![^,;。:]{{0,3}}于)"
+)
 _ENGLISH = re.compile(
     rf"{_B}(?:(?:is|was|are|comes out|ranks|scores) (?:the )?"
-    rf"(?:{_TOPS}|(?P<low>lowest|worst|last))|leads|wins) "
+    rf"(?:{_TOPS}|(?P<low>lowest|worst|last))(?: [a-z]{{1,12}})??|leads|wins) "
     rf"(?:at|on|in|for) (?:(?:all|every one) (?:of )?(?:the )?(?P<all>{NUMBER})|"
     rf"(?P<every>every|each)|(?P<count>{NUMBER}) (?:out )?of (?:the |all )?(?P<whole>{NUMBER})){_E}"
 )
@@ -98,13 +103,20 @@ def false_wins(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -
     for sentence in spoken:
         parts = clauses(sentence)
         for nth, clause in enumerate(parts):
-            if _LIMITED.search(outside(clause.text)):
-                continue
             for told in _told(clause, parts[:nth]):
+                if _is_limited(clause, told):
+                    continue
                 right = list(_counted(book, every, clause, parts[:nth], told))
                 right = [one for one in right if one.near] or right
                 if right and not any(one.fits for one in right):
                     yield _mark(sentence, told, right[0].most)
+
+
+def _is_limited(clause: Clause, told: Told) -> bool:
+    """Whether words beside a count say that it is of some only; "is first" is what it says."""
+    text = outside(clause.text)
+    start, end = (at - clause.start for at in told.match.span())
+    return bool(_LIMITED.search(text[:start])) or bool(_LIMITED.search(text[end:]))
 
 
 def _mark(sentence: Sentence, told: Told, right: int) -> Mark:
@@ -125,7 +137,7 @@ def _told(clause: Clause, before: Sequence[Clause]) -> Iterator[Told]:
     earlier = [_WHOLE.search(one.text) for one in (*before[-2:], clause)]
     wholes = [numeral(one["whole"]) for one in earlier if one]
     taken = list[tuple[int, int]]()
-    for pattern in (_PAIR, _BEATS, _ENGLISH, *_CHINESE, _EVERY):
+    for pattern in (_PAIR, _BEATS, _ENGLISH, _EACH, *_CHINESE, _EVERY):
         for match in pattern.finditer(plain, clause.start):
             if any(first < match.end() and match.start() < last for first, last in taken):
                 continue
@@ -148,8 +160,7 @@ def _counted(
 ) -> Iterator[Tally]:
     """What tables that may be meant have."""
     sentence = clause.sentence
-    at = sentence.line(told.match.start())
-    above = [one for one in book.section(at) if one.line < at][-1:]
+    above = at_hand(book, sentence, told.match.start())
     need = concepts(outside(clause.text)) & QUANTITIES - {"step", "turns"}
     if any(line.is_ranks for shelf in every if shelf.sheet in above for line in shelf.lines()):
         return  # places, not values
@@ -177,8 +188,10 @@ def _label(
     if shelf.own_steps or shelf.side.is_metrics:
         return None
     sentence = clause.sentence
-    named = single(shelf.side.named(sentence, clause.start, told.match.start(), arms=True))
-    if not named and not sentence.plain[clause.start : told.match.start()].strip():
+    who = told.match.span("who") if told.match.groupdict().get("who") else None
+    start, end = who or (clause.start, told.match.start())
+    named = single(shelf.side.named(sentence, start, end, arms=True))
+    if not named and not who and not sentence.plain[clause.start : told.match.start()].strip():
         for part in before[-1:]:
             named = single(shelf.side.named(sentence, part.start, part.end, arms=True))
     if not named or len(named) > 1:

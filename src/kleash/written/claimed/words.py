@@ -79,11 +79,22 @@ _DENIED = re.compile(
     re.I,
 )
 _NOUN = re.compile(r"性(?:检验|水平|测试)?|ce(?: test\w*| level)?(?![a-z])", re.I)
+_REFUSED = re.compile(  # "cannot be called a significant difference" says nothing of it
+    r"(?:不[能可宜足应该当]|无法|未必|尚?难以?)[^,;。]{0,6}?(?:说|称|算|视|当|认|断|判|得出|构成)|[谈称算]不上|"
+    r"(?<![a-z])(?:cannot|can not|can't|should not|must not|not enough to)[^,;.]{0,12}?"
+    r"(?:call|sa(?:y|id)|claim|read|treat|tak|conclu|regard|count|speak|show)",
+    re.I,
+)
 _GAP = re.compile(r"^.{2,4}(?:差[异别距]|区别)|^\w+\s(?:differences?|gaps?)(?![a-z])", re.I)
 _SIGNIFICANT = re.compile(r"显著|(?<![a-z])significant(?:ly)?", re.I)
 _VALUE = re.compile(r"(?<![a-z])p(?:[ -]?values?)?\s?([<=≈>])\s?(0?\.\d+)", re.I)
 _T = re.compile(r"(?<![a-z])t\s?=\s?-?\d", re.I)
-_RESULT = re.compile(rf"{_VALUE.pattern}|{_T.pattern}", re.I)
+_STATISTICS = re.compile(  # what a test gives, by another name
+    r"(?:统计量|检验值|(?<![a-z])(?:statistic|chi-?squared?)(?![a-z])|χ\s?[²2^]|"
+    r"(?<![a-z])[zfuw](?=\s?=))[^,;。\d]{0,24}\d",
+    re.I,
+)
+_RESULT = re.compile(rf"{_VALUE.pattern}|{_T.pattern}|{_STATISTICS.pattern}", re.I)
 _SMALL = re.compile(
     r"(?:小于|不到|低于|没超过|未超过|不超过|落在|在)[^,。;]{0,8}(?:标准差|标准误|误差|噪声|波动)|"
     r"(?<![a-z])(?:within|smaller than|less than|below|inside)[^,;.]{0,24}"
@@ -163,14 +174,18 @@ def is_denied(text: str, match: re.Match[str]) -> bool:
     if _NOUN.match(text, match.end()):
         return True
     if _GAP.search(text[match.start() : match.end() + NEAR]):
-        return False
+        return bool(_REFUSED.search(_before(text, match)))
     return _is_negated(text, match)
 
 
 def _is_negated(text: str, match: re.Match[str]) -> bool:
+    return bool(_DENIED.search(_LACKING.sub("", _before(text, match))))
+
+
+def _before(text: str, match: re.Match[str]) -> str:
+    """What stands before a word in its clause."""
     clause = _clause(text, match.start())
-    before = clause[: max(0, clause.find(match.group()))]
-    return bool(_DENIED.search(_LACKING.sub("", before)))
+    return clause[: max(0, clause.find(match.group()))]
 
 
 def _against_test(line: int, text: str) -> Iterator[Mark]:

@@ -130,7 +130,7 @@ def _of_sheet(sheet: Sheet, above: str) -> Iterator[Course]:
         keys, label = row_keys(sheet, row), " ".join(sheet.rows[row])
         made = _course(sheet.across_axis, points, keys | owners, label, above)
         yield replace(made, whole=len(points) == len(sheet.across))
-    yield from _by_second_column(sheet, cells, above)
+    yield from by_arm(sheet, above)
 
 
 def _by_two(sheet: Sheet, cells: Sequence[Cell], above: str) -> Iterator[Course]:
@@ -148,9 +148,9 @@ def _by_two(sheet: Sheet, cells: Sequence[Cell], above: str) -> Iterator[Course]
             yield replace(made, whole=len(points) == len(rows))
 
 
-def _by_second_column(sheet: Sheet, cells: Sequence[Cell], above: str) -> Iterator[Course]:
+def by_arm(sheet: Sheet, above: str) -> Iterator[Course]:
     """Courses of a table whose rows are an arm and an epoch: one for each arm and column."""
-    header = sheet.table.header
+    header, cells = sheet.table.header, [cell for cell in sheet.cells if not cell.part]
     axis = axis_word(header[1]) if len(header) > 2 and not sheet.counts else ""
     if axis in STILL:
         return
