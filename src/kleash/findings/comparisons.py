@@ -28,8 +28,13 @@ _MOST = {
     1: re.compile(r"最高|最大|最长|highest|largest|greatest|longest", re.I),
     -1: re.compile(r"最低|最小|最短|lowest|smallest|shortest", re.I),
 }
+# "Its best reward is only 1.387" is the best of its own.
+_OWN_BEST = (
+    r"(?!\s?[A-Za-z\u4e00-\u9fff]{1,12}\s?"
+    r"(?:只有|只到|仅有?|才|为|是|达到?|(?:is|was)(?: only)?|of)?\s?\d+\.\d)"
+)
 _BEST = {
-    1: re.compile(r"最好|最佳|最优|(?<![a-z])best(?![a-z])", re.I),
+    1: re.compile(rf"(?:最好|最佳|最优|(?<![a-z])best(?![a-z])){_OWN_BEST}", re.I),
     -1: re.compile(r"最差|(?<![a-z])worst(?![a-z])", re.I),
 }
 _MORE = {

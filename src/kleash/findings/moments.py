@@ -26,7 +26,8 @@ _AFTER = re.compile(
 )
 _BEFORE = re.compile(
     r"(?:step|第)\s*(\d+)(?!\s*[-~\d])\s*步?(?:时|的|:|\(|达到|出现|为|是|性能|最[佳终高低优]|"
-    r"第一个|峰值|大幅|略有|下降|恢复|was|is|reaches|reached|had|has|with|\s){0,8}\s*\(?(\d+\.\d+)",
+    r"第一个|峰值|大幅|略有|下降|恢复|was|is|reaches|reached|had|has|with|\s){0,8}\s*\(?(\d+\.\d+)"
+    r"(?![\d.]|\s?%?\s?(?:→|->))",  # where a change began stands at the step before
     re.I,
 )
 _SPAN = re.compile(

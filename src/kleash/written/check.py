@@ -58,18 +58,27 @@ from kleash.written.staged import false_stages
 from kleash.written.steps import misplaced
 from kleash.written.tables import laid_out
 from kleash.written.told.crossings import false_crossings, false_spans
-from kleash.written.told.listed import false_lists, false_steps_in_a_row
+from kleash.written.told.listed import (
+    false_lists,
+    false_pairs,
+    false_rooms,
+    false_steps_in_a_row,
+)
 from kleash.written.told.lone import false_lone_steps
 from kleash.written.told.parallel import false_in_parallel
 from kleash.written.told.pinned_steps import false_pinned_steps
 from kleash.written.told.reckoned import borne_out, misreckoned
+from kleash.written.told.retold_lines import false_retellings
 from kleash.written.told.slashed import false_slashed
 from kleash.written.told.slips import slips
+from kleash.written.told.spans import false_changes
 from kleash.written.told.subjects import Records, records_of
 from kleash.written.told.summits import false_summits
 from kleash.written.told.tallies import false_tallies
 from kleash.written.told.tests import false_values, unborne
+from kleash.written.told.turns import false_turns
 from kleash.written.told.unheard import unheard_steps
+from kleash.written.told.versus import false_versus
 from kleash.written.traced import corrected, sought_in, traced
 
 # Findings on a step that a table can overrule, whoever's it is.
@@ -151,7 +160,7 @@ def _checked(
     marks += _of_layout(draft, page, marks)
     shown = well_recited(page, source.tables) | borne_out(spoken), _apart(every)
     marks = acquitted(marks, book, spoken, logged, quotes.fine, *shown)
-    marks = weighed(marks, list(verdicts(book, page, spoken)), logged | _told_by_logs(marks))
+    marks = weighed(marks, list(verdicts(book, page, spoken)), logged)
     marks += mistold(marks, spoken, book.sheets)
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     return marks + _rest(told, marks)
@@ -203,7 +212,13 @@ def _of_sentences(
     yield from false_in_parallel(records, spoken)
     yield from false_lists(records, spoken)
     yield from false_steps_in_a_row(records, spoken)
+    yield from false_rooms(records, spoken)
+    yield from false_pairs(records, spoken)
     yield from false_spans(spoken)
+    yield from false_changes(records, spoken)
+    yield from false_turns(book.sheets, records.courses)
+    yield from false_versus(book.sheets, spoken)
+    yield from false_retellings(book, records, spoken)
     yield from false_summits(book.sheets, records.courses)
     yield from false_stages(book.sheets, records.courses)
     yield from false_lone_steps(records)
@@ -245,11 +260,6 @@ def _logged(marks: Sequence[Mark]) -> set[tuple[int, str]]:
     off = {mark.line for mark in marks if mark.state == "wrong"}
     right = [mark for mark in marks if mark.state == "right" and mark.line not in off]
     return {(mark.line, mark.text.strip("* ")) for mark in right}
-
-
-def _told_by_logs(marks: Sequence[Mark]) -> set[tuple[int, str]]:
-    """Numbers of sentences that logs have."""
-    return {(mark.line, mark.text.strip("+-±% ")) for mark in marks if mark.code == "check.log"}
 
 
 def _fitting(marks: Sequence[Mark]) -> set[tuple[int, str]]:

@@ -14,6 +14,7 @@ from math import log10
 from kleash.findings.record import digits
 from kleash.imports import Number
 from kleash.imports.markdown.draft import Draft, Printed
+from kleash.imports.markdown.text import bare
 from kleash.written.grids import Grid, Slot, grids
 from kleash.written.marks import Mark
 from kleash.written.tables import value_of
@@ -37,7 +38,7 @@ def copied_rows(draft: Draft) -> Iterator[Mark]:
         cells[cell.line].append(cell)
     names = {line: name for g in every for line, name in zip(g.table.lines, g.names, strict=True)}
     # Which of the two is the copy nobody can tell: what is blamed for a sum may be the other.
-    for line, other in (*copies(every), *sorted(_near_copies(every))):
+    for line, other in (*copies(every), *sorted(_near_copies(every)), *_from_table_to_table(every)):
         if not _declared(draft, cells[line], cells[other]):
             for copy, original in ((line, other), (other, line)):
                 facts = {"other": original}
@@ -89,6 +90,26 @@ def copies(every: Sequence[Grid], *, few: bool = False) -> Iterator[tuple[int, i
             again = _is_twice(grid, one, two) or _is_unlikely(grid, one, two)
             if same or again or _shuffled(rows[one], rows[two]):
                 yield grid.table.lines[one], grid.table.lines[two]
+
+
+def _from_table_to_table(every: Sequence[Grid]) -> Iterator[tuple[int, int]]:
+    """Rows of one count, "400", that two tables of one form have alike, and no other of theirs."""
+    for one, two in combinations(every, 2):
+        if one.titles != two.titles or len(one.names) < SAME:
+            continue
+        same = []
+        if len({*one.names} & {*two.names}) < SAME:
+            continue
+        for at, name in enumerate(one.names):
+            there = [nth for nth, other in enumerate(two.names) if other == name]
+            counted = re.fullmatch(r"\d{2,}", bare(name).replace(",", "")) and at
+            if counted and len(there) == 1:
+                ours, theirs = one.line(at), two.line(there[0])
+                told = _all_equal(ours, theirs, SHUFFLED, set())
+                same += [(at, there[0])] if len(told) >= SHUFFLED else []
+        if len(same) == 1:
+            at, there_ = same[0]
+            yield one.table.lines[at], two.table.lines[there_]
 
 
 def _is_twice(grid: Grid, one: int, two: int) -> bool:

@@ -28,6 +28,7 @@ _SPREAD = re.compile(r"(?:±|\+/-)\s?\d+(?:\.(\d+))?")
 
 
 _BEST = re.compile(r"最[佳优好高低]|胜|领先|best|winner|leader|better", re.I)
+_MONEY = re.compile(r"(?<![\w$])[$¥￥€£]\s?(?=\d)(?!.*\$)")  # "$1.36", not "$0.05$"
 _TIMES = re.compile(r"(?<=\d)\s?(?:×|倍)(?=\s*\**\s*$)")
 _WITH_INTERVAL = re.compile(
     r"([+-]?[\d.]+\s?%?)\**\s*[\[(]\s*(?:95\s?%\s?(?:CI)?[:,]?\s*)?([+-]?[\d.]+\s?%?)\s*(?:[,;~]|to|-)\s*"
@@ -75,9 +76,11 @@ def grids(draft: Draft) -> list[Grid]:
             for column in range(1, len(row)):
                 known = readings.get((text, column))
                 read, where = known or _read(table, row, text, column)
-                if read.number is None and _TIMES.search(row[column]):
-                    plain = (*row[:column], _TIMES.sub("x", row[column]), *row[column + 1 :])
-                    read, where = _read(table, plain, text, column)
+                spelt = _MONEY.sub("", _TIMES.sub("x", row[column]))
+                if read.number is None and spelt != row[column]:
+                    read, where = _read(
+                        table, (*row[:column], spelt, *row[column + 1 :]), text, column
+                    )
                 kept = fixed if (text, column) in settings else at
                 for part, number in _numbers(read, where, row[column]):
                     kept[line, (column, part)] = number

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from kleash.written.fitting import NAMING, prints
 from kleash.written.marks import Mark
@@ -43,6 +43,11 @@ _TAKEN = (
 _WORDS = re.compile(
     rf"(?<![a-z])(?:(?P<high>{_HIGH})|(?P<low>{_LOW})|(?P<best>{_BEST})|(?P<taken>{_TAKEN}))(?![a-z])"
 )
+_BESTS = re.compile(  # "keep steps 40 and 60; these are the best"
+    r"(?<![a-z])(?:these|those|both|they|all) (?:are|were) (?:all |both )?(?:the|their)"
+    r"(?: own)? best|"
+    r"[都均](?:是|为)(?:各自的?)?最[佳好优]"
+)
 _TURNS = re.compile(r"peak|到顶|见顶|登顶|达到最")
 _APART = re.compile(
     r"(?:from|until|till|after|before|since|than|over|beyond|by|to|every|between|过了|之后|之前|到|至|从|自|比|前|每)\s*"
@@ -59,14 +64,18 @@ _DERIVED = re.compile(  # of two courses, or of changes
 _IN = re.compile(r"(?:[在于]|(?<![a-z])(?:at|in|by))\s?(?:the\s)?$")
 _AROUND = re.compile(r"\s?(?:之?[前后]|以[前后]|起|附近|before|after|on(?:ward)?s?)")
 _SHORT = re.compile(
-    r"[\s,、;:和与及]*|and|at|is|was|for|in|s|在|为|是|于|应取|取|则|应选|选|只有|的|都|也|最佳|(?:peaks?|best)"
+    r"[\s,、;:和与及]*|and|at|is|was|for|in|s|在|为|是|于|应取|取|则|应选|选|只有|都|也|最佳|(?:peaks?|best)|"
+    r"的?(?:则|也)?(?:出现|发生|落)?在?|(?:one|that|occurs|comes|falls|of)"
 )
 
 
 def false_peaks(records: Records, every: Sequence[Sentence]) -> Iterator[Mark]:
     """Steps that are called the best of a course, and are not."""
-    for sentence in every:
-        for place, kind, behind in _called(sentence):
+    for sentence, after in zip_longest(every, every[1:]):
+        goes_on = after is not None and after.before is sentence and _BESTS.match(after.plain)
+        bests = bool(goes_on or _BESTS.search(sentence.plain))
+        for place, called, behind in _called(sentence):
+            kind = "bests" if bests and called in ("taken", "best") else called
             wrong = _not_peak(records, sentence, place, kind, behind=behind)
             if wrong is not None:
                 yield wrong
@@ -86,7 +95,7 @@ def _called(sentence: Sentence) -> Iterator[tuple[At, str, bool]]:
             " 步时才就即达到处取得见"
         ):
             place = before[-1] if kind != "taken" else place
-        if place is None or _APART.search(plain[: place.start]) or _SPAN.match(plain, place.end):
+        if place is None or _APART.search(plain[: place.start]) or _is_span(sentence, place):
             continue
         first = place in behind and place.start >= match.end()
         turns = _TURNS.search(plain, max(0, match.start() - 2), match.end())
@@ -109,6 +118,12 @@ def _called(sentence: Sentence) -> Iterator[tuple[At, str, bool]]:
             found[other] = found[one]
     yield from ((place, *told) for place, told in found.items())
     yield from ((one, "at", True) for one in places if one not in found and _is_point(plain, one))
+
+
+def _is_span(sentence: Sentence, place: At) -> bool:
+    """Whether a step goes on to another; not to a name: "A at epoch 2, 0.22 at epoch 3"."""
+    more = _SPAN.match(sentence.plain, place.end)
+    return more is not None and not any(one.start < more.end() <= one.end for one in sentence.names)
 
 
 def _is_point(plain: str, place: At) -> bool:
@@ -178,6 +193,8 @@ def _judged(records: Records, claim: Claim, arms: Arms) -> tuple[list[Course], s
     at = claim.place.at
     if arms and at in {one for _, one in _told(records, arms)}:
         return [], set()
+    if claim.kind == "bests":
+        return [], _told_alone(records, claim, arms)
     value = claim.value.figure if claim.value else None
     if value is not None and value.digits >= NAMING + (claim.kind == "at" and not arms):
         own = [one for one in known if has(one, value)]
@@ -218,7 +235,7 @@ def _where(
 def _told_alone(records: Records, claim: Claim, arms: Arms) -> set[float]:
     """The best step of an arm that only a table of bests has."""
     told = {at for _, at in _told(records, arms)} if arms else set()
-    plain = claim.kind in ("best", "high") and not families(claim.subject.text)
+    plain = claim.kind in ("best", "bests", "high") and not families(claim.subject.text)
     return told if plain and len(told) == 1 else set()
 
 

@@ -184,7 +184,9 @@ def _believed(board: Board, title: str, picks: Sequence[Pick]) -> dict[int, int]
         if right > fits:
             best, fits = {pick.at: sign for pick in picks}, right
     odd = len(picks) - fits
-    few = any(len(pick.numbers) == 2 for pick in picks)
+    titled = all(_key(pick.text) == _key(board.titles[pick.named]) for pick in picks)
+    titled = titled and is_best_step(title)  # "best epoch: Epoch 2" is of these columns
+    few = any(len(pick.numbers) == 2 for pick in picks) and not titled
     if high != low and not few:  # which end is meant the title says
         return best if fits >= max(2, odd) else {}
     if told or high or low:

@@ -17,7 +17,7 @@ from kleash.imports import Claim, Number, names
 from kleash.imports.markdown import labels
 from kleash.imports.markdown.draft import SEED, Draft
 from kleash.written.marks import Mark
-from kleash.written.steps import BEST, PLACE, SPAN, axis_and_step, clause_of
+from kleash.written.steps import BEST, LISTED, MORE, PLACE, SPAN, axis_and_step, clause_of
 
 DIGITS = 3
 ROUNDED = 3  # digits of a number that is known with fewer than were measured
@@ -116,7 +116,10 @@ def _whole(step: float) -> float:
 def _valued(claim: Claim, told: Points) -> Iterator[Mark]:
     """A sentence with one step whose values all stand at other steps."""
     matches = list(PLACE.finditer(claim.text))
-    if len(matches) != 1 or SPAN.search(claim.text) or "→" in claim.text:
+    listed = "→" in claim.text or LISTED.search(claim.text)
+    if len(matches) != 1 or SPAN.search(claim.text) or listed:
+        return
+    if MORE.match(claim.text, matches[0].end()):
         return
     axis, at = axis_and_step(matches[0])
     near = clause_of(claim.text, matches[0])

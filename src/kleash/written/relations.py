@@ -13,7 +13,7 @@ from kleash.findings.identities import Sum, kl_losses, losses, roughly
 from kleash.findings.record import canonical
 from kleash.imports import Derived, Imported, Number
 from kleash.imports.markdown.derived import allowed, follows
-from kleash.imports.markdown.draft import Draft, agree
+from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.text import bare
 from kleash.written.across import across
 from kleash.written.grids import Grid, grids, without_winners
@@ -22,30 +22,23 @@ from kleash.written.made.boards import boards
 from kleash.written.made.rounded import Node as Node
 from kleash.written.made.rounded import Relation as Relation
 from kleash.written.made.rounded import as_printed, off_by_rounding, without_refuted
+from kleash.written.made.rounded import node as node
 from kleash.written.made.weighed import Worked, worked_out
 from kleash.written.page import Page
 from kleash.written.patterns import Made, patterns
 from kleash.written.printed import figure_of
 from kleash.written.retold import told_again
-from kleash.written.unlikely import FARTHER, likely
+from kleash.written.twice import of_one_thing, same, told_twice
+from kleash.written.unlikely import likely
 
 _GAP = re.compile(r"\s[-−–]\s|Δ|差")  # names of gaps of two arms
-_SPAN = re.compile(r"\d+\s?[-–~]\s?\d+\s?/")  # "1–40": of what, only a heading says
 APART_KINDS = ("difference", "relative")
-APART = 3  # numbers that differ between two tables that are not of one thing
 TEN = 10
-_AT = re.compile(r"[(（]\s?(?:e|ep|epoch|step|s|第)?\s?\d+\s?(?:步|轮)?\s?[)）]", re.I)
-FAR = 0.2  # of the greater: two tellings of one thing are seldom further apart
 PLAIN: dict[str, Literal["mean", "difference", "relative"]] = {
     "mean": "mean",
     "difference": "difference",
     "relative": "relative",
 }
-
-
-def node(number: Number) -> Node:
-    """A number by its place in the document."""
-    return number.where.line or 0, number.where.spot, number.value or 0.0
 
 
 def relations(draft: Draft, page: Page | None = None) -> list[Relation]:
@@ -66,10 +59,10 @@ def relations(draft: Draft, page: Page | None = None) -> list[Relation]:
     found += [_of_pattern(each) for each in guessed if each.kind not in PLAIN or each.ready]
     found += [_of_pattern(each) for each in across(every)]
     found += _worked_out_twice(derived)
-    found += [*_of_one_thing(draft, list(_told_twice(draft, known))), *_borne_out(draft)]
+    found += [*of_one_thing(draft, list(told_twice(draft, known))), *_borne_out(draft)]
     gaps = {one.nodes[0] for one in made if one.kind in APART_KINDS and one.holds}
     again = ((theirs, ours) for ours, theirs in told_again(every))
-    found += [_same(*two) for two in again if len({node(one) in gaps for one in two}) == 1]
+    found += [same(*two) for two in again if len({node(one) in gaps for one in two}) == 1]
     # A point of a series has lost its place in the line: its line and value lead back to it.
     places = {(one.where.line, one.value): node(one) for one in measured(draft)}
     for run in draft.source.runs[:100]:
@@ -229,7 +222,7 @@ def _worked_out_twice(every: Sequence[Derived]) -> Iterator[Relation]:
             gap = abs((ours.value or 0.0) - (theirs.value or 0.0))
             one_off = 0 < gap < 1.5 * unit  # what was rounded to the same number was not the same
             if node(ours) != node(theirs) and not (ours.about or theirs.about or one_off):
-                yield _same(theirs, ours)
+                yield same(theirs, ours)
 
 
 def _ordered(run: Imported) -> Iterator[Relation]:
@@ -320,45 +313,6 @@ def _exactness(derived: Derived, low: float, high: float) -> tuple[bool, float]:
     return inexact, off_by_rounding(exact[0], (high - low) / 2, len(operands), unit)
 
 
-def _told_twice(draft: Draft, worked_out: set[Node]) -> Iterator[Relation]:
-    """All that is printed for one point of one run is one number, unless it was worked out."""
-    rows = {line for table in draft.source.tables for line in table.lines}
-    again: dict[Node, list[Number]] = defaultdict(list)
-    for derived in draft.source.derived:
-        if derived.kind == "same":
-            again[node(derived.of[0])].append(derived.number)
-    for numbers in _points(draft):
-        known = [one for one in numbers if one.value is not None and one.state == "known"]
-        known = [n for n in known if node(n) not in worked_out and not _SPAN.match(n.where.spot)]
-        known = [n for n in known if not _AT.search(n.text)]  # "63.05 (E4)" is of its own epoch
-        printed = [each for one in known for each in (one, *again[node(one)])]
-        conflict = len(known) > 1
-        for ours, theirs in combinations(printed[:12], 2) if conflict else ():
-            # Two cells of one row are two things, whatever their column is called.
-            apart = ours.where.line != theirs.where.line or ours.where.line not in rows
-            if apart:
-                yield replace(_same(theirs, ours), far=_of_two_kinds(ours, theirs))
-
-
-def _of_two_kinds(ours: Number, theirs: Number) -> bool:
-    """Whether numbers are so far apart, and printed so differently, that one was misread."""
-    left, right = abs(ours.value or 0.0), abs(theirs.value or 0.0)
-    far = FAR if ours.decimals != theirs.decimals else FARTHER
-    return abs(left - right) > far * max(left, right)
-
-
-def _of_one_thing(draft: Draft, every: Sequence[Relation]) -> Iterator[Relation]:
-    """Without numbers of two tables of which as many differ as agree: they are of two things."""
-    table = _tables(draft)
-    groups: dict[frozenset[int | None], list[Relation]] = defaultdict(list)
-    for one in every:
-        groups[frozenset(table.get(each[0]) for each in one.nodes)].append(one)
-    for tables, told in groups.items():
-        differ = sum(not one.holds for one in told)
-        if None in tables or differ < APART or 2 * differ < len(told):
-            yield from (one for one in told if not one.far)
-
-
 def _borne_out(draft: Draft) -> Iterator[Relation]:
     """Bests that are the highest or lowest point of their arm's curve: that speaks for both."""
     for (whose, _, _, statistic), cells in draft.cells.items():
@@ -374,27 +328,7 @@ def _borne_out(draft: Draft) -> Iterator[Relation]:
                 ends = {max(values, default=None), min(values, default=None)}
                 if cell.number.value is not None and cell.number.value in ends:
                     top = next(one for one in points if one.value == cell.number.value)
-                    yield _same(cell.number, top)
-
-
-def _points(draft: Draft) -> Iterator[list[Number]]:
-    """The different numbers that a document gives for each point and cell."""
-    for cells in draft.cells.values():
-        yield [cell.number for cell in cells]
-    for told in draft.histories.values():
-        by_step: dict[float, list[Number]] = defaultdict(list)
-        for history in told:
-            for step, number in history.points.items():
-                by_step[step].append(number)
-        yield from by_step.values()
-
-
-def _same(ours: Number, theirs: Number) -> Relation:
-    value = theirs.value or 0.0
-    nodes = (node(ours), node(theirs))
-    return Relation(
-        "same", nodes, agree(ours, theirs), ours.text, value, value, ours.unit, ours.decimals
-    )
+                    yield same(cell.number, top)
 
 
 def _sum(kind: str, one: Sum, places: Mapping[tuple[int | None, float | None], Node]) -> Relation:

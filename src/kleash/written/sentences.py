@@ -65,7 +65,11 @@ OTHER = 20.0  # times: numbers that are further apart are of two quantities
 STARTS = ("step 0", "epoch 0")
 SAID_OFTEN = ("stable-contradicted", "faster-contradicted")
 _PASSED = re.compile(r"达到\s?\d|超过\s?\d|(?<![a-z])(?:reach\w*|pass\w*|past)\s\d", re.I)
-_LEAST = re.compile(r"minim\w*|lowest|最低|最小", re.I)
+_OWN_END = re.compile(  # of what is so many steps earlier there `steps-ahead-false` knows
+    r"minim\w*|lowest|peaks?(?![a-z])|(?:its|their|own) best|最[低小佳好高优]|峰值|自己的|"
+    r"(?:快|早|提前)了?\s?\d+\s?步|\d+ steps (?:earlier|sooner|faster)",
+    re.I,
+)
 _APART = re.compile(r"\S\s+[-−–/÷]\s+\S")
 _LINK = re.compile(r"(\d+(?:\.\d+)?)\s?%?\s?[(（][^()（）]*[)）][^\d>]*$")
 _MOST = re.compile(r"最|highest|largest|greatest|longest|lowest|smallest|shortest|best|worst", re.I)
@@ -116,10 +120,10 @@ def _of_finding(
         often = one.code in SAID_OFTEN or one.code == "kl-likeness"
         # A remark beside one row of a table speaks of that row: it may be right there.
         aside = set(numbers) if one.code in SAID_OFTEN else set[int]()
-        if one.code == "faster-contradicted":  # "the minimum comes earlier" says nothing of speed
+        if one.code == "faster-contradicted":  # "its best comes earlier" says nothing of speed
             quoted = (*one.facts["texts"], *("" for _ in places))
             pairs = zip(places, quoted, strict=False)
-            places = tuple(at for at, text in pairs if not _LEAST.search(str(text)))
+            places = tuple(at for at, text in pairs if not _OWN_END.search(str(text)))
         for place in places if often else places[:1]:
             weak = one.code in WEAK or place.line in aside
             yield _marked(one, place, "unsupported" if weak else "wrong")
@@ -127,16 +131,12 @@ def _of_finding(
 
 def _misread(one: Found, numbers: Mapping[int, Sequence[float]]) -> bool:
     """Whether a finding took a sentence, or a row, for something that it is not."""
-    if one.code == "extreme-false" and (not _in_one_clause(one) or _other_size(one)):
+    if one.code == "extreme-false" and _not_ranked(one):
         return True
-    if one.code == "extreme-false" and _others_number(one):
-        return True  # "B is highest (0.9259)" does not speak of a line in which B has 0.9053
     if one.code == "range-false" and _far_off(one):
         return True
     if one.code == "steps-ahead-false" and _PASSED.search(str(one.facts["text"])):
         return True  # so many steps earlier at some value, not at its best
-    if one.code == "extreme-false" and NARROWED.search(str(one.facts["text"]).casefold()):
-        return True  # "of the last two B is highest"
     if one.code == "comparison-false" and _other_clause(one):
         return True  # "B is 3.2 below A, and KL is no better" does not say of which KL is lower
     if one.code == "beyond-limit" and _row_of_it(one, numbers):
@@ -147,6 +147,17 @@ def _misread(one: Found, numbers: Mapping[int, Sequence[float]]) -> bool:
         return True  # its own numbers are in that order, and are looked up one by one
     # A difference of two arms has no such limit.
     return one.code == "beyond-limit" and bool(_APART.search(str(one.facts["arm"])))
+
+
+def _not_ranked(one: Found) -> bool:
+    """Whether a sentence does not say that an arm is the highest of the line that it is held to."""
+    return (
+        not _in_one_clause(one)
+        or _other_size(one)
+        or bool(_APART.search(str(one.facts["other"])))  # the gap of two arms is none of them
+        or _others_number(one)  # "B is highest (0.9259)" is of no line in which B has 0.9053
+        or bool(NARROWED.search(str(one.facts["text"]).casefold()))  # "of the last two"
+    )
 
 
 def _other_size(one: Found) -> bool:

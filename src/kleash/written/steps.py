@@ -36,7 +36,7 @@ BEST = re.compile(
 RANKING = re.compile(  # "the highest at step 40 is A" says of no course where its highest is
     r"(?<![a-z])(?:highest|lowest|best|largest|smallest)(?: \w+){0,3} (?:at|in|on) "
     r"(?:step|epoch)s? ?\d+ (?:is|was|goes|belongs)(?![a-z])|"
-    r"最[高低好差大小优佳]的(?:是|一?组是|方法是|模型是)",
+    r"(?<!达到)(?<!到达)(?<!取得)最[高低好差大小优佳]的(?:是|一?组是|方法是|模型是)",
     re.I,
 )
 _TURN = re.compile(
@@ -49,7 +49,8 @@ _GAP = re.compile(
     r"(?<![a-z])(?:above|below|lower|higher|more|less|by(?= \d)|lead|behind)(?![a-z])"
 )
 _COMMA = re.compile(r"\s?(?:时|处|上|里)?\s?(?:的)?\s?[,:(]\s?")
-_LISTED = re.compile(r"\d\s?%?\s?/\s?\d+\.\d+\s?%?\s?/\s?\d")  # a row of a table
+LISTED = re.compile(r"\d\s?%?\s?[/,、]\s?\d+\.\d+\s?%?\s?[/,、]\s?\d+\.\d")  # a row of a table
+MORE = re.compile(r"\s?(?:,|、|and|or|和|或|与)\s?\d+(?!\d|\.\d|\s?%)", re.I)  # "epochs 4, 5 and 6"
 FROM = re.compile(  # what it came from, or is held against, does not stand there
     r"(?:从|由|超过|高于|低于|不及|赶上|(?<![a-z])(?:from|than|above|below|over|beats?|exceeds?))\s?$"
 )
@@ -132,16 +133,26 @@ def _counted(grid: Grid) -> Iterator[Point]:
     axis = labels.axis_of(grid.titles[0])
     heading = fold(plain("".join(grid.table.headings[-1:])))
     above = {axis_and_step(match) for match in PLACE.finditer(heading)}
+    across = {nth: _place_of(title) for nth, title in enumerate(grid.titles)}
     for (line, slot), number in grid.at.items():
         match = PLACE.search(plain(grid.names[line]))
+        column = across.get(slot[0])
         digits_ = re.fullmatch(r"\D{0,3}(\d{1,9})\D{0,3}", grid.names[line])
         if axis in ("step", "epoch") and digits_ and not slot[1]:
             yield Point(grid.table.lines[line], axis, float(digits_[1]), number, counted=True)
         elif match and not slot[1] and len(grid.names[line]) < 30:
             name, at = axis_and_step(match)
             yield Point(grid.table.lines[line], name, at, number, counted=True)
+        elif column and not slot[1]:
+            yield Point(grid.table.lines[line], *column, number, counted=True)
         elif len(above) == 1 and not slot[1]:
             yield Point(grid.table.lines[line], *min(above), number, counted=True)
+
+
+def _place_of(title: str) -> tuple[str, float] | None:
+    """The step or epoch that a title is, and nothing else."""
+    match = PLACE.fullmatch(fold(plain(title)).strip("* "))
+    return axis_and_step(match) if match else None
 
 
 def _bests(every: Sequence[Grid], counted: Sequence[Point]) -> Iterator[Point]:
@@ -198,8 +209,9 @@ def _said(text: str, line: int, *, best: bool, row: bool) -> Iterator[Point]:
     for match in behind:
         for number, _, _ in numbers_in(match[1], where):
             yield Point(line, *axis_and_step(match), number, best=best, alone=True)
-    listed = SPAN.search(text) or "→" in text or _LISTED.search(text)
+    listed = SPAN.search(text) or "→" in text or LISTED.search(text)
     places = [] if behind or row or listed else list(PLACE.finditer(text))
+    places = [one for one in places if not MORE.match(text, one.end())]
     for found in places if len(places) == 1 else ():
         for number in _beside(text, found, where):
             yield Point(line, *axis_and_step(found), number, best=best)

@@ -30,6 +30,7 @@ from kleash.written.claimed.sweeping import false_sweeps
 from kleash.written.claimed.tops import false_tops
 from kleash.written.claimed.utmost import false_utmosts
 from kleash.written.claimed.verdicts import false_verdicts
+from kleash.written.claimed.winners import false_winners
 from kleash.written.claimed.wins import false_wins
 from kleash.written.marks import Mark
 from kleash.written.page import Page
@@ -46,6 +47,7 @@ KINDS = (
     false_sweeps,
     false_limits,
     false_wins,
+    false_winners,
     false_halves,
     false_comparatives,
     false_differences,

@@ -18,11 +18,12 @@ from kleash.written.claimed.superlatives import (
     Called,
     called_in,
     is_limited,
+    lines_of,
     lines_with,
     subjects_of,
     verdict_of,
 )
-from kleash.written.fitting import prints
+from kleash.written.fitting import NAMING, is_typo, prints
 from kleash.written.marks import Mark
 from kleash.written.prose import Sentence
 
@@ -46,6 +47,8 @@ def denied(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -> It
         for called, before in words:
             if _is_anothers(every, called, before) or _is_outdone(every, called, before):
                 yield _mark(called)
+            else:
+                yield from _mistyped(book, every, called, before)
         for (one, _), (other, _) in pairwise(words):
             if _are_turned(one, other):
                 yield from (_mark(one), _mark(other))
@@ -56,6 +59,30 @@ def _mark(called: Called) -> Mark:
     text = sentence.text[word.start() : word.end()]
     line = sentence.line(word.start())
     return Mark(line, text, "wrong", "check.not-the-one", {}, "most")
+
+
+def _mistyped(
+    book: Book, every: Sequence[Shelf], called: Called, before: Sequence[Clause]
+) -> Iterator[Mark]:
+    """A number in brackets that no table has, of what is the most with nearly that number."""
+    pin = called.pin
+    if pin is None or pin.digits < NAMING or not pin.decimals or called.signed:
+        return
+    if any(prints(pin, cell.figure) for cell in book.cells):
+        return
+    own = [
+        line.cells[label].figure
+        for shelf, label in subjects_of(every, called, before)
+        for line in lines_of(shelf, called, before, label)
+        if verdict_of(shelf, line, called, label) is True
+    ]
+    near = {one.value for one in own if is_typo(pin.value, one.value, pin.decimals)}
+    near = {one for one in near if abs(one - pin.value) > 3 * pin.half}  # a last digit may differ
+    if len(near) == 1 and all(one.decimals == pin.decimals for one in own if one.value in near):
+        sentence = called.clause.sentence
+        text, value = f"{pin.value:.{pin.decimals}f}", f"{near.pop():.{pin.decimals}f}"
+        line = sentence.line(called.word.end())
+        yield Mark(line, text, "wrong", "check.slip", {"value": value}, f"said {text}")
 
 
 def _is_anothers(every: Sequence[Shelf], called: Called, before: Sequence[Clause]) -> bool:

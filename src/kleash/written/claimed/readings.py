@@ -25,12 +25,17 @@ from kleash.written.claimed.mentions import (
     kinds,
     sides,
 )
+from kleash.written.claimed.reach import NUMBER
 from kleash.written.grids import Part
 from kleash.written.page import Page
 from kleash.written.printed import Cell, Sheet, squeezed
 from kleash.written.prose import END, Sentence
 
 _SEPARATOR = re.compile(r"[,;。:!?]|(?<=[a-z\d)])\.(?=\s|$)|\s-\s")
+_COUNTED = re.compile(  # what there are so many of, which is no topic: "5 个 KL_BETA", "all shots"
+    rf"(?:{NUMBER}\s?[个种组档条类]|每[个种组档]?|各个?|所有|(?<![a-z])(?:all|every|each|both)"
+    rf"(?: of)?(?: the)?(?: {NUMBER})?)\s?((?:[a-z]+(?:[ _][a-z]+)?|[\u4e00-\u9fff]{{2,5}}))"
+)
 Span = tuple[int, int]
 WEAK = KINDS - {"drop", "gain", "change", "gap"}
 _ARROW = re.compile(r"→|->|[到至]|(?<![a-z])to(?![a-z])")
@@ -242,7 +247,10 @@ def complete(shelf: Shelf, sentence: Sentence, said: Asked) -> Iterator[Line]:
     about = shelf.about | common
     own = frozenset.intersection(*shelf.side.labels.values()) if shelf.side.labels else set()
     parts = [_without(Clause(sentence, *span), said.skip) for span in said.spans]
+    counted = [one[1] for part in parts for one in _COUNTED.finditer(part)]
+    parts = [_COUNTED.sub(" ", part) for part in parts]
     topic = any(has_topic(about - own - shelf.side.head, part) for part in parts)
+    topic = topic or (not shelf.side.is_rows and _is_corner(shelf.sheet, counted))
     steps = _at_steps(shelf, sentence, said)
     last = {max(shelf.steps, key=shelf.steps.__getitem__)} if shelf.steps else set[int]()
     for line in shelf.lines():
@@ -257,6 +265,12 @@ def complete(shelf: Shelf, sentence: Sentence, said: Asked) -> Iterator[Line]:
         told = named or topic or (len(line.words) > 1 and line.words <= said.need)
         if said.need <= has and (spoken or (told and not line.words & QUANTITIES)):
             yield line
+
+
+def _is_corner(sheet: Sheet, counted: Sequence[str]) -> bool:
+    """Whether what a clause counts, "all five weights", is what the rows of a table are."""
+    corner = squeezed(bare(sheet.table.header[0])).strip() if sheet.table.header else ""
+    return len(corner) > 1 and any(one.strip().startswith(corner) for one in counted)
 
 
 def _named(shelf: Shelf, sentence: Sentence, said: Asked) -> set[int]:

@@ -13,8 +13,9 @@ from itertools import pairwise
 
 from kleash.imports.markdown.text import bare
 from kleash.written.book import Book, Refs, refs
+from kleash.written.claimed.reach import stretches
 from kleash.written.claimed.readings import Shelf
-from kleash.written.claimed.utmost import LEAST, Utmost, is_at_end, mark_of, utmosts
+from kleash.written.claimed.utmost import LEAST, Utmost, is_at_end, is_named, mark_of, utmosts
 from kleash.written.fitting import prints
 from kleash.written.marks import Mark, printed_as
 from kleash.written.printed import Cell, Sheet, is_total
@@ -30,7 +31,10 @@ _SUMMED = re.compile(r"平均|均值|(?<![a-z])(?:mean|avg|average)", re.I)
 def false_strides(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -> Iterator[Mark]:
     """Changes that are called the greatest, or the least, and are neither."""
     for one in utmosts(book, spoken):
-        if not one.has_arrow or min(said.figure.digits for said in one.numbers[:2]) < DIGITS:
+        if not one.has_arrow:
+            yield from _over_steps(every, one)
+            continue
+        if min(said.figure.digits for said in one.numbers[:2]) < DIGITS:
             continue
         groups = [each for sheet in book.sheets for each in _groups(sheet, one)]
         if not groups or any(_holds(own, others, one) for own, others in groups):
@@ -38,6 +42,41 @@ def false_strides(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]
         other, begun = max(((b, a) for a, b in groups[0][1]), key=lambda each: _size(each[::-1]))
         gap = other.figure.value - begun.figure.value
         yield mark_of(one, other.line, printed_as(gap, "", other.figure.decimals, signed=True))
+
+
+def _over_steps(every: Sequence[Shelf], one: Utmost) -> Iterator[Mark]:
+    """A change from one step to another that is called the greatest, and is another's.
+
+    "From step 100 to 600 the largest gain is A (+0.047)".
+    """
+    spans = stretches(one.sentence, 0, one.word.start())
+    if len(spans) != 1 or not one.is_change:
+        return
+    found = list[tuple[Cell, float]]()
+    for shelf in every:
+        ends = [
+            next((nth for nth, at in shelf.steps.items() if at == end), None)
+            for end in (spans[0].first, spans[0].last)
+        ]
+        if None in ends:
+            continue
+        first, last = (shelf.line(nth) for nth in ends if nth is not None)
+        gaps = {
+            label: round(last.value(label) - first.value(label), SAME)
+            for label in shelf.side.labels.keys() & first.cells.keys() & last.cells.keys()
+            if not _is_summed(shelf.sheet, last.cells[label], along=shelf.side.is_rows)
+        }
+        for label, gap in gaps.items():
+            own = is_named(shelf, label, one) and abs(abs(gap) - abs(one.numbers[0].figure.value))
+            if own is False or own > 10**-SAME or len(gaps) < LEAST:
+                continue
+            if is_at_end(list(gaps.values()), gap, one.sense):
+                return
+            best = max(gaps, key=lambda at: abs(gaps[at]))
+            found.append((last.cells[best], gaps[best]))
+    for cell, gap in found[:1]:
+        value = printed_as(gap, "", cell.figure.decimals, signed=True)
+        yield mark_of(one, cell.line, value)
 
 
 def _size(stride: Stride) -> float:

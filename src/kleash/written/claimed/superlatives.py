@@ -57,8 +57,12 @@ _COUNT = re.compile(
 _AFTER = re.compile(
     r"(?:的)?(?:一?[组个列种项])?[\u4e00-\u9fff ]{0,8}?(?:是|为|属于|出现在|在|:)\s*[\"“”]?|"
     r"(?:\s[a-z@\d%-]+){0,5}?\s"
-    r"(?:is|was|are|for|at|in|on|under|belongs? to|goes? to|comes? from|by)"
-    r"(?: the)?\s*[\"“”]?"
+    r"(?:is|was|are|for|at|in|on|under|with|belongs? to|goes? to|comes? from|by)"
+    r"(?: th(?:at|ose) of)?(?: the)?\s*[\"“”]?"
+)
+_NAMED = re.compile(r"\s?(?:[(,;。]|[高低大小多少好差仍也都只为是]|$)")  # "最低的 A（54.1）"
+_HELD = re.compile(  # what something is held against: "比最低的 …", "above the lowest"
+    rf"(?:[比较与和]|[高低优劣差]于)\s?$|{_B}(?:than|above|below|over|from|with|to)(?: the)?\s?$"
 )
 _ALL = re.compile(rf"都|均|每[个种组一]|各|无一例外|{_B}(?:both|all|every|each|everywhere){_E}")
 _GOES_ON = re.compile(r"\s*(?:是|也|且|仍|并|又|而且|却|但|同时|and|but|also)")
@@ -82,7 +86,7 @@ _OWN = re.compile(  # "the lowest run of A" is the lowest of A's
 _NUMBER = re.compile(r"(?<![\d.a-z])\d[\d,]*(\.(\d+))?(?:e(-?\d+))?(?!\d|\.\d)\s?(%)?")
 _STEP = re.compile(r"(?<![a-z])(?:ep|ckpt|iter)\s?\d+\s?[时上]?\s?$")  # "在 ep3 最好"
 _ARROW = re.compile(r"\s?(?:→|->)")
-_BRACKET = re.compile(r"\(\s?[+-]?\s?$")
+_BRACKET = re.compile(r"\(\s?[+-]?\s?[$¥€£]?$")
 _GIVEN = re.compile(r"\s(?:with|at)\s?[+-]?$|[为达]\s?[+-]?$|^\s?[+-]?$")
 _NEXT = re.compile(r"^\s?,\s?[+-]?$")
 
@@ -203,7 +207,7 @@ def _beaten_everywhere(
         if any(lines for _, _, lines in pinned):
             return _judged(pinned, called)
     earlier = before if called.pin is None else ()
-    read = [(s, n, list(_lines(s, called, earlier, n))) for s, n in subjects]
+    read = [(s, n, list(lines_of(s, called, earlier, n))) for s, n in subjects]
     if called.pin is not None and any(prints(called.pin, cell.figure) for cell in book.cells):
         read = [(s, n, [one for one in lines if _has(one, called.pin)]) for s, n, lines in read]
     told = {id(s): _told(s, called) for s, _ in subjects}
@@ -292,7 +296,9 @@ def _behind(shelf: Shelf, called: Called) -> Iterator[int]:
     """The label behind a word: "the highest is A"."""
     sentence, word = called.clause.sentence, called.word
     for mention, label in _arms(shelf, sentence, word.end(), called.last):
-        if _AFTER.fullmatch(sentence.plain, word.end(), mention.start):
+        said = _AFTER.fullmatch(sentence.plain, word.end(), mention.start)
+        attribute = re.fullmatch(r"的\s?", sentence.plain[word.end() : mention.start])
+        if said or (attribute and _NAMED.match(sentence.plain, mention.end)):
             yield label
             return
 
@@ -316,6 +322,8 @@ def subjects_of(
     found = [(s, label) for s in every for label in _behind(s, called)]
     if not found and any(_is_of(s, called) for s in every):
         return []  # "the weakest GRPO seed": one of several of that name
+    if found or _HELD.search(called.clause.sentence.plain, called.first, called.word.start()):
+        return found
     spans = [(called.first, called.word.start())]
     if called.pin or _GOES_ON.match(called.clause.text):
         spans += [(one.start, one.end) for one in reversed(before)]
@@ -339,7 +347,8 @@ def lines_with(shelf: Shelf, pin: Figure, label: int) -> list[Line]:
     ]
 
 
-def _lines(shelf: Shelf, called: Called, before: Sequence[Clause], label: int) -> Iterator[Line]:
+def lines_of(shelf: Shelf, called: Called, before: Sequence[Clause], label: int) -> Iterator[Line]:
+    """The lines of the quantity that a word is said of."""
     sentence = called.clause.sentence
     start = before[-1].start if before else called.clause.start
     named = [one for one, _ in _arms(shelf, sentence, start, called.clause.end)]

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kleash.imports.markdown.text import bare
 from kleash.written.book import Book
 from kleash.written.claimed.mentions import APART, KINDS, QUANTITIES, concepts
 from kleash.written.claimed.readings import Clause, Line, Shelf, clauses, outside
@@ -18,7 +19,7 @@ from kleash.written.fitting import NAMING, prints
 from kleash.written.gaps import is_gap
 from kleash.written.marks import Mark
 from kleash.written.mirrored import is_square
-from kleash.written.printed import AXIS, Cell, Sheet, axis_word
+from kleash.written.printed import AXIS, Cell, Sheet, axis_word, squeezed
 from kleash.written.prose import Name, Said, Sentence, is_rough
 
 LEAST = 3  # cells of a line that has an end
@@ -56,6 +57,9 @@ _REACHED = re.compile(
 _AGAINST = re.compile(rf"[与和对比较]|{_B}(?:between|over|against|than|from|with|to){_E}")
 _BRACKET = re.compile(r"\(([^()]*)\)")
 _ARROW = re.compile(r"→|->")
+_NUMBERED = re.compile(
+    r"(?:[a-z\u4e00-\u9fff=]{0,8}\s?)?(\d+(?:\.\d+)?)(?:\s?[a-z\u4e00-\u9fff]{1,8})?"
+)
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,10 @@ def false_utmosts(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]
         if one.has_arrow:
             continue
         said = next((each for each in one.numbers if _tells(one, each)), None)
+        short = next((each for each in one.numbers if each.figure.decimals), None)
         ahead = _ahead(book, every, one, said) if said else None
+        if said is None and short is not None:
+            ahead = _ahead(book, every, one, short, named=True)
         if ahead is not None:
             yield mark_of(one, ahead.line, _plain(ahead))
 
@@ -205,12 +212,19 @@ def _plain(cell: Cell) -> str:
     return cell.number.text.split()[0].strip("*%") if cell.number.text.split() else ""
 
 
-def _ahead(book: Book, every: Sequence[Shelf], one: Utmost, said: Said) -> Cell | None:
-    """What is ahead of a number in a line that is meant, if it is at no end of any."""
+def _ahead(
+    book: Book, every: Sequence[Shelf], one: Utmost, said: Said, *, named: bool = False
+) -> Cell | None:
+    """What is ahead of a number in a line that is meant, if it is at no end of any.
+
+    One of few digits must have its label `named` with it.
+    """
     near, need = book.section(one.sentence.line(one.word.start())), _needed(one)
     read = [each for each in _lines(every, said) if _is_meant(*each, one)]
-    if one.axis or one.own:
+    if one.axis or one.own or named:
         read = [each for each in read if each[0].sheet in near]
+    if named:
+        read = [each for each in read if is_named(each[0], each[2], one)]
     found = list[Cell]()
     for shelf, line, label in read:
         scope = _rivals(shelf, line, label)
@@ -218,7 +232,7 @@ def _ahead(book: Book, every: Sequence[Shelf], one: Utmost, said: Said) -> Cell 
             continue
         if is_at_end([each.figure.value for each in scope], line.value(label), one.sense):
             return None
-        fits = need <= line.words | shelf.about or _is_named(shelf, label, one)
+        fits = need <= line.words | shelf.about or is_named(shelf, label, one)
         if len(scope) >= LEAST and fits and _is_near(shelf, line, one, near):
             found.append(_furthest(scope, one))
     return found[0] if found else None
@@ -230,8 +244,12 @@ def _tells(one: Utmost, said: Said) -> bool:
     return said.figure.digits >= NAMING - signed and said.figure.decimals > 0
 
 
-def _is_named(shelf: Shelf, label: int, one: Utmost) -> bool:
+def is_named(shelf: Shelf, label: int, one: Utmost) -> bool:
     """Whether the label of a number stands right before it: it is this table that is meant."""
+    numbered = _NUMBERED.fullmatch(squeezed(bare(shelf.side.texts[label])))
+    between = one.sentence.plain[one.word.end() : one.numbers[0].start]
+    if numbered and re.search(rf"(?<![\d.]){re.escape(numbered[1])}(?!\d|\.\d)", between):
+        return True
     return any(
         (each.row if shelf.side.is_rows else each.column) == label
         for each in one.sentence.names

@@ -91,7 +91,9 @@ def _has_constant(on: Bench, constant: float, room: float, *, times: bool) -> bo
     texts = " ".join((on.title, "" if on.board.turned else on.board.titles[0]))
     found = re.findall(r"\d[\d,]*(?:\.\d+)?", bare(texts))
     numbers = {float(one.replace(",", "")) for one in found}
-    return times and _is_factor(numbers, constant, room, percent=True)
+    written = re.findall(r"(\d+(?:\.\d+)?)\s?[×*·]\s?[^\W\d]", bare(on.title))  # "0.01 × KL"
+    exact = any(abs(float(one) - constant) <= room + 1e-9 for one in written)
+    return times and (exact or _is_factor(numbers, constant, room, percent=True))
 
 
 def _is_told(on: Bench, base: Array, off: Array, constant: float, room: float, kind: str) -> bool:

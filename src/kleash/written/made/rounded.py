@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from math import erfc, log, sqrt
 from typing import TypeVar
 
+from kleash.imports import Number
+
 PAIR = 2  # numbers of which one may be so many times the other
 TINY = 1e-9
 UNLIKELY = 0.02  # that rounding alone made the last digit another
@@ -19,6 +21,11 @@ SURE = 3.0  # how much must speak against hidden digits
 K = TypeVar("K")
 Node = tuple[int, str, float]
 """A printed number: its line, its place in the line, its value."""
+
+
+def node(number: Number) -> Node:
+    """A number by its place in the document."""
+    return number.where.line or 0, number.where.spot, number.value or 0.0
 
 
 @dataclass(frozen=True)

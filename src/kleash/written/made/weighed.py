@@ -214,7 +214,8 @@ def _otherwise(on: Bench, of: Sequence[Cell], at: int) -> bool:
         two = 2 * max(part.half for part in known)
         made = [(values.mean(), room / len(known)), (values.sum(), room)]
         made += [(values[0] - values[-1], two)]
-        made += [] if on.board.at[at, on.line].signed else [(np.ptp(values), two)]
+        signed = on.board.at[at, on.line].signed or bool(np.nanmin(on.value_N) < 0)
+        made += [] if signed else [(np.ptp(values), two)]
         if len(values) == 2 and values[1]:
             made.append((100 * (values[0] / values[1] - 1), room))
         if any(abs(value - one) <= half + off + SLACK for one, off in made):

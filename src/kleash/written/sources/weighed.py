@@ -24,9 +24,9 @@ GUESSES = (
 
 
 def weighed(
-    marks: Sequence[Mark], every: Sequence[Verdict], known: Collection[tuple[int, str]]
+    marks: Sequence[Mark], every: Sequence[Verdict], logged: Collection[tuple[int, str]]
 ) -> list[Mark]:
-    """Marks with what verdicts say; `known` are numbers that logs have, by line and digits."""
+    """Marks with what verdicts say; `logged` are numbers that logs have, by line and digits."""
     odds = {_place(one): one.odds for one in every}
     kept = [
         mark
@@ -36,7 +36,8 @@ def weighed(
         or odds.get((mark.line, mark.spot), FAIR) >= FAIR
     ]
     told = {(mark.line, mark.spot) for mark in kept if mark.state in ("wrong", "unsupported")}
-    return [*kept, *_slips([one for one in every if _place(one) not in told], known)]
+    known = {(mark.line, mark.text.strip("+-±% ")) for mark in marks if mark.code == "check.log"}
+    return [*kept, *_slips([one for one in every if _place(one) not in told], {*known, *logged})]
 
 
 def _place(one: Verdict) -> tuple[int, str]:

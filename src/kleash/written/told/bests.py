@@ -16,6 +16,13 @@ _EXTREME = re.compile(
     r"最[佳好优高低大小]|峰值|(?<![a-z])(?:best|peak|max\w*|min\w*|highest|lowest)"
 )
 
+_CHANGED = re.compile(
+    r"[降升跌涨]|回落|波动|变化|差|(?<![a-z])(?:drop|fall|rise|gain|jump|swing|change|gap)(?![a-z])"
+)
+_WHERE = re.compile(  # below, or beside, the bests themselves
+    r"(?:所在|对应|出现|at|in)\s?的?\s?(?:step|epoch|update|步数?|轮次?|checkpoint)s?"
+)
+
 
 @dataclass(frozen=True)
 class Best:
@@ -24,6 +31,8 @@ class Best:
     keys: frozenset[str]
     figure: Figure
     at: float
+    is_change: bool = False
+    """Whether it is the step of a greatest change."""
 
 
 def bests_of(sheets: Sequence[Sheet]) -> list[Best]:
@@ -36,11 +45,15 @@ def lines_of_bests(sheets: Sequence[Sheet]) -> Iterator[list[float]]:
     for sheet in sheets:
         rows = sheet.table.rows
         for column, title in enumerate(sheet.table.header):
-            if is_best_step(title):
+            if _is_where(title):
                 yield [at for texts in rows for at in step_in(texts, column)]
         for texts in rows:
-            if is_best_step(texts[0]):
+            if _is_where(texts[0]):
                 yield [at for column in range(1, len(texts)) for at in step_in(texts, column)]
+
+
+def _is_where(title: str) -> bool:
+    return is_best_step(title) or bool(_WHERE.fullmatch(squeezed(bare(title)).strip()))
 
 
 def _in_lines(sheet: Sheet) -> Iterator[Best]:
@@ -65,7 +78,7 @@ def _in_brackets(sheet: Sheet) -> Iterator[Best]:
         inside = [one.at for one in places(text) if one.is_of_training]
         if len(inside) == 1 and not cell.part and _EXTREME.search(squeezed(named)):
             keys = row_keys(sheet, cell.row) | column_keys(sheet, cell.column)
-            yield Best(keys, cell.figure, inside[0])
+            yield Best(keys, cell.figure, inside[0], bool(_CHANGED.search(squeezed(named))))
 
 
 def step_in(texts: Sequence[str], column: int) -> list[float]:

@@ -9,13 +9,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from kleash.written.claimed.reach import Stretch, stretches
 from kleash.written.marks import Mark
 from kleash.written.printed import Sheet
 from kleash.written.prose import At, Sentence
 from kleash.written.told.bests import lines_of_bests
-from kleash.written.told.subjects import Records
+from kleash.written.told.subjects import Records, clause
 from kleash.written.told.things import Mention, mentions
-from kleash.written.told.tracks import Course
+from kleash.written.told.tracks import Course, families
 
 LEAST = 3  # things that are told alike
 NEAR = 14  # letters between a name and its step
@@ -24,6 +25,14 @@ _ROW = re.compile(
     r"(?P<all>\d+(?:\s?(?:, and|,|、|/|and|和)\s?\d+){2,})(?!\d|\.\d|\s?%)"
 )
 _APART = re.compile(r"[;。]")
+_LIES = re.compile(
+    r"最[低高佳好优小大]点?|峰值|见底|触底|见顶|"
+    r"(?<![a-z])(?:peaks?|minim\w+|maxim\w+|best|lowest|highest|bottoms?)(?![a-z])"
+)
+_EARLIER = re.compile(
+    r"[早晚]\s?\d+\s?个?\s?(?:步|轮|epoch|step)|"
+    r"(?<![a-z])(?:steps?|epochs?) (?:earlier|later|sooner)"
+)
 Listed = Sequence[tuple[Mention, At]]
 Ways = Sequence[tuple[Course, frozenset[float]]]
 """Courses of one quantity, each with the steps at which it is best."""
@@ -68,28 +77,75 @@ def false_steps_in_a_row(records: Records, spoken: Sequence[Sentence]) -> Iterat
                 yield Mark(line, text, "wrong", "check.slip", facts, f"row {text}")
 
 
+def false_rooms(records: Records, spoken: Sequence[Sentence]) -> Iterator[Mark]:
+    """Two steps between which the bests of all are said to lie, where a table has them otherwise.
+
+    "The minimum lies between epochs 3 and 4", of a line that has 2, 3, 3 and 4.
+    """
+    lines = [line for line in lines_of_bests(records.sheets) if len(line) >= LEAST]
+    for sentence in spoken:
+        for span in stretches(sentence, 0, len(sentence.plain)):
+            first, last = clause(sentence, span.start, span.end)
+            lies = _LIES.search(sentence.plain, first, last)
+            if not lies or any(_lies(line, span) for line in lines) or not lines:
+                continue
+            near = [one for one in lines if min(one) == span.first or max(one) == span.last]
+            named = [one for one in mentions(sentence, records.sheets) if first <= one.start < last]
+            if near and not any(_is_one(one) for one in named):
+                facts = {"value": f"{min(near[0]):g}-{max(near[0]):g}"}
+                text, at = sentence.text[span.start : span.end], sentence.line(span.start)
+                yield Mark(at, text, "wrong", "check.slip", facts, f"room {text}")
+
+
+def _lies(line: Sequence[float], span: Stretch) -> bool:
+    return all(map(span.has, line))
+
+
+def _is_one(mention: Mention) -> bool:
+    """Whether a name is that of one arm: then the line of all is not meant."""
+    return any(key.startswith("#") for key in mention.keys)
+
+
+def false_pairs(records: Records, spoken: Sequence[Sentence]) -> Iterator[Mark]:
+    """One of two steps that are said to come earlier and later, where tables have another best.
+
+    "A at step 72, B at step 80, 8 steps later", where the best of B is at 88.
+    """
+    for sentence in spoken:
+        if not _EARLIER.search(sentence.plain) or families(sentence.plain):
+            continue  # of a quantity the best may be elsewhere
+        for listed in _lists(sentence, records.sheets, 2):
+            bests = [one for one in records.bests if not one.is_change]
+            known = [{best.at for best in bests if best.keys & one.keys} for one, _ in listed]
+            if len(listed) != 2 or any(len(steps) != 1 for steps in known):
+                continue
+            off = [nth for nth, (_, place) in enumerate(listed) if place.at not in known[nth]]
+            if len(off) == 1:
+                yield _mark(sentence, listed[off[0]][1], min(known[off[0]]))
+
+
 def _mark(sentence: Sentence, place: At, right: float) -> Mark:
     text = sentence.plain[place.start : place.end]
     facts: dict[str, object] = {"value": f"{right:g}"}
     return Mark(sentence.line(place.start), text, "wrong", "check.slip", facts, f"listed {text}")
 
 
-def _lists(sentence: Sentence, sheets: Sequence[Sheet]) -> Iterator[Listed]:
+def _lists(sentence: Sentence, sheets: Sequence[Sheet], least: int = LEAST) -> Iterator[Listed]:
     """Steps each of which has its own name right before it."""
     named, found, start = mentions(sentence, sheets), list[tuple[Mention, At]](), 0
     for place in sorted(sentence.places, key=lambda one: one.start):
         own = [one for one in named if start <= one.start and one.end <= place.start]
-        near = len(own) == 1 and place.start - own[0].end <= NEAR
+        near = len({one.keys for one in own}) == 1 and place.start - own[-1].end <= NEAR
         broken = bool(_APART.search(sentence.plain[start : place.start])) and bool(found)
         alike = not found or found[-1][1].axis == place.axis
         if not place.is_of_training or not near or broken or not alike:
-            if len(found) >= LEAST:
+            if len(found) >= least:
                 yield found
-            found = [(own[0], place)] if near and place.is_of_training else []
+            found = [(own[-1], place)] if near and place.is_of_training else []
         else:
-            found.append((own[0], place))
+            found.append((own[-1], place))
         start = place.end
-    if len(found) >= LEAST:
+    if len(found) >= least:
         yield found
 
 

@@ -171,29 +171,41 @@ def by_arm(sheet: Sheet, above: str) -> Iterator[Course]:
 
 
 def _from_table_to_table(sheets: Sequence[Sheet], above: Mapping[int, str]) -> Iterator[Course]:
-    """Courses through tables of one form, each of which stands under its own epoch or step."""
+    """Courses through tables of one form, each of which stands under its own epoch or step.
+
+    A row is known by its name, so that one which a table lacks is missing there.
+    """
     forms: dict[tuple[object, ...], dict[tuple[str, float], Sheet]] = defaultdict(dict)
     for sheet in sheets:
         found = [one for one in places(above[sheet.nth]) if one.is_of_training]
         if len({(one.axis, one.at) for one in found}) == 1 and not sheet.counts:
-            names = tuple(row[0] for row in sheet.table.rows)
             rest = re.sub(r"\d+(?:\.\d+)?", "", above[sheet.nth])
-            form = (tuple(sheet.table.header), names, found[0].axis, rest)
-            forms[form].setdefault((found[0].axis, found[0].at), sheet)
+            form = (tuple(sheet.table.header), found[0].axis, rest)
+            names = [bare(row[0]) for row in sheet.table.rows]
+            if len(set(names)) == len(names):
+                forms[form].setdefault((found[0].axis, found[0].at), sheet)
     for same in (form for form in forms.values() if len(form) >= LEAST):
-        for row, column in {(c.row, c.column) for one in same.values() for c in one.cells}:
-            points = {
-                at: cell
-                for (_, at), sheet in same.items()
-                for cell in sheet.cells
-                if (cell.row, cell.column, cell.part) == (row, column, "")
-            }
-            first = next(iter(same.values()))
-            keys = row_keys(first, row) | column_keys(first, column)
-            label = " ".join((*first.rows[row], *first.columns[column]))
-            axis = next(iter(same))[0]
+        axis = next(iter(same))[0]
+        for own in _told_again(same).values():
+            points = {at: cell for at, (_, cell) in own.items()}
+            first, cell = next(iter(own.values()))
+            keys = row_keys(first, cell.row) | column_keys(first, cell.column)
+            label = " ".join((*first.rows[cell.row], *first.columns[cell.column]))
             made = _course(axis, points, keys, label, above[first.nth])
             yield replace(made, whole=len(points) == len(same))
+
+
+def _told_again(
+    same: Mapping[tuple[str, float], Sheet],
+) -> dict[tuple[str, int], dict[float, tuple[Sheet, Cell]]]:
+    """By the name of a row and a column, the cell that each of some tables has there."""
+    found: dict[tuple[str, int], dict[float, tuple[Sheet, Cell]]] = defaultdict(dict)
+    for (_, at), sheet in same.items():
+        for cell in sheet.cells:
+            if not cell.part:
+                name = bare(sheet.table.rows[cell.row][0])
+                found[name, cell.column][at] = (sheet, cell)
+    return found
 
 
 def _listings(page: Page) -> Iterator[Course]:
@@ -222,6 +234,7 @@ def _listings(page: Page) -> Iterator[Course]:
 def _course(
     axis: str, points: Mapping[float, Cell], keys: frozenset[str], label: str, above: str
 ) -> Course:
-    figures = {at: cell.figure for at, cell in sorted(points.items())}
+    points = dict(sorted(points.items()))
+    figures = {at: cell.figure for at, cell in points.items()}
     lines = tuple(cell.line for cell in points.values())
     return Course(axis, figures, keys, label, above, lines)
