@@ -32,6 +32,7 @@ from kleash.written.prose import Sentence
 NEAR = 6  # letters between a word and the step at which it holds
 Beaten = tuple[Cell, Cell]
 """A cell that is called the most, and one that is ahead of it."""
+CHANGES = frozenset(("drop", "gain", "change", "gap"))
 LEAST = 3  # labels of a line that has a highest
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _LIMITED = re.compile(
@@ -272,9 +273,9 @@ def _in_its_table(
     """The same in the table right above, where no quantity is named: in none of its lines."""
     at = called.clause.sentence.line(called.word.start())
     above = [one for one in book.section(at) if one.line < at]
-    quantities = concepts(called.clause.text) & QUANTITIES
-    for shelf, label in subjects:
-        if not above or shelf.sheet is not above[-1] or quantities:
+    said = concepts(called.clause.text)
+    for shelf, label in subjects:  # "the largest drop" is no line of values
+        if not above or shelf.sheet is not above[-1] or said & (QUANTITIES | CHANGES):
             continue
         lines = _alike([one for one in shelf.lines() if label in one.cells], label)
         found = [v for one in lines if (v := verdict_of(shelf, one, called, label)) is not None]
