@@ -65,10 +65,12 @@ def relations(draft: Draft, page: Page | None = None) -> list[Relation]:
     found += [same(*two) for two in again if len({node(one) in gaps for one in two}) == 1]
     # A point of a series has lost its place in the line: its line and value lead back to it.
     places = {(one.where.line, one.value): node(one) for one in measured(draft)}
+    made_of = list[Relation]()
     for run in draft.source.runs[:100]:
         for kind, sums in (("loss", losses(run)), ("kl_loss", kl_losses(run))):
-            found += [_sum(kind, one, places) for one in sums]
+            made_of += [_sum(kind, one, places) for one in sums]
         found += _ordered(run)
+    found += _well_read(draft, made_of)
     found = [one for one in found if one.holds or not _is_of_digits(one)]
     found = without_refuted(_between_places(draft, likely(found, draft)))
     return list({(one.kind, one.nodes): one for one in found}.values())

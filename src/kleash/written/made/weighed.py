@@ -14,6 +14,7 @@ from math import log
 
 import numpy as np
 
+from kleash.imports.markdown.text import bare
 from kleash.written.made.bench import HINTED, OTHER, SAID, SHAPED, Batch, Bench, Cell, bench
 from kleash.written.made.boards import Board, Line, turned
 from kleash.written.made.bounds import beyond
@@ -25,6 +26,7 @@ from kleash.written.made.rounded import off_by_rounding
 from kleash.written.made.slipped import mistyped, slip_of
 from kleash.written.made.taught import Lesson, lessons
 from kleash.written.made.tried import SLACK, Tried, of_batch
+from kleash.written.printed import is_total
 
 BELIEVED = {SAID: 3, SHAPED: 20, HINTED: 100, OTHER: 100}
 """How much likelier than chance a recipe has to be, by how it comes to mind."""
@@ -144,8 +146,9 @@ def _line(on: Bench, lesson: Lesson | None) -> Iterator[tuple[Tried, list[Worked
         if best.fits[at]:
             made.append(_worked(on, best, at))
             continue
-        # A factor that nobody tells need not hold everywhere, unless a slip hides it.
-        held = not best.batch.free or slip_of(on, best.batch, best.nth, at)
+        # A factor that nobody tells need not hold everywhere, unless one slip hides it.
+        alone = best.slips == 1 and not is_total(bare(on.board.labels[at]))
+        held = not best.batch.free or (alone and slip_of(on, best.batch, best.nth, at))
         if held and not fine[at] and not _otherwise(on, of, at):
             made.append(_worked(on, best, at))
     yield best, made
