@@ -105,7 +105,7 @@ def _sources(courses: Sequence[Course]) -> dict[Source, list[Thread]]:
     for one in courses:
         quantity, _, arm = one.label.rpartition("·")
         group = one.arm or arm
-        if not group or _OF_TWO.search(group):
+        if not group or one.axis == "sample" or _OF_TWO.search(group):
             continue
         points = {at: figure.value for at, figure in one.points.items()}
         half = max(figure.half for figure in one.points.values())

@@ -10,9 +10,9 @@ from kleash.written.prose import other_end
 from kleash.written.sources.judge import Verdict
 from kleash.written.whose import said_mark
 
-FAIR = 0.0  # odds below which a guess does not stand
-SURE = 6.0  # odds from which a number is a slip, whatever no rule says
-MEANT = 0.3  # how likely one value has to be, to be called the right one
+FAIR = -1.0  # odds below which a guess does not stand
+SURE = 8.0  # odds from which a number is a slip, whatever no rule says
+MEANT = 0.5  # how likely one value has to be, to be called the right one
 # Rules that guess what a number of a sentence should be.
 GUESSES = (
     "check.slip",
