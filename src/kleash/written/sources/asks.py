@@ -30,7 +30,7 @@ _COUNT = rf"(\d+|{'|'.join(_NUMERALS)})"
 _FIRST = re.compile(rf"(?:前|首|(?<![a-z])first )\s?{_COUNT}")
 _LAST = re.compile(rf"(?:后|末|最后|(?<![a-z])(?:last|final) )\s?{_COUNT}")
 _SPAN = re.compile(r"(\d+)\s?(?:-|~|到|至|to)\s?(?:step |第)?(\d+)")
-HALVES = re.compile("前半|后半|(?<![a-z])half")
+_HALVES = re.compile("前半|后半|(?<![a-z])half")
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Ask:
 
     @cached_property
     def halves(self) -> bool:
-        return bool(HALVES.search(self.text))
+        return bool(_HALVES.search(self.text))
 
     @cached_property
     def first(self) -> int:
