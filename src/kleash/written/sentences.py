@@ -65,9 +65,9 @@ OTHER = 20.0  # times: numbers that are further apart are of two quantities
 STARTS = ("step 0", "epoch 0")
 SAID_OFTEN = ("stable-contradicted", "faster-contradicted")
 _PASSED = re.compile(r"达到\s?\d|超过\s?\d|(?<![a-z])(?:reach\w*|pass\w*|past)\s\d", re.I)
-_OWN_END = re.compile(  # of what is so many steps earlier there `steps-ahead-false` knows
-    r"minim\w*|lowest|peaks?(?![a-z])|(?:its|their|own) best|最[低小佳好高优]|峰值|自己的|"
-    r"(?:快|早|提前)了?\s?\d+\s?步|\d+ steps (?:earlier|sooner|faster)",
+_OWN_END = re.compile(  # an end of its own curve: no speed towards a level that both reach
+    r"minim\w*|lowest|peaks?(?![a-z])|(?:its|their|own) best|最[低小]|峰值|自己的|"
+    r"^(?!.*(?:更快|faster)).*\d\s?(?:vs\.?|对|比|against)\s?\d",  # with both steps beside it
     re.I,
 )
 _APART = re.compile(r"\S\s+[-−–/÷]\s+\S")

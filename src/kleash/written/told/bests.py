@@ -22,6 +22,9 @@ _CHANGED = re.compile(
 _WHERE = re.compile(  # below, or beside, the bests themselves
     r"(?:所在|对应|出现|at|in)\s?的?\s?(?:step|epoch|update|步数?|轮次?|checkpoint)s?"
 )
+_APART = re.compile(  # how far two steps are apart, in a row of differences
+    r"[快慢早晚差多少]|提前|落后|(?<![a-z])(?:faster|slower|earlier|later|sooner|more|fewer|apart)"
+)
 
 
 @dataclass(frozen=True)
@@ -85,4 +88,4 @@ def step_in(texts: Sequence[str], column: int) -> list[float]:
     """The step that a cell holds, if it holds nothing else."""
     text = bare(texts[column]) if column < len(texts) else ""
     match = re.fullmatch(r"\D{0,12}(\d+)\D{0,6}", text)
-    return [float(match[1])] if match else []
+    return [float(match[1])] if match and not _APART.search(squeezed(text)) else []
