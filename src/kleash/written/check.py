@@ -18,6 +18,7 @@ from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
 from kleash.written.claimed.claims import false_claims
 from kleash.written.copied import copied_rows, copies
+from kleash.written.counted import false_counted
 from kleash.written.crossed import crossed_titles, exchanged_cells, exchanged_titles
 from kleash.written.curves import threads_of
 from kleash.written.doubts import acquitted
@@ -232,6 +233,7 @@ def _of_sentences(
 def _of_tables(book: Book, page: Page, spoken: Sequence[Sentence]) -> Iterator[Mark]:
     """What tables say of themselves and of each other."""
     yield from false_shares(page, book.sheets)
+    yield from false_counted(book.sheets, page)
     yield from false_summaries(book.sheets)
     yield from exchanged_titles(book.sheets, spoken)
     yield from exchanged_cells(book.sheets)

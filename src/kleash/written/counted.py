@@ -1,0 +1,195 @@
+"""Shares of counts: a count has no hidden digits, so all its shares come out to the last digit.
+
+For every line of shares it is asked which counts it is of: those of its table, or of a table with
+the same labels, over another count, a total, several together, or a number that the report gives.
+Where one answer gives nearly all of a line, a share that is off by its last digit is a slip. What
+is further off may be anything, and is for other rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kleash.imports.markdown.text import bare
+from kleash.written.marks import Mark
+from kleash.written.page import Page
+from kleash.written.printed import Sheet
+
+FEWEST = 3  # shares that come out, of as many different values
+FREE = 4  # the same where the whole is taken from anywhere
+TIMES = 3  # so many come out for each that does not
+TOGETHER = 6  # counts that may be parts of one whole
+WHOLES = (10, 10**7)  # numbers of a text that may be a whole
+SLACK = 1e-6
+_COUNT = re.compile(r"(?<![\d.,+\-−~≈])(\d{1,3}(?:,\d{3})+|\d+)(?![\d.,]*\d|\s?[%‰])")
+_SHARE = re.compile(r"(?<![\d.,+\-−~≈±])(\d+\.\d+|\d+(?=\s?%))\s?(%?)(?!\d)")
+_INSIDE = re.compile(r"^([^(（]*)[(（]([^()（）]*)[)）]\W*$")
+Floats = NDArray[np.float64]
+Spot = tuple[int, int, int]
+"""Row, column, and whether a number stands in brackets."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share as printed."""
+
+    value: float
+    decimals: int
+    unit: str
+
+    @property
+    def half(self) -> float:
+        """Half a unit of its last digit."""
+        return 0.5 * 10.0**-self.decimals
+
+
+@dataclass(frozen=True)
+class Line:
+    """The shares of a column, or a row, and by name the counts that stand along it."""
+
+    spots: Sequence[Spot]
+    shares: Sequence[Share]
+    parts: Mapping[object, Floats]
+
+
+def false_counted(sheets: Sequence[Sheet], page: Page) -> Iterator[Mark]:
+    """Every share of counts whose last digit is another than the counts give."""
+    read = [_read(sheet) for sheet in sheets]
+    told = np.array(sorted(_wholes(page.text)))
+    marked = set[tuple[int, Spot]]()
+    for nth, sheet in enumerate(sheets):
+        for line in _lines(nth, sheets, read):
+            for spot, value in _off(line, told):
+                if (nth, spot) not in marked:
+                    marked.add((nth, spot))
+                    yield _mark(sheet, spot, read[nth][1][spot], value)
+
+
+def _read(sheet: Sheet) -> tuple[dict[Spot, float], dict[Spot, Share]]:
+    """The counts and the shares of a table; one number of a cell may stand in brackets."""
+    counts, shares = dict[Spot, float](), dict[Spot, Share]()
+    for row, texts in enumerate(sheet.table.rows):
+        for column, text in enumerate(texts):
+            plain = bare(text).strip("* ")
+            inside = _INSIDE.match(plain)
+            for part, each in enumerate(inside.groups() if inside else (plain,)):
+                if count := _COUNT.fullmatch(each.strip()):
+                    counts[row, column, part] = float(count[1].replace(",", ""))
+                elif share := _SHARE.fullmatch(each.strip()):
+                    decimals = len(share[1].partition(".")[2])
+                    shares[row, column, part] = Share(float(share[1]), decimals, share[2])
+    return counts, shares
+
+
+def _wholes(text: str) -> set[float]:
+    """The whole numbers of a report that something may be a part of."""
+    every = (float(one.replace(",", "")) for one in _COUNT.findall(text))
+    return {one for one in every if WHOLES[0] <= one <= WHOLES[1]}
+
+
+def _lines(
+    nth: int, sheets: Sequence[Sheet], read: Sequence[tuple[dict[Spot, float], dict[Spot, Share]]]
+) -> Iterator[Line]:
+    """Columns of shares, and rows of shares, each with the counts beside it."""
+    labels = [_labels(sheet) for sheet in sheets]
+    for down in (True, False):
+        shares: dict[tuple[int, int], dict[int, Spot]] = {}
+        for spot in read[nth][1]:
+            along, across = (spot[0], spot[1]) if down else (spot[1], spot[0])
+            shares.setdefault((across, spot[2]), {})[along] = spot
+        for own in shares.values():
+            places = sorted(own)
+            if len(places) >= FEWEST:
+                parts = dict[object, Floats]()
+                for other, (counts, _) in enumerate(read):
+                    at = _aligned(labels[nth][not down], labels[other][not down], same=other == nth)
+                    for (row, column, part), count in counts.items():
+                        along, across = (row, column) if down else (column, row)
+                        key = other, across, part
+                        for here in at.get(along, ()):
+                            if here in own:
+                                line = parts.setdefault(key, np.full(len(places), np.nan))
+                                line[places.index(here)] = count
+                spots = [own[at] for at in places]
+                yield Line(spots, [read[nth][1][spot] for spot in spots], parts)
+
+
+def _labels(sheet: Sheet) -> tuple[list[str], list[str]]:
+    """What rows and columns are called."""
+    rows = [bare(texts[0]).strip("* ") if texts else "" for texts in sheet.table.rows]
+    return rows, [bare(title).strip("* ") for title in sheet.table.header]
+
+
+def _aligned(ours: Sequence[str], theirs: Sequence[str], *, same: bool) -> dict[int, list[int]]:
+    """For each place of a table, those of ours that are called alike."""
+    if same:
+        return {at: [at] for at in range(len(theirs))}
+    alone = {name for name in theirs if theirs.count(name) == 1 and ours.count(name) == 1}
+    return {at: [ours.index(name)] for at, name in enumerate(theirs) if name in alone}
+
+
+def _off(line: Line, told: Floats) -> Iterator[tuple[Spot, float]]:
+    """The shares of a line that are off by their last digit, with what they should be."""
+    value = np.array([one.value for one in line.shares])
+    half = np.array([one.half for one in line.shares])
+    best, given, odd = (0, 0), value, np.zeros(len(value), bool)
+    for free, given_WN in _given(line, value, told):
+        gap_WN = np.abs(given_WN - value)
+        exact_WN = gap_WN <= half * (1 + SLACK)
+        near_WN = ~exact_WN & (gap_WN <= 3 * half)
+        come, near = exact_WN.sum(1), near_WN.sum(1)
+        far = np.isfinite(given_WN).sum(1) - come - near
+        fit = (come >= (FREE if free else FEWEST)) & (TIMES * np.maximum(near, far) <= come)
+        for nth in np.flatnonzero(fit):
+            rank = int(come[nth] - far[nth]), -int(near[nth])
+            kinds = len({*value[exact_WN[nth]].tolist()})
+            if rank > best and kinds >= (FREE if free else FEWEST):
+                best, given, odd = rank, given_WN[nth], near_WN[nth]
+    for at in np.flatnonzero(odd):
+        yield line.spots[at], float(given[at])
+
+
+def _given(line: Line, value: Floats, told: Floats) -> Iterator[tuple[bool, Floats]]:
+    """What counts give as shares of a line, and whether the whole was taken from anywhere."""
+    scales = (100.0,) if value.max() > 1 or any(one.unit for one in line.shares) else (1.0, 100.0)
+    names = list(line.parts)
+    every = np.array([line.parts[name] for name in names]).reshape(len(names), len(value))
+    for nth, scale in product(range(len(names)), scales):
+        part = every[nth]
+        known = np.isfinite(part)
+        if int(known.sum()) < FEWEST:
+            continue
+        total = np.full((1, len(part)), part[known].sum())
+        yield False, _ratio(scale, part, np.vstack([np.delete(every, nth, axis=0), total]))
+        anywhere = np.unique([*part[known], *told])
+        wholes = np.broadcast_to(anywhere[:, None], (len(anywhere), len(part)))
+        yield True, _ratio(scale, part, np.vstack([wholes, *_together(nth, every)]))
+
+
+def _ratio(scale: float, part: Floats, wholes_WN: Floats) -> Floats:
+    """Shares, where the part is no more than the whole."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        given: Floats = np.where(
+            (wholes_WN > 0) & (part <= wholes_WN), scale * part / wholes_WN, np.nan
+        )
+    return given
+
+
+def _together(at: int, every: Floats) -> Iterator[Floats]:
+    """The sums of several neighbours that a count is one of."""
+    for first in range(max(0, at - TOGETHER + 1), at + 1):
+        for last in range(max(at, first + 1), min(len(every), first + TOGETHER)):
+            yield every[first : last + 1].sum(0, keepdims=True)
+
+
+def _mark(sheet: Sheet, spot: Spot, share: Share, value: float) -> Mark:
+    row, column, part = spot
+    line, text = sheet.table.lines[row], f"{share.value:.{share.decimals}f}{share.unit}"
+    facts = {"value": f"{value:.{share.decimals}f}{share.unit}", "lines": [line]}
+    return Mark(line, text, "wrong", "check.not-share", facts, f"counted {column} {part}")
