@@ -22,6 +22,7 @@ _CONFIG = re.compile(
     r"配置|设置|起点|参数设定|config|setup|setting|hyper-?param|checkpoint|data(?:set)?\b|数据",
     re.I,
 )
+_TO_DO = re.compile(r"next step|rerun|re-run|下一步|待完成|重跑|计划", re.I)
 _FILE = re.compile(r"[\w.-]+\.(?:jsonl?|pt|pth|ckpt|parquet|csv|tsv|safetensors|bin|npz|pkl)\b")
 
 
@@ -101,7 +102,10 @@ def config_denied(sources: Sequence[Source]) -> Iterator[Found]:
         said = [
             claim
             for claim in source.claims
-            if "same" in claim.judgements and not claim.arms and _CONFIG.search(claim.text)
+            if "same" in claim.judgements
+            and not claim.arms
+            and _CONFIG.search(claim.text)
+            and not _TO_DO.search(claim.text)
         ]
         for claim in said[:1]:
             for key, told in _told(meant).items():

@@ -249,7 +249,7 @@ def _words_of(head: str) -> list[str]:
 
 def _counted(head: str, names: Mapping[int, str]) -> tuple[str, dict[int, float]]:
     """The axis of a table's rows, or columns, and where on it each of them is."""
-    counts, more = dict[int, float](), set[int]()
+    counts, more, words = dict[int, float](), set[int](), Counter[str]()
     axis = next(filter(None, map(axis_word, _words_of(head))), "")
     for row, name in names.items():
         match = _NUMBERED.fullmatch(re.sub(r"^第\s*(?=\d)", "", bare(name)))
@@ -259,7 +259,9 @@ def _counted(head: str, names: Mapping[int, str]) -> tuple[str, dict[int, float]
         if word or (axis and not (match[1] or match[4])):
             counts[row] = float(match[2].replace(",", "")) * (1000 if match[3] else 1)
             more |= {row} if match[1] and match[4] else set()
+            words[word] += bool(word)
             axis = axis or word
+    axis = max(words, key=lambda word: words[word], default="") or axis  # checkpoints by epoch
     plain = {at for row, at in counts.items() if row not in more}
     counts = {row: at for row, at in counts.items() if row not in more or at not in plain}
     return (axis, counts) if len(counts) >= 2 else ("", {})

@@ -38,7 +38,7 @@ _ITEM = re.compile(
     r"^\s*(?:>\s*)?(?:[-*+•]\s+|\d{1,3}(?:[.)](?!\d)|、)\s*|[(（]\d{1,2}[)）]\s*)?(?:\[[ xX]\]\s*)?"
 )
 PLACE = re.compile(
-    rf"(?<![a-z])(?P<axis>{AXIS})s?\s?(?:[:=#(-]|是|为|is|was)?\s?(?P<at>\d{{1,3}}(?:,\d{{3}})+|\d+)(?!\d|\.\d|e-?\d|,\d{{3}}|\s?%|\s?[-~]\s?\d|\s?(?:条|题|样本|samples|items))|"
+    rf"(?<![a-z])(?P<axis>{AXIS})s?\s?(?:[:=#(-]|是|为|is|was)?\s?(?P<at>\d{{1,3}}(?:,\d{{3}})+|\d+)(?!\d|\.\d|e-?\d|,\d{{3}}|\s?%|\s?[-~]\s?\d|\s?(?:条|题|样本|samples|items|(?:s|h|min|ms|gb|秒|分钟|小时|tokens?)(?![a-z])))|"
     rf"第\s?(?P<nth>\d+)\s?(?:个\s?)?(?P<unit>{AXIS})|(?P<lead>\d+)\s?-\s?(?P<shot>shots?)(?![a-z])|"
     r"(?<=[在于])\s?(?P<number>\d+)\s?(?P<word>步|轮)(?![数长次])"
 )

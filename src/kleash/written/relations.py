@@ -16,7 +16,7 @@ from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.text import bare
 from kleash.written.across import across
-from kleash.written.grids import Grid, grids, without_winners
+from kleash.written.grids import Grid, grids, winners, without_winners
 from kleash.written.made.bench import HINTS
 from kleash.written.made.boards import boards
 from kleash.written.made.rounded import Node as Node
@@ -53,8 +53,15 @@ def relations(draft: Draft, page: Page | None = None) -> list[Relation]:
     ]
     known |= {node(one.number) for one in guessed}
     read = [d for d in without_winners(draft) if d.kind == "same" or node(d.number) not in known]
-    derived = [*oriented(read), *(one for each in guessed for one in _plain(each))]
+    seen = [one for each in guessed for one in _plain(each)]
+    derived = [*oriented(read), *seen]
+    hidden = {node(one.number) for one in seen if not HINTS["mean"].search(one.number.where.spot)}
     told = _well_read(draft, [one for each in derived for one in _derived(each)])
+    # What is a mean only by its numbers need not be one: that it nearly is one is no slip.
+    told = [
+        replace(one, inexact=False) if one.kind == "mean" and one.nodes[0] in hidden else one
+        for one in told
+    ]
     found = as_printed([*told, *made], _tables(draft))
     found += [_of_pattern(each) for each in guessed if each.kind not in PLAIN or each.ready]
     found += [_of_pattern(each) for each in across(every)]
@@ -71,7 +78,14 @@ def relations(draft: Draft, page: Page | None = None) -> list[Relation]:
             made_of += [_sum(kind, one, places) for one in sums]
         found += _ordered(run)
     found += _well_read(draft, made_of)
-    found = [one for one in found if one.holds or not _is_of_digits(one)]
+    won = {
+        (line, t.header[at]) for t in draft.source.tables for at in winners(t) for line in t.lines
+    }
+    found = [
+        one for one in found
+        if not any((line, spot.partition(" / ")[0]) in won for line, spot, _ in one.nodes)
+        and (one.holds or not _is_of_digits(one))
+    ]  # fmt: skip
     found = without_refuted(_between_places(draft, likely(found, draft)))
     return list({(one.kind, one.nodes): one for one in found}.values())
 
@@ -263,6 +277,8 @@ def _derived(derived: Derived) -> Iterator[Relation]:
     # A guess was typed as it stands: it has no hidden digits.
     of, minus = (tuple(map(_typed, side)) for side in (derived.of, derived.minus))
     derived = _share(replace(derived, of=of, minus=minus))
+    if derived.kind == "relative" and derived.number.unit not in ("", "%"):
+        return  # "+2,520 s (+0.70 h)" tells a difference again
     holds, range_ = follows(derived), allowed(derived)
     if holds is None or range_ is None:
         return

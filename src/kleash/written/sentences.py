@@ -70,6 +70,11 @@ _OWN_END = re.compile(  # an end of its own curve: no speed towards a level that
     r"^(?!.*(?:更快|faster)).*\d\s?(?:vs\.?|对|比|against)\s?\d",  # with both steps beside it
     re.I,
 )
+_OWN_STEP = re.compile(
+    r"在\s?(?:step|epoch|第)\s?\d+\s?[步轮]?\s?(?:时|上)?\s?(?:达到|取得)?\s?最[高低大小]|"
+    r"(?:highest|lowest|largest|smallest) at (?:step|epoch) \d",
+    re.I,
+)
 _APART = re.compile(r"\S\s+[-−–/÷]\s+\S")
 _LINK = re.compile(r"(\d+(?:\.\d+)?)\s?%?\s?[(（][^()（）]*[)）][^\d>]*$")
 _MOST = re.compile(r"最|highest|largest|greatest|longest|lowest|smallest|shortest|best|worst", re.I)
@@ -157,6 +162,7 @@ def _not_ranked(one: Found) -> bool:
         or bool(_APART.search(str(one.facts["other"])))  # the gap of two arms is none of them
         or _others_number(one)  # "B is highest (0.9259)" is of no line in which B has 0.9053
         or bool(NARROWED.search(str(one.facts["text"]).casefold()))  # "of the last two"
+        or bool(_OWN_STEP.search(str(one.facts["text"])))  # "B is lowest at epoch 2" of its course
     )
 
 

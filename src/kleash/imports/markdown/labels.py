@@ -66,6 +66,10 @@ _BEST_AT = re.compile(
     r"(?:step|epoch|update|iter(?:ation)?).{0,8}最[佳优]",
     re.I,
 )
+_SPENT = re.compile(
+    r"耗时|用时|时间|时长|小时|费用|成本|(?<![a-z])(?:time|hours?|minutes|seconds|costs?)(?![a-z])",
+    re.I,
+)
 _BASELINE = re.compile(r"基准|基线|baseline|参照组|对照|reference", re.I)
 _PAIR = re.compile(
     r"([A-Za-z\u03b2\u4e00-\u9fff][A-Za-z0-9_.\u4e00-\u9fff]{0,40}(?: [A-Za-z0-9_]{1,20})?)"
@@ -152,8 +156,8 @@ def versus(label: str) -> str:
 
 
 def is_best_step(label: str) -> bool:
-    """Whether a label asks at which step the best was reached."""
-    return bool(_BEST_AT.search(bare(label)))
+    """Whether a label asks at which step the best was reached, and not how long that took."""
+    return bool(_BEST_AT.search(bare(label))) and not _SPENT.search(bare(label))
 
 
 def is_baseline(text: str) -> bool:

@@ -61,6 +61,7 @@ _FROM_TO = re.compile(
     r"(?!\s?(?:→|->|[\d.]))",
     re.I,
 )
+_OPENS = re.compile(r"\s*[(（]?\s*")
 _MEAN_OF = re.compile(
     r"((?:[\d.]{1,12}%?\s?[,、/]\s?){1,11}[\d.]{1,12}%?)\s?"
     r"\(\s?(?:平均|均值|mean|average|avg)\s?[:=]?\s?([\d.]{1,12}%?)\s?\)",
@@ -158,27 +159,31 @@ def _worked_out(draft: Draft, text: str, line: int) -> Iterator[Derived]:
     used = {each[1] for pair in pairs for each in pair[:2]}
     for pair in pairs:
         if pair:
-            for one, at, _ in every:
+            for one, at, end in every:
                 if at not in used:
-                    steps = _is_place(text, pair[0][1])
-                    yield from _gap(one, pair[0][0], pair[1][0], steps=steps)
+                    steps, of = _is_place(text, pair[0][1]), bool(_OF.match(text, end))
+                    yield from _gap(one, pair[0][0], pair[1][0], steps=steps, of=of)
 
 
 def _from_to(text: str, draft: Draft, line: int) -> Iterator[Derived]:
     """ "fell by 32% (from 0.080 to 0.060)": the one percentage beside a start and an end."""
-    match = _FROM_TO.search(text)
-    if match is None or _VERSUS.search(text):
-        return
-    ends = numbers_in(match.group(), draft.where(line))
-    outside = text[: match.start()] + " " * len(match.group()) + text[match.end() :]
-    found = (one for one, _, _ in numbers_in(outside, draft.where(line)))
-    shares = [one for one in found if one.unit == "%" and not _POINTS.search(one.text)]
-    if len(ends) == 2 and len(shares) == 1 and "%" not in (ends[0][0].unit, ends[1][0].unit):
-        signed = shares[0].text[:1] in "+-"
-        first, last = ends[0][0], ends[1][0]
-        yield Derived("relative", shares[0], (last,), (first,), unsigned=not signed)
+    every = list(_FROM_TO.finditer(text)) if not _VERSUS.search(text) else []
+    outside = _FROM_TO.sub(lambda match: " " * len(match.group()), text)
+    found = [
+        (one, end) for one, _, end in numbers_in(outside, draft.where(line))
+        if one.unit == "%" and not _POINTS.search(one.text)
+    ]  # fmt: skip
+    for match in every:
+        ends = numbers_in(match.group(), draft.where(line))
+        start, only = match.start(), len(every) == 1
+        own = [one for one, end in found if only or _OPENS.fullmatch(text, end, start)]
+        if len(ends) == 2 and len(own) == 1 and "%" not in (ends[0][0].unit, ends[1][0].unit):
+            first, last = ends[0][0], ends[1][0]
+            unsigned = own[0].text[:1] not in "+-"
+            yield Derived("relative", own[0], (last,), (first,), unsigned=unsigned)
 
 
+_OF = re.compile(r"\s?(?:of (?:that|those|the|what|its)\b|的水平|的大小)", re.I)
 Found = tuple[Number, int, int]
 
 
@@ -199,7 +204,9 @@ def _is_place(text: str, at: int) -> bool:
     return bool(re.search(r"(?:step|epoch|第)\s*$", text[:at], re.I))
 
 
-def _gap(one: Number, ours: Number, theirs: Number, *, steps: bool) -> Iterator[Derived]:
+def _gap(
+    one: Number, ours: Number, theirs: Number, *, steps: bool, of: bool = False
+) -> Iterator[Derived]:
     """One number as the difference of two others, if its unit and decimals let it be that."""
     signed = one.text[:1] in "+-"
     if steps != (one.unit in ("步", "step", "steps")):
@@ -207,6 +214,8 @@ def _gap(one: Number, ours: Number, theirs: Number, *, steps: bool) -> Iterator[
     if steps:
         ours, theirs = replace(ours, unit="step"), replace(theirs, unit="step")
     shares = "%" in (ours.unit, theirs.unit)
+    if of and one.unit == "%" and not signed:
+        return  # what one is of the other is no change
     kinds = ("difference", "relative") if shares or one.unit != "%" else ("relative",)
     if not steps and one.unit != "%":
         alike = one.unit == ours.unit and (one.decimals or 0) >= (ours.decimals or 0)

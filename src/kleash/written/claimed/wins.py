@@ -15,7 +15,8 @@ from kleash.written.claimed.mentions import KINDS, QUANTITIES, concepts
 from kleash.written.claimed.reach import NUMBER, numeral, stretches, within
 from kleash.written.claimed.readings import Clause, Line, Shelf, at_hand, clauses, outside, single
 from kleash.written.marks import Mark
-from kleash.written.prose import Sentence
+from kleash.written.printed import squeezed
+from kleash.written.prose import Sentence, places
 
 LEAST = 3  # lines in which an arm is ahead or not
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
@@ -166,6 +167,8 @@ def _counted(
         return  # places, not values
     for shelf in every:
         near = shelf.sheet in above
+        if _is_of_another_size(shelf, sentence):
+            continue
         label = None if told.whole is None and not near else _label(shelf, clause, before, told)
         if label is None:
             continue
@@ -179,6 +182,14 @@ def _counted(
         if len(gaps) == len(lines):
             said = len(lines) if told.count is None else told.count
             yield Tally(said, sum(gap > 0 for gap in gaps), sum(gap >= 0 for gap in gaps), near)
+
+
+def _is_of_another_size(shelf: Shelf, sentence: Sentence) -> bool:
+    """Whether a sentence speaks of so many samples, and a table is headed by another number."""
+    said = {place.at for place in sentence.places if place.axis == "sample"}
+    heads = squeezed(" ".join(shelf.sheet.table.headings[-1:]))
+    sizes = {place.at for place in places(heads) if place.axis == "sample"}
+    return bool(said and sizes) and not said & sizes
 
 
 def _label(

@@ -190,7 +190,10 @@ def ranks(on: Bench) -> Iterator[Batch]:
     if not len(on.others) or not np.all(whole == np.round(whole)) or whole.max() > len(whole):
         return
     own = np.isfinite(on.value_N)
-    hint = HINTED if HINTS["rank"].search(on.title) else OTHER
+    said = HINTS["rank"].search(on.title)
+    if not said and bool(np.all(np.diff(whole) > 0)):
+        return  # epochs that are counted up rank nothing, however evenly something falls
+    hint = HINTED if said else OTHER
     for sign in (1, -1):
         x = np.where(own & np.isfinite(on.value_LN), sign * on.value_LN, np.nan)
         given = 1.0 + (x[:, None, :] > x[:, :, None]).sum(2)

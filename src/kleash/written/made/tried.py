@@ -93,6 +93,13 @@ def _may_slip(
     return few & (batch.cost_C < OTHER) if plain else np.zeros_like(few)
 
 
+def _apart(on: Bench, batch: Batch, nth: int, fits: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """How far the parts of each number that fits are from each other."""
+    parts = [[on.board.at[cell].value for cell in batch.cells(nth, int(at)) if cell in on.board.at]
+             for at in np.flatnonzero(fits)]  # fmt: skip
+    return np.array([max(own, default=0.0) - min(own, default=0.0) for own in parts])
+
+
 def chance_of(on: Bench, batch: Batch, nth: int, fits: NDArray[np.bool_], *, said: bool) -> float:
     """The logarithm of how likely numbers that have nothing to do with each other fit so."""
     if batch.odds is not None:
@@ -104,6 +111,8 @@ def chance_of(on: Bench, batch: Batch, nth: int, fits: NDArray[np.bool_], *, sai
     size = 2 * np.maximum(np.abs(value), np.abs(given))
     size = np.where(said & (size == 0), size.mean(), size)  # a zero tells as much as the others
     room = size if said else np.minimum(size, value.max() - value.min())
+    if batch.kind == "mean" and not said:  # which lies between its parts, whatever they are
+        room = np.minimum(room, _apart(on, batch, nth, fits))
     logs = np.sort(np.log(np.maximum(width, 1e-300) / (room + width)))
     spared = 0 if said else 1 + batch.free
     return float(logs[: max(0, len(logs) - spared)].sum())
