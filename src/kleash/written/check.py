@@ -17,6 +17,7 @@ from kleash.imports.markdown.draft import Draft
 from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
 from kleash.written.claimed.claims import false_claims
+from kleash.written.converted import false_conversions
 from kleash.written.copied import copied_rows, copies
 from kleash.written.counted import false_counted
 from kleash.written.crossed import crossed_titles, exchanged_cells, exchanged_titles
@@ -206,7 +207,7 @@ def _of_sentences(
     records: Records, book: Book, page: Page, spoken: Sequence[Sentence], quotes: Quotes
 ) -> Iterator[Mark]:
     """What sentences say of courses, in numbers and in words."""
-    yield from false_peaks(records, spoken)
+    yield from false_peaks(records, book, spoken)
     yield from false_crossings(records, spoken)
     yield from slips(records, spoken, quotes.fine)
     yield from false_tallies(records, spoken)
@@ -234,6 +235,7 @@ def _of_tables(book: Book, page: Page, spoken: Sequence[Sentence]) -> Iterator[M
     """What tables say of themselves and of each other."""
     yield from false_shares(page, book.sheets)
     yield from false_counted(book.sheets, page)
+    yield from false_conversions(page)
     yield from false_summaries(book.sheets)
     yield from exchanged_titles(book.sheets, spoken)
     yield from exchanged_cells(book.sheets)

@@ -1,4 +1,4 @@
-"""Shares of counts: a count has no hidden digits, so all its shares come out to the last digit.
+"""Shares and means of counts, which have no hidden digits: they come out to the last digit.
 
 For every line of shares it is asked which counts it is of: those of its table, or of a table with
 the same labels, over another count, a total, several together, or a number that the report gives.
@@ -151,7 +151,7 @@ def _off(line: Line, told: Floats) -> Iterator[tuple[Spot, float]]:
             kinds = len({*value[exact_WN[nth]].tolist()})
             if rank > best and kinds >= (FREE if free else FEWEST):
                 best, given, odd = rank, given_WN[nth], near_WN[nth]
-    for at in np.flatnonzero(odd):
+    for at in map(int, np.flatnonzero(odd)):
         yield line.spots[at], float(given[at])
 
 
@@ -170,6 +170,12 @@ def _given(line: Line, value: Floats, told: Floats) -> Iterator[tuple[bool, Floa
         anywhere = np.unique([*part[known], *told])
         wholes = np.broadcast_to(anywhere[:, None], (len(anywhere), len(part)))
         yield True, _ratio(scale, part, np.vstack([wholes, *_together(nth, every)]))
+    means = [
+        every[first:last].mean(0)
+        for first in range(len(every))
+        for last in range(first + 2, min(len(every), first + TOGETHER) + 1)
+    ]
+    yield False, np.array(means).reshape(len(means), len(value))
 
 
 def _ratio(scale: float, part: Floats, wholes_WN: Floats) -> Floats:

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
+from kleash.written.book import Book
 from kleash.written.fitting import NAMING, prints
 from kleash.written.marks import Mark
-from kleash.written.printed import Figure
+from kleash.written.printed import Figure, named
 from kleash.written.prose import At, Said, Sentence
 from kleash.written.steps import RANKING
 from kleash.written.told.subjects import (
@@ -69,14 +70,14 @@ _SHORT = re.compile(
 )
 
 
-def false_peaks(records: Records, every: Sequence[Sentence]) -> Iterator[Mark]:
+def false_peaks(records: Records, book: Book, every: Sequence[Sentence]) -> Iterator[Mark]:
     """Steps that are called the best of a course, and are not."""
     for sentence, after in zip_longest(every, every[1:]):
         goes_on = after is not None and after.before is sentence and _BESTS.match(after.plain)
         bests = bool(goes_on or _BESTS.search(sentence.plain))
         for place, called, behind in _called(sentence):
             kind = "bests" if bests and called in ("taken", "best") else called
-            wrong = _not_peak(records, sentence, place, kind, behind=behind)
+            wrong = _not_peak(records, book, sentence, place, kind, behind=behind)
             if wrong is not None:
                 yield wrong
 
@@ -108,8 +109,8 @@ def _called(sentence: Sentence) -> Iterator[tuple[At, str, bool]]:
         if re.search(ends if first else r"[。.!?,\d]", between):
             continue
         start, end = clause(sentence, *sorted((match.start(), place.start)))
-        named = any(start <= one.start < match.start() for one in sentence.names)
-        if not named and not families(plain[start : match.start()]):
+        called = any(start <= one.start < match.start() for one in sentence.names)
+        if not called and not families(plain[start : match.start()]):
             start, _ = clause(sentence, max(0, start - 1), start)  # it goes on with the same
         if not _DERIVED.search(plain, start, max(end, match.end())):
             found.setdefault(place, (kind, first or bool(turns)))
@@ -158,14 +159,17 @@ class Claim:
     subject: Subject
     value: Said | None
     line: int
+    above: frozenset[int]
+    """The lines of the tables above it, under its heading."""
 
 
 def _not_peak(
-    records: Records, sentence: Sentence, place: At, kind: str, *, behind: bool
+    records: Records, book: Book, sentence: Sentence, place: At, kind: str, *, behind: bool
 ) -> Mark | None:
     subject = subject_of(sentence, records.sheets, place.start, place.end)
     line = sentence.line(place.start)
-    claim = Claim(place, kind, subject, value_beside(sentence, place), line)
+    above = {at for one in book.section(line) if one.line < line for at in one.table.lines}
+    claim = Claim(place, kind, subject, value_beside(sentence, place), line, frozenset(above))
     usual, fits = set[float](), False
     for arms in each(subject):
         known, steps = _judged(records, claim, arms)
@@ -203,11 +207,21 @@ def _judged(records: Records, claim: Claim, arms: Arms) -> tuple[list[Course], s
         return own, _where(records, claim, arms, own, value)
     if claim.kind == "at" or not (arms or claim.kind == "best"):
         return [], set()
+    known = _at_hand(known, claim)
     known = [one for one in known if at in one.points and len(one.points) >= LEAST]
     curves = records.same(claim.subject, arms, claim.place.axis, known)
     if any(not one.whole for one in known) or any(at in _steps(one, claim.kind) for one in curves):
         return [], set()
     return known, {step for one in known for step in _extremes(one, claim.kind)}
+
+
+def _at_hand(known: list[Course], claim: Claim) -> list[Course]:
+    """Of courses that may be meant, those that are called by name, else those right above."""
+    text = claim.subject.text
+    called = [one for one in known if len(one.label) > 1 and next(named(text, one.label), None)]
+    if called or families(text):
+        return called or known
+    return [one for one in known if claim.above & {*one.lines}] or known
 
 
 def _may_be(

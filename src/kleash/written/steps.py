@@ -101,7 +101,10 @@ def misplaced(draft: Draft, page: Page) -> tuple[list[Mark], set[int]]:
                 continue
             often = Counter(one.at for one in same if not one.counted).most_common(1)
             usual = usual or [at for at, count in often if count > 1]
-            if usual and not point.summed and digits(point.number) >= NAMING + (not point.best):
+            telling = point.best or (
+                point.alone and point.number.text[:1] in "+-" and len(usual) == 1
+            )
+            if usual and not point.summed and digits(point.number) >= NAMING + (not telling):
                 strayed.append((point, usual))
         strayed = [each for each in strayed if each[0].alone or not agreed]
         if strayed:
