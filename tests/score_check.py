@@ -78,7 +78,8 @@ def main() -> None:
     tell(*["---"] * 7)
     with tempfile.TemporaryDirectory() as room:
         for folder in folders(sys.argv[1:], Path(room)):
-            row = [*score(folder, folder / "logs"), *score(folder, None)]
+            logs = folder / "logs"
+            row = [*(score(folder, logs) if logs.is_dir() else (0, 0, 0)), *score(folder, None)]
             total = [a + b for a, b in zip(total, row, strict=True)]
             tell(f"{folder.parent.name}/{folder.name}", *row)
     tell("all", *total)

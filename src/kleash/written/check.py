@@ -18,7 +18,7 @@ from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
 from kleash.written.claimed.claims import false_claims
 from kleash.written.converted import false_conversions
-from kleash.written.copied import copied_rows, copies
+from kleash.written.copied import copied_items, copied_rows, copies
 from kleash.written.counted import false_counted
 from kleash.written.crossed import crossed_titles, exchanged_cells, exchanged_titles
 from kleash.written.curves import threads_of
@@ -239,6 +239,7 @@ def _of_tables(book: Book, page: Page, spoken: Sequence[Sentence]) -> Iterator[M
     yield from false_summaries(book.sheets)
     yield from exchanged_titles(book.sheets, spoken)
     yield from exchanged_cells(book.sheets)
+    yield from copied_items(page, book.sheets)
     yield from off_course(book.sheets)
     yield from exchanged_in_course(book.sheets)
     yield from not_mirrored(book.sheets)

@@ -17,15 +17,19 @@ from kleash.imports.markdown.draft import Draft, Printed
 from kleash.imports.markdown.text import bare
 from kleash.written.grids import Grid, Slot, grids
 from kleash.written.marks import Mark
+from kleash.written.page import Page
+from kleash.written.printed import Sheet
 from kleash.written.tables import value_of
 
 DIGITS = 3
 COMMON = 3  # different numbers that two rows have in common
 COPIED = 6  # digits of a row that chance does not give twice
 SHUFFLED = 4  # different numbers of two rows that chance does not mix up
+LONG = 9  # digits of two cells that chance does not give twice
 CROWD = 5  # units of the last digit within which numbers are nearly the same
 ENOUGH = 2  # equal cells of a row that chance does not explain
 SAME = 3  # equal cells of rows of which each tells little
+_ITEM = re.compile(r"\s*[-*+•]\s+(?P<label>[^:：]{1,60})[:：](?P<rest>.*\d.*)$")
 UNLIKELY = 3.5  # the log of how many rows there might be, of which two are not the same by chance
 CERTAIN = 4.0  # the same for rows that are not quite the same
 
@@ -43,6 +47,26 @@ def copied_rows(draft: Draft) -> Iterator[Mark]:
             for copy, original in ((line, other), (other, line)):
                 facts = {"other": original}
                 yield Mark(copy, names[copy], "unsupported", "check.copied", facts, "row")
+
+
+def copied_items(page: Page, sheets: Sequence[Sheet]) -> Iterator[Mark]:
+    """Items of a list that give other things the same numbers, where no table has them twice."""
+    rows = Counter(one for sheet in sheets for line in sheet.table.rows for one in _decimals(line))
+    last: tuple[int, str, str] | None = None
+    for nth, (start, end) in enumerate(page.lines, 1):
+        match = _ITEM.match(bare(page.text[start:end]))
+        label, rest = (match["label"].strip("* "), match["rest"].strip("* ")) if match else ("", "")
+        told = {one for one in re.findall(r"\d+\.\d+", rest) if len(one) > DIGITS}
+        again = last is not None and rest == last[2] and label != last[1] and len(told) >= COMMON
+        if last and again and max(rows[one] for one in told) < ENOUGH:
+            for at, other, name in ((nth, last[0], label), (last[0], nth, last[1])):
+                yield Mark(at, name, "unsupported", "check.copied", {"other": other}, "item")
+        last = (nth, label, rest) if match else None
+
+
+def _decimals(texts: Sequence[str]) -> set[str]:
+    """The numbers with decimals of a row."""
+    return {one for text in texts for one in re.findall(r"\d+\.\d+", text)}
 
 
 def _all_equal(
@@ -124,8 +148,10 @@ def _is_unlikely(grid: Grid, one: int, two: int) -> bool:
     ours, theirs = (grid.table.rows[at] for at in (one, two))
     measured = {text: at for at, text in enumerate(ours) if at and re.search(r"\d", text)}
     long = [text for text in measured if len(re.sub(r"\D", "", text).lstrip("0")) > 1]
-    if ours[1:] != theirs[1:] or len(measured) < SAME or len(long) < ENOUGH:
+    if ours[1:] != theirs[1:] or len(long) < ENOUGH:
         return False
+    if len(measured) < SAME:  # two long numbers, "~59,839 tokens", tell as much
+        return sum(len(re.sub(r"\D", "", text)) for text in long) >= LONG
     return sum(_told(grid, (one, two), at) for at in measured.values()) >= UNLIKELY
 
 

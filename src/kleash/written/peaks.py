@@ -205,9 +205,10 @@ def _judged(records: Records, claim: Claim, arms: Arms) -> tuple[list[Course], s
         if _may_be(records, claim, arms, own, value):
             return [], set()
         return own, _where(records, claim, arms, own, value)
-    if claim.kind == "at" or not (arms or claim.kind == "best"):
+    called = _called_by_name(known, claim)
+    if claim.kind == "at" or not (arms or called or claim.kind == "best"):
         return [], set()
-    known = _at_hand(known, claim)
+    known = called or _at_hand(known, claim)
     known = [one for one in known if at in one.points and len(one.points) >= LEAST]
     curves = records.same(claim.subject, arms, claim.place.axis, known)
     if any(not one.whole for one in known) or any(at in _steps(one, claim.kind) for one in curves):
@@ -215,12 +216,16 @@ def _judged(records: Records, claim: Claim, arms: Arms) -> tuple[list[Course], s
     return known, {step for one in known for step in _extremes(one, claim.kind)}
 
 
-def _at_hand(known: list[Course], claim: Claim) -> list[Course]:
-    """Of courses that may be meant, those that are called by name, else those right above."""
+def _called_by_name(known: list[Course], claim: Claim) -> list[Course]:
+    """The courses whose whole label a claim has: "the mean over runs"."""
     text = claim.subject.text
-    called = [one for one in known if len(one.label) > 1 and next(named(text, one.label), None)]
-    if called or families(text):
-        return called or known
+    return [one for one in known if len(one.label) > 1 and next(named(text, one.label), None)]
+
+
+def _at_hand(known: list[Course], claim: Claim) -> list[Course]:
+    """Of courses that may be meant those right above, where no quantity is named."""
+    if families(claim.subject.text):
+        return known
     return [one for one in known if claim.above & {*one.lines}] or known
 
 

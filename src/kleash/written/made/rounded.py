@@ -18,6 +18,7 @@ TOLD = 4.0  # as much as other tables may tell (logarithm of odds)
 SHARP = 0.3  # units of the last digit within which what comes out is known
 TWO = 2.0  # the same for the difference of two numbers that are printed alike
 SURE = 3.0  # how much must speak against hidden digits
+PLAINLY = {"change": 2.0, "mean": 2.0}  # the same for what people mostly work out by hand
 K = TypeVar("K")
 Node = tuple[int, str, float]
 """A printed number: its line, its place in the line, its value."""
@@ -121,7 +122,8 @@ def as_printed(every: list[Relation], tables: Mapping[int, int]) -> list[Relatio
             for at, each in told.items()
             if at != (kind, table)
         }
-        if is_of_printed(others | {(kind, table): told[kind, table]}, (kind, table)):
+        sure = PLAINLY.get(kind, SURE)
+        if is_of_printed(others | {(kind, table): told[kind, table]}, (kind, table), sure):
             slips |= {one for one in own.values() if one.inexact}
     return [replace(one, holds=False) if one in slips else one for one in every]
 
@@ -156,10 +158,10 @@ def without_refuted(every: Sequence[Relation]) -> list[Relation]:
     ]  # fmt: skip
 
 
-def is_of_printed(told: Mapping[K, float], own: K) -> bool:
+def is_of_printed(told: Mapping[K, float], own: K, sure: float = SURE) -> bool:
     """Whether numbers were worked out of printed ones, by what they and all others tell."""
     others = sum(max(-TOLD, min(TOLD, each)) for at, each in told.items() if at != own)
-    return told[own] + max(-TOLD, min(TOLD, others)) < -SURE
+    return told[own] + max(-TOLD, min(TOLD, others)) < -sure
 
 
 def off_by_rounding(given: float, within: float, count: int, unit: float) -> float:

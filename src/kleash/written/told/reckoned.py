@@ -64,6 +64,8 @@ _GAP = re.compile(r"[增降涨跌升]幅|差[异值距]?|变化|提升|下降|�
 _RATE = re.compile(r"[增降涨跌升]幅\s?[约达为]?\s?$")
 _AT = re.compile(r"\s?(?:步|轮)?(?:的|时|为)?\s?")
 _COUNTED = re.compile(r"\s?(?:个|条)?\s?(?:样本|samples|步|steps?|epochs?|轮|shots?|seeds?|种子)")
+_OPENS = re.compile(r"\s?%?\s?\(\s?(?:from |从|由)?\s?[+-]?")
+_TO_END = re.compile(r"\s?%?\s?(?:→|->|to|[降升涨跌]?[到至])\s?[+-]?")
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,10 @@ def _is_told_apart(sentence: Sentence, said: Said) -> bool:
 
 def _twos(sentence: Sentence, said: Said) -> Iterator[Two]:
     """The two numbers that a gap is of, or all that it may be of; and whether one came of one."""
+    ends = _in_bracket(sentence, said)
+    if ends is not None:
+        yield (*ends, True)
+        return
     pair = _times_of(sentence, said) or _of_both(sentence, said)
     if pair is not None:
         yield (*pair, False)
@@ -223,6 +229,17 @@ def _twos(sentence: Sentence, said: Said) -> Iterator[Two]:
         return
     for one, other in _compared(sentence, said):
         yield one, other, False
+
+
+def _in_bracket(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
+    """The ends of a change in brackets right behind it: "falls by 35.2 % (0.041 → 0.027)"."""
+    at = sentence.numbers.index(said)
+    if len(sentence.numbers) < at + 3:
+        return None
+    one, other = sentence.numbers[at + 1 : at + 3]
+    opens = _OPENS.fullmatch(sentence.plain, said.end, one.start)
+    closes = _TO_END.match(sentence.plain, one.end)
+    return (one, other) if opens and closes and closes.end() == other.start else None
 
 
 def _times_of(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
