@@ -9,7 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from math import log10
+from math import gcd, log10
 
 from kleash.findings.record import digits
 from kleash.imports import Number
@@ -165,8 +165,9 @@ def _told(grid: Grid, rows: tuple[int, int], at: int) -> float:
     if text in [row[at] for nth, row in enumerate(grid.table.rows) if nth not in rows]:
         return 0.0
     if set(rows) <= known.keys():
-        values = [one.value or 0.0 for one in known.values()]
-        units = (max(values) - min(values)) * 10.0 ** (known[rows[0]].decimals or 0)
+        scale = 10.0 ** (known[rows[0]].decimals or 0)
+        values = [round((one.value or 0.0) * scale) for one in known.values()]
+        units = (max(values) - min(values)) / max(1, gcd(*values))  # steps are of every 250th
         return log10(1 + units)
     return min(float(ENOUGH), len(re.findall(r"\d", text)))
 

@@ -35,6 +35,9 @@ _LOWER = re.compile(
     r"步数|时间|用时|耗时|loss|损失|显存|memory|费用|成本|cost|波动|变化|标准差|std|steps|time|seconds",
     re.I,
 )
+LESS = re.compile(
+    r"下降|回落|降幅|跌|掉|损失|差距|波动|(?<![a-z])(?:drop|fall|decline|loss|lost|gap|error)", re.I
+)
 _HIGHER = re.compile(
     r"性能|准确率|成功率|胜率|奖励|得分|acc|reward|score|success|performance", re.I
 )
@@ -88,6 +91,8 @@ def _of_view(
         signs = _believed(board, title, picks)
         for pick in picks:
             best = pick.best(signs[pick.at]) if pick.at in signs else {pick.named}
+            if LESS.search(bare(board.labels[pick.at])) and not LESS.search(title):
+                continue  # of the row "what is lost" the least may be best
             if pick.named not in best:
                 right = min(best)
                 facts = {"best": bare(board.titles[right]), "value": pick.numbers[right].text}

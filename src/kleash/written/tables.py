@@ -120,11 +120,20 @@ def _out_of_order(ours: Mapping[int, Number], theirs: Mapping[int, Number], line
     """Whether two columns would both rise or fall throughout with two numbers exchanged."""
     if ours.keys() != theirs.keys() or len(ours) < ORDERED:
         return False
+    if not (_is_at_home(theirs[line], ours, line) and _is_at_home(ours[line], theirs, line)):
+        return False
     both = [[column[at].value or 0.0 for at in sorted(ours)] for column in (ours, theirs)]
     place = sorted(ours).index(line)
     turned = [list(values) for values in both]
     turned[0][place], turned[1][place] = both[1][place], both[0][place]
     return not any(map(_steady, both)) and all(map(_steady, turned))
+
+
+def _is_at_home(one: Number, column: Mapping[int, Number], line: int) -> bool:
+    """Whether a number is printed as the others of a column are, with a sign that some have."""
+    others = [each for at, each in column.items() if at != line]
+    signs = {(each.value or 0.0) < 0 for each in others}
+    return bool(_printed_alike(one, others)) and ((one.value or 0.0) < 0) in signs
 
 
 def _steady(values: Sequence[float]) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.text import bare
 from kleash.written.made.rounded import Relation
+from kleash.written.printed import is_total
 
 NEAR = 1e-3  # of itself: how far a number may be off that was rounded on the way
 FARTHER = 0.6  # of the greater: how far two tellings of one thing may be apart
@@ -41,6 +42,8 @@ def _is_unlikely(one: Relation, exact: set[tuple[int, str, float]], settings: se
         ours, theirs = (abs(node[2]) for node in one.nodes[:2])
         far = abs(ours - theirs) > FARTHER * max(ours, theirs)
         return far or bool(_RANK.fullmatch(one.text))
+    if one.kind == "multiple" and is_total(one.nodes[0][1].rpartition(" / ")[2]):
+        return True  # a total has a whole of its own
     if one.kind == "sum":
         return bool(_HOURS.fullmatch(one.text))
     if one.kind != "multiple" or not exact & set(one.nodes) or one.low is None or one.high is None:

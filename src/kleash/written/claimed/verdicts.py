@@ -15,6 +15,7 @@ from kleash.written.book import Book
 from kleash.written.claimed.mentions import FREE, LEASHED, words_of
 from kleash.written.claimed.readings import Shelf, single
 from kleash.written.marks import Mark
+from kleash.written.picks import LESS
 from kleash.written.printed import is_total, squeezed
 from kleash.written.prose import Sentence
 
@@ -114,7 +115,7 @@ def _rows(shelf: Shelf, column: int) -> Iterator[Row]:
         winner = named.pop()
         if told or words_of(text) <= shelf.side.labels[winner]:
             way = _way(row[0])
-            if way or not _EITHER.search(squeezed(row[0])):
+            if way or not (_EITHER.search(squeezed(row[0])) or LESS.search(squeezed(row[0]))):
                 yield Row(table.lines[nth], text, winner, grades, way)
 
 

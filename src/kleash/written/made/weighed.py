@@ -25,7 +25,7 @@ from kleash.written.made.recipes import of_a_base, of_two
 from kleash.written.made.rounded import off_by_rounding
 from kleash.written.made.slipped import mistyped, slip_of
 from kleash.written.made.taught import Lesson, lessons
-from kleash.written.made.tried import SLACK, Tried, of_batch
+from kleash.written.made.tried import BY_FACTOR, SLACK, Tried, of_batch
 from kleash.written.printed import is_total
 
 BELIEVED = {SAID: 3, SHAPED: 20, HINTED: 100, OTHER: 100}
@@ -238,6 +238,8 @@ def _is_believed(one: Tried) -> bool:
     fits, odd = int(one.fits.sum()), one.slips
     if one.cost == OTHER and (one.weak or 2 * odd > fits):
         return False
+    if one.batch.kind in BY_FACTOR and 2 * odd > fits:
+        return False  # a factor was chosen to fit those that do, or stands in a title by chance
     if odd and fits < LEAST[HINTED] and one.cost > SAID:
         return False  # one that fits may do so by chance, whatever slips would explain
     limit = DOUBT if odd and one.cost == OTHER else BELIEVED[one.cost]

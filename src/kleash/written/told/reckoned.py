@@ -64,7 +64,7 @@ _GAP = re.compile(r"[增降涨跌升]幅|差[异值距]?|变化|提升|下降|�
 _RATE = re.compile(r"[增降涨跌升]幅\s?[约达为]?\s?$")
 _AT = re.compile(r"\s?(?:步|轮)?(?:的|时|为)?\s?")
 _COUNTED = re.compile(r"\s?(?:个|条)?\s?(?:样本|samples|步|steps?|epochs?|轮|shots?|seeds?|种子)")
-_OPENS = re.compile(r"\s?%?\s?\(\s?(?:from |从|由)?\s?[+-]?")
+_BRACKET = re.compile(r"\s?%?\s?\(\s?(?:from |从|由)?\s?[+-]?")
 _TO_END = re.compile(r"\s?%?\s?(?:→|->|to|[降升涨跌]?[到至])\s?[+-]?")
 
 
@@ -237,7 +237,7 @@ def _in_bracket(sentence: Sentence, said: Said) -> tuple[Said, Said] | None:
     if len(sentence.numbers) < at + 3:
         return None
     one, other = sentence.numbers[at + 1 : at + 3]
-    opens = _OPENS.fullmatch(sentence.plain, said.end, one.start)
+    opens = _BRACKET.fullmatch(sentence.plain, said.end, one.start)
     closes = _TO_END.match(sentence.plain, one.end)
     return (one, other) if opens and closes and closes.end() == other.start else None
 
