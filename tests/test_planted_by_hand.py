@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from score_check import score
+from score_check import folders, is_figure, marks, score
 
 HERE = Path(__file__).parent / "planted_by_hand"
 FIRST = ("gsm8k_kl", "rlhf_ppo", "verl_agent", "vlm_demo")
@@ -39,3 +39,13 @@ def test_as_many_are_found_as_docs_say(names, least, most):
     found = [score(HERE / name, HERE / name / "logs") for name in names]
     assert sum(count for count, _, _ in found) >= least, found
     assert sum(false for _, _, false in found) <= most, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("archive", ["unseen13", "unseen16"])
+def test_no_figure_in_a_table_of_a_right_report_is_marked(archive, tmp_path):
+    for folder in folders([str(HERE / f"{archive}.tar.xz")], tmp_path):
+        report = folder / "report.md"
+        rows = [line.lstrip().startswith("|") for line in report.read_text().split("\n")]
+        bad = [one for one in marks(report, None) if is_figure(one) and rows[one["line"] - 1]]
+        assert not bad, (folder.name, bad)
