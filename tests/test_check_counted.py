@@ -123,7 +123,53 @@ GAPS = "# 变化\n\n| 种子 | 初始 | 最终 | 差异 |\n|---|---|---|---|\n" 
     f"| {n} | {a:.4f} | {b:.4f} | {b - a:+.4f} |\n" for n, (a, b) in enumerate(ENDS, 11)
 )
 
+ENDPOINTS = """# PPO Loss
+
+| 指标 | KL_BETA=0.06 | KL_BETA=0.24 |
+|---|---|---|
+| 平均 | 0.00720 | 0.00615 |
+| 最小 | 0.00568 (Epoch 13) | 0.00368 (Epoch 16) |
+| 最大 | 0.00906 (Epoch 2) | 0.00788 (Epoch 1) |
+
+- 0.06 的最大值出现在 Epoch 2，最小值出现在 Epoch 13
+
+# Validation Loss
+
+| 指标 | KL_BETA=0.06 | KL_BETA=0.24 |
+|---|---|---|
+| 最小 | 7.9726 (Epoch 17) | 7.9775 (Epoch 11) |
+
+# 结论
+
+- 最小 Validation Loss：0.06 在 Epoch 17，0.24 在 Epoch 11
+"""
+
+EPOCHS = """# Epoch 1
+
+| KL_BETA | KL值 | Train Loss | PPO Loss | Adv Std | Adv Max |
+|---|---|---|---|---|---|
+| 0.12 | 0.08082 | 0.01620 | 0.00650 | 0.1690 | 0.1970 |
+| 0.145 | 0.08471 | 0.01989 | 0.00761 | 0.1703 | 0.1966 |
+| 0.155 | 0.08164 | 0.01438 | 0.00172 | 0.1711 | 0.1981 |
+
+# Epoch 2
+
+| KL_BETA | KL值 | Train Loss | PPO Loss | Adv Std | Adv Max |
+|---|---|---|---|---|---|
+| 0.12 | 0.07178 | 0.01721 | 0.00860 | 0.2310 | 0.3541 |
+| 0.145 | 0.07384 | 0.02235 | 0.01164 | 0.2328 | 0.3558 |
+| 0.155 | 0.07144 | 0.02249 | 0.01142 | 0.2335 | 0.3562 |
+"""
+
 PLANTS = [
+    (ENDPOINTS, "最大值出现在 Epoch 2", "最大值出现在 Epoch 13", "check.elsewhere"),
+    (ENDPOINTS, "0.24 在 Epoch 11", "0.24 在 Epoch 14", "check.elsewhere"),
+    (
+        EPOCHS,
+        "0.07384 | 0.02235 | 0.01164 | 0.2328 | 0.3558",
+        "0.08471 | 0.01989 | 0.00761 | 0.1703 | 0.1966",
+        "check.copied",
+    ),
     (STARTED, "4.2%", "4.1%", "check.not-share"),
     (BRACKETS, "53.6", "53.5", "check.not-share"),
     (TOTALS, "11.2%", "11.1%", "check.not-share"),

@@ -117,7 +117,7 @@ def copies(every: Sequence[Grid], *, few: bool = False) -> Iterator[tuple[int, i
 
 
 def _from_table_to_table(every: Sequence[Grid]) -> Iterator[tuple[int, int]]:
-    """Rows of one count, "400", that two tables of one form have alike, and no other of theirs."""
+    """The one row of a label that two tables of one form have alike: under two epochs, say."""
     for one, two in combinations(every, 2):
         if one.titles != two.titles or len(one.names) < SAME:
             continue
@@ -127,10 +127,12 @@ def _from_table_to_table(every: Sequence[Grid]) -> Iterator[tuple[int, int]]:
         for at, name in enumerate(one.names):
             there = [nth for nth, other in enumerate(two.names) if other == name]
             counted = re.fullmatch(r"\d{2,}", bare(name).replace(",", "")) and at
-            if counted and len(there) == 1:
+            trained = re.search(r"\d\.\d", bare(name))  # by its coefficient; a start stays as it is
+            if (counted or trained) and len(there) == 1:
                 ours, theirs = one.line(at), two.line(there[0])
-                told = _all_equal(ours, theirs, SHUFFLED, set())
-                same += [(at, there[0])] if len(told) >= SHUFFLED else []
+                enough = SHUFFLED if counted else SHUFFLED + 1
+                told = _all_equal(ours, theirs, enough, set())
+                same += [(at, there[0])] if len(told) >= enough else []
         if len(same) == 1:
             at, there_ = same[0]
             yield one.table.lines[at], two.table.lines[there_]

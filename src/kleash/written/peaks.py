@@ -195,7 +195,7 @@ def _judged(records: Records, claim: Claim, arms: Arms) -> tuple[list[Course], s
     """The courses that may be an arm's, and the steps at which they are best; none if unsure."""
     known = records.of_tables(claim.subject, arms, claim.place.axis)
     at = claim.place.at
-    if at in {one for _, one in _told(records, arms)}:
+    if at in {one for _, one in _told(records, arms, claim.kind)}:
         return [], set()
     if claim.kind == "bests":
         return [], _told_alone(records, claim, arms)
@@ -252,10 +252,23 @@ def _where(
 
 
 def _told_alone(records: Records, claim: Claim, arms: Arms) -> set[float]:
-    """The best step of an arm that only a table of bests has."""
-    told = {at for _, at in _told(records, arms)} if arms else set()
-    plain = claim.kind in ("best", "bests", "high") and not families(claim.subject.text)
-    return told if plain and len(told) == 1 else set()
+    """The best step of an arm that only a table of bests has.
+
+    The highest or lowest is that of the quantity that is named, else of the tables right above.
+    """
+    wanted = families(claim.subject.text)
+    own = [one for one in records.bests if arms and all(arm.keys & one.keys for arm in arms)]
+    meant = [
+        one
+        for one in own
+        if one.end == claim.kind
+        and (wanted & families(one.about) if wanted else one.line in claim.above)
+    ]
+    plain = not wanted and claim.kind in ("best", "bests", "high")
+    heads = [one for one in meant if next(named(claim.subject.text, one.heading), None)]
+    rest = [one for one in own if plain and one.end != "low"]
+    told = {one.at for one in heads or meant or rest}
+    return told if len(told) == 1 else set()
 
 
 def _is_at(course: Course, at: float, figure: Figure) -> bool:
@@ -287,10 +300,11 @@ def _is(figure: Figure, value: float) -> bool:
     return abs(abs(figure.value) - abs(value)) <= figure.half * 1.001
 
 
-def _told(records: Records, arms: Arms) -> Iterator[tuple[Figure, float]]:
+def _told(records: Records, arms: Arms, kind: str = "") -> Iterator[tuple[Figure, float]]:
     """The best steps that tables give for an arm, by every number that stands beside them."""
+    other = {"high": "low", "low": "high"}.get(kind)
     for one in records.bests:
-        if all(arm.keys & one.keys for arm in arms):
+        if all(arm.keys & one.keys for arm in arms) and (not other or one.end != other):
             yield one.figure, one.at
 
 

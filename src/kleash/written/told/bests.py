@@ -16,6 +16,10 @@ _EXTREME = re.compile(
     r"最[佳好优高低大小]|峰值|(?<![a-z])(?:best|peak|max\w*|min\w*|highest|lowest)"
 )
 
+_ENDS = {
+    "high": re.compile(r"最[高大]|峰值|(?<![a-z])(?:max\w*|highest|peak)"),
+    "low": re.compile(r"最[低小]|(?<![a-z])(?:min\w*|lowest)"),
+}
 _CHANGED = re.compile(
     r"[降升跌涨]|回落|波动|变化|差|(?<![a-z])(?:drop|fall|rise|gain|jump|swing|change|gap)(?![a-z])"
 )
@@ -36,6 +40,20 @@ class Best:
     at: float
     is_change: bool = False
     """Whether it is the step of a greatest change."""
+    about: str = ""
+    """Its labels and the heading of its table, which say what it is of, and which end."""
+    line: int = 0
+
+    @property
+    def end(self) -> str:
+        """Which end of a course it is: "high", "low", or "" for the best, whichever that is."""
+        told = [name for name, words in _ENDS.items() if words.search(self.about.partition("#")[0])]
+        return told[0] if len(told) == 1 else ""
+
+    @property
+    def heading(self) -> str:
+        """The heading of its table without its number."""
+        return re.sub(r"^[\s\d.、)]+", "", self.about.partition("#")[2]).strip()
 
 
 def bests_of(sheets: Sequence[Sheet]) -> list[Best]:
@@ -81,7 +99,9 @@ def _in_brackets(sheet: Sheet) -> Iterator[Best]:
         inside = [one.at for one in places(text) if one.is_of_training]
         if len(inside) == 1 and not cell.part and _EXTREME.search(squeezed(named)):
             keys = row_keys(sheet, cell.row) | column_keys(sheet, cell.column)
-            yield Best(keys, cell.figure, inside[0], bool(_CHANGED.search(squeezed(named))))
+            heads = " ".join(sheet.table.headings[-1:])
+            changed, about = _CHANGED.search(squeezed(named)), squeezed(f"{named} # {heads}")
+            yield Best(keys, cell.figure, inside[0], bool(changed), about, cell.line)
 
 
 def step_in(texts: Sequence[str], column: int) -> list[float]:
