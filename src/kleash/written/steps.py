@@ -55,6 +55,7 @@ FROM = re.compile(  # what it came from, or is held against, does not stand ther
     r"(?:从|由|超过|高于|低于|不及|赶上|(?<![a-z])(?:from|than|above|below|over|beats?|exceeds?))\s?$"
 )
 _BEHIND = re.compile(rf"(\d+\.\d+)\s?%?\s?[(（]\s?(?:{PLACE.pattern})", re.I)
+_INSIDE = re.compile(rf"(?:{PLACE.pattern})\s?[(（]\s?(?P<inside>[+-]\d+\.\d+)\s?%?\s?[)）]", re.I)
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,10 @@ def _said(text: str, line: int, *, best: bool, row: bool) -> Iterator[Point]:
     for match in behind:
         for number, _, _ in numbers_in(match[1], where):
             yield Point(line, *axis_and_step(match), number, best=best, alone=True)
+    if not behind and not row:
+        for match in _INSIDE.finditer(text):
+            for number, _, _ in numbers_in(match["inside"], where):
+                yield Point(line, *axis_and_step(match), number, best=best, alone=True)
     listed = SPAN.search(text) or "→" in text or LISTED.search(text)
     places = [] if behind or row or listed else list(PLACE.finditer(text))
     places = [one for one in places if not MORE.match(text, one.end())]
