@@ -63,6 +63,7 @@ _DERIVED = re.compile(  # of two courses, or of changes
     r"(?<![a-z])(?:gap|difference|spread|lead|leads|margin|behind|ahead|furthest|jump|drop|rise|fall|gain|change)(?![a-z])"
 )
 _IN = re.compile(r"(?:[在于]|(?<![a-z])(?:at|in|by))\s?(?:the\s)?$")
+_MEAN = re.compile(r"mean|average|avg|平均|均值")
 _AROUND = re.compile(r"\s?(?:之?[前后]|以[前后]|起|附近|before|after|on(?:ward)?s?)")
 _SHORT = re.compile(
     r"[\s,、;:和与及]*|and|at|is|was|for|in|s|在|为|是|于|应取|取|则|应选|选|只有|都|也|最佳|(?:peaks?|best)|"
@@ -205,10 +206,10 @@ def _judged(records: Records, claim: Claim, arms: Arms) -> tuple[list[Course], s
         if _may_be(records, claim, arms, own, value):
             return [], set()
         return own, _where(records, claim, arms, own, value)
-    called = _called_by_name(known, claim)
-    if claim.kind == "at" or not (arms or called or claim.kind == "best"):
+    means = _means(known, claim)
+    if claim.kind == "at" or not (arms or means or claim.kind == "best"):
         return [], set()
-    known = called or _at_hand(known, claim)
+    known = means or _at_hand(known, claim)
     known = [one for one in known if at in one.points and len(one.points) >= LEAST]
     curves = records.same(claim.subject, arms, claim.place.axis, known)
     if any(not one.whole for one in known) or any(at in _steps(one, claim.kind) for one in curves):
@@ -216,17 +217,26 @@ def _judged(records: Records, claim: Claim, arms: Arms) -> tuple[list[Course], s
     return known, {step for one in known for step in _extremes(one, claim.kind)}
 
 
-def _called_by_name(known: list[Course], claim: Claim) -> list[Course]:
-    """The courses whose whole label a claim has: "the mean over runs"."""
+def _means(known: list[Course], claim: Claim) -> list[Course]:
+    """The courses of means, where a claim is on "the mean over runs"."""
     text = claim.subject.text
-    return [one for one in known if len(one.label) > 1 and next(named(text, one.label), None)]
+    means = [one for one in known if _MEAN.fullmatch(one.label)]
+    return [one for one in means if next(named(text, one.label), None)]
 
 
 def _at_hand(known: list[Course], claim: Claim) -> list[Course]:
     """Of courses that may be meant those right above, where no quantity is named."""
     if families(claim.subject.text):
         return known
+    if claim.kind == "best":
+        known = [one for one in known if _is_result(one)]
     return [one for one in known if claim.above & {*one.lines}] or known
+
+
+def _is_result(course: Course) -> bool:
+    """Whether a course may be what somebody calls best: no KL, no length, no time."""
+    own = families(course.label) | families(course.about)
+    return not own or bool(own & {"reward", "share", "loss"})
 
 
 def _may_be(
