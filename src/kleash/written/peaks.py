@@ -196,7 +196,7 @@ def _judged(records: Records, claim: Claim, arms: Arms) -> tuple[list[Course], s
     """The courses that may be an arm's, and the steps at which they are best; none if unsure."""
     known = records.of_tables(claim.subject, arms, claim.place.axis)
     at = claim.place.at
-    if at in {one for _, one in _told(records, arms, claim.kind)}:
+    if arms and at in {one for _, one in _told(records, arms, claim.kind)}:
         return [], set()
     if claim.kind == "bests":
         return [], _told_alone(records, claim, arms)
