@@ -97,41 +97,41 @@ def _lines(
     nth: int, sheets: Sequence[Sheet], read: Sequence[tuple[dict[Spot, float], dict[Spot, Share]]]
 ) -> Iterator[Line]:
     """Columns of shares, and rows of shares, each with the counts beside it."""
-    labels = [_labels(sheet) for sheet in sheets]
     for down in (True, False):
-        shares: dict[tuple[int, int], dict[int, Spot]] = {}
+        labels = [_labels(sheet, down=down) for sheet in sheets]
+        lines: dict[tuple[int, int], dict[int, Spot]] = {}
         for spot in read[nth][1]:
-            along, across = (spot[0], spot[1]) if down else (spot[1], spot[0])
-            shares.setdefault((across, spot[2]), {})[along] = spot
-        for own in shares.values():
-            places = sorted(own)
-            if len(places) >= FEWEST:
-                parts = dict[object, Floats]()
-                for other, (counts, _) in enumerate(read):
-                    at = _aligned(labels[nth][not down], labels[other][not down], same=other == nth)
-                    for (row, column, part), count in counts.items():
-                        along, across = (row, column) if down else (column, row)
-                        key = other, across, part
-                        for here in at.get(along, ()):
-                            if here in own:
-                                line = parts.setdefault(key, np.full(len(places), np.nan))
-                                line[places.index(here)] = count
-                spots = [own[at] for at in places]
-                yield Line(spots, [read[nth][1][spot] for spot in spots], parts)
+            along, across = spot[:2] if down else spot[1::-1]
+            lines.setdefault((across, spot[2]), {})[along] = spot
+        for own in lines.values():
+            places = {at: here for here, at in enumerate(sorted(own))}
+            if len(places) < FEWEST:
+                continue
+            parts = dict[object, Floats]()
+            for other, (counts, _) in enumerate(read):
+                at = _aligned(labels[nth], labels[other], same=other == nth)
+                for spot, count in counts.items():
+                    along, across = spot[:2] if down else spot[1::-1]
+                    here = places.get(at.get(along, -1))
+                    if here is not None:
+                        key = other, across, spot[2]
+                        parts.setdefault(key, np.full(len(places), np.nan))[here] = count
+            spots = [own[at_] for at_ in places]
+            yield Line(spots, [read[nth][1][spot] for spot in spots], parts)
 
 
-def _labels(sheet: Sheet) -> tuple[list[str], list[str]]:
-    """What rows and columns are called."""
-    rows = [bare(texts[0]).strip("* ") if texts else "" for texts in sheet.table.rows]
-    return rows, [bare(title).strip("* ") for title in sheet.table.header]
+def _labels(sheet: Sheet, *, down: bool) -> list[str]:
+    """What rows, or columns, are called."""
+    told = [texts[0] if texts else "" for texts in sheet.table.rows] if down else sheet.table.header
+    return [bare(one).strip("* ") for one in told]
 
 
-def _aligned(ours: Sequence[str], theirs: Sequence[str], *, same: bool) -> dict[int, list[int]]:
-    """For each place of a table, those of ours that are called alike."""
+def _aligned(ours: Sequence[str], theirs: Sequence[str], *, same: bool) -> dict[int, int]:
+    """For each place of a table, the one of ours that is called alike."""
     if same:
-        return {at: [at] for at in range(len(theirs))}
+        return {at: at for at in range(len(theirs))}
     alone = {name for name in theirs if theirs.count(name) == 1 and ours.count(name) == 1}
-    return {at: [ours.index(name)] for at, name in enumerate(theirs) if name in alone}
+    return {at: ours.index(name) for at, name in enumerate(theirs) if name in alone}
 
 
 def _off(line: Line, told: Floats) -> Iterator[tuple[Spot, float]]:
