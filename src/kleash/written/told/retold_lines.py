@@ -104,8 +104,10 @@ def _is_summed(sheet: Sheet, cell: Cell, *, is_row: bool) -> bool:
 def _of_lists(book: Book, records: Records) -> Iterator[Mark]:
     """Lists of steps that a column of a table has but for a few numbers."""
     cells = {line: sheet for sheet in book.sheets for line in sheet.table.lines}
-    tables = [one for one in records.courses if one.lines[0] in cells]
-    for one in records.courses:
+    # A list that gives a step twice has a line more than points: which is meant nobody can tell.
+    every = [one for one in records.courses if len(one.lines) == len(one.points)]
+    tables = [one for one in every if one.lines[0] in cells]
+    for one in every:
         if one.lines[0] in cells:
             continue
         odd = [(other, off) for other in tables if (off := _off(one, other)) is not None]
