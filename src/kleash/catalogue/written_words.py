@@ -159,6 +159,13 @@ WRITTEN: dict[str, tuple[str, str]] = {
     "check.no-fit": ("does not fit what lines {lines} say", "与第 {lines} 行不符"),
     "check.rests-on": ("rests on line {other}, which is wrong", "依据的第 {other} 行有误"),
     "check.from-missing": ("is worked out from a number that is missing", "由缺失的数字算出"),
+    "check.interpreted": ("is {formula} ({sources})", "等于 {formula}（{sources}）"),
+    "check.not-interpreted": (
+        "{formula} is {value} ({sources})",
+        "{formula} 应为 {value}（{sources}）",
+    ),
+    "check.not-so": ("{formula} does not hold ({sources})", "{formula} 不成立（{sources}）"),
+    "check.unsaid": ("nothing in the report bears it out: {why}", "报告中没有依据：{why}"),
     "check.estimate": ("is an estimate: nothing measured it", "是估计值，没有实测"),
     "check.nothing": (
         "nothing to hold it against ({metric}; {arm})",

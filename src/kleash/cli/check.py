@@ -10,22 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.console import AsJson
+from kleash.cli.console import AsJson, progress
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kleash.catalogue import Language
+    from kleash.written.interpreted.judged import Judged
     from kleash.written.logs import Logs
     from kleash.written.marks import Mark
+    from kleash.written.page import Page
 
 SHOWN = ("wrong", "unsupported")
 LOGGED = ("check.log", "check.not-log")
 NAMED = 6  # runs that are called by their names
 
 
-def check(
+def check(  # noqa: PLR0913  # its options
     report: Annotated[Path, typer.Argument(help="A report in Markdown.")],
     against: Annotated[
         list[Path] | None,
@@ -37,6 +39,14 @@ def check(
     every: Annotated[
         bool, typer.Option("--all", help="Also what is right, and what cannot be checked.")
     ] = False,
+    interpreter: Annotated[
+        str, typer.Option(help="A language model's address, up to and with /v1.", metavar="URL")
+    ] = "",
+    model: Annotated[str, typer.Option(help="The name of the interpreter on its server.")] = "",
+    answers: Annotated[
+        Path | None,
+        typer.Option(help="Where the interpreter's answers are; else REPORT.answers.jsonl."),
+    ] = None,
     lang: Annotated[str, typer.Option(help="zh or en; else the report's own.")] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -48,6 +58,11 @@ def check(
     \b
     kleash check report.md
     kleash check report.md --against runs/kl0.12-s0 runs/kl0.15-s0 --all
+    kleash check report.md --interpreter http://127.0.0.1:8000/v1 --model Qwen3-32B
+
+    Rules do not understand every sentence. An interpreter, any capable language model, says which
+    formula each claim states; it is worked out here. Its answers are kept and never asked for
+    again; with --answers alone the questions wait in that file for whatever model you have.
     """
     start_lean()
     from kleash.imports.markdown import document
@@ -61,7 +76,8 @@ def check(
     draft = document.drafted(report)
     paths = [*(against or []), *(more or [])]
     logs = logs_of(paths, draft.source, reports=True) if paths else None
-    marks = checked(draft, page, logs)
+    told_so = interpretation(page, answers, interpreter, model) if interpreter or answers else ()
+    marks = checked(draft, page, logs, told_so)
     language: Language = "zh" if (lang or draft.source.language) == "zh" else "en"
     if as_json:
         print(json.dumps(plain(marks, report, language), ensure_ascii=False))
@@ -71,6 +87,19 @@ def check(
             print(not_in(logs, language))
     if any(mark.state == "wrong" for mark in marks):
         raise typer.Exit(1)
+
+
+def interpretation(page: Page, answers: Path | None, url: str, model: str) -> list[Judged]:
+    """What an interpreter made of a report: asked now, or before."""
+    from kleash.envs.endpoint import EndpointOptions
+    from kleash.written.interpreted.interpret import interpreted
+    from kleash.written.interpreted.interpreter import PATIENCE, Interpreter, Kept
+
+    if url and not model:
+        raise ConfigError("--interpreter needs --model, the name by which its server knows it")
+    options = EndpointOptions(url=url.rstrip("/"), model=model, timeout=PATIENCE) if url else None
+    kept = Kept(answers or page.path.with_name(f"{page.path.name}.answers.jsonl"))
+    return interpreted(page, Interpreter(kept, options, lambda count: progress(count, "questions")))
 
 
 def not_in(logs: Logs, language: Language) -> str:

@@ -40,16 +40,44 @@ class Traffic:
     failed: int = 0
 
 
-class Endpoint(Line):
+class Chat(Line):
+    """One model that is asked for the next message; nothing is remembered."""
+
+    def __init__(self, options: EndpointOptions) -> None:
+        super().__init__(options)
+        self.options = options
+        self._schemas = True  # until a server refuses them
+
+    async def said(self, body: Mapping[str, Any]) -> str:
+        """The model's text, after as many tries as are allowed."""
+        return await self.patiently(body, lambda: self._one_try(body, None))
+
+    async def _one_try(
+        self, body: Mapping[str, Any], schema: Mapping[str, Any] | None
+    ) -> Outcome[str]:
+        sent = dict(body) | {"stream": False}  # some servers stream unless they are told
+        if schema is not None and self._schemas:
+            wrapped = {"name": "answer", "strict": True, "schema": schema}
+            sent["response_format"] = {"type": "json_schema", "json_schema": wrapped}
+        response = await self.post("/chat/completions", sent)
+        if isinstance(response, Outcome):
+            return response
+        if response.status_code == 200:
+            return _text_of(response)
+        if response.status_code in (400, 422) and "response_format" in sent:
+            self._schemas = False  # no fault of anybody: ask again at once, without it
+            return await self._one_try(body, None)
+        return self.refusal(response)
+
+
+class Endpoint(Chat):
     """One endpoint for all episodes of a process; without `live` it only remembers."""
 
     def __init__(self, options: EndpointOptions, ledger: Ledger, *, live: bool = True) -> None:
         super().__init__(options)
-        self.options = options
         self.traffic = Traffic()
         self._ledger = ledger
         self._live = live
-        self._schemas = True  # until a server refuses them
 
     async def complete(
         self,
@@ -111,23 +139,6 @@ class Endpoint(Line):
         if outcome.value is None:
             self._count(failed_tries=1)
         return outcome
-
-    async def _one_try(
-        self, body: Mapping[str, Any], schema: Mapping[str, Any] | None
-    ) -> Outcome[str]:
-        sent = dict(body) | {"stream": False}  # some servers stream unless they are told
-        if schema is not None and self._schemas:
-            wrapped = {"name": "answer", "strict": True, "schema": schema}
-            sent["response_format"] = {"type": "json_schema", "json_schema": wrapped}
-        response = await self.post("/chat/completions", sent)
-        if isinstance(response, Outcome):
-            return response
-        if response.status_code == 200:
-            return _text_of(response)
-        if response.status_code in (400, 422) and "response_format" in sent:
-            self._schemas = False  # no fault of anybody: ask again at once, without it
-            return await self._one_try(body, None)
-        return self.refusal(response)
 
     def _count(self, **more: int) -> None:
         now = {name: getattr(self.traffic, name) + n for name, n in more.items()}

@@ -22,6 +22,8 @@ from kleash.written.curves import threads_of
 from kleash.written.doubts import acquitted
 from kleash.written.filed.found import Filed, filed, on_file
 from kleash.written.grids import grids
+from kleash.written.interpreted.interpret import with_interpretation
+from kleash.written.interpreted.judged import Judged
 from kleash.written.listings import with_listings
 from kleash.written.logs import Logs
 from kleash.written.made.rounded import of_hidden_digits
@@ -67,10 +69,19 @@ PARAGRAPH = 6  # lines after its first in which a number of a paragraph may stan
 RANK: dict[State, int] = {"wrong": 0, "unsupported": 1, "right": 2, "unknown": 3}
 
 
-def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
-    """Every mark, line by line; of several on one number the gravest, and all that are wrong."""
+def check(
+    draft: Draft, page: Page, logs: Logs | None = None, told: Sequence[Judged] = ()
+) -> list[Mark]:
+    """Every mark, line by line; of several on one number the gravest, and all that are wrong.
+
+    `told` is what an interpreter made of the report, if one was asked.
+    """
+    return _sorted(with_interpretation(_every(draft, page, logs), told))
+
+
+def _every(draft: Draft, page: Page, logs: Logs | None) -> list[Mark]:
     if logs is None:
-        return _sorted(_checked(draft, page))
+        return _checked(draft, page)
     tables = sheets(grids(with_listings(draft, page)))
     aligner = on_file(logs, tables)
     have = filed(tables, aligner, page)
@@ -80,7 +91,7 @@ def check(draft: Draft, page: Page, logs: Logs | None = None) -> list[Mark]:
     fixed = {(one.mark.line, one.mark.spot) for one in slips}
     marks = [m for m in _checked(draft, page, logs, have) if (m.line, m.spot) not in fixed]
     labels = [one.mark for one in have if one.number is None]
-    return _sorted([*marks, *labels, *(one.mark for one in slips)])
+    return [*marks, *labels, *(one.mark for one in slips)]
 
 
 def _checked(

@@ -1,0 +1,150 @@
+"""Claims with formulas, worked out: what holds, what does not, and what cannot be said.
+
+What is printed stands for all numbers that would be printed so. A claim that misses what the
+printed numbers give, and would be right by digits that were not printed, counts as a slip only in a
+report whose other claims nearly all come out of the printed ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite, log
+from typing import Literal
+
+import numpy as np
+
+from kleash.written.interpreted.claims import Claim
+from kleash.written.interpreted.formula import Formula, FormulaError
+from kleash.written.interpreted.numbered import Addresses, Numbered
+
+NEARLY = 1 + 1e-6
+ROUGH, FINE = 0.15, 0.05  # of a number that is said to be about so much; with three digits
+MANY = 40  # numbers of a formula whose hidden digits are tried one by one
+# How often a number that was worked out of others is a last digit off: of hidden digits, of printed
+# ones by a slip; and the odds from which a report is taken to work with printed ones.
+HIDDEN, SLIP, SURE = 0.2, 0.03, log(7)
+Holds = Literal["yes", "no", "nearly", "unsaid"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim about one number, or about words, and what came of it."""
+
+    claim: Claim
+    line: int
+    text: str
+    holds: Holds
+    value: str = ""
+    """What it should be."""
+    sources: tuple[Numbered, ...] = ()
+    is_quote: bool = False
+    number: Numbered | None = None
+
+    @property
+    def told(self) -> str:
+        """The claim as it was given."""
+        if self.claim.at:
+            return json.dumps({"at": self.claim.at, "formula": self.claim.formula})
+        told = {"line": self.line, "words": self.claim.words, "formula": self.claim.formula}
+        return json.dumps(told, ensure_ascii=False)
+
+    @property
+    def outcome(self) -> str:
+        """What the formula gives, for whoever is asked again."""
+        if self.number is None:
+            return "the formula is false"
+        return f"the formula gives {self.value}, {self.number.address} is {self.text}"
+
+
+def judged(addresses: Addresses, claims: Iterable[Claim]) -> list[Judged]:
+    """Every claim that can be worked out; of several about one thing the first."""
+    values = {address: one.value for address, one in addresses.numbers.items()}
+    found = dict[tuple[object, ...], Judged]()
+    for claim in claims:
+        try:
+            every = list(_judged(addresses, values, claim))
+        except FormulaError:
+            continue  # an interpreter may err: what it says then says nothing
+        for one in every:
+            known = found.setdefault((one.line, one.number or claim.words), one)
+            if known.holds == "unsaid" and one.holds != "unsaid":
+                found[one.line, one.number or claim.words] = one
+    return _settled(list(found.values()))
+
+
+def _judged(addresses: Addresses, values: dict[str, float], claim: Claim) -> Iterator[Judged]:
+    if not claim.formula:
+        if 0 < claim.line <= addresses.count:
+            yield Judged(claim, claim.line, claim.words, "unsaid")
+        return
+    formula = Formula.of(claim.formula, addresses.between)
+    value = formula.value(values)
+    sources = tuple(addresses.numbers[one] for one in formula.addresses)
+    if not claim.at:
+        if np.ndim(value) == 0 and isinstance(value, bool | np.bool_) and sources:
+            yield Judged(claim, claim.line, claim.words, "yes" if value else "no", "", sources)
+        return
+    first, _, last = (part.strip() for part in claim.at.partition(":"))
+    named = addresses.between(first, last) if last else [first]
+    told = [addresses.numbers[one] for one in named if one in addresses.numbers]
+    given = np.ravel(value)
+    if len(told) != len(given) or {one.address for one in told} & set(formula.addresses):
+        return
+    for nth, (number, one) in enumerate(zip(told, given, strict=True)):
+        own = _own(formula, addresses, nth, len(told))
+        if isinstance(one, bool | np.bool_):
+            yield Judged(
+                claim, number.line, number.text, "yes" if one else "no", "", own, number=number
+            )
+        elif isfinite(one):
+            room = _room(formula, values, addresses, nth)
+            quote = formula.text in values
+            holds = _holds(number, float(one), 0.0 if quote else room)
+            shown = f"{float(one):.{max(0, number.decimals)}f}" + "%" * number.text.endswith("%")
+            yield Judged(claim, number.line, number.text, holds, shown, own, quote, number)
+
+
+def _own(formula: Formula, addresses: Addresses, nth: int, count: int) -> tuple[Numbered, ...]:
+    """The sources of one element: of each range as long as the whole its own number."""
+    return tuple(
+        addresses.numbers[one]
+        for own in formula.names.values()
+        for one in ([own[nth]] if len(own) == count and count > 1 else own)
+    )
+
+
+def _holds(number: Numbered, value: float, room: float) -> Holds:
+    said, half = number.value, number.half * NEARLY
+    scales = (1.0, 100.0) if number.text.endswith(("%", "％")) else (1.0,)
+    off = min(
+        abs(scale * value - said) if number.is_signed else abs(abs(scale * value) - abs(said))
+        for scale in scales
+    )
+    about = FINE if len(str(abs(round(said / (2 * number.half))))) > 2 else ROUGH
+    if off <= half or (number.is_rough and off <= about * abs(said)):
+        return "yes"
+    return "nearly" if off <= half + room else "no"
+
+
+def _room(formula: Formula, values: dict[str, float], addresses: Addresses, nth: int) -> float:
+    """How far hidden digits of what a number is worked out of can move it."""
+    if len(formula.addresses) > MANY * MANY:
+        return 0.0
+    total = 0.0
+    here = float(np.ravel(formula.value(values))[nth])
+    for one in formula.addresses if len(formula.addresses) <= MANY else ():
+        half = addresses.numbers[one].half
+        moved = (formula.value({**values, one: values[one] + sign * half}) for sign in (-1.0, 1.0))
+        total += max(abs(float(np.ravel(each)[nth]) - here) for each in moved)
+    return total if isfinite(total) else 0.0
+
+
+def _settled(every: Sequence[Judged]) -> list[Judged]:
+    """With "nearly" as yes or no, by whether the report works with printed numbers."""
+    worked = [one for one in every if one.number and not one.is_quote and len(one.sources) > 1]
+    right, nearly = (sum(one.holds == each for one in worked) for each in ("yes", "nearly"))
+    odds = right * log((1 - SLIP) / (1 - HIDDEN)) - nearly * log(HIDDEN / SLIP)
+    holds: Holds = "no" if odds >= SURE else "yes"
+    return [replace(one, holds=holds) if one.holds == "nearly" else one for one in every]

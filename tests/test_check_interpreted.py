@@ -1,0 +1,402 @@
+"""`kleash check` with an interpreter: formulas over a report's numbers, and what comes of them.
+
+The interpreter here says what the tests say; what a real one says of unread reports is in
+docs/log.md. Left out: which model says it, and how it words an answer beyond the lines of JSON.
+"""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from kleash.cli import app
+from kleash.written.interpreted.formula import Formula, FormulaError
+from kleash.written.interpreted.interpret import interpreted
+from kleash.written.interpreted.numbered import Addresses, column_at, column_name
+from kleash.written.page import read_page
+
+REPORT = """# Two arms
+
+| Step | free | leashed | Gap |
+|---|---|---|---|
+| 10 | 0.512 | 0.498 | -0.014 |
+| 20 | 0.530 | 0.541 | +0.011 |
+| 30 | 0.571 (best) | 0.550 | -0.021 |
+
+1. free rises at every step, by 0.059 in all, 11.5%.
+2. leashed is best at step 30 (0.550), about 0.05 above where it began.
+"""
+
+
+def page_of(tmp_path, text=REPORT):
+    (tmp_path / "r.md").write_text(text, encoding="utf-8")
+    return read_page(tmp_path / "r.md")
+
+
+def addresses(tmp_path, text=REPORT):
+    return Addresses(page_of(tmp_path, text))
+
+
+def line(**told):
+    return json.dumps(told)
+
+
+def outcomes(page, *answers):
+    """By text, whether each claim of the first answer holds; the second is to "read it right?"."""
+    told = iter(answers)
+    every = interpreted(page, lambda questions: [next(told) for _ in questions])
+    return {one.text: one.holds for one in every}
+
+
+# --- addresses
+
+
+def test_every_number_has_an_address(tmp_path):
+    own = addresses(tmp_path).numbers
+    assert own["A5"].value == 10
+    assert (own["D6"].value, own["D6"].text) == (0.011, "+0.011")
+    assert [own[f"n9.{n}"].value for n in (1, 2)] == [0.059, 11.5]
+    assert [own[f"n10.{n}"].value for n in (1, 2, 3)] == [30, 0.55, 0.05]
+    assert own["n10.3"].is_rough
+    assert not own["n10.2"].is_rough
+    assert "n9.3" not in own  # the number of a list is none
+
+
+def test_ranges_go_down_along_and_from_line_to_line(tmp_path):
+    own = addresses(tmp_path)
+    assert own.between("B5", "B7") == ["B5", "B6", "B7"]
+    assert own.between("B5", "D5") == ["B5", "C5", "D5"]
+    assert own.between("n9.1", "n9.2") == ["n9.1", "n9.2"]
+    assert own.between("n9.1", "n10.1") == ["n9.1", "n10.1"]
+    assert own.between("B5", "B99") == ["B5", "B6", "B7"]
+
+
+def test_a_range_stays_in_its_table(tmp_path):
+    two = REPORT + "\n| Step | a | b |\n|---|---|---|\n| 1 | 5 | 6 |\n"
+    assert addresses(tmp_path, two).between("B5", "B14") == ["B5", "B6", "B7", "B14"]
+    three = two + "\n| Step | a |\n|---|---|\n| 1 | 9 |\n"
+    assert "B14" not in addresses(tmp_path, three).between("B5", "B18")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["`runs/kl012/epoch_3.pt`", "v3_2", "Qwen3-8B", "kl0.12_final", "/data/2025/a.json"],
+)
+def test_names_and_paths_hold_no_numbers(tmp_path, text):
+    assert not addresses(tmp_path, f"Taken from {text}.").numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "decimals"),
+    [
+        ("-3.6%", -3.6, 1),
+        ("(−0.079)", -0.079, 3),
+        ("+0.1", 0.1, 1),
+        ("30,720 rollouts", 30720, 0),
+        ("1e-6", 1e-6, 6),
+        ("KL_BETA=0.12", 0.12, 2),
+        ("~1.85", 1.85, 2),
+    ],
+)
+def test_numbers_are_read_as_printed(tmp_path, text, value, decimals):
+    (one,) = addresses(tmp_path, f"It is {text}").numbers.values()
+    assert (one.value, one.decimals) == (pytest.approx(value), decimals)
+
+
+def test_a_range_of_numbers_is_no_subtraction(tmp_path):
+    own = addresses(tmp_path, "between 193-205 s and 1.2–1.4").numbers
+    assert [one.value for one in own.values()] == [193, 205, 1.2, 1.4]
+
+
+def test_columns_have_letters_as_in_a_spreadsheet():
+    assert [column_name(n) for n in (0, 25, 26, 51, 52)] == ["A", "Z", "AA", "AZ", "BA"]
+    assert all(column_at(column_name(n)) == n for n in range(800))
+
+
+def test_whoever_is_asked_sees_the_addresses(tmp_path):
+    own = addresses(tmp_path)
+    assert own.shown(7) == "7 | A: 30 | B: 0.571 (best) | C: 0.550 | D: -0.021"
+    assert own.shown(9) == ("9 1. free rises at every step, by 0.059⟨n9.1⟩ in all, 11.5%⟨n9.2⟩.")
+
+
+# --- formulas
+
+
+def between(first, last):
+    return [f"{first[0]}{n}" for n in range(int(first[1:]), int(last[1:]) + 1)]
+
+
+NUMBERS = {"A1": 10, "A2": 20, "A3": 30, "B1": 1.0, "B2": 3.0, "B3": 2.0, "n4.1": 7.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("B2 - B1", 2.0),
+        ("100 * (B2 - B1) / B1", 200.0),
+        ("mean(B1:B3)", 2.0),
+        ("sum(B1, B2) + n4.1", 11.0),
+        ("spread(B1:B3)", 2.0),
+        ("std(B1:B3)", 1.0),
+        ("at_max(B1:B3, A1:A3)", 20),
+        ("at_min(B1:B3, A1:A3)", 10),
+        ("at_max(changes(B1:B3), A1:A3)", 20),
+        ("at_min(changes(B1:B3), A1:A3)", 30),
+        ("max(abs(changes(B1:B3)))", 2.0),
+        ("changes_percent(B1:B2)", [200.0]),
+        ("count(B1:B3 > 1.5)", 2),
+        ("count(B1:B3)", 3),
+        ("B1:B3 - A1:A3", [-9, -17, -28]),
+        ("rises(B1:B3)", False),
+        ("rises(B1:B2) and falls(B2:B3)", True),
+        ("same(B1, B1)", True),
+        ("all(A1:A3 > B1:B3)", True),
+        ("any(B1:B3 >= 4) or not B1 < B2", False),
+        ("B1 < B3 < B2", True),
+        ("B1 ≤ B3", True),
+        ("(B1 + B2) × 2", 8.0),
+        ("round(B2 / n4.1, 2)", 0.43),
+        ("[B1, B2]", [1.0, 3.0]),
+    ],
+)
+def test_what_a_formula_gives(text, value):
+    np.testing.assert_allclose(Formula.of(text, between).value(NUMBERS), value)
+
+
+def test_what_binary_numbers_add_is_no_difference():
+    assert Formula.of("B1 - A1 == 0.3", between).value({"B1": 0.4, "A1": 0.1})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os')",
+        "B1.__class__",
+        "open('x')",
+        "(lambda: 1)()",
+        "B1 ** 99999999",
+        "B1 if B2 else B3",
+        "[x for x in B1:B3]",
+        "'text'",
+        "C9",
+        "B1 +",
+        "max()",
+        "mean(B1:B3, axis=0)",
+        "B1:B2 + B1:B3",
+        "at_max(B1:B3, A1)",
+        "1" + "+1" * 2000,
+        "",
+    ],
+)
+def test_what_is_no_formula_is_refused(text):
+    with pytest.raises(FormulaError):
+        Formula.of(text, between).value(NUMBERS)
+
+
+# --- claims
+
+
+RIGHT = [
+    line(at="D5:D7", formula="C5:C7 - B5:B7"),
+    line(at="n9.1", formula="B7 - B5"),
+    line(at="n9.2", formula="100 * (B7 - B5) / B5"),
+    line(at="n10.1", formula="at_max(C5:C7, A5:A7)"),
+    line(at="n10.2", formula="C7"),
+    line(at="n10.3", formula="C7 - C5"),
+    line(line=9, words="rises at every step", formula="rises(B5:B7)"),
+]
+
+
+def test_a_right_report_holds(tmp_path):
+    held = outcomes(page_of(tmp_path), "\n".join(RIGHT))
+    assert set(held.values()) == {"yes"}
+    assert len(held) == len(RIGHT) + 2  # three gaps
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wrong"),
+    [
+        ("+0.011", "-0.011", "-0.011"),
+        ("by 0.059", "by 0.069", "0.069"),
+        ("11.5%", "10.3%", "10.3%"),
+        ("at step 30", "at step 20", "20"),
+        ("(0.550)", "(0.505)", "0.505"),
+        ("about 0.05", "about 0.5", "0.5"),
+        ("| 0.530 |", "| 0.630 |", "rises at every step"),
+    ],
+)
+def test_a_wrong_report_does_not(tmp_path, old, new, wrong):
+    text = REPORT.replace(old, new, 1)
+    assert text != REPORT
+    answer = "\n".join(RIGHT)
+    held = outcomes(page_of(tmp_path, text), answer, answer)
+    assert held[wrong] == "no"
+
+
+def test_a_percentage_may_be_told_as_a_fraction(tmp_path):
+    told = line(at="n9.2", formula="(B7 - B5) / B5")
+    assert outcomes(page_of(tmp_path), told) == {"11.5%": "yes"}
+
+
+def test_signs_count_where_they_are_printed(tmp_path):
+    other_way = line(at="D6", formula="B6 - C6"), line(at="n9.1", formula="B5 - B7")
+    held = outcomes(page_of(tmp_path), "\n".join(other_way), "\n".join(other_way))
+    assert held == {"+0.011": "no", "0.059": "yes"}
+
+
+@pytest.mark.parametrize(("count", "held"), [(2, "yes"), (24, "no")])
+def test_a_last_digit_is_a_slip_where_all_others_come_out_of_printed_numbers(tmp_path, count, held):
+    """7.4 to 8.0 are 8.1 % more, and 8.0 % or 8.2 % if digits were hidden."""
+    rows = [
+        f"| {n} | {10 + n} | {12 + 3 * n} | {(12 + 3 * n) / (10 + n):.2f} |" for n in range(count)
+    ]
+    table = "\n".join(["| n | a | b | ratio |", "|---|---|---|---|", *rows])
+    text = f"{table}\n\n7.4 became 8.0, 8.2% more.\n"
+    last = count + 2
+    claims = [
+        line(at=f"D3:D{last}", formula=f"C3:C{last} / B3:B{last}"),
+        line(
+            at=f"n{count + 4}.3",
+            formula=f"100 * (n{count + 4}.2 - n{count + 4}.1) / n{count + 4}.1",
+        ),
+    ]
+    told = outcomes(page_of(tmp_path, text), "\n".join(claims), "\n".join(claims))
+    assert told["8.2%"] == held
+
+
+def test_words_that_nothing_bears_out_are_told_with_the_reason(tmp_path):
+    told = line(line=9, words="rises", formula="", why="one run each")
+    (one,) = interpreted(page_of(tmp_path), lambda questions: [told for _ in questions])
+    assert (one.line, one.holds, one.claim.why) == (9, "unsaid", "one run each")
+
+
+def test_a_number_is_not_its_own_source_and_nonsense_says_nothing(tmp_path):
+    told = [
+        "Sure! Here you are:",
+        line(at="n9.1", formula="n9.1"),
+        line(at="n99.1", formula="B5"),
+        line(at="n9.1", formula="magic(B5)"),
+        line(at="D5:D7", formula="B5"),
+        line(line=9, words="rises", formula="B5 + B6"),
+        line(line=9, words="rises", formula="1 < 2"),
+        line(line=900, words="rises", formula="", why="?"),
+        '{"at": "n9.1", "formula"',
+        "[]",
+        "<think>" + line(at="n10.2", formula="B5") + "</think>",
+    ]
+    assert outcomes(page_of(tmp_path), "\n".join(told)) == {}
+
+
+def test_what_the_interpreter_read_wrong_it_may_take_back(tmp_path):
+    first = [line(at="n10.2", formula="B7"), line(at="n10.1", formula="at_max(B5:B6, A5:A6)")]
+    first += [line(line=9, words="rises", formula="rises(D5:D7)")]
+    again = [line(at="n10.2", formula="C7"), line(at="n10.1", formula="at_max(B5:B6, A5:A6)")]
+    held = outcomes(page_of(tmp_path), "\n".join(first), "\n".join(again))
+    assert held == {"0.550": "yes", "30": "no"}
+
+
+def test_a_second_reading_is_only_of_what_was_asked(tmp_path):
+    first = [line(at="n10.2", formula="B7"), line(at="n9.1", formula="B7 - B5")]
+    again = [line(at="n10.2", formula="C7"), line(at="n9.1", formula="B7 - B6")]
+    held = outcomes(page_of(tmp_path), "\n".join(first), "\n".join(again))
+    assert held == {"0.550": "yes", "0.059": "yes"}
+
+
+# --- the verb
+
+
+def run(path, *flags):
+    return CliRunner().invoke(app, ["check", str(path), *flags])
+
+
+def test_open_questions_wait_in_a_file_until_somebody_answers_them(tmp_path):
+    page_of(tmp_path, REPORT.replace("by 0.059", "by 0.069"))
+    report, kept = tmp_path / "r.md", tmp_path / "a.jsonl"
+    told = run(report, "--answers", str(kept))
+    assert told.exit_code != 0
+    assert "1 question(s) are open" in str(told.exception)
+    for answers in (1, 2):  # the second is to "did you read it right?"
+        lines = [json.loads(one) for one in kept.read_text().splitlines()]
+        assert [one["answer"] for one in lines].count("") == 1
+        assert len(lines) == answers
+        lines[-1]["answer"] = "\n".join(RIGHT)
+        kept.write_text("".join(json.dumps(one) + "\n" for one in lines))
+        told = run(report, "--answers", str(kept))
+    assert told.exit_code == 1
+    assert ":9: WRONG: 0.069 · B7 - B5 is 0.059 (B7 = 0.571, B5 = 0.512)" in told.output
+
+
+def test_a_file_that_is_none_is_told(tmp_path):
+    page_of(tmp_path)
+    (tmp_path / "a.jsonl").write_text("hello\n")
+    told = run(tmp_path / "r.md", "--answers", str(tmp_path / "a.jsonl"))
+    assert "a.jsonl:1: no question with its answer" in str(told.exception)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """A model that says what `RIGHT` says, after it was busy once."""
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.asked.append(body)
+        busy = len(self.server.asked) == 1
+        told = {"choices": [{"message": {"content": "\n".join(RIGHT)}}]}
+        content = json.dumps({} if busy else told).encode()
+        self.send_response(503 if busy else 200)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as one:
+        one.asked = []
+        thread = threading.Thread(target=one.serve_forever)
+        thread.start()
+        yield one
+        one.shutdown()
+        thread.join()
+
+
+def test_a_server_is_asked_once_and_its_answers_are_kept(tmp_path, server):
+    page_of(tmp_path, REPORT.replace("(0.550)", "(0.505)"))
+    url = f"http://127.0.0.1:{server.server_port}/v1"
+    flags = ("--interpreter", url, "--model", "tiny")
+    told = run(tmp_path / "r.md", *flags)
+    assert told.exit_code == 1
+    assert "0.505 · C7 is 0.550" in told.output
+    assert [body["model"] for body in server.asked] == ["tiny"] * 3
+    assert "Answer for lines 1 to 10." in server.asked[1]["messages"][0]["content"]
+    assert "C7" in server.asked[2]["messages"][0]["content"].splitlines()[-2]
+    kept = tmp_path / "r.md.answers.jsonl"
+    assert len(kept.read_text().splitlines()) == 2
+    again = run(tmp_path / "r.md", "--answers", str(kept))
+    assert again.output.strip() == told.output.strip()
+    assert len(server.asked) == 3
+
+
+def test_a_server_needs_the_name_of_a_model(tmp_path):
+    page_of(tmp_path)
+    told = run(tmp_path / "r.md", "--interpreter", "http://127.0.0.1:9/v1")
+    assert "--model" in str(told.exception)
+
+
+def test_a_guess_of_a_rule_that_an_interpretation_bears_out_is_taken_back(tmp_path):
+    """A sentence with a number of three digits next to a table that has none such is doubted."""
+    text = REPORT + "3. Over 3 seeds of 125 items each we asked 375 times: 0.547 is the mean.\n"
+    report, kept = page_of(tmp_path, text).path, tmp_path / "a.jsonl"
+    plain = json.loads(run(report, "--json").output)["marks"]
+    assert [one["text"] for one in plain if one["state"] == "unsupported"] == ["0.547"]
+    run(report, "--answers", str(kept))
+    (open_,) = (json.loads(one) for one in kept.read_text().splitlines())
+    open_["answer"] = line(at="n11.4", formula="mean(B5:C7) + 0.013")
+    kept.write_text(json.dumps(open_) + "\n")
+    told = json.loads(run(report, "--answers", str(kept), "--json").output)["marks"]
+    assert not [one for one in told if one["state"] == "unsupported"]
