@@ -95,6 +95,19 @@ def test_a_column_of_winners_holds_no_numbers(tmp_path):
     assert not bad(tmp_path, page(*table))
 
 
+def test_several_winners_of_a_row_are_no_numbers_either(tmp_path):
+    table = (
+        "| Shot | LR=5e-6 | LR=2e-6 | LR=1e-5 | 最高 |",
+        "|---|---|---|---|---|",
+        "| 1 | 58.2% | 58.0% | 58.1% | 5e-6 |",
+        "| 2 | 56.8% | 57.5% | 56.2% | 2e-6 |",
+        "| 3 | 57.1% | 55.8% | 55.6% | 5e-6 |",
+        "| 4 | 56.7% | 56.3% | 56.7% | 5e-6 / 1e-5 |",
+        "| 平均 | 57.20% | 56.90% | 56.65% | 5e-6 |",
+    )
+    assert not bad(tmp_path, page(*table))
+
+
 def test_a_total_is_of_no_gap_beside_it(tmp_path):
     table = (
         "| KL_BETA | 训练 | 评估 | 合计 | vs 0.08 |",

@@ -28,6 +28,8 @@ _SPREAD = re.compile(r"(?:±|\+/-)\s?\d+(?:\.(\d+))?")
 
 
 _BEST = re.compile(r"最[佳优好高低]|胜|领先|best|winner|leader|better", re.I)
+_EACH = re.compile(r"\s*[/、,，&]\s*")  # "5e-6 / 1e-5": both are best
+_SETTING = re.compile(r"(?<![\d.])(?:\d+\.\d+(?:e-?\d+)?|\d+e-?\d+)(?![\d.])")
 _MONEY = re.compile(r"(?<![\w$])[$¥￥€£]\s?(?=\d)(?!.*\$)")  # "$1.36", not "$0.05$"
 _TIMES = re.compile(r"(?<=\d)\s?(?:×|倍)(?=\s*\**\s*$)")
 _WITH_INTERVAL = re.compile(
@@ -95,9 +97,10 @@ def winners(table: Table) -> set[int]:
     """Columns that say which arm is best, by numbers that other titles have: no measured ones."""
     found = set()
     for column, title in enumerate(table.header):
-        texts = {bare(row[column]).strip("* ") for row in table.rows if column < len(row)}
+        cells = (bare(row[column]) for row in table.rows if column < len(row))
+        texts = {one.strip("* ") for cell in cells for one in _EACH.split(cell)}
         others = " ".join(one for at, one in enumerate(table.header) if at != column)
-        numbers = set(re.findall(r"(?<![\d.])\d+\.\d+(?![\d.])", others))
+        numbers = set(_SETTING.findall(others))
         if column and _BEST.search(title) and texts and texts <= numbers:
             found.add(column)
     return found
