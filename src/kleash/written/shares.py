@@ -122,7 +122,11 @@ def _summary(
         if sum(fit is True for *_, fit in made) > sum(fit is True for *_, fit in best):
             best = made
     held = [cell.figure.value for cell, _, fit in best if fit]
-    if len(held) < LEAST or 5 * len(held) < 3 * len(best) or len(set(held)) < 2:
+    if len(held) < LEAST or 5 * len(held) < 3 * len(best):
+        return
+    # Numbers that are all nearly 0, a learning rate of 5e-6, fit whatever is nearly 0.
+    finest = min((points[0][1].figure.half for points in courses.values()), default=0.0)
+    if len(set(held)) < 2 or max(held) - min(held) < finest:
         return
     for cell, value, fit in best:
         if fit is False:

@@ -97,7 +97,7 @@ _PLACES = {
     "epoch": rf"{_L}epochs?\s*[:=#]?\s*{_LAST}|第\s*(\d{{1,9}})\s*(?:个\s*epoch|轮)",
     "step": rf"{_L}steps?\s*[:=#]?\s*{_LAST}|第\s*(\d{{1,9}})\s*步",
     "shots": (
-        rf"{_L}shots?(?:_num)?\s*[:=#]?\s*{_LAST}|(?<![\d.])(\d{{1,4}})\s?-?shots?{_R}|"
+        rf"{_L}shots?(?:_num)?\s*[:=#]?\s*{_LAST}|(?<![\d.])(?<![×x]\s)(?<![×x])(\d{{1,4}})\s?-?shots?{_R}|"
         r"(?<![\d.])(\d{1,4})\s*个?范例"
     ),
     "items": (

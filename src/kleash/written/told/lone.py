@@ -8,7 +8,7 @@ they tell the same.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -175,11 +175,15 @@ def _told_otherwise(sheets: Sequence[Sheet], told: Sequence[Lone]) -> Iterator[M
         for one in told
         if len(one.keys) == 1
     ]
+    headings = Counter(sheet.table.headings[-1:] for sheet in sheets)
     for sheet in sheets:
         labels = [row[0] for row in sheet.table.rows]
         for one in summits(sheet) if len(set(labels)) == len(labels) else ():
             heading = squeezed(bare("".join(sheet.table.headings[-1:])))
-            named = quantity(one.title) or (quantity(heading) if families(heading) else "")
+            alone = headings[sheet.table.headings[-1:]] == 1  # several may be of a quantity each
+            named = quantity(one.title) or (
+                quantity(heading) if alone and families(heading) else ""
+            )
             known.append(Telling(one.line, one.text, one.at, one.keys, named, _way(one.title)))
     for first, second in combinations(known, 2):
         if first.line == second.line or first.at == second.at or not first.is_of(second):
