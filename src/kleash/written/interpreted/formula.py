@@ -28,7 +28,7 @@ LONGEST = 2000  # letters of a formula
 _ADDRESS = r"(?:n\d+\.\d+|[A-Z]{1,2}\d+(?:\.\d+)?)"
 _NAMED = re.compile(rf"(?<![A-Za-z0-9_.])({_ADDRESS})(?:\s?:\s?({_ADDRESS}))?(?![A-Za-z0-9_])")
 _WRITTEN = {"≥": ">=", "≤": "<=", "≠": "!=", "−": "-", "×": "*", "÷": "/", "^": "**", "＝": "=="}
-Value = Any  # a number, a truth, or an array of either
+Value = Any  # a number, a truth, or an array of either, masked where a cell holds no number
 Array = NDArray[np.float64]
 
 
@@ -46,20 +46,21 @@ def _changes_percent(values: Array) -> Array:
     return changes
 
 
-def _at(pick: Callable[[Array], Any], values: Array, labels: Array) -> float:
-    """The label of the highest or lowest value; of changes, that of the later value."""
-    values, labels = np.atleast_1d(values), np.atleast_1d(labels)
-    labels = labels[1:] if len(labels) == len(values) + 1 else labels
+def _at(pick: Callable[[Array], Any], values: Value, labels: Value) -> float:
+    """The label of the highest or lowest value."""
+    values, labels = np.ma.atleast_1d(values), np.ma.atleast_1d(labels)
     if len(labels) != len(values):
         raise FormulaError(f"{len(values)} values and {len(labels)} labels")
-    return float(labels[int(pick(values))])
+    both = ~(np.ma.getmaskarray(values) | np.ma.getmaskarray(labels))
+    return float(labels[both][int(pick(values[both]))])
 
 
 def _flat(parts: Sequence[Value]) -> Array:
-    """Everything that a function was given, in one line."""
-    if not parts:
+    """Every number that a function was given, in one line; cells without a number are left out."""
+    every = [np.ma.ravel(np.ma.asarray(part)).compressed() for part in parts]
+    if not sum(map(len, every)):
         raise FormulaError("a function of nothing")
-    return np.concatenate([np.ravel(np.asarray(part)) for part in parts])
+    return np.concatenate(every)
 
 
 def _of_all(function: Callable[[Array], Any]) -> Callable[..., Any]:
@@ -145,14 +146,17 @@ class Formula:
 
     @cached_property
     def addresses(self) -> tuple[str, ...]:
-        """Every number that it is of, each once."""
+        """Every address that it names, each once; in ranges some may hold no number."""
         return tuple(dict.fromkeys(one for own in self.names.values() for one in own))
+
+    @cached_property
+    def constants(self) -> set[float]:
+        """The numbers that it brings itself."""
+        nodes = (one for one in ast.walk(self.tree) if isinstance(one, ast.Constant))
+        return {float(one.value) for one in nodes if isinstance(one.value, int | float)}
 
     def value(self, numbers: Mapping[str, float]) -> Value:
         """What it gives with these numbers."""
-        missing = [one for one in self.addresses if one not in numbers]
-        if missing:
-            raise FormulaError(f"no number at {', '.join(missing[:3])}")
         try:
             with np.errstate(all="ignore"):
                 return self._of(self.tree, numbers)
@@ -163,8 +167,12 @@ class Formula:
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
             return node.value
         if isinstance(node, ast.Name) and node.id in self.names:
-            own = np.array([numbers[one] for one in self.names[node.id]])
-            return own if node.id in self.ranges else own[0]
+            own = [numbers.get(one, np.nan) for one in self.names[node.id]]
+            if node.id in self.ranges:
+                return np.ma.masked_invalid(own)
+            if own[0] is np.nan:
+                raise FormulaError(f"no number at {self.names[node.id][0]}")
+            return own[0]
         if isinstance(node, ast.List | ast.Tuple):
             return _flat([self._of(one, numbers) for one in node.elts])
         if isinstance(node, ast.Call):
@@ -175,7 +183,10 @@ class Formula:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in FUNCTIONS or node.keywords:
             raise FormulaError(f"no function {name or ast.dump(node.func)[:40]}")
-        return FUNCTIONS[name](*(self._of(one, numbers) for one in node.args))
+        parts = [self._of(one, numbers) for one in node.args]
+        if name in ("at_max", "at_min") and len(parts) == 2 and _has_changes(node.args[0]):
+            parts[1] = parts[1][-len(parts[0]) :]  # a change is told at the later label
+        return FUNCTIONS[name](*parts)
 
     def _operated(self, node: ast.AST, numbers: Mapping[str, float]) -> Value:
         if isinstance(node, ast.UnaryOp) and type(node.op) in _ONE:
@@ -195,6 +206,12 @@ class Formula:
         raise FormulaError(f"no {type(node).__name__} in a formula")
 
 
+def _has_changes(node: ast.AST) -> bool:
+    """Whether values are changes from each to the next, one fewer than there are labels."""
+    calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
+    return any(isinstance(one, ast.Name) and one.id.startswith("changes") for one in calls)
+
+
 def _joined(two: Callable[[Any, Any], Any], parts: Sequence[Value]) -> Value:
     whole = parts[0]
     for part in parts[1:]:
@@ -204,4 +221,6 @@ def _joined(two: Callable[[Any, Any], Any], parts: Sequence[Value]) -> Value:
 
 def _level(value: Value) -> Value:
     """A number without what counting in binary adds to it: 0.3 - 0.1 is 0.2."""
-    return np.round(value, 9) if not isinstance(value, bool) else value
+    if isinstance(value, bool):
+        return value
+    return value.round(9) if isinstance(value, np.ndarray) else round(float(value), 9)

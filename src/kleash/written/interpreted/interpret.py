@@ -9,7 +9,7 @@ from kleash.written.interpreted.claims import claims_in
 from kleash.written.interpreted.judged import Judged, judged
 from kleash.written.interpreted.numbered import Addresses
 from kleash.written.interpreted.questions import once_more, questions
-from kleash.written.marks import Mark
+from kleash.written.marks import Mark, State
 from kleash.written.page import Page
 from kleash.written.sources.weighed import GUESSES
 
@@ -99,7 +99,8 @@ def _marks(every: Sequence[Judged]) -> Iterator[Mark]:
             facts["value"] = one.value
             yield Mark(one.line, one.text, "wrong", "check.not-interpreted", facts, spot)
         elif one.holds == "no":
-            yield Mark(one.line, one.text, "wrong", "check.not-so", facts, spot)
+            state: State = "unsupported" if one.has_limit else "wrong"
+            yield Mark(one.line, one.text, state, "check.not-so", facts, spot)
 
 
 def _sources(one: Judged) -> str:

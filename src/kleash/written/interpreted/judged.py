@@ -22,6 +22,7 @@ from kleash.written.interpreted.numbered import Addresses, Numbered
 NEARLY = 1 + 1e-6
 ROUGH, FINE = 0.15, 0.05  # of a number that is said to be about so much; with three digits
 MANY = 40  # numbers of a formula whose hidden digits are tried one by one
+PLAIN = {0.0, 1.0, 2.0, 100.0}  # what formulas bring without being a limit
 # How often a number that was worked out of others is a last digit off: of hidden digits, of printed
 # ones by a slip; and the odds from which a report is taken to work with printed ones.
 HIDDEN, SLIP, SURE = 0.2, 0.03, log(7)
@@ -41,6 +42,8 @@ class Judged:
     sources: tuple[Numbered, ...] = ()
     is_quote: bool = False
     number: Numbered | None = None
+    has_limit: bool = False
+    """Whether its formula holds something against a limit that the line does not tell."""
 
     @property
     def told(self) -> str:
@@ -81,25 +84,30 @@ def _judged(addresses: Addresses, values: dict[str, float], claim: Claim) -> Ite
         return
     formula = Formula.of(claim.formula, addresses.between)
     value = formula.value(values)
-    sources = tuple(addresses.numbers[one] for one in formula.addresses)
+    known = addresses.numbers
+    sources = tuple(known[one] for one in formula.addresses if one in known)
     if not claim.at:
         if np.ndim(value) == 0 and isinstance(value, bool | np.bool_) and sources:
-            yield Judged(claim, claim.line, claim.words, "yes" if value else "no", "", sources)
+            told = {one.value for one in known.values() if one.line == claim.line}
+            limit = bool(formula.constants - PLAIN - told)
+            holds: Holds = "yes" if value else "no"
+            yield Judged(claim, claim.line, claim.words, holds, "", sources, has_limit=limit)
         return
     first, _, last = (part.strip() for part in claim.at.partition(":"))
     named = addresses.between(first, last) if last else [first]
-    told = [addresses.numbers[one] for one in named if one in addresses.numbers]
-    given = np.ravel(value)
-    if len(told) != len(given) or {one.address for one in told} & set(formula.addresses):
+    given = np.ma.ravel(value)
+    if len(named) != len(given) or {*named} & {*formula.addresses}:
         return
-    for nth, (number, one) in enumerate(zip(told, given, strict=True)):
-        own = _own(formula, addresses, nth, len(told))
+    for nth, (address, one) in enumerate(zip(named, given, strict=True)):
+        if address not in known or one is np.ma.masked:
+            continue
+        number, own = known[address], _own(formula, addresses, nth, len(named))
         if isinstance(one, bool | np.bool_):
             yield Judged(
                 claim, number.line, number.text, "yes" if one else "no", "", own, number=number
             )
         elif isfinite(one):
-            room = _room(formula, values, addresses, nth)
+            room = _room(formula, values, own, nth)
             quote = formula.text in values
             holds = _holds(number, float(one), 0.0 if quote else room)
             shown = f"{float(one):.{max(0, number.decimals)}f}" + "%" * number.text.endswith("%")
@@ -112,6 +120,7 @@ def _own(formula: Formula, addresses: Addresses, nth: int, count: int) -> tuple[
         addresses.numbers[one]
         for own in formula.names.values()
         for one in ([own[nth]] if len(own) == count and count > 1 else own)
+        if one in addresses.numbers
     )
 
 
@@ -128,16 +137,19 @@ def _holds(number: Numbered, value: float, room: float) -> Holds:
     return "nearly" if off <= half + room else "no"
 
 
-def _room(formula: Formula, values: dict[str, float], addresses: Addresses, nth: int) -> float:
+def _room(
+    formula: Formula, values: dict[str, float], sources: Sequence[Numbered], nth: int
+) -> float:
     """How far hidden digits of what a number is worked out of can move it."""
-    if len(formula.addresses) > MANY * MANY:
-        return 0.0
-    total = 0.0
-    here = float(np.ravel(formula.value(values))[nth])
-    for one in formula.addresses if len(formula.addresses) <= MANY else ():
-        half = addresses.numbers[one].half
-        moved = (formula.value({**values, one: values[one] + sign * half}) for sign in (-1.0, 1.0))
-        total += max(abs(float(np.ravel(each)[nth]) - here) for each in moved)
+    if len(sources) > MANY:
+        return max(one.half for one in sources)
+    total, here = 0.0, float(np.ma.ravel(formula.value(values))[nth])
+    for one in sources:
+        moved = (
+            formula.value({**values, one.address: one.value + sign * one.half})
+            for sign in (-1.0, 1.0)
+        )
+        total += max(abs(float(np.ma.ravel(each)[nth]) - here) for each in moved)
     return total if isfinite(total) else 0.0
 
 

@@ -15,7 +15,7 @@ from string import ascii_uppercase
 from kleash.written.page import Page, Span
 
 _NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_.#^])(?:(?<![\w)%~-])(?P<sign>[+−-])\s?)?"
+    r"(?<![A-Za-z0-9_.#^])(?:(?<![\w)%~-])(?P<sign>[+−-]))?"
     r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d])|\d+(?:\.\d+)?)(?P<power>e[+-]?\d+)?"
     r"(?![\d_]|\.\d|[A-Za-z]*/[A-Za-z])(?P<share>\s?[%％](?!\s?个?百分点))?"
 )
@@ -99,19 +99,22 @@ class Addresses:
         return (self.rows[line], letters) if line in self.rows else None
 
     def between(self, first: str, last: str) -> list[str]:
-        """The addresses from one to another: down a column, along a row, a block, or of lines."""
+        """The addresses from one to another: down a column, along a row, a block, or of lines.
+
+        Cells that hold no number are among them, so that two ranges of a table stay side by side.
+        """
         one, other = _place(first), _place(last)
-        tables = {self.rows.get(one[1]), self.rows.get(other[1])}
+        tables = {self.rows.get(one[1]), self.rows.get(other[1])} - {None}
         lines = range(one[1], other[1] + 1)
         if one[0] == "n":
             same = one[1] == other[1]
             nths = range(one[2], other[2] + 1) if same else (one[2],)
             named = [f"n{line}.{nth}" for line in lines for nth in nths]
-        else:
-            columns = range(column_at(one[0]), column_at(other[0]) + 1)
-            own = [line for line in lines if self.rows.get(line) in tables]
-            named = [_cell(at, line, one[2]) for line in own for at in columns]
-        return [address for address in named if address in self.numbers]
+            return [address for address in named if address in self.numbers]
+        columns = range(column_at(one[0]), column_at(other[0]) + 1)
+        ends = {one[1], other[1]}  # titles between are no part of a column
+        own = [at for at in lines if self.rows.get(at) in tables - ({at} - ends)]
+        return [_cell(at, line, one[2]) for line in own for at in columns]
 
     def shown(self, line: int) -> str:
         """A line as it is shown to whoever puts its claims into formulas."""

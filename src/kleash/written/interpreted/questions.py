@@ -37,9 +37,9 @@ ANSWER with one JSON object a line and nothing else:
 
 FORMULAS. + - * /, comparisons (== != < <= > >=), and, or, not; element by element on ranges;
 numbers such as 100; sum mean median std max min spread (max - min) count all any same rises falls
-abs round sqrt log exp; changes(x), changes_percent(x) from each to the next; at_max(values, labels) and
-at_min(values, labels): the label of the highest, lowest value. A relative change in percent is
-100 * (new - old) / old.
+abs round sqrt log exp; changes(x), changes_percent(x) from each to the next;
+at_max(values, labels) and at_min(values, labels): the label of the highest, lowest value. A
+relative change in percent is 100 * (new - old) / old.
 
 RULES
 1. The formula follows from what the sentence speaks of, never from what would make it come out:
