@@ -6,7 +6,8 @@
 A folder has `report.md`, which is right, `planted.md` with errors, `plants.json`, which lists them,
 and `logs`. An archive has such folders in sets, a folder each. Found is an error if `check` marks
 its line, or a line that it contradicts, where the right report is not marked. With logs, and alone:
-then only errors that the report itself contradicts are counted.
+then only errors that the report itself contradicts are counted. A folder with `answers.json` is
+scored a third time, with what an interpreter once answered: by file, to which question.
 """
 
 from __future__ import annotations
@@ -20,20 +21,56 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from click.testing import Result
 from typer.testing import CliRunner
 
 from kleash.cli import app
+from kleash.errors import KleashError
 
 Mark = dict[str, Any]
 
 
-def marks(report: Path, logs: Path | None) -> list[Mark]:
+def marks(report: Path, logs: Path | None, answers: dict[str, str] | None = None) -> list[Mark]:
     """What is wrong or not supported."""
     asked = ["check", str(report), "--json", *(("--against", str(logs)) if logs else ())]
-    told = CliRunner().invoke(app, asked)
+    told = CliRunner().invoke(app, asked) if answers is None else interpreted(asked, answers)
     assert told.exit_code in (0, 1), told.output
+    assert isinstance(told.exception, SystemExit | None), told.exception
     every: list[Mark] = json.loads(told.output)["marks"]
     return [mark for mark in every if mark["state"] in ("wrong", "unsupported")]
+
+
+def interpreted(asked: list[str], answers: dict[str, str]) -> Result:
+    """A check whose questions are answered as they once were; again of what does not hold.
+
+    A question is known by its last line, the second one by none: what then has no answer on record
+    is what the interpreter was asked about, in its own words, and so it stands by it.
+    """
+    kept = Path(asked[1]).with_suffix(".answers.jsonl")
+    kept.unlink(missing_ok=True)
+    while True:
+        told = CliRunner().invoke(app, [*asked, "--answers", str(kept)])
+        if not isinstance(told.exception, KleashError):
+            return told
+        lines = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+        for line in lines:
+            last = line["question"].splitlines()[-1]
+            first = last.startswith("Answer for lines")
+            line["answer"] = answers[last] if first else again(line["question"], answers["again"])
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        kept.write_text(text, encoding="utf-8")
+
+
+def again(question: str, answer: str) -> str:
+    """The second answer, and after it what was asked, for claims that it says nothing of."""
+    mine = re.findall(r"^  you: (.*)$", question, re.M)
+    known = {key_of(json.loads(line)) for line in answer.splitlines() if line.strip()}
+    return "\n".join([answer, *(one for one in mine if key_of(json.loads(one)) not in known)])
+
+
+def key_of(claim: dict[str, Any]) -> tuple[object, ...]:
+    """What a claim is about."""
+    return claim.get("at"), claim.get("line"), claim.get("words")
 
 
 def spot(mark: Mark) -> tuple[object, ...]:
@@ -47,10 +84,13 @@ def is_figure(mark: Mark) -> bool:
     return mark["state"] == "wrong" or bool(figure)
 
 
-def score(folder: Path, logs: Path | None) -> tuple[int, int, int]:
+def score(folder: Path, logs: Path | None, *, answers: bool = False) -> tuple[int, int, int]:
     """Errors that are found, of how many, and right figures that are marked."""
     plants = json.loads((folder / "plants.json").read_text(encoding="utf-8"))
-    right, planted = (marks(folder / name, logs) for name in ("report.md", "planted.md"))
+    said = json.loads((folder / "answers.json").read_text(encoding="utf-8")) if answers else {}
+    right, planted = (
+        marks(folder / name, logs, said.get(name)) for name in ("report.md", "planted.md")
+    )
     had = {spot(mark) for mark in right}
     at = {mark["line"] for mark in planted if spot(mark) not in had}
     taken = {line for plant in plants for line in plant["lines"]}
@@ -73,13 +113,19 @@ def folders(given: list[str], room: Path) -> Iterator[Path]:
 
 def main() -> None:
     """A row for each report, and their sum."""
-    total = [0] * 6
-    tell("report", "found with logs", "of", "right figures marked", "found alone", "of", "marked")
-    tell(*["---"] * 7)
+    total = [0] * 9
+    each = ("of", "right figures marked")
+    tell("report", "found with logs", *each, "alone", *each, "with an interpreter", *each)
+    tell(*["---"] * 10)
     with tempfile.TemporaryDirectory() as room:
         for folder in folders(sys.argv[1:], Path(room)):
             logs = folder / "logs"
-            row = [*(score(folder, logs) if logs.is_dir() else (0, 0, 0)), *score(folder, None)]
+            asked = (folder / "answers.json").is_file()
+            row = [
+                *(score(folder, logs) if logs.is_dir() else (0, 0, 0)),
+                *score(folder, None),
+                *(score(folder, None, answers=True) if asked else (0, 0, 0)),
+            ]
             total = [a + b for a, b in zip(total, row, strict=True)]
             tell(f"{folder.parent.name}/{folder.name}", *row)
     tell("all", *total)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from kleash.cli import app
 from kleash.written.interpreted.formula import Formula, FormulaError
-from kleash.written.interpreted.interpret import interpreted
+from kleash.written.interpreted.interpret import interpreted, with_interpretation
 from kleash.written.interpreted.numbered import Addresses, column_at, column_name
 from kleash.written.page import read_page
 
@@ -111,6 +111,23 @@ def test_a_range_of_numbers_is_no_subtraction(tmp_path):
     assert [one.value for one in own.values()] == [193, 205, 1.2, 1.4]
 
 
+def test_cells_without_a_number_keep_their_place_and_titles_between_are_left_out(tmp_path):
+    own = addresses(tmp_path, REPORT.replace("0.530", "?"))
+    assert "B6" not in own.numbers
+    assert own.between("B5", "B7") == ["B5", "B6", "B7"]
+    titles = addresses(tmp_path, "| x | Epoch 1 | Epoch 2 |\n|---|---|---|\n| a | 5 | 6 |\n")
+    assert titles.between("B1", "C1") == ["B1", "C1"]
+    assert titles.numbers["C1"].value == 2
+
+
+def test_a_sign_counts_in_a_column_that_has_signs(tmp_path):
+    own = addresses(tmp_path, REPORT.replace("+0.011", "0.011")).numbers
+    assert own["D6"].is_signed
+    assert not own["C6"].is_signed
+    assert addresses(tmp_path, "- 5e-6 is less").numbers["n1.1"].value == 5e-6
+    assert not addresses(tmp_path, "a − 0.02×b").numbers["n1.1"].is_signed
+
+
 def test_columns_have_letters_as_in_a_spreadsheet():
     assert [column_name(n) for n in (0, 25, 26, 51, 52)] == ["A", "Z", "AA", "AZ", "BA"]
     assert all(column_at(column_name(n)) == n for n in range(800))
@@ -145,6 +162,9 @@ NUMBERS = {"A1": 10, "A2": 20, "A3": 30, "B1": 1.0, "B2": 3.0, "B3": 2.0, "n4.1"
         ("at_min(B1:B3, A1:A3)", 10),
         ("at_max(changes(B1:B3), A1:A3)", 20),
         ("at_min(changes(B1:B3), A1:A3)", 30),
+        ("at_min(changes(B1:B3), A2:A3)", 30),
+        ("at_max(abs(changes_percent(B1:B3)), A1:A3)", 20),
+        ("sqrt(B2 + 1) + log(exp(B1))", 3.0),
         ("max(abs(changes(B1:B3)))", 2.0),
         ("changes_percent(B1:B2)", [200.0]),
         ("count(B1:B3 > 1.5)", 2),
@@ -164,6 +184,24 @@ NUMBERS = {"A1": 10, "A2": 20, "A3": 30, "B1": 1.0, "B2": 3.0, "B3": 2.0, "n4.1"
 )
 def test_what_a_formula_gives(text, value):
     np.testing.assert_allclose(Formula.of(text, between).value(NUMBERS), value)
+
+
+WITH_HOLE = {key: value for key, value in NUMBERS.items() if key != "B2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("at_max(B1:B3, A1:A3)", 30),
+        ("mean(B1:B3)", 1.5),
+        ("count(B1:B3)", 2),
+        ("all(A1:A3 > B1:B3)", True),
+        ("rises(B1:B3)", True),
+        ("sum(A1:A3 - B1:B3)", 37),
+    ],
+)
+def test_a_cell_without_a_number_is_in_nothing(text, value):
+    assert Formula.of(text, between).value(WITH_HOLE) == value
 
 
 def test_what_binary_numbers_add_is_no_difference():
@@ -271,6 +309,15 @@ def test_words_that_nothing_bears_out_are_told_with_the_reason(tmp_path):
     told = line(line=9, words="rises", formula="", why="one run each")
     (one,) = interpreted(page_of(tmp_path), lambda questions: [told for _ in questions])
     assert (one.line, one.holds, one.claim.why) == (9, "unsaid", "one run each")
+
+
+def test_a_limit_that_nobody_told_proves_nothing(tmp_path):
+    told = line(line=10, words="about", formula="abs(C7 - B7) < 0.001 * C7")
+    said = line(line=9, words="11.5%", formula="(B7 - B5) / B5 < 0.059")
+    page = page_of(tmp_path)
+    every = interpreted(page, lambda questions: ["\n".join((told, said)) for _ in questions])
+    marks = {mark.line: mark.state for mark in with_interpretation([], every)}
+    assert marks == {10: "unsupported", 9: "wrong"}
 
 
 def test_a_number_is_not_its_own_source_and_nonsense_says_nothing(tmp_path):

@@ -2,6 +2,8 @@
 
 import pytest
 
+from kleash.imports import Table, Where
+from kleash.written.grids import winners
 from test_check_dense import bad, page
 
 COURSE = (
@@ -95,17 +97,65 @@ def test_a_column_of_winners_holds_no_numbers(tmp_path):
     assert not bad(tmp_path, page(*table))
 
 
-def test_several_winners_of_a_row_are_no_numbers_either(tmp_path):
+def test_several_winners_of_a_row_are_no_numbers_either():
+    header = ("Shot", "LR=5e-6", "LR=1e-5", "最高")
+    rows = (("1", "58.2%", "58.1%", "5e-6"), ("2", "56.7%", "56.7%", "5e-6 / 1e-5"))
+    assert winners(Table(Where("r.md", 1), (), header, rows, (3, 4))) == {3}
+    other = (*rows, ("3", "57.1%", "55.6%", "2e-6"))
+    assert not winners(Table(Where("r.md", 1), (), header, other, (3, 4, 5)))
+
+
+def test_learning_rates_sum_up_nothing(tmp_path):
     table = (
-        "| Shot | LR=5e-6 | LR=2e-6 | LR=1e-5 | 最高 |",
-        "|---|---|---|---|---|",
-        "| 1 | 58.2% | 58.0% | 58.1% | 5e-6 |",
-        "| 2 | 56.8% | 57.5% | 56.2% | 2e-6 |",
-        "| 3 | 57.1% | 55.8% | 55.6% | 5e-6 |",
-        "| 4 | 56.7% | 56.3% | 56.7% | 5e-6 / 1e-5 |",
-        "| 平均 | 57.20% | 56.90% | 56.65% | 5e-6 |",
+        "| Epoch | LR | Shot 1 | Shot 2 | Shot 3 | Shot 4 | 平均 |",
+        "|---|---|---|---|---|---|---|",
+        "| 3 | 5e-6 | 56.90% | 55.75% | 55.15% | 55.20% | 55.75% |",
+        "| 3 | 2e-5 | 57.80% | 55.55% | 56.50% | 54.75% | 56.15% |",
+        "| 6 | 5e-6 | 57.35% | 56.30% | 55.50% | 54.65% | 55.95% |",
+        "| 6 | 2e-5 | 58.05% | 56.95% | 56.85% | 55.80% | 56.91% |",
+        "| 9 | 5e-6 | 58.05% | 57.00% | 55.20% | 55.50% | 56.44% |",
+        "| 9 | 2e-5 | 57.60% | 56.25% | 56.05% | 55.65% | 56.39% |",
+        "| 12 | 5e-6 | 57.75% | 58.35% | 55.85% | 55.50% | 56.86% |",
+        "| 12 | 2e-5 | 57.05% | 56.55% | 56.05% | 55.35% | 56.25% |",
     )
     assert not bad(tmp_path, page(*table))
+
+
+def test_a_course_may_begin_at_its_least(tmp_path):
+    table = (
+        "| 指标 | coef=0.005 | coef=0.01 | coef=0.02 |",
+        "|---|---|---|---|",
+        "| 起点 (Step 5) | 1.597 | 1.857 | 1.724 |",
+        "| 最终 (Step 60) | 2.262 | 2.153 | 2.035 |",
+        "| 最低 | 1.597 | 1.857 | 1.724 |",
+    )
+    assert not bad(tmp_path, page(*table))
+    copied = [row.replace("最低", "中点 (Step 30)") for row in table]
+    assert bad(tmp_path, page(*copied), "check.copied")
+
+
+def test_two_tables_under_one_heading_are_of_two_quantities(tmp_path):
+    head = ("| 指标 | A | B |", "|---|---|---|")
+    rows = ("| 最小 | 0.053 (Epoch 11) | 0.055 (Epoch 11) |",)
+    kl = (*head, *rows, "| 最大 | 0.079 (Epoch 1) | 0.084 (Epoch 1) |")
+    loss = (*head, "| 最小 | 0.006 (Epoch 11) | 0.007 (Epoch 11) |")
+    loss = (*loss, "| 最大 | 0.009 (Epoch 3) | 0.011 (Epoch 9) |")
+    text = page(
+        "### 1. KL散度 与 PPO Loss（逐 epoch）", "", "**KL**", "", *kl, "", "**Loss**", "", *loss
+    )
+    assert not bad(tmp_path, text)
+
+
+def test_so_many_shots_in_a_title_are_no_place(tmp_path):
+    every = ("| KL_BETA | Epoch 1 | Epoch 2 |", "|---|---|---|")
+    every = (*every, "| 0.10 | 55.75% | 56.05% |", "| 0.14 | 55.40% | 57.10% |")
+    rows = ("| 样本数 | Shot 1 | Shot 2 | Shot 4 |", "|---|---|---|---|")
+    rows = (*rows, "| 100 | 64.55% | 63.70% | 62.65% |", "| 200 | 59.85% | 57.95% | 55.90% |")
+    text = page(
+        "# KL_BETA 对比（0.10 vs 0.14，2 epochs × 4 shots）", "", "## 推理结果（200样本）", "",
+        *every, "", "## 各自最佳", "", "### KL_BETA=0.14（Epoch 2）", "", *rows,
+    )  # fmt: skip
+    assert not bad(tmp_path, text)
 
 
 def test_a_total_is_of_no_gap_beside_it(tmp_path):
