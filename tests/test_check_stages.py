@@ -135,11 +135,11 @@ def test_a_course_may_begin_at_its_least(tmp_path):
 
 
 def test_two_tables_under_one_heading_are_of_two_quantities(tmp_path):
-    head = ("| 指标 | A | B |", "|---|---|---|")
-    rows = ("| 最小 | 0.053 (Epoch 11) | 0.055 (Epoch 11) |",)
-    kl = (*head, *rows, "| 最大 | 0.079 (Epoch 1) | 0.084 (Epoch 1) |")
-    loss = (*head, "| 最小 | 0.006 (Epoch 11) | 0.007 (Epoch 11) |")
-    loss = (*loss, "| 最大 | 0.009 (Epoch 3) | 0.011 (Epoch 9) |")
+    head = ("| 指标 | LR=5e-6 | LR=2e-5 |", "|---|---|---|")
+    rows = ("| 最小 | 0.05319 (Epoch 11) | 0.05500 (Epoch 11) |",)
+    kl = (*head, *rows, "| 最大 | 0.07904 (Epoch 1) | 0.08411 (Epoch 1) |")
+    loss = (*head, "| 最小 | 0.00643 (Epoch 11) | 0.00774 (Epoch 11) |")
+    loss = (*loss, "| 最大 | 0.00937 (Epoch 3) | 0.01129 (Epoch 9) |")
     text = page(
         "### 1. KL散度 与 PPO Loss（逐 epoch）", "", "**KL**", "", *kl, "", "**Loss**", "", *loss
     )
