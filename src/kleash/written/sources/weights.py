@@ -79,13 +79,27 @@ def elsewhere(ask: str, digits: int) -> Pattern:
 
 def features(pattern: Pattern) -> Iterator[str]:
     """Everything about a pattern that has a weight of its own."""
-    kind, family = pattern[0], FAMILIES[pattern[0]]
-    facets = dict(zip(FACETS[family].split(), pattern[1:], strict=True))
+    kind = pattern[0]
+    count, plan = _plan(kind)
+    if len(pattern) != count:
+        raise ValueError(f"a pattern of {kind!r} has {count} parts: {pattern}")
     yield kind
-    told = [*facets, *PAIRS[family].split()]
-    for name, ones in ((family, told), (kind, OWN[family].split())):
+    for prefix, first, second in plan:
+        yield prefix + (pattern[first] if second is None else f"{pattern[first]}+{pattern[second]}")
+
+
+@cache
+def _plan(kind: str) -> tuple[int, list[tuple[str, int, int | None]]]:
+    """How long a pattern of a kind is, and what of it has a weight: a facet of it, or two."""
+    family = FAMILIES[kind]
+    facets = FACETS[family].split()
+    at = {facet: nth for nth, facet in enumerate(facets, 1)}
+    plan = list[tuple[str, int, int | None]]()
+    for name, ones in ((family, [*facets, *PAIRS[family].split()]), (kind, OWN[family].split())):
         for one in ones:
-            yield f"{name}: {one} {'+'.join(facets[part] for part in one.split('+'))}"
+            first, _, second = one.partition("+")
+            plan.append((f"{name}: {one} ", at[first], at[second] if second else None))
+    return 1 + len(facets), plan
 
 
 @cache

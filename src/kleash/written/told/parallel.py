@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from kleash.written.fitting import is_typo
 from kleash.written.marks import Mark, printed_as
@@ -197,8 +197,11 @@ def _odd(records: Records, sentence: Sentence, run: Run) -> Iterator[Mark]:
     """The one number of a run that the ways which fit all others do not give."""
     best, blamed = 0, set[tuple[Said, str]]()
     for slots, way, scale in product_of(records, run):
+        # Most ways give none of them: two that do not fit are enough to know.
+        if len(_off(slots, way, scale, most=1)) > 1:
+            continue
         fits = [slot for slot in slots if way.fits(slot.said, slot.line, scale)]
-        if len(fits) < max(best, len(slots) - 1, LEAST - 1):
+        if len(fits) < max(best, LEAST - 1):
             continue
         missed = list(_missed(slots, fits, way, scale))
         near = run[0][0] is not None and all(_is_near(*one) for one in missed)
@@ -233,7 +236,7 @@ def _exchanged(records: Records, sentence: Sentence, run: Run) -> Iterator[Mark]
     """Two numbers of a run that are each other's, where all the rest is what comes out."""
     found: list[Slot] = []
     for slots, way, scale in product_of(records, run):
-        off = [slot for slot in slots if not way.fits(slot.said, slot.line, scale)]
+        off = _off(slots, way, scale, most=2)
         if not off:
             return
         if len(off) != 2 or not _is_telling(off, TURNED):
@@ -243,6 +246,12 @@ def _exchanged(records: Records, sentence: Sentence, run: Run) -> Iterator[Mark]
             found.append(one)
     if found:
         yield said_mark(sentence, found[0].said, "wrong", "check.crosswise", {})
+
+
+def _off(slots: Sequence[Slot], way: Way, scale: float, *, most: int) -> list[Slot]:
+    """The numbers that a way does not give; of more than so many only the first."""
+    every = (slot for slot in slots if not way.fits(slot.said, slot.line, scale))
+    return list(islice(every, most + 1))
 
 
 def product_of(records: Records, run: Run) -> Iterator[tuple[list[Slot], Way, float]]:
