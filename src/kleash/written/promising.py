@@ -49,13 +49,12 @@ class Promising:
     def may_fit(self, guess: Guess) -> bool:
         """Whether a guess, which no title says, may give any number of the slot."""
         first = self._index[guess.of[0]]
-        with np.errstate(all="ignore"):
-            if guess.base is not None:
-                return bool(self._of_base(guess.kind, guess.base)[first])
-            if guess.kind in ("mean", "sum", "spread"):
-                return bool(self._of_run(guess.kind, len(guess.of))[first])
-            last = self._index[(*guess.of, *guess.minus)[1]]
-            return bool(self._of_two(guess.kind)[first, last])
+        if guess.base is not None:
+            return bool(self._of_base(guess.kind, guess.base)[first])
+        if guess.kind in ("mean", "sum", "spread"):
+            return bool(self._of_run(guess.kind, len(guess.of))[first])
+        last = self._index[(*guess.of, *guess.minus)[1]]
+        return bool(self._of_two(guess.kind)[first, last])
 
     def _of_two(self, kind: str) -> Bools:
         if kind not in self._pairs:
@@ -78,6 +77,7 @@ class Promising:
             self._runs[kind, count] = self._fit(kind, every)
         return self._runs[kind, count]
 
+    @np.errstate(all="ignore")  # what is missing, or divided by nothing, fits nothing
     def _fit(self, kind: str, every: Iterator[Range]) -> Bools:
         """What may print as the number of the slot in any line."""
         in_points = self._points and kind not in ("relative", "share", "product")

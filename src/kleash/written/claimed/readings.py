@@ -187,9 +187,10 @@ def clauses(sentence: Sentence, *, fine: bool = False) -> list[Clause]:
     ends = {match.start(): match.end() for match in _SEPARATOR.finditer(plain)}
     for at, letter in enumerate(plain):
         depth = max(0, depth + (letter in "([") - (letter in ")]"))
+        if at not in ends or depth:
+            continue
         wide = fine and sentence.text[at] in "，："
-        inside = not wide and re.match(r"[,.:]\d", plain[at : at + 2])
-        if at in ends and depth == 0 and not inside:
+        if wide or not re.match(r"[,.:]\d", plain[at : at + 2]):
             found.append(Clause(sentence, start, at))
             start = ends[at]
     found.append(Clause(sentence, start, len(plain)))

@@ -8,7 +8,6 @@ every number is what it is: one that comes out has most of the weight.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from math import exp
@@ -68,7 +67,8 @@ OWN = {  # facets that tell more by what the number would be
 @cache
 def weight(pattern: Pattern) -> float:
     """How likely a thing is, against others."""
-    total = sum(_weights().get(one, 0.0) for one in features(pattern))
+    known = _weights()
+    total = sum([known.get(one, 0.0) for one in features(pattern)])
     return exp(max(-LIMIT, min(LIMIT, total)))
 
 
@@ -77,15 +77,17 @@ def elsewhere(ask: str, digits: int) -> Pattern:
     return "else", ask, str(min(DIGITS, digits))
 
 
-def features(pattern: Pattern) -> Iterator[str]:
+def features(pattern: Pattern) -> list[str]:
     """Everything about a pattern that has a weight of its own."""
     kind = pattern[0]
     count, plan = _plan(kind)
     if len(pattern) != count:
         raise ValueError(f"a pattern of {kind!r} has {count} parts: {pattern}")
-    yield kind
-    for prefix, first, second in plan:
-        yield prefix + (pattern[first] if second is None else f"{pattern[first]}+{pattern[second]}")
+    ones = [
+        prefix + (pattern[first] if second is None else f"{pattern[first]}+{pattern[second]}")
+        for prefix, first, second in plan
+    ]
+    return [kind, *ones]
 
 
 @cache
