@@ -106,7 +106,7 @@ def _two(view: View, run: Run) -> Iterator[Origin]:
     for two in run.twos:
         if not (two.alike or rates):
             continue
-        one, other = (named[run.place(cell)] for cell in two.cells)
+        one, other = named[two.places[0]], named[two.places[1]]
         both = one + other if one <= other else other + one
         base = (*line, both, two.ends if ended else "-", two.first, side)
         if gaps and two.alike:
@@ -128,8 +128,9 @@ def _gap(view: View, base: Pattern, two: Two) -> Iterator[Origin]:
 def _ratios(view: View, base: Pattern, two: Two) -> Iterator[Origin]:
     ask, kind = view.ask, view.ask.said.kind
     relative, part = ("relative" if ask.is_relative else "", "part" if ask.is_part else "")
+    direction = ask.direction
     for ratio, room in two.ratios:
-        way, turned = turn_of(ask.direction, ratio)
+        way, turned = turn_of(direction, ratio)
         if kind == "times":
             yield Origin(("ratio", *base, turned, way), ratio, room, two.cells)
         elif kind != "share":

@@ -31,6 +31,8 @@ class Two(NamedTuple):
     """Two cells of a line, and what they give whatever a sentence says of them."""
 
     cells: tuple[Cell, Cell]
+    places: tuple[int, int]
+    """Where along the line they are."""
     gap: float
     room: float
     alike: bool
@@ -77,6 +79,7 @@ class Run:
             found.append(
                 Two(
                     (one, other),
+                    (self.place(one), self.place(other)),
                     x.value - y.value,
                     x.half + y.half,
                     x.unit == y.unit,
