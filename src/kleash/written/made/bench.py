@@ -97,6 +97,16 @@ class Bench:
         return bare(self.board.titles[self.line[0]])
 
     @cached_property
+    def length(self) -> float:
+        """How many halves of its last digit a number of the line has: few tell nothing."""
+        return float(np.nanmedian(np.abs(self.value_N) / self.half_N))
+
+    @cached_property
+    def middle_L(self) -> list[float]:
+        """Half the last digit that numbers of the others have, by line."""
+        return [float(np.nanmedian(one)) for one in self.half_LN]
+
+    @cached_property
     def signed(self) -> bool:
         return any(part.signed for part in self.board.by_line[self.line])
 

@@ -120,7 +120,7 @@ def alike_before(on: Bench) -> tuple[int, ...]:
         if line[1] or line[0] >= on.line[0] or (line[0] == 0 and not on.board.turned):
             continue
         last = run[-1] if run else nth
-        counts = [np.nanmedian(on.half_LN[one]) >= WHOLE for one in (nth, last)]
+        counts = [on.middle_L[one] >= WHOLE for one in (nth, last)]
         if line[0] != at - 1 or not on.even_L[nth] or on.units[nth] != on.units[last]:
             break
         if counts[0] and not counts[1]:  # how many there were, before what came of them
@@ -141,7 +141,7 @@ def _like_before(on: Bench) -> tuple[int, ...]:
         if 0 < line[0] < on.line[0]
         and line[1] == on.line[1]
         and on.units[nth] == on.unit
-        and np.nanmedian(on.half_LN[nth]) == half
+        and on.middle_L[nth] == half
     )
 
 
