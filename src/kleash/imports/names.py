@@ -411,6 +411,7 @@ def _mention() -> re.Pattern[str]:
     return re.compile("|".join(each))
 
 
+@lru_cache(maxsize=16_384)
 def mention(text: str) -> str:
     """The first known metric that a phrase names, as it is written there; '' if it names none."""
     # Lengths stay equal, so that the match can be cut from the text as it was written.

@@ -103,48 +103,55 @@ def _fitted(pairs: Sequence[Pair], width: int, *, inverse: bool) -> list[Range] 
     Two numbers that were exchanged count as fitting if they do in each other's place.
     """
     best, most = None, 0
+    ends = [(_ends(base), _ends(number)) for base, number in pairs]
     for swap in (None, *combinations(range(len(pairs)), 2)):
-        moved = list(pairs)
+        moved = list(ends)
         if swap is not None:
             one, two = swap
-            moved[one], moved[two] = (pairs[one][0], pairs[two][1]), (pairs[two][0], pairs[one][1])
+            moved[one], moved[two] = (ends[one][0], ends[two][1]), (ends[two][0], ends[one][1])
         factor = _factor(moved, inverse=inverse)
         ranges = [_times(base, factor, inverse=inverse) for base, _ in moved]
-        fits = [_in(number, *each) for (_, number), each in zip(moved, ranges, strict=True)]
+        fits = [_meet(number, each) for (_, number), each in zip(moved, ranges, strict=True)]
         explained = swap is None or all(fits[at] for at in swap)
         if sum(fits) < max(LEAST, most + 2 * bool(swap)) or not explained:
             most = max(most, sum(fits)) if swap is None else most
             continue
         most = max(most, sum(fits)) if swap is None else most
         tries = 2 * width * width * (comb(len(pairs), 2) if swap else 1)
-        odds = tries * comb(len(pairs), sum(fits)) * _chance(moved, ranges, fits)
+        odds = tries * comb(len(pairs), sum(fits)) * _chance(_numbers(pairs, swap), ranges, fits)
         if odds < CHANCE and 3 * sum(fits) >= 2 * len(pairs):
             best = ranges
     return best
 
 
-def _factor(pairs: Sequence[Pair], *, inverse: bool) -> Range:
+def _numbers(pairs: Sequence[Pair], swap: tuple[int, int] | None) -> list[Number]:
+    """The right numbers, two of them in each other's place."""
+    numbers = [number for _, number in pairs]
+    if swap is not None:
+        one, two = swap
+        numbers[one], numbers[two] = numbers[two], numbers[one]
+    return numbers
+
+
+def _factor(ends: Sequence[tuple[Range, Range]], *, inverse: bool) -> Range:
     """The factors that most numbers allow."""
-    spans = []
-    for base, number in pairs:
-        (a, b), (c, d) = _ends(base), _ends(number)
-        spans.append((a * c, b * d) if inverse else (c / b, d / a))
+    spans = [(a * c, b * d) if inverse else (c / b, d / a) for (a, b), (c, d) in ends]
     starts = {low: [one for one in spans if one[0] <= low <= one[1]] for low, _ in spans}
     inside = max(starts.values(), key=len)
     return max(low for low, _ in inside), min(high for _, high in inside)
 
 
-def _times(base: Number, factor: Range, *, inverse: bool) -> Range:
-    low, high = _ends(base)
+def _times(base: Range, factor: Range, *, inverse: bool) -> Range:
+    low, high = base
     return (factor[0] / high, factor[1] / low) if inverse else (factor[0] * low, factor[1] * high)
 
 
-def _chance(pairs: Sequence[Pair], ranges: Sequence[Range], fits: Sequence[bool]) -> float:
+def _chance(numbers: Sequence[Number], ranges: Sequence[Range], fits: Sequence[bool]) -> float:
     """How likely numbers would fit that have nothing to do with each other: the first always."""
-    values = [number.value or 0.0 for (_, number), fit in zip(pairs, fits, strict=True) if fit]
+    values = [number.value or 0.0 for number, fit in zip(numbers, fits, strict=True) if fit]
     room = max(values) - min(values)
     odds = []
-    for (_, number), (low, high), fit in zip(pairs, ranges, fits, strict=True):
+    for number, (low, high), fit in zip(numbers, ranges, fits, strict=True):
         first, last = _ends(number)
         width = high - low + last - first
         odds += [width / (room + width)] if fit else []
@@ -174,7 +181,11 @@ def _ends(number: Number) -> Range:
 
 
 def _in(number: Number, low: float, high: float) -> bool:
-    first, last = _ends(number)
+    return _meet(_ends(number), (low, high))
+
+
+def _meet(printed: Range, made: Range) -> bool:
+    (first, last), (low, high) = printed, made
     slack = SLACK * max(1e-6, abs(high))
     return first <= high + slack and last >= low - slack
 

@@ -40,6 +40,8 @@ class Book:
     lines: dict[int, list[Line]] = field(default_factory=dict)
     sizes: dict[tuple[object, ...], list[float]] = field(default_factory=dict)
     kinds: dict[int, str] = field(default_factory=dict)
+    compared: dict[int, tuple[Sentence, list[tuple[Cell, Cell]]]] = field(default_factory=dict)
+    """What `pairs` found in sentences: it is asked again for each number of them."""
 
     @classmethod
     def of(cls, every: Sequence[Sheet], page: Page) -> Book:
@@ -154,19 +156,6 @@ class Refs:
     def __bool__(self) -> bool:
         return bool(self.rows or self.columns or self.whole)
 
-    def may_take(self, one: Cell, other: Cell) -> bool:
-        """Whether two cells of a line may be the two that are compared."""
-        across = one.row == other.row
-        along, beside = (self.columns, self.rows) if across else (self.rows, self.columns)
-        ends = (one.column, other.column) if across else (one.row, other.row)
-        line = one.row if across else one.column
-        if not along and not beside:
-            return True
-        named = sum(end in along for end in ends)
-        if beside and line not in beside:
-            return False
-        return named >= min(2, len(along))
-
 
 def refs(sheet: Sheet, sentence: Sentence, start: int, end: int) -> Refs:
     """What a part of a sentence names of a table."""
@@ -206,8 +195,15 @@ def _together(names: Sequence[Name], side: str) -> set[int]:
     return found
 
 
-def pairs(book: Book, sentence: Sentence) -> Iterator[tuple[Cell, Cell]]:
+def pairs(book: Book, sentence: Sentence) -> Sequence[tuple[Cell, Cell]]:
     """Every two numbers that a sentence may compare."""
+    known = book.compared.get(id(sentence))
+    if known is None or known[0] is not sentence:
+        known = book.compared[id(sentence)] = sentence, list(_pairs(book, sentence))
+    return known[1]
+
+
+def _pairs(book: Book, sentence: Sentence) -> Iterator[tuple[Cell, Cell]]:
     versus, best = bool(_VERSUS.search(sentence.plain)), _ITS_BEST.search(sentence.plain)
     for line, named in meant(book, sentence):
         # "A is 2.4 times as far as B" compares the columns A and B, not two rows of one of them.
@@ -216,10 +212,13 @@ def pairs(book: Book, sentence: Sentence) -> Iterator[tuple[Cell, Cell]]:
         if versus and len(beside) > 1 and not along:
             continue
         ends = _ends(line) if best and not across else ()
-        for one, other in combinations(line, 2):
-            taken = named.may_take(one, other) or (
-                len(named.columns) == 1
-                and line[0].column in named.columns
+        own = line[0].row if across else line[0].column
+        off = bool(beside) and own not in beside
+        inside = [(cell.column if across else cell.row) in along for cell in line]
+        one_column = len(named.columns) == 1 and line[0].column in named.columns
+        for (one, first), (other, second) in combinations(zip(line, inside, strict=True), 2):
+            taken = (not off and first + second >= min(2, len(along))) or (
+                one_column
                 and (
                     (one in ends and other.row in named.rows)
                     or (other in ends and one.row in named.rows)

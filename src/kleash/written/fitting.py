@@ -40,22 +40,21 @@ def fits(said: Figure, low: float, high: float) -> tuple[bool, bool]:
 
 def prints(said: Figure, cell: Figure) -> bool:
     """Whether a number is a figure of a table, to its own decimals or fewer."""
-    for scale in _scales(said, cell):
-        value, decimals = cell.value * scale, cell.decimals - (2 if scale == 100 else 0)
-        gap = abs(abs(said.value) - abs(value))
-        room = said.half if decimals > said.decimals or said.loose > 1 else 0.0
-        if gap <= room + SLACK * max(1.0, abs(value)):
-            return True
-    return False
+    if _is_as_printed(said, cell.value, cell.decimals):
+        return True
+    if said.unit == cell.unit or "%" not in (said.unit, cell.unit):
+        return False
+    # A percentage may be that of a fraction, and a fraction that of a percentage.
+    if said.unit == "%":
+        small, value, decimals = abs(cell.value) <= 1.5, cell.value * 100.0, cell.decimals - 2
+    else:
+        small, value, decimals = abs(said.value) <= 1.5, cell.value * 0.01, cell.decimals
+    return small and _is_as_printed(said, value, decimals)
 
 
-def _scales(said: Figure, cell: Figure) -> list[float]:
-    """1, and what makes a percentage of a fraction or a fraction of a percentage."""
-    if said.unit == "%" and cell.unit != "%" and abs(cell.value) <= 1.5:
-        return [1.0, 100.0]
-    if said.unit != "%" and cell.unit == "%" and abs(said.value) <= 1.5:
-        return [1.0, 0.01]
-    return [1.0]
+def _is_as_printed(said: Figure, value: float, decimals: int) -> bool:
+    room = said.half if decimals > said.decimals or said.loose > 1 else 0.0
+    return abs(abs(said.value) - abs(value)) <= room + SLACK * max(1.0, abs(value))
 
 
 def pair(said: Said, one: Figure, other: Figure, cells: tuple[Cell, ...]) -> Iterator[Account]:

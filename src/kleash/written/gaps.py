@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
+from kleash.written.printed import KEPT
 from kleash.written.prose import Said, Sentence
 
 GAP = re.compile(
@@ -35,14 +37,15 @@ _APART = re.compile(r"差|(?<![a-z])(?:gap|lead|margin|spread|difference|distanc
 
 def is_gap(sentence: Sentence, said: Said) -> bool:
     """Whether a number is said to be how far two others are apart."""
-    plain = sentence.plain
-    before, behind = plain[: said.start].rstrip("+-± "), plain[said.end :]
-    return bool(
-        said.kind in ("points", "times")
-        or said.sign in ("+", "-")
-        or GAP.search(before)
-        or BEHIND.match(behind)
-    )
+    signed = said.kind in ("points", "times") or said.sign in ("+", "-")
+    return signed or _is_among(sentence.plain, said.start, said.end)
+
+
+@lru_cache(maxsize=KEPT)
+def _is_among(plain: str, start: int, end: int) -> bool:
+    """Whether a number stands among words of a gap; asked of each many times."""
+    before, behind = plain[:start].rstrip("+-± "), plain[end:]
+    return bool(GAP.search(before) or BEHIND.match(behind))
 
 
 _UP = re.compile(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 from kleash.imports import Derived, Number, Table, Where, names
@@ -53,7 +54,7 @@ class Grid:
 
     def slots(self) -> list[Slot]:
         """Every slot that holds a number anywhere."""
-        return sorted({slot for _, slot in self.at})
+        return list(self._slots)
 
     def line(self, line: int) -> dict[Slot, Number]:
         """The numbers of one line."""
@@ -61,7 +62,18 @@ class Grid:
 
     def column(self, slot: Slot) -> dict[int, Number]:
         """The numbers of one slot, line by line."""
-        return {line: number for (line, at), number in self.at.items() if at == slot}
+        return dict(self._columns.get(slot, {}))
+
+    @cached_property
+    def _slots(self) -> list[Slot]:
+        return sorted(self._columns)
+
+    @cached_property
+    def _columns(self) -> dict[Slot, dict[int, Number]]:
+        found: dict[Slot, dict[int, Number]] = {}
+        for (line, slot), number in self.at.items():
+            found.setdefault(slot, {})[line] = number
+        return found
 
 
 def grids(draft: Draft) -> list[Grid]:

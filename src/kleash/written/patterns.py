@@ -9,27 +9,22 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, permutations
 from math import comb, sqrt
-from typing import Literal, cast
 
-from kleash.findings.record import digits
 from kleash.imports import Derived, Number
 from kleash.imports.markdown.derived import SLACK, allowed, bounds
 from kleash.imports.markdown.text import bare
 from kleash.written.fitting import is_typo
-from kleash.written.formulas import formula
 from kleash.written.grids import Grid, Part, Slot, turned
-from kleash.written.printed import is_total, named
+from kleash.written.guessed import TELLING, Guess, Kind, beside, guesses
+from kleash.written.printed import named
+from kleash.written.promising import Promising
 
 CHANCE = 0.01  # of taking numbers for a pattern that have none
 SURE = 0.2  # the same where all of them fit, and the title says so
 WIDE = 0.05  # of twice what comes out: a share of so rough numbers fits anything
-WIDEST = 14  # slots between which pairs are tried
-TELLING = 3  # digits of numbers that name themselves
-Kind = Literal["mean", "sum", "difference", "relative", "product", "share", "spread", "multiple"]
 _DIFFERENCE = (
     r"差|下降|降幅|跌|减少|增[加幅]|涨|vs|Δ|delta|diff|gap|chang|gain|"
     r"提升|变化|相对|drop|improv|against|over|[-−–]\s"
@@ -47,34 +42,6 @@ HINTS: dict[str, re.Pattern[str]] = {
 
 
 @dataclass(frozen=True)
-class Guess:
-    """How a slot may be made: of which slots, less which; `base` is a line, -1 the one before."""
-
-    kind: Kind
-    of: tuple[Slot, ...]
-    minus: tuple[Slot, ...] = ()
-    base: int | None = None
-    said: bool = False
-    """Whether the title says so itself."""
-
-    def operands(self, grid: Grid, line: int) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
-        """The numbers that it takes in one line; empty where one of them is missing."""
-        there = line if self.base is None else line - 1 if self.base < 0 else self.base
-        of = [grid.at.get((line, slot)) or grid.fixed.get((line, slot)) for slot in self.of]
-        minus = [grid.at.get((there, slot)) for slot in self.minus]
-        if self.said and self.kind == "product":  # a coefficient has no hidden digits
-            of = [_exact(one) for one in of]
-        if None in (*of, *minus) or (self.base is not None and there == line):
-            return (), ()
-        return cast("tuple[Number, ...]", tuple(of)), cast("tuple[Number, ...]", tuple(minus))
-
-
-def _exact(one: Number | None) -> Number | None:
-    few = one is not None and digits(one) < TELLING
-    return replace(one, decimals=None) if one is not None and few else one
-
-
-@dataclass(frozen=True)
 class Made:
     """A number and what it should be, by the pattern of its column."""
 
@@ -88,6 +55,10 @@ class Made:
     hinted: bool = False
     ready: bool = False
     """Whether its range stands as it is: in points of percentages, or of what was counted."""
+
+
+Fit = tuple[Guess, list[Made], float]
+"""A guess, what it makes of a column, and how likely that is by chance."""
 
 
 def patterns(every: Sequence[Grid]) -> list[Made]:
@@ -144,17 +115,15 @@ def _pattern(grid: Grid, slot: Slot) -> list[Made]:
     title = grid.titles[slot[0]]
     tried: dict[str, int] = {}
     best: tuple[float, int, list[Made]] = (CHANCE, 0, [])
-    kept: list[tuple[Guess, list[Made], float]] = []
+    kept: list[Fit] = []
     shares = all(number.unit == "%" for number in column.values())
-    for guess in _guesses(grid, slot):
+    promising = Promising(grid, slot, beside(grid, slot))
+    for guess in guesses(grid, slot):
         if guess.kind == "relative" and not shares:
             continue
         tried[guess.kind] = tried.get(guess.kind, 0) + 1
-        made, chance = _tried(grid, column, guess)
-        holds = sum(one.holds for one in made)
-        typed = guess.said and guess.kind == "sum" and bool(made) and all(map(mistyped, made))
-        if typed or (holds and (3 * holds >= len(made) or guess.said)):
-            kept.append((guess, made, chance))
+        if guess.said or promising.may_fit(guess):
+            kept += _kept(grid, column, guess)
     for guess, made, chance in kept:
         natural = _natural(grid, slot, guess)
         hinted = natural or _hinted(guess.kind, title, slot)
@@ -176,6 +145,15 @@ def _pattern(grid: Grid, slot: Slot) -> list[Made]:
     found = best[2] or _of_the_two(grid, slot, kept)
     lines = {id(number): line for line, number in column.items()}
     return [one for one in found if one.holds or not _otherwise(grid, lines, slot, one)]
+
+
+def _kept(grid: Grid, column: dict[int, Number], guess: Guess) -> list[Fit]:
+    """What a guess makes of a column, if it fits enough of it, or a slip hides that it does."""
+    made, chance = _tried(grid, column, guess)
+    holds = sum(one.holds for one in made)
+    typed = guess.said and guess.kind == "sum" and bool(made) and all(map(mistyped, made))
+    fine = typed or (holds and (3 * holds >= len(made) or guess.said))
+    return [(guess, made, chance)] if fine else []
 
 
 def _is_doubtful(
@@ -242,9 +220,7 @@ def mistyped(one: Made) -> bool:
     return is_typo(one.number.value or 0.0, (one.low + one.high) / 2, decimals)
 
 
-def _of_the_two(
-    grid: Grid, slot: Slot, fits: Sequence[tuple[Guess, list[Made], float]]
-) -> list[Made]:
+def _of_the_two(grid: Grid, slot: Slot, fits: Sequence[Fit]) -> list[Made]:
     """A difference that is none of the only two numbers beside it, whichever way it is taken."""
     lines = list(grid.column(slot))
     others = [[one for one in grid.line(line) if one != slot] for line in lines]
@@ -341,50 +317,3 @@ def _in_points(kind: Kind, number: Number, of: Sequence[Number]) -> bool:
 
 def _in(slots: tuple[Slot, ...], part: Part) -> tuple[Slot, ...]:
     return tuple((at, part) for at, _ in slots)
-
-
-def _guesses(grid: Grid, slot: Slot) -> Iterator[Guess]:
-    """All that a slot may be made of."""
-    own: Slot = (slot[0], "")
-    said = formula(grid.titles, slot[0]) if not slot[1] else None
-    if said is not None:
-        yield Guess(said[0], _plain(said[1]), _plain(said[2]), said=True)
-    plain = [one for one in grid.slots() if not one[1] and one[0] != slot[0]][:WIDEST]
-    if slot[1] != "spread":
-        yield from _of_two([own, *plain] if slot[1] else plain)
-        lacking = [line for line in range(len(grid.names)) if (line, slot) not in grid.at]
-        named = any(within(grid.names[line], grid.titles[slot[0]]) for line in lacking[:3])
-        for base in dict.fromkeys((0, *lacking[:3], *(() if named else (-1,)))):
-            for ours in [own] if slot[1] else plain:
-                yield Guess("difference", (ours,), (ours,), base)
-                yield Guess("relative", (ours,), (ours,), base)
-    before = tuple(one for one in plain if one[0] < slot[0])
-    if len(before) > 1 and is_total(grid.titles[slot[0]]):
-        yield Guess("sum", before, said=True)
-    yield from _of_many(plain, ("spread",) if slot[1] == "spread" else ("mean", "sum", "spread"))
-
-
-def _plain(places_: Sequence[int]) -> tuple[Slot, ...]:
-    return tuple((at, "") for at in places_)
-
-
-def _of_two(slots: Sequence[Slot]) -> Iterator[Guess]:
-    for ours, theirs in permutations(slots, 2):
-        yield Guess("difference", (ours,), (theirs,))
-        yield Guess("relative", (ours,), (theirs,))
-        yield Guess("share", (ours,), (theirs,))
-    for ours, theirs in combinations(slots, 2):
-        yield Guess("product", (ours, theirs))
-
-
-def _of_many(slots: Sequence[Slot], kinds: tuple[Kind, ...]) -> Iterator[Guess]:
-    """Slots that stand side by side."""
-    for first, last in combinations(range(len(slots) + 1), 2):
-        part = tuple(slots[first:last])
-        if len(part) > 1 and part[-1][0] - part[0][0] == len(part) - 1:
-            yield from (Guess(kind, part) for kind in kinds if len(part) > 2 or kind != "spread")
-
-
-def within(title: str, text: str) -> bool:
-    plain, whole = (re.sub(r"[\s*_`$\\]", "", each).casefold() for each in (title, text))
-    return bool(plain) and plain in whole

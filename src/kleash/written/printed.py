@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property, lru_cache
 from string import ascii_lowercase
 
 from kleash.imports import Number, Table
@@ -38,6 +39,7 @@ _LATIN = "A-Za-z0-9_"
 NAME = (4, 24)  # letters of a heading that a sentence may call a table by
 _STEMS = "甲乙丙丁戊己庚辛"
 _NUMBERED = re.compile(r"(?:([^\d]*?)[\s_-]*)?(\d[\d,]*)(k?)[\s_-]*([^\d]*)")
+KEPT = 1 << 14  # texts whose reading is remembered: a report tells the same names again and again
 JOINED = "\0"  # between the two rows of a header
 
 
@@ -53,12 +55,12 @@ class Figure:
     true: float | None = None
     """What it was before it was rounded, where a log has it."""
 
-    @property
+    @cached_property
     def half(self) -> float:
         """Half a unit of its last digit."""
         return 0.5 * self.loose * 10.0**-self.decimals
 
-    @property
+    @cached_property
     def digits(self) -> int:
         """Its digits from the first that is not 0."""
         return len(str(abs(round(self.value * 10**self.decimals)))) if self.value else 0
@@ -267,6 +269,7 @@ def _counted(head: str, names: Mapping[int, str]) -> tuple[str, dict[int, float]
     return (axis, counts) if len(counts) >= 2 else ("", {})
 
 
+@lru_cache(maxsize=KEPT)
 def differ_in_number(one: str, other: str) -> bool:
     """Whether two titles are the same but for a number: "seed 1" and "seed 2"."""
     plain = [squeezed(bare(title)) for title in (one, other)]
@@ -282,11 +285,13 @@ def is_total(name: str) -> bool:
 # --- names
 
 
+@lru_cache(maxsize=KEPT)
 def squeezed(text: str) -> str:
     """A text for finding names in it: of the same length, folded, without marks."""
-    return "".join(_letter(letter) for letter in text)
+    return "".join(map(_letter, text))
 
 
+@cache
 def _letter(letter: str) -> str:
     if letter in "*`_~\u200b":
         return " "
@@ -328,11 +333,18 @@ def _is_name(text: str) -> bool:
 
 def named(text: str, alias: str) -> Iterator[tuple[int, int]]:
     """Where a squeezed text has a name, blanks aside; not inside longer words and numbers."""
+    name = _finder(alias)
+    for match in name.finditer(text) if name else ():
+        yield match.span()
+
+
+@lru_cache(maxsize=KEPT)
+def _finder(alias: str) -> re.Pattern[str] | None:
+    """What finds a name; None if it has no letters."""
     letters = [re.escape(letter) for letter in alias if not letter.isspace()]
     if not letters:
-        return
+        return None
     body = r"\s*".join(letters)
     before = rf"(?<![{_LATIN}.])" if re.match(rf"[{_LATIN}]", alias) else ""
     behind = rf"(?![{_LATIN}%]|\.\d)" if re.search(rf"[{_LATIN}]$", alias) else ""
-    for match in re.finditer(f"{before}{body}{behind}", text):
-        yield match.start(), match.end()
+    return re.compile(f"{before}{body}{behind}")

@@ -44,7 +44,8 @@ PLAIN: dict[str, Literal["mean", "difference", "relative"]] = {
 def relations(draft: Draft, page: Page | None = None) -> list[Relation]:
     """Every relation of a document that can be worked out."""
     every = grids(draft)
-    made = [_of_cells(one, _nodes(every)) for one in worked_out(boards(draft.source.tables, page))]
+    nodes = _nodes(every)
+    made = [_of_cells(one, nodes) for one in worked_out(boards(draft.source.tables, page))]
     # How a column is made its own numbers know better than its header.
     known = {one.nodes[0] for one in made}
     held = {one.nodes[0]: set(one.nodes[1:]) for one in made if one.holds}

@@ -12,7 +12,7 @@ from kleash.imports import Number
 from kleash.imports.markdown.draft import agree
 from kleash.imports.markdown.numbers import places
 from kleash.written.grids import Grid, Slot, label, turned
-from kleash.written.patterns import TELLING, within
+from kleash.written.guessed import TELLING, within
 
 _BEST = re.compile(r"最[佳好优高低大小]|(?<![a-z])(?:best|peak|max|min|highest|lowest)", re.I)
 

@@ -155,6 +155,7 @@ def versus(label: str) -> str:
     return match[1].strip() if match else ""
 
 
+@lru_cache(maxsize=4096)
 def is_best_step(label: str) -> bool:
     """Whether a label asks at which step the best was reached, and not how long that took."""
     return bool(_BEST_AT.search(bare(label))) and not _SPENT.search(bare(label))

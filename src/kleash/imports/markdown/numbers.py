@@ -10,6 +10,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 from kleash.imports import Number, Where
 from kleash.imports.markdown.text import bare, fold, plain
@@ -109,6 +110,7 @@ _PLACES = {
 _FOUND = {name: re.compile(pattern, re.I) for name, pattern in _PLACES.items()}
 
 
+@lru_cache(maxsize=8192)
 def places(text: str) -> tuple[Place, str]:
     """The epoch, step, shots and items that a text names, and the text without them."""
     rest = fold(text)

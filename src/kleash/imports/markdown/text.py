@@ -89,6 +89,7 @@ class Paragraph(Block):
     text: str = ""
 
 
+@lru_cache(maxsize=8192)
 def plain(text: str) -> str:
     """Text without marks: emphasis, code, links, tags, and without what was struck out."""
     text = _STRUCK.sub("", html.unescape(text[:LONGEST]))

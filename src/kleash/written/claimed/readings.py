@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kleash.imports.markdown.text import bare
 from kleash.written.book import Book
@@ -182,18 +183,26 @@ def clauses(sentence: Sentence, *, fine: bool = False) -> list[Clause]:
 
     "0.10 为 0.61，0.20 为 0.58" is a list, which most claims speak of as a whole.
     """
-    plain, depth, start = sentence.plain, 0, 0
-    found = []
+    every = _cuts(sentence.text, sentence.plain, fine=fine)
+    return [Clause(sentence, start, end) for start, end in every]
+
+
+@lru_cache(maxsize=8192)
+def _cuts(text: str, plain: str, *, fine: bool) -> list[Span]:
+    """Where clauses begin and end; every claim looks at the same sentences."""
+    depth, start = 0, 0
+    found = list[Span]()
     ends = {match.start(): match.end() for match in _SEPARATOR.finditer(plain)}
     for at, letter in enumerate(plain):
         depth = max(0, depth + (letter in "([") - (letter in ")]"))
-        wide = fine and sentence.text[at] in "，："
-        inside = not wide and re.match(r"[,.:]\d", plain[at : at + 2])
-        if at in ends and depth == 0 and not inside:
-            found.append(Clause(sentence, start, at))
+        if at not in ends or depth:
+            continue
+        wide = fine and text[at] in "，："
+        if wide or not re.match(r"[,.:]\d", plain[at : at + 2]):
+            found.append((start, at))
             start = ends[at]
-    found.append(Clause(sentence, start, len(plain)))
-    return [one for one in found if one.text.strip()]
+    found.append((start, len(plain)))
+    return [(start, end) for start, end in found if plain[start:end].strip()]
 
 
 def outside(text: str) -> str:

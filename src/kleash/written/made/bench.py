@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,18 +92,32 @@ class Bench:
     even_L: list[bool]
     """Which lines hold numbers of one kind, so that their positions may be held together."""
 
-    @property
+    @cached_property
     def title(self) -> str:
         return bare(self.board.titles[self.line[0]])
 
-    @property
-    def signed(self) -> bool:
-        return any(part.signed for (_, line), part in self.board.at.items() if line == self.line)
+    @cached_property
+    def length(self) -> float:
+        """How many halves of its last digit a number of the line has: few tell nothing."""
+        return float(np.nanmedian(np.abs(self.value_N) / self.half_N))
 
-    def is_gap(self, line: Line) -> bool:
-        """Whether numbers of a line are how far others are apart: with a sign, some with a plus."""
-        own = [part for (_, at), part in self.board.at.items() if at == line and part.value]
-        return all(part.signed for part in own) and any(part.text[:1] == "+" for part in own)
+    @cached_property
+    def middle_L(self) -> list[float]:
+        """Half the last digit that numbers of the others have, by line."""
+        return [float(np.nanmedian(one)) for one in self.half_LN]
+
+    @cached_property
+    def signed(self) -> bool:
+        return any(part.signed for part in self.board.by_line[self.line])
+
+    @cached_property
+    def gap_L(self) -> list[bool]:
+        """Which of the others are how far others are apart: with a sign, some with a plus."""
+        own = [[part for part in self.board.by_line[one] if part.value] for one in self.others]
+        return [
+            all(part.signed for part in each) and any(part.text[:1] == "+" for part in each)
+            for each in own
+        ]
 
 
 def bench(board: Board, line: Line) -> Bench | None:
@@ -147,14 +161,14 @@ def _arrays(board: Board, lines: Sequence[Line]) -> tuple[Array, Array]:
 
 def _even(board: Board, line: Line) -> bool:
     """Whether the numbers of a line are printed alike, or nearly so."""
-    parts = [part for (_, one), part in board.at.items() if one == line]
+    parts = board.by_line[line]
     decimals = [part.decimals for part in parts]
     return len({part.unit for part in parts}) == 1 and max(decimals) - min(decimals) <= 1
 
 
 def _unit(board: Board, line: Line) -> str:
     """The unit that most of a line has: %, × or the like."""
-    units = [part.unit for (_, one), part in board.at.items() if one == line]
+    units = [part.unit for part in board.by_line[line]]
     return max(set(units), key=units.count) if units else ""
 
 

@@ -55,7 +55,15 @@ class Board:
     @cached_property
     def lines(self) -> list[Line]:
         """Every line that holds a part, from the first to the last."""
-        return sorted({line for _, line in self.at})
+        return sorted(self.by_line)
+
+    @cached_property
+    def by_line(self) -> dict[Line, list[Part]]:
+        """The parts of every line."""
+        found: dict[Line, list[Part]] = {}
+        for (_, line), part in self.at.items():
+            found.setdefault(line, []).append(part)
+        return found
 
     @cached_property
     def used(self) -> list[int]:

@@ -44,8 +44,8 @@ def _by_factor(on: Bench, base_LN: Array, off_LN: Array, kind: str) -> Iterator[
     times = kind == "multiple"
     given, within = base_LN * np.nan, base_LN * np.nan
     named = np.zeros(len(base_LN), bool)
-    for nth in range(len(base_LN)):
-        found = _constant(on.value_N, on.half_N, base_LN[nth], off_LN[nth], times=times)
+    every = _constants(on, base_LN, off_LN, times=times)
+    for nth, found in enumerate(every):
         if found is None or abs(found[0] - times) <= found[1]:
             continue  # it is the same line once more
         if times and differ_in_number(on.title, on.board.titles[on.others[nth][0]]):
@@ -120,26 +120,31 @@ def _is_factor(numbers: Collection[float], constant: float, room: float, *, perc
     return any(abs(value - constant) <= room + 1e-9 for value in fit)
 
 
-def _constant(
-    value: Array, half: Array, base: Array, off: Array, *, times: bool
-) -> tuple[float, float] | None:
-    """The factor (or sum) that most positions share, and how well they tell it."""
-    both = np.isfinite(value) & np.isfinite(base) & ((base != 0) if times else True)
-    if both.sum() < 3 or len(set(np.round(value[both], 9))) < 2:
-        return None
-    value, half, base, off = value[both], half[both], base[both], off[both]
-    ratio = value / base if times else value - base
+def _constants(
+    on: Bench, base_LN: Array, off_LN: Array, *, times: bool
+) -> list[tuple[float, float] | None]:
+    """By line the factor (or sum) that most positions share, and how well they tell it."""
+    value, half = on.value_N, on.half_N
+    both = np.isfinite(value) & np.isfinite(base_LN) & ((base_LN != 0) if times else True)
+    plain = np.round(value, 9)
+    varied = np.where(both, plain, -np.inf).max(1) > np.where(both, plain, np.inf).min(1)
+    ratio = value / base_LN if times else value - base_LN
     room = (
-        np.abs(ratio) * (half / np.maximum(np.abs(value), 1e-12) + off / np.abs(base))
+        np.abs(ratio) * (half / np.maximum(np.abs(value), 1e-12) + off_LN / np.abs(base_LN))
         if times
-        else half + off
+        else half + off_LN
     )
-    low, high = ratio - room, ratio + room
-    inside = (low[:, None] <= low[None, :]) & (low[None, :] <= high[:, None])
-    best = int(np.argmax(inside.sum(0)))
-    chosen = inside[:, best]
-    first, last = low[chosen].max(), high[chosen].min()
-    return float((first + last) / 2), float((last - first) / 2)
+    low, high = (np.where(both, ratio + sign * room, np.nan) for sign in (-1, 1))
+    inside = (low[:, :, None] <= low[:, None, :]) & (low[:, None, :] <= high[:, :, None])
+    best = inside.sum(1).argmax(1)
+    chosen = inside[np.arange(len(best)), :, best]
+    first = np.where(chosen, low, -np.inf).max(1)
+    last = np.where(chosen, high, np.inf).min(1)
+    found, room = (first + last) / 2, (last - first) / 2
+    return [
+        (float(found[nth]), float(room[nth])) if fine else None
+        for nth, fine in enumerate(varied & (both.sum(1) >= 3))
+    ]
 
 
 def products(on: Bench) -> Iterator[Batch]:

@@ -29,8 +29,8 @@ from kleash.written.printed import differ_in_number, is_total
 STATISTICS: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
     "mean": lambda x, d: (x.mean(0), d.mean(0)),
     "sum": lambda x, d: (x.sum(0), d.sum(0)),
-    "max": lambda x, d: (x.max(0), d.max(0) * 0),
-    "min": lambda x, d: (x.min(0), d.max(0) * 0),
+    "max": lambda x, d: (x.max(0), d.max(0)),
+    "min": lambda x, d: (x.min(0), d.max(0)),
     "range": lambda x, d: (x.max(0) - x.min(0), 2 * d.max(0)),
     "spread": lambda x, d: (x.std(0, ddof=1), d.max(0)),
     "spread of all": lambda x, d: (x.std(0), d.max(0)),
@@ -78,10 +78,10 @@ def _groups(on: Bench) -> list[tuple[list[int], bool]]:
     for group in (by_plain, alike_before(on), _like_before(on)):
         if len(group) > 1:
             found[group] = True
+    siblings = {nth for nth in range(len(on.others)) if _is_sibling(on, nth)}
     return [
         (list(run), natural and _one_kind(on, run)) for run, natural in found.items()
-        if not any(_is_sibling(on, nth) for nth in run)
-        and len({on.is_gap(on.others[nth]) for nth in run}) == 1
+        if siblings.isdisjoint(run) and len({on.gap_L[nth] for nth in run}) == 1
     ]  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def alike_before(on: Bench) -> tuple[int, ...]:
         if line[1] or line[0] >= on.line[0] or (line[0] == 0 and not on.board.turned):
             continue
         last = run[-1] if run else nth
-        counts = [np.nanmedian(on.half_LN[one]) >= WHOLE for one in (nth, last)]
+        counts = [on.middle_L[one] >= WHOLE for one in (nth, last)]
         if line[0] != at - 1 or not on.even_L[nth] or on.units[nth] != on.units[last]:
             break
         if counts[0] and not counts[1]:  # how many there were, before what came of them
@@ -141,45 +141,49 @@ def _like_before(on: Bench) -> tuple[int, ...]:
         if 0 < line[0] < on.line[0]
         and line[1] == on.line[1]
         and on.units[nth] == on.unit
-        and np.nanmedian(on.half_LN[nth]) == half
+        and on.middle_L[nth] == half
     )
 
 
 def of_many(on: Bench) -> Iterator[Batch]:
     every = _groups(on)
     for name, kind in _KIND.items():
-        given, within, cost, runs = list[Array](), list[Array](), list[int](), list[list[int]]()
         hinted = bool(HINTS[_WORD[name]].search(on.title)) or (
             kind == "spread" and on.line[1] == "±"
         )
         if name == "range" and on.signed:
             continue  # a change has its sign
-        for run, natural in every:
-            if (kind in ("spread", "max", "min") or "best" in name) and len(run) < 3:
-                continue
-            x, d = on.value_LN[run], on.half_LN[run]
-            value, room = STATISTICS[name](x, d)
-            if kind in ("max", "min"):
-                # A course may have been higher between the points that are printed.
-                beyond = on.value_N > value if kind == "max" else on.value_N < value
-                value = np.where(beyond & (np.abs(on.value_N - value) > d.max(0)), np.nan, value)
-                room = np.where(d.max(0) > on.half_N, d.max(0), 0.0)
-                value = value if hinted and natural else value * np.nan
-            given.append(value)
-            within.append(room)
-            whole = hinted and natural and is_summary(on.title)
-            cost.append(
-                SAID if whole else SHAPED if hinted and natural else HINTED if hinted else OTHER
-            )
-            runs.append(run)
-        if runs:
-            yield _batch_of_runs(on, kind, given, within, cost, runs)
+        least = 3 if kind in ("spread", "max", "min") or "best" in name else 0
+        runs = [run for run, _ in every if len(run) >= least]
+        if not runs:
+            continue
+        natural = np.array([natural for run, natural in every if len(run) >= least])
+        given, within = _statistic(on, name, runs)
+        if kind in ("max", "min"):
+            # A course may have been higher between the points that are printed.
+            beyond = on.value_N > given if kind == "max" else on.value_N < given
+            given = np.where(beyond & (np.abs(on.value_N - given) > within), np.nan, given)
+            given = np.where(natural[:, None] & hinted, given, np.nan)
+            within = np.where(within > on.half_N, within, 0.0)
+        shaped = SAID if is_summary(on.title) else SHAPED
+        cost = np.where(natural, shaped, HINTED) if hinted else np.full(len(runs), OTHER)
+        yield _batch_of_runs(on, kind, given, within, cost, runs)
     yield from _places(on, every)
 
 
+def _statistic(on: Bench, name: str, runs: Sequence[list[int]]) -> tuple[Array, Array]:
+    """A statistic of each run, and what rounding allows: of all that are equally long at once."""
+    given, within = (np.empty((len(runs), len(on.value_N))) for _ in range(2))
+    for count in {len(run) for run in runs}:
+        own = [nth for nth, run in enumerate(runs) if len(run) == count]
+        lines = np.array([runs[nth] for nth in own]).T
+        given[own], within[own] = STATISTICS[name](on.value_LN[lines], on.half_LN[lines])
+    return given, within
+
+
 def _batch_of_runs(
-    on: Bench, kind: str, given: list[Array], within: list[Array], cost: list[int],
-    runs: list[list[int]], odds: float | None = None,
+    on: Bench, kind: str, given: Array, within: Array, cost: NDArray[np.int64],
+    runs: Sequence[list[int]], odds: float | None = None,
 ) -> Batch:  # fmt: skip
     def cells(nth: int, at: int) -> tuple[Cell, ...]:
         run = runs[nth]
@@ -188,7 +192,7 @@ def _batch_of_runs(
             run = [run[int(pick(on.value_LN[run, at]))]]
         return tuple((at, on.others[one]) for one in run)
 
-    return Batch(kind, np.array(given), np.array(within), np.array(cost), cells, odds=odds)
+    return Batch(kind, given, within, cost, cells, odds=odds)
 
 
 def _places(on: Bench, every: Sequence[tuple[list[int], bool]]) -> Iterator[Batch]:
@@ -205,13 +209,13 @@ def _places(on: Bench, every: Sequence[tuple[list[int], bool]]) -> Iterator[Batc
             best = x.max(0) if name == "argmax" else x.min(0)
             given.append(np.where(whole, _told_step(on, np.array(steps, float), x == best), np.nan))
             hinted = bool(HINTS["best"].search(on.title))
-            told = labels.is_best_step(on.title)
-            cost.append(SAID if told else SHAPED if hinted else OTHER)
+            told_so = labels.is_best_step(on.title)
+            cost.append(SAID if told_so else SHAPED if hinted else OTHER)
             runs.append(run)
             widths.append(len(run))
         if runs:
-            within = [one * 0 for one in given]
-            yield _batch_of_runs(on, name, given, within, cost, runs, odds=1 / min(widths))
+            told, odds = np.array(given), 1 / min(widths)
+            yield _batch_of_runs(on, name, told, told * 0, np.array(cost), runs, odds=odds)
 
 
 def _told_step(on: Bench, steps: Array, best_LN: NDArray[np.bool_]) -> Array:

@@ -52,13 +52,15 @@ def of_batch(
     known = np.isfinite(batch.given_CN) & np.isfinite(value)
     slack = SLACK * np.maximum(1e-6, np.abs(batch.given_CN))
     fits = known & (np.abs(value - batch.given_CN) <= half + batch.within_CN + slack)
+    if least > 0 and not fits.any():
+        return
     off = known & ~fits
     room = np.where(off, half + batch.within_CN, 0.0).sum(1)
     gaps = np.where(off, value - batch.given_CN, 0.0)
     crossed = (off.sum(1) == TWO) & (np.abs(gaps.sum(1)) <= room) & (np.abs(gaps).max(1) > room)
     crossed &= batch.kind in ("sum", "mean")
     counts = fits.sum(1)
-    weak = bool(np.nanmedian(np.abs(on.value_N) / on.half_N) < FEWEST)
+    weak = on.length < FEWEST
     enough = (counts >= least) & (counts >= least * (known.sum(1) - crossed))
     few = ~enough & _may_slip(on, batch, counts, known) & (least > 0)
     for nth in map(int, np.flatnonzero(enough | few)):

@@ -266,8 +266,7 @@ def _tried(on: Bench, batches: Sequence[Batch]) -> Iterator[Tried]:
     count = np.zeros(OTHER + 1)
     for batch in batches:
         some = np.isfinite(batch.given_CN).sum(1) > 1
-        for cost in range(OTHER + 1):
-            count[cost] += (some & (batch.cost_C == cost)).sum()
+        count += np.bincount(batch.cost_C[some], minlength=OTHER + 1)
     tries = np.maximum(1, np.cumsum(count))
     for batch in batches:
         with np.errstate(all="ignore"):

@@ -197,6 +197,7 @@ def _spaced(text: str) -> str:
     return re.sub(r"(?<=[A-Za-z\u4e00-\u9fff@])(?=\d)|(?<=\d)(?=[A-Za-z\u4e00-\u9fff])", " ", plain)
 
 
+@lru_cache(maxsize=8192)
 def is_step(text: str) -> bool:
     """Whether a label speaks of steps or epochs."""
     return bool(_EPOCH.search(bare(text)) or re.search(r"step|步|@", text, re.I))
@@ -208,11 +209,13 @@ def windows_in(text: str) -> list[tuple[float, float]]:
     return [(first, last) for first, last in pairs if first < last]
 
 
+@lru_cache(maxsize=8192)
 def is_all(text: str) -> bool:
     """Whether a label speaks of a whole run rather than a part of it."""
     return bool(_ALL.search(bare(text)))
 
 
+@lru_cache(maxsize=8192)
 def is_epoch(text: str) -> bool:
     """Whether a label speaks of epochs."""
     return bool(_EPOCH.search(bare(text)))

@@ -28,6 +28,7 @@ BESIDE = 0.15  # the number of another cell of its line
 ANY = 0.1  # anything
 SELDOM = 1e-4  # what is so unlikely was not meant
 NEARLY = 1 + 1e-6
+NEXT = 3  # halves of its last digit that a number is off at most if that digit is one off
 
 
 @dataclass(frozen=True)
@@ -86,17 +87,22 @@ def nowhere(said: Said) -> float:
 
 def _verdict(ask: Ask, every: Sequence[Origin]) -> Verdict:
     said, unit = ask.said, 2 * ask.said.figure.half
+    ours, half = abs(said.figure.value), said.figure.half
     lost = weight(elsewhere(ask.kind, said.figure.digits))
     weights = [weight(one.pattern) for one in every]
     total = lost + sum(weights)
     right, slip = lost * nowhere(said), ANY * total * nowhere(said)
     values: dict[int, float] = defaultdict(float)
     for one, heavy in zip(every, weights, strict=True):
-        right += heavy * fitting(said, one)
-        off = abs(abs(one.value) - abs(said.figure.value))
-        if off > said.figure.half * NEARLY:
-            values[round(abs(one.value) / unit)] += heavy
-            slip += heavy * _slipped(said, one, off, likely=heavy > SELDOM * total)
+        theirs = abs(one.value)
+        off = abs(theirs - ours)
+        if off <= one.room + half * NEARLY:  # what most of the thousands are not
+            right += heavy * fitting(said, one)
+        if off > half * NEARLY:
+            values[round(theirs / unit)] += heavy
+            likely = heavy > SELDOM * total
+            if likely or off <= NEXT * half * NEARLY:
+                slip += heavy * _slipped(said, one, off, likely=likely)
     slip += BESIDE * _beside(said, every, weights)
     value, most = max(values.items(), key=lambda each: each[1], default=(0, 0.0))
     return Verdict(ask.sentence, said, right / total, slip / total, value * unit, most / total)
@@ -104,7 +110,7 @@ def _verdict(ask: Ask, every: Sequence[Origin]) -> Verdict:
 
 def _slipped(said: Said, one: Origin, off: float, *, likely: bool) -> float:
     """How likely a slip makes a number of what it should be."""
-    if off <= 3 * said.figure.half * NEARLY:
+    if off <= NEXT * said.figure.half * NEARLY:
         return LAST
     figure = said.figure
     typed = likely and is_typo(abs(figure.value), abs(one.value), figure.decimals)

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from kleash.written.printed import Cell, Figure
 from kleash.written.sources.named import AVOIDED, NAMED
-from kleash.written.sources.views import Reader, Run, View, key_of
+from kleash.written.sources.views import SMALL, Reader, Run, Two, View, key_of
 
-SMALL = 1.5  # a fraction is not more
 Pattern = tuple[str, ...]
 _MEANS = re.compile(r"平均|均值|mean|avg|average")
 
@@ -97,56 +96,50 @@ def _printed(said: Figure, cell: Figure) -> tuple[float, int, str]:
 
 
 def _two(view: View, run: Run) -> Iterator[Origin]:
-    ask, named = view.ask, view.along(run)
-    values = [cell.figure.value for cell in run.cells]
-    low, high = min(values), max(values)
-    ended = ask.most or ask.least or ask.is_spread
-    for one, other in combinations(run.cells, 2):
-        both = (one.figure.value, other.figure.value)
-        ends = ("h" if high in both else "") + ("l" if low in both else "")
-        first = ("f" if run.cells[0] is one else "") + ("e" if run.cells[-1] is other else "")
-        base = (
-            ask.kind, *view.around[run.sheet.nth], view.line(run), view.words(run),
-            "".join(sorted(named[run.place(one)] + named[run.place(other)])),
-            ends if ended else "-", first, "across" if run.across else "down",
-        )  # fmt: skip
-        yield from _of_two(view, base, one, other)
-
-
-def _of_two(view: View, base: Pattern, one: Cell, other: Cell) -> Iterator[Origin]:
-    ask, figure, two = view.ask, view.ask.said.figure, (one, other)
-    x, y = one.figure.value, other.figure.value
-    alike, kind = one.figure.unit == other.figure.unit, ask.said.kind
-    room = one.figure.half + other.figure.half
-    if kind != "times" and alike and ask.is_worked_out:
-        scale = scale_of(figure, (x, y), one.figure.unit)
-        fewest = min(one.figure.decimals, other.figure.decimals) - (2 if scale > 1 else 0)
-        if fewest >= figure.decimals:
-            same = "same" if fewest == figure.decimals else "more"
-            relative = "relative" if ask.is_relative else ""
-            yield Origin(("gap", *base, same, relative), scale * (x - y), scale * room, two)
-    if (kind in ("share", "times") and alike) or (ask.is_rate and kind in ("", "unit")):
-        yield from _ratios(view, base, one, other)
-
-
-def _ratios(view: View, base: Pattern, one: Cell, other: Cell) -> Iterator[Origin]:
-    ask, kind = view.ask, view.ask.said.kind
-    for top, bottom in ((one.figure, other.figure), (other.figure, one.figure)):
-        if abs(bottom.value) <= bottom.half:
+    ask, named, kind = view.ask, view.along(run), view.ask.said.kind
+    gaps = ask.is_worked_out and kind != "times"
+    ratios, rates = kind in ("share", "times"), ask.is_rate and kind in ("", "unit")
+    if not (gaps or ratios or rates):
+        return
+    line = (ask.kind, *view.around[run.sheet.nth], view.line(run), view.words(run))
+    ended, side = ask.most or ask.least or ask.is_spread, "across" if run.across else "down"
+    for two in run.twos:
+        if not (two.alike or rates):
             continue
-        ratio = top.value / bottom.value
-        room = (top.half + abs(ratio) * bottom.half) / abs(bottom.value)
-        way, turned = turn_of(ask.direction, ratio)
+        one, other = named[two.places[0]], named[two.places[1]]
+        both = one + other if one <= other else other + one
+        base = (*line, both, two.ends if ended else "-", two.first, side)
+        if gaps and two.alike:
+            yield from _gap(view, base, two)
+        if (ratios and two.alike) or rates:
+            yield from _ratios(view, base, two)
+
+
+def _gap(view: View, base: Pattern, two: Two) -> Iterator[Origin]:
+    figure = view.ask.said.figure
+    scale = 100.0 if figure.unit == "%" and two.fractions else 1.0
+    fewest = two.fewest - (2 if scale > 1 else 0)
+    if fewest >= figure.decimals:
+        same = "same" if fewest == figure.decimals else "more"
+        relative = "relative" if view.ask.is_relative else ""
+        yield Origin(("gap", *base, same, relative), scale * two.gap, scale * two.room, two.cells)
+
+
+def _ratios(view: View, base: Pattern, two: Two) -> Iterator[Origin]:
+    ask, kind = view.ask, view.ask.said.kind
+    relative, part = ("relative" if ask.is_relative else "", "part" if ask.is_part else "")
+    direction = ask.direction
+    for ratio, room in two.ratios:
+        way, turned = turn_of(direction, ratio)
         if kind == "times":
-            yield Origin(("ratio", *base, turned, way), ratio, room, (one, other))
+            yield Origin(("ratio", *base, turned, way), ratio, room, two.cells)
         elif kind != "share":
-            yield Origin(("rate", *base, "", way), ratio, room, (one, other))
+            yield Origin(("rate", *base, "", way), ratio, room, two.cells)
         else:
-            relative, part = ("relative" if ask.is_relative else "", "part" if ask.is_part else "")
             yield Origin(
-                ("change", *base, turned, relative), 100 * (ratio - 1), 100 * room, (one, other)
+                ("change", *base, turned, relative), 100 * (ratio - 1), 100 * room, two.cells
             )
-            yield Origin(("share", *base, way, part), 100 * ratio, 100 * room, (one, other))
+            yield Origin(("share", *base, way, part), 100 * ratio, 100 * room, two.cells)
 
 
 def turn_of(direction: int, ratio: float) -> tuple[str, str]:

@@ -6,22 +6,47 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
+from typing import NamedTuple
 
 from kleash.written.book import Book, Line
 from kleash.written.fitting import NAMING, prints
 from kleash.written.gaps import is_gap
 from kleash.written.page import Page
-from kleash.written.printed import Cell, Sheet, is_total, squeezed
+from kleash.written.printed import Cell, Figure, Sheet, is_total, squeezed
 from kleash.written.prose import Said, Sentence, read
 from kleash.written.sources.asks import Ask
 from kleash.written.sources.named import Sides, letters, sides_of
 
+SMALL = 1.5  # a fraction is not more
 MANY = 2  # words in common, from which more tell no more
 _STATISTIC = re.compile(
     r"最|平均|均值|变化|差|best|mean|avg|average|max|min|std|标准差|Δ|change|合计|总"
 )
 Around = tuple[str, str, str, str]
 Key = tuple[int, int, int, str]
+
+
+class Two(NamedTuple):
+    """Two cells of a line, and what they give whatever a sentence says of them."""
+
+    cells: tuple[Cell, Cell]
+    places: tuple[int, int]
+    """Where along the line they are."""
+    gap: float
+    room: float
+    alike: bool
+    """Whether they have one unit."""
+    fewest: int
+    """Decimals of the one that has fewer."""
+    fractions: bool
+    """Whether they may be said in percent."""
+    ratios: tuple[tuple[float, float], ...]
+    """Each by the other, within what."""
+    ends: str
+    """Whether one is the highest (h), one the lowest (l) of the line."""
+    first: str
+    """Whether the one stands first (f), the other at the end (e)."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +66,41 @@ class Run:
     def own(self) -> int:
         """Which row, or column, it is."""
         return self.cells[0].row if self.across else self.cells[0].column
+
+    @cached_property
+    def twos(self) -> list[Two]:
+        """Every two of its cells."""
+        values = [cell.figure.value for cell in self.cells]
+        low, high = min(values), max(values)
+        found = []
+        for one, other in combinations(self.cells, 2):
+            x, y = one.figure, other.figure
+            both = (x.value, y.value)
+            found.append(
+                Two(
+                    (one, other),
+                    (self.place(one), self.place(other)),
+                    x.value - y.value,
+                    x.half + y.half,
+                    x.unit == y.unit,
+                    min(x.decimals, y.decimals),
+                    x.unit != "%" and max(map(abs, both)) <= SMALL,
+                    tuple(_ratio(*each) for each in ((x, y), (y, x)) if _divides(each[1])),
+                    ("h" if high in both else "") + ("l" if low in both else ""),
+                    ("f" if self.cells[0] is one else "")
+                    + ("e" if self.cells[-1] is other else ""),
+                )
+            )
+        return found
+
+
+def _divides(figure: Figure) -> bool:
+    return abs(figure.value) > figure.half
+
+
+def _ratio(top: Figure, bottom: Figure) -> tuple[float, float]:
+    ratio = top.value / bottom.value
+    return ratio, (top.half + abs(ratio) * bottom.half) / abs(bottom.value)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ every number is what it is: one that comes out has most of the weight.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from math import exp
@@ -68,7 +67,8 @@ OWN = {  # facets that tell more by what the number would be
 @cache
 def weight(pattern: Pattern) -> float:
     """How likely a thing is, against others."""
-    total = sum(_weights().get(one, 0.0) for one in features(pattern))
+    known = _weights()
+    total = sum([known.get(one, 0.0) for one in features(pattern)])
     return exp(max(-LIMIT, min(LIMIT, total)))
 
 
@@ -77,15 +77,31 @@ def elsewhere(ask: str, digits: int) -> Pattern:
     return "else", ask, str(min(DIGITS, digits))
 
 
-def features(pattern: Pattern) -> Iterator[str]:
+def features(pattern: Pattern) -> list[str]:
     """Everything about a pattern that has a weight of its own."""
-    kind, family = pattern[0], FAMILIES[pattern[0]]
-    facets = dict(zip(FACETS[family].split(), pattern[1:], strict=True))
-    yield kind
-    told = [*facets, *PAIRS[family].split()]
-    for name, ones in ((family, told), (kind, OWN[family].split())):
+    kind = pattern[0]
+    count, plan = _plan(kind)
+    if len(pattern) != count:
+        raise ValueError(f"a pattern of {kind!r} has {count} parts: {pattern}")
+    ones = [
+        prefix + (pattern[first] if second is None else f"{pattern[first]}+{pattern[second]}")
+        for prefix, first, second in plan
+    ]
+    return [kind, *ones]
+
+
+@cache
+def _plan(kind: str) -> tuple[int, list[tuple[str, int, int | None]]]:
+    """How long a pattern of a kind is, and what of it has a weight: a facet of it, or two."""
+    family = FAMILIES[kind]
+    facets = FACETS[family].split()
+    at = {facet: nth for nth, facet in enumerate(facets, 1)}
+    plan = list[tuple[str, int, int | None]]()
+    for name, ones in ((family, [*facets, *PAIRS[family].split()]), (kind, OWN[family].split())):
         for one in ones:
-            yield f"{name}: {one} {'+'.join(facets[part] for part in one.split('+'))}"
+            first, _, second = one.partition("+")
+            plan.append((f"{name}: {one} ", at[first], at[second] if second else None))
+    return 1 + len(facets), plan
 
 
 @cache

@@ -11,7 +11,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise, permutations
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kleash.written.printed import Figure
 from kleash.written.prose import Said
@@ -25,6 +29,8 @@ COARSE = 4  # times its own rounding that of what a number is worked out of may 
 WIDEST = 14  # lines of which all pairs are tried
 MOST = 24  # things of which more is worked out than what stands in their lines
 Line = Mapping[int, Figure]
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
 _MADE = re.compile(r"平均|均值|合计|总|差|变化|最|Δ|(?<![a-z])(?:mean|avg|average|total|gain|diff)")
 
 
@@ -64,6 +70,29 @@ class Lineup:
 
     keys: Sequence[frozenset[str]]
     ways: list[Way]
+
+    def missed(self, every: Sequence[Said], things: Sequence[int], scale: float) -> Counts:
+        """How many of some numbers each way does not give, of one thing each.
+
+        Hardly any way gives even one of them: this is `Way.fits` for all ways at once.
+        """
+        values, rooms, means = self._arrays
+        halves = np.array([said.figure.half for said in every])
+        own = np.abs([said.figure.value for said in every])
+        off, room = np.abs(own - np.abs(scale * values[:, things])), scale * rooms[:, things]
+        coarse = room > COARSE * halves
+        most = np.where(coarse, np.where(means, halves, -1.0), halves + room) * (1 + 1e-6)
+        return np.asarray((~(off <= most)).sum(1))
+
+    @cached_property
+    def _arrays(self) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """By way and thing, what comes out and within what; and which ways are means."""
+        values, rooms = (np.full((len(self.ways), len(self.keys)), np.nan) for _ in range(2))
+        for nth, way in enumerate(self.ways):
+            for thing in way.values.keys() & range(len(self.keys)):
+                values[nth, thing], rooms[nth, thing] = way.values[thing], way.rooms[thing]
+        means = np.array([way.kind == "mean" for way in self.ways], bool)
+        return values, rooms, means[:, None]
 
 
 def lineups(records: Records) -> list[Lineup]:

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
 from kleash.written.fitting import is_typo
 from kleash.written.marks import Mark, printed_as
 from kleash.written.printed import Sheet
@@ -196,9 +198,9 @@ def _alike(one: Said, other: Said) -> bool:
 def _odd(records: Records, sentence: Sentence, run: Run) -> Iterator[Mark]:
     """The one number of a run that the ways which fit all others do not give."""
     best, blamed = 0, set[tuple[Said, str]]()
-    for slots, way, scale in product_of(records, run):
+    for slots, way, scale in product_of(records, run, most=1):
         fits = [slot for slot in slots if way.fits(slot.said, slot.line, scale)]
-        if len(fits) < max(best, len(slots) - 1, LEAST - 1):
+        if len(fits) < max(best, LEAST - 1):
             continue
         missed = list(_missed(slots, fits, way, scale))
         near = run[0][0] is not None and all(_is_near(*one) for one in missed)
@@ -223,16 +225,13 @@ def _has_more(run: Run, part: Run) -> bool:
 
 def _comes_out(records: Records, run: Run) -> bool:
     """Whether there is a way that gives all numbers of a run."""
-    return any(
-        all(way.fits(slot.said, slot.line, scale) for slot in slots)
-        for slots, way, scale in product_of(records, run)
-    )
+    return any(product_of(records, run, most=0))
 
 
 def _exchanged(records: Records, sentence: Sentence, run: Run) -> Iterator[Mark]:
     """Two numbers of a run that are each other's, where all the rest is what comes out."""
     found: list[Slot] = []
-    for slots, way, scale in product_of(records, run):
+    for slots, way, scale in product_of(records, run, most=2):
         off = [slot for slot in slots if not way.fits(slot.said, slot.line, scale)]
         if not off:
             return
@@ -245,15 +244,18 @@ def _exchanged(records: Records, sentence: Sentence, run: Run) -> Iterator[Mark]
         yield said_mark(sentence, found[0].said, "wrong", "check.crosswise", {})
 
 
-def product_of(records: Records, run: Run) -> Iterator[tuple[list[Slot], Way, float]]:
-    """A run's numbers with every way in which they may have been worked out."""
+def product_of(records: Records, run: Run, *, most: int) -> Iterator[tuple[list[Slot], Way, float]]:
+    """A run's numbers with every way to work them out that gives all but so many of them."""
     scales = (1.0, 100.0) if run[0][1].figure.unit == "%" else (1.0,)
     few = run[0][0] is None and len(run) <= LEAST
     for lineup in lineups(records):
         for slots in _slots(lineup, run):
-            for way in lineup.ways:
+            said, things = [slot.said for slot in slots], [slot.line for slot in slots]
+            missed = np.array([lineup.missed(said, things, scale) for scale in scales])
+            for nth, at in np.argwhere(most >= missed.T).tolist():
+                way = lineup.ways[nth]
                 if way.suits(run[0][1]) and not (few and way.kind not in ("plain", "over")):
-                    yield from ((slots, way, scale) for scale in scales)
+                    yield slots, way, scales[at]
 
 
 def _is_telling(fits: Sequence[Slot], least: int) -> bool:
