@@ -17,8 +17,10 @@ from kleash.written.claimed.halves import false_halves
 from kleash.written.claimed.leashes import false_leashes
 from kleash.written.claimed.limits import false_limits
 from kleash.written.claimed.moved import false_moves
+from kleash.written.claimed.opposed import opposed
 from kleash.written.claimed.orders import false_orders, false_parts
 from kleash.written.claimed.pinned import denied
+from kleash.written.claimed.ranges import false_ranges
 from kleash.written.claimed.readings import Shelf, shelves
 from kleash.written.claimed.sameness import false_differences
 from kleash.written.claimed.shapes import false_shapes
@@ -35,6 +37,7 @@ from kleash.written.claimed.wins import false_wins
 from kleash.written.marks import Mark
 from kleash.written.page import Page
 from kleash.written.prose import Sentence
+from kleash.written.told.tracks import Course
 
 KINDS = (
     false_superlatives,
@@ -48,7 +51,6 @@ KINDS = (
     false_limits,
     false_wins,
     false_winners,
-    false_halves,
     false_comparatives,
     false_differences,
     false_verdicts,
@@ -63,7 +65,9 @@ KINDS = (
 )
 
 
-def false_claims(book: Book, page: Page, every: Sequence[Sentence]) -> Iterator[Mark]:
+def false_claims(
+    book: Book, page: Page, every: Sequence[Sentence], courses: Sequence[Course]
+) -> Iterator[Mark]:
     """What is called the most, put before another, or said to rise, where the tables deny it."""
     all_shelves = shelves(book, page)
     plain = [one for one in all_shelves if not _repeats(one)]
@@ -71,6 +75,9 @@ def false_claims(book: Book, page: Page, every: Sequence[Sentence]) -> Iterator[
         yield from kind(book, plain if kind is false_chains else all_shelves, every)
     yield from false_orders(plain, every)
     yield from false_parts(plain, every)
+    yield from false_halves(page, all_shelves, every)
+    yield from opposed(page, all_shelves, every)
+    yield from false_ranges(book, page, all_shelves, every)
     yield from contradictory(every)
     yield from misspelled(every)
 
