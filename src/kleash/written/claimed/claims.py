@@ -14,6 +14,7 @@ from kleash.written.claimed.contrasts import contradictory
 from kleash.written.claimed.courses import false_courses
 from kleash.written.claimed.exchanged import exchanged
 from kleash.written.claimed.halves import false_halves
+from kleash.written.claimed.identity import false_identities
 from kleash.written.claimed.leashes import false_leashes
 from kleash.written.claimed.limits import false_limits
 from kleash.written.claimed.moved import false_moves
@@ -78,6 +79,7 @@ def false_claims(
     yield from false_halves(page, all_shelves, every)
     yield from opposed(page, all_shelves, every)
     yield from false_ranges(book, page, all_shelves, every)
+    yield from false_identities(book, page, all_shelves, every)
     yield from contradictory(every)
     yield from misspelled(every)
 
