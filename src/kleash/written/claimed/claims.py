@@ -31,6 +31,7 @@ from kleash.written.claimed.strides import false_strides
 from kleash.written.claimed.superlatives import false_superlatives
 from kleash.written.claimed.sweeping import false_sweeps
 from kleash.written.claimed.tops import false_tops
+from kleash.written.claimed.unnamed import false_unnamed
 from kleash.written.claimed.utmost import false_utmosts
 from kleash.written.claimed.verdicts import false_verdicts
 from kleash.written.claimed.winners import false_winners
@@ -80,6 +81,7 @@ def false_claims(
     yield from opposed(page, all_shelves, every)
     yield from false_ranges(book, page, all_shelves, every)
     yield from false_identities(book, page, all_shelves, every)
+    yield from false_unnamed(book, page, all_shelves, every, courses)
     yield from contradictory(every)
     yield from misspelled(every)
 
