@@ -23,6 +23,7 @@ from kleash.written.claimed.orders import false_orders, false_parts
 from kleash.written.claimed.pinned import denied
 from kleash.written.claimed.ranges import false_ranges
 from kleash.written.claimed.readings import Shelf, shelves
+from kleash.written.claimed.remarks import false_remarks
 from kleash.written.claimed.sameness import false_differences
 from kleash.written.claimed.shapes import false_shapes
 from kleash.written.claimed.spelled import misspelled
@@ -57,6 +58,7 @@ KINDS = (
     false_differences,
     false_verdicts,
     false_answers,
+    false_remarks,
     false_standings,
     false_leashes,
     false_tops,
