@@ -8,10 +8,12 @@ from kleash.written.book import Book
 from kleash.written.claimed.answered import false_answers
 from kleash.written.claimed.beside import beside
 from kleash.written.claimed.bundles import false_bundles
+from kleash.written.claimed.chained import false_in_chains
 from kleash.written.claimed.chains import false_chains
 from kleash.written.claimed.comparatives import false_comparatives
 from kleash.written.claimed.contrasts import contradictory
 from kleash.written.claimed.courses import false_courses
+from kleash.written.claimed.everywhere import false_everywhere
 from kleash.written.claimed.exchanged import exchanged
 from kleash.written.claimed.halves import false_halves
 from kleash.written.claimed.identity import false_identities
@@ -51,6 +53,7 @@ KINDS = (
     false_shapes,
     false_chains,
     false_sweeps,
+    false_everywhere,
     false_limits,
     false_wins,
     false_winners,
@@ -80,6 +83,7 @@ def false_claims(
     yield from false_orders(plain, every)
     yield from false_parts(plain, every)
     yield from false_halves(page, all_shelves, every)
+    yield from false_in_chains(page, every)
     yield from opposed(page, all_shelves, every)
     yield from false_ranges(book, page, all_shelves, every)
     yield from false_identities(book, page, all_shelves, every)
