@@ -118,6 +118,11 @@ WRITTEN: dict[str, tuple[str, str]] = {
     ),
     "check.not-order": ("no line has this order", "表中没有这样的次序"),
     "check.not-all": ("a line of the table above denies it", "上表有一行（列）不是这样"),
+    "check.not-equal": ("no line of it has equal numbers", "表中没有哪一行（列）的数值是相同的"),
+    "check.not-both": (
+        "the same is said of the one that it is held against",
+        "对与之相对的另一组也是这样说的",
+    ),
     "check.not-top": ("its course is best elsewhere", "表中它的最佳不在这里"),
     "check.not-apart": ("they are told to be equal", "表中或别处说它们相同"),
     "check.not-spread": (

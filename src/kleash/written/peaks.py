@@ -267,7 +267,7 @@ def _told_alone(records: Records, claim: Claim, arms: Arms) -> set[float]:
     The highest or lowest is that of the quantity that is named, else of the tables right above.
     """
     wanted = families(claim.subject.text)
-    own = [one for one in records.bests if arms and all(arm.keys & one.keys for arm in arms)]
+    own = [one for one in records.bests if arms and all(map(one.answers, arms))]
     meant = [
         one
         for one in own
@@ -314,7 +314,7 @@ def _told(records: Records, arms: Arms, kind: str = "") -> Iterator[tuple[Figure
     """The best steps that tables give for an arm, by every number that stands beside them."""
     other = {"high": "low", "low": "high"}.get(kind)
     for one in records.bests:
-        if all(arm.keys & one.keys for arm in arms) and (not other or one.end != other):
+        if all(map(one.answers, arms)) and (not other or one.end != other):
             yield one.figure, one.at
 
 

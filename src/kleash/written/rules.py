@@ -70,7 +70,7 @@ def of_sentences(
     yield from unheard_steps(records, spoken, page)
     yield from false_values(spoken)
     yield from unborne(book, spoken)
-    yield from false_claims(book, page, spoken)
+    yield from false_claims(book, page, spoken, records.courses)
 
 
 def of_tables(book: Book, page: Page, spoken: Sequence[Sentence]) -> Iterator[Mark]:

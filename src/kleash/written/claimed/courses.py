@@ -33,20 +33,28 @@ _MOVES = frozenset(("change", "gap", "drop", "gain"))
 LEAST = 4  # points of a course
 FEW = 3  # arms of which something rises
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
+_NEVER = (  # "never falls", of a course
+    rf"(?:从[未没]|从来没|一次[也都]没|没有?(?:任何|一次|一步))有?(?:再|过|出现过?|发生过?)?"
+    rf"(?:(?P<rebound>上升|反弹|回升)|下降|回落|下跌|回撤|回退|倒退)(?![到至于破穿])|"
+    rf"{_B}(?:never once|never|not once) (?:(?P<climbs>ris(?:es|en)|rose|increase[sd]?)|"
+    rf"falls?|fell|drop(?:s|ped)|dip(?:s|ped)|decline[sd]?|decrease[sd]?)"
+    rf"(?! (?:below|under|above|over|to|behind|by|back|short|off|out))"
+)
 STRICT = re.compile(
     rf"单调|一路(?=上|下|走|涨|跌|升|降)|逐[点段步次个]|逐(?:轮|\s?epoch)(?![^,;。]*\d\.\d)|从头升到尾|从头降到尾|持续(?=上升|下降|增|减)|"
-    rf"一直在?(?=上升|下降|涨|跌|升|降)|每一?[次个轮步][^,;。]{{0,6}}?都(?=[^,;。]{{0,4}}?[升降涨跌增减])|"
+    rf"(?:一直|全程|始终|自始至终)(?:都|均|在|保持)?(?=上升|下降|上涨|下跌|涨|跌|升|降|增|减)|{_NEVER}|每一?[次个轮步][^,;。]{{0,6}}?都(?=[^,;。]{{0,4}}?[升降涨跌增减])|"
     rf"{_B}monotonic\w*|{_B}without a single (?:decrease|increase|drop|rise|dip){_E}|"
     rf"{_B}(?:throughout|steadily|at (?:every|each) (?:\w+ )?"
     rf"(?:evaluation|step|epoch|checkpoint|validation|measurement|point)){_E}"
 )
-_NONE = re.compile(r"without a single (?:(?P<rise>increase|rise)|decrease|drop|dip)")
+_NONE = re.compile(rf"without a single (?:(?P<rise>increase|rise)|decrease|drop|dip)|{_NEVER}")
 _MONOTONE = re.compile(rf"单调|逐|持续|一路|从头|{_B}monotonic")
 _LIMITED = re.compile(
     rf"不|没|未|非|除|几乎|大体|基本|之前|之后|此后|以后|起|前|后|阶段|只|"
     rf"{_B}(?:not|non|no|never|except|until|after|before|up to|almost|nearly|from|then|only|but|"
     rf"mostly|largely|since|if|first|past){_E}|n't"
 )
+_CURVE = re.compile(rf"训练(?:的)?(?:曲线|过程)|{_B}training (?:curves?|course|run){_E}")
 _ALL = re.compile(rf"都|均|各|{_B}(?:both|all|every|each){_E}|[两二三四五六七八]\s?[条组个种]")
 _KEYS: dict[str, re.Pattern[str]] = {
     "coefficient": re.compile(rf"β|{_B}beta|{_B}kl[ _]?(?:coef\w*|beta|系数)|系数|{_B}coef"),
@@ -90,12 +98,12 @@ def false_courses(
     for sentence in every:
         parts = clauses(sentence)
         for nth, clause in enumerate(parts):
-            word = STRICT.search(outside(clause.text))
+            word = strict_word(clause)
             if word is None:
                 continue
             own = _upto_and(clause, word)
-            if is_limited(own) or not (_MONOTONE.match(word[0]) or own.says(TURN)):
-                continue  # "leads at every step" is no course
+            if is_limited(own, never=True):
+                continue
             if _is_broken(book, all_shelves, own, [*parts[nth + 1 : nth + 2], *parts[:nth]]):
                 start, end = (clause.start + at for at in word.span())
                 yield _mark(sentence, start, end, "check.not-monotone")
@@ -103,6 +111,14 @@ def false_courses(
             for match in pattern.finditer(sentence.plain):
                 if _is_turned(book, all_shelves, sentence, match):
                     yield _mark(sentence, match.start(), match.end(), "check.not-trend")
+
+
+def strict_word(clause: Clause) -> re.Match[str] | None:
+    """The word by which a course never turns; "leads at every step" is no course."""
+    word = STRICT.search(outside(clause.text))
+    if word is None or _MONOTONE.match(word[0]):
+        return word
+    return word if _upto_and(clause, word).says(TURN) else None
 
 
 def _mark(sentence: Sentence, start: int, end: int, code: str) -> Mark:
@@ -116,9 +132,13 @@ def _upto_and(clause: Clause, word: re.Match[str]) -> Clause:
     return Clause(clause.sentence, clause.start, cut.start() if cut else clause.end)
 
 
-def is_limited(clause: Clause) -> bool:
-    """Whether a clause speaks of a part of a course that is not a stretch of named steps."""
+def is_limited(clause: Clause, *, never: bool = False) -> bool:
+    """Whether a clause speaks of a part of a course that is not a stretch of named steps.
+
+    With `never`, "never falls" is no limit.
+    """
     sentence, text = clause.sentence, outside(clause.text)
+    text = _NONE.sub(lambda match: " " * len(match[0]), text) if never else text
     spans = stretches(sentence, clause.start, clause.end)
     for one in spans:
         first, last = one.start - clause.start, one.end - clause.start
@@ -138,19 +158,25 @@ def _is_broken(
     book: Book, every: Sequence[Shelf], clause: Clause, beside: Sequence[Clause]
 ) -> bool:
     """Whether every course that may be meant both rises and falls."""
-    denied = _NONE.search(clause.text)
-    text = _NONE.sub("", outside(clause.text))
-    ways = {match.lastgroup for match in TURN.finditer(text)}
-    if denied:
-        ways.add("down" if denied.lastgroup == "rise" else "up")
-    if len(ways) > 1:
+    way = way_of(clause)
+    if way is None:
         return False
-    way = {"up": 1, "down": -1}.get(next(iter(ways), None) or "", 0)
     verdicts = [
-        sum(_is_steady(one, way) for one in courses) >= least
+        sum(is_steady(one, way) for one in courses) >= least
         for courses, least in courses_of(book, every, clause, beside, LEAST)
     ]
     return bool(verdicts) and not any(verdicts)
+
+
+def way_of(clause: Clause) -> int | None:
+    """Which way a clause says that a course goes: 1, -1, 0 if it does not say, None if both."""
+    denied, text = _NONE.search(clause.text), _NONE.sub("", outside(clause.text))
+    ways = {match.lastgroup for match in TURN.finditer(text)}
+    if denied:
+        ways.add("down" if denied.lastgroup else "up")
+    if len(ways) > 1:
+        return None
+    return {"up": 1, "down": -1}.get(next(iter(ways), None) or "", 0)
 
 
 def courses_of(
@@ -197,7 +223,8 @@ def _course(shelf: Shelf, label: int, clause: Clause, since: float | None) -> li
     ]
 
 
-def _is_steady(values: Sequence[float], way: int) -> bool:
+def is_steady(values: Sequence[float], way: int) -> bool:
+    """Whether a course never turns: the way that is told, or either (0)."""
     gaps = [b - a for a, b in pairwise(values)]
     return any(all(one * gap >= 0 for gap in gaps) for one in ((way,) if way else (1, -1)))
 
@@ -229,6 +256,8 @@ def subjects(book: Book, shelf: Shelf, clause: Clause, beside: Sequence[Clause])
         ]
         every = [n for n in every if need & QUANTITIES <= shelf.side.labels[n]] or every
         return [n for n in every if n in named or inherits] if named else every
+    if _CURVE.search(clause.text):
+        need -= {"train"}  # "the training curve" is the course itself
     if not need <= shelf.about:
         return []
     if arms:

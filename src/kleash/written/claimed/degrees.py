@@ -13,6 +13,7 @@ _SENSES: dict[str, str] = {
     "low": rf"最[低小少短窄轻](?![点值])|"
     rf"{_B}(?:lowest|smallest|shortest|least(?! (?:{_QUALITIES}))|fewest|narrowest){_E}",
     "good": rf"最[好优强]|排?第一(?![大步次个轮行名])|{_B}strongest{_E}|"
+    rf"(?<=performs )best{_E}|(?<=performed )best{_E}|(?<=does )best{_E}|"
     rf"{_B}best(?= (?:arm|run|setting|coefficient|method|model|one)? ?(?:is|was) )",
     "bad": rf"最[差坏弱]|{_B}weakest{_E}|"
     rf"{_B}worst(?= (?:arm|run|setting|coefficient|method|model|one)? ?(?:is|was) )",

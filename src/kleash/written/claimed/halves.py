@@ -10,24 +10,18 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kleash.imports.markdown.text import bare
-from kleash.written.book import Book
-from kleash.written.claimed.beside import WORDS
 from kleash.written.claimed.mentions import QUANTITIES
-from kleash.written.claimed.readings import (
-    Clause,
-    Shelf,
-    asked,
-    clauses,
-    complete,
-    outside,
-    single,
-)
+from kleash.written.claimed.outline import outline
+from kleash.written.claimed.readings import Line, Shelf, asked, complete, outside, single
+from kleash.written.claimed.stated import Stated, stated
 from kleash.written.marks import Mark
+from kleash.written.page import Page
 from kleash.written.printed import squeezed
 from kleash.written.prose import Sentence
 
 # Lines that stand for a run as a whole, where there are any.
 _WHOLE = frozenset(("mean", "final"))
+_CHANGES = frozenset(("change", "drop", "gain", "gap"))
 SHORT = 4  # letters of a heading that a clause may have word for word
 _B, _E = r"(?<![a-z])", r"(?![a-z])"
 _LIMITED = re.compile(
@@ -37,27 +31,13 @@ _LIMITED = re.compile(
 )
 
 
-def false_halves(book: Book, every: Sequence[Shelf], spoken: Sequence[Sentence]) -> Iterator[Mark]:
+def false_halves(page: Page, every: Sequence[Shelf], spoken: Sequence[Sentence]) -> Iterator[Mark]:
     """Arms called higher than the only other one that are lower in all that is meant."""
-    for sentence in spoken:
-        for clause in clauses(sentence):
-            text = outside(clause.text)
-            words = list(WORDS.finditer(text))
-            if len(words) != 1 or words[0].lastgroup not in ("up", "down"):
-                continue
-            if _LIMITED.search(text) or _has_number(clause):
-                continue
-            if _is_false(_meant(every, text), clause, words[0]):
-                start, end = (clause.start + at for at in words[0].span())
-                line, shown = sentence.line(start), sentence.text[start:end]
-                yield Mark(line, shown, "wrong", "check.not-trend", {}, "order")
-
-
-def _has_number(clause: Clause) -> bool:
-    """Whether a clause tells a number or a step, which others judge."""
-    sentence = clause.sentence
-    starts = [one.start for one in sentence.numbers] + [one.start for one in sentence.places]
-    return any(clause.start <= start < clause.end for start in starts)
+    for one in stated(outline(page), spoken):
+        text = outside(one.clause.text)
+        if not _LIMITED.search(text) and _is_false(_meant(every, text), one):
+            shown = one.clause.sentence.text[slice(*one.span)]
+            yield Mark(one.line, shown, "wrong", "check.not-trend", {}, "order")
 
 
 def _meant(every: Sequence[Shelf], text: str) -> list[Shelf]:
@@ -75,23 +55,25 @@ def topics_of(shelf: Shelf) -> list[str]:
     return found
 
 
-def _is_false(every: Sequence[Shelf], clause: Clause, word: re.Match[str]) -> bool:
-    sentence, verdicts = clause.sentence, []
+def _is_false(every: Sequence[Shelf], one: Stated) -> bool:
+    clause, sentence, verdicts = one.clause, one.clause.sentence, []
     for shelf in every:
-        if shelf.own_steps or shelf.side.is_metrics:
+        label = one.whose(shelf)
+        if label is None:
             continue
-        names = single(shelf.side.named(sentence, clause.start, clause.end, arms=True))
-        labels = {label for _, label in names}
-        if len(labels) != 1:
-            continue
-        label = labels.pop()
-        start = clause.start + word.start()
-        skip = ((start, clause.start + word.end()), *((one.start, one.end) for one, _ in names))
+        names = shelf.side.named(sentence, clause.start, clause.end, arms=True)
+        skip = (one.span, *((name.start, name.end) for name, _ in single(names)))
         said = asked(clause, (), skip)
         lines = list(complete(shelf, sentence, said)) if said.need & QUANTITIES else []
-        for line in [one for one in lines if one.words & _WHOLE] or lines:
+        for line in [each for each in lines if each.words & _WHOLE] or lines:
             scope = shelf.scope(line, label) if label in line.cells else []
             if len(scope) == 2:
-                ours, theirs = line.value(label), sum(line.value(n) for n in scope if n != label)
-                verdicts.append(ours == theirs or (ours > theirs) == (word.lastgroup == "up"))
+                values = [line.value(label), *(line.value(n) for n in scope if n != label)]
+                ours, theirs = map(abs, values) if _is_size(line, values) else values
+                verdicts.append(ours == theirs or (ours > theirs) == (one.way > 0))
     return bool(verdicts) and not any(verdicts)
+
+
+def _is_size(line: Line, values: Sequence[float]) -> bool:
+    """Whether the smaller of two changes is the one that is nearer to 0: both are falls."""
+    return bool(line.words & _CHANGES) and max(values) < 0

@@ -31,9 +31,14 @@ _ALONE = re.compile(  # of one that is ahead of the only other
     rf"{_B}(?:higher|larger|better|ahead|in front|leads|wins){_E})|"
     rf"(?P<down>[更略稍][低小少短差]|落后|{_B}(?:lower|smaller|worse|behind|trails|loses){_E})"
 )
+_ITEMS = (  # of a table of statistics: mean, first, last, least
+    rf"(?:各|每一?|所有|全部)(?:项|行|列|方面|维度|指标|统计量)[^,]{{0,6}}?[都均全]|全面|"
+    rf"{_B}(?:across the board|in every (?:respect|way)|on every (?:count|measure)){_E}"
+)
 _EVERY = re.compile(
     rf"全部|每[一]?[个次轮步行列档点][^,]{{0,8}}?都?|所有[^,]{{0,8}}?[上里中]都|"
     rf"[\d两二三四五六七八九十]+\s?[个次轮步行列档组种项类][^,]{{0,14}}?[上里中]?[都均]|始终|一直|从头到尾|"
+    rf"{_ITEMS}|"
     rf"{_B}(?:at|in|on|for) (?:every|all|each){_E}|{_B}all {NUMBER}{_E}|"
     rf"{_B}(?:always|throughout|every time){_E}"
 )
@@ -51,6 +56,11 @@ _LOSS = frozenset(("loss", "time", "step time", "gpu", "cost", "rank", "kl"))
 _MERIT = re.compile(
     rf"领先|占优|赢|胜|[更略稍][好优差]|好于|优于|落后|输|差于|"
     rf"{_B}(?:beats?|ahead|in front|leads|wins|better|behind|trails|loses|worse)"
+)
+_PLAIN = frozenset(("mean", "validation", "test", "train"))
+_SUMMARIES = frozenset(("change", "gap", "drop", "gain", "spread", "range", "step", "rank"))
+_ARMS = re.compile(
+    rf"\s?(?:模型|版本|实验|方法|系数|设置|{_B}(?:models?|arms?|runs?|methods?|settings?){_E})"
 )
 _ONWARDS = re.compile(rf"\s?(?:[起后]|以后|之后|开始|{_B}(?:onwards?|on){_E})")
 
@@ -101,7 +111,7 @@ def _is_false(
         for pair in pairs(shelf, clause, *spans, before):
             gaps = _gaps(shelf, clause, pair, word)
             told = counts(clause.text[: word.start()])
-            told = told or [one for part in before[-1:] for one in counts(part.text)]
+            told = told or [one for part in before[-1:] for one in _of_lines(part.text)]
             least = min([len(gaps), *(n for _, _, n in told[-1:])])
             # Of one that is named alone, the table must be known by its heading or its lines.
             lines = told[-1][-1] if told else len(gaps) if near else None
@@ -109,6 +119,11 @@ def _is_false(
                 kept = sum(gap > 0 for gap in gaps)
                 verdicts.append(kept > 0 if never else kept < least)
     return bool(verdicts) and all(verdicts)
+
+
+def _of_lines(text: str) -> list[tuple[int, int, int]]:
+    """How many lines a clause speaks of: "both models" are none."""
+    return [one for one in counts(text) if not _ARMS.match(text, one[1])]
 
 
 def _gaps(shelf: Shelf, clause: Clause, pair: Pair, word: re.Match[str]) -> list[float]:
@@ -128,6 +143,8 @@ def _lines(shelf: Shelf, clause: Clause, label: int) -> list[Line]:
     need -= shelf.side.labels[label]
     spans = stretches(sentence, 0, clause.end)
     lines = [one for one in shelf.lines() if label in one.cells and not one.cells[label].part]
+    each = re.search(_ITEMS, outside(clause.text)) and _are_statistics(shelf)
+    apart = _SUMMARIES if each else KINDS - _PLAIN
     kinds = [(one.cells[label].figure.decimals, one.cells[label].figure.unit) for one in lines]
     most = max(kinds, key=kinds.count, default=None)
     places = [
@@ -149,7 +166,14 @@ def _lines(shelf: Shelf, clause: Clause, label: int) -> list[Line]:
         for one, kind in zip(lines, kinds, strict=True)
         if kind == most
         and need <= one.words | shelf.about
-        and not one.words & (KINDS - {"mean", "validation", "test", "train"})
+        and not one.words & apart
         and not (from_on and shelf.steps.get(one.at, -1.0) < from_on[0])
         and (one.at not in shelf.steps or within(spans, shelf.steps[one.at]))
     ]
+
+
+def _are_statistics(shelf: Shelf) -> bool:
+    """Whether the lines are the mean, first, last, least … of one thing."""
+    labels = [words for words in shelf.other.labels.values() if words]
+    kinds = [words for words in labels if words & KINDS and not words & QUANTITIES - _SUMMARIES]
+    return len(kinds) > 1 and 2 * len(kinds) >= len(labels)

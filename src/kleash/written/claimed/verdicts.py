@@ -84,7 +84,7 @@ def _mark(line: int, text: str, label: str) -> Mark:
     return Mark(line, text, "wrong", "check.not-winner", facts, "winner")
 
 
-def _named(shelf: Shelf, text: str, line: int) -> set[int]:
+def arms_named(shelf: Shelf, text: str, line: int) -> set[int]:
     """The labels that a cell names; of two arms with and without KL, "KL" is the one with it."""
     sentence = Sentence(text, [line] * (len(text) + 1))
     found = {
@@ -107,7 +107,7 @@ def _rows(shelf: Shelf, column: int) -> Iterator[Row]:
         text = bare(row[column]) if column < len(row) else ""
         if not text or len(text) > LONGEST or is_total(row[0]) or _STEPS.search(squeezed(row[0])):
             continue
-        named = _named(shelf, text, table.lines[nth])
+        named = arms_named(shelf, text, table.lines[nth])
         grades = _grades(shelf, nth)
         grades.pop(column, None)
         if len(named) != 1 or len(grades) < 2 or not named <= grades.keys():
@@ -176,7 +176,7 @@ def _remarks(shelf: Shelf, column: int) -> Iterator[Mark]:
         words = list(_HIGHER.finditer(squeezed(text)))
         if len(words) != 1 or _DENIED.search(squeezed(text)):
             continue
-        named, line = _named(shelf, text, table.lines[nth]), shelf.line(nth)
+        named, line = arms_named(shelf, text, table.lines[nth]), shelf.line(nth)
         label = named.pop() if len(named) == 1 else -1
         scope = shelf.scope(line, label) if label in line.cells else []
         if len(scope) != 2 or any(line.cells[one].part for one in scope):

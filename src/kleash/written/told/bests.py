@@ -10,8 +10,9 @@ from kleash.imports.markdown.labels import is_best_step
 from kleash.imports.markdown.text import bare
 from kleash.written.printed import Figure, Sheet, squeezed
 from kleash.written.prose import places
-from kleash.written.told.things import column_keys, row_keys
+from kleash.written.told.things import Mention, column_keys, row_keys
 
+NAME = 4  # letters of a heading that a sentence may call a table by
 _EXTREME = re.compile(
     r"最[佳好优高低大小]|峰值|(?<![a-z])(?:best|peak|max\w*|min\w*|highest|lowest)"
 )
@@ -54,6 +55,12 @@ class Best:
     def heading(self) -> str:
         """The heading of its table without its number."""
         return re.sub(r"^[\s\d.、)]+", "", self.about.partition("#")[2]).strip()
+
+    def answers(self, mention: Mention) -> bool:
+        """Whether a mention is of its arm, or of its table by the heading."""
+        return bool(mention.keys & self.keys) or (
+            not mention.sides and len(mention.text) >= NAME and mention.text in self.heading
+        )
 
 
 def bests_of(sheets: Sequence[Sheet]) -> list[Best]:
