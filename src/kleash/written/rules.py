@@ -28,8 +28,11 @@ from kleash.written.scripts import false_commands
 from kleash.written.shares import false_shares, false_summaries
 from kleash.written.staged import false_stages
 from kleash.written.told.crossings import false_crossings, false_spans
+from kleash.written.told.decimal_point import false_points
+from kleash.written.told.exchanged_items import exchanged_items
 from kleash.written.told.listed import false_lists, false_pairs, false_rooms, false_steps_in_a_row
 from kleash.written.told.lone import false_lone_steps
+from kleash.written.told.once_off import told_once_off
 from kleash.written.told.parallel import false_in_parallel
 from kleash.written.told.pinned_steps import false_pinned_steps
 from kleash.written.told.retold_lines import false_retellings
@@ -38,6 +41,7 @@ from kleash.written.told.slips import slips
 from kleash.written.told.spans import false_changes
 from kleash.written.told.subjects import Records
 from kleash.written.told.summits import false_summits
+from kleash.written.told.swings import false_swings
 from kleash.written.told.tallies import false_tallies
 from kleash.written.told.tests import false_values, unborne
 from kleash.written.told.turns import false_turns
@@ -70,6 +74,9 @@ def of_sentences(
     yield from unheard_steps(records, spoken, page)
     yield from false_values(spoken)
     yield from unborne(book, spoken)
+    yield from false_points(book, spoken)
+    yield from told_once_off(book.sheets, spoken)
+    yield from exchanged_items(book, spoken)
     yield from false_claims(book, page, spoken)
 
 
@@ -98,5 +105,6 @@ def of_layout(draft: Draft, page: Page, marks: Sequence[Mark]) -> Iterator[Mark]
     yield from repeated_labels(tables)
     yield from false_commands(page)
     yield from false_slashed(page)
+    yield from false_swings(draft, page)
     yield from false_origins(page)
     yield from false_recitals(page, tables, wrong)
