@@ -121,3 +121,41 @@ def test_epochs_of_two_arms_are_those_that_sections_have(tmp_path):
     assert not any(bad(tmp_path, each, "check.told-otherwise") for each in lines)
     both = lines[0].replace("0.15**: epoch 1, 2", "0.15**: epoch 1, 2, 3")
     assert bad(tmp_path, both, "check.told-otherwise") == {3, 4}
+
+
+# --- opposite items
+
+
+@pytest.mark.parametrize(
+    ("more", "less"),
+    [("higher KL, so it moves farther", "lower KL, so it is safer"),
+     ("KL 较高，更新幅度大", "KL 较低，更保守")],
+)  # fmt: skip
+def test_two_items_that_say_opposite_things_of_two_arms_are_held_against_all_tables(
+    tmp_path, more, less
+):
+    head = ("| β | KL | loss |", "|---|---|---|")
+    one = (
+        "## Epoch 1",
+        "",
+        *head,
+        "| 0.145 | 0.0847 | 0.0199 |",
+        "| 0.155 | 0.0816 | 0.0144 |",
+        "",
+    )
+    two = (
+        "## Epoch 2",
+        "",
+        *head,
+        "| 0.145 | 0.0738 | 0.0223 |",
+        "| 0.155 | 0.0714 | 0.0225 |",
+        "",
+    )
+    said = ("## What to expect", "", f"- **0.145**: {more}", f"- **0.155**: {less}")
+    text = page(*one, *two, *said)
+    assert not bad(tmp_path, text, "check.turned")
+    wrong = text.replace("**0.145**", "**x**").replace("**0.155**", "**0.145**")
+    wrong = wrong.replace("**x**", "**0.155**")
+    assert bad(tmp_path, wrong, "check.turned") == {19, 20}
+    # Where one table has it so, that may be meant.
+    assert not bad(tmp_path, wrong.replace("0.0714", "0.0744"), "check.turned")

@@ -17,6 +17,7 @@ from kleash.written.claimed.halves import false_halves
 from kleash.written.claimed.leashes import false_leashes
 from kleash.written.claimed.limits import false_limits
 from kleash.written.claimed.moved import false_moves
+from kleash.written.claimed.opposed import opposed
 from kleash.written.claimed.orders import false_orders, false_parts
 from kleash.written.claimed.pinned import denied
 from kleash.written.claimed.readings import Shelf, shelves
@@ -59,6 +60,7 @@ KINDS = (
     false_utmosts,
     false_strides,
     exchanged,
+    opposed,
     beside,
 )
 
