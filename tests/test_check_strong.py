@@ -177,7 +177,7 @@ def told(text, said, **cells):
             "The entropy: A (0.91) > B (0.72) > C (0.55), B is the highest.",
             "check.not-order",
         ),
-        (RANGES, "吞吐量略低，但差异不大", "吞吐量略高，但差异不大", "check.not-trend"),
+        (RANGES, "吞吐量略低，但差异不大", "吞吐量略高，但差异不大", "check.turned"),
         (COURSES, "KL版本训练曲线起伏", "KL版本训练曲线单调上升", "check.not-monotone"),
         (COURSES, "KL版本有回落", "KL版本从未回落", "check.not-monotone"),
         (COURSES, "**KL版本**：\n- 有升有降", "**KL版本**：\n- 全程上升", "check.not-monotone"),

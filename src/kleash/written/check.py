@@ -40,7 +40,7 @@ from kleash.written.quoted import Quotes, quoted
 from kleash.written.ranked import ranked
 from kleash.written.recited import well_recited
 from kleash.written.relations import Node, Relation, measured, node, relations, well_read
-from kleash.written.rules import of_layout, of_sentences, of_tables
+from kleash.written.rules import of_arms, of_layout, of_sentences, of_tables
 from kleash.written.sentences import said
 from kleash.written.siblings import unlike_twins
 from kleash.written.sought.joined import joined
@@ -137,7 +137,7 @@ def _checked(
         *misreckoned(spoken, book.sheets, of_hidden_digits(every)),
         *false_extracts(records.courses, book.sheets, page, right | _made(every)),
     ]
-    marks += of_layout(draft, page, marks)
+    marks += [*of_arms(draft, page, spoken), *of_layout(draft, page, marks)]
     shown = well_recited(page, source.tables) | borne_out(spoken), _apart(every)
     marks = acquitted(marks, book, spoken, logged, quotes.fine, *shown)
     marks = weighed(marks, list(verdicts(book, page, spoken)), logged)

@@ -32,14 +32,25 @@ APART = 3.0  # times the largest, or of the smallest: no number of that column
 NEAR = 2.0  # the same within which a number may be one of it
 
 
-def exchanged_by_looks(table: Table) -> dict[int, str]:
-    """By line, two numbers that would be at home if they changed places."""
+def exchanged_by_looks(table: Table, like: Sequence[Table] = ()) -> dict[int, str]:
+    """By line, two numbers that would be at home if they changed places.
+
+    Where a column has too few to tell how they look, tables `like` it, of the same titles, do.
+    """
     if max(len(table.rows), len(table.header)) > LARGEST:
         return {}
     board, found = board_of(0, table), dict[int, str]()
     columns = {line[0]: _column(board, line[0]) for line in board.lines if line[0] and not line[1]}
+    few = [column for column, parts in columns.items() if len(parts) <= FEWEST]
+    boards = [board_of(0, one) for one in like if few and len(one.rows) <= LARGEST]
+    more = {
+        column: [part for each in boards for part in _column(each, column).values()]
+        for column in few
+    }
     looks = {
-        (at, column): Look.of([part for row, part in parts.items() if row != at])
+        (at, column): Look.of(
+            [*(part for row, part in parts.items() if row != at), *more.get(column, ())]
+        )
         for column, parts in columns.items()
         for at in parts
     }

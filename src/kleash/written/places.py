@@ -8,31 +8,19 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from kleash.findings.plans import is_stage
 from kleash.findings.record import digits
 from kleash.findings.spoken import position
 from kleash.imports import Claim, Number, names
-from kleash.imports.markdown import labels
 from kleash.imports.markdown.draft import SEED, Draft
 from kleash.written.marks import Mark
 from kleash.written.steps import BEST, LISTED, MORE, PLACE, SPAN, axis_and_step, clause_of
+from kleash.written.strangers import strangers
 
 DIGITS = 3
-ROUNDED = 3  # digits of a number that is known with fewer than were measured
 NAMING = 4  # digits of a value that stands at two steps of one curve by mistake, not by chance
-_BARE = re.compile(r"(?:只有\s?)?(0\.\d+)\s?(?:的|[:：])")  # an arm by its value alone
-_MEASURED = (
-    r"\s?(?:%|个?百分点|个点|点|倍|points?|pts?|pp|times|x|×|"
-    r"(?:above|below|higher|lower|more|less|ahead|behind)(?![a-z]))"
-)
-_PLANNED = re.compile(
-    r"可以|尝试|建议|例如|比如|排队|下周|下一|计划|打算|准备|待|补|\[ \]|"
-    r"(?<![a-z])(?:try|e\.g|suggest\w*|could|should|plan\w*|next|queued?|todo|will|pending|later|future)(?![a-z])",
-    re.I,
-)
-_FIGURE = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])")
 _EARLIER = re.compile(r"更早|提前|较早|先(?=达到)|earlier|sooner", re.I)
 _LATER = re.compile(r"更晚|较晚|later(?= than|[\s,.]|$)", re.I)
 Points = dict[tuple[str, str, str], dict[float, list[Number]]]
@@ -78,7 +66,7 @@ def placed(draft: Draft, marks: Sequence[Mark]) -> list[Mark]:
     told = curves(draft)
     tops = bests(draft)
     rows = {cell.line for cell in draft.printed}
-    found = [*_stray(told, rows), *_beyond(draft, tops), *_own_settings(draft), *_strangers(draft)]
+    found = [*_stray(told, rows), *_beyond(draft, tops), *_own_settings(draft), *strangers(draft)]
     for claim in draft.source.claims:
         line = claim.where.line or 0
         if (line, "value-elsewhere") not in wrong:
@@ -210,50 +198,3 @@ def _own_settings(draft: Draft) -> Iterator[Mark]:
                     facts = {"arm": run.arm, "value": f"{pair.value}"}
                     line = one.where.line or 0
                     yield Mark(line, f"{key} {one.value}", "wrong", "check.other-arm", facts, key)
-
-
-def _is_rounded(value: object, measured: Collection[float]) -> bool:
-    """Whether a value is one that was measured, or such a one with fewer digits."""
-    decimals = len(f"{value}".partition(".")[2])
-    half = 0.5 * 10.0**-decimals * (1 + 1e-9) if decimals >= ROUNDED else 0.0
-    return isinstance(value, float) and any(abs(one - value) <= half for one in measured)
-
-
-def _strangers(draft: Draft) -> Iterator[Mark]:
-    """An arm that one sentence names and no table knows."""
-    arms = draft.arms
-    told = {run.arm for run in draft.source.runs if run.cells or run.series}
-    keys = {pair.key for arm, pair in arms.keys.items() if arm in told}
-    values = {pair.value for arm, pair in arms.keys.items() if arm in told}
-    lines = {cell.line for cell in draft.printed}
-    cells = (cell for table in draft.source.tables for row in table.rows for cell in row[1:])
-    measured = {float(one) for cell in cells for one in _FIGURE.findall(cell)}
-    if len(values) < 2:
-        return
-    for line, text in draft.lines:
-        if line in lines or _PLANNED.search(text):
-            continue
-        bare = _BARE.match(text)
-        if (
-            bare
-            and float(bare[1]) not in values
-            and sum(bare[1] in one for _, one in draft.lines) < 2
-        ):
-            facts = {"arms": sorted(told)}
-            yield Mark(line, bare[1], "unsupported", "check.stranger", facts, "arm")
-        for pair in labels.pairs(text):
-            strange = pair.value not in values and isinstance(pair.value, float)
-            others = [one for one in _FIGURE.findall(text) if float(one) not in values]
-            strange = strange and sum(float(one) != pair.value for one in others) > 0
-            strange = strange and not _is_rounded(pair.value, measured)
-            # "β = 0.005, 78.77%" and "β = 0.01 and 4.0 points" tell what came of an arm.
-            if strange and pair.key in keys and not _is_measured(pair.value, text):
-                facts = {"arms": sorted(told)}
-                yield Mark(line, pair.written, "unsupported", "check.stranger", facts, "arm")
-
-
-def _is_measured(value: object, text: str) -> bool:
-    """Whether a number of a text is said to be points, a percentage or so many times."""
-    return bool(re.search(rf"(?<![\d.]){value:g}0*{_MEASURED}", text, re.I)) or bool(
-        re.search(rf"(?<![\d.]){re.escape(str(value))}{_MEASURED}", text, re.I)
-    )

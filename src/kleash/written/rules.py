@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from kleash.imports.markdown.draft import Draft
 from kleash.written.book import Book
 from kleash.written.claimed.claims import false_claims
+from kleash.written.claimed.ranges import false_ranges
 from kleash.written.converted import false_conversions
 from kleash.written.copied import copied_items
 from kleash.written.counted import false_counted
@@ -28,16 +29,22 @@ from kleash.written.scripts import false_commands
 from kleash.written.shares import false_shares, false_summaries
 from kleash.written.staged import false_stages
 from kleash.written.told.crossings import false_crossings, false_spans
+from kleash.written.told.decimal_point import false_points
+from kleash.written.told.exchanged_items import exchanged_items
+from kleash.written.told.headings import exchanged_epochs
 from kleash.written.told.listed import false_lists, false_pairs, false_rooms, false_steps_in_a_row
 from kleash.written.told.lone import false_lone_steps
+from kleash.written.told.once_off import told_once_off
 from kleash.written.told.parallel import false_in_parallel
 from kleash.written.told.pinned_steps import false_pinned_steps
 from kleash.written.told.retold_lines import false_retellings
+from kleash.written.told.settings import exchanged_settings
 from kleash.written.told.slashed import false_slashed
 from kleash.written.told.slips import slips
 from kleash.written.told.spans import false_changes
 from kleash.written.told.subjects import Records
 from kleash.written.told.summits import false_summits
+from kleash.written.told.swings import false_swings
 from kleash.written.told.tallies import false_tallies
 from kleash.written.told.tests import false_values, unborne
 from kleash.written.told.turns import false_turns
@@ -70,7 +77,18 @@ def of_sentences(
     yield from unheard_steps(records, spoken, page)
     yield from false_values(spoken)
     yield from unborne(book, spoken)
+    yield from false_points(book, spoken)
+    yield from told_once_off(book.sheets, spoken)
+    yield from exchanged_items(book, spoken)
     yield from false_claims(book, page, spoken, records.courses)
+
+
+def of_arms(draft: Draft, page: Page, spoken: Sequence[Sentence]) -> Iterator[Mark]:
+    """What is told of arms in two places: their settings, their lists, their ranges."""
+    yield from exchanged_settings(draft, page)
+    yield from exchanged_epochs(draft, page)
+    yield from false_swings(draft, page)
+    yield from false_ranges(draft, spoken)
 
 
 def of_tables(book: Book, page: Page, spoken: Sequence[Sentence]) -> Iterator[Mark]:

@@ -59,7 +59,8 @@ def _exchanged(every: Sequence[Grid]) -> Iterator[Mark]:
     """Two numbers of a row that look like those of each other's column and unlike their own."""
     for grid in every:
         columns = {slot: grid.column(slot) for slot in grid.slots() if not slot[1]}
-        dressed = exchanged_by_looks(grid.table)
+        like = [one.table for one in every if one is not grid and one.titles == grid.titles]
+        dressed = exchanged_by_looks(grid.table, like)
         accused = {place: (text, "dress") for place, text in dressed.items()}
         for line, place in enumerate(grid.table.lines):
             row = {slot: one for slot, one in grid.line(line).items() if slot in columns}

@@ -23,7 +23,6 @@ from kleash.written.claimed.moved import false_moves
 from kleash.written.claimed.opposed import opposed
 from kleash.written.claimed.orders import false_orders, false_parts
 from kleash.written.claimed.pinned import denied
-from kleash.written.claimed.ranges import false_ranges
 from kleash.written.claimed.readings import Shelf, shelves
 from kleash.written.claimed.remarks import false_remarks
 from kleash.written.claimed.sameness import false_differences
@@ -85,7 +84,6 @@ def false_claims(
     yield from false_halves(page, all_shelves, every)
     yield from false_in_chains(page, every)
     yield from opposed(page, all_shelves, every)
-    yield from false_ranges(book, page, all_shelves, every)
     yield from false_identities(book, page, all_shelves, every)
     yield from false_unnamed(book, page, all_shelves, every, courses)
     yield from contradictory(every)

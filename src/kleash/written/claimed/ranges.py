@@ -1,77 +1,107 @@
-"""Arms called higher by a row of ranges that has them lower: "~247-285" against "~262-297".
+"""Which of two arms has more, where a table gives both as ranges: "~193-205 s | ~205-220 s".
 
-A cell that says from where to where has no number that could be held against another; but if both
-its ends are below those of the only other arm, it is not the higher. The row is the one that the
-clause has word for word, in the tables under its heading.
+A range lies above another if both its ends do. An item that names no arm goes on with the one of
+the item before it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
+from kleash.imports import Table
+from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.text import bare
-from kleash.written.book import Book
-from kleash.written.claimed.mentions import APART, words_of
-from kleash.written.claimed.outline import outline
-from kleash.written.claimed.readings import Shelf, outside
-from kleash.written.claimed.stated import Stated, stated
+from kleash.written.claimed.beside import WORDS
+from kleash.written.claimed.contrasts import DENIED
+from kleash.written.claimed.readings import clauses
 from kleash.written.marks import Mark
-from kleash.written.page import Page
 from kleash.written.printed import squeezed
 from kleash.written.prose import Sentence
 
-_FIGURE = r"\d[\d,]*(?:\.\d+)?"
-_RANGE = re.compile(rf"[~≈约 ]*({_FIGURE})\s?%?\s?(?:-|~|到|至|to)\s?[~≈]?({_FIGURE})(?![\d.])\D*")
-SHORT = 2  # letters of a label that a clause may have
-Range = tuple[float, float]
+NEAR = 6  # lines below a table
+_RANGE = re.compile(
+    r"~?\s?(\d[\d,]*(?:\.\d+)?)\s?[-~到至]\s?~?\s?(\d[\d,]*(?:\.\d+)?)\s?(\D{0,12})"
+)
+_SLOWER = re.compile(r"更慢|略慢|较慢|(?<![a-z])slower(?![a-z])")
+_FASTER = re.compile(r"更快|略快|较快|(?<![a-z])faster(?![a-z])")
+_TIME = re.compile(r"时间|耗时|用时|(?<![a-z])(?:time|seconds|hours)(?![a-z])")
+_SIDES = {"up": 1, "down": -1}
 
 
-def false_ranges(
-    book: Book, page: Page, every: Sequence[Shelf], spoken: Sequence[Sentence]
-) -> Iterator[Mark]:
-    """Words for the higher of two ranges, said of the lower."""
-    tables = [_named(shelf) for shelf in every if not shelf.side.is_rows]
-    for one in stated(outline(page), spoken):
-        near = book.section(one.line)
-        verdicts = [
-            _holds(one, ranges, label)
-            for shelf in tables
-            if shelf.sheet in near and (label := one.whose(shelf)) is not None
-            for ranges in _rows(shelf, outside(one.clause.text))
-            if label in ranges
+@dataclass(frozen=True)
+class Ranges:
+    """A row of a table with its ranges by arm, as they are printed."""
+
+    line: int
+    called: str
+    ends: Mapping[str, tuple[float, float]]
+    texts: Mapping[str, str]
+
+    def way(self, arm: str) -> int:
+        """1 if an arm lies above the other, -1 if below, 0 if neither."""
+        ours, theirs = self.ends[arm], next(self.ends[one] for one in self.ends if one != arm)
+        if ours == theirs:
+            return 0
+        above = ours[0] >= theirs[0] and ours[1] >= theirs[1]
+        return 1 if above else -1 if ours[0] <= theirs[0] and ours[1] <= theirs[1] else 0
+
+
+def false_ranges(draft: Draft, spoken: Sequence[Sentence]) -> Iterator[Mark]:
+    """Sentences below a table of ranges that say which arm has more, and it has less."""
+    rows = [(table, row) for table in draft.source.tables for row in _ranges(draft, table)]
+    if not rows:
+        return
+    arm, told = "", 0
+    for sentence in spoken:
+        line = sentence.line(0)
+        named = draft.arms.within(sentence.text)
+        if named or line - told > 1:
+            arm = named[0] if len(named) == 1 else ""
+        told = line
+        for table, row in rows:
+            under = 0 < line - table.lines[-1] <= NEAR
+            if arm not in row.ends or not under or row.called not in sentence.plain:
+                continue
+            word, way = _said(sentence, row)
+            if way and way == -row.way(arm):
+                other = next(one for one in row.ends if one != arm)
+                facts = {"one": row.texts[arm], "other": row.texts[other]}
+                yield Mark(line, word, "wrong", "check.turned", facts, "turned")
+
+
+def _ranges(draft: Draft, table: Table) -> Iterator[Ranges]:
+    """Rows of which two arms have ranges in one unit."""
+    arms = {
+        nth: draft.arms.find(bare(title)) or "" for nth, title in enumerate(table.header) if nth
+    }
+    for line, row in zip(table.lines, table.rows, strict=True):
+        found = {
+            arms[nth]: match
+            for nth, cell in enumerate(row)
+            if arms.get(nth) and (match := _RANGE.fullmatch(bare(cell).strip("* ")))
+        }
+        ends = {arm: (_value(one[1]), _value(one[2])) for arm, one in found.items()}
+        alike = len({one[3].strip() for one in found.values()}) == 1
+        if len(found) == 2 and alike and all(low <= high for low, high in ends.values()):
+            called = squeezed(bare(row[0])).strip("* :")
+            yield Ranges(line, called, ends, {arm: one[0] for arm, one in found.items()})
+
+
+def _value(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def _said(sentence: Sentence, row: Ranges) -> tuple[str, int]:
+    """The word that says which has more of a row, and its way; 0 if none or several do."""
+    at = sentence.plain.index(row.called)
+    clause = next(one for one in reversed(clauses(sentence)) if one.start <= at)
+    words = [(m[0], _SIDES.get(m.lastgroup or "", 0)) for m in WORDS.finditer(clause.text)]
+    for pattern, way in ((_SLOWER, 1), (_FASTER, -1)):
+        words += [
+            (m[0], way if _TIME.search(row.called) else -way) for m in pattern.finditer(clause.text)
         ]
-        if verdicts and not any(verdicts):
-            text = one.clause.sentence.text[slice(*one.span)]
-            yield Mark(one.line, text, "wrong", "check.not-trend", {}, "order")
-
-
-def _named(shelf: Shelf) -> Shelf:
-    """A table by its columns, those without a number too."""
-    texts = {nth: one for nth, one in enumerate(shelf.sheet.table.header) if nth}
-    labels = {nth: words_of(one) for nth, one in texts.items()}
-    return replace(shelf, side=replace(shelf.side, labels=labels, texts=texts))
-
-
-def _rows(shelf: Shelf, text: str) -> Iterator[Mapping[int, Range]]:
-    """The ranges of two arms in each row that a clause names word for word."""
-    for row in shelf.sheet.table.rows:
-        told = re.sub(r"\([^()]*\)", "", squeezed(bare(row[0]))).strip(" :*")
-        if len(told) < SHORT or told not in text:
-            continue
-        found = {}
-        for column, title in shelf.side.texts.items():
-            match = _RANGE.fullmatch(squeezed(bare(row[column]))) if column < len(row) else None
-            if match and not APART.search(title):
-                low, high = (float(one.replace(",", "")) for one in match.groups())
-                found[column] = (low, high)
-        if len(found) == 2 and all(low < high for low, high in found.values()):
-            yield found
-
-
-def _holds(one: Stated, ranges: Mapping[int, Range], label: int) -> bool:
-    """Whether an end of a range is on the side that is said of it."""
-    theirs = next(each for other, each in ranges.items() if other != label)
-    gaps = [a - b for a, b in zip(ranges[label], theirs, strict=True)]
-    return any(one.way * gap > 0 for gap in gaps) or not any(gaps)
+    if len(words) != 1 or DENIED.search(clause.text):
+        return "", 0
+    return words[0]
