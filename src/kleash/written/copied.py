@@ -30,11 +30,8 @@ CROWD = 5  # units of the last digit within which numbers are nearly the same
 ENOUGH = 2  # equal cells of a row that chance does not explain
 SAME = 3  # equal cells of rows of which each tells little
 _ITEM = re.compile(r"\s*[-*+•]\s+(?P<label>[^:：]{1,60})[:：](?P<rest>.*\d.*)$")
-_END = re.compile(  # rows that give one point of a course each
-    r"起点|起始|初始|首步|最终|终点|末步|最[佳好优高低大小]|(?:first|start|initial|last|final|end|best|peak|"
-    r"max|min|highest|lowest)(?![a-z])",
-    re.I,
-)
+_BEGINS = re.compile(r"起点|起始|初始|首步|(?:first|start|initial)(?![a-z])", re.I)
+_EXTREME = re.compile(r"最[佳好优高低大小]|(?:best|peak|max|min|highest|lowest)(?![a-z])", re.I)
 UNLIKELY = 3.5  # the log of how many rows there might be, of which two are not the same by chance
 CERTAIN = 4.0  # the same for rows that are not quite the same
 
@@ -48,9 +45,10 @@ def copied_rows(draft: Draft) -> Iterator[Mark]:
     names = {line: name for g in every for line, name in zip(g.table.lines, g.names, strict=True)}
     # Which of the two is the copy nobody can tell: what is blamed for a sum may be the other.
     for line, other in (*copies(every), *sorted(_near_copies(every)), *_from_table_to_table(every)):
-        ends = {_END.match(bare(names[at]).strip()) is not None for at in (line, other)}
+        both = [bare(names[at]).strip() for at in (line, other)]
         # What only rises has its least where it begins.
-        if ends != {True} and not _declared(draft, cells[line], cells[other]):
+        starts = any(map(_BEGINS.match, both)) and any(map(_EXTREME.match, both))
+        if not starts and not _declared(draft, cells[line], cells[other]):
             for copy, original in ((line, other), (other, line)):
                 facts = {"other": original}
                 yield Mark(copy, names[copy], "unsupported", "check.copied", facts, "row")
