@@ -4,16 +4,19 @@ The interpreter here says what the tests say; what a real one says of unread rep
 docs/log.md. Left out: which model says it, and how it words an answer beyond the lines of JSON.
 """
 
+import contextlib
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from kleash.cli import app
-from kleash.written.interpreted.formula import Formula, FormulaError
+from kleash.written.interpreted.formula import FUNCTIONS, Formula, FormulaError
 from kleash.written.interpreted.interpret import interpreted, with_interpretation
 from kleash.written.interpreted.numbered import Addresses, column_at, column_name
 from kleash.written.page import read_page
@@ -226,11 +229,26 @@ def test_what_binary_numbers_add_is_no_difference():
         "B1:B2 + B1:B3",
         "at_max(B1:B3, A1)",
         "1" + "+1" * 2000,
+        "1" + "+1" * 990,
+        "-" * 900 + "1",
+        "9" * 1000,
+        "std(B1)",
         "",
     ],
 )
 def test_what_is_no_formula_is_refused(text):
     with pytest.raises(FormulaError):
+        Formula.of(text, between).value(NUMBERS)
+
+
+PARTS = [*"+-*/()<>=,:[].", "B1", "A1:A3", "B1:B3", "n4.1", "2", "1e400", "not ", " and ", " if "]
+PARTS += ["==", *FUNCTIONS]
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join))
+@settings(max_examples=500, deadline=None)
+def test_whatever_an_interpreter_writes_is_worked_out_or_refused(text):
+    with contextlib.suppress(FormulaError):
         Formula.of(text, between).value(NUMBERS)
 
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from kleash.errors import KleashError
 
 LONGEST = 2000  # letters of a formula
+LARGEST = 1e15  # number that it may bring
 _ADDRESS = r"(?:n\d+\.\d+|[A-Z]{1,2}\d+(?:\.\d+)?)"
 _NAMED = re.compile(rf"(?<![A-Za-z0-9_.])({_ADDRESS})(?:\s?:\s?({_ADDRESS}))?(?![A-Za-z0-9_])")
 _WRITTEN = {"≥": ">=", "≤": "<=", "≠": "!=", "−": "-", "×": "*", "÷": "/", "^": "**", "＝": "=="}
@@ -44,6 +45,12 @@ def _changes(values: Array) -> Array:
 def _changes_percent(values: Array) -> Array:
     changes: Array = 100 * _changes(values) / values[:-1]
     return changes
+
+
+def _deviation(values: Array) -> float:
+    if len(values) < 2:
+        raise FormulaError("a deviation of one number")
+    return float(np.std(values, ddof=1))
 
 
 def _at(pick: Callable[[Array], Any], values: Value, labels: Value) -> float:
@@ -71,7 +78,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "sum": _of_all(np.sum),
     "mean": _of_all(np.mean),
     "median": _of_all(np.median),
-    "std": _of_all(lambda values: np.std(values, ddof=1)),
+    "std": _of_all(_deviation),
     "max": _of_all(np.max),
     "min": _of_all(np.min),
     "spread": _of_all(np.ptp),
@@ -140,8 +147,11 @@ class Formula:
         plain = _NAMED.sub(named, plain)
         try:
             tree = ast.parse(plain if len(plain) <= LONGEST else "", mode="eval").body
-        except (SyntaxError, ValueError):
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise FormulaError(f"cannot be read: {text[:80]}") from None
+        numbers = [one.value for one in ast.walk(tree) if isinstance(one, ast.Constant)]
+        if not all(isinstance(one, int | float) and abs(one) < LARGEST for one in numbers):
+            raise FormulaError(f"no formula over numbers: {text[:80]}")
         return cls(text.strip(), tree, names, frozenset(ranges))
 
     @cached_property
@@ -160,7 +170,7 @@ class Formula:
         try:
             with np.errstate(all="ignore"):
                 return self._of(self.tree, numbers)
-        except (TypeError, ValueError, ZeroDivisionError, OverflowError, IndexError) as error:
+        except (TypeError, ValueError, ArithmeticError, IndexError, RecursionError) as error:
             raise FormulaError(f"cannot be worked out: {error}") from None
 
     def _of(self, node: ast.AST, numbers: Mapping[str, float]) -> Value:
