@@ -146,6 +146,15 @@ def test_two_tables_under_one_heading_are_of_two_quantities(tmp_path):
     assert not bad(tmp_path, text)
 
 
+def test_a_step_before_its_value_is_what_nothing_is_made_of(tmp_path):
+    rows = ((20, 1.797, 2.031), (30, 1.974, 2.072), (40, 2.224, 2.171), (50, 1.896, 2.197))
+    table = ["| Step | A | B | 差异 | 相对差异 |", "|---|---|---|---|---|"]
+    table += [f"| {n} | {a} | {b} | {b - a:+.3f} | {100 * (b - a) / a:+.1f}% |" for n, a, b in rows]
+    table += ["| **最佳Step** | 40 (2.224) | 50 (2.197) | -0.027 | -1.2% |"]
+    assert not bad(tmp_path, page(*table))
+    assert bad(tmp_path, page(*table).replace("| +13.0% |", "| +31.0% |"))
+
+
 def test_so_many_shots_in_a_title_are_no_place(tmp_path):
     every = ("| KL_BETA | Epoch 1 | Epoch 2 |", "|---|---|---|")
     every = (*every, "| 0.10 | 55.75% | 56.05% |", "| 0.14 | 55.40% | 57.10% |")

@@ -11,9 +11,10 @@ from typing import Literal
 
 from kleash.findings.identities import Sum, kl_losses, losses, roughly
 from kleash.findings.record import canonical
-from kleash.imports import Derived, Imported, Number
+from kleash.imports import Derived, Imported, Number, Table
 from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.draft import Draft
+from kleash.imports.markdown.labels import is_best_step
 from kleash.imports.markdown.text import bare
 from kleash.written.across import across
 from kleash.written.grids import Grid, grids, winners, without_winners
@@ -26,12 +27,13 @@ from kleash.written.made.rounded import node as node
 from kleash.written.made.weighed import Worked, worked_out
 from kleash.written.page import Page
 from kleash.written.patterns import Made, patterns
-from kleash.written.printed import figure_of
+from kleash.written.printed import figure_of, squeezed
 from kleash.written.retold import told_again
 from kleash.written.twice import of_one_thing, same, told_twice
 from kleash.written.unlikely import likely
 
 _GAP = re.compile(r"\s[-−–]\s|Δ|差")  # names of gaps of two arms
+_STEP_OF = re.compile(r"\W*(\d+)\s?[(（]\s?\d+\.\d")
 APART_KINDS = ("difference", "relative")
 TEN = 10
 PLAIN: dict[str, Literal["mean", "difference", "relative"]] = {
@@ -79,16 +81,26 @@ def relations(draft: Draft, page: Page | None = None) -> list[Relation]:
             made_of += [_sum(kind, one, places) for one in sums]
         found += _ordered(run)
     found += _well_read(draft, made_of)
+    steps = {each for table in draft.source.tables for each in _steps_of_values(table)}
     won = {
         (line, t.header[at]) for t in draft.source.tables for at in winners(t) for line in t.lines
     }
     found = [
         one for one in found
         if not any((line, spot.partition(" / ")[0]) in won for line, spot, _ in one.nodes)
-        and (one.holds or not _is_of_digits(one))
+        and (one.holds or not (_is_of_digits(one) or steps & {(n[0], n[2]) for n in one.nodes}))
     ]  # fmt: skip
     found = without_refuted(_between_places(draft, likely(found, draft)))
     return list({(one.kind, one.nodes): one for one in found}.values())
+
+
+def _steps_of_values(table: Table) -> Iterator[tuple[int, float]]:
+    """By line, the steps of a row such as "best step | 40 (2.224)": nothing is made of them."""
+    for line, row in zip(table.lines, table.rows, strict=True):
+        for cell in row[1:] if is_best_step(squeezed(bare(row[0]))) else ():
+            match = _STEP_OF.match(bare(cell))
+            if match:
+                yield line, float(match[1])
 
 
 def _is_of_digits(one: Relation) -> bool:
