@@ -437,6 +437,7 @@ def test_a_server_is_asked_once_and_its_answers_are_kept(tmp_path, server):
     told = run(tmp_path / "r.md", *flags)
     assert told.exit_code == 1
     assert "0.505 · C7 is 0.550" in told.output
+    assert "9 of its numbers and words were put into formulas" in told.output
     assert [body["model"] for body in server.asked] == ["tiny"] * 3
     assert "Answer for lines 1 to 10." in server.asked[1]["messages"][0]["content"]
     assert "C7" in server.asked[2]["messages"][0]["content"].splitlines()[-2]
@@ -445,6 +446,16 @@ def test_a_server_is_asked_once_and_its_answers_are_kept(tmp_path, server):
     again = run(tmp_path / "r.md", "--answers", str(kept))
     assert again.output.strip() == told.output.strip()
     assert len(server.asked) == 3
+
+
+def test_an_interpreter_that_says_nothing_is_told(tmp_path):
+    page_of(tmp_path)
+    kept = tmp_path / "a.jsonl"
+    run(tmp_path / "r.md", "--answers", str(kept))
+    (open_,) = (json.loads(one) for one in kept.read_text().splitlines())
+    kept.write_text(json.dumps({**open_, "answer": "16. The gold score is 0.76."}) + "\n")
+    told = run(tmp_path / "r.md", "--answers", str(kept))
+    assert "put nothing into a formula" in told.output
 
 
 def test_a_server_needs_the_name_of_a_model(tmp_path):

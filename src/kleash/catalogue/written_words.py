@@ -170,6 +170,14 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "{formula} 应为 {value}（{sources}）",
     ),
     "check.not-so": ("{formula} does not hold ({sources})", "{formula} 不成立（{sources}）"),
+    "check.formulas": (
+        "{count} of its numbers and words were put into formulas by the interpreter",
+        "解读模型把其中 {count} 处数字和说法写成了公式",
+    ),
+    "check.no-formulas": (
+        "the interpreter put nothing into a formula: a larger model may",
+        "解读模型没有写出任何公式：可换更大的模型",
+    ),
     "check.unsaid": ("nothing in the report bears it out: {why}", "报告中没有依据：{why}"),
     "check.estimate": ("is an estimate: nothing measured it", "是估计值，没有实测"),
     "check.nothing": (

@@ -82,9 +82,10 @@ def check(  # noqa: PLR0913  # its options
     if as_json:
         print(json.dumps(plain(marks, report, language), ensure_ascii=False))
     else:
-        print("\n".join(told(marks, report, language, every=every)))
-        if logs is not None and not any(mark.code in LOGGED for mark in marks):
-            print(not_in(logs, language))
+        lines = told(marks, report, language, every=every)
+        lines += not_in(logs, marks, language) if logs is not None else []
+        lines += formulas(told_so, language) if interpreter or answers else []
+        print("\n".join(lines))
     if any(mark.state == "wrong" for mark in marks):
         raise typer.Exit(1)
 
@@ -102,13 +103,23 @@ def interpretation(page: Page, answers: Path | None, url: str, model: str) -> li
     return interpreted(page, Interpreter(kept, options, lambda count: progress(count, "questions")))
 
 
-def not_in(logs: Logs, language: Language) -> str:
-    """That logs have nothing of a report, and what they were read as."""
+def formulas(told_so: Sequence[Judged], language: Language) -> list[str]:
+    """How much of a report an interpreter could put into formulas."""
     from kleash.catalogue import say
 
+    code = "check.formulas" if told_so else "check.no-formulas"
+    return [say(code, {"count": len(told_so)}, language)]
+
+
+def not_in(logs: Logs, marks: Sequence[Mark], language: Language) -> list[str]:
+    """That logs have nothing of a report, if so, and what they were read as."""
+    from kleash.catalogue import say
+
+    if any(mark.code in LOGGED for mark in marks):
+        return []
     names = [arm.name for arm in logs.arms]
     more = "…" if len(names) > NAMED else ""
-    return say("check.none-of-logs", {"names": ", ".join(names[:NAMED]) + more}, language)
+    return [say("check.none-of-logs", {"names": ", ".join(names[:NAMED]) + more}, language)]
 
 
 def sentence(mark: Mark, language: Language) -> str:
