@@ -72,8 +72,7 @@ def check(  # noqa: PLR0913  # its options
 
     if lang not in ("", "zh", "en"):
         raise ConfigError(f"no language {lang!r}: there is zh and en")
-    page = read_page(report)
-    draft = document.drafted(report)
+    page, draft = read_page(report), document.drafted(report)
     paths = [*(against or []), *(more or [])]
     logs = logs_of(paths, draft.source, reports=True) if paths else None
     told_so = interpretation(page, answers, interpreter, model) if interpreter or answers else ()
