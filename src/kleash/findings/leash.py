@@ -25,7 +25,10 @@ LARGE = 0.02  # nats: beyond what first updates do
 FALL = 0.05  # of the first value
 QUOTED = 3
 _POLICY = re.compile(r"策略|policy|policies", re.I)
-_ARM = re.compile(r"KL\s?[=:]?\s?\d[\d.]*", re.I)  # "KL 0.01" is an arm, not a measurement
+_ARM = re.compile(  # "KL 0.01" and "不加 KL" are arms, not measurements
+    r"KL\s?[=:]?\s?\d[\d.]*|(?:[不无没有带加]{1,2}|(?<![a-z])(?:with|without|no))\s?KL(?!\s?[值散d])",
+    re.I,
+)
 _ALIKE = {"same", "similar"}
 
 

@@ -17,9 +17,10 @@ from kleash.imports.markdown.draft import Draft
 from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
 from kleash.written.copied import copied_rows, copies
+from kleash.written.counted import well_counted
 from kleash.written.crossed import crossed_titles
 from kleash.written.curves import threads_of
-from kleash.written.doubts import acquitted
+from kleash.written.doubts import acquitted, without_counted
 from kleash.written.filed.found import Filed, filed, on_file
 from kleash.written.grids import grids
 from kleash.written.interpreted.interpret import with_interpretation
@@ -48,6 +49,7 @@ from kleash.written.sources.judge import verdicts
 from kleash.written.sources.weighed import weighed
 from kleash.written.steps import misplaced
 from kleash.written.tables import laid_out
+from kleash.written.told.gained import without_gains
 from kleash.written.told.reckoned import borne_out, misreckoned
 from kleash.written.told.subjects import records_of
 from kleash.written.traced import corrected, sought_in, traced
@@ -117,8 +119,9 @@ def _checked(
     doubtful = copied_lines(kept, copies(grids(draft), few=True)) | {m.line for m in strayed}
     marks += related(kept, right, often, doubtful)
     read = well_read(draft)
-    marks += [*derived_from_logs(read, truth), *_unfinished(read)]
     marks += [
+        *derived_from_logs(read, truth),
+        *_unfinished(read),
         *laid_out(draft, page),
         *copied_rows(draft),
         *unlike_twins(grids(draft), _fitting(marks)),
@@ -140,6 +143,8 @@ def _checked(
     marks += [*of_arms(draft, page, spoken), *of_layout(draft, page, marks)]
     shown = well_recited(page, source.tables) | borne_out(spoken), _apart(every)
     marks = acquitted(marks, book, spoken, logged, quotes.fine, *shown)
+    marks = without_gains(marks, records.courses, spoken)
+    marks = without_counted(marks, well_counted(book.sheets, page))
     marks = weighed(marks, list(verdicts(book, page, spoken)), logged)
     marks += mistold(marks, spoken, book.sheets)
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])

@@ -48,6 +48,11 @@ class Share:
         """Half a unit of its last digit."""
         return 0.5 * 10.0**-self.decimals
 
+    @property
+    def text(self) -> str:
+        """As it is printed, without its unit."""
+        return f"{self.value:.{self.decimals}f}"
+
 
 @dataclass(frozen=True)
 class Line:
@@ -60,15 +65,32 @@ class Line:
 
 def false_counted(sheets: Sequence[Sheet], page: Page) -> Iterator[Mark]:
     """Every share of counts whose last digit is another than the counts give."""
+    marked = set[tuple[int, Spot]]()
+    for nth, line, reading in _readings(sheets, page):
+        for at in map(int, np.flatnonzero(reading.near)):
+            if (nth, line.spots[at]) not in marked:
+                marked.add((nth, line.spots[at]))
+                value = float(reading.given[at])
+                yield _mark(sheets[nth], line.spots[at], line.shares[at], value)
+
+
+def well_counted(sheets: Sequence[Sheet], page: Page) -> set[tuple[int, str]]:
+    """The shares in brackets that their counts give, by line and digits."""
+    return {
+        (sheets[nth].table.lines[row], line.shares[at].text)
+        for nth, line, reading in _readings(sheets, page)
+        for at, (row, _, part) in enumerate(line.spots)
+        if part and reading.exact[at]
+    }
+
+
+def _readings(sheets: Sequence[Sheet], page: Page) -> Iterator[tuple[int, Line, Reading]]:
+    """Every line of shares of every table, read."""
     read = [_read(sheet) for sheet in sheets]
     told = np.array(sorted(_wholes(page.text)))
-    marked = set[tuple[int, Spot]]()
-    for nth, sheet in enumerate(sheets):
+    for nth in range(len(sheets)):
         for line in _lines(nth, sheets, read):
-            for spot, value in _off(line, told):
-                if (nth, spot) not in marked:
-                    marked.add((nth, spot))
-                    yield _mark(sheet, spot, read[nth][1][spot], value)
+            yield nth, line, _reading(line, told)
 
 
 def _read(sheet: Sheet) -> tuple[dict[Spot, float], dict[Spot, Share]]:
@@ -134,11 +156,21 @@ def _aligned(ours: Sequence[str], theirs: Sequence[str], *, same: bool) -> dict[
     return {at: ours.index(name) for at, name in enumerate(theirs) if name in alone}
 
 
-def _off(line: Line, told: Floats) -> Iterator[tuple[Spot, float]]:
-    """The shares of a line that are off by their last digit, with what they should be."""
+@dataclass(frozen=True)
+class Reading:
+    """What counts give for each share of a line, which come out, and which nearly do."""
+
+    given: Floats
+    exact: NDArray[np.bool_]
+    near: NDArray[np.bool_]
+
+
+def _reading(line: Line, told: Floats) -> Reading:
+    """The one that gives most of a line; of a line that is of no counts nothing comes out."""
     value = np.array([one.value for one in line.shares])
     half = np.array([one.half for one in line.shares])
-    best, given, odd = (0, 0), value, np.zeros(len(value), bool)
+    none = np.zeros(len(value), bool)
+    best, found = (0, 0), Reading(value, none, none)
     for free, given_WN in _given(line, value, told):
         gap_WN = np.abs(given_WN - value)
         exact_WN = gap_WN <= half * (1 + SLACK)
@@ -150,9 +182,8 @@ def _off(line: Line, told: Floats) -> Iterator[tuple[Spot, float]]:
             rank = int(come[nth] - far[nth]), -int(near[nth])
             kinds = len({*value[exact_WN[nth]].tolist()})
             if rank > best and kinds >= (FREE if free else FEWEST):
-                best, given, odd = rank, given_WN[nth], near_WN[nth]
-    for at in map(int, np.flatnonzero(odd)):
-        yield line.spots[at], float(given[at])
+                best, found = rank, Reading(given_WN[nth], exact_WN[nth], near_WN[nth])
+    return found
 
 
 def _given(line: Line, value: Floats, told: Floats) -> Iterator[tuple[bool, Floats]]:
@@ -196,6 +227,6 @@ def _together(at: int, every: Floats) -> Iterator[Floats]:
 
 def _mark(sheet: Sheet, spot: Spot, share: Share, value: float) -> Mark:
     row, column, part = spot
-    line, text = sheet.table.lines[row], f"{share.value:.{share.decimals}f}{share.unit}"
+    line, text = sheet.table.lines[row], f"{share.text}{share.unit}"
     facts = {"value": f"{value:.{share.decimals}f}{share.unit}", "lines": [line]}
     return Mark(line, text, "wrong", "check.not-share", facts, f"counted {column} {part}")

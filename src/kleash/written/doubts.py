@@ -34,6 +34,17 @@ OF_SENTENCES = (
     "check.stranger",
     "number-without-source",
 )
+# Rules that guess what a number of a table is made or taken of.
+OF_COLUMNS = (
+    "check.not-difference",
+    "check.not-relative",
+    "check.not-mean",
+    "check.not-sum",
+    "check.not-share",
+    "check.not-product",
+    "check.not-multiple",
+    "check.not-extract",
+)
 UNDERIVED = ("check.slip", "number-without-source")
 BORNE = ("check.difference", "check.relative", "check.mean", "check.sum", "check.spread")
 EXACT = 1e-9
@@ -72,6 +83,15 @@ def acquitted(
         and not _is_borne_out(mark, book, spoken)
         and not (mark.code == "check.elsewhere" and _stands_there(mark, book, spoken))
         and not (mark.code == "value-elsewhere" and _is_told_there(mark, spoken))
+    ]
+
+
+def without_counted(marks: Sequence[Mark], counted: Collection[tuple[int, str]]) -> list[Mark]:
+    """Without guesses at what a share is made of that the count beside it gives to the digit."""
+    return [
+        mark
+        for mark in marks
+        if not (mark.code in OF_COLUMNS and (mark.line, mark.text.strip(" +%*")) in counted)
     ]
 
 

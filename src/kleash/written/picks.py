@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kleash.findings.spoken import direction
 from kleash.imports import Table
-from kleash.imports.markdown.labels import is_best_step, is_winner
+from kleash.imports.markdown.labels import axis_of, is_best_step, is_winner
 from kleash.imports.markdown.text import bare, plain
 from kleash.written.made.boards import LARGEST, Board, board_of, counted, turned
 from kleash.written.made.parts import Part
@@ -114,7 +114,7 @@ def _groups(board: Board, line: int) -> Iterator[list[int]]:
     plain = [
         nth for nth in numeric if nth < line and not _OF_OTHERS.search(bare(board.titles[nth]))
     ]
-    plain = [nth for nth in plain if not _signed(board, nth)]
+    plain = [nth for nth in plain if not _signed(board, nth) and not axis_of(board.titles[nth])]
     for last in plain[-1:]:
         alike = [nth for nth in plain if _kind(board, nth) == _kind(board, last)]
         if len(alike) > 1:

@@ -27,6 +27,9 @@ from kleash.imports.markdown.prose import claim
 from kleash.imports.markdown.senses import Sense, head_of, shape, without_index
 from kleash.imports.markdown.text import Grid, bare
 
+_AS_LEFT = {"同左", "同前", "相同", "same", "the same", "ditto", "as left", "←"}
+_AS_ABOVE = {"同上", "as above", "same as above", "〃", '"', "↑"}
+
 
 def read_table(grid: Grid, draft: Draft, *, title: int) -> list[Lookup]:
     """All that one table says. What it derives from other tables is handed back."""
@@ -48,7 +51,7 @@ def read_table(grid: Grid, draft: Draft, *, title: int) -> list[Lookup]:
         for column, (cell, across) in enumerate(zip(row[1:], form.columns, strict=True)):
             where = draft.where(line, f"{grid.header[column + 1]} / {row[0]}")
             whole = across.over(sense).over(form.head)
-            read = reading(cell, where)
+            read = reading(_meant(grid, at, column + 1) if whole.setting else cell, where)
             if any(map(labels.in_percent, (grid.header[column + 1], row[0]))):
                 read = percent(read)
             spots.append(Spot(at, column, whole, read, where))
@@ -63,6 +66,17 @@ def read_table(grid: Grid, draft: Draft, *, title: int) -> list[Lookup]:
     brackets(reader)
     statistics(reader)
     return differences(reader)
+
+
+def _meant(grid: Grid, row: int, column: int) -> str:
+    """A cell, or the one to its left or above it that it says it is the same as."""
+    text = grid.rows[row][column]
+    word = bare(text).casefold().strip("()")
+    if word in _AS_LEFT and column > 1:
+        return _meant(grid, row, column - 1)
+    if word in _AS_ABOVE and row > 0:
+        return _meant(grid, row - 1, column)
+    return text
 
 
 def _tell(reader: Reader, spot: Spot) -> None:

@@ -30,7 +30,7 @@ VERSUS = re.compile(rf"\s?(?:%|s|h)?\s?(?:vs\.?|对|比|{_B}against|{_B}versus)\
 _THAN = re.compile(
     rf"(?:比|相较|相对|于|接近|输给|超过|不及|赶上|追上|不如|"
     rf"{_B}(?:than|vs\.?|against|versus|over|to|below|above|behind|near|beats?|reach\w*|pass(?:es|ed)?|"
-    r"overtakes?|overtook|exceed(?:s|ed)?)(?: the)?)\s?$"
+    r"overtakes?|overtook|exceed(?:s|ed)?)(?: the)?)了?\s?$"
 )
 _LOST = re.compile(  # "A loses to B (2.20 vs 2.12)" may begin with the winner's
     rf"(?:输给|不及|不如|落后于?|{_B}(?:loses?|lost) to{_E})[^,;。()]{{0,16}}$"

@@ -155,7 +155,8 @@ def called_in(clause: Clause) -> Iterator[Called]:
     for nth, word in enumerate(words):
         first = words[nth - 1].end() if nth else clause.start
         last = words[nth + 1].start() if nth + 1 < len(words) else clause.end
-        if _OFTEN.match(plain, word.end()):
+        came = _ARROW.search(plain, word.end(), last) and _CHANGED.search(plain[: word.start()])
+        if came or _OFTEN.match(plain, word.end()):
             continue
         own = word.lastgroup in ("good", "bad") and _OWN_END.match(plain, word.end())
         reached = own or _REACHED.search(plain, first, word.start())
@@ -166,9 +167,7 @@ def called_in(clause: Clause) -> Iterator[Called]:
 
 def _at_a_step(clause: Clause, word: re.Match[str]) -> bool:
     """Whether a step stands right beside a word: it is the highest of its own course."""
-    if _STEP.search(clause.sentence.plain[: word.start()]):
-        return True
-    return any(
+    return bool(_STEP.search(clause.sentence.plain[: word.start()])) or any(
         place.is_of_training
         and (0 <= place.start - word.end() <= NEAR or 0 <= word.start() - place.end <= NEAR)
         for place in clause.sentence.places

@@ -9,7 +9,7 @@ in `misreckoned`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 
@@ -36,7 +36,8 @@ _COMPARER = re.compile(
     r"比(?!例|较|率|重|值)|相较于?|较之|(?<![a-z])(?:than|versus|vs|against|compared)(?![a-z])"
 )
 _APART = re.compile(
-    rf"{_COMPARER.pattern}|各|都|最|分别|(?<![a-z])(?:each|both|respectively|its|own|but)(?![a-z])"
+    rf"{_COMPARER.pattern}|各|都|最|分别|因为|由于|"
+    r"(?<![a-z])(?:each|both|respectively|its|own|but|because|due)(?![a-z])"
 )
 _BEHIND = re.compile(r"[^;。>\d]{0,24}")
 _BEHIND_COUNTS = re.compile(
@@ -103,10 +104,17 @@ def misreckoned(
         for sheet in sheets
         for cell in sheet.cells
     }
+    steps = {
+        at for sheet in sheets if sheet.axis in ("step", "epoch") for at in sheet.counts.values()
+    }
     for sentence in spoken:
         yield from false_products(sentence)
         yield from false_formulas(sentence)
-        every = [*_reckoned(sentence), *_assigned(sentence, sheets)]
+        every = [
+            one
+            for one in (*_reckoned(sentence), *_assigned(sentence, sheets))
+            if not _is_of_steps(one.given, steps)
+        ]
         own = {one.said for one in every}
         loose = [
             *false_couples(sentence, printed),
@@ -114,7 +122,7 @@ def misreckoned(
             *_slips(sentence),
         ]
         for said, given in loose:
-            if said not in own:
+            if said not in own and not _is_of_steps(given, steps):
                 own.add(said)
                 yield Reckoned(sentence, said, given).mark()
         for one in every:
@@ -129,6 +137,13 @@ def misreckoned(
                 yield one.mark()
     if is_of_printed({"sentences": told, "tables": hidden}, "sentences"):
         yield from (one.mark() for one in rough)
+
+
+def _is_of_steps(given: Sequence[Given], steps: Collection[float]) -> bool:
+    """Whether a gap would be that of two steps: "150→175 涨 55" is of what stands there."""
+    return bool(given) and all(
+        len(one.of) > 1 and {said.figure.value for said in one.of} <= {*steps} for one in given
+    )
 
 
 def borne_out(spoken: Sequence[Sentence]) -> set[tuple[int, str]]:
