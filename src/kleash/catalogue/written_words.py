@@ -178,6 +178,10 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "the interpreter put nothing into a formula: a larger model may",
         "解读模型没有写出任何公式：可换更大的模型",
     ),
+    "check.rules-alone": (
+        "read by rules alone, which miss some three in ten errors: --interpreter finds more",
+        "仅按规则核对，约三成错误查不出：用 --interpreter 可查出更多",
+    ),
     "check.unsaid": ("nothing in the report bears it out: {why}", "报告中没有依据：{why}"),
     "check.estimate": ("is an estimate: nothing measured it", "是估计值，没有实测"),
     "check.nothing": (

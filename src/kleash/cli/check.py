@@ -83,7 +83,7 @@ def check(  # noqa: PLR0913  # its options
     else:
         lines = told(marks, report, language, every=every)
         lines += not_in(logs, marks, language) if logs is not None else []
-        lines += formulas(told_so, language) if interpreter or answers else []
+        lines.append(formulas(told_so, language, asked=bool(interpreter or answers)))
         print("\n".join(lines))
     if any(mark.state == "wrong" for mark in marks):
         raise typer.Exit(1)
@@ -102,12 +102,12 @@ def interpretation(page: Page, answers: Path | None, url: str, model: str) -> li
     return interpreted(page, Interpreter(kept, options, lambda count: progress(count, "questions")))
 
 
-def formulas(told_so: Sequence[Judged], language: Language) -> list[str]:
-    """How much of a report an interpreter could put into formulas."""
+def formulas(told_so: Sequence[Judged], language: Language, *, asked: bool) -> str:
+    """How much of a report an interpreter could put into formulas, or that none was asked."""
     from kleash.catalogue import say
 
-    code = "check.formulas" if told_so else "check.no-formulas"
-    return [say(code, {"count": len(told_so)}, language)]
+    code = "check.formulas" if told_so else "check.no-formulas" if asked else "check.rules-alone"
+    return say(code, {"count": len(told_so)}, language)
 
 
 def not_in(logs: Logs, marks: Sequence[Mark], language: Language) -> list[str]:
