@@ -58,6 +58,11 @@ def test_a_gap_is_of_the_two_numbers_beside_it(tmp_path, right, wrong):
 RECKONED = ("check.not-difference", "check.not-relative", "check.not-share")
 
 
+def test_a_gap_of_two_steps_is_one_only_where_it_counts_steps(tmp_path):
+    assert SAID not in bad(tmp_path, page(*TABLE, "- 40 到 60，共多 30 条。"), *RECKONED)
+    assert SAID in bad(tmp_path, page(*TABLE, "- 40 到 60，共多 30 步。"), *RECKONED)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -422,6 +422,16 @@ def test_one_key_with_two_values_keeps_both(tmp_path):
     assert setting.others[0].where.line == 7
 
 
+def test_a_setting_that_is_the_same_as_another_has_its_value(tmp_path):
+    source = document(
+        tmp_path,
+        "| 参数 | KL_BETA=0.1 | KL_BETA=0.2 | KL_BETA=0.3 |\n|--|--|--|--|\n"
+        "| LR | 1e-5 | 同左 | (同左) |\n| GRPO epochs | 3 | 4 | 5 |\n| RCE epochs | 同上 | 2 | 同上 |\n",
+    )
+    assert [run.config["LR"].value for run in source.runs] == [1e-5] * 3
+    assert [run.config["RCE epochs"].value for run in source.runs] == [3, 2, 5]
+
+
 def test_advice_is_not_a_setting(tmp_path):
     text = "# KL_BETA=0.1\n\n## 建议\n\n- **学习率调度**: 观察 warmup\n- **KL系数**: 0.005\n"
     source = document(tmp_path, text)

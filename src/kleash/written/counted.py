@@ -63,6 +63,15 @@ class Line:
     parts: Mapping[object, Floats]
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What counts give for each share of a line, which come out, and which nearly do."""
+
+    given: Floats
+    exact: NDArray[np.bool_]
+    near: NDArray[np.bool_]
+
+
 def false_counted(sheets: Sequence[Sheet], page: Page) -> Iterator[Mark]:
     """Every share of counts whose last digit is another than the counts give."""
     marked = set[tuple[int, Spot]]()
@@ -154,15 +163,6 @@ def _aligned(ours: Sequence[str], theirs: Sequence[str], *, same: bool) -> dict[
         return {at: at for at in range(len(theirs))}
     alone = {name for name in theirs if theirs.count(name) == 1 and ours.count(name) == 1}
     return {at: ours.index(name) for at, name in enumerate(theirs) if name in alone}
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What counts give for each share of a line, which come out, and which nearly do."""
-
-    given: Floats
-    exact: NDArray[np.bool_]
-    near: NDArray[np.bool_]
 
 
 def _reading(line: Line, told: Floats) -> Reading:

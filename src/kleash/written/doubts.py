@@ -91,7 +91,9 @@ def without_counted(marks: Sequence[Mark], counted: Collection[tuple[int, str]])
     return [
         mark
         for mark in marks
-        if not (mark.code in OF_COLUMNS and (mark.line, mark.text.strip(" +%*")) in counted)
+        if mark.code not in OF_COLUMNS
+        or mark.spot.startswith("counted")  # what counts themselves deny is no guess
+        or (mark.line, mark.text.strip(" +%*")) not in counted
     ]
 
 

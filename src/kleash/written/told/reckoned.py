@@ -113,7 +113,7 @@ def misreckoned(
         every = [
             one
             for one in (*_reckoned(sentence), *_assigned(sentence, sheets))
-            if not _is_of_steps(one.given, steps)
+            if not _is_of_steps(sentence, one.said, one.given, steps)
         ]
         own = {one.said for one in every}
         loose = [
@@ -122,7 +122,7 @@ def misreckoned(
             *_slips(sentence),
         ]
         for said, given in loose:
-            if said not in own and not _is_of_steps(given, steps):
+            if said not in own and not _is_of_steps(sentence, said, given, steps):
                 own.add(said)
                 yield Reckoned(sentence, said, given).mark()
         for one in every:
@@ -139,10 +139,14 @@ def misreckoned(
         yield from (one.mark() for one in rough)
 
 
-def _is_of_steps(given: Sequence[Given], steps: Collection[float]) -> bool:
+def _is_of_steps(
+    sentence: Sentence, said: Said, given: Sequence[Given], steps: Collection[float]
+) -> bool:
     """Whether a gap would be that of two steps: "150→175 涨 55" is of what stands there."""
-    return bool(given) and all(
-        len(one.of) > 1 and {said.figure.value for said in one.of} <= {*steps} for one in given
+    if not given or _COUNTED.match(sentence.plain, said.end):
+        return False
+    return all(
+        len(one.of) > 1 and {each.figure.value for each in one.of} <= {*steps} for one in given
     )
 
 
