@@ -426,7 +426,8 @@ def test_a_setting_that_is_the_same_as_another_has_its_value(tmp_path):
     source = document(
         tmp_path,
         "| 参数 | KL_BETA=0.1 | KL_BETA=0.2 | KL_BETA=0.3 |\n|--|--|--|--|\n"
-        "| LR | 1e-5 | 同左 | (同左) |\n| GRPO epochs | 3 | 4 | 5 |\n| RCE epochs | 同上 | 2 | 同上 |\n",
+        "| LR | 1e-5 | 同左 | (同左) |\n| GRPO epochs | 3 | 4 | 5 |\n"
+        "| RCE epochs | 同上 | 2 | 同上 |\n",
     )
     assert [run.config["LR"].value for run in source.runs] == [1e-5] * 3
     assert [run.config["RCE epochs"].value for run in source.runs] == [3, 2, 5]
