@@ -14,7 +14,7 @@ from kleash.imports.markdown.text import bare
 from kleash.written.book import Book, refs
 from kleash.written.fitting import NAMING, prints
 from kleash.written.gaps import direction, is_gap
-from kleash.written.marks import Mark
+from kleash.written.marks import OF_PARTS, Mark
 from kleash.written.printed import Sheet
 from kleash.written.prose import At, Said, Sentence
 from kleash.written.steps import BEST
@@ -34,17 +34,7 @@ OF_SENTENCES = (
     "check.stranger",
     "number-without-source",
 )
-# Rules that guess what a number of a table is made or taken of.
-OF_COLUMNS = (
-    "check.not-difference",
-    "check.not-relative",
-    "check.not-mean",
-    "check.not-sum",
-    "check.not-share",
-    "check.not-product",
-    "check.not-multiple",
-    "check.not-extract",
-)
+OF_COLUMNS = (*OF_PARTS, "check.not-extract")
 UNDERIVED = ("check.slip", "number-without-source")
 BORNE = ("check.difference", "check.relative", "check.mean", "check.sum", "check.spread")
 EXACT = 1e-9

@@ -9,6 +9,16 @@ from kleash.imports import Number
 
 State = Literal["right", "wrong", "unsupported", "unknown"]
 STATES: tuple[State, ...] = ("wrong", "unsupported", "right", "unknown")
+# Rules that find out by themselves what a number is made of.
+OF_PARTS = (
+    "check.not-difference",
+    "check.not-relative",
+    "check.not-mean",
+    "check.not-sum",
+    "check.not-share",
+    "check.not-product",
+    "check.not-multiple",
+)
 
 
 @dataclass(frozen=True)

@@ -9,25 +9,15 @@ from kleash.written.interpreted.claims import claims_in
 from kleash.written.interpreted.judged import Judged, judged
 from kleash.written.interpreted.numbered import Addresses
 from kleash.written.interpreted.questions import once_more, questions
-from kleash.written.marks import Mark, State
+from kleash.written.marks import OF_PARTS, Mark, State
 from kleash.written.page import Page
 from kleash.written.sources.weighed import GUESSES
 
 Ask = Callable[[Sequence[str]], Sequence[str]]
 """Whatever answers questions: a model behind an endpoint, or a file with answers."""
 SHOWN = 3  # sources that a mark names
-# Rules that find out by themselves what a number is made of, or what words are about.
-OF_NUMBERS = (
-    *GUESSES,
-    "check.not-difference",
-    "check.not-relative",
-    "check.not-mean",
-    "check.not-sum",
-    "check.not-share",
-    "check.not-product",
-    "check.not-multiple",
-    "check.no-fit",
-)
+OF_NUMBERS = (*GUESSES, *OF_PARTS, "check.no-fit")
+# Rules that find out by themselves what words are about.
 OF_WORDS = (
     "check.not-all",
     "check.not-most",
