@@ -458,6 +458,12 @@ def test_an_interpreter_that_says_nothing_is_told(tmp_path):
     assert "put nothing into a formula" in told.output
 
 
+def test_that_no_interpreter_was_asked_is_told(tmp_path):
+    page_of(tmp_path)
+    assert "read by rules alone" in run(tmp_path / "r.md").output.splitlines()[-1]
+    assert "rules alone" not in run(tmp_path / "r.md", "--json").output
+
+
 def test_a_server_needs_the_name_of_a_model(tmp_path):
     page_of(tmp_path)
     told = run(tmp_path / "r.md", "--interpreter", "http://127.0.0.1:9/v1")

@@ -34,6 +34,7 @@ OF_SENTENCES = (
     "check.stranger",
     "number-without-source",
 )
+# Rules that guess what a number of a table is made or taken of.
 OF_COLUMNS = (*OF_PARTS, "check.not-extract")
 UNDERIVED = ("check.slip", "number-without-source")
 BORNE = ("check.difference", "check.relative", "check.mean", "check.sum", "check.spread")
