@@ -8,26 +8,16 @@ from typer.testing import CliRunner
 
 from held_reports import HELD
 from kleash.cli import app
+from kleash.documents.page import read_page
 from kleash.imports.markdown import document
 from kleash.written.check import check
 from kleash.written.logs import logs_of
-from kleash.written.page import read_page
-from made_logs import write_logs
 from made_reports import STYLES
-from planting import planted
-from test_planted import NAMES, PLANTS, text_of
+from test_planted import NAMES, text_of
 
 SEEDS = Path(__file__).parent.parent.parent / "shared/seeds"
 DOCUMENTS = sorted(SEEDS.glob("00*.txt"))
 BAD = ("wrong", "unsupported")
-# What is wrong with the five documents as they are: lines, beside words without a statistic.
-WRONG = {
-    "000": {40, 43},
-    "001": {119},
-    "002": set(),
-    "003": {66, 89, 106, 252},
-    "004": {23, 32, 65, 68, 73, 98, 132, 133, 143, 148, 157, 162, 164, 168, 169, 207, 210},
-}
 
 
 def marks(path, text, logs=()):
@@ -67,105 +57,7 @@ def test_a_report_in_a_style_kept_apart_has_nothing_wrong(tmp_path, style, seed)
     assert not [(mark.line, mark.code, mark.text) for mark in found if mark.state in BAD]
 
 
-@pytest.mark.skipif(len(DOCUMENTS) != 5, reason="the five documents are not here")
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name[:3])
-def test_what_is_wrong_with_the_five_documents(path, tmp_path):
-    text = path.read_text(encoding="utf-8")
-    found = marks(tmp_path / "r.md", text)
-    assert lines(found, "wrong") == WRONG[path.name[:3]]
-    logs = write_logs(document.drafted(path), tmp_path / "logs")
-    held = marks(tmp_path / "r.md", text, logs)
-    assert not [mark for mark in held if mark.code == "check.not-log"]
-    assert sum(mark.code == "check.log" for mark in held) > 40
-
-
 # --- errors are found
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new", "code"),
-    PLANTS,
-    ids=[f"{number}-{plant[0]}-{plant[3]}" for number, plant in enumerate(PLANTS)],
-)
-def test_a_planted_slip_is_marked(tmp_path, name, old, new, code):
-    if code in MEANS_LESS:
-        pytest.skip("it is not wrong, it means less: for compare")
-    text = text_of(name)
-    before = {(m.line, m.code, m.text) for m in marks(tmp_path / "r.md", text) if m.state in BAD}
-    after = [m for m in marks(tmp_path / "r.md", text.replace(old, new)) if m.state in BAD]
-    fresh = [mark for mark in after if (mark.line, mark.code, mark.text) not in before]
-    assert fresh
-
-
-MEANS_LESS = (
-    "evaluations-missing",
-    "inside-warmup",
-    "derived-from-estimate",
-    "runs-overlap",
-    "identical-results",
-    "duplicate-step",
-)
-
-
-def recall(path, text, seed, logs=()):
-    """How many of 20 planted errors have a new mark on their line; new ones in other tables."""
-    known = {(m.line, m.code, m.text) for m in marks(path, text, logs) if m.state in BAD}
-    changed, plants = planted(text, seed)
-    found = [m for m in marks(path, changed, logs) if m.state in BAD]
-    fresh = {mark.line for mark in found if (mark.line, mark.code, mark.text) not in known}
-    touched = {plant.line for plant in plants}
-    return len(fresh & touched), len(plants), fresh & untouched_rows(changed.split("\n"), touched)
-
-
-def untouched_rows(text, touched):
-    """The rows of tables in which nothing was planted."""
-    found, table = set(), set()
-    for at, line in enumerate([*text, ""], 1):
-        if "|" in line:
-            table.add(at)
-            continue
-        found |= set() if table & touched else table
-        table = set()
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(len(DOCUMENTS) != 5, reason="the five documents are not here")
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name[:3])
-def test_of_twenty_planted_errors_eighteen_are_found_with_logs(path, tmp_path):
-    text = path.read_text(encoding="utf-8")
-    logs = write_logs(document.drafted(path), tmp_path / "logs")
-    found = [recall(tmp_path / "r.md", text, seed, logs) for seed in range(3)]
-    assert all(hits >= 18 and count == 20 and not false for hits, count, false in found), found
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(len(DOCUMENTS) != 5, reason="the five documents are not here")
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name[:3])
-def test_most_errors_are_found_from_the_report_alone(path, tmp_path):
-    text = path.read_text(encoding="utf-8")
-    found = [recall(tmp_path / "r.md", text, seed) for seed in range(3)]
-    # Most numbers of 002 stand once, or twice by the chance of two epochs with the same answers.
-    least = 15 if path.name.startswith("002") else 18
-    assert sum(hits for hits, _, _ in found) >= least * len(found), found
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("style", HELD)
-def test_errors_in_reports_kept_apart_are_found_without_logs(style, tmp_path):
-    found = [recall(tmp_path / "r.md", HELD[style](seed), seed) for seed in range(3)]
-    assert sum(hits for hits, _, _ in found) >= 0.9 * sum(count for _, count, _ in found), found
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("style", STYLES)
-def test_errors_in_reports_of_other_styles_are_found_with_logs(style, tmp_path):
-    text = STYLES[style](0)
-    path = tmp_path / "r.md"
-    path.write_text(text, encoding="utf-8")
-    logs = write_logs(document.drafted(path), tmp_path / "logs")
-    found = [recall(path, text, seed, logs) for seed in range(3)]
-    assert sum(hits for hits, _, _ in found) >= 0.9 * sum(count for _, count, _ in found), found
 
 
 # --- how it tells

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kleash.cli import app
+from kleash.documents.page import read_page
 from kleash.imports.markdown.document import draft_of
 from kleash.written.filed.columns import DEVIATION, MEAN, columns_of
 from kleash.written.filed.found import filed as filed_in
@@ -18,7 +19,6 @@ from kleash.written.filed.found import on_file
 from kleash.written.filed.records import Record, records, spelled
 from kleash.written.grids import grids
 from kleash.written.logs import logs_of
-from kleash.written.page import read_page
 from kleash.written.printed import sheets
 from kleash.written.styles import is_alike
 from test_check import marks

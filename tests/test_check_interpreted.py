@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from kleash.cli import app
-from kleash.written.interpreted.formula import FUNCTIONS, Formula, FormulaError
+from kleash.documents.formula import FUNCTIONS, Formula, FormulaError
+from kleash.documents.numbered import Addresses, column_at, column_name
+from kleash.documents.page import read_page
 from kleash.written.interpreted.interpret import interpreted, with_interpretation
-from kleash.written.interpreted.numbered import Addresses, column_at, column_name
-from kleash.written.page import read_page
 
 REPORT = """# Two arms
 
@@ -468,17 +468,3 @@ def test_a_server_needs_the_name_of_a_model(tmp_path):
     page_of(tmp_path)
     told = run(tmp_path / "r.md", "--interpreter", "http://127.0.0.1:9/v1")
     assert "--model" in str(told.exception)
-
-
-def test_a_guess_of_a_rule_that_an_interpretation_bears_out_is_taken_back(tmp_path):
-    """A sentence with a number of three digits next to a table that has none such is doubted."""
-    text = REPORT + "3. Over 3 seeds of 125 items each we asked 375 times: 0.547 is the mean.\n"
-    report, kept = page_of(tmp_path, text).path, tmp_path / "a.jsonl"
-    plain = json.loads(run(report, "--json").output)["marks"]
-    assert [one["text"] for one in plain if one["state"] == "unsupported"] == ["0.547"]
-    run(report, "--answers", str(kept))
-    (open_,) = (json.loads(one) for one in kept.read_text().splitlines())
-    open_["answer"] = line(at="n11.4", formula="mean(B5:C7) + 0.013")
-    kept.write_text(json.dumps(open_) + "\n")
-    told = json.loads(run(report, "--answers", str(kept), "--json").output)["marks"]
-    assert not [one for one in told if one["state"] == "unsupported"]

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kleash.catalogue import Language
-    from kleash.written.interpreted.judged import Judged
+    from kleash.documents.judge import Judged
+    from kleash.documents.marks import Mark
+    from kleash.documents.page import Page
     from kleash.written.logs import Logs
-    from kleash.written.marks import Mark
-    from kleash.written.page import Page
 
 SHOWN = ("wrong", "unsupported")
 LOGGED = ("check.log", "check.not-log")
@@ -65,10 +65,10 @@ def check(  # noqa: PLR0913  # its options
     again; with --answers alone the questions wait in that file for whatever model you have.
     """
     start_lean()
+    from kleash.documents.page import read_page
     from kleash.imports.markdown import document
     from kleash.written.check import check as checked
     from kleash.written.logs import logs_of
-    from kleash.written.page import read_page
 
     if lang not in ("", "zh", "en"):
         raise ConfigError(f"no language {lang!r}: there is zh and en")
@@ -91,9 +91,9 @@ def check(  # noqa: PLR0913  # its options
 
 def interpretation(page: Page, answers: Path | None, url: str, model: str) -> list[Judged]:
     """What an interpreter made of a report: asked now, or before."""
+    from kleash.documents.interpreter import PATIENCE, Interpreter, Kept
     from kleash.envs.endpoint import EndpointOptions
     from kleash.written.interpreted.interpret import interpreted
-    from kleash.written.interpreted.interpreter import PATIENCE, Interpreter, Kept
 
     if url and not model:
         raise ConfigError("--interpreter needs --model, the name by which its server knows it")

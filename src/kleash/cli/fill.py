@@ -43,11 +43,11 @@ def fill(
     kleash fill report.md --from runs/kl0.12-s0 --from runs/kl0.18-s0 --out filled.md
     """
     start_lean()
+    from kleash.documents.page import read_page
     from kleash.imports.markdown import document
     from kleash.written.commands import commands
     from kleash.written.fill import fill as filled
     from kleash.written.logs import logs_of
-    from kleash.written.page import read_page
     from kleash.written.traced import held_for
 
     page = read_page(report)

@@ -12,8 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kleash.documents.marks import Mark, printed_as
 from kleash.written.made.rounded import Node, Relation
-from kleash.written.marks import Mark, printed_as
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from kleash.written.page import Page
+from kleash.documents.page import Page
 from kleash.written.printed import Cell, Sheet
 from kleash.written.prose import END, At, Name, Sentence
 

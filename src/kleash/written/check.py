@@ -9,49 +9,36 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from kleash.documents.judge import Judged
+from kleash.documents.marks import Mark, State, number_mark
+from kleash.documents.page import Page
+from kleash.documents.words import strong_words
 from kleash.findings.record import canonical
-from kleash.imports import Derived, Number
+from kleash.imports import Derived
 from kleash.imports.markdown.draft import Draft
 from kleash.written.blame import copied_lines, related
 from kleash.written.book import Book
 from kleash.written.copied import copied_rows, copies
-from kleash.written.counted import well_counted
-from kleash.written.crossed import crossed_titles
 from kleash.written.curves import threads_of
-from kleash.written.doubts import acquitted, without_counted
 from kleash.written.filed.found import Filed, filed, on_file
 from kleash.written.grids import grids
 from kleash.written.interpreted.interpret import with_interpretation
-from kleash.written.interpreted.judged import Judged
 from kleash.written.listings import with_listings
 from kleash.written.logs import Logs
-from kleash.written.made.rounded import of_hidden_digits
-from kleash.written.marks import Mark, State, number_mark
 from kleash.written.measured import Told, derived_from_logs, held, measured_marks, numbers_of
 from kleash.written.mended import mended
-from kleash.written.mistold import mistold
-from kleash.written.own import false_extracts
-from kleash.written.page import Page
 from kleash.written.places import placed
 from kleash.written.printed import sheets
 from kleash.written.prose import sentences
-from kleash.written.quoted import Quotes, quoted
 from kleash.written.ranked import ranked
-from kleash.written.recited import well_recited
-from kleash.written.relations import Node, Relation, measured, node, relations, well_read
-from kleash.written.rules import of_arms, of_layout, of_sentences, of_tables
-from kleash.written.sentences import said
+from kleash.written.relations import Node, Relation, node, relations, well_read
+from kleash.written.rules import of_layout, of_tables
 from kleash.written.siblings import unlike_twins
 from kleash.written.sought.joined import joined
-from kleash.written.sources.judge import verdicts
-from kleash.written.sources.weighed import weighed
 from kleash.written.steps import misplaced
 from kleash.written.tables import laid_out
-from kleash.written.told.gained import without_gains
-from kleash.written.told.reckoned import borne_out, misreckoned
-from kleash.written.told.subjects import records_of
 from kleash.written.traced import corrected, sought_in, traced
 
 # Findings on a step that a table can overrule, whoever's it is.
@@ -64,10 +51,7 @@ BESTS = (
     "check.not-most",
     "check.not-pick",
 )
-COURSE = "course-false"
 BY_FACTOR = ("multiple", "product")  # hours of seconds
-TRIPLE = 3  # a gap and what it is of
-PARAGRAPH = 6  # lines after its first in which a number of a paragraph may stand
 RANK: dict[State, int] = {"wrong": 0, "unsupported": 1, "right": 2, "unknown": 3}
 
 
@@ -109,8 +93,7 @@ def _checked(
     seen = _without_rounded(_told_by_both(traced(sought) if sought else {}, have), every)
     marks = measured_marks(source, told, truth, logs) if logs else []
     marks = _without(marks, seen) + list(seen.values())
-    marks += crossed_titles(sought) if sought else ()
-    logged, fixed = _logged(marks), {(mark.line, mark.spot): mark.state for mark in marks}
+    fixed = {(mark.line, mark.spot): mark.state for mark in marks}
     right = {one for one in {*truth, *seen} if fixed.get(one[:2]) == "right"}
     off = {one for one in {*truth, *seen} if fixed.get(one[:2]) == "wrong"}
     kept = [each for each in every if not off & set(each.nodes)]
@@ -128,25 +111,10 @@ def _checked(
     ]
     book = corrected(book, seen)
     spoken = sentences(page, book.sheets)
-    records = records_of(book, page, seen, logs)
-    quotes = quoted(book, spoken, _guesses(draft, book), records)
-    marks = [mark for mark in marks if not _accounted(mark, quotes)]
-    marks += _without_known(said(draft, page, marks), logged | quotes.fine)
-    marks += [mark for mark in quotes.marks if not _told_worse(mark, marks)]
     marks = [m for m in marks if m.code not in AT_A_STEP or m.line not in agreeing]
     marks += [*placed(draft, marks), *strayed, *ranked(book, spoken)]
-    marks += [*of_sentences(records, book, page, spoken, quotes), *of_tables(book, page, spoken)]
-    marks += [
-        *misreckoned(spoken, book.sheets, of_hidden_digits(every)),
-        *false_extracts(records.courses, book.sheets, page, right | _made(every)),
-    ]
-    marks += [*of_arms(draft, page, spoken), *of_layout(draft, page, marks)]
-    shown = well_recited(page, source.tables) | borne_out(spoken), _apart(every)
-    marks = acquitted(marks, book, spoken, logged, quotes.fine, *shown)
-    marks = without_gains(marks, records.courses, spoken)
-    marks = without_counted(marks, well_counted(book.sheets, page))
-    marks = weighed(marks, list(verdicts(book, page, spoken)), logged)
-    marks += mistold(marks, spoken, book.sheets)
+    marks += [*of_tables(book, page, spoken), *of_layout(draft, page, marks)]
+    marks += strong_words(page)
     marks = _without_echoes([mark for mark in marks if _stands(mark, page)])
     return marks + _rest(told, marks)
 
@@ -186,13 +154,6 @@ def _digits(text: str) -> str:
     return re.sub(r"[.,]", "", found.group()) if found else ""
 
 
-def _logged(marks: Sequence[Mark]) -> set[tuple[int, str]]:
-    """Numbers that logs have as they are printed, in rows of which they have none otherwise."""
-    off = {mark.line for mark in marks if mark.state == "wrong"}
-    right = [mark for mark in marks if mark.state == "right" and mark.line not in off]
-    return {(mark.line, mark.text.strip("* ")) for mark in right}
-
-
 def _fitting(marks: Sequence[Mark]) -> set[tuple[int, str]]:
     """Numbers that what is worked out of them bears out."""
     return {(mark.line, mark.spot) for mark in marks if mark.code == "check.fits"}
@@ -201,41 +162,6 @@ def _fitting(marks: Sequence[Mark]) -> set[tuple[int, str]]:
 def _made(every: Sequence[Relation]) -> set[Node]:
     """Numbers that others of their table give."""
     return {one.nodes[0] for one in every if one.holds and one.kind != "same"}
-
-
-def _apart(every: Sequence[Relation]) -> set[tuple[int, float, float]]:
-    """By line, two numbers of a row that a third, which stands there too, tells apart."""
-    found = set[tuple[int, float, float]]()
-    for one in every:
-        if not one.holds or len(one.nodes) != TRIPLE or len({node[0] for node in one.nodes}) > 1:
-            continue
-        line, (first, second, third) = one.nodes[0][0], (node[2] for node in one.nodes)
-        signed = re.match(r"[\s*(]*[+-]", one.text.replace("−", "-"))
-        two = {"sum": [(first, second), (first, third)]}.get(one.kind, [])
-        two += [(second, third)] if one.kind == "difference" and first and signed else []
-        found |= {(line, *each) for pair in two for each in (pair, pair[::-1])}
-    return found
-
-
-def _guesses(draft: Draft, book: Book) -> list[Number]:
-    """Numbers given as measured that no table has, or not as known."""
-    rows = {line for sheet in book.sheets for line in sheet.table.lines}
-    return [one for one in measured(draft) if one.where.line not in rows or not _certain(one)]
-
-
-def _certain(number: Number) -> bool:
-    return number.state == "known" and not number.about
-
-
-def _accounted(mark: Mark, quotes: Quotes) -> bool:
-    """Whether a number of a sentence that was read as a wrong sum is accounted for otherwise."""
-    if not mark.code.startswith("check.not-") or mark.state != "wrong" or mark.spot:
-        return False
-    digits = re.sub(r"[^\d.,]", "", mark.text)
-    same = {digits}
-    if mark.text.endswith("%") and digits.replace(".", "", 1).isdigit():
-        same.add(f"{float(digits) / 100:g}")  # points that were read as a fraction
-    return any((mark.line + n, one) in quotes.fine for n in range(PARAGRAPH) for one in same)
 
 
 def _stands(mark: Mark, page: Page) -> bool:
@@ -248,27 +174,6 @@ def _stands(mark: Mark, page: Page) -> bool:
         return digits in text
     share = re.escape(f"{100 * float(digits):g}")
     return bool(re.search(rf"(?<![\d.]){share}0*\s?%", text))
-
-
-def _without_known(marks: Sequence[Mark], known: Collection[tuple[int, str]]) -> list[Mark]:
-    """Without courses that are said to lack a number which logs or tables have."""
-    kept = []
-    for mark in marks:
-        number = rf"(?<![\d.]){re.escape(mark.text.rstrip('%'))}(?!\d)"
-        own = (text for line, text in known if line == mark.line and mark.code == COURSE)
-        if not any(re.search(number, text) for text in own):
-            kept.append(mark)
-    return kept
-
-
-def _told_worse(mark: Mark, marks: Sequence[Mark]) -> bool:
-    """Whether a number that nothing accounts for has its right value told already."""
-    digits = re.sub(r"[^\d.]", "", mark.text)
-    return mark.state == "unsupported" and any(
-        other.state == "wrong" and re.sub(r"[^\d.]", "", other.text) == digits
-        for other in marks
-        if 0 <= mark.line - other.line < PARAGRAPH
-    )
 
 
 def _without_echoes(marks: list[Mark]) -> list[Mark]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kleash.documents.marks import Mark
+from kleash.documents.page import Page
 from kleash.imports.markdown.text import fold
-from kleash.written.marks import Mark
-from kleash.written.page import Page
 
 SECONDS = {
     1.0: "s|secs?|seconds?|秒",

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from math import gcd, log10
 
+from kleash.documents.marks import Mark
+from kleash.documents.page import Page
 from kleash.findings.record import digits
 from kleash.imports import Number
 from kleash.imports.markdown.draft import Draft, Printed
 from kleash.imports.markdown.text import bare
 from kleash.written.grids import Grid, Slot, grids
-from kleash.written.marks import Mark
-from kleash.written.page import Page
 from kleash.written.printed import Sheet
 from kleash.written.tables import value_of
 

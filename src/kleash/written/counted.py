@@ -16,9 +16,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from kleash.documents.marks import Mark
+from kleash.documents.page import Page
 from kleash.imports.markdown.text import bare
-from kleash.written.marks import Mark
-from kleash.written.page import Page
 from kleash.written.printed import Sheet
 
 FEWEST = 3  # shares that come out, of as many different values

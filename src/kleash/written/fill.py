@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from kleash.documents.page import Page, Span, edited, percent
 from kleash.findings.identities import roughly
 from kleash.imports import Derived, Number
 from kleash.imports.markdown.derived import allowed, follows
@@ -20,7 +21,6 @@ from kleash.imports.markdown.draft import Draft, Printed
 from kleash.imports.markdown.numbers import VALUE, Place
 from kleash.written.blame import blamed
 from kleash.written.logs import Held, Logs, as_printed
-from kleash.written.page import Page, Span, edited, percent
 from kleash.written.relations import node, oriented, relations
 from kleash.written.styles import is_alike, result_style, style_of, written_like
 

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kleash.documents.marks import Mark
 from kleash.imports import Table
 from kleash.imports.markdown.text import bare, plain
 from kleash.written.made.parts import Part, parts_of
-from kleash.written.marks import Mark
 
 LEAST = 2  # intervals of a column that have their estimate inside
 MIDDLE = 3  # those that have it in their middle, before one that has not is wrong

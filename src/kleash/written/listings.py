@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from kleash.documents.page import Page
 from kleash.imports import Table, Where
 from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.text import bare
-from kleash.written.page import Page
 
 LEAST = 2  # lines of a table
 FEWEST = 2  # keys of its lines, but for the label

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from kleash.documents.marks import Mark, State, number_mark, written
 from kleash.findings.record import canonical
 from kleash.imports import Cell, Derived, Number, Source, names
 from kleash.imports.markdown.derived import allowed
 from kleash.imports.markdown.draft import SEED, Draft
 from kleash.imports.markdown.numbers import Place
 from kleash.written.logs import Held, Logs, as_printed
-from kleash.written.marks import Mark, State, number_mark, written
 from kleash.written.relations import Node, node, oriented
 
 SHARES: dict[str, tuple[Literal["difference", "relative"], ...]] = {

@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kleash.documents.page import Page, Span, edited
 from kleash.imports.markdown.document import draft_of
 from kleash.imports.markdown.draft import Draft
 from kleash.written.filed.found import Filed
-from kleash.written.page import Page, Span, edited
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kleash.documents.marks import Mark, number_mark
 from kleash.imports.markdown.text import bare
 from kleash.written.fitting import prints
-from kleash.written.marks import Mark, number_mark
 from kleash.written.printed import Cell, Sheet
 
 LEAST = 3  # things that are held against each other

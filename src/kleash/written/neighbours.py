@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from kleash.written.marks import Mark
+from kleash.documents.marks import Mark
 from kleash.written.printed import Cell, Sheet
 
 LEAST = 5  # steps of a course

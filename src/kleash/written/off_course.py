@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kleash.written.marks import Mark, number_mark
+from kleash.documents.marks import Mark, number_mark
 from kleash.written.printed import Cell, Sheet
 
 POINTS = 5  # of a course that shows how it goes

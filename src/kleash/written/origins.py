@@ -10,8 +10,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from kleash.written.marks import Mark
-from kleash.written.page import Page
+from kleash.documents.marks import Mark
+from kleash.documents.page import Page
 from kleash.written.scripts import arms_said, coded_arm
 
 _STAGE = re.compile(r"(?<![a-z])([a-z]{2,6})[_ ]?(epoch|step)[_ ]?(\d+)(?!\d)", re.I)

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from kleash.documents.marks import Mark
 from kleash.findings.spoken import direction
 from kleash.imports import Table
 from kleash.imports.markdown.labels import axis_of, is_best_step, is_winner
 from kleash.imports.markdown.text import bare, plain
 from kleash.written.made.boards import LARGEST, Board, board_of, counted, turned
 from kleash.written.made.parts import Part
-from kleash.written.marks import Mark
 
 LETTERS = 24  # of a cell that is no more than a name
 NUMERIC = 0.6  # of the cells of a column of numbers

@@ -10,12 +10,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from kleash.documents.marks import Mark
 from kleash.findings.plans import is_stage
 from kleash.findings.record import digits
 from kleash.findings.spoken import position
 from kleash.imports import Claim, Number, names
 from kleash.imports.markdown.draft import SEED, Draft
-from kleash.written.marks import Mark
 from kleash.written.steps import BEST, LISTED, MORE, PLACE, SPAN, axis_and_step, clause_of
 from kleash.written.strangers import strangers
 

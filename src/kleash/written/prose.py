@@ -12,7 +12,7 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
-from kleash.written.page import Page
+from kleash.documents.page import Page
 from kleash.written.printed import AXIS, Figure, Sheet, axis_word, named, squeezed
 
 _NUMBER = re.compile(

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from kleash.documents.marks import Mark
 from kleash.written.book import Book
 from kleash.written.fitting import NAMING, prints
 from kleash.written.gaps import is_gap
-from kleash.written.marks import Mark
 from kleash.written.printed import Cell
 from kleash.written.prose import Name, Said, Sentence
 

@@ -9,11 +9,11 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from kleash.documents.marks import Mark
+from kleash.documents.page import Page
 from kleash.imports import Table
 from kleash.imports.markdown.text import bare, plain
 from kleash.written.made.parts import parts_of
-from kleash.written.marks import Mark
-from kleash.written.page import Page
 
 LEAST = 3  # numbers of a row
 _NUMBER = r"[+-]?\d+\.\d+\s?%?"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Literal
 
+from kleash.documents.page import Page
 from kleash.findings.identities import Sum, kl_losses, losses, roughly
 from kleash.findings.record import canonical
 from kleash.imports import Derived, Imported, Number, Table
@@ -25,7 +26,6 @@ from kleash.written.made.rounded import Relation as Relation
 from kleash.written.made.rounded import as_printed, off_by_rounding, without_refuted
 from kleash.written.made.rounded import node as node
 from kleash.written.made.weighed import Worked, worked_out
-from kleash.written.page import Page
 from kleash.written.patterns import Made, patterns
 from kleash.written.printed import figure_of, squeezed
 from kleash.written.retold import told_again

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from kleash.documents.marks import Mark
 from kleash.imports import Table
 from kleash.imports.markdown.text import bare
-from kleash.written.marks import Mark
 
 LEAST = 3  # rows
 _COUNT = re.compile(r"\D{0,8}(\d+)\D{0,4}")

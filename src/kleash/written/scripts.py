@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from kleash.documents.marks import Mark
+from kleash.documents.page import Page
 from kleash.imports.markdown.text import bare
-from kleash.written.marks import Mark
-from kleash.written.page import Page
 
 LEAST = 2  # commands that show which argument is which
 SLOTS = 4  # numbers of a comment that are looked at

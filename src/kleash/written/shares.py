@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from kleash.written.marks import Mark, printed_as
-from kleash.written.page import Page
+from kleash.documents.marks import Mark, printed_as
+from kleash.documents.page import Page
 from kleash.written.printed import Cell, Sheet
 
 LEAST = 3  # numbers of a row that must be a statistic

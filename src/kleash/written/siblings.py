@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from statistics import median
 
+from kleash.documents.marks import Mark
 from kleash.findings.record import digits
 from kleash.imports import Number
 from kleash.imports.markdown.text import bare
 from kleash.written.grids import Grid, label, turned
-from kleash.written.marks import Mark
 
 TELLING = 3  # digits of a number that is not the same by chance
 ALIKE = 3  # numbers of a line that have to be the same

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kleash.documents.marks import Mark
+from kleash.documents.page import Page
 from kleash.findings.record import digits
 from kleash.imports import Number, Where
 from kleash.imports.markdown import labels
@@ -18,8 +20,6 @@ from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.numbers import numbers_in
 from kleash.imports.markdown.text import fold, plain
 from kleash.written.grids import Grid, Slot, grids, turned
-from kleash.written.marks import Mark
-from kleash.written.page import Page
 from kleash.written.printed import figure_of
 from kleash.written.prose import UNDONE
 

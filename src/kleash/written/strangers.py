@@ -10,10 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
+from kleash.documents.marks import Mark
 from kleash.imports.markdown import labels
 from kleash.imports.markdown.draft import Draft
 from kleash.written.fitting import is_typo
-from kleash.written.marks import Mark
 
 ROUNDED = 3  # digits of a number that is known with fewer than were measured
 LEAST = 5  # lines that name an arm which another value is a slip of

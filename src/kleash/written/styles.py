@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from kleash.documents.page import percent
 from kleash.imports import Derived, Number
 from kleash.imports.markdown.differences import metric_of
 from kleash.imports.markdown.draft import Draft, Printed, identity
 from kleash.imports.markdown.numbers import Place
-from kleash.written.page import percent
 
 Spot = tuple[int, str]
 """The line of a cell and its place in it."""

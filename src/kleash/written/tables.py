@@ -10,13 +10,13 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 
+from kleash.documents.marks import Mark, State
+from kleash.documents.page import Page
 from kleash.findings.spoken import direction
 from kleash.imports import Number, names
 from kleash.imports.markdown.draft import Draft, Printed
 from kleash.written.grids import Grid, grids
 from kleash.written.looks import exchanged_by_looks
-from kleash.written.marks import Mark, State
-from kleash.written.page import Page
 
 RECITED = 3  # numbers of a row that a sentence must give to be about it
 SEVERAL = 8  # numbers of a column that show its range

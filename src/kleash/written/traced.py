@@ -11,14 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kleash.documents.marks import Mark, State, number_mark
+from kleash.documents.page import Page
 from kleash.imports.markdown.draft import Draft
 from kleash.written.book import Book
 from kleash.written.curves import Thread, threads_of
 from kleash.written.filed.found import on_file, opened
 from kleash.written.grids import grids
 from kleash.written.logs import Held, Logs
-from kleash.written.marks import Mark, State, number_mark
-from kleash.written.page import Page
 from kleash.written.printed import Cell, Sheet, sheets
 from kleash.written.relations import Node, node
 from kleash.written.sought.joined import joined

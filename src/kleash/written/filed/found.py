@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kleash.documents.marks import Mark, State, number_mark
+from kleash.documents.page import Page
 from kleash.imports import Number
 from kleash.written.filed.aligned import SURE, Aligner, Reading
 from kleash.written.filed.columns import COURSES, columns_of
 from kleash.written.filed.records import of_runs, records
 from kleash.written.filed.steps import Stated, false_bests, false_labels
 from kleash.written.logs import Held, Logs
-from kleash.written.marks import Mark, State, number_mark
-from kleash.written.page import Page
 from kleash.written.printed import Figure, Sheet
 from kleash.written.sought.lines import Labelled, Line, Token, labelled, lines_of
 from kleash.written.sought.naming import windows_in

@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from kleash.written.interpreted.claims import claims_in
-from kleash.written.interpreted.judged import Judged, judged
-from kleash.written.interpreted.numbered import Addresses
-from kleash.written.interpreted.questions import once_more, questions
-from kleash.written.marks import OF_PARTS, Mark, State
-from kleash.written.page import Page
-from kleash.written.sources.weighed import GUESSES
+from kleash.documents.claims import claims_in
+from kleash.documents.judge import Judged, judged
+from kleash.documents.marks import OF_PARTS, Mark, State
+from kleash.documents.numbered import Addresses
+from kleash.documents.page import Page
+from kleash.documents.questions import once_more, questions
 
 Ask = Callable[[Sequence[str]], Sequence[str]]
 """Whatever answers questions: a model behind an endpoint, or a file with answers."""
 SHOWN = 3  # sources that a mark names
-OF_NUMBERS = (*GUESSES, *OF_PARTS, "check.no-fit")
+OF_NUMBERS = (*OF_PARTS, "check.no-fit")
 # Rules that find out by themselves what words are about.
 OF_WORDS = (
     "check.not-all",

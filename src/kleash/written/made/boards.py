@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from kleash.documents.page import Page
 from kleash.imports import Table
 from kleash.imports.markdown.text import bare
 from kleash.written.grids import winners
 from kleash.written.made.parts import Part, parts_of
-from kleash.written.page import Page
 
 KEYS = 3  # columns that may be needed to tell rows apart
 LARGEST = 60

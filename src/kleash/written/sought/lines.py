@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from kleash.documents.page import Page
 from kleash.imports import Number, Where
 from kleash.imports.markdown.text import bare
-from kleash.written.page import Page
 from kleash.written.printed import Cell, Figure, Sheet
 from kleash.written.sought.naming import counts_in, is_epoch
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kleash.written.interpreted.judged import Judged
-from kleash.written.interpreted.numbered import Addresses
+from kleash.documents.judge import Judged
+from kleash.documents.numbered import Addresses
 
 LINES = 150  # of a report that one question asks about
 

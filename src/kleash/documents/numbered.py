@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from string import ascii_uppercase
 
-from kleash.written.page import Page, Span
+from kleash.documents.page import Page, Span
 
 _NUMBER = re.compile(
     r"(?<![A-Za-z0-9_.#^])(?:(?<![\w)%~-])(?P<sign>[+−-]))?"

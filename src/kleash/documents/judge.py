@@ -15,9 +15,9 @@ from typing import Literal
 
 import numpy as np
 
-from kleash.written.interpreted.claims import Claim
-from kleash.written.interpreted.formula import Formula, FormulaError
-from kleash.written.interpreted.numbered import Addresses, Numbered
+from kleash.documents.claims import Claim
+from kleash.documents.formula import Formula, FormulaError
+from kleash.documents.numbered import Addresses, Numbered
 
 NEARLY = 1 + 1e-6
 ROUGH, FINE = 0.15, 0.05  # of a number that is said to be about so much; with three digits

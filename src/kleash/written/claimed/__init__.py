@@ -1,1 +1,0 @@
-"""What a report claims in words, held against its tables and logs."""

@@ -1,1 +1,0 @@
-"""What sentences tell in numbers, read as claims on the courses of tables and logs."""
