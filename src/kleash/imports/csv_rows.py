@@ -10,6 +10,7 @@ import csv
 import re
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -53,10 +54,12 @@ def read(path: Path) -> Source:
     return source
 
 
-def table(path: Path, notes: list[str]) -> tuple[list[str], Iterator[tuple[int, dict[str, Value]]]]:
-    """The names of the columns, and the rows with their lines."""
+def table(
+    path: Path, notes: list[str], naming: Sequence[str] = ()
+) -> tuple[list[str], Iterator[tuple[int, dict[str, Value]]]]:
+    """The names of the columns, and the rows with their lines; `naming` are columns of names."""
     header, stretches = _stretches(path, notes)
-    return header, (row for stretch in stretches for row in stretch.rows())
+    return header, (row for part in stretches for row in replace(part, naming=naming).rows())
 
 
 def _stretches(path: Path, notes: list[str]) -> tuple[list[str], Iterator[Stretch]]:
@@ -185,4 +188,4 @@ def _records(path: Path, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
         raise DataError(f"{path} line {begun}: {error}") from None
 
 
-FORM = Form("csv", value, numbers)
+FORM = Form("csv", value, numbers, str.strip)

@@ -37,6 +37,7 @@ ROWS = 1024  # taken at a time
 SPARSE = 3  # columns of a stretch by those of its rows, on average, from which it has none
 NUMBERS = {float, int, bool}
 PLAIN = {*NUMBERS, str, type(None)}
+EXACT = 2.0**53  # from here on a float is not every whole number
 Flat = tuple[int, dict[str, Any]]
 
 
@@ -168,10 +169,15 @@ def _stretches(rows: Iterator[Flat], plan: Layout) -> Iterator[Stretch | Sequenc
         for row in flat:
             names.update(row)
         entries = sum(map(len, flat))
-        if not plan.by_column or len(names) * len(flat) > SPARSE * entries:
-            yield [(line, {name: _value(held) for name, held in row.items()}) for line, row in some]
-            continue
         full = entries == len(names) * len(flat)
+        alike = plan.by_column or (full and plan.among)  # which may be found to name items
+        if not alike or len(names) * len(flat) > SPARSE * entries:
+            takes = {plan.item: _text}
+            yield [
+                (line, {name: takes.get(name, _value)(held) for name, held in row.items()})
+                for line, row in some
+            ]
+            continue
         columns = {
             name: list(map(itemgetter(name), flat)) if full else [row.get(name) for row in flat]
             for name in names
@@ -199,7 +205,14 @@ def _numbers(column: Sequence[Any]) -> Numbers:
     return Numbers(values, np.arange(len(values)), coarse=coarse)
 
 
-FORM = Form("jsonl", _value, _numbers)
+def _text(held: Any) -> str:
+    """An item's name: whole numbers have all their digits, and decimals must have kept theirs."""
+    if isinstance(held, float) and abs(held) >= EXACT:
+        raise DataError(f"an item called {held!r} has lost digits: write such names as text")
+    return "" if held is None else str(held)
+
+
+FORM = Form("jsonl", _value, _numbers, _text)
 
 
 def _is_series(value: Any) -> bool:

@@ -94,6 +94,11 @@ class Layout:
         return STEPS[self.step.strip().lower()] if self.step else "step"
 
     @property
+    def naming(self) -> tuple[str, ...]:
+        """What names runs."""
+        return (*self.telling, *((self.run,) if self.run else ()))
+
+    @property
     def by_column(self) -> bool:
         """Whether rows are alike, so that they can be taken by the stretch."""
         return self.kind in ("series", "counted", "items")
@@ -126,6 +131,8 @@ class Layout:
             self.telling += self._setting(rows)
         if self.among and not self.run and not self.seed:
             self._widen(rows)
+        if self.among and self.kind != "items":
+            self._by_item(rows)
 
     def _widen(self, rows: Sequence[Mapping[str, Value]]) -> None:
         """Take a table for one of items if all its numbers lie between 0 and 1, a run a column."""
@@ -138,6 +145,20 @@ class Layout:
         numbers = [n for n, column in held.items() if any(isinstance(o, tuple) for o in column)]
         if len(scores) > 1 and scores == numbers:
             self.kind, self.item, self.scores, self.wide = "items", self.among, tuple(scores), True
+
+    def _by_item(self, rows: Sequence[Mapping[str, Value]]) -> None:
+        """Take a table for one of items if a run has several rows at one place, each of another."""
+        item = self.among or ""
+        held = [row.get(item) for row in rows]
+        if not self.run and item.strip().lower() == "id" and any(isinstance(o, str) for o in held):
+            return  # the names of runs
+        places = [(self._place(row), row.get(self.leash or "")) for row in rows]
+        told = {(place, one) for place, one in zip(places, held, strict=True) if one is not None}
+        if len({place for place, _ in told}) == len(told):
+            return
+        beside = [name for name in rows[0] if name != item and not self.is_part(name)]
+        known = [name for name in beside if names.metric(name)]
+        self.kind, self.item, self.scores = "items", item, tuple(known or beside)
 
     def _place(self, row: Mapping[str, Value]) -> tuple[Value, ...]:
         """What a row is about but for its coefficient."""
@@ -213,7 +234,7 @@ def layout(columns: list[str]) -> Layout:
         found.sort = _named(columns, SORTS)
     found.shots = found.shots if found.kind in ("matrix", "cells") else None
     if found.kind != "items":
-        found.among = found.item if found.kind == "cells" else None
+        found.among = found.item if found.kind in ("cells", "series") else None
         found.item = None
     if found.kind != "long":
         found.metric = None

@@ -11,8 +11,8 @@ import re
 import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +31,6 @@ UNTELLING = re.compile(  # names of files
     r"(?:_?(?:metrics|results?|logs?|epoch_?\d+|step_?\d+|n_?\d+))*)",
     re.I,
 )
-NAMED = 100_000  # items whose names are remembered, as they are written
 
 
 def read_rows(path: Path, form: str, rows: Iterator[Row], plan: Layout, source: Source) -> None:
@@ -49,6 +48,8 @@ def read_tables(
     """The same, of rows by the stretch, or one by one where they have little in common."""
     runs = _Runs(path, form, plan)
     for part in parts:
+        if isinstance(part, Stretch):
+            part = replace(part, naming=plan.naming)
         if not runs.runs and len(part):
             first = part.row(0) if isinstance(part, Stretch) else part[0][1]
             if plan.telling or plan.leash or plan.among or plan.kind == "matrix":
@@ -72,6 +73,8 @@ def read_tables(
         "matrix": f"one {plan.step} and number of shots per row",
     }
     source.notes.append(f"{path} was read as a table with {shown[plan.kind]}")
+    if runs.unnamed:
+        source.notes.append(f"{path}: {runs.unnamed} rows name no item: left out")
     if runs.empty:
         source.notes.append(f"{path}: {runs.empty} rows have no step: left out")
 
@@ -99,13 +102,13 @@ class _Runs:
         self.runs: dict[str, Imported] = {}
         self.points: dict[str, Points] = {}
         self.tables: dict[tuple[str, float | None], _Table] = {}
-        self.names: dict[Any, str] = {}
         self.sorts: dict[tuple[str, str], str] = {}
         self.name = name_of(path)
         self.folder = path.absolute().parent.name
         if not plan.step:
             self.name = OF_SIZE.sub("", AT_EPOCH.sub("", self.name)) or self.name
         self.empty = 0
+        self.unnamed = 0
         self.count = 0
 
     def take(self, line: int, row: Mapping[str, Value]) -> None:
@@ -127,7 +130,7 @@ class _Runs:
         columns += [plan.step] if plan.kind == "items" else [plan.sort, plan.split]
         about = [name for name in columns if name and name in stretch.columns]
         for part in stretch.alike(about):
-            told = {name: part.form.value(part.columns[name][0]) for name in about}
+            told = {name: part.value(name, part.columns[name][0]) for name in about}
             key = self.owner(int(part.lines[0]), told)
             if plan.kind == "items":
                 self.items(key, told.get(plan.step or ""), part)
@@ -221,8 +224,12 @@ class _Runs:
         """The scores of one item."""
         place = row.get(self.plan.step) if self.plan.step else None
         step = place[0] if isinstance(place, tuple) else None
+        name = shown(row.get(self.plan.item or ""))
+        if not name:
+            self.unnamed += 1
+            return
         table = self.tables.setdefault((key, step), _Table())
-        table.items.append(sys.intern(shown(row.get(self.plan.item or ""))))
+        table.items.append(sys.intern(name))
         table.lines.append(line)
         for name in self.plan.scores:
             value = row.get(name)
@@ -232,15 +239,15 @@ class _Runs:
     def items(self, key: str, place: Value, part: Stretch) -> None:
         """The scores of items of one run at one step."""
         step = place[0] if isinstance(place, tuple) else None
+        names = [part.form.text(one) for one in part.columns.get(self.plan.item or "", ())]
+        if not all(names) or not names:
+            self.unnamed += len(part) - sum(map(bool, names))
+            part = part.take([row for row, name in enumerate(names) if name])
+            names = list(filter(None, names))
+        if not names:
+            return
         table = self.tables.setdefault((key, step), _Table())
-        named = self.names
-        for entry in part.columns.get(self.plan.item or "", [None] * len(part)):
-            name = named.get(entry)
-            if name is None:
-                if len(named) >= NAMED:
-                    named.clear()
-                name = named[entry] = sys.intern(shown(part.form.value(entry)))
-            table.items.append(name)
+        table.items += map(sys.intern, names)
         table.lines.frombytes(part.lines.tobytes())
         for name in self.plan.scores:
             column = table.columns.setdefault(name, array("d"))

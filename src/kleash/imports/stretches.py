@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ class Form:
     name: str
     value: Callable[[Any], Value]
     numbers: Callable[[Sequence[Any]], Numbers]
+    text: Callable[[Any], str]
+    """An entry as a name: as it is written, empty where there is none."""
 
 
 def one_by_one(entries: Sequence[Any], value: Callable[[Any], Value]) -> Numbers:
@@ -66,6 +68,8 @@ class Stretch:
     lines: NDArray[np.int64]
     columns: Mapping[str, Sequence[Any]]
     form: Form
+    naming: Collection[str] = ()
+    """Columns that name runs: there "none" and "NA" are names."""
 
     def __len__(self) -> int:
         """How many rows."""
@@ -74,11 +78,11 @@ class Stretch:
     def take(self, rows: Sequence[int] | Rows) -> Stretch:
         """Some of its rows."""
         kept = {name: [held[row] for row in rows] for name, held in self.columns.items()}
-        return Stretch(self.lines[rows], kept, self.form)
+        return replace(self, lines=self.lines[rows], columns=kept)
 
     def alike(self, names: Sequence[str]) -> Iterator[Stretch]:
         """Its parts whose rows say the same under these names, in order of appearance."""
-        keys = list(zip(*(self._meant(self.columns[name]) for name in names), strict=True))
+        keys = list(zip(*map(self._meant, names), strict=True))
         if not keys or keys.count(keys[0]) == len(keys):
             yield self
             return
@@ -88,9 +92,17 @@ class Stretch:
         for rows in groups.values():
             yield self.take(rows)
 
-    def _meant(self, entries: Sequence[Any]) -> Iterator[Any]:
+    def value(self, name: str, entry: Any) -> Value:
+        """What an entry says under a name."""
+        held = self.form.value(entry)
+        if held is None and name in self.naming and any(map(str.isalnum, self.form.text(entry))):
+            return self.form.text(entry)
+        return held
+
+    def _meant(self, name: str) -> Iterator[Any]:
         """What entries say: 1 and 1.0 are the same, and so are two ways of writing nothing."""
-        values = {entry: self.form.value(entry) for entry in set(entries)}
+        entries = self.columns[name]
+        values = {entry: self.value(name, entry) for entry in set(entries)}
         said = {
             entry: held[0] if isinstance(held, tuple) else held for entry, held in values.items()
         }
@@ -98,7 +110,7 @@ class Stretch:
 
     def row(self, at: int) -> dict[str, Value]:
         """One row."""
-        return {name: self.form.value(held[at]) for name, held in self.columns.items()}
+        return {name: self.value(name, held[at]) for name, held in self.columns.items()}
 
     def rows(self) -> Iterator[tuple[int, dict[str, Value]]]:
         """All rows, with their lines."""

@@ -39,7 +39,7 @@ def fits(path: Path) -> bool:
 def read(path: Path) -> Source:
     """The runs in the table."""
     source = Source(str(path), "wandb export")
-    header, rows = table(path, source.notes)
+    header, rows = table(path, source.notes, naming=("Name",))
     if not any(name.endswith("__MIN") for name in header):
         read_rows(path, "wandb export", rows, Layout("cells", run="Name"), source)
         source.notes.append(f"{path}: a list of runs does not tell settings from results")
