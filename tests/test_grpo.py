@@ -74,6 +74,55 @@ def test_the_leash_in_the_loss_is_scaled_with_the_advantages():
     assert loss.total.item() == pytest.approx(-1.1 + 0.3 * value)
 
 
+def far_choice(advantage: float, ratio: float, over: float) -> Choices:
+    """One choice whose probability has grown `ratio`-fold, π/π_ref being e^over."""
+    logp = torch.tensor([-1.0], dtype=torch.float64, requires_grad=True)
+    return Choices(
+        logp=logp,
+        logp_old=logp.detach() - math.log(ratio),
+        logp_ref=logp.detach() - over,
+        advantage=torch.tensor([advantage], dtype=torch.float64),
+        weight=torch.ones(1, dtype=torch.float64),
+        episode=torch.tensor([0]),
+    )
+
+
+@pytest.mark.parametrize("form", ["k3", "k3_ratio"])
+@pytest.mark.parametrize("over", [-3.0, 12.0, -1000.0, 1000.0])
+def test_a_clamped_leash_lets_go_beyond_the_clamp_and_says_so(form, over):
+    choices = far_choice(0.0, 1.0, over)
+    loss = grpo_loss(choices, Clip(), form=form, coefficient=1.0, clamp=10.0)
+    assert loss.metrics["leash/value"] == 10 and loss.metrics["leash/clamped"] == 1
+    pull = torch.autograd.grad(loss.total, choices.logp)[0].item()
+    assert pull == (0 if form == "k3" else 10)  # only through the ratio
+
+
+def test_a_clamp_that_is_not_reached_changes_nothing_but_the_count():
+    choices = far_choice(0.0, 1.0, -2.0)
+    free = grpo_loss(choices, Clip(), form="k3", coefficient=1.0)
+    bound = grpo_loss(choices, Clip(), form="k3", coefficient=1.0, clamp=10.0)
+    assert bound.metrics == free.metrics | {"leash/clamped": 0}
+    assert torch.equal(
+        torch.autograd.grad(free.total, choices.logp)[0],
+        torch.autograd.grad(bound.total, choices.logp)[0],
+    )
+
+
+@pytest.mark.parametrize(
+    ("advantage", "ratio", "gain", "pull", "let_go"),
+    [(-2.0, 5.0, -6.0, 0.0, 1), (-2.0, 2.5, -5.0, 5.0, 0), (2.0, 5.0, 2.4, 0.0, 0)],
+)
+def test_the_dual_clip_lets_go_of_a_bad_choice_that_grew_beyond_it(
+    advantage, ratio, gain, pull, let_go
+):
+    choices = far_choice(advantage, ratio, 0.0)
+    loss = grpo_loss(choices, Clip(dual=3.0), form="none", coefficient=0)
+    assert loss.total.item() == pytest.approx(-gain)
+    assert torch.autograd.grad(loss.total, choices.logp)[0].item() == pytest.approx(pull)
+    assert loss.metrics["dual_clip_fraction"] == let_go
+    assert loss.metrics["clip_fraction"] == (pull == 0)
+
+
 def test_the_gradient_runs_through_the_ratio_of_k3_ratio_by_hand():
     logp = torch.tensor([HALF], dtype=torch.float64, requires_grad=True)
     choices = Choices(
@@ -170,6 +219,47 @@ def test_a_group_without_spread_is_leashed_as_if_only_centred():
     assert unit is not None
     assert unit[7:].tolist() == [0.5, 0.5]
     assert grpo.reward_unit("rank", REWARD, GROUP) is None
+
+
+FLAT = [0.1, 0.3, 1.3, 1.9, 97.3, 99.99, -0.7, 1e6 / 3, 1e-3, 0.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", list(grpo.ADVANTAGES))
+def test_a_flat_group_teaches_exactly_nothing(name, dtype):
+    for value in FLAT:
+        for size in range(2, 33):
+            reward = torch.tensor([value] * size + [0.0, 1.0], dtype=dtype)
+            group = torch.tensor([0] * size + [1, 1])
+            assert not grpo.ADVANTAGES[name](reward, group)[:size].any(), (value, size)
+            unit = grpo.reward_unit(name, reward, group)
+            if unit is not None:
+                assert unit[:size].max().item() <= 1
+            pull = grpo.effective_coefficient(0.1, name, reward[:size], group[:size], scaled=False)
+            assert pull in (None, 0.1)  # leave_one_out has no spread to lose
+
+
+@pytest.mark.parametrize("name", list(grpo.ADVANTAGES))
+def test_rewards_that_differ_by_rounding_alone_are_equal(name):
+    reward = torch.tensor([0.1 + 0.2, 0.3, 0.3, 0.7 - 0.4, 0.3 + 1e-9, 0.3], dtype=torch.float64)
+    group = torch.tensor([0, 0, 0, 0, 1, 1])
+    assert len(set(reward[:4].tolist())) == 3
+    found = grpo.ADVANTAGES[name](reward, group)
+    assert found[:4].tolist() == [0, 0, 0, 0]
+    assert found[4] > 0 > found[5]  # what is small and no rounding still counts
+
+
+def test_ties_by_rounding_share_their_rank():
+    reward = torch.tensor([0.3, 5.0, 0.1 + 0.2, -1.0], dtype=torch.float64)
+    found = grpo.rank(reward, torch.zeros(4, dtype=torch.int64))
+    assert found.tolist() == pytest.approx([0, 1, 0, -1])
+
+
+def test_the_unit_of_a_standardised_group_is_never_that_of_rounding():
+    for value in FLAT:
+        reward = torch.tensor([value] * 7)
+        unit = grpo.reward_unit("standardise", reward, torch.zeros(7, dtype=torch.int64))
+        assert unit is not None and unit.tolist() == pytest.approx([6 / 7] * 7)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,29 @@ def test_like_lays_a_known_leash_under_what_is_given(name: str, settings: dict[s
     assert recipe(f"like={name}").leash.coefficient == settings["leash"]["coefficient"]
 
 
+def test_like_verl_clamps_and_clips_twice_as_verl_does() -> None:
+    made = recipe("like=verl")
+    assert (made.leash.clamp, made.clip.dual, made.clip.high) == (10, 3, 0.2)
+    assert made.resolved()["leash"]["clamp"] == 10 and made.resolved()["clip"]["dual"] == 3
+
+
+def test_a_recipe_without_clamps_is_the_recipe_it_was_before_there_were_any() -> None:
+    plain = recipe().resolved()
+    assert "clamp" not in plain["leash"] and "dual" not in plain["clip"]
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (["leash.clamp=10"], "leash.clamp 10 is for k3 and k3_ratio, the form is 'return_to_go'"),
+        (["clip.dual=1.1"], "clip.dual 1.1 is not above 1 [+] clip.high = 1.2"),
+    ],
+)
+def test_a_clamp_that_cannot_be_meant_is_refused(given: list[str], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        recipe(*given)
+
+
 def test_like_in_a_file_gives_way_to_like_on_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text('like = "verl"\nlr = 1e-5\n')

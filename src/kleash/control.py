@@ -15,6 +15,7 @@ from pydantic import Field, field_validator, model_validator
 
 from kleash.config import Config
 from kleash.errors import ConfigError, GuardError
+from kleash.kl import CLAMPED
 
 FormName = Literal["return_to_go", "exact", "k2", "k3", "k3_ratio", "reward_k1", "none"]
 ControllerName = Literal["constant", "linear", "cosine", "piecewise", "adaptive", "target"]
@@ -30,6 +31,8 @@ class Leash(Config):
     """What one nat of KL of a whole episode costs, in units of reward; the start of a schedule."""
     scaled: bool = True
     """Whether the leash is scaled with the advantages, so that the coefficient keeps its unit."""
+    clamp: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """The most that k3 of one choice is taken for; beyond it the leash lets go. 0 has no clamp."""
     controller: ControllerName = "constant"
     """What moves the coefficient: constant, linear, cosine, piecewise, adaptive or target."""
     end: float = Field(0.0, ge=0, allow_inf_nan=False)
@@ -95,6 +98,11 @@ class Leash(Config):
                 (self.target > 0, f"{name} has no goal: set leash.target in nats per episode")
             ],
         }
+        clamp = (
+            not self.clamp or self.form in (*CLAMPED, "none"),
+            f"leash.clamp {self.clamp:g} is for k3 and k3_ratio, the form is {self.form!r}: set"
+            " leash.clamp to 0",
+        )
         by_reference = {
             "path": [
                 (
@@ -109,7 +117,8 @@ class Leash(Config):
                 )
             ],
         }
-        return by_controller.get(self.controller, []) + by_reference.get(self.reference, [])
+        needs = by_controller.get(self.controller, []) + by_reference.get(self.reference, [])
+        return [*needs, clamp]
 
 
 # What other projects do, as settings to lay under one's own. Their leash is not scaled with the
@@ -128,7 +137,8 @@ LEASHES: dict[str, dict[str, Any]] = {
     "verl": {
         "advantage": "standardise",
         "weight": "by_choice",
-        "leash": {"form": "k3", "coefficient": 0.001, "scaled": False},
+        "leash": {"form": "k3", "coefficient": 0.001, "scaled": False, "clamp": 10.0},
+        "clip": {"dual": 3.0},
     },
     "trl": {
         "advantage": "standardise",
@@ -155,6 +165,7 @@ def describe(leash: Leash) -> str:
         "target": f"target KL {leash.target:g}",
     }.get(leash.controller, leash.controller)
     unit = "" if leash.scaled else ", unscaled"
+    unit += f", clamp {leash.clamp:g}" if leash.clamp else ""
     return f"{leash.form} {leash.coefficient:g} ({course}, reference {reference}{unit})"
 
 

@@ -2,6 +2,7 @@
 
 Weights are fixed over the whole batch and sum to 1, so that the loss of a batch is the sum of the
 losses of its parts, however it is split. No padding, no mask, no batch shape; no optimiser either.
+Rewards are compared in double, whatever they come in, and given back in what they came in.
 
 Shapes: no suffix is one number per choice, E one per episode.
 """
@@ -14,9 +15,12 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-from kleash.kl import episode_sum, form_named, k1, k2, k3, return_to_go
+from kleash.kl import CLAMPED, episode_sum, form_named, k1, k2, k3, k3_up_to, return_to_go
 
 SPREAD_FLOOR = 1e-6  # what GRPO adds to a group's spread before dividing by it
+ROUNDING = (
+    1e-12  # of the largest reward of a group, or of 1: what adding up leaves, as .1 + .2 - .3
+)
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,14 @@ class Choices:
 
 @dataclass(frozen=True)
 class Clip:
-    """How far a ratio may fall below and rise above 1 before it earns nothing more."""
+    """How far a ratio may fall below and rise above 1 before it earns nothing more.
+
+    `dual`: the ratio beyond which a bad choice costs no more (dual clip, 1912.09729); 0 has none.
+    """
 
     low: float = 0.2
     high: float = 0.2
+    dual: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -73,15 +81,38 @@ def group_mean(values: Tensor, group: Tensor) -> Tensor:
     return total[group] / size
 
 
+def over_lowest(reward: Tensor, group: Tensor) -> Tensor:
+    """How far each reward is above the lowest of its group, in double; equal ones are at exactly 0.
+
+    Rewards of a group that differ by rounding alone are one number: else a flat group would teach.
+    """
+    reward = reward.double()
+    order = reward.argsort(stable=True)
+    order = order[group[order].argsort(stable=True)]
+    value, owner = reward[order], group[order]
+    scale = reward.new_ones(int(group.max()) + 1).scatter_reduce(0, group, reward.abs(), "amax")
+    apart = value.diff() > ROUNDING * scale[owner[1:]]
+    begins = torch.cat([apart.new_ones(1), apart | (owner.diff() > 0)])
+    level = value[begins][begins.cumsum(0) - 1]
+    lowest = value[torch.searchsorted(owner, owner)]
+    return torch.empty_like(value).index_copy(0, order, level - lowest)
+
+
+def centred(reward: Tensor, group: Tensor) -> Tensor:
+    """`centre` in double."""
+    above = over_lowest(reward, group)
+    return above - group_mean(above, group)
+
+
 def group_spread(reward: Tensor, group: Tensor) -> Tensor:
-    """The standard deviation (n - 1) of each episode's group, one number per episode."""
+    """The standard deviation (n - 1) of each episode's group, one number per episode, in double."""
     size = group_sizes(group)
-    return (group_mean(centre(reward, group).square(), group) * size / (size - 1)).sqrt()
+    return (group_mean(centred(reward, group).square(), group) * size / (size - 1)).sqrt()
 
 
 def centre(reward: Tensor, group: Tensor) -> Tensor:
     """How much better each episode did than its group (Dr. GRPO, 2503.20783)."""
-    return reward - group_mean(reward, group)
+    return centred(reward, group).to(reward.dtype)
 
 
 def leave_one_out(reward: Tensor, group: Tensor) -> Tensor:
@@ -90,18 +121,19 @@ def leave_one_out(reward: Tensor, group: Tensor) -> Tensor:
     The only one here whose mean gradient is that of the reward itself, with no factor.
     """
     size = group_sizes(group)
-    return centre(reward, group) * size / (size - 1)
+    return (centred(reward, group) * size / (size - 1)).to(reward.dtype)
 
 
 def standardise(reward: Tensor, group: Tensor) -> Tensor:
     """`centre`, divided by the spread within the group (GRPO, 2402.03300)."""
-    return centre(reward, group) / (group_spread(reward, group) + SPREAD_FLOOR)
+    spread = group_spread(reward, group) + SPREAD_FLOOR
+    return (centred(reward, group) / spread).to(reward.dtype)
 
 
 def rank(reward: Tensor, group: Tensor) -> Tensor:
     """The share of the others in its group that each episode beat, less the share that beat it."""
     size = group_sizes(group)
-    _, order = torch.unique(reward, return_inverse=True)
+    _, order = torch.unique(over_lowest(reward, group), return_inverse=True)
     levels, level, ties = torch.unique(
         torch.stack([group, order]), dim=1, return_inverse=True, return_counts=True
     )
@@ -122,7 +154,7 @@ ADVANTAGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 def centre_unit(reward: Tensor, group: Tensor) -> Tensor:
     """(G - 1)/G: comparing with a mean that holds oneself takes 1/G of the signal away."""
-    size = group_sizes(group).to(reward.dtype)
+    size = group_sizes(group).double()
     return (size - 1) / size
 
 
@@ -145,7 +177,7 @@ def reward_unit(advantage: str, reward: Tensor, group: Tensor) -> Tensor | None:
 
     The leash is multiplied by it, so that the coefficient stays in units of reward.
     """
-    return UNITS[advantage](reward, group) if advantage in UNITS else None
+    return UNITS[advantage](reward, group).to(reward.dtype) if advantage in UNITS else None
 
 
 def in_reward_units(advantage: str, form: str, *, scaled: bool) -> bool:
@@ -258,9 +290,10 @@ def truncated(
     return replace(choices, advantage=choices.advantage * weight), found
 
 
-def k3_ratio(choices: Choices) -> Tensor:
+def k3_ratio(choices: Choices, clamp: float = 0.0) -> Tensor:
     """k3 × π/π_old, the ratio differentiated too: unbiased in value and gradient at each state."""
-    return k3(choices.logp, choices.logp_ref) * (choices.logp - choices.logp_old).exp()
+    value = k3_up_to(choices.logp, choices.logp_ref, clamp)
+    return value * (choices.logp - choices.logp_old).exp()
 
 
 def needed_kl(choices: Choices) -> Tensor:
@@ -270,49 +303,71 @@ def needed_kl(choices: Choices) -> Tensor:
     return choices.exact_kl
 
 
-# What the coefficient multiplies in the loss, with gradient.
-PENALTIES: dict[str, Callable[[Choices], Tensor]] = {
-    "exact": needed_kl,
-    "k2": lambda choices: k2(choices.logp, choices.logp_ref),
-    "k3": lambda choices: k3(choices.logp, choices.logp_ref),
+# What the coefficient multiplies in the loss, with gradient; of choices and the clamp on k3.
+PENALTIES: dict[str, Callable[[Choices, float], Tensor]] = {
+    "exact": lambda choices, clamp: needed_kl(choices),
+    "k2": lambda choices, clamp: k2(choices.logp, choices.logp_ref),
+    "k3": lambda choices, clamp: k3_up_to(choices.logp, choices.logp_ref, clamp),
     "k3_ratio": k3_ratio,
 }
 
 
+def gains(choices: Choices, ratio: Tensor, clip: Clip) -> tuple[Tensor, Tensor, Tensor]:
+    """What each choice earns; whether a clip took its gradient, and whether the dual one did."""
+    plain = ratio * choices.advantage
+    gain = torch.minimum(plain, ratio.clamp(1 - clip.low, 1 + clip.high) * choices.advantage)
+    # A clipped ratio counts where the clip took the gradient away, not wherever it is outside.
+    stopped, dual = plain > gain, torch.zeros_like(plain, dtype=torch.bool)
+    if clip.dual:
+        least = clip.dual * choices.advantage
+        dual = (choices.advantage < 0) & (gain < least)
+        gain, stopped = torch.where(dual, least, gain), stopped | dual
+    return gain, stopped, dual
+
+
 def grpo_loss(
-    choices: Choices, clip: Clip, *, form: str, coefficient: float, entropy_bonus: float = 0.0
+    choices: Choices,
+    clip: Clip,
+    *,
+    form: str,
+    coefficient: float,
+    entropy_bonus: float = 0.0,
+    clamp: float = 0.0,
 ) -> Loss:
     """Clipped policy gradient (PPO, 1707.06347 eq. 7), the leash in the loss, an entropy bonus.
 
-    Every metric is Σ weight × value, so metrics of parts add up to those of the batch.
+    Every metric is Σ weight × value, so metrics of parts add up to those of the batch. `clamp` is
+    the most that k3 is taken for, 0 for all of it; what a clamp or the dual clip let go is counted.
     """
     form_named(form)
     weight = choices.weight.to(choices.logp.dtype)
     ratio = (choices.logp - choices.logp_old).exp()
-    clipped = ratio.clamp(1 - clip.low, 1 + clip.high)
-    gain = torch.minimum(ratio * choices.advantage, clipped * choices.advantage)
+    gain, stopped, dual = gains(choices, ratio, clip)
     policy_loss = -(weight @ gain)
     nothing = torch.zeros_like(policy_loss)
 
     kl_loss = nothing
     if form in PENALTIES:
-        kl_loss = weight @ (PENALTIES[form](choices) * one_or(choices.unit))
+        kl_loss = weight @ (PENALTIES[form](choices, clamp) * one_or(choices.unit))
     entropy = nothing if choices.entropy is None else weight @ choices.entropy
     if entropy_bonus and choices.entropy is None:
         raise ValueError("this policy gives no entropy: set entropy_bonus to 0")
 
     total = policy_loss + coefficient * kl_loss - entropy_bonus * entropy
-    # A clipped ratio counts where the clip took the gradient away, not wherever it is outside.
-    stopped = (ratio * choices.advantage > clipped * choices.advantage).to(weight.dtype)
     numbers = {
         "loss": total,
         "policy_loss": policy_loss,
         "leash/penalty": coefficient * kl_loss,
         "leash/value": kl_loss,
         "mean_ratio": weight @ ratio,
-        "clip_fraction": weight @ stopped,
+        "clip_fraction": weight @ stopped.to(weight.dtype),
         "entropy": entropy,
     }
+    if clip.dual:
+        numbers["dual_clip_fraction"] = weight @ dual.to(weight.dtype)
+    if clamp and form in CLAMPED:
+        beyond = k3(choices.logp, choices.logp_ref) >= clamp
+        numbers["leash/clamped"] = weight @ beyond.to(weight.dtype)
     # Read together: each reading alone would wait for the device.
     read = torch.stack(list(numbers.values())).tolist()
     return Loss(total, dict(zip(numbers, read, strict=True)))

@@ -248,7 +248,7 @@ def reference_held(declared: str | None, now: str) -> None:
 
 def share_with_signal(reward: Tensor, group: Tensor) -> float:
     """The share of groups whose episodes differ in reward; only these teach anything."""
-    differs = group_spread(reward.double(), group) > 1e-9
+    differs = group_spread(reward, group) > 0
     return int((group[differs].bincount() > 0).sum()) / int((group.bincount() > 0).sum())
 
 

@@ -37,6 +37,18 @@ def k3(logp: Tensor, logp_ref: Tensor) -> Tensor:
     return log_r.expm1() - log_r
 
 
+def k3_up_to(logp: Tensor, logp_ref: Tensor, most: float) -> Tensor:
+    """k3, at most `most`: from there on the leash lets go, for the clamp takes the gradient too.
+
+    As verl and NeMo-RL have it. 0 is no clamp.
+    """
+    if not most:
+        return k3(logp, logp_ref)
+    # Beyond these k3 is clamped in any case; so that what is let go of does not overflow.
+    log_r = (logp_ref - logp).clamp(-most - 1, min(most + 1, 80.0))
+    return (log_r.expm1() - log_r).clamp(max=most)
+
+
 def exact(logp_NA: Tensor, logp_ref_NA: Tensor) -> Tensor:
     """Σ_a π(a)·log(π(a)/π_ref(a)) at every state (2504.10637): k1 without its noise.
 
@@ -140,6 +152,8 @@ FORMS = {
         ),
     )
 }
+
+CLAMPED = ("k3", "k3_ratio")  # the forms that `leash.clamp` is about
 
 NO_LEASH = "the mean of its gradient over draws is 0, so it is no leash"
 WRONG_WAY = (

@@ -57,6 +57,18 @@ class Clipping(Config):
     """How far a ratio may rise above 1."""
     norm: float = Field(1.0, gt=0)
     """The gradient's largest norm, in every phase."""
+    dual: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """The ratio above which a bad choice costs no more and is let go; 0 has no such bound."""
+
+    @model_validator(mode="after")
+    def dual_beyond_high(self) -> Self:
+        """A dual clip below the other one would let go of what has hardly moved."""
+        if self.dual and self.dual <= 1 + self.high:
+            raise ConfigError(
+                f"clip.dual {self.dual:g} is not above 1 + clip.high = {1 + self.high:g}: verl has"
+                " 3; set it to that, or to 0 for none"
+            )
+        return self
 
 
 class Recipe(Config):
@@ -120,8 +132,15 @@ class Recipe(Config):
         raise NotImplementedError
 
     def resolved(self) -> dict[str, Any]:
-        """The recipe as plain values, as `config.json` keeps it."""
-        return self.model_dump(mode="json", by_alias=True)
+        """The recipe as plain values, as `config.json` keeps it.
+
+        Without the clamps where there are none: the same recipe as before there were any.
+        """
+        whole = self.model_dump(mode="json", by_alias=True)
+        for part, bound in (("clip", "dual"), ("leash", "clamp")):
+            if not whole[part][bound]:
+                del whole[part][bound]
+        return whole
 
 
 def needs_start(phase: str, start: str) -> None:

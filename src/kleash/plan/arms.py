@@ -20,7 +20,8 @@ from kleash.recipe import AgentRecipe, Recipe, recipe_from
 # What only the GRPO phase reads: a base is the same base whatever these are.
 GRPO_KEYS = (
     *("epochs", "source", "group", "updates", "lr", "schedule", "warmup", "advantage", "weight"),
-    *("clip.low", "clip.high", "entropy_bonus", "leash", "early_stop", "freeze", "like"),
+    *("clip.low", "clip.high", "clip.dual", "entropy_bonus", "leash", "early_stop", "freeze"),
+    "like",
 )
 # An agent's other phase has batches of its own. How it talks (engine, temperature, turn_tokens) and
 # what is played after an epoch (validation) its base reads too: dialogues, scores and lines depend.

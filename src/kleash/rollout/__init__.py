@@ -108,6 +108,7 @@ class Groups:
     episode: Tensor
     """Of every choice, which episode it belongs to."""
     reward: Tensor
+    """Of every episode, in double: in float32 episodes with equal rewards could differ."""
     group: Tensor
     logp: Tensor | None
     """Of every choice, how likely it was when sampled; none where it was not."""

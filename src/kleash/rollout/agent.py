@@ -25,7 +25,7 @@ from kleash.envs import gym
 from kleash.envs.contract import EndpointDown, EpisodeBroken
 from kleash.envs.line import Line
 from kleash.errors import ConfigError, DataError
-from kleash.grpo import ADVANTAGES
+from kleash.grpo import ADVANTAGES, ROUNDING
 from kleash.language.models import CONTEXT, adapted, context_of, fresh, narrowed
 from kleash.language.policy import LanguagePolicy
 from kleash.language.words import Speech, Words
@@ -325,12 +325,12 @@ def grouped(
     group = torch.arange(len(kept), device=policy.device).repeat_interleave(sizes)
     gamma, credit = recipe.credit.gamma, recipe.credit.turn
     scores = [SCORES[recipe.credit.score](episode.rewards, gamma) for episode in flat]
-    reward = torch.tensor(scores, dtype=torch.float32, device=policy.device)
+    reward = torch.tensor(scores, dtype=torch.float64, device=policy.device)
     shares = CREDITS.get(credit)
     by_turn = [(shares or to_go)(episode.rewards, gamma) for episode in flat]
-    value_ET = torch.zeros(len(flat), max(map(len, by_turn)), device=policy.device)
+    value_ET = reward.new_zeros(len(flat), max(map(len, by_turn)))
     for row, values in enumerate(by_turn):
-        value_ET[row, : len(values)] = torch.tensor(values)
+        value_ET[row, : len(values)] = torch.tensor(values, dtype=torch.float64)
     if shares is None:  # each turn against the same turn of the others; one that ended earns 0
         compare = ADVANTAGES[recipe.advantage]
         value_ET = torch.stack([compare(column, group) for column in value_ET.T], dim=1)
@@ -364,7 +364,8 @@ def measured(groups: Sequence[Sequence[Episode]]) -> dict[str, float]:
     turns = [turn for episode in flat for turn in episode.turns]
     said = sum(len(turn.choices) for turn in turns)
     whole = said + sum(len(turn.observation) for turn in turns)
-    alike = [len({episode.reward for episode in group}) == 1 for group in groups]
+    by_group = [[episode.reward or 0.0 for episode in group] for group in groups]
+    alike = [math.isclose(min(r), max(r), rel_tol=ROUNDING, abs_tol=ROUNDING) for r in by_group]
     topped = [all(e.facts.get("reward_over_ceiling", 0) >= 1 for e in group) for group in groups]
     dead = [same and not top for same, top in zip(alike, topped, strict=True)]
     return {

@@ -338,7 +338,7 @@ def grouped(
     return Groups(
         batch=pointers,
         episode=pointers.episode,
-        reward=torch.tensor([reward for _, reward, _ in flat], dtype=torch.float32, device=device),
+        reward=torch.tensor([reward for _, reward, _ in flat], dtype=torch.float64, device=device),
         group=pointers.query_P,
         logp=torch.tensor(sampled, device=device) if sampled else None,
         broken=sum(len(group) for group in members) - sum(len(group) for group in whole),

@@ -192,10 +192,11 @@ class Leashed:
         recipe = self.recipe
         return lambda choices: grpo_loss(
             choices,
-            Clip(recipe.clip.low, recipe.clip.high),
+            Clip(recipe.clip.low, recipe.clip.high, recipe.clip.dual),
             form=recipe.leash.form,
             coefficient=coefficient,
             entropy_bonus=recipe.entropy_bonus,
+            clamp=recipe.leash.clamp,
         )
 
     def one_update(self, losses: Losses, groups: Groups, coefficient: float) -> dict[str, float]:
@@ -227,7 +228,7 @@ class Leashed:
         """
         leash, episode, worth = self.recipe.leash, groups.episode[place], self.worth(groups)
         assert judged.logp_ref is not None
-        held = worth.advantage[place]
+        held, unit, kind = worth.advantage[place], worth.unit, judged.logp.dtype
         if leash.form == "reward_k1":
             reward = leash_reward(
                 groups.reward,
@@ -242,11 +243,11 @@ class Leashed:
             logp=judged.logp.detach(),
             logp_old=old,
             logp_ref=judged.logp_ref,
-            advantage=held,
+            advantage=held.to(kind),
             weight=worth.weight[place],
             episode=episode,
             exact_kl=None if judged.exact_kl is None else judged.exact_kl.detach(),
-            unit=None if worth.unit is None else worth.unit[place],
+            unit=None if unit is None else unit[place].to(kind),
         )
         if leash.form not in IN_ADVANTAGE:
             return bare
