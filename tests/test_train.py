@@ -229,6 +229,34 @@ def test_a_reference_from_a_path_is_that_checkpoint(trained: Trained, tiny_run: 
 # --- other ways to train
 
 
+def test_every_step_says_how_far_the_policy_is_and_what_coefficient_held_it(
+    trained: Trained, tiny_run: Run
+) -> None:
+    keys = ("phase=grpo", f"from={tiny_run.path}/checkpoints/rce-1", "batch=24", "lr=3e-3")
+    leash = ("leash.controller=linear", "leash.coefficient=0.2", "leash.end=0.1", "leash.steps=4")
+    run = trained("one-batch", *keys, *leash, "epochs=3")  # every epoch is one batch
+    steps = [line for line in run.metrics() if line["kind"] == "step"]
+    coefficients = [line["leash/coefficient"] for line in steps]
+    assert coefficients == pytest.approx([0.2, 0.175, 0.15])
+    for step, epoch in zip(steps, epoch_lines(run, "grpo"), strict=True):
+        for name in ("kl/ref/exact/choice/mean", "kl/ref/exact/episode/mean"):
+            assert step[name] == pytest.approx(epoch[name])
+        assert step["kl/old/k1"] == 0.0  # what was sampled is what learns
+        assert step["leash/penalty"] == pytest.approx(
+            step["leash/coefficient"] * step["leash/value"]
+        )
+    assert steps[0]["kl/ref/exact/episode/mean"] == 0 < steps[1]["kl/ref/exact/episode/mean"]
+
+    again = trained("again", *keys, "updates=3")
+    assert all(abs(line["kl/old/k1"]) > 1e-6 for line in again.metrics() if line["kind"] == "step")
+
+    offline = trained("offline", *keys, "source=offline")
+    for line in offline.metrics():
+        if line["kind"] == "step":
+            assert line["kl/proposed/exact/episode/mean"] >= 0 and "leash/coefficient" in line
+            assert not [name for name in line if name.startswith("kl/ref")]
+
+
 def test_online_ratios_are_one_until_a_batch_is_used_again(trained: Trained, tiny_run: Run) -> None:
     base = [*from_rce(tiny_run), "lr=1e-3"]
     once = epoch_lines(trained("once", *base), "grpo")[-1]

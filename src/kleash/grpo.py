@@ -362,6 +362,7 @@ def grpo_loss(
         "mean_ratio": weight @ ratio,
         "clip_fraction": weight @ stopped.to(weight.dtype),
         "entropy": entropy,
+        "kl/old/k1": weight @ k1(choices.logp_old, choices.logp),
     }
     if clip.dual:
         numbers["dual_clip_fraction"] = weight @ dual.to(weight.dtype)

@@ -271,12 +271,21 @@ class Leashed:
         assert judged.exact_kl is not None
         worth, advantage = self.worth(groups), choices.advantage
         used = worth.pull and {"effective_coefficient": self.controller.coefficient * worth.pull}
-        kl = episode_sum(judged.exact_kl.detach(), groups.episode)
-        self.controller.update(kl.mean().item())
+        exact = judged.exact_kl.detach().double()
+        kl = episode_sum(exact, groups.episode).mean().item()
+        # At proposals it is the KL of states that the policy may never meet: no KL of the policy.
+        at = "kl/proposed/exact" if groups.logp is None else "kl/ref/exact"
+        measured = {
+            f"{at}/choice/mean": exact.mean().item(),
+            f"{at}/episode/mean": kl,
+            "leash/coefficient": self.controller.coefficient,
+        }
+        self.controller.update(kl)
         numbers = torch.stack([advantage.mean(), advantage.std(), advantage.max()]).tolist()
         names = ("mean_advantage", "std_advantage", "max_advantage")
         return {
             "reward": worth.reward,
+            **measured,
             **dict(zip(names, numbers, strict=True)),
             "groups_with_signal": worth.signal,
             "broken": float(groups.broken),
