@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,6 +22,7 @@ from kleash.envs.contract import EndpointDown, EpisodeBroken, Step
 from kleash.envs.line import Line, LineOptions
 from kleash.envs.surfaces import TokenSurface
 from kleash.errors import ConfigError
+from kleash.evaluate import Wanted, evaluate
 from kleash.ledger import Ledger
 from kleash.policy import Reference
 from kleash.rollout.agent import AgentWorld, Asked, grouped, measured, play_groups
@@ -258,6 +260,32 @@ def test_a_run_validates_measures_and_is_the_same_twice(
     assert "probe/kl/ref/exact/turn/0/mean" in last
     codes = [line["code"] for line in again.metrics() if line["kind"] == "finding"]
     assert "few-tasks" in codes
+
+
+def test_evaluating_plays_what_is_asked_for_and_no_more(
+    tmp_path: Path, ledger: Ledger, whole: Run, monkeypatch: Any
+) -> None:
+    world = AgentWorld(agent(), ledger)
+    played: list[str] = []
+    play_one = AgentWorld.play_one
+
+    async def counted(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
+        played.append(one.task.id)
+        return await play_one(self, engine, one)
+
+    monkeypatch.setattr(AgentWorld, "play_one", counted)
+    run = Run.open(Path(shutil.copytree(whole.path, tmp_path / "run")))
+    evaluate(run, world, Wanted(["epoch-2"], [0], "test", 5))
+    assert played == world.item_ids("test")[:5]
+    few = (run.path / "scores.jsonl").read_bytes()
+    evaluate(run, world, Wanted(["epoch-2"], [0], "test", 5))
+    assert len(played) == 5
+    lines = few.splitlines(keepends=True)
+    (run.path / "scores.jsonl").write_bytes(b"".join(lines[:2]) + lines[2][:9])  # killed here
+    evaluate(run, world, Wanted(["epoch-2"], [0], "test", 5))
+    assert (run.path / "scores.jsonl").read_bytes() == few
+    evaluate(run, world, Wanted(["epoch-2"], [0], "test", 20))
+    assert (run.path / "scores.jsonl").read_bytes().startswith(few)
 
 
 @pytest.mark.parametrize("at", ["supervised", "step 1", "step 3"])

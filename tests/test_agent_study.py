@@ -17,6 +17,8 @@ from kleash.plan import StudyFile, arms_of, base_given, bundled, read_study
 from kleash.plan.folder import overview, read_plan
 from kleash.report import markdown_of, study_material
 from kleash.results import results
+from kleash.rollout.agent import AgentWorld
+from kleash.rollout.dialogue import example_dialogue
 from kleash.runs import Run
 from kleash.study import Asked, Ran, run_study
 from kleash.study.estimate import estimate
@@ -145,13 +147,34 @@ def test_report_and_show_speak_of_rewards_in_both_languages(copied: Path) -> Non
         assert wrong == []
 
 
-def test_dry_run_counts_episodes(tmp_path: Path) -> None:
-    plan = estimate(tmp_path / "none", agents())
-    # Each base: dialogues, 30 played after its epoch, 20 tasks greedy and twice on the test.
-    base = 200 + 30 + 60
-    run = 2 * 4 * 4 + 30 + 20 + 60
+def test_dry_run_counts_what_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inline: None
+) -> None:
+    changes: dict[str, Any] = {"grpo": {"epochs": 2}, "measure": {"items": [5, 10]}}
+    changes["base"] = {"validation": {"tasks": 50}}  # there are 20
+    plan = estimate(tmp_path / "study", agents(**changes))
+    # Each base: dialogues, 30 played after its epoch, 10 tasks greedy and twice on the test.
+    base = 200 + 30 + 30
+    # Each run and epoch: groups, KL's probe, 30 tasks, 40 transcripts, 20 on validation.
+    run = 2 * (2 * 4 * 4 + 20 + 30 + 40 + 20) + 30
     assert plan["episodes"] == 2 * base + 4 * run
     assert "answers" not in " ".join(plan["lines"])
+
+    played: list[object] = []
+
+    def counted(call: Any) -> Any:
+        def play(*given: Any) -> Any:
+            played.append(call)
+            return call(*given)
+
+        return play
+
+    monkeypatch.setattr(AgentWorld, "play_one", counted(AgentWorld.play_one))
+    dialogue = "kleash.train.agent.example_dialogue"
+    monkeypatch.setattr(dialogue, counted(example_dialogue))
+    ran, _ = run_agents(tmp_path / "study", **changes)
+    assert not ran.failures
+    assert len(played) == plan["episodes"]
 
 
 def test_base_is_the_same_whatever_only_grpo_reads() -> None:

@@ -8,7 +8,8 @@ import torch
 from agent_tools import trained
 from kleash.choices import load_policy
 from kleash.evaluate import Wanted, evaluate, gaps
-from kleash.transcripts import TASKS, keep_transcripts, transcripts, transcripts_file
+from kleash.recipe import TRANSCRIPTS
+from kleash.transcripts import keep_transcripts, transcripts, transcripts_file
 from kleash.types import Episode, Turn
 
 
@@ -31,11 +32,11 @@ def lines(run, name):
 
 def test_every_checkpoint_has_the_same_tasks_and_what_it_said_is_what_is_scored(made):
     run, world, _ = made
-    evaluate(run, world, Wanted(run.checkpoints(), [0], "test", TASKS))
+    evaluate(run, world, Wanted(run.checkpoints(), [0], "test", TRANSCRIPTS))
     scored = {(line["checkpoint"], line["item"]): line for line in run.scores()}
     for name in run.checkpoints():
         kept = lines(run, name)
-        assert [line["item"] for line in kept] == world.item_ids("test")[:TASKS]
+        assert [line["item"] for line in kept] == world.item_ids("test")[:TRANSCRIPTS]
         for line in kept:
             score = scored[name, line["item"]]
             assert [turn["said"] for turn in line["turns"]] == score["pointer"]
@@ -112,7 +113,7 @@ def test_the_start_itself_has_no_kl_and_what_broke_has_its_error(made):
 
 def test_gaps_of_rewards_have_an_interval_although_rewards_are_no_shares(made):
     run, world, _ = made
-    wanted = Wanted(run.checkpoints(), [0, 1], "test", TASKS)
+    wanted = Wanted(run.checkpoints(), [0, 1], "test", TRANSCRIPTS)
     evaluate(run, world, wanted)
     found = gaps(run, wanted)
     assert [(each["against"], each["shots"]) for each in found] == [("epoch-1", 0), ("epoch-1", 1)]

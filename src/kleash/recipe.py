@@ -24,6 +24,10 @@ from kleash.errors import ConfigError
 
 Phase = Literal["supervised", "rce", "grpo"]
 PHASES: tuple[Phase, ...] = ("supervised", "rce", "grpo")
+PROBE_TASKS = 64
+"""Validation tasks of an agent on which KL is measured after every epoch."""
+TRANSCRIPTS = 40
+"""Test tasks of an agent that a study keeps word by word, at every checkpoint."""
 
 
 class Supervised(Config):

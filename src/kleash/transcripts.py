@@ -14,12 +14,12 @@ import torch
 
 from kleash.choices import load_policy
 from kleash.language.policy import LanguagePolicy
+from kleash.recipe import TRANSCRIPTS
 from kleash.rollout.agent import AgentWorld
 from kleash.runs import Run, canonical
 from kleash.train.agent import passes_of
 from kleash.types import Episode
 
-TASKS = 40
 DIGITS = 6  # behind the point, of log-probabilities and KL
 
 
@@ -33,7 +33,7 @@ def keep_transcripts(
     run: Run, world: AgentWorld, names: Sequence[str], base: LanguagePolicy
 ) -> None:
     """Write the transcripts of checkpoints that have none yet."""
-    tasks = world.tasks("test")[:TASKS]
+    tasks = world.tasks("test")[:TRANSCRIPTS]
     for name in names:
         path = transcripts_file(run.path, name)
         if path.is_file():

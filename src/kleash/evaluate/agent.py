@@ -27,11 +27,11 @@ def measured(
     for passes, places in cells.items():
         key = {"checkpoint": name, "shots": passes, "split": split, "weights": weights}
         for block in sorted({place // AT_ONCE for place in places}):
-            # Always the same tasks together: an episode does not depend on what else is measured.
-            some = tasks[block * AT_ONCE : (block + 1) * AT_ONCE]
+            # Up to the last that is wanted: whoever goes on plays the same tasks together.
+            wanted = {place for place in places if place // AT_ONCE == block}
+            some = tasks[block * AT_ONCE : max(wanted) + 1]
             episodes = world.play(engine, passes_of(some, world.recipe.seed, passes))
             each = max(passes, 1)
-            wanted = {place for place in places if place // AT_ONCE == block}
             yield [
                 key | line(world, episodes[at * each : (at + 1) * each])
                 for at in range(len(some))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import defaultdict
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kleash.catalogue import Language, say
+from kleash.envs import gym
 from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe, check_expected, most_ranks
 from kleash.plan.folder import Overview, job_of, overview, placed
-from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe
+from kleash.recipe import PROBE_TASKS, TRANSCRIPTS, AgentRecipe, Recipe, SelectorRecipe
 from kleash.runs import read_lines
 from kleash.study.price import CARD, Price, price
 
@@ -154,9 +157,14 @@ def proposed_before(recipe: Recipe, base: Recipe) -> bool:
 
 
 def training(recipe: Recipe) -> int:
-    """Answers that GRPO asks for; of an agent, the episodes it plays."""
+    """Answers that GRPO asks for; of an agent, what it plays: groups, and at each checkpoint KL's
+    probe, validation and transcripts.
+    """
     if isinstance(recipe, AgentRecipe):
-        return recipe.length() * recipe.batch * recipe.group + recipe.epochs * validated(recipe)
+        there = tasks_in(recipe.env, json.dumps(recipe.gym))
+        groups = recipe.length() * min(recipe.batch, there["train"])
+        beside = min(PROBE_TASKS, there["validation"]) + min(TRANSCRIPTS, there["test"])
+        return groups * recipe.group + recipe.epochs * (beside + validated(recipe))
     assert isinstance(recipe, SelectorRecipe)
     if recipe.source == "offline":
         return proposals(recipe)
@@ -165,8 +173,16 @@ def training(recipe: Recipe) -> int:
 
 def validated(recipe: AgentRecipe) -> int:
     """Episodes that an agent plays after an epoch."""
-    asked = recipe.validation
-    return (asked.tasks + asked.training) * max(asked.passes, 1)
+    asked, there = recipe.validation, tasks_in(recipe.env, json.dumps(recipe.gym))
+    some = min(asked.tasks, there["validation"]) + min(asked.training, there["train"])
+    return some * max(asked.passes, 1)
+
+
+@cache
+def tasks_in(env: str, options: str) -> dict[str, int]:
+    """How many tasks each split of an environment has."""
+    made = gym(env, json.loads(options))
+    return {split: len(made.tasks(split)) for split in ("train", "validation", "test")}
 
 
 def seconds_left(folder: Path, todo: set[str]) -> float | None:

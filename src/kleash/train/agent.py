@@ -19,7 +19,7 @@ from kleash.language.flops import Work, forward, peak, update
 from kleash.language.policy import Batch, LanguagePolicy, causal
 from kleash.language.shape import KINDS, Shape
 from kleash.policy import Judged
-from kleash.recipe import AgentRecipe, Phase
+from kleash.recipe import PROBE_TASKS, AgentRecipe, Phase
 from kleash.rollout import Groups
 from kleash.rollout.agent import AgentWorld, Asked, episode_means, grouped
 from kleash.rollout.dialogue import example_dialogue
@@ -32,7 +32,6 @@ from kleash.train.totals import Totals
 from kleash.train.update import Leashed
 from kleash.types import Episode, Heard, Turn
 
-PROBE_TASKS = 64
 FEW_TASKS = 200  # below, the noise of validation is as large as most effects
 IMITATED = 32  # dialogues in an update of the supervised phase
 
