@@ -21,7 +21,7 @@ from kleash.engine.pages import PAGE
 from kleash.envs.contract import EndpointDown, EpisodeBroken, Step
 from kleash.envs.line import Line, LineOptions
 from kleash.envs.surfaces import TokenSurface
-from kleash.errors import ConfigError
+from kleash.errors import ConfigError, GuardError
 from kleash.evaluate import Wanted, evaluate
 from kleash.ledger import Ledger
 from kleash.policy import Reference
@@ -239,6 +239,34 @@ def test_an_adapter_may_move_too_little_to_be_seen_in_its_first_update(ledger: L
         engine.refresh(policy)
         still = {n for n, t in policy.state_dict().items() if torch.equal(t, start[n])}
         assert still == ({name for name in start if ".lora_A." in name} if step == 0 else set())
+
+
+@pytest.mark.parametrize("keys", [(), ("lora.rank=2",), ("schedule=cosine",)])
+def test_what_cannot_move_is_seen_at_the_first_update_with_signal(
+    ledger: Ledger, keys: tuple[str, ...]
+) -> None:
+    recipe = agent(*keys)
+    world = AgentWorld(recipe, ledger)
+    policy = world.fresh_policy()
+    descent = Descent(policy, recipe.lr, 1.0, str)
+    leashed = Leashed(recipe, policy, Reference(policy), descent, 8)
+    leashed.split = lambda batch: policy.parts(batch, 4096)
+    engine, tasks = world.engine(policy), world.tasks("train")[:2]
+    stuck = [p for p in policy.parameters() if p.requires_grad][-1]
+    stuck.register_hook(torch.zeros_like)
+    descent.optimiser.param_groups[0]["weight_decay"] = 0.0
+
+    def learn(step: int, rewards: int) -> None:
+        engine.refresh(policy)
+        groups = play_groups(engine, policy, world, tasks, ("grpo", 1, step))
+        reward = torch.arange(len(groups.reward), dtype=torch.float32) % rewards
+        leashed.learn(replace(groups, reward=reward, credit=None, own=None))
+
+    for step in range(3):
+        learn(step, rewards=1)  # all alike: no signal, and nothing is said
+    with pytest.raises(GuardError, match="did not move"):
+        for step in range(3, 5):  # of an adapter half can move at first
+            learn(step, rewards=4)
 
 
 # --- a run

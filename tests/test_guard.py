@@ -133,6 +133,32 @@ def test_a_trainable_tensor_that_does_nothing_is_named_and_nothing_is_left_distu
     guard.every_tensor_matters(model, model)
 
 
+def test_a_large_tensor_is_disturbed_everywhere_by_few_draws(monkeypatch):
+    drawn = []
+    randn = torch.randn
+
+    def counted(shape, **given):
+        drawn.append(torch.Size([shape] if isinstance(shape, int) else shape).numel())
+        return randn(shape, **given)
+
+    monkeypatch.setattr(torch, "randn", counted)
+    model = nn.Module()
+    model.table = nn.Parameter(torch.zeros(5000, 1024))
+    model.matrix = nn.Parameter(torch.ones(700, 300))
+    model.small = nn.Parameter(torch.ones(3))
+    model.unused = nn.Parameter(torch.ones(70_000))
+    last = lambda: torch.cat([model.table[-1, -2:], model.matrix[-1, -2:], model.small])  # noqa: E731
+    with pytest.raises(GuardError, match=r"1 of 4 trainable tensors .* \(unused\)"):
+        guard.every_tensor_matters(model, last)
+    assert max(drawn) <= 65_521
+    assert sum(drawn) <= 2 * (3 * 65_521 + 3)
+    assert not model.table.any() and (model.matrix == 1).all()
+    guard.disturb(model.table.data, "table")
+    rows = model.table.data[:300]
+    assert model.table.data.all() and len(rows.unique(dim=0)) == len(rows)
+    assert model.table.data.std().item() == pytest.approx(0.1, rel=0.01)
+
+
 def test_the_optimiser_holds_exactly_what_trains():
     model = TwoLayers()
     guard.optimiser_complete(torch.optim.SGD(model.parameters()), model)
@@ -160,6 +186,21 @@ def test_trained_tensors_move_and_frozen_ones_do_not():
         model.second.add_(1)
     with pytest.raises(GuardError, match=r"1 frozen tensors moved \(second\)"):
         guard.moved_as_meant(before, model)
+
+
+def test_what_an_update_is_too_small_to_show_in_may_stand_still():
+    model = TwoLayers()
+    with torch.no_grad():
+        model.first.fill_(1.0)
+        model.second.fill_(1.0)
+    before = guard.snapshot(model)
+    guard.moved_as_meant(before, model, rate=1e-9)  # 1 + 1e-9 is 1 in float32
+    with pytest.raises(GuardError, match="2 of 2 trained tensors did not move"):
+        guard.moved_as_meant(before, model, rate=1e-5)
+    with torch.no_grad():
+        model.first[0] = 0.0  # here 1e-9 would be seen
+    with pytest.raises(GuardError, match=r"1 of 2 trained tensors did not move \(first\)"):
+        guard.moved_as_meant(guard.snapshot(model), model, rate=1e-9)
 
 
 def test_a_reference_that_moves_unasked_is_caught():

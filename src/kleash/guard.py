@@ -32,6 +32,7 @@ FAR_SAMPLER, OTHER_SAMPLER = 0.1, 2.0
 SIGNAL_SHARE = 0.1
 LEARNT_SHARE = 0.05
 BROKEN_SHARE = 0.05
+DRAWN = 65_521  # draws for a tensor; a prime, so that the rows of a matrix do not get equal noise
 
 
 @dataclass(frozen=True)
@@ -190,10 +191,16 @@ def every_tensor_matters(module: nn.Module, output: Callable[[], Tensor]) -> Non
 
 
 def disturb(parameter: Tensor, *names: object) -> None:
-    """Add noise as large as a tenth of the tensor's own size, or of 1 if it is all zero."""
-    noise = torch.randn(parameter.shape, generator=torch_generator("guard", *names))
-    size = parameter.detach().double().square().mean().sqrt().item() or 1.0
-    parameter.add_(0.1 * size * noise.to(parameter))
+    """Add noise as large as a tenth of the tensor's own size, or of 1 if it is all zero.
+
+    A large tensor gets the same few draws again and again: 8 billion take minutes of one core.
+    """
+    count = parameter.numel()
+    noise = torch.randn(min(count, DRAWN), generator=torch_generator("guard", *names))
+    norm = torch.linalg.vector_norm(parameter.detach(), dtype=torch.float64).item()
+    size = norm / math.sqrt(count) or 1.0
+    whole = (0.1 * size * noise.to(parameter)).repeat(-(-count // DRAWN))[:count]
+    parameter.add_(whole.view(parameter.shape))
 
 
 def optimiser_complete(optimiser: torch.optim.Optimizer, module: nn.Module) -> None:
@@ -216,14 +223,16 @@ def snapshot(module: nn.Module) -> dict[str, str]:
     return {name: fingerprint({name: p}) for name, p in module.named_parameters()}
 
 
-def moved_as_meant(before: Mapping[str, str], module: nn.Module) -> None:
+def moved_as_meant(before: Mapping[str, str], module: nn.Module, *, rate: float = math.inf) -> None:
     """Since the snapshot every trained tensor has moved and no frozen one has.
 
-    Ask only after an update that had a signal: without one nothing should move.
+    Ask only after an update that had a signal: without one nothing should move. What an update at
+    this learning rate is too small to be seen in may stand still.
     """
     now = snapshot(module)
-    training = {name: p.requires_grad for name, p in module.named_parameters()}
-    still = [n for n in now if training[n] and now[n] == before[n]]
+    named = dict(module.named_parameters())
+    training = {name: p.requires_grad for name, p in named.items()}
+    still = [n for n in now if training[n] and now[n] == before[n] and seen_to_move(named[n], rate)]
     drifted = [n for n in now if not training[n] and now[n] != before[n]]
     if still:
         raise GuardError(
@@ -235,6 +244,12 @@ def moved_as_meant(before: Mapping[str, str], module: nn.Module) -> None:
             f"{len(drifted)} frozen tensors moved ({listed(drifted)}): something writes to them;"
             " look for buffers that train in train mode, or a second optimiser"
         )
+
+
+def seen_to_move(parameter: Tensor, rate: float) -> bool:
+    """Whether a tenth of AdamW's largest update is not lost in rounding everywhere."""
+    finest = parameter.detach().abs().min().item() * torch.finfo(parameter.dtype).eps / 2
+    return 0.1 * rate >= finest
 
 
 def reference_held(declared: str | None, now: str) -> None:

@@ -113,6 +113,8 @@ class Leashed:
         self.reference, self.descent, self.total = reference, descent, total
         self.controller = Controller(recipe.leash)
         self.split: Callable[[Any], Parts] = policy.parts
+        # Updates with signal until all must move: LoRA's A has a gradient once B, zero, has moved.
+        self.unproven = 1 if getattr(policy, "adapted", False) else 0
 
     def learn(
         self, groups: Groups, logp_old: Tensor | None = None, tied: Tensor | None = None
@@ -201,15 +203,14 @@ class Leashed:
 
     def one_update(self, losses: Losses, groups: Groups, coefficient: float) -> dict[str, float]:
         """The loss, the step down, and what moved."""
-        # LoRA's A gets a gradient only when B, which starts at zero, has moved.
-        early = self.descent.step == (1 if getattr(self.policy, "adapted", False) else 0)
-        first = early and bool(self.worth(groups).advantage.abs().max() > 0)
-        still = guard.snapshot(self.policy) if first else None
+        taught = bool(self.worth(groups).advantage.abs().max() > 0)
         rate = self.rate()
+        still = guard.snapshot(self.policy) if taught and rate > 0 and not self.unproven else None
         norm = self.descent.down(losses, groups.batch, rate)
         self.check_coefficient(losses.metrics, coefficient)
         if still is not None and norm > 0:
-            guard.moved_as_meant(still, self.policy)
+            guard.moved_as_meant(still, self.policy, rate=rate)
+        self.unproven -= taught and rate > 0 and norm > 0
         if self.reference.after_update(self.policy, self.descent.step):
             self.descent.renew()
         return losses.metrics | {"grad_norm": norm, "lr": rate}
