@@ -336,7 +336,7 @@ def test_an_unknown_setting_that_differs_is_told():
 
 
 def test_mistakes_are_told_in_one_line():
-    with pytest.raises(DataError, match="two arms"):
+    with pytest.raises(DataError, match="only one arm was found, alone"):
         compare(sources(run("alone")))
     for wish, said in (
         (Wish(baseline="nobody"), "no arm 'nobody'"),

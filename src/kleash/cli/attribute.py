@@ -10,14 +10,16 @@ import typer
 
 from kleash.cli.compare import _columns as columns
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.console import AsJson, On, language_of
+from kleash.cli.console import AsJson, Named, On, language_of
 
 
 def attribute(
     sources: Annotated[
-        list[Path], typer.Argument(help="Logs, folders or tables of runs; folders of studies.")
-    ],
+        list[Path] | None,
+        typer.Argument(help="Logs, folders or tables of runs; folders of studies."),
+    ] = None,
     on: On = "",
+    name: Named = None,
     factor: Annotated[
         list[str] | None,
         typer.Option(help="Only this setting is a factor; may be given several times."),
@@ -37,7 +39,7 @@ def attribute(
     from kleash.catalogue import attribution_screen as screen
     from kleash.results.sources import read_sources
 
-    told = read_sources(sources)
+    told = read_sources(sources or (), name or ())
     language = language_of(lang, told)
     found = attributed(told, on, factor or ())
     if as_json:

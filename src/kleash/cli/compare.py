@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kleash.cli.console import AsJson, On, language_of
+from kleash.cli.console import AsJson, Named, On, language_of
 from kleash.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 
 def compare(  # noqa: PLR0913  # one for each option
-    sources: Annotated[list[Path], typer.Argument(help="Logs, folders or reports of runs.")],
+    sources: Annotated[
+        list[Path] | None, typer.Argument(help="Logs, folders or reports of runs.")
+    ] = None,
     on: On = "",
+    name: Named = None,
     baseline: Annotated[str, typer.Option(help="The arm to compare with.")] = "",
     margin: Annotated[
         float | None, typer.Option(help="The gap that would matter; fractions for accuracy.")
@@ -39,21 +42,22 @@ def compare(  # noqa: PLR0913  # one for each option
     \b
     kleash compare wandb/run-1 wandb/run-2 --on reward
     kleash compare report.md logs/ --baseline 0.12 --margin 0.01 --lang zh
+    kleash compare --name "no KL=a/console.log" --name "KL 0.01=b/console.log"
     kleash compare a.pt b.safetensors  (tensors that differ; of two checkpoints, choices, too)
     """
     _start_lean()
     from kleash.compare import Wish
     from kleash.compare import compare as compared
     from kleash.compare.checkpoints import are_checkpoints
-    from kleash.imports import read
+    from kleash.imports.given import read_given
 
-    if are_checkpoints(sources):
+    if sources and are_checkpoints(sources):
         if on or baseline or margin is not None or md or page:
             raise ConfigError("of two checkpoints only --json and --lang can be asked for")
         _tell_checkpoints(sources, lang, as_json=as_json)
         return
 
-    told = [read(path) for path in sources]
+    told = read_given(sources or (), name or ())
     language = language_of(lang, told)
     found = compared(told, Wish(on, baseline, margin, shortly=not as_json))
     from kleash.catalogue import screen

@@ -26,6 +26,10 @@ On = Annotated[
         help="The metric to judge by; one of your own as +NAME (higher is better), -NAME."
     ),
 ]
+Named = Annotated[
+    list[str] | None,
+    typer.Option("--name", metavar="NAME=PATH", help="Call a path so; may be given several times."),
+]
 Lang = Annotated[str, typer.Option(help="zh or en; else the locale's.")]
 Device = Annotated[str, typer.Option(help="Where the policy computes: cpu, cuda, cuda:1.")]
 

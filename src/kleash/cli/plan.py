@@ -122,7 +122,7 @@ def _propose(
     if len(named) > 1:
         raise ConfigError(f"a new study is planned like one: {', '.join(named)} are several")
     file = read_study(named[0] if named else TEMPLATE)
-    sources = read_sources(trial)
+    sources = read_sources(trial) if trial else []
     folder = next((path for path in trial if is_study(path)), None)
     if folder is not None:
         asked = _with_study_cost(asked, folder)

@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.console import language_of
+from kleash.cli.console import Named, language_of
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kleash.report import Material
 
 
 def report(
     sources: Annotated[
-        list[Path], typer.Argument(metavar="STUDY|SOURCES…", help="A study's folder, or logs.")
-    ],
+        list[Path] | None,
+        typer.Argument(metavar="STUDY|SOURCES…", help="A study's folder, or logs."),
+    ] = None,
+    name: Named = None,
     lang: Annotated[str, typer.Option(help="zh or en; else the study's, the locale's.")] = "",
     page: Annotated[Path | None, typer.Option("--html", help="Write a page.")] = None,
     md: Annotated[Path | None, typer.Option(help="Write Markdown.")] = None,
@@ -39,14 +43,15 @@ def report(
 
     if lang not in ("", "zh", "en"):
         raise ConfigError(f"no language {lang!r}: there is zh and en")
-    a_study = len(sources) == 1 and (sources[0] / "study.toml").is_file()
+    paths = list(sources or ())
+    a_study = len(paths) == 1 and not name and (paths[0] / "study.toml").is_file()
     if a_study and not (page or md or figures):
         from kleash.results import results
 
-        for path in reports.write(results(sources[0]), language=lang):
+        for path in reports.write(results(paths[0]), language=lang):
             print(path)
         return
-    made = study(sources[0], lang) if a_study else told(sources, lang)
+    made = study(paths[0], lang) if a_study else told(paths, lang, name or ())
     whole = reports.document(made)
     for file, text in ((md, reports.markdown_of), (page, reports.html_of)):
         if file is not None:
@@ -70,15 +75,17 @@ def study(folder: Path, lang: str) -> Material:
     return study_material(results(folder), lang)
 
 
-def told(paths: list[Path], lang: str) -> Material:
+def told(paths: Sequence[Path], lang: str, named: Sequence[str] = ()) -> Material:
     """Sources and what follows from them."""
     from kleash.compare import Wish, compare
     from kleash.imports import read
+    from kleash.imports.given import read_given
     from kleash.report import of_sources
 
     # Of a study among other sources the arms' runs count, not the bases they share.
-    folders = [path / "runs" if (path / "study.toml").is_file() else path for path in paths]
-    sources = [read(path) for path in folders]
-    names = [path.name for path in paths]
+    sources = read_given(
+        paths, named, lambda at: read(at / "runs" if (at / "study.toml").is_file() else at)
+    )
+    names = [source.name or Path(source.path).name for source in sources]
     language = language_of(lang, sources)
     return of_sources(sources, compare(sources, Wish(shortly=True)), ", ".join(names), language)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kleash.cli.console import language_of, stderr, stdout
+from kleash.cli.console import Named, language_of, stderr, stdout
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,8 +28,11 @@ LAST = 12  # warnings below the table
 LONGEST = 600  # characters of what a run says of itself
 
 
-def watch(
-    sources: Annotated[list[Path], typer.Argument(help="Logs or folders of running jobs.")],
+def watch(  # noqa: PLR0913  # one for each option
+    sources: Annotated[
+        list[Path] | None, typer.Argument(help="Logs or folders of running jobs.")
+    ] = None,
+    name: Named = None,
     once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
     every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 5.0,
     webhook: Annotated[str, typer.Option(help="An address that each warning is sent to.")] = "",
@@ -46,12 +49,14 @@ def watch(
     kleash watch verl/outputs wandb/ --webhook https://open.feishu.cn/open-apis/bot/v2/hook/…
     kleash watch train.jsonl --once --json
     """
+    from kleash.imports.given import ordered
     from kleash.watching import Watch
 
     if not 0 < every < math.inf:
         raise ConfigError(f"--every {every:g}: give seconds, above 0")
     language = language_of(lang, ())
-    watched = Watch(sources)
+    given = ordered(sources or (), name or ())
+    watched = Watch([path for path, _ in given], {path: called for path, called in given if called})
     teller = Teller(webhook, run, language, as_json=as_json)
     if once:
         teller.tell(watched.look())

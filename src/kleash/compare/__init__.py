@@ -95,8 +95,7 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
     wish = replace(wish, on=on)
     arms = gather(sources)
     if len(arms) < 2:
-        told = ", ".join(arm.name for arm in arms) or "none"
-        raise DataError(f"comparing takes two arms or more; the sources tell of {told}")
+        raise DataError(_too_few(arms))
     arms, baseline, metric, why = _asked(arms, wish)
     found = Comparison(
         arms=[_told(arm) for arm in arms],
@@ -138,6 +137,18 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
     cells = found.matrix if may_lack(sources) else Matrix(0, 0, 0, ())
     found.next = next_steps(arms, baseline, found.verdicts, found.confounds, cells)
     return found
+
+
+def _too_few(arms: Sequence[Arm]) -> str:
+    """Why there is nothing to compare, and what to do."""
+    if not arms:
+        return "no run was found: give the logs or folders of two arms or more"
+    runs = len(arms[0].replicates)
+    count = "1 run" if runs == 1 else f"{runs} runs that differ in nothing but their seed"
+    return (
+        f"only one arm was found, {arms[0].name} ({count}): give another to compare it with, "
+        "or say which is which: --name A=PATH --name B=PATH"
+    )
 
 
 def _told(arm: Arm) -> dict[str, Any]:

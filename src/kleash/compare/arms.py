@@ -16,6 +16,7 @@ import numpy as np
 
 from kleash.compare.joining import SEED, arm_name, groups_of
 from kleash.imports import Cell, Imported, Number, Scores, Series, Source, in_names, names
+from kleash.imports.given import tell_apart
 from kleash.imports.layouts import RIGHT
 from kleash.imports.names import Resolved
 from kleash.imports.whole import ABOVE
@@ -166,6 +167,7 @@ def _called(metric: str, values: Floats) -> str:
 
 def gather(sources: Sequence[Source]) -> list[Arm]:
     """The arms of all sources together, in the order in which they are first told of."""
+    tell_apart(sources)
     told = [(source, run) for source in sources for run in source.runs]
     groups = groups_of(sources, told)
     arms = [_arm([told[at] for at in group]) for group in groups]

@@ -13,6 +13,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from kleash.imports import Imported, Source, in_names, names
+from kleash.imports.given import are_alike, setup
 
 SEED = re.compile(r"[-_ ]?(?:seed|s)[-_=]?(\d{1,9})$", re.I)
 COUNTERS = frozenset(("epoch", "step", "global_step", "learning_rate", "lr", "seed"))
@@ -44,8 +45,10 @@ def groups_of(sources: Sequence[Source], told: Sequence[Told]) -> list[list[int]
     shared = _own_places(sources)
     for at, (source, run) in enumerate(told):
         for key in (*_keys(run), *shared.get((id(source), run.arm), ())):
-            groups.join(first.setdefault(key, at), at)
-    logs = [group for group in groups.all() if not any(_is_report(told[at]) for at in group)]
+            one = first.setdefault(key, at)
+            if key[0] != "config" or _are_one(told[one], told[at]):
+                groups.join(one, at)
+    logs = [group for group in groups.all() if not any(_is_named(told[at]) for at in group)]
     for ours, theirs in _complements([[told[at][1] for at in group] for group in logs]):
         groups.join(logs[ours][0], logs[theirs][0])
     return groups.all()
@@ -74,8 +77,17 @@ class _Groups:
         return list(found.values())
 
 
-def _is_report(told: Told) -> bool:
-    return told[1].format == "markdown"
+def _are_one(ours: Told, theirs: Told) -> bool:
+    """Whether runs of one config are of one arm: from two paths, only where nothing denies it."""
+    (source, run), (other, twin) = ours, theirs
+    if source is other:
+        return True
+    return not (source.name or other.name) and are_alike(run, twin)
+
+
+def _is_named(told: Told) -> bool:
+    """Whether a report or the user says what a run is of."""
+    return told[1].format == "markdown" or bool(told[0].name)
 
 
 def _keys(run: Imported) -> Iterable[tuple[object, ...]]:
@@ -83,11 +95,7 @@ def _keys(run: Imported) -> Iterable[tuple[object, ...]]:
     yield ("name", names.spelling(arm_name(run)))
     if run.format == "markdown" or "leash.coefficient" not in run.resolved.values:
         return
-    kept = frozenset(
-        (key, repr(setting.value))
-        for key, setting in run.config.items()
-        if (known := names.key(key)) is None or known.kind not in ("seed", "harmless")
-    )
+    kept = setup(run)
     if len(kept) > 2:
         yield ("config", kept)
 

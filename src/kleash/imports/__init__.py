@@ -249,6 +249,8 @@ class Source:
     derived: list[Derived] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+    name: str = ""
+    """What the user calls it, if anything."""
 
 
 # Name → module. Each has `fits(path) -> bool` (cheap: names and first bytes) and

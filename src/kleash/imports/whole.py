@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from kleash.imports import Cell, Imported, Scores, Series, Source, names
+from kleash.imports.given import UNTELLING, separate
 from kleash.imports.run_names import SEED, label
 
 ABOVE = 1.5  # what no fraction is, though a sum of rewards may be a little above 1
@@ -24,8 +25,16 @@ WHOLE = 100.0
 def settle(source: Source) -> None:
     """Call runs by their folders, make fractions of percentages, and note what is no number."""
     name_by_folder(source.runs)
+    separate([placed for run in source.runs if (placed := _by_place(run))])
     as_fractions(source)
     source.notes += [note for run in source.runs for note in _odd(run)]
+
+
+def _by_place(run: Imported) -> tuple[Path, Imported] | None:
+    """A run with its place, where it is called by a folder or a file that says nothing of it."""
+    path = Path(run.where.file).absolute()
+    own = run.name == run.arm and run.arm in (path.stem, *path.parts)
+    return (path, run) if own and UNTELLING.fullmatch(run.arm) else None
 
 
 def _odd(run: Imported) -> Iterator[str]:

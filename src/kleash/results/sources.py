@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kleash.imports import Source, read
+from kleash.imports.given import read_given
 from kleash.plan import arms_of, read_study
 from kleash.plan.folder import mixtures, overview, placed
 from kleash.results import source_of
@@ -33,6 +34,6 @@ def study_source(folder: Path) -> Source:
     return made
 
 
-def read_sources(paths: Sequence[Path]) -> list[Source]:
-    """Every path, read as what it is."""
-    return [study_source(path) if is_study(path) else read(path) for path in paths]
+def read_sources(paths: Sequence[Path], named: Sequence[str] = ()) -> list[Source]:
+    """Every path, read as what it is, under the names that the user gives, as in `A=PATH`."""
+    return read_given(paths, named, lambda at: study_source(at) if is_study(at) else read(at))

@@ -7,7 +7,7 @@ sentences are the catalogue's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from kleash.findings import Found, Rule
 from kleash.findings.identities import kl_loss_identity, loss_identity
 from kleash.findings.learning import little_signal, near_uniform
 from kleash.findings.leash import kl_at_start, kl_falls
-from kleash.imports import Source, fitting, names, read, swanlab, verl, wandb
-from kleash.imports.run_names import whole_name
+from kleash.imports import Imported, Source, fitting, names, read, swanlab, verl, wandb
+from kleash.imports.given import below, differing
+from kleash.imports.run_names import label, whole_name
 from kleash.runs import FACTS
 from kleash.watching.follow import (
     Follower,
@@ -109,9 +110,15 @@ class Warned:
 
 @dataclass
 class Watch:
-    """The sources that are watched, and all that was told of them."""
+    """The sources that are watched, and all that was told of them.
+
+    `called` are the user's names of sources, `shown` the names of runs by their paths and their own
+    names: no two are alike, and none changes once a warning may have told it.
+    """
 
     sources: Sequence[Path]
+    called: Mapping[Path, str] = field(default_factory=dict)
+    shown: dict[tuple[Path, str], str] = field(default_factory=dict)
     followed: dict[Path, Follower] = field(default_factory=dict)
     warned: list[Warned] = field(default_factory=list)
     known: set[tuple[str, ...]] = field(default_factory=set)
@@ -137,13 +144,10 @@ class Watch:
                     self.followed.setdefault(path, follower)
         self.looks += 1
         new: list[Warned] = []
-        for follower in self.followed.values():
-            moved = False
-            while follower.poll():
-                moved = True
-                if not isinstance(follower, Lines):
-                    break
-            for told in follower.runs if moved else ():
+        moved = [follower for follower in self.followed.values() if _poll(follower)]
+        self.call_apart()
+        for follower in moved:
+            for told in follower.runs:
                 if told.format == "kleash":
                     told.finished = (told.path.parent / "done").is_file()
                 new += [each for each in signs(told) if self.once(each)]
@@ -151,6 +155,23 @@ class Watch:
             new += [each for each in self.guards(source) if self.once(each)]
         self.warned += new
         return new
+
+    def call_apart(self) -> None:
+        """Give every run a name that no other has."""
+        every = list(dict.fromkeys([*self.shown, *((told.path, told.own) for told in self.runs)]))
+        names = {one: self.by_user(one[0]) for one in every}
+        for path, own in every[len(self.shown) :]:
+            name = names[path, own]
+            alike = [e for e in every if names[e] == name and (name or e[1] == own)]
+            apart = _apart(alike, path, own) if len(alike) > 1 else ""
+            self.shown[path, own] = "/".join(filter(None, (name, apart))) or own
+        for told in self.runs:
+            told.name = self.shown[told.path, told.own]
+
+    def by_user(self, path: Path) -> str:
+        """What the user calls the source of something."""
+        found = (name for at, name in self.called.items() if at in (path, *path.parents))
+        return next(found, "")
 
     def once(self, warned: Warned) -> bool:
         """Whether it has not been told before."""
@@ -171,10 +192,38 @@ class Watch:
             imported = read(source)
         except DataError:  # being written: the next time
             return
+        for run in imported.runs:
+            self.call(run)
         for rule in GUARDS:
             for found in rule([imported]):
                 if found.severity != "note":
                     yield of_finding(found, source, imported)
+
+    def call(self, run: Imported) -> None:
+        """A run that was read as it is shown."""
+        own, file = whole_name(run.name, run.where.file), Path(run.where.file)
+        shown = [name for (path, other), name in self.shown.items()
+                 if other == own and (path == file or path in file.parents)]  # fmt: skip
+        if shown and shown[0] != own:
+            run.name, run.arm = shown[0], ""
+            label(run)
+
+
+def _apart(alike: Sequence[tuple[Path, str]], path: Path, own: str) -> str:
+    """A run by its path and its name, as far as others have another."""
+    places = list(dict.fromkeys(place for place, _ in alike))
+    where = dict(zip(places, differing(places), strict=True))[path]
+    return below(where, own) if len(places) > 1 else own
+
+
+def _poll(follower: Follower) -> bool:
+    """Whether there was anything new, all of which was taken in."""
+    moved = False
+    while follower.poll():
+        moved = True
+        if not isinstance(follower, Lines):
+            break
+    return moved
 
 
 def of_finding(found: Found, source: Path, imported: Source) -> Warned:

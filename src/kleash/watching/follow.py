@@ -62,6 +62,12 @@ class Told:
     finished: bool | None = None
     unread: int = 0
     """Lines that could not be read."""
+    own: str = ""
+    """What it calls itself, where it is shown by another name."""
+
+    def __post_init__(self) -> None:
+        """Until others are called so, too, it is shown by its own name."""
+        self.own = self.own or self.name
 
     def add(self, name: str, step: float, value: float, axis: str = "step") -> None:
         """One number."""

@@ -1,0 +1,179 @@
+"""Paths as a user gives them: which runs are of one arm, and what they are called."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kleash.cli import app
+from kleash.compare.arms import gather
+from kleash.errors import ConfigError, DataError
+from kleash.imports import read
+
+
+def rewards(level: float) -> list[float]:
+    return [level + 0.01 * step + (0.02 if step % 3 else 0.0) for step in range(1, 13)]
+
+
+def console(level: float, config: dict[str, object] | None = None) -> str:
+    """What verl prints."""
+    head = f"{config}\n" if config else ""
+    lines = [
+        f"(TaskRunner pid=9) step:{step} - actor/kl_loss:0.001 - critic/rewards/mean:{value:.4f}"
+        for step, value in enumerate(rewards(level), 1)
+    ]
+    return head + "\n".join(lines) + "\n"
+
+
+def settings(coefficient: float, seed: int) -> dict[str, object]:
+    return {
+        "actor_rollout_ref": {"actor": {"kl_loss_coef": coefficient, "use_kl_loss": True}},
+        "data": {"train_batch_size": 64, "seed": seed, "train_files": "gsm8k.parquet"},
+    }
+
+
+def rows(level: float) -> str:
+    return "".join(
+        json.dumps({"step": step, "reward": value}) + "\n"
+        for step, value in enumerate(rewards(level), 1)
+    )
+
+
+def table(level: float) -> str:
+    lines = [f"{step},{value:.4f}" for step, value in enumerate(rewards(level), 1)]
+    return "step,reward\n" + "\n".join(lines) + "\n"
+
+
+WRITERS = {".log": console, ".out": console, ".txt": console, ".jsonl": rows, ".csv": table}
+
+
+def put(path: Path, level: float, *more: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(WRITERS[path.suffix](level, *more))
+    return path
+
+
+def arms_of(*words: object) -> list[str]:
+    """The arms that `compare` tells of, whatever else it says."""
+    done = CliRunner().invoke(app, ["compare", *map(str, words), "--json"])
+    assert done.exit_code == 0, repr(done.exception)
+    return [arm["name"] for arm in json.loads(done.stdout)["arms"]]
+
+
+def runs_watched(*words: object) -> list[str]:
+    done = CliRunner().invoke(app, ["watch", *map(str, words), "--once", "--json"])
+    assert done.exit_code == 0, repr(done.exception)
+    return [run["name" if "name" in run else "run"] for run in
+            json.loads(done.stdout.splitlines()[-1])["runs"]]  # fmt: skip
+
+
+FILES = ["console.log", "train.log", "nohup.out", "run.txt", "metrics.jsonl", "results.csv",
+         "logs/train.log", "verl/logs/console.log", "out/metrics.jsonl", "qwen.log"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_two_paths_are_two_arms_and_two_runs_whatever_their_files_are_called(name, tmp_path):
+    files = [put(tmp_path / arm / name, level) for arm, level in (("A", 0.3), ("B", 0.4))]
+    wanted = ["A/qwen", "B/qwen"] if name == "qwen.log" else ["A", "B"]
+    assert arms_of(*files) == wanted
+    assert sorted(runs_watched(*files)) == wanted
+    folders = [tmp_path / arm for arm in ("A", "B")]
+    assert len(arms_of(*folders)) == 2
+    assert len(set(runs_watched(*folders))) == 2
+    if "/" in name:  # the folder that the user points at is called alike, too
+        assert arms_of(*(folder / Path(name).parts[0] for folder in folders)) == ["A", "B"]
+
+
+def test_relative_paths_and_the_folder_one_stands_in(tmp_path, monkeypatch):
+    for arm, level in (("A", 0.3), ("B", 0.4)):
+        put(tmp_path / arm / "console.log", level)
+    monkeypatch.chdir(tmp_path / "A")
+    assert arms_of("console.log", "../B/console.log") == ["A", "B"]
+    assert len(arms_of(".", "../B")) == 2
+
+
+def test_a_user_names_paths(tmp_path):
+    a, b, c = (put(tmp_path / arm / "console.log", 0.1 * at) for at, arm in enumerate("ABC"))
+    assert arms_of("--name", f"no KL={a}", "--name", f"KL 0.01={b}") == ["no KL", "KL 0.01"]
+    assert arms_of(a, b, "--name", f"x={a}") == ["x", "console"]
+    # What the user calls alike is one arm.
+    assert arms_of("--name", f"x={a}", "--name", f"x={b}", "--name", f"y={c}") == ["x", "y"]
+    assert set(runs_watched(a, "--name", f"x={b}")) == {"console", "x"}
+    done = CliRunner().invoke(app, ["compare", str(a), "--name", "x"])
+    assert isinstance(done.exception, ConfigError) and "--name A=runs/a" in str(done.exception)
+
+
+def test_names_hold_against_equal_configs(tmp_path):
+    a, b = (put(tmp_path / arm / "console.log", 0.3, settings(0.01, seed))
+            for seed, arm in enumerate("AB"))  # fmt: skip
+    assert arms_of("--name", f"old={a}", "--name", f"new={b}") == ["old", "new"]
+
+
+def test_seeds_of_one_arm_in_paths_of_their_own_are_one_arm(tmp_path):
+    files = [
+        put(tmp_path / f"job{at}/console.log", 0.3 + at / 50, settings(beta, seed))
+        for at, (beta, seed) in enumerate([(0.0, 1), (0.0, 2), (0.01, 1), (0.01, 2)])
+    ]
+    found = gather([read(file) for file in files])
+    assert [[each.seed for each in arm.replicates] for arm in found] == [[1, 2], [1, 2]]
+    named = [put(tmp_path / f"kl{beta}-s{seed}/metrics.jsonl", beta + seed / 50)
+             for beta in (0.0, 0.01) for seed in (1, 2)]  # fmt: skip
+    assert arms_of(*named) == ["kl0.0", "kl0.01"]
+    folders = [put(tmp_path / f"more/kl{beta}/seed{seed}/console.log", beta + seed / 50)
+               for beta in (0.0, 0.01) for seed in (1, 2)]  # fmt: skip
+    assert arms_of(*folders) == ["kl0.0", "kl0.01"]
+    inside = [put(tmp_path / f"s{seed}/kl{beta}.jsonl", beta + seed / 50)
+              for beta in (0.0, 0.01) for seed in (1, 2)]  # fmt: skip
+    assert arms_of(*inside) == ["kl0.0", "kl0.01"]
+    assert {tuple(each["seeds"]) for each in compared(*inside)} == {(1, 2)}
+
+
+def compared(*words: object) -> list[dict[str, object]]:
+    done = CliRunner().invoke(app, ["compare", *map(str, words), "--json"])
+    return json.loads(done.stdout)["arms"]
+
+
+def test_one_config_and_one_seed_in_two_paths_are_two_arms(tmp_path):
+    files = [put(tmp_path / arm / "console.log", 0.3, settings(0.01, 1)) for arm in "AB"]
+    assert arms_of(*files) == ["A", "B"]
+
+
+def test_seeds_of_two_trees_are_not_mixed(tmp_path):
+    files = [put(tmp_path / f"{tree}/kl0.01-s{seed}.jsonl", 0.3 + seed / 50)
+             for tree in ("old", "new") for seed in (0, 1)]  # fmt: skip
+    assert arms_of(*files) == ["old/kl0.01", "new/kl0.01"]
+    assert [each["runs"] for each in compared(*files)] == [2, 2]
+
+
+def test_parts_of_one_training_stay_one_arm(tmp_path):
+    """Its curve and its evaluation, each in a folder for such files."""
+    files = []
+    for beta in ("kl0", "kl0.01"):
+        files.append(put(tmp_path / f"train/{beta}.jsonl", 0.3))
+        files.append(tmp_path / f"eval/{beta}.csv")
+        files[-1].parent.mkdir(exist_ok=True)
+        files[-1].write_text("step,accuracy\n10,0.5\n20,0.6\n")
+    assert arms_of(*files) == ["kl0", "kl0.01"]
+
+
+def test_one_arm_alone_is_told_with_what_to_do(tmp_path):
+    file = put(tmp_path / "A/console.log", 0.3)
+    done = CliRunner().invoke(app, ["compare", str(file), str(file)])
+    assert isinstance(done.exception, DataError)
+    assert "only one arm was found, console (1 run)" in str(done.exception)
+    assert "--name A=PATH" in str(done.exception)
+
+
+def test_a_warning_names_the_run_that_it_is_about(tmp_path):
+    for arm, last in (("A", 0.9), ("B", 0.0)):
+        lines = [f"step:{n} - critic/rewards/mean:{0.9 if n < 60 else last}" for n in range(1, 90)]
+        path = tmp_path / arm / "console.log"
+        path.parent.mkdir()
+        path.write_text("\n".join(lines) + "\n")
+    words = ["watch", *(str(tmp_path / arm / "console.log") for arm in "AB"), "--once", "--json"]
+    *warned, _ = map(json.loads, CliRunner().invoke(app, words).stdout.splitlines())
+    assert {each["run"] for each in warned} == {"B"}
+    assert all("console" not in each["text"] for each in warned)
