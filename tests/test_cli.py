@@ -14,9 +14,10 @@ import pytest
 
 from kleash import bench, cli
 from kleash.catalogue import Language
-from kleash.cli.train import Teller, validated
+from kleash.cli.teller import Teller, validated
 from kleash.runs import Run
 from kleash.types import Heard
+from made_agents import made_agents
 from tiny import KEYS, contents
 
 VERBS = [
@@ -118,6 +119,22 @@ def test_runs_lists_them(kleash: Called, here: Run) -> None:
     assert json.loads(kleash("runs", "elsewhere", "--json")[1]) == []
 
 
+def test_runs_of_selectors_and_agents_stand_in_one_list(kleash: Called, here: Run) -> None:
+    made_agents(Path("talking"))
+    shutil.copytree("talking/runs/tight-s0", "runs/agent-s0")
+    with Path("runs/agent-s0/metrics.jsonl").open("a") as lines:
+        lines.write('{"kind": "epoch", "phase": "grpo", "epoch": 3, "validation/reward": 1.25}\n')
+    code, out, _ = kleash("runs", "--json")
+    assert code == 0
+    agent, selector = json.loads(out)
+    assert (agent["run"], agent["policy"], agent["reward"]) == ("agent-s0", "tiny", 1.25)
+    assert (selector["policy"], selector["reward"]) == ("v3", None)
+    code, out, _ = kleash("runs")
+    assert code == 0
+    assert "reward 1.250" in out
+    assert f"accuracy {selector['accuracy']:.3f}" in out
+
+
 def test_doctor_tells_what_works(kleash: Called) -> None:
     code, out, _ = kleash("doctor", "--json")
     assert code == 0
@@ -211,6 +228,15 @@ def test_a_run_whose_schedule_spans_it_is_not_extended_without_new(kleash: Calle
         (["eval", "nowhere"], "no such run: nowhere"),
         (["eval", "."], ". is not a run"),
         (["bench", "speed"], "no bench 'speed'"),
+        (["train", "default", *KEYS, "--device", "cuda:999"], "--device cuda:999 is not there"),
+        (["train", "default", *KEYS, "--device", "gpu"], "no device 'gpu': there is cpu, cuda"),
+        (["study", "--device", "cuda:99"], "--device cuda:99 is not there"),
+        (["eval", "nowhere", "--device", "cuda:999"], "--device cuda:999 is not there"),
+        (["train", "default", "--out", f"{__file__}/run"], "test_cli.py is a file, not a folder"),
+        (["train", "default", "--out", __file__], "it is a file, not a folder"),
+        (["study", "--out", f"{__file__}/study"], "test_cli.py is a file, not a folder"),
+        (["study", "--out", __file__], "it is a file, not a folder"),
+        (["compare", "a", "b", "--html", f"{__file__}/a.html"], "is a file, not a folder"),
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_no_run(
@@ -223,7 +249,7 @@ def test_a_mistake_is_one_line_and_leaves_no_run(
     assert expected in lines[0]
     assert err.endswith(lines[0] + "\n")
     assert "Traceback" not in err
-    assert [path for path in Path().rglob("*") if path.name in ("meta.json", "checkpoints")] == []
+    assert {path.name for path in Path().rglob("*")} <= {"runs", "ledger.sqlite"}
 
 
 @pytest.mark.parametrize(
@@ -244,6 +270,54 @@ def test_a_mistake_in_measuring_leaves_no_score(
     assert (code, out) == (2, "")
     assert expected in err.splitlines()[-1]
     assert not (here.path / "scores.jsonl").exists()
+
+
+# --- Ctrl-C
+
+
+def interrupted(kleash: Called, monkeypatch: pytest.MonkeyPatch, *words: object, at: str) -> str:
+    """What it says when Ctrl-C is pressed at the first line of that phase."""
+    from kleash.train.loop import Trainer
+
+    tell = Trainer.tell
+
+    def press(self: Trainer, phase: str, *given: Any) -> None:
+        tell(self, phase, *given)
+        if phase == at:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "tell", press)
+        code, out, err = kleash(*words)
+    assert (code, out) == (130, "")
+    assert "Traceback" not in err
+    return err.rstrip().splitlines()[-1]
+
+
+def test_a_run_that_is_interrupted_says_where_and_how_to_go_on(
+    kleash: Called, monkeypatch: pytest.MonkeyPatch, tiny_run: Run
+) -> None:
+    words = ("train", "default", *KEYS)
+    said = interrupted(kleash, monkeypatch, *words, at="grpo")
+    assert said.startswith("stopped in grpo 1/2; the last checkpoint is rce-1: ")
+    assert said.endswith("the same command goes on from it, or kleash train runs/default-s0")
+    assert kleash(*said[said.index("train ") :].split())[0] == 0
+    assert contents(Run.open(Path("runs/default-s0"))) == contents(tiny_run)
+    other = interrupted(kleash, monkeypatch, *words, "seed=5", "--lang", "zh", at="rce")
+    assert other.startswith("停止于 RCE 1/1；最近的检查点是 rce-1")
+
+
+def test_a_run_that_is_interrupted_before_it_has_a_checkpoint_begins_again(
+    kleash: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def press(*given: Any, **named: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kleash.rollout.world_of", press)
+    code, out, err = kleash("train", "default", *KEYS)
+    assert (code, out) == (130, "")
+    said = "stopped before its first step, with no checkpoint yet: the same command begins again"
+    assert err.rstrip().splitlines()[-1] == said
 
 
 # --- a process of its own

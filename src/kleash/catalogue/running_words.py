@@ -66,6 +66,17 @@ RUNNING: dict[str, tuple[str, str]] = {
     ),
     # one run
     "run.start": ("{folder}: {model}, {leash}", "{folder}：{model}，{leash}"),
+    "run.stopped_early": ("stopped before its first step", "在第一步之前停止"),
+    "run.stopped_in": ("stopped in {phase} {epoch}/{epochs}", "停止于 {phase} {epoch}/{epochs}"),
+    "run.begins_again": (
+        ", with no checkpoint yet: the same command begins again",
+        "，还没有检查点：用同一条命令重新开始",
+    ),
+    "run.goes_on_from": (
+        "; the last checkpoint is {checkpoint}: the same command goes on from it, or kleash train"
+        " {folder}",
+        "；最近的检查点是 {checkpoint}：用同一条命令，或 kleash train {folder}，即可从那里继续",
+    ),
     "run.ranks": (", on {count} ranks", "，共 {count} 个进程"),
     "run.bar.answers": ("answers", "应答"),
     "run.bar.scores": ("scores", "评分"),

@@ -1,6 +1,6 @@
 """The command line. Results on stdout, progress on stderr; every verb imports what it needs.
 
-Exit 0: done. 1: a check that was asked for did not hold. 2: your mistake, in one line.
+Exit 0: done. 1: a check that was asked for did not hold. 2: your mistake, in one line. 130: Ctrl-C.
 """
 
 from __future__ import annotations

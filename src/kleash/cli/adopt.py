@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kleash.cli.console import AsJson, Keys, language_of, need_torch
+from kleash.cli.console import AsJson, Keys, folder_to_write, language_of, need_torch
 
 
 def adopt(
@@ -16,7 +16,9 @@ def adopt(
         Path, typer.Argument(help="A checkpoint, or a folder with all that belongs to one run.")
     ],
     keys: Keys = None,
-    out: Annotated[Path, typer.Option(help="The folder of runs that it goes into.")] = Path("runs"),
+    out: Annotated[
+        Path, typer.Option(help="The folder of runs that it goes into.", callback=folder_to_write)
+    ] = Path("runs"),
     lang: Annotated[str, typer.Option(help="zh or en; else the locale's.")] = "",
     as_json: AsJson = False,
 ) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kleash.cli.console import AsJson, Named, On, language_of
+from kleash.cli.console import AsJson, Named, On, language_of, place_to_write
 from kleash.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -33,8 +33,12 @@ def compare(  # noqa: PLR0913  # one for each option
         float | None, typer.Option(help="The gap that would matter; fractions for accuracy.")
     ] = None,
     as_json: AsJson = False,
-    md: Annotated[Path | None, typer.Option(help="Write everything as Markdown.")] = None,
-    page: Annotated[Path | None, typer.Option("--html", help="Write it as a page.")] = None,
+    md: Annotated[
+        Path | None, typer.Option(help="Write everything as Markdown.", callback=place_to_write)
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option("--html", help="Write it as a page.", callback=place_to_write)
+    ] = None,
     lang: Annotated[str, typer.Option(help="zh or en; else the locale's, else theirs.")] = "",
 ) -> None:
     """Say what runs made anywhere show: verdict, why, and what to run next.

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -90,12 +91,43 @@ def stdout() -> Console:
     return Console(width=None if sys.stdout.isatty() else 120)
 
 
-def need_torch() -> None:
-    """One line instead of a traceback where the extra `train` is not installed."""
+def need_torch(device: str = "cpu") -> None:
+    """One line instead of a traceback where torch is not installed, or not for this device."""
     from importlib.util import find_spec
 
     if find_spec("torch") is None:
         raise KleashError("this verb needs torch: pip install 'kleash[train]'")
+    if device == "cpu":
+        return
+    import torch
+
+    try:
+        asked = torch.device(device)
+    except RuntimeError:
+        raise ConfigError(f"no device {device!r}: there is cpu, cuda, cuda:1") from None
+    there = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    count = 0 if there is None or there.type != asked.type else torch.accelerator.device_count()
+    if asked.type != "cpu" and not 0 <= (asked.index or 0) < count:
+        why = f"torch {torch.__version__} finds {count} of that kind on this machine"
+        raise KleashError(f"--device {device} is not there: {why}; see kleash doctor, or use cpu")
+
+
+def place_to_write(path: Path | None) -> Path | None:
+    """A place as it was given; one line at once where nothing can be written there."""
+    if path is not None:
+        above = next(each for each in path.absolute().parents if each.exists())
+        if not above.is_dir():
+            raise ConfigError(f"{path} cannot be written: {above} is a file, not a folder")
+        if not os.access(path if path.exists() else above, os.W_OK):
+            raise ConfigError(f"{path} cannot be written: there is no permission to")
+    return path
+
+
+def folder_to_write(path: Path | None) -> Path | None:
+    """The same where a folder is written."""
+    if path is not None and path.exists() and not path.is_dir():
+        raise ConfigError(f"{path} cannot be written: it is a file, not a folder")
+    return place_to_write(path)
 
 
 @contextmanager

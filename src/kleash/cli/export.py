@@ -8,14 +8,17 @@ from typing import Annotated
 
 import typer
 
-from kleash.cli.console import need_torch
+from kleash.cli.console import folder_to_write, need_torch
 from kleash.errors import KleashError
 
 
 def export(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
     checkpoint: Annotated[str, typer.Option(help="Its name, or last.")] = "last",
-    out: Annotated[Path | None, typer.Option(help="The folder; else RUN/exported/NAME.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The folder; else RUN/exported/NAME.", callback=folder_to_write),
+    ] = None,
 ) -> None:
     """Write a run's policy: an agent as a Hugging Face folder, a selector as safetensors.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.console import AsJson, language_of
+from kleash.cli.console import AsJson, language_of, place_to_write
 from kleash.errors import DataError
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ def fill(
         typer.Option("--from", help="A study, runs or logs; may be given several times."),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Where to write it; else into the report.")
+        Path | None,
+        typer.Option(help="Where to write it; else into the report.", callback=place_to_write),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the changes as a diff; write nothing.")

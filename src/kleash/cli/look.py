@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kleash.cli.console import AsJson, Device, Keys, need_torch, progress, stdout
+from kleash.cli.console import AsJson, Device, Keys, need_torch, place_to_write, progress, stdout
 from kleash.cli.train import RUNS
 from kleash.errors import KleashError
 
@@ -20,7 +20,7 @@ def runs(
     folder: Annotated[Path, typer.Argument(help="A folder of runs.")] = RUNS,
     as_json: AsJson = False,
 ) -> None:
-    """List runs: leash, phase, last validation accuracy, whether finished.
+    """List runs: leash, phase, last validation score, whether finished.
 
     \b
     kleash runs studies/kl/runs --json
@@ -31,15 +31,17 @@ def runs(
     rows = []
     for run in list_runs(folder) if folder.is_dir() else ():
         leash = describe(Leash.model_validate(run.config["leash"]))
+        policy = run.config["model" if "env" in run.config else "selector"]
         epochs = [line for line in run.metrics() if line["kind"] == "epoch"]
         last = epochs[-1] if epochs else {}
         rows.append(
             {
                 "run": run.name,
-                "selector": run.config["selector"],
+                "policy": policy,
                 "leash": leash,
                 "at": f"{last['phase']} {last['epoch']}" if last else "not begun",
                 "accuracy": last.get("validation/accuracy"),
+                "reward": last.get("validation/reward"),
                 "finished": run.finished,
             }
         )
@@ -51,11 +53,13 @@ def runs(
     if not rows:
         print(f"no runs in {folder}: kleash train default makes one")
         return
-    table = Table("run", "selector", "leash", "at", "validation accuracy", "finished")
+    table = Table("run", "policy", "leash", "at", "validation", "finished")
     for row in rows:
-        accuracy = "" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
+        scored = [
+            f"{each} {row[each]:.3f}" for each in ("accuracy", "reward") if row[each] is not None
+        ]
         done = "yes" if row["finished"] else "no"
-        table.add_row(row["run"], row["selector"], row["leash"], row["at"], accuracy, done)
+        table.add_row(row["run"], row["policy"], row["leash"], row["at"], *(scored or [""]), done)
     stdout().print(table)
 
 
@@ -154,7 +158,7 @@ def bench(
     if what not in BENCHES:
         raise KleashError(f"no bench {what!r}: there is {', '.join(BENCHES)}")
     if what not in ("compare", "report"):
-        need_torch()
+        need_torch(device)
     if device != "cpu" and what not in ON_DEVICE:
         raise KleashError(f"the bench {what!r} computes on the CPU: --device is for {ON_DEVICE}")
     told = {"part": part, "model": model, "seconds": seconds, "packs": packs}
@@ -174,7 +178,9 @@ def bench(
 
 
 def answerer(
-    out: Annotated[Path, typer.Argument(help="The .safetensors file to write.")],
+    out: Annotated[
+        Path, typer.Argument(help="The .safetensors file to write.", callback=place_to_write)
+    ],
     keys: Keys = None,
     device: Device = "cpu",
 ) -> None:
@@ -183,7 +189,7 @@ def answerer(
     \b
     kleash answerer weights.safetensors --device cuda seed=1 lr=0.001 steps=31000 pictures=1200
     """
-    need_torch()
+    need_torch(device)
     from kleash.answer.fit import Fit, fit, save
     from kleash.config import build, parse_overrides
 

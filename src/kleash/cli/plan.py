@@ -11,7 +11,7 @@ import typer
 
 from kleash.cli.compare import _columns as columns
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.console import AsJson, On, language_of
+from kleash.cli.console import AsJson, On, language_of, place_to_write
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,6 +23,10 @@ TEMPLATE = "demos-kl-wide"
 HELP = "Runs or a study's folder, to go on with; or a study file, to plan one like it."
 What = Annotated[
     list[str] | None, typer.Argument(metavar="[WHAT]...", help=HELP, show_default=False)
+]
+Write = Annotated[
+    Path | None,
+    typer.Option(help="Write the plan as a study's file.", callback=place_to_write),
 ]
 
 
@@ -52,7 +56,7 @@ def plan(  # noqa: PLR0913  every flag of a verb is an argument
     most_items: Annotated[int | None, typer.Option(help="How many items there are.")] = None,
     on: On = "",
     baseline: Annotated[str, typer.Option(help="The arm to compare with.")] = "",
-    write: Annotated[Path | None, typer.Option(help="Write the plan as a study's file.")] = None,
+    write: Write = None,
     as_json: AsJson = False,
     lang: Annotated[str, typer.Option(help="zh or en; else the locale's, else theirs.")] = "",
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kleash.cli.console import AsJson, Device, Keys, need_torch, progress
+from kleash.cli.console import AsJson, Device, Keys, need_torch, place_to_write, progress
 from kleash.cli.train import resolve_run
 from kleash.errors import KleashError
 
@@ -17,7 +17,8 @@ def propose(
     config: Annotated[str, typer.Argument(help="A TOML file, `default`, or the folder of a run.")],
     keys: Keys = None,
     out: Annotated[
-        Path | None, typer.Option(help="The file; else runs/NAME-sSEED.rl.json.")
+        Path | None,
+        typer.Option(help="The file; else runs/NAME-sSEED.rl.json.", callback=place_to_write),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that ask at the same time.")] = 1,
     on: Annotated[str, typer.Option(help="local, ray, auto or ray://HOST:PORT.")] = "local",
@@ -34,7 +35,7 @@ def propose(
     kleash propose runs/default-s0 --out rl_data.json    (what that run was trained on)
     """
     folder, recipe, _ = resolve_run(config, keys or [], None, new=True)
-    need_torch()
+    need_torch(device if on == "local" else "cpu")
     from kleash.propose import propose_all
     from kleash.recipe import SelectorRecipe
 

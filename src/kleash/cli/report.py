@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.console import Named, language_of
+from kleash.cli.console import Named, folder_to_write, language_of, place_to_write
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,10 +25,17 @@ def report(
     ] = None,
     name: Named = None,
     lang: Annotated[str, typer.Option(help="zh or en; else the study's, the locale's.")] = "",
-    page: Annotated[Path | None, typer.Option("--html", help="Write a page.")] = None,
-    md: Annotated[Path | None, typer.Option(help="Write Markdown.")] = None,
+    page: Annotated[
+        Path | None, typer.Option("--html", help="Write a page.", callback=place_to_write)
+    ] = None,
+    md: Annotated[
+        Path | None, typer.Option(help="Write Markdown.", callback=place_to_write)
+    ] = None,
     figures: Annotated[
-        Path | None, typer.Option(help="Write every chart as SVG, PNG and PDF, its data as CSV.")
+        Path | None,
+        typer.Option(
+            help="Write every chart as SVG, PNG and PDF, its data as CSV.", callback=folder_to_write
+        ),
     ] = None,
 ) -> None:
     """Say everything that a study or any sources show: one page, every number with its place.

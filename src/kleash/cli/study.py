@@ -18,9 +18,11 @@ from kleash.cli.console import (
     Device,
     Keys,
     Lang,
+    folder_to_write,
     language_of,
     need_torch,
     noticed,
+    place_to_write,
     stderr,
     stdout,
     told,
@@ -38,7 +40,13 @@ if TYPE_CHECKING:
     from kleash.results import Results
 
 STUDIES = Path("studies")
+INTERRUPTED = 130  # as a shell has it for Ctrl-C
 PATIENCE = 30.0  # seconds that `stop` waits for the end
+
+Out = Annotated[
+    Path | None,
+    typer.Option(help="The study's folder; else studies/NAME.", callback=place_to_write),
+]
 
 
 def study(  # noqa: PLR0913  every flag of a verb is an argument
@@ -50,7 +58,7 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
         ),
     ] = "",
     keys: Keys = None,
-    out: Annotated[Path | None, typer.Option(help="The study's folder; else studies/NAME.")] = None,
+    out: Out = None,
     jobs: Annotated[int, typer.Option(help="Workers, one thread each; 0 is one per core.")] = 0,
     on: Annotated[
         str, typer.Option(help="Where: local, ray (started here), auto or ray://HOST:PORT.")
@@ -90,7 +98,7 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
     if dry_run:
         show_plan(folder, file, language_of(lang, ()), as_json=as_json)
         return
-    need_torch()
+    need_torch(device if on in ("local", "ray") else "cpu")
     if until not in ("", "decided"):
         raise KleashError(f"--until {until!r}: there is only `decided`")
     from kleash.sinks import sink_names
@@ -111,21 +119,28 @@ def resolve_study(what: str, keys: list[str], out: Path | None) -> tuple[StudyFi
     file = read_study(what or DEFAULT, keys)
     given = Path(what) if what and what not in bundled() else None
     ours = given if given is not None and given.is_dir() else STUDIES / file.name
+    folder_to_write(out or ours)
     return file, out or ours
 
 
 def run_and_report(asked: Any, lang: str, *, decided: bool, as_json: bool) -> None:
-    """Run it, write the report, show the summary; exit 1 where something failed."""
+    """Run it, write the report, show the summary; exit 1 where something failed.
+
+    A study that was stopped before anything was measured has nothing to report yet.
+    """
     from kleash.report import write
     from kleash.results import results
 
     language = language_of(lang, ())
     ran, file = run_asked(asked, language, decided=decided)
     found = results(asked.folder, file=file)
-    written = write(found, language=lang)
+    shown = not ran.stopped or any(row.score is not None for row in found.rows)
+    written = write(found, language=lang) if shown else []
     show_results(found, ran, written, language, as_json=as_json)
     if ran.failures:
         raise typer.Exit(1)
+    if ran.stopped and not ran.spent:
+        raise typer.Exit(INTERRUPTED)
 
 
 def run_asked(asked: Any, language: Language, *, decided: bool) -> tuple[Any, StudyFile]:
@@ -333,7 +348,7 @@ def show_results(
         print(json.dumps(plain(found), ensure_ascii=False))
         return
     console = stdout()
-    for each in summary_table(found, language):
+    for each in summary_table(found, language) if written else ():
         console.print(each, highlight=False)
     asked, bought = found.spent["asked"], found.spent["bought"]
     if asked:
@@ -342,7 +357,7 @@ def show_results(
     if (search := searched(found.folder, found.file, found.overview)) is not None:
         console.print(search_line(search, language), highlight=False)
     if ran.stopped:
-        console.print(told(language, "goes_on", folder=found.folder))
+        console.print(told(language, "goes_on", folder=found.folder), soft_wrap=True)
     for job, error in ran.failures.items():
         line = told(language, "failure", job=job, error=error.splitlines()[0])
         console.print(line, style="red", highlight=False)

@@ -11,30 +11,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kleash.cli.console import (
-    EACH_TIME,
     AsJson,
     Device,
     Keys,
     Lang,
+    folder_to_write,
     language_of,
     need_torch,
-    noticed,
     progress,
     stderr,
     stdout,
     told,
     word,
 )
+from kleash.cli.teller import Teller
 from kleash.errors import KleashError
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from kleash.catalogue import Language
     from kleash.recipe import Recipe
     from kleash.runs import Run
-    from kleash.types import Heard
 
 RUNS = Path("runs")
 NAMED: dict[str, dict[str, Any]] = {
@@ -56,7 +54,8 @@ def train(  # noqa: PLR0913  every flag of a verb is an argument
     ],
     keys: Keys = None,
     out: Annotated[
-        Path | None, typer.Option(help="The run's folder; else runs/NAME-sSEED.")
+        Path | None,
+        typer.Option(help="The run's folder; else runs/NAME-sSEED.", callback=folder_to_write),
     ] = None,
     new: Annotated[
         bool, typer.Option("--new", help="Where a length is part of the run: make a new run.")
@@ -87,7 +86,8 @@ def train(  # noqa: PLR0913  every flag of a verb is an argument
         print_keys(language, agent=config == "agent")
         return
     folder, recipe, given = resolve_run(config, keys or [], out, new=new)
-    need_torch()
+    folder_to_write(folder)
+    need_torch(device)
     from kleash.sinks import sink_names
     from kleash.train import ranks
 
@@ -112,7 +112,7 @@ def train_here(
     from kleash.control import describe
     from kleash.ledger import Ledger
     from kleash.rollout import world_of
-    from kleash.train import ranks
+    from kleash.train import Stopped, ranks
     from kleash.train import train as train_run
 
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -126,9 +126,13 @@ def train_here(
         Ledger(folder.parent / "ledger.sqlite", machines=ranks.several_machines()) as ledger,
         progress(None, told(language, "bar.answers"), console) as advance,
     ):
-        world = world_of(recipe, ledger, device=device, progress=advance)
         listen = Teller(console, language)
-        run = train_run(folder, recipe, given, world, listen=listen, sinks=sinks)
+        try:
+            world = world_of(recipe, ledger, device=device, progress=advance)
+            run = train_run(folder, recipe, given, world, listen=listen, sinks=sinks)
+        except KeyboardInterrupt as stop:
+            listen.stopped(stop.run if isinstance(stop, Stopped) else None)
+            raise
         usage = ledger.usage()
     counts = {"asked": usage.asked, "bought": usage.bought, "saved": usage.saved}
     told_counts = {name: f"{count:,}" for name, count in counts.items()}
@@ -166,64 +170,6 @@ def resolve_run(
     given = merge(NAMED[config] if config in NAMED else read_toml(path), changes)
     recipe = recipe_from(given)
     return out or RUNS / f"{path.stem}-s{recipe.seed}", recipe, given
-
-
-class Teller:
-    """Says on the console what a run reports."""
-
-    def __init__(self, console: Console, language: Language = "en") -> None:
-        self.console, self.language = console, language
-        self.said: set[str] = set()
-
-    def __call__(self, heard: Heard) -> None:
-        record = heard.record
-        if record["kind"] == "step":
-            return
-        if heard.phase == "finding":
-            if record["code"] not in self.said:
-                kind = told(self.language, record["severity"])
-                self.console.print(noticed(self.language, kind, record), style="yellow")
-            self.said |= {record["code"]} - EACH_TIME
-            return
-        say = partial(told, self.language)
-        epoch = {"epoch": heard.epoch, "epochs": heard.epochs}
-        parts = [
-            say("epoch", phase=word(self.language, "at", heard.phase), **epoch),
-            say("loss", value=f"{record['loss']:.4f}"),
-        ]
-        if "groups_with_signal" in record:
-            kl = record["probe/kl/ref/exact/episode/mean"]
-            parts += [
-                say("reward", value=f"{record['reward']:.3f}"),
-                say("kl", value=f"{kl:.3f}"),
-                say("signal", share=f"{record['groups_with_signal']:.0%}"),
-            ]
-        parts += validated(record, self.language)
-        self.console.print(say("comma").join(parts), highlight=False)
-
-
-def validated(record: Mapping[str, Any], language: Language) -> list[str]:
-    """What validation found and how fast the epoch was, as the run's family tells it."""
-    say = partial(told, language)
-    if "validation/reward" in record:
-        rates = {key: record[key] for key in record if key.endswith("tokens_per_second")}
-        coverage = record.get("validation/episode/coverage")
-        return [
-            say("validation_reward", value=f"{record['validation/reward']:.3f}"),
-            say("turns", value=f"{record['validation/episode/turns']:.1f}")
-            if coverage is None
-            else say("coverage", share=f"{coverage:.0%}"),
-            *(
-                say("tokens", what=word(language, "tokens", key.split("_")[0]), value=f"{rate:.0f}")
-                for key, rate in rates.items()
-            ),
-        ]
-    loss, blind = record["validation/loss"], record["validation/uniform_loss"]
-    return [
-        say("validation_loss", value=f"{loss:.2f}", blind=f"{blind:.2f}"),
-        say("accuracy", value=f"{record['validation/accuracy']:.3f}"),
-        say("queries", value=f"{record['queries_per_second']:.0f}"),
-    ]
 
 
 def show_epochs(run: Run, language: Language, *, as_json: bool, extra: dict[str, Any]) -> None:
@@ -298,7 +244,7 @@ def evaluate_run(  # noqa: PLR0913  every flag of a verb is an argument
     \b
     kleash eval runs/default-s0 --checkpoint all --shots 2 --baselines
     """
-    need_torch()
+    need_torch(device)
     from kleash.evaluate import Wanted, evaluate, resolve_checkpoints
     from kleash.evaluate.selector import baseline_names
     from kleash.ledger import Ledger

@@ -79,6 +79,8 @@ class Ran:
     overview: Overview
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     stopped: bool = False
+    spent: bool = False
+    """Whether it was stopped because the study has cost what it may."""
 
     @property
     def failures(self) -> dict[str, str]:
@@ -238,6 +240,7 @@ def run_study(
             )
         ran = Ran(overview(folder, file, arms, keeper.failed(outcomes)), outcomes)
         ran.stopped = any(each.state == "stopped" for each in outcomes.values())
+        ran.spent = ran.stopped and keeper.over_budget()
         write_plan(folder, ran.overview, failures=ran.failures)
     return ran
 

@@ -25,7 +25,7 @@ from kleash.train.loop import Trainer
 from kleash.train.selector import SelectorTrainer
 from kleash.types import Heard, Listener
 
-__all__ = ["Heard", "Listener", "Trainer", "prepare", "train"]
+__all__ = ["Heard", "Listener", "Stopped", "Trainer", "prepare", "train"]
 
 
 def prepare(folder: Path, recipe: Recipe, given: Mapping[str, Any], world: World) -> Run:
@@ -58,9 +58,20 @@ def train(
         run.reopen(recipe.resolved(), given, ranks.first(lambda: facts(recipe, world)))
         with open_sinks(sinks, run, listen) as told:
             trainer = trainer_of(recipe)
-            trainer(run, recipe, world, base_weights(recipe), told).run_phases()
+            try:
+                trainer(run, recipe, world, base_weights(recipe), told).run_phases()
+            except KeyboardInterrupt:
+                raise Stopped(plain) from None
             run.finish()
     return plain
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C, with the run that it stopped: called again it goes on from its last checkpoint."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(str(run.path))
+        self.run = run
 
 
 def silent(heard: Heard) -> None:
