@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kleash.compare.arms import Curve, gather
-from kleash.compare.confounds import MOST_ARMS, confounds, contradictions, factor, identified
+from kleash.compare.confounds import confounds, contradictions, factor
 from kleash.compare.summaries import summaries
 from kleash.imports import Cell, Number, Setting
 from test_compare import HERE, run, sources, with_curve
@@ -93,26 +93,6 @@ def test_two_wordings_may_mean_one_thing_and_two_numbers_may_not():
     assert (found.kind, found.arms) == ("contradicted", ("b",))
     assert set(found.values) == {"rce epoch 5", "rce epoch 4"}
     assert told(5, 15) and told("5", 15)
-
-
-def test_more_arms_than_a_design_has_rows_keep_those_of_the_same_treatment():
-    """Beyond the most rows only the pair's own treatments are looked at, and that can suffice."""
-    crossed = [
-        run(f"x{beta}{lr}", config=BASE | {"beta": beta, "lr": lr}, arm=f"x{beta}{lr}")
-        for beta in (0.0, 0.5)
-        for lr in (1e-6, 2e-6)
-    ]
-    others = [
-        run(f"o{at}", config=BASE | {"beta": 1.0 + at, "lr": 3e-6}, arm=f"o{at}")
-        for at in range(MOST_ARMS)
-    ]
-    many = gather(sources(*crossed, *others))
-    assert len(many) > MOST_ARMS
-    by_name = {arm.name: arm for arm in many}
-    ours, theirs = by_name["x0.52e-06"], by_name["x0.01e-06"]
-    assert identified(many, ours, theirs, ["lr"])
-    lonely = [arm for arm in many if arm.name not in ("x0.51e-06", "x0.02e-06")]
-    assert not identified(lonely, ours, theirs, ["lr"])
 
 
 # --- summaries

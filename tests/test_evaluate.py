@@ -268,7 +268,7 @@ def test_too_many_broken_answers_void_the_cell_and_its_gaps(run: Run, ledger: Le
     evaluate(run, world, asked)
     zero, _, last = table(run, asked)
     assert "void" not in zero
-    assert last["void"].startswith("3 of 40 broke (7.5%, at most 5%)")
+    assert last["void"].startswith("3 of 40 broke (7.5%, at most 2%)")
     assert gaps(run, asked) == []
 
 

@@ -8,7 +8,7 @@ from kleash.compare.arms import gather
 from kleash.compare.evidence import Gap
 from kleash.compare.judging import Pair, judge, rounded_up, turned
 from kleash.imports import Setting
-from kleash.stats import Interval
+from kleash.stats import Interval, Width
 from test_compare import HERE, run, sources
 
 BASE = {"beta": 0.0, "lr": 1e-6, "steps": 100}
@@ -22,11 +22,8 @@ def pair(metric="eval_reward", ours=None, theirs=None, **asked):
 
 def gap(low=-1.0, high=1.0, **more):
     middle = (low + high) / 2
-    wide = Interval(middle, low, high, 0.95, 20)
-    narrow = Interval(
-        middle, middle + 0.8 * (low - middle), middle + 0.8 * (high - middle), 0.9, 20
-    )
-    return Gap(wide, narrow, more.pop("counted", "steps"), **more)
+    width = Width.stretched(Interval(middle, low, high, 0.95, 20))
+    return Gap(middle, width, 20, more.pop("counted", "steps"), **more)
 
 
 def codes(judged):
@@ -78,7 +75,7 @@ def test_a_loss_is_turned_and_a_reward_is_not():
     assert judge(pair("eval_reward"), gap(0.1, 0.5)).verdict == "better"
     assert judge(pair("val_loss"), gap(0.1, 0.5)).verdict == "worse"
     # What is printed stays first less second, whichever end is better.
-    assert judge(pair("val_loss"), gap(0.1, 0.5)).low == 0.1
+    assert judge(pair("val_loss"), gap(0.1, 0.5)).low == pytest.approx(0.1)
 
 
 # --- what limits a claim
@@ -91,11 +88,21 @@ def test_one_training_each_is_said_and_two_are_not_one():
 
 def test_too_few_points_decide_nothing_but_do_not_mend_what_is_broken():
     judged = judge(pair(), gap(0.1, 0.5, too_few=True))
-    assert judged.verdict == "undecided"
+    assert (judged.verdict, judged.low, judged.p) == ("undecided", None, None)
     assert "too_few_steps" in codes(judged)
     assert judge(pair(), gap(0.1, 0.5)).verdict == "better"
     broken = judge(pair(), gap(0.1, 0.5, too_few=True, integrity=["two_histories"]))
     assert broken.verdict == "invalid"
+
+
+@pytest.mark.parametrize("middle", [0.0, 0.3])
+def test_an_interval_of_width_0_is_none(middle):
+    """The same gap at every step, as of one log read twice, shows no noise."""
+    same = Gap(middle, Width(middle, ((0.0, 9),)), 10, "steps")
+    judged = judge(pair(), same)
+    assert judged.verdict == ("undecided" if middle else "identical")
+    assert (judged.low, judged.high, judged.p) == (None, None, None)
+    assert "no_spread" in codes(judged)
 
 
 def test_what_voids_a_verdict_is_told_from_data_and_from_findings():

@@ -1,9 +1,14 @@
 """Many questions at once: what is decided alone and not among all is undone. By hand."""
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from scipy.special import ndtri
+
+from kleash.compare.judging import settled
 from kleash.compare.many import adjust
 from kleash.compare.records import Judged
+from kleash.stats import NORMAL, Width
 
 
 def reason(judged, code):
@@ -11,9 +16,16 @@ def reason(judged, code):
     return found.facts
 
 
-def answer(p, word="better", question="level"):
-    arms = ("b", "a")
-    return Judged(question, "eval_reward", "", arms, word, "L1", p=p, beyond_margin=True)
+def answer(p, word="better", question="level", margin=None):
+    """A line with that p: a normal error of 1, and the gap that has it."""
+    sign = 1 if word == "better" else -1
+    gap = sign * -float(ndtri(p / 2)) if p else 0.0
+    blank = Judged(
+        question, "eval_reward", "", ("b", "a"), "undecided", "L1", estimate=gap, margin=margin
+    )
+    if p is None:
+        return replace(blank, verdict=word)
+    return settled(replace(blank, n=9, width=Width(gap, ((1.0, NORMAL),))))
 
 
 def test_holm_by_hand():
@@ -29,13 +41,21 @@ def test_what_does_not_hold_among_many_is_undone(word):
     for each in found:
         assert (each.verdict, each.beyond_margin) == ("undecided", False)
         assert reason(each, "undone_by_many") == {"count": 2, "p": pytest.approx(0.06)}
+        assert each.low < 0 < each.high
     [alone] = adjust([answer(0.04, word)])
-    assert (alone.verdict, alone.adjusted_p, alone.beyond_margin) == (word, 0.04, True)
+    assert (alone.verdict, alone.beyond_margin) == (word, True)
+    assert alone.adjusted_p == pytest.approx(0.04)
 
 
-def test_only_a_claim_of_a_difference_is_undone():
-    found = adjust([answer(0.5, "equivalent"), answer(0.5, "identical")])
-    assert [each.verdict for each in found] == ["equivalent", "identical"]
+def test_no_correction_undoes_an_equivalence_that_was_shown():
+    """A gap of 2.1 errors, inside a margin of 4: with one question a gap, with nine none."""
+    lone = answer(0.036, margin=4.0)
+    assert lone.verdict == "better_within_margin"
+    for each in adjust([lone] * 9):
+        assert each.verdict == "equivalent"
+        assert each.narrow == (each.low, each.high) and each.high < 4.0
+    same = replace(answer(0.5), verdict="identical")
+    assert [each.verdict for each in adjust([same] * 3)] == ["identical"] * 3
 
 
 def test_the_main_question_is_its_own_family():
@@ -44,36 +64,27 @@ def test_the_main_question_is_its_own_family():
     without = [answer(None, question="faster"), answer(None)]
     found = adjust([*others, answer(0.03), *without])
     assert [each.adjusted_p for each in found[:5]] == pytest.approx([0.2] * 5)
-    assert found[5].adjusted_p == 0.03
+    assert found[5].adjusted_p == pytest.approx(0.03)
     assert [(each.adjusted_p, each.verdict) for each in found[6:]] == [(None, "better")] * 2
-
-
-def test_a_p_of_zero_is_the_smallest():
-    found = adjust([answer(0.0), answer(0.04)])
-    assert [each.adjusted_p for each in found] == [0.0, 0.04]
 
 
 def test_the_interval_over_seeds_leaves_out_0_exactly_when_the_adjusted_p_is_small():
     from scipy import stats as oracle
 
     def gap(t):  # of 5 seeds, with a standard error of 1
-        reach = oracle.t.ppf(0.975, 4)
-        p = float(2 * oracle.t.sf(t, 4))
-        return Judged(
+        blank = Judged(
             "level",
             "accuracy",
             "fraction",
             ("a", "b"),
-            "better" if p < 0.05 else "undecided",
+            "undecided",
             "L3",
             estimate=t,
-            low=t - reach,
-            high=t + reach,
             n=5,
             counted="seeds",
-            p=p,
-            errors=((1.0, 4),),
+            width=Width(t, ((1.0, 4),)),
         )
+        return settled(blank)
 
     found = adjust([gap(9.0), gap(3.3), gap(2.9), gap(0.5)])
     for each in found:

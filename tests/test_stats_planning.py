@@ -491,12 +491,10 @@ def test_a_confounded_gap_is_judged_but_not_explained():
     assert found.because == ("learning rate", "base")
 
 
-def test_few_differing_items_cannot_be_equivalent():
-    assert judged(-0.01, 0.01, k=5).word == "undecided"
-    assert judged(-0.01, 0.01, k=6).word == "equivalent"
-    # 5 of 200: at most 5.2 % differ elsewhere, so a margin of 6 points holds whatever they are.
-    assert judged(-0.01, 0.01, margin=0.06, k=5).word == "equivalent"
-    assert judged(-0.01, 0.01, k=None).word == "equivalent"
+@pytest.mark.parametrize("k", [1, 5, 6, None])
+def test_the_interval_alone_decides_however_few_items_differ(k):
+    assert judged(-0.01, 0.01, k=k).word == "equivalent"
+    assert judged(-0.01, 0.03, k=k).word == "undecided"
 
 
 def test_how_many_more_items_decide():

@@ -19,6 +19,7 @@ from kleash.grpo import group_spread, in_reward_units
 from kleash.kl import k3
 from kleash.policy import fingerprint
 from kleash.seeds import torch_generator
+from kleash.types import BROKEN_SHARE
 
 KL_AT_START = 1e-5  # nats, in float32
 HALF_KL_AT_START = 0.025  # the same in bfloat16, where both are rounded, each in its own way
@@ -31,7 +32,6 @@ HALF_TOLERANCE = 0.5  # the same in bfloat16, where an unlikely id's log-probabi
 FAR_SAMPLER, OTHER_SAMPLER = 0.1, 2.0
 SIGNAL_SHARE = 0.1
 LEARNT_SHARE = 0.05
-BROKEN_SHARE = 0.05
 DRAWN = 65_521  # draws for a tensor; a prime, so that the rows of a matrix do not get equal noise
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+BROKEN_SHARE = 0.02  # of episodes or answers; where more broke, the rest shows nothing: it is void
+
 
 @dataclass(frozen=True)
 class Turn:

@@ -222,10 +222,6 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "{of} 次训练中有 {fell} 次从最佳处回落，其中 {deep} 次跌去四分之一以上",
     ),
     # many arms
-    "all_pairs": (
-        "p and interval are those of all pairs together (max-T over items)",
-        "p 与区间已按所有配置对一并校正（对题目做 max-T）",
-    ),
     "baseline_first": (
         "no arm is told apart from the baseline, so no other pair is decided",
         "没有配置与基线区分开，因此其他配置对不下结论",

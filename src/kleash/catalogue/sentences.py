@@ -106,12 +106,21 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "相邻各步过于相似，区间偏窄",
     ),
     "too_few_seeds": (
-        "fewer than 4 seeds per arm: no verdict on a setting",
-        "每个配置不足 4 个随机种子：不对设置下结论",
+        "fewer than 4 seeds per arm: this is about these runs, not about the setting",
+        "每个配置不足 4 个随机种子：结论只针对这几次运行，不针对设置",
     ),
     "estimates_unused": (
         "{arm}: {count} values are estimates and are used in nothing; {usable} usable points",
         "{arm}：{count} 个值是估计值，任何计算都不使用；可用的点有 {usable} 个",
+    ),
+    "inside_at_90": (
+        "the 90 % interval, {low} to {high}, lies inside the margin of {margin}",
+        "90% 区间（{low} 到 {high}）完全落在容差 {margin} 之内",
+    ),
+    "no_spread": (
+        "the gap is the same everywhere, so nothing shows how noisy it is: were the same values"
+        " logged twice?",
+        "各处差距完全相同，看不出噪声有多大：是不是同一份数值记录了两遍？",
     ),
     "needs_margin": (
         "equivalent only for margins of {margin} or wider",

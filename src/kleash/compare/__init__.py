@@ -118,20 +118,20 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
     judged = [each for pair in pairs for each in _answers(pair, whole=whole)]
     judged[0] = replace(judged[0], because=(*judged[0].because, *why))
     levels = [each for each in judged if each.question == "level"]
-    joint = together(arms, baseline, metric, levels)
+    joint = together(arms, metric, levels)
     known = pairs[0].known
     void = {each.arms[0] for each in levels if each.verdict == "invalid"}
     judged += trends([arm for arm in arms if arm.name not in void], baseline, known)
     if whole:
         judged += [e for arm in arms for e in endings(arm, known, wish.margin, wish.noise)]
-    found.verdicts = adjust(judged, joint)
+    found.verdicts = adjust(judged)
+    levels = [each for each in found.verdicts if each.question == "level"]
     if whole:
         rest = [paired(ours, theirs) for ours, theirs in without_baseline(arms, baseline)]
-        levels = [each for each in found.verdicts if each.question == "level"]
         found.verdicts += other_pairs(rest, levels, joint)
         found.verdicts += proxies(pairs, levels, _gap)
     if joint is not None:
-        found.verdicts.append(contenders(arms, known, joint))
+        found.verdicts.append(contenders(arms, known, joint, levels))
     found.verdicts += _policies(sources, arms, baseline)
     found.verdicts.append(_recommended(found, arms))
     cells = found.matrix if may_lack(sources) else Matrix(0, 0, 0, ())

@@ -16,12 +16,12 @@ from kleash import stats
 from kleash.compare.arms import Arm
 from kleash.compare.confounds import changed, confounds, factor
 from kleash.compare.evidence import at_steps, means_of
-from kleash.compare.items import aligned, curve_of, latest
-from kleash.compare.judging import Pair
+from kleash.compare.items import aligned, curve_of, latest, span_of
+from kleash.compare.judging import Pair, settled
 from kleash.compare.records import Amount, Because, Judged
 from kleash.compare.seeds import run_means, scored, shared_run_means
 from kleash.imports.names import Metric
-from kleash.stats import Floats, Interval, Level, Word
+from kleash.stats import Floats, Interval, Level, Width
 
 FEWEST_ARMS = 3
 FEWEST_SEEDS = 4
@@ -44,7 +44,8 @@ def trends(arms: Sequence[Arm], baseline: Arm, known: Metric) -> list[Judged]:
         return _seen(blank, at, line, known, sure=sure)
     if len(rows) < 2 or not np.ptp(rows, axis=1).any():
         return []
-    found = stats.trend(at, rows if like_these is None else like_these)
+    span = None if counted == "seeds" and like_these is None else _span(rows, like_these)
+    found = stats.trend(at, rows if like_these is None else like_these, span=span)
     few = counted == "seeds" and found.n < FEWEST_SEEDS
     level: Level = "L2" if counted == "items" else "L1" if few or not sure else "L3"
     told = replace(blank, level=level, counted="seeds" if counted == "seeds" else "items")
@@ -55,17 +56,19 @@ def trends(arms: Sequence[Arm], baseline: Arm, known: Metric) -> list[Judged]:
         why.append(Because("one_run_per_arm"))
     elif like_these is None:
         why.append(Because("on_these_items"))
-    told = replace(told, errors=found.errors[0] if counted == "seeds" else ())
     over = _over(line, rows.mean(axis=0), known, sure=sure)
-    judged = [_judged(told, found.slope, found.p, known, over)]
-    if found.zero is not None:
-        errors = found.errors[1] if counted == "seeds" else ()
-        told = replace(told, question="trend_zero", errors=errors)
-        judged.append(_judged(told, found.zero, found.zero_p, known, Because("zero_against_rest")))
-    return [
-        replace(each, verdict="undecided" if few else each.verdict, because=(*each.because, *why))
-        for each in judged
-    ]
+    turned = known.direction < 0
+    judged = [_judged(told, found.slope, replace(found.widths[0], turned=turned), (over, *why))]
+    if found.zero is not None and found.widths[1] is not None:
+        told, width = replace(told, question="trend_zero"), replace(found.widths[1], turned=turned)
+        judged.append(_judged(told, found.zero, width, (Because("zero_against_rest"), *why)))
+    return judged
+
+
+def _span(rows: Floats, like_these: Floats | None) -> float:
+    """The largest difference of two scores of an item."""
+    scores = rows if like_these is None else like_these
+    return span_of(scores[np.isfinite(scores)])
 
 
 def ordered(arms: Sequence[Arm], baseline: Arm) -> list[Arm]:
@@ -108,20 +111,10 @@ def _by_items(line: Sequence[Arm], metric: str) -> Floats | None:
     return None if table is None else table.T
 
 
-def _judged(blank: Judged, gap: Interval, p: float | None, known: Metric, first: Because) -> Judged:
-    sign = known.direction or 1
-    low, high = sorted((sign * gap.low, sign * gap.high))
-    word: Word = "better" if low > 0 else "worse" if high < 0 else "undecided"
-    return replace(
-        blank,
-        verdict=word,
-        estimate=gap.estimate,
-        low=gap.low,
-        high=gap.high,
-        n=gap.n,
-        p=p,
-        because=(first,),
-    )
+def _judged(blank: Judged, gap: Interval, width: Width, because: tuple[Because, ...]) -> Judged:
+    seen = width.at(0.95)[0] < width.at(0.95)[1]
+    made = replace(blank, estimate=gap.estimate, n=gap.n, because=because)
+    return settled(replace(made, width=width if seen else None))
 
 
 def _over(line: Sequence[Arm], means: Floats, known: Metric, *, sure: bool) -> Because:

@@ -1,8 +1,8 @@
-"""What else differs between two arms, and whether the factor can be told apart from it.
+"""What else differs between two arms, so that their gap is not that of the factor alone.
 
 Configs are compared under known names and by content. Keys that are the treatment are the factor;
-keys that must match are confounds if they do not. With more than two arms the design decides: a
-contrast is identified if its row lies in the row space of the design (rank).
+keys that must match are confounds if they do not, whatever other arms there are: what a model of
+several arms could part is for `attribute`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kleash.compare.arms import Arm
 from kleash.compare.records import Confound
 from kleash.imports import names
@@ -22,7 +20,6 @@ from kleash.imports import names
 LENGTHS = ("steps", "epochs")
 # These follow from the coefficient: with it they are one factor.
 FOLLOWING = ("leash.used", "leash.in_reward", "leash.reward_coefficient")
-MOST_ARMS = 64  # rows of a design; the rank of a thousand takes a second each time
 COSMETIC = ("dir", "path", "id", "name", "time", "file", "url", "host", "user", "_wandb",
             "event", "reason", "status", "note", "notes", "comment")  # fmt: skip
 
@@ -164,56 +161,3 @@ def changed(found: Sequence[Confound], *, lengths: bool) -> tuple[str, ...]:
     """The keys that stand in the way of naming a cause; lengths only where they matter."""
     kept = [c.key for c in found if c.kind != "contradicted" and (lengths or c.key not in LENGTHS)]
     return tuple(dict.fromkeys(kept))
-
-
-def aliased(arms: Sequence[Arm], ours: Arm, theirs: Arm, keys: Sequence[str]) -> tuple[str, ...]:
-    """Those of the keys from which the arms' factor cannot be told apart in the whole design."""
-    if identified(arms, ours, theirs, keys):
-        return ()
-    alone = tuple(key for key in keys if not identified(arms, ours, theirs, (key,)))
-    return alone or tuple(keys)
-
-
-def identified(arms: Sequence[Arm], ours: Arm, theirs: Arm, keys: Sequence[str]) -> bool:
-    """Whether the contrast of two treatments is estimable: its row adds no rank to the design."""
-    if len(arms) > MOST_ARMS:
-        # Fewer rows identify less, so this errs towards "cannot be told apart".
-        pair = [_treatment(ours), _treatment(theirs)]
-        near = [arm for arm in arms if arm is not ours and arm is not theirs]
-        near = [arm for arm in near if _treatment(arm) in pair]
-        arms = [ours, theirs, *near[: MOST_ARMS - 2]]
-    treatments = [repr(_treatment(arm)) for arm in arms]
-    columns = [np.ones(len(arms))]
-    levels = sorted(set(treatments))
-    columns += [np.array([float(each == level) for each in treatments]) for level in levels]
-    nuisance = []
-    for key in keys:
-        values = [repr(_one(arms, arm, key)) for arm in arms]
-        nuisance += [
-            np.array([float(value == level) for value in values])
-            for level in sorted(set(values))[1:]
-        ]
-    design = np.stack([*columns, *nuisance], axis=1)
-    contrast = np.zeros(design.shape[1])
-    contrast[1 + levels.index(repr(_treatment(ours)))] += 1
-    contrast[1 + levels.index(repr(_treatment(theirs)))] -= 1
-    with_it = np.vstack([design, contrast])
-    return bool(np.linalg.matrix_rank(with_it) == np.linalg.matrix_rank(design))
-
-
-def _treatment(arm: Arm) -> Any:
-    return arm.name if arm.coefficient is None else arm.coefficient
-
-
-def _one(arms: Sequence[Arm], arm: Arm, key: str) -> Any:
-    """An arm's value of a key in the source that tells most arms apart by it."""
-    sources: dict[str, set[str]] = {}
-    for each in arms:
-        for source, values in told(each, key).items():
-            sources.setdefault(source, set()).add(repr(values[0]))
-    said = told(arm, key)
-    for source in sorted(sources, key=lambda source: -len(sources[source])):
-        if source in said:
-            value = said[source][0]
-            return names.spelling(value) if isinstance(value, str) else value
-    return None

@@ -123,6 +123,9 @@ def plateau(ending: Ending) -> Judged:
     floor = None if ending.floor.upper_bound else ending.floor.sd
     found = stats.plateau(ending.curve.steps, ending.values, ending.margin, noise_floor=floor)
     change = turned(found.change, ending.sign)
+    ends = change.low, change.high
+    if found.verdict == "plateau":
+        ends = change.estimate - found.reach, change.estimate + found.reach
     first = float(ending.curve.steps[-found.n])
     facts = {"axis": ending.curve.axis, "first": first, "last": float(ending.curve.steps[-1])}
     margin = {"margin": Amount(found.margin, ending.known.unit, gap=True)}
@@ -130,8 +133,8 @@ def plateau(ending: Ending) -> Judged:
         _blank(ending, "plateau"),
         verdict=FLATTENED[found.verdict],
         estimate=change.estimate,
-        low=change.low,
-        high=change.high,
+        low=ends[0],
+        high=ends[1],
         n=found.n,
         margin=found.margin,
         because=(Because("plateau_over", facts | margin),),

@@ -19,24 +19,22 @@ from kleash.compare.arms import Arm, Curve, Place, Replicate
 from kleash.compare.items import by_item, clusters_of, curve_of, latest, span_of
 from kleash.compare.records import Amount, Because, Window
 from kleash.imports import Number
-from kleash.seeds import generator
-from kleash.stats import CurveGap, Errors, Floats, Interval
+from kleash.stats import NORMAL, CurveGap, Floats, Interval, Width
+from kleash.types import BROKEN_SHARE
 
 FEWEST_STEPS = 8
 FEWEST_ALIKE = 3  # equal printed means before identical outputs are named
-BROKEN_SHARE = 0.02
-MOST_FLIPS = 2_000
 LOG = 2_000  # points beyond which a curve is a log of training, which has no best step
 
 
 @dataclass
 class Gap:
-    """A gap with its intervals, and all that a verdict has to be told about it."""
+    """A gap with its width, and all that a verdict has to be told about it."""
 
-    wide: Interval
-    narrow: Interval
+    estimate: float
+    width: Width
+    n: int
     counted: Literal["steps", "items", "seeds"]
-    p: float | None = None
     k: int | None = None
     spread: float | None = None
     span: float = 1.0
@@ -44,12 +42,11 @@ class Gap:
     item_scores: bool = False
     items: int | None = None
     """Those behind seeds, where each was scored under each."""
-    errors: Errors = ()
-    """Of a gap over seeds, the parts of its error: what seeds show, and what items add."""
     of_curves: bool = False
     over: Window | None = None
     """Of curves: where on them it is, if that is one place in all runs."""
     too_few: bool = False
+    """Steps for an interval."""
     integrity: list[str] = field(default_factory=list)
     because: list[Because] = field(default_factory=list)
     baseline_mean: float = 0.0
@@ -162,7 +159,8 @@ def _of_two(
     if pair is None or len(steps := common(*pair)) < fewest:
         return None
     one, other = (at_steps(curve, steps) for curve in pair)
-    found, narrow = gap(one, other), gap(one, other, level=0.9)
+    found = gap(one, other)
+    assert found.width is not None  # no blocks
     inside = where(steps)
     window = Window(pair[0].axis, float(inside[0]), float(inside[-1]))
     ours_mean, theirs_mean = (Amount(float(at_steps(c, inside).mean()), unit) for c in pair)
@@ -177,10 +175,10 @@ def _of_two(
     ]
     because += [Because(code) for code in found.warnings if code != "too_few_steps"]
     return Gap(
-        wide=found.interval,
-        narrow=narrow.interval,
+        estimate=found.interval.estimate,
+        width=found.width,
+        n=found.interval.n,
         counted="steps",
-        p=found.p,
         of_curves=True,
         over=window,
         too_few=len(steps) < FEWEST_STEPS,
@@ -204,34 +202,33 @@ def of_items(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
         return None
     one = np.array([left[item] for item in items])
     other = np.array([right[item] for item in items])
-    span = span_of(np.concatenate([one, other]))
-    rng = generator("compare", "items")
-    flips = stats.sign_flip(one, other, rng, draws=MOST_FLIPS)
-    wide = stats.paired_difference(one, other, span=span)
-    narrow = stats.paired_difference(one, other, span=span, level=0.9)
-    p = flips.p
-    clusters = clusters_of(pair[0], items)
-    if clusters is not None:
-        grouped = stats.clustered_difference(one, other, clusters, rng, span=span)
-        inner = stats.clustered_difference(one, other, clusters, rng, span=span, level=0.9)
-        p = grouped.flips.p
-        wide, narrow = grouped.interval or wide, inner.interval or narrow
-    because = [Because("items_differ", {"k": flips.k, "n": len(items)})]
+    gap = of_rows(one, other, clusters_of(pair[0], items))
     most = max(len(left), len(right))
     if len(items) < most:
-        because.append(Because("common_items", {"n": len(items), "of": most}))
+        gap.because.append(Because("common_items", {"n": len(items), "of": most}))
     broken = max(lost / max(1, lost + len(left)), other_lost / max(1, other_lost + len(right)))
+    gap.integrity = ["broken_items"] if broken > BROKEN_SHARE else []
+    return gap
+
+
+def of_rows(one: Floats, other: Floats, clusters: Sequence[str] | None = None) -> Gap:
+    """Scores of the same items, ours and theirs."""
+    span = span_of(np.concatenate([one, other]))
+    found = stats.gaps(one, other)
+    width = stats.mean_width(found, (-span, span))
+    if clusters is not None and len(set(clusters)) > 1:
+        width = stats.clustered_width(found, clusters, span=span)
+    k = int((found != 0).sum())
     return Gap(
-        wide=wide,
-        narrow=narrow,
+        estimate=float(found.mean()),
+        width=width,
+        n=len(found),
         counted="items",
-        p=p,
-        k=flips.k,
-        spread=stats.spread_bound(stats.gaps(one, other), span=span),
+        k=k,
+        spread=stats.spread_bound(found, span=span),
         span=span,
         item_scores=True,
-        integrity=["broken_items"] if broken > BROKEN_SHARE else [],
-        because=because,
+        because=[Because("items_differ", {"k": k, "n": len(found)})],
         baseline_mean=float(other.mean()),
     )
 
@@ -338,30 +335,24 @@ def of_means(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
     because = [Because("cell_means", facts)]
     spread = math.sqrt((mine * (1 - mine) + base * (1 - base)) / n)
     identical = seen.alike == seen.cells >= FEWEST_ALIKE
+    width = Width(mine - base, ((spread, NORMAL),), stats.least_error(1.0, n - 1.0))
     if identical:
         edge = stats.differing_bound(0, n)
-        wide = narrow = Interval(0.0, -edge, edge, 0.95, n)
+        width = Width.stretched(Interval(0.0, -edge, edge, 0.95, n))
         because = [Because("printed_alike", {"cells": seen.cells, "n": n})]
     else:
-        wide, narrow = (_normal(mine - base, spread, level, n) for level in (0.95, 0.9))
         because.append(Because("scores_lost", {"n": n}))
         because += _at_best(seen, n, _printed(ours, metric) + _printed(theirs, metric))
     because += [Because("one_checkpoint")] if seen.moved else []
     return Gap(
-        wide=wide,
-        narrow=narrow,
+        estimate=width.middle,
+        width=width,
+        n=n,
         counted="items",
         k=0 if identical else None,
         because=because,
         baseline_mean=base,
     )
-
-
-def _normal(gap: float, error: float, level: float, n: int) -> Interval:
-    from kleash.stats.special import ndtri
-
-    reach = float(ndtri((1 + level) / 2)) * error
-    return Interval(gap, gap - reach, gap + reach, level, n)
 
 
 def _printed(arm: Arm, metric: str) -> list[tuple[float, float, float]]:

@@ -7,13 +7,13 @@ the number is told.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kleash import stats
 from kleash.compare.arms import Arm, Place, Replicate
-from kleash.compare.evidence import MOST_FLIPS, means_of
+from kleash.compare.evidence import means_of
 from kleash.compare.items import (
     aligned,
     by_item,
@@ -23,11 +23,10 @@ from kleash.compare.items import (
     table_of,
     what_counts,
 )
-from kleash.compare.judging import Pair
+from kleash.compare.judging import Pair, settled
 from kleash.compare.records import Because, Judged, Question
 from kleash.imports import Scores
-from kleash.seeds import generator
-from kleash.stats import Floats, Interval, Level, Word
+from kleash.stats import Floats, Interval, Level, Width
 
 FEWEST_SEEDS = 4
 MOST_LEVELS = 4  # of more conditions only the first and the last are set against each other
@@ -44,7 +43,7 @@ class Contrast:
     other: float
     estimate: float
     interval: Interval | None = None
-    p: float | None = None
+    width: Width | None = None
     level: Level = "L1"
 
 
@@ -62,32 +61,26 @@ def interactions(pair: Pair) -> Iterator[Judged]:
 
 
 def _judged(pair: Pair, question: Question, found: Contrast) -> Judged:
-    sign = pair.known.direction or 1
-    word: Word = "undecided"
     facts = {"first": found.first, "other": found.other}
     because = [Because(question, facts)]
     if found.interval is None:
         because.append(Because("no_replicates"))
-    else:
-        ends = sorted((sign * found.interval.low, sign * found.interval.high))
-        word = "better" if ends[0] > 0 else "worse" if ends[1] < 0 else "undecided"
-    inside = found.interval
-    return Judged(
+    inside, turned = found.interval, pair.known.direction < 0
+    judged = Judged(
         question=question,
         metric=pair.metric,
         unit=pair.known.unit,
         arms=pair.names,
-        verdict=word,
+        verdict="undecided",
         level=found.level,
         estimate=found.estimate,
-        low=inside.low if inside else None,
-        high=inside.high if inside else None,
         n=inside.n if inside else None,
         counted="" if inside is None else "seeds" if found.level == "L3" else "items",
-        p=found.p,
+        width=None if found.width is None else replace(found.width, turned=turned),
         also_changed=pair.also_changed(lengths=True),
         because=tuple(because),
     )
+    return settled(judged)
 
 
 def _against_first(levels: Sequence[float]) -> list[tuple[float, float]]:
@@ -119,10 +112,8 @@ def _of_scores(pair: Pair, along: str) -> list[Contrast]:
 
 def _over_items(table: Floats, first: float, other: float) -> Contrast:
     conditions = (table[0], table[1]), (table[2], table[3])
-    interval = stats.interaction(*conditions, span=span_of(table))
-    rng = generator("compare", "interaction")
-    flips = stats.sign_flip(table[0] - table[1], table[2] - table[3], rng, draws=MOST_FLIPS)
-    return Contrast(first, other, interval.estimate, interval, flips.p, "L2")
+    gap = stats.interaction(*conditions, span=span_of(table))
+    return Contrast(first, other, gap.interval.estimate, gap.interval, gap.width, "L2")
 
 
 def _conditions(replicate: Replicate, metric: str, along: str) -> Conditions:
@@ -145,7 +136,7 @@ def _seeds(pair: Pair, along: str, first: float, other: float) -> Contrast | Non
     if not pair.configured or pair.also_changed(lengths=True):
         return None
     theirs = {run.seed: run for run in pair.theirs.replicates if run.seed is not None}
-    rows = []
+    rows, span = [], 0.0
     for run in pair.ours.replicates:
         if run.seed not in theirs:
             continue
@@ -153,10 +144,12 @@ def _seeds(pair: Pair, along: str, first: float, other: float) -> Contrast | Non
         if all(level in side for side in sides for level in (first, other)):
             cells = [by_item(side[level])[0] for level in (first, other) for side in sides]
             rows.append(_of_items(cells))
+            scores = [score for cell in cells for score in cell.values()]
+            span = max(span, 2 * span_of(np.array(scores or [0.0])))
     if len(rows) < FEWEST_SEEDS or not all(rows):
         return None  # or all items of a cell broke
-    found = stats.crossed_seeds(table_of(rows)[1])
-    return Contrast(first, other, found.interval.estimate, found.interval, found.p, "L3")
+    found = stats.crossed_seeds(table_of(rows)[1], span=span)
+    return Contrast(first, other, found.interval.estimate, found.interval, found.width, "L3")
 
 
 def _of_items(cells: Sequence[dict[str, float]]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from kleash import stats
 from kleash.compare.arms import Arm
-from kleash.compare.confounds import aliased, changed, confounds, factor
+from kleash.compare.confounds import changed, confounds, factor
 from kleash.compare.evidence import Gap
 from kleash.compare.records import Amount, Because, Confound, Judged, Question
 from kleash.imports import names
@@ -19,6 +19,9 @@ from kleash.stats import Interval, SeedGap
 ACCURACY_MARGIN = 0.01
 SHARE_MARGIN = 0.05  # of the baseline's mean, where the metric is not a fraction
 
+ALPHA = 0.05
+NARROW = 1 - 2 * ALPHA  # the interval of two one-sided tests
+BY_INTERVAL = ("needs_margin", "inside_at_90")
 CONFIGURED = {"must match"}
 
 
@@ -63,9 +66,8 @@ class Pair:
         return all(told) and bool(factor(self.ours, self.theirs))
 
     def also_changed(self, *, lengths: bool = False) -> tuple[str, ...]:
-        """What cannot be told apart from the factor in this design."""
-        keys = changed(self.confounds, lengths=lengths)
-        return aliased(self.arms, self.ours, self.theirs, keys) if keys else ()
+        """What else differs in the pair: its gap may be due to that, whatever other arms show."""
+        return changed(self.confounds, lengths=lengths)
 
 
 def margin_for(asked: float | None, unit: str, mean: float) -> float:
@@ -78,7 +80,7 @@ def margin_for(asked: float | None, unit: str, mean: float) -> float:
 
 
 def judge(pair: Pair, gap: Gap, question: Question = "level") -> Judged:
-    """The verdict on a gap, in the order of the rules: `stats.verdict` decides, this explains."""
+    """The verdict on a gap alone; an interval of width 0 is none, for it shows no noise."""
     margin = margin_for(pair.margin, pair.known.unit, gap.baseline_mean)
     also = pair.also_changed(lengths=gap.counted != "steps")
     level = stats.claim_level(
@@ -86,89 +88,120 @@ def judge(pair: Pair, gap: Gap, question: Question = "level") -> Judged:
         seeds=gap.seeds,
         only_treatment_differs=pair.configured and not also,
     )
-    sign = pair.known.direction
+    width = replace(gap.width, turned=pair.known.direction < 0)
     integrity = [*gap.integrity, *pair.flags]
     evidence = stats.Evidence(
         level=level,
-        n=gap.wide.n,
+        n=gap.n,
         k=gap.k,
         items=gap.items,
-        items_error=gap.errors[1][0] if len(gap.errors) > 1 else 0.0,
+        items_error=width.errors[1][0] if len(width.errors) > 1 else 0.0,
         spread=gap.spread,
         span=gap.span,
         confounds=also,
         integrity=integrity,
     )
-    found = stats.verdict(turned(gap.wide, sign), turned(gap.narrow, sign), margin, evidence)
-    word = found.word
-    if gap.too_few and word not in ("invalid", "identical", "undecided"):
-        word = "undecided"
-    return Judged(
+    wide, narrow = width.better_up(1 - ALPHA, gap.n), width.better_up(NARROW, gap.n)
+    found = stats.verdict(wide, narrow, margin, evidence)
+    unseen = gap.too_few or not narrow.low < narrow.high
+    alike = unseen and not gap.too_few and not gap.estimate
+    judged = Judged(
         question=question,
         metric=pair.metric,
         unit=pair.known.unit,
         arms=pair.names,
-        verdict=word,
+        verdict=found.word if found.word == "invalid" or not alike else "identical",
         level=found.level,
-        estimate=gap.wide.estimate,
-        low=gap.wide.low,
-        high=gap.wide.high,
-        n=gap.wide.n,
+        estimate=gap.estimate,
+        n=gap.n,
         counted=gap.counted,
         items=gap.items,
         over=gap.over,
-        p=gap.p,
         margin=margin,
+        width=None if unseen else width,
         more=found.more,
         more_of=found.unit if found.more else "",
-        errors=gap.errors,
-        beyond_margin=found.beyond_margin,
         bound=found.bound,
         also_changed=also,
-        because=tuple(reasons(pair, gap, word, integrity)),
+        because=tuple(reasons(pair, gap, integrity)),
     )
+    if unseen and judged.verdict not in ("invalid", "identical"):
+        judged = replace(judged, verdict="undecided")
+    if unseen and not gap.too_few:
+        judged = replace(judged, because=(*judged.because, Because("no_spread")))
+    return settled(judged)
 
 
-def over_seeds(pair: Pair, blank: Judged, wide: SeedGap, narrow: SeedGap) -> Judged:
-    """The verdict on a gap over seeds of which less is better, steps or a logarithm of swings."""
-    also = pair.also_changed()
-    seeds = wide.interval.n
-    level = stats.claim_level(
-        item_scores=False, seeds=seeds, only_treatment_differs=pair.configured and not also
-    )
-    ends = turned(wide.interval, -1), turned(narrow.interval, -1)
-    evidence = stats.Evidence(level=level, n=seeds, spread=wide.sd, confounds=also)
-    found = stats.verdict(*ends, blank.margin or 1.0, evidence)
-    because = list(blank.because)
-    few = seeds < stats.FEWEST_SEEDS
-    if few:
-        because.append(Because("too_few_seeds"))
-    if not pair.configured:
-        because.append(Because("config_unknown"))
+def settled(judged: Judged, share: float = ALPHA) -> Judged:
+    """The word, and the interval that decides it, where it has that share of alpha.
+
+    Equivalence is decided by the interval at 90 %, however many there are: it takes two one-sided
+    tests that both reject, and no further question makes that easier.
+    """
+    if judged.width is None:
+        return judged
+    width, n = judged.width, judged.n or 0
+    wide, narrow = width.better_up(1 - share, n), width.better_up(NARROW, n)
+    margin = judged.margin or 0.0
+    if width.logs and margin:
+        margin = math.log(margin)
+    word = judged.verdict
+    if word not in ("invalid", "identical"):
+        word = stats.word_of(wide, narrow, margin)
+    beyond = wide.low > margin if word.startswith("better") else wide.high < -margin
+    low, high = width.shown(NARROW if word == "equivalent" else 1 - share)
+    because = [each for each in judged.because if each.code not in BY_INTERVAL]
+    inside = width.shown(NARROW)
+    if word == "undecided" and judged.question in ("level", "pairs"):
+        reach = rounded_up(max(abs(low), abs(high)))
+        because.append(Because("needs_margin", {"margin": Amount(reach, judged.unit, gap=True)}))
+    if word == "equivalent" or word.endswith("within_margin"):
+        ends = {"low": inside[0], "high": inside[1], "margin": judged.margin or 0.0}
+        facts = {key: Amount(each, judged.unit, gap=True) for key, each in ends.items()}
+        because.append(Because("inside_at_90", facts))
     return replace(
-        blank,
-        verdict="undecided" if few else found.word,
-        level=found.level,
-        estimate=wide.interval.estimate,
-        low=wide.interval.low,
-        high=wide.interval.high,
-        n=seeds,
-        counted="seeds",
-        beyond_margin=found.beyond_margin,
-        also_changed=also,
+        judged,
+        verdict=word,
+        low=low,
+        high=high,
+        narrow=inside,
+        p=width.p,
+        beyond_margin=beyond and word.startswith(("better", "worse")),
+        more=judged.more if word == "undecided" else None,
         because=tuple(because),
     )
 
 
-def reasons(pair: Pair, gap: Gap, word: str, integrity: Sequence[str]) -> list[Because]:
-    """Why the verdict is no other, and what limits it."""
+def over_seeds(pair: Pair, blank: Judged, gap: SeedGap, *, logs: bool = False) -> Judged:
+    """The verdict on a gap over seeds of which less is better, steps or a logarithm of swings."""
+    also = pair.also_changed()
+    seeds = gap.interval.n
+    because = list(blank.because)
+    if seeds < stats.FEWEST_SEEDS:
+        because.append(Because("too_few_seeds"))
+    if not pair.configured:
+        because.append(Because("config_unknown"))
+    middle = gap.interval.estimate
+    judged = replace(
+        blank,
+        level=stats.claim_level(
+            item_scores=False, seeds=seeds, only_treatment_differs=pair.configured and not also
+        ),
+        estimate=math.exp(middle) if logs else middle,
+        n=seeds,
+        counted="seeds",
+        width=replace(gap.width, turned=True, logs=logs),
+        also_changed=also,
+        because=tuple(because),
+    )
+    return settled(judged)
+
+
+def reasons(pair: Pair, gap: Gap, integrity: Sequence[str]) -> list[Because]:
+    """What limits a verdict."""
     because = list(gap.because)
-    if gap.too_few:
+    if gap.too_few or (gap.counted == "seeds" and gap.n < stats.FEWEST_SEEDS):
         because.append(Because(f"too_few_{gap.counted}"))
-    if word == "undecided":
-        reach = rounded_up(max(abs(gap.wide.low), abs(gap.wide.high)))
-        unit = pair.known.unit
-        because.append(Because("needs_margin", {"margin": Amount(reach, unit, gap=True)}))
     if gap.seeds < 2:
         because.append(Because("one_run_per_arm"))
     if not pair.configured:

@@ -1,26 +1,27 @@
 """What many comparisons at once allow: families of p-values, all pairs of arms, the contenders.
 
-By items the arms are looked at together (max-T over flipped items); by anything else Holm adjusts.
+Every question of a kind is corrected with all others of that kind by Holm, over all arms there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
+
+import numpy as np
 
 from kleash import stats
 from kleash.compare.arms import Arm
-from kleash.compare.evidence import MOST_FLIPS, Gap
-from kleash.compare.items import aligned, latest, span_of
-from kleash.compare.judging import Pair, judge
+from kleash.compare.evidence import of_items, of_rows
+from kleash.compare.items import aligned, latest
+from kleash.compare.judging import ALPHA, Pair, judge, settled
 from kleash.compare.records import Because, Judged
 from kleash.compare.seeds import of_seeds
 from kleash.imports.names import Metric
 from kleash.seeds import generator
-from kleash.stats import Floats, PairGap
+from kleash.stats import Floats
 
-ALPHA = 0.05
 OUTCOME = ("level", "trend", "trend_zero")
 
 
@@ -29,20 +30,8 @@ def decided(judged: Judged) -> bool:
     return judged.verdict.startswith(("better", "worse"))
 
 
-@dataclass(frozen=True)
-class Together:
-    """Scores of all arms on the same items, and the arms' gaps to the baseline by max-T."""
-
-    scores_MN: Floats
-    baseline: int
-    to_baseline: dict[str, PairGap]
-    """By the other arm's name."""
-
-
-def together(
-    arms: Sequence[Arm], baseline: Arm, metric: str, levels: Sequence[Judged]
-) -> Together | None:
-    """Where three arms or more are judged by the same items, none of them in clusters."""
+def together(arms: Sequence[Arm], metric: str, levels: Sequence[Judged]) -> Floats | None:
+    """Scores of all arms on the same items, where three or more are judged by them."""
     if len(arms) < 3 or any(each.counted != "items" or each.level == "L1" for each in levels):
         return None
     groups = latest(arms, metric)
@@ -51,140 +40,92 @@ def together(
     scores = aligned(groups)
     if scores is None or any(each.n != scores.shape[1] for each in levels):
         return None
-    at = next(index for index, arm in enumerate(arms) if arm is baseline)
-    rng = generator("compare", "max_t")
-    found = stats.max_t(scores, rng, baseline=at, draws=MOST_FLIPS, span=span_of(scores))
-    return Together(scores, at, {arms[each.ours].name: each for each in found})
+    return scores
 
 
-def adjust(verdicts: Sequence[Judged], joint: Together | None = None) -> list[Judged]:
-    """p among all that were looked at; what is decided alone but not among them is undone.
+def adjust(verdicts: Sequence[Judged]) -> list[Judged]:
+    """Each line with the interval and the p that it has among all that were looked at.
 
-    Two families: the arms' outcome (against the baseline, and its trend), and everything else. With
-    `joint` the arms are adjusted by max-T, and the trend is among the rest.
+    Two families: the arms' outcome (against the baseline, and its trend), and everything else.
     """
     found = list(verdicts)
-    first = ("level",) if joint else OUTCOME
-    families = (
-        [at for at, each in enumerate(verdicts) if each.question in first and each.p is not None],
-        [
+    for of_outcome in (True, False):
+        family = [
             at
             for at, each in enumerate(verdicts)
-            if each.question not in first and each.p is not None
-        ],
-    )
-    for number, family in enumerate(families):
-        if not family:
-            continue
-        adjusted = stats.holm([verdicts[at].p or 0.0 for at in family]).tolist()
-        if joint and number == 0:
-            adjusted = [joint.to_baseline[verdicts[at].arms[0]].adjusted_p for at in family]
-        shares = holm_shares([verdicts[at].p or 0.0 for at in family], adjusted)
-        for at, p, share in zip(family, adjusted, shares, strict=True):
-            found[at] = _held(_widened(verdicts[at], share), p, len(family))
+            if each.p is not None and (each.question in OUTCOME) == of_outcome
+        ]
+        for at, each in zip(family, in_family([verdicts[at] for at in family]), strict=True):
+            found[at] = each
     return found
 
 
-def holm_shares(p_values: Sequence[float], adjusted: Sequence[float]) -> list[float]:
-    """The part of alpha that Holm's step leaves for each interval.
-
-    Those after the first that does not reject are as wide as that one.
-    """
-    order = sorted(range(len(p_values)), key=lambda at: p_values[at])
-    rejected = sum(p < ALPHA for p in adjusted)
-    shares = [0.0] * len(p_values)
-    for rank, at in enumerate(order):
-        shares[at] = ALPHA / (len(p_values) - min(rank, rejected))
-    return shares
-
-
-def _widened(judged: Judged, share: float) -> Judged:
-    """A gap over seeds with the interval its share of alpha allows, so that it says what p says."""
-    if not judged.errors or judged.estimate is None or share >= ALPHA:
-        return judged
-    half = stats.reach(judged.errors, 1 - share)
-    return replace(judged, low=judged.estimate - half, high=judged.estimate + half)
+def in_family(judged: Sequence[Judged]) -> list[Judged]:
+    """Holm: each as wide as its step asks; those after the first that does not reject, as it."""
+    if not judged:
+        return []
+    p_values = np.array([1.0 if each.p is None else each.p for each in judged])
+    adjusted = stats.holm(p_values)
+    rejected, rank = int((adjusted < ALPHA).sum()), np.empty(len(judged), dtype=int)
+    rank[np.argsort(p_values, kind="stable")] = np.arange(len(judged))
+    shares = ALPHA / (len(judged) - np.minimum(rank, rejected))
+    return [
+        _adjusted(each, float(p), float(share), len(judged))
+        for each, p, share in zip(judged, adjusted, shares, strict=True)
+    ]
 
 
-def _held(judged: Judged, p: float, count: int) -> Judged:
-    judged = replace(judged, adjusted_p=p)
-    if not decided(judged) or p < ALPHA:
-        return judged
+def _adjusted(judged: Judged, p: float, share: float, count: int) -> Judged:
+    found = replace(settled(judged, share), adjusted_p=p)
+    if not decided(judged) or decided(found):
+        return found
     undone = Because("undone_by_many", {"count": count, "p": p})
-    return replace(
-        judged, verdict="undecided", beyond_margin=False, because=(*judged.because, undone)
-    )
+    return replace(found, because=(*found.because, undone))
 
 
 # --- pairs without the baseline
 
 
 def other_pairs(
-    pairs: Sequence[Pair], levels: Sequence[Judged], joint: Together | None
+    pairs: Sequence[Pair], levels: Sequence[Judged], scores_MN: Floats | None
 ) -> list[Judged]:
-    """Every pair without the baseline, among all pairs: by max-T over items, or Holm over seeds.
+    """Every pair without the baseline, in one family with those that have it.
 
     They are decided only where an arm was told apart from the baseline; so among equal arms the
     chance that anything is called better stays that of the main question.
     """
-    if not pairs:
-        return []
-    judged = _by_items(pairs, joint) if joint else _by_seeds(pairs, levels)
-    if any(decided(each) for each in levels):
-        return judged
-    return [
-        replace(
-            each,
-            verdict="undecided",
-            beyond_margin=False,
-            because=(*each.because, Because("baseline_first")),
-        )
-        if decided(each)
-        else each
-        for each in judged
-    ]
-
-
-def _by_items(pairs: Sequence[Pair], joint: Together) -> list[Judged]:
-    arms = pairs[0].arms
-    rng = generator("compare", "max_t", "pairs")
-    span = span_of(joint.scores_MN)
-    found = {
-        (arms[each.ours].name, arms[each.theirs].name): each
-        for each in stats.max_t(joint.scores_MN, rng, draws=MOST_FLIPS, span=span)
-    }
-    judged = []
-    for pair in pairs:
-        each = found[pair.names]
-        theirs = joint.scores_MN[next(i for i, arm in enumerate(arms) if arm is pair.theirs)]
-        gap = Gap(
-            wide=each.interval,
-            narrow=each.interval,
-            counted="items",
-            p=each.p,
-            k=each.k,
-            span=span,
-            item_scores=True,
-            because=[Because("items_differ", {"k": each.k, "n": each.n}), Because("all_pairs")],
-            baseline_mean=float(theirs.mean()),
-        )
-        judged.append(_held(judge(pair, gap, "pairs"), each.adjusted_p, len(found)))
-    return judged
-
-
-def _by_seeds(pairs: Sequence[Pair], levels: Sequence[Judged]) -> list[Judged]:
     judged = []
     for pair in pairs:
         gap = of_seeds(pair.ours, pair.theirs, pair.metric)
+        if gap is None and scores_MN is not None:
+            at = [next(i for i, arm in enumerate(pair.arms) if arm is each) for each in
+                  (pair.ours, pair.theirs)]  # fmt: skip
+            gap = of_rows(*scores_MN[at])
+        elif gap is None and levels[0].counted == "items" and levels[0].level != "L1":
+            gap = of_items(pair.ours, pair.theirs, pair.metric)
         if gap is not None:
             judged.append(judge(pair, gap, "pairs"))
-    every = [*judged, *(each for each in levels if each.counted == "seeds")]
-    if not judged:
-        return []
-    adjusted = stats.holm([1.0 if each.p is None else each.p for each in every]).tolist()
-    return [
-        _held(each, p, len(every)) for each, p in zip(judged, adjusted[: len(judged)], strict=True)
-    ]
+    known = [each for each in levels if each.p is not None]
+    found = in_family([*judged, *known])[: len(judged)]
+    if any(decided(each) for each in levels):
+        return found
+    return [_untold(each) if decided(each) else each for each in found]
+
+
+def _untold(judged: Judged) -> Judged:
+    """A pair that is not asked about: what it would show alone is no answer."""
+    because = [each for each in judged.because if each.code != "inside_at_90"]
+    return replace(
+        judged,
+        verdict="undecided",
+        low=None,
+        high=None,
+        narrow=None,
+        p=None,
+        adjusted_p=None,
+        beyond_margin=False,
+        because=(*because, Because("baseline_first")),
+    )
 
 
 def without_baseline(arms: Sequence[Arm], baseline: Arm) -> list[tuple[Arm, Arm]]:
@@ -192,14 +133,15 @@ def without_baseline(arms: Sequence[Arm], baseline: Arm) -> list[tuple[Arm, Arm]
     return list(combinations([arm for arm in arms if arm is not baseline], 2))
 
 
-def contenders(arms: Sequence[Arm], known: Metric, joint: Together) -> Judged:
+def contenders(
+    arms: Sequence[Arm], known: Metric, scores_MN: Floats, levels: Sequence[Judged]
+) -> Judged:
     """The arms that may be the best on items like these: the best is among them in 95 %."""
     rng = generator("compare", "contenders")
-    found = stats.contenders((known.direction or 1) * joint.scores_MN, rng)
+    found = stats.contenders((known.direction or 1) * scores_MN, rng)
     names = tuple(arms[at].name for at in found.arms)
     facts = {"count": len(names), "of": len(arms), "n": found.n}
-    apart = sum(gap.adjusted_p < ALPHA for gap in joint.to_baseline.values())
-    alone = len(names) == 1 and apart > 0
+    alone = len(names) == 1 and any(decided(each) for each in levels)
     return Judged(
         question="contenders",
         metric=known.name,

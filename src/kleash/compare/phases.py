@@ -30,14 +30,14 @@ def phases(pair: Pair) -> list[Judged]:
     found = []
     for phase in stats.phases(steps, ours, theirs):
         inside = (steps >= phase.first) & (steps <= phase.last)
-        wide = stats.curve_gap(ours[inside], theirs[inside])
-        narrow = stats.curve_gap(ours[inside], theirs[inside], level=0.9)
+        seen = stats.curve_gap(ours[inside], theirs[inside])
+        assert seen.width is not None  # no blocks
         few = phase.n < FEWEST_STEPS
         gap = Gap(
-            wide=wide.interval,
-            narrow=narrow.interval,
+            estimate=seen.interval.estimate,
+            width=seen.width,
+            n=phase.n,
             counted="steps",
-            p=None if few else wide.p,
             too_few=few,
             integrity=["two_histories"] if any(curve.others for curve in curves) else [],
             baseline_mean=float(theirs[inside].mean()),
@@ -45,9 +45,7 @@ def phases(pair: Pair) -> list[Judged]:
         judged = judge(pair, gap, QUESTIONS[phase.name])
         because = _told(phase, pair, curves[0].axis)
         if few:
-            # An interval of three steps would be read as one.
             because.append(Because("too_few_steps"))
-            judged = replace(judged, low=None, high=None)
         found.append(replace(judged, because=tuple(because)))
     return found
 

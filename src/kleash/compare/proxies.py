@@ -13,6 +13,7 @@ from kleash.compare.arms import Arm
 from kleash.compare.confounds import told
 from kleash.compare.evidence import Gap
 from kleash.compare.judging import Pair, judge
+from kleash.compare.many import in_family
 from kleash.compare.records import Amount, Because, Judged
 from kleash.stats import Word
 
@@ -23,23 +24,30 @@ Measure = Callable[[Arm, Arm, str], Gap | None]
 def proxies(pairs: Sequence[Pair], levels: Sequence[Judged], measure: Measure) -> list[Judged]:
     """For each pair that both decide, whether they decide alike; the gap is that of the reward."""
     by_arms = {each.arms: each for each in levels}
-    judged = []
+    rewards = []
     for pair in pairs:
         level = by_arms[pair.names]
         gap = None if _may_hold_kl(pair) else measure(pair.ours, pair.theirs, TRAINED_ON)
         if pair.metric == TRAINED_ON or gap is None or level.estimate is None:
             continue
-        reward = judge(replace(pair, metric=TRAINED_ON, margin=None, flags=()), gap, "proxy")
+        on = replace(pair, metric=TRAINED_ON, margin=None, flags=())
+        rewards.append((pair, judge(on, gap, "proxy")))
+    adjusted = in_family([each for _, each in rewards])
+    judged = []
+    for (pair, _), reward in zip(rewards, adjusted, strict=True):
+        level = by_arms[pair.names]
         ends = [each.verdict.partition("_")[0] for each in (reward, level)]
         word: Word = "undecided"
         if set(ends) <= {"better", "worse"}:
             word = "equivalent" if ends[0] == ends[1] else "worse"
+        assert level.estimate is not None  # asked above
         up = level.estimate * (pair.known.direction or 1) > 0
         facts = {"metric": pair.metric, "gap": Amount(abs(level.estimate), level.unit, gap=True)}
         because = (Because("evaluated_better" if up else "evaluated_worse", facts),)
-        judged.append(
-            replace(reward, verdict=word, level=min(reward.level, level.level), because=because)
-        )
+        # The word is about both gaps, so no one interval decides it.
+        lower = min(reward.level, level.level)
+        blank = replace(reward, low=None, high=None, narrow=None, width=None, margin=None)
+        judged.append(replace(blank, verdict=word, level=lower, because=because))
     return judged
 
 

@@ -15,10 +15,10 @@ import numpy as np
 from kleash import stats
 from kleash.compare.arms import Arm, Curve
 from kleash.compare.evidence import LOG, common, courses_of_pair, curves_of_pair, left_out, upwards
-from kleash.compare.judging import Pair, over_seeds
+from kleash.compare.judging import Pair, over_seeds, settled
 from kleash.compare.records import Amount, Because, Judged
 from kleash.seeds import generator
-from kleash.stats import Evidence, Interval
+from kleash.stats import Interval, Width
 
 FEWEST_POINTS = 4
 LEAST = 1e-12  # of an SD: below it nothing swings
@@ -44,7 +44,7 @@ def _steadier_over_seeds(pair: Pair) -> Judged | None:
     if min(side.min() for side in swings) < LEAST:
         return None
     logs = np.log(swings[0]), np.log(swings[1])
-    wide, narrow = (stats.paired_seeds(*logs, level=level) for level in (0.95, 0.9))
+    wide = stats.paired_seeds(*logs)
     sign, unit = pair.known.direction or 1, pair.known.unit
     falls = [float(np.mean([stats.max_drawdown(sign * each) for each in side])) for side in sides]
     typical = [float(np.exp(each.mean())) for each in logs]
@@ -55,17 +55,14 @@ def _steadier_over_seeds(pair: Pair) -> Judged | None:
         arms=pair.names,
         verdict="undecided",
         level="L1",
-        p=wide.p,
-        margin=math.log(stats.STEADY_MARGIN),
+        margin=stats.STEADY_MARGIN,
         because=(
             Because("swings_over_seeds", _both(typical, unit) | {"n": wide.interval.n}),
             Because("drawdowns_over_seeds", _both(falls, unit)),
             *left_out(seen),
         ),
     )
-    found = over_seeds(pair, blank, wide, narrow)
-    middle, low, high = (math.exp(each or 0.0) for each in (found.estimate, found.low, found.high))
-    return replace(found, estimate=middle, low=low, high=high, margin=stats.STEADY_MARGIN)
+    return over_seeds(pair, blank, wide, logs=True)
 
 
 def _both(values: Sequence[float], unit: str) -> dict[str, object]:
@@ -92,33 +89,24 @@ def _steadier_of_two(pair: Pair) -> Judged | None:
         Because("swings", swing),
         Because("drawdowns" if falls["p"] is not None else "drawdowns_seen", falls),
     ]
-    log = found.log_ratio
-    # Below 0 is steadier, so the interval is turned for the verdict.
-    wide, narrow = (
-        Interval(-each.estimate, -each.high, -each.low, each.level, each.n)
-        for each in (log, found.log_ratio_90)
-    )
-    evidence = Evidence(level="L1", n=log.n, confounds=also)
-    judged = stats.verdict(wide, narrow, found.log_margin, evidence)
-    if judged.word == "undecided" and len(steps) < need:
+    if len(steps) < need:
         because.append(Because("points_for_ratio", {"n": len(steps), "need": need}))
-    return Judged(
+    judged = Judged(
         question="steadier",
         metric=pair.metric,
         unit="ratio",
         arms=pair.names,
-        verdict=judged.word,
+        verdict="undecided",
         level="L1",
         estimate=found.ratio.estimate,
-        low=found.ratio.low,
-        high=found.ratio.high,
         n=len(steps),
         counted="steps",
-        p=found.p,
         margin=stats.STEADY_MARGIN,
+        width=replace(Width.stretched(found.log_ratio), turned=True, logs=True),
         also_changed=also,
         because=tuple(because),
     )
+    return settled(judged)
 
 
 def _drawdown_p(ours: stats.Floats, theirs: stats.Floats) -> float | None:
@@ -158,13 +146,11 @@ def _timed(pair: Pair, metric: str, curves: tuple[Curve, Curve]) -> Judged:
     warmup = min(5, min(len(ours), len(theirs)) - 2)
     rng = generator("compare", "efficiency")
     found = stats.efficiency(ours, theirs, rng, warmup=warmup, draws=300)
-    slower = -1 if metric == "step_time" else 1
     ratio = found.ratio
-    estimate, *ends = (slower * math.log(x) for x in (ratio.estimate, ratio.low, ratio.high))
-    # Blocks give one interval here; it stands for both, which errs towards undecided.
-    wide = Interval(estimate, min(ends), max(ends), 0.95, ratio.n)
-    evidence = Evidence(level="L1", n=found.ratio.n, confounds=())
-    judged = stats.verdict(wide, wide, math.log(1.05), evidence)
+    logs = [math.log(x) for x in (ratio.estimate, ratio.low, ratio.high)]
+    # Blocks give one interval here; at other levels it is that of a normal error.
+    width = Width.stretched(Interval(logs[0], logs[1], logs[2], 0.95, ratio.n))
+    known = found.enough and ratio.low < ratio.high
     unit = "s" if metric == "step_time" else "tokens/s"
     medians = {
         "ours": Amount(found.ours.median, unit),
@@ -172,26 +158,23 @@ def _timed(pair: Pair, metric: str, curves: tuple[Curve, Curve]) -> Judged:
         "dropped": warmup,
     }
     because = [Because("medians", medians), Because("same_machine")]
-    word = judged.word
-    if not found.enough and word != "undecided":
-        word = "undecided"
     if not found.enough:
         because.append(Because("too_few_timings", {"n": found.ratio.n}))
-    return Judged(
+    judged = Judged(
         question="efficiency",
         metric=metric,
         unit="ratio",
         arms=pair.names,
-        verdict=word,
+        verdict="undecided",
         level="L1",
-        estimate=found.ratio.estimate,
-        low=found.ratio.low,
-        high=found.ratio.high,
-        n=found.ratio.n,
+        estimate=ratio.estimate,
+        n=ratio.n,
         counted="steps",
         margin=1.05,
+        width=replace(width, turned=metric == "step_time", logs=True) if known else None,
         because=tuple(because),
     )
+    return settled(judged)
 
 
 def _range(arm: Arm, metric: str) -> tuple[float, float] | None:

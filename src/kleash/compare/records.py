@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from kleash.imports import Source
 from kleash.matrix import Matrix, matrix
-from kleash.stats import Errors, Level, Word
+from kleash.stats import Level, Width, Word
 
 Question = Literal[
     "level",
@@ -81,6 +81,10 @@ class Judged:
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
+    """The interval that decides the word: with its share of alpha among all that were looked at; of
+    what is equivalent the one at 90 %."""
+    narrow: tuple[float, float] | None = None
+    """That at 90 %, which alone decides what is equivalent."""
     n: int | None = None
     counted: Literal["steps", "items", "seeds", ""] = ""
     items: int | None = None
@@ -90,10 +94,10 @@ class Judged:
     p: float | None = None
     adjusted_p: float | None = None
     margin: float | None = None
+    width: Width | None = field(default=None, repr=False)
+    """The interval at every level; None where there is none."""
     more: int | None = None
     more_of: Literal["items", "seeds", ""] = ""
-    errors: Errors = ()
-    """Of a gap over seeds, the parts of its error."""
     beyond_margin: bool = False
     bound: float | None = None
     also_changed: tuple[str, ...] = ()

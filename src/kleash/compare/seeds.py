@@ -30,7 +30,6 @@ from kleash.imports import Number, Scores, names
 from kleash.seeds import generator
 from kleash.stats import Floats, SeedGap
 
-FEWEST_SEEDS = 4
 FEW_BREAK_OFF = 5  # one in so many trainings
 
 
@@ -111,7 +110,8 @@ def of_seeds(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
     found = scored((ours, theirs), metric)
     if found is not None and found.scores_ASN.shape[1] == len(both):
         one, other = found.scores_ASN
-        gap = stats.crossed_seeds(one - other, found.clusters)
+        span = span_of(found.scores_ASN[np.isfinite(found.scores_ASN)])
+        gap = stats.crossed_seeds(one - other, found.clusters, span=span)
         return gap_of(gap, (float(np.nanmean(one)), float(np.nanmean(other))), metric, found)
     pairs = [(left[seed], right[seed]) for seed in both]
     means = np.array([shared_run_means(pair, metric) for pair in pairs])
@@ -129,10 +129,10 @@ def _apart(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
     means = every[: len(loose[0])], every[len(loose[0]) :]
     tables = _apart_by_items([[run for run, _ in side] for side in loose], metric)
     rng = generator("compare", "seeds")
-    found = stats.unpaired_seeds(means[0], means[1], rng, items=tables)
+    span = None if tables is None else span_of(np.concatenate(tables))
+    found = stats.unpaired_seeds(means[0], means[1], rng, items=tables, span=span)
     gap = gap_of(found.welch, [float(np.mean(side)) for side in means], metric, paired=False)
     gap = _placed(gap, [shared_end(runs, metric)])
-    gap.p = max(found.welch.p, found.permutation_p)
     gap.items = None if tables is None else tables[0].shape[1]
     return gap
 
@@ -175,14 +175,12 @@ def gap_of(
     ours, theirs = (Amount(float(mean), _unit(metric)) for mean in means)
     told = {"n": seeds, "paired": paired, "ours": ours, "theirs": theirs}
     made = Gap(
-        wide=gap.interval,
-        narrow=gap.at(0.9),
+        estimate=gap.interval.estimate,
+        width=gap.width,
+        n=seeds,
         counted="seeds",
-        p=gap.p,
         spread=gap.sd,
         seeds=seeds,
-        errors=gap.errors,
-        too_few=seeds < FEWEST_SEEDS,
         because=[
             Because("seed_means", told),
             for_items(gap, _unit(metric)),

@@ -6,6 +6,9 @@ the same items at the same steps; else only what was seen.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
 from kleash import stats
@@ -18,11 +21,11 @@ from kleash.compare.evidence import (
     upwards,
 )
 from kleash.compare.items import Stepwise, stepwise
-from kleash.compare.judging import Pair, over_seeds
+from kleash.compare.judging import Pair, over_seeds, settled
 from kleash.compare.records import Amount, Because, Judged
 from kleash.compare.seeds import for_items
 from kleash.seeds import generator
-from kleash.stats import Floats
+from kleash.stats import Floats, Width
 
 FEWEST_POINTS = 4
 THRESHOLDS = 50
@@ -44,12 +47,8 @@ def _over_seeds(pair: Pair) -> Judged | None:
     threshold = _half_way(curves[0].mean(axis=0), curves[1].mean(axis=0))
     if threshold is None:
         return None
-    wide, narrow = (
-        stats.speed_over_seeds(
-            seen.steps, curves, threshold, generator("compare", "faster"), items=items, level=level
-        )
-        for level in (0.95, 0.9)
-    )
+    rng = generator("compare", "faster")
+    wide = stats.speed_over_seeds(seen.steps, curves, threshold, rng, items=items)
     facts = {
         "threshold": Amount(sign * threshold, pair.known.unit),
         "ours": wide.ours,
@@ -67,16 +66,14 @@ def _over_seeds(pair: Pair) -> Judged | None:
         arms=pair.names,
         verdict="undecided",
         level="L1",
-        p=wide.gap.p,
         margin=spacing,
-        errors=wide.gap.errors,
         because=(
             Because("threshold_over_seeds", facts),
             for_items(wide.gap, seen.axis),
             *left_out(seen),
         ),
     )
-    return over_seeds(pair, blank, wide.gap, narrow.gap)
+    return over_seeds(pair, blank, wide.gap)
 
 
 def _items_over_seeds(pair: Pair, seen: Courses) -> tuple[Floats, Floats] | None:
@@ -117,31 +114,27 @@ def _by_items(pair: Pair) -> Judged | None:
     rng = generator("compare", "faster")
     found = stats.speed_by_items(at, ours, theirs, threshold, rng, draws=DRAWS)
     assert found.gap is not None
-    word = stats.verdict(
-        _turned(found.gap), _turned(found.gap), _spacing(table), stats.Evidence("L2", found.gap.n)
-    ).word
+    spacing = _spacing(table)
+    # An arrival is known to one evaluation only: where no draw moves it, that is left.
+    rounding = ((spacing / math.sqrt(6), stats.NORMAL),)
+    width = replace(Width.stretched(found.gap), turned=True, least=rounding)
     facts = _facts(pair, found, "step")
-    return Judged(
+    judged = Judged(
         question="faster",
         metric=pair.metric,
         unit="step",
         arms=pair.names,
-        verdict=word,
+        verdict="undecided",
         level="L2",
         estimate=found.gap.estimate,
-        low=found.gap.low,
-        high=found.gap.high,
         n=found.gap.n,
         counted="items",
-        margin=_spacing(table),
+        margin=spacing,
+        width=width,
         also_changed=pair.also_changed(),
         because=(Because("threshold_half_way", facts), Because("first_runs_only")),
     )
-
-
-def _turned(gap: stats.Interval) -> stats.Interval:
-    """Fewer steps are better."""
-    return stats.Interval(-gap.estimate, -gap.high, -gap.low, gap.level, gap.n)
+    return settled(judged)
 
 
 def _spacing(table: Stepwise) -> float:

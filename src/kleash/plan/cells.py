@@ -21,10 +21,10 @@ from kleash.plan.arms import Arm, Told, arm_recipe, base_recipe, own_selector, s
 from kleash.plan.file import StudyFile, dotted
 from kleash.recipe import Recipe, SelectorRecipe
 from kleash.runs import Run
+from kleash.types import BROKEN_SHARE
 
 State = Literal["done", "missing", "running", "failed", "void"]
 STATES: tuple[State, ...] = ("done", "missing", "running", "failed", "void")
-BROKEN_SHARE = 0.02  # of the answers of a cell; more voids it
 CHOSEN = "chosen"
 BASELINE = "baseline:"
 FAMILIES = {

@@ -22,6 +22,7 @@ from kleash.stats.best import (
     tied_steps,
 )
 from kleash.stats.contrasts import (
+    Rows,
     Trend,
     interaction,
     trend,
@@ -49,10 +50,12 @@ from kleash.stats.effects import (
     rank,
 )
 from kleash.stats.intervals import (
+    NORMAL,
     Equivalence,
     Errors,
     Floats,
     Interval,
+    Width,
     checked,
     confidence_sequence,
     differing_bound,
@@ -60,6 +63,7 @@ from kleash.stats.intervals import (
     finite_population,
     gaps,
     mean_interval,
+    mean_width,
     paired_difference,
     reach,
 )
@@ -71,6 +75,7 @@ from kleash.stats.judging import (
     Word,
     claim_level,
     verdict,
+    word_of,
 )
 from kleash.stats.lattice import (
     AggregateBound,
@@ -110,6 +115,7 @@ from kleash.stats.paired import (
     McNemar,
     RepeatedDifference,
     clustered_difference,
+    clustered_width,
     mcnemar,
     repeated_difference,
     sign_flip,
@@ -135,6 +141,7 @@ from kleash.stats.replicates import (
     arms_over_seeds,
     crossed_interval,
     crossed_seeds,
+    least_error,
     look,
     paired_seeds,
     unpaired_seeds,
@@ -164,6 +171,7 @@ from kleash.stats.swings import (
 
 __all__ = [
     "FEWEST_SEEDS",
+    "NORMAL",
     "STEADY_MARGIN",
     "AggregateBound",
     "ArmGap",
@@ -197,6 +205,7 @@ __all__ = [
     "Plateau",
     "Premature",
     "RepeatedDifference",
+    "Rows",
     "SeedGap",
     "SeedSpeed",
     "Speed",
@@ -207,6 +216,7 @@ __all__ = [
     "Trend",
     "UnpairedSeeds",
     "Verdict",
+    "Width",
     "Word",
     "aggregate_bound",
     "aliases",
@@ -219,6 +229,7 @@ __all__ = [
     "checked",
     "claim_level",
     "clustered_difference",
+    "clustered_width",
     "collapse",
     "confidence_sequence",
     "contenders",
@@ -248,12 +259,14 @@ __all__ = [
     "items_needed",
     "lattice_of_means",
     "lattice_of_scores",
+    "least_error",
     "look",
     "max_drawdown",
     "max_t",
     "may_be_nested",
     "mcnemar",
     "mean_interval",
+    "mean_width",
     "misfit",
     "nested_error",
     "noise_floor",
@@ -292,4 +305,5 @@ __all__ = [
     "trend",
     "unpaired_seeds",
     "verdict",
+    "word_of",
 ]

@@ -6,22 +6,21 @@ is rows, A arms.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kleash.stats.intervals import (
-    Errors,
     Floats,
     Interval,
+    Width,
     checked,
     checked_table,
     gaps,
-    mean_interval,
+    mean_width,
 )
-from kleash.stats.replicates import SeedGap, crossed_seeds, seed_gap
+from kleash.stats.replicates import crossed_seeds, paired_seeds
 
 
 @dataclass(frozen=True)
@@ -34,18 +33,21 @@ class Trend:
     zero: Interval | None
     """The arm with coefficient 0 less the mean of the others; None if there is no such arm."""
     zero_p: float | None
-    errors: tuple[Errors, Errors]
-    """The parts of the errors of `slope` and of `zero`; () where there is none."""
+    widths: tuple[Width, Width | None]
+    """Of `slope` and of `zero`, at every level."""
     arms: int
     """How many arms the slope is from."""
     n: int
 
 
-def trend(coefficients: ArrayLike, values: ArrayLike, *, level: float = 0.95) -> Trend:
+def trend(
+    coefficients: ArrayLike, values: ArrayLike, *, level: float = 0.95, span: float | None = None
+) -> Trend:
     """Linear in the logarithm of the coefficient; 0, which has none, is a level of its own.
 
     One slope for each row (seed or item) of `values` [row, arm], then t over rows: arms share their
-    rows. With a third axis, [seed, arm, item], for items like these by `crossed_seeds`.
+    rows. With a third axis, [seed, arm, item], for items like these by `crossed_seeds`. `span`
+    is the largest difference of two scores of an item; None where rows are seeds.
     """
     at, table = checked(coefficients), np.asarray(values, dtype=np.float64)
     if table.ndim == 2:
@@ -58,29 +60,47 @@ def trend(coefficients: ArrayLike, values: ArrayLike, *, level: float = 0.95) ->
         raise ValueError(f"{len(logs)} arm with a coefficient above 0 has no trend: give 2 or more")
     centred = logs - logs.mean()
     leashed = table[:, positive]
-    slope = over_rows(np.tensordot(leashed, centred / (centred @ centred), axes=(1, 0)), level)
+    along = centred / (centred @ centred)
+    largest = None if span is None else span * float(np.abs(along).sum()) / 2
+    slope = over_rows(np.tensordot(leashed, along, axes=(1, 0)), level, largest)
     zero = None
     if not positive.all():
-        zero = over_rows(table[:, ~positive][:, 0] - leashed.mean(axis=1), level)
+        zero = over_rows(table[:, ~positive][:, 0] - leashed.mean(axis=1), level, span)
     return Trend(
         slope=slope.interval,
         p=slope.p,
         zero=None if zero is None else zero.interval,
         zero_p=None if zero is None else zero.p,
-        errors=(slope.errors, () if zero is None else zero.errors),
+        widths=(slope.width, None if zero is None else zero.width),
         arms=len(logs),
         n=len(table),
     )
 
 
-def over_rows(values: Floats, level: float) -> SeedGap:
-    """The mean over replicates by t; with a second axis, over seeds and items like these."""
+@dataclass(frozen=True)
+class Rows:
+    """The mean over replicates."""
+
+    interval: Interval
+    width: Width
+
+    @property
+    def p(self) -> float:
+        """Two-sided, of "it is 0"."""
+        return self.width.p
+
+
+def over_rows(values: Floats, level: float, span: float | None) -> Rows:
+    """By t, over items adjusted as any gap; with a second axis over seeds and items like these."""
     if values.ndim == 2:
-        return crossed_seeds(values, level=level)
-    n = len(values)
-    sd = float(values.std(ddof=1))
-    errors = ((sd / math.sqrt(n), float(n - 1)),)
-    return seed_gap(float(values.mean()), errors, sd, level=level, n=n)
+        found = crossed_seeds(values, level=level, span=span)
+        return Rows(found.interval, found.width)
+    if span is None:
+        found = paired_seeds(values, np.zeros(len(values)), level=level)
+        return Rows(found.interval, found.width)
+    width = mean_width(values, (-span, span))
+    mean = float(values.mean())
+    return Rows(Interval(mean, *width.at(level), level, len(values)), width)
 
 
 def interaction(
@@ -89,12 +109,11 @@ def interaction(
     *,
     span: float | None = 1.0,
     level: float = 0.95,
-) -> Interval:
+) -> Rows:
     """The gap in one condition less the gap in another, over the same items or seeds.
 
     Each condition is (ours, theirs): shot 1 and shot 3, epoch 1 and epoch 3. `span` is the largest
     difference of two scores of an item; None for seeds, whose interval is the plain t.
     """
     contrast = gaps(gaps(*first), gaps(*second))
-    bounds = None if span is None else (-2 * span, 2 * span)
-    return mean_interval(contrast, level=level, bounds=bounds)
+    return over_rows(contrast, level, None if span is None else 2 * span)

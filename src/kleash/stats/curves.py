@@ -7,13 +7,13 @@ much a curve swings is in `swings`, how soon it gets somewhere in `pace`. T is e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kleash.stats.intervals import Floats, Interval, checked, gaps, t_interval, t_p
+from kleash.stats.intervals import Floats, Interval, Width, checked, gaps, t_interval
 from kleash.stats.resampling import block_interval, block_length, moving_blocks, widening
 from kleash.stats.special import stdtrit
 
@@ -79,6 +79,24 @@ class CurveGap:
     """Of Newey and West, or the length of a block; 0 else."""
     warnings: tuple[Caution, ...]
     """`neighbours_alike`: so much so that the interval is too narrow."""
+    width: Width | None = None
+    """The interval at every level; None for blocks."""
+
+    @staticmethod
+    def of_error(
+        mean: float,
+        error: float,
+        df: float,
+        n: int,
+        method: Literal["t", "newey_west", "second_differences"],
+        warnings: tuple[Caution, ...],
+        *,
+        level: float,
+    ) -> CurveGap:
+        """By t from a standard error."""
+        width = Width(mean, ((error, df),))
+        interval = Interval(mean, *width.at(level), level, n)
+        return CurveGap(interval, width.p, method, 0, warnings, width)
 
 
 def curve_gap(
@@ -103,15 +121,14 @@ def curve_gap(
         warnings: tuple[Caution, ...] = ("steps_are_not_replicates",)
         if n < FEWEST_STEPS:
             warnings = ("too_few_steps", *warnings)
-        interval = t_interval(mean, error, n - 1, level=level, n=n)
-        return CurveGap(interval, t_p(mean, error, n - 1), "t", 0, warnings)
+        return CurveGap.of_error(mean, error, n - 1, n, "t", warnings, level=level)
     alike = neighbours_correlation(gap) > ALIKE
     warnings = ("neighbours_alike",) if alike else ()
     if rng is None:
         lag = newey_west_lag(n)
         error = newey_west_error(gap, lag) * widening((lag + 1) / n)
-        interval = t_interval(mean, error, n - 1, level=level, n=n)
-        return CurveGap(interval, t_p(mean, error, n - 1), "newey_west", lag, warnings)
+        found = CurveGap.of_error(mean, error, n - 1, n, "newey_west", warnings, level=level)
+        return replace(found, lag=lag)
     means = gap[moving_blocks(n, draws, rng)].mean(axis=1)
     interval = block_interval(mean, means, level=level, n=n)
     return CurveGap(interval, None, "blocks", block_length(n), warnings)
@@ -198,6 +215,8 @@ class Plateau:
     verdict: Literal["plateau", "rising", "falling", "undecided"]
     change: Interval
     """From the first to the last of them, along their line, at 95 %."""
+    reach: float
+    """Half its width at 90 %, which decides whether it is a plateau."""
     margin: float
     n: int
 
@@ -234,7 +253,7 @@ def plateau(
         verdict = "rising"
     elif change.high < 0:
         verdict = "falling"
-    return Plateau(verdict, change, margin, n)
+    return Plateau(verdict, change, reach, margin, n)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,6 @@ from kleash.stats.special import betaincinv, stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 
-FEWEST_DIFFERING = 6  # 2 ** (1 - 6) is the first two-sided p below .05
-
 
 @dataclass(frozen=True)
 class Interval:
@@ -86,6 +84,8 @@ def t_p(estimate: float, error: float, df: float) -> float:
     return float(2 * stdtr(df, -abs(estimate) / error))
 
 
+NORMAL = 1e9  # degrees of freedom of an error that is known
+
 Errors = tuple[tuple[float, float], ...]
 """Standard errors of the independent parts of an estimate, each with its degrees of freedom."""
 
@@ -98,6 +98,59 @@ def reach(errors: Errors, level: float) -> float:
     """
     tail = (1 - level) / 2
     return math.sqrt(sum((t_quantile(df, tail) * error) ** 2 for error, df in errors))
+
+
+@dataclass(frozen=True)
+class Width:
+    """A gap's interval at every level, so that intervals and p of one gap cannot contradict."""
+
+    middle: float
+    errors: Errors
+    least: Errors = ()
+    """Parts of an error that the interval is never narrower than."""
+    upper: Errors = ()
+    """Of an interval that reaches further up than down, or less: its errors upwards."""
+    turned: bool = False
+    """Whether less is better."""
+    logs: bool = False
+    """Whether it is of the logarithm of a ratio."""
+
+    @staticmethod
+    def stretched(found: Interval) -> Width:
+        """From an interval at one level: each of its sides as that of a normal error."""
+        width = -t_quantile(NORMAL, (1 - found.level) / 2)
+        down, up = found.estimate - found.low, found.high - found.estimate
+        below, above = (max(0.0, side) / width for side in (down, up))
+        return Width(found.estimate, ((below, NORMAL),), upper=((above, NORMAL),))
+
+    def at(self, level: float) -> tuple[float, float]:
+        """Both ends, in the unit of the middle."""
+        least = reach(self.least, level)
+        low, high = (max(reach(each, level), least) for each in (self.errors, self._above))
+        return self.middle - low, self.middle + high
+
+    def better_up(self, level: float, n: int) -> Interval:
+        """The interval with better upwards."""
+        low, high = self.at(level)
+        if self.turned:
+            return Interval(-self.middle, -high, -low, level, n)
+        return Interval(self.middle, low, high, level, n)
+
+    def shown(self, level: float) -> tuple[float, float]:
+        """Both ends as they are read: of logarithms the ratios."""
+        low, high = self.at(level)
+        return (math.exp(low), math.exp(high)) if self.logs else (low, high)
+
+    @property
+    def p(self) -> float:
+        """One less the level at which the interval meets 0."""
+        facing = self.errors if self.middle > 0 else self._above
+        least = parts_p(self.middle, self.least) if self.least else 0.0
+        return max(parts_p(self.middle, facing), least)
+
+    @property
+    def _above(self) -> Errors:
+        return self.upper or self.errors
 
 
 def parts_interval(estimate: float, errors: Errors, *, level: float, n: int) -> Interval:
@@ -129,6 +182,12 @@ def mean_interval(
     which few differ give intervals far too narrow; the estimate stays the mean of the values.
     """
     data = checked(values)
+    low, high = mean_width(data, bounds).at(level)
+    return Interval(float(np.add.reduce(data)) / len(data), low, high, level, len(data))
+
+
+def mean_width(data: Floats, bounds: tuple[float, float] | None = None) -> Width:
+    """The same at every level. With `bounds` its middle is drawn to theirs."""
     shown = data if bounds is None else with_bounds(data, bounds)
     m = len(shown)
     if m < 2:
@@ -137,10 +196,7 @@ def mean_interval(
     centre = float(np.add.reduce(shown)) / m
     apart = shown - centre
     error = math.sqrt(float(np.add.reduce(apart * apart)) / (m - 1)) / math.sqrt(m)
-    found = t_interval(centre, error, m - 1, level=level, n=len(data))
-    if bounds is None:
-        return found
-    return Interval(float(np.add.reduce(data)) / len(data), found.low, found.high, level, len(data))
+    return Width(centre, ((error, m - 1),))
 
 
 def with_bounds(data: Floats, bounds: tuple[float, float]) -> Floats:
@@ -187,10 +243,7 @@ class Equivalence:
 def equivalence(
     ours: ArrayLike, theirs: ArrayLike, margin: float, *, span: float = 1.0, alpha: float = 0.05
 ) -> Equivalence:
-    """Two one-sided tests on the adjusted interval.
-
-    Below six differing items the interval alone does not do: see `may_be_equivalent`.
-    """
+    """Two one-sided tests on the adjusted interval."""
     if margin <= 0:
         raise ValueError(f"a margin of {margin} leaves nothing to be equivalent within: set it > 0")
     gap = gaps(ours, theirs)
@@ -199,18 +252,7 @@ def equivalence(
     error = float(shown.std(ddof=1)) / math.sqrt(len(shown))
     nearest = margin - abs(float(shown.mean()))
     p = float(stdtr(len(shown) - 1, -nearest / error))
-    k = int((gap != 0).sum())
-    inside = p < alpha and may_be_equivalent(k, len(gap), margin, span=span)
-    return Equivalence(inside, p, interval, margin, k, len(gap))
-
-
-def may_be_equivalent(k: int, n: int, margin: float, *, span: float = 1.0) -> bool:
-    """Whether k differing items of n can carry "equivalent" at all.
-
-    From six on they can. Below, only if so few can differ elsewhere that even the largest
-    differences, all one way, would stay inside the margin.
-    """
-    return k >= FEWEST_DIFFERING or differing_bound(k, n) * span < margin
+    return Equivalence(p < alpha, p, interval, margin, int((gap != 0).sum()), len(gap))
 
 
 def confidence_sequence(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kleash.stats.intervals import Interval, differing_bound, may_be_equivalent
+from kleash.stats.intervals import Interval, differing_bound
 from kleash.stats.power import (
     items_for_equivalence,
     items_needed,
@@ -121,10 +121,12 @@ def word_for(wide: Interval, narrow: Interval, margin: float, evidence: Evidence
         return "invalid"
     if evidence.k == 0:
         return "identical"
+    return word_of(wide, narrow, margin)
+
+
+def word_of(wide: Interval, narrow: Interval, margin: float) -> Word:
+    """The word that two intervals and a margin make, with better upwards; a margin of 0 is none."""
     inside = -margin < narrow.low and narrow.high < margin
-    if evidence.k is not None:
-        items = evidence.items or evidence.n
-        inside = inside and may_be_equivalent(evidence.k, items, margin, span=evidence.span)
     if wide.low > 0:
         return "better_within_margin" if inside else "better"
     if wide.high < 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,17 +16,16 @@ from numpy.typing import ArrayLike
 from kleash.stats.intervals import (
     Floats,
     Interval,
+    Width,
     checked,
     checked_table,
     gaps,
     paired_difference,
-    t_interval,
 )
 from kleash.stats.special import bdtr, ndtr
 
 EXACT_UP_TO = 30  # differing pairs; 2**15 sums for each half
 FLIPPED_UP_TO = 2_000  # differing sizes; beyond, the sum of flips is normal to any digit shown
-FEWEST_CLUSTERS = 20
 
 
 @dataclass(frozen=True)
@@ -111,8 +110,7 @@ def mcnemar(ours: ArrayLike, theirs: ArrayLike) -> McNemar:
 class ClusteredDifference:
     """A gap over items that come in clusters, which are the replicates."""
 
-    interval: Interval | None
-    """None below 20 clusters: there only the flips of whole clusters can be trusted."""
+    interval: Interval
     estimate: float
     error: float
     """Σ_c(Σ_{i∈c}(d_i - d̄))² / n², the square root of it."""
@@ -137,32 +135,38 @@ def clustered_difference(
     pseudo-clusters have the mean size and differ by the span. Clusters of one give the same.
     """
     gap = gaps(ours, theirs)
-    n = len(gap)
+    n, mean = len(gap), float(gap.mean())
+    sums, sizes = by_cluster(gap, clusters)
+    error = math.sqrt(float(((sums - mean * sizes) ** 2).sum())) / n
+    flips = sign_flip(sums, np.zeros(len(sums)), rng)
+    width = clustered_width(gap, clusters, span=span)
+    interval = Interval(mean, *width.at(level), level, n)
+    return ClusteredDifference(interval, mean, error, flips, len(sums), n)
+
+
+def by_cluster(gap: Floats, clusters: Sequence[Hashable]) -> tuple[Floats, Floats]:
+    """The sum of each cluster's differences, and how many they are."""
     names: dict[Hashable, int] = {}
     member = np.array([names.setdefault(name, len(names)) for name in clusters], dtype=np.intp)
-    if len(member) != n:
-        raise ValueError(f"need a cluster for each of {n} items: got {len(member)}")
-    count = len(names)
-    sums = np.bincount(member, weights=gap)
-    sizes = np.bincount(member).astype(np.float64)
-    mean = float(gap.mean())
-    error = math.sqrt(float(((sums - mean * sizes) ** 2).sum())) / n
-    flips = sign_flip(sums, np.zeros(count), rng)
+    if len(member) != len(gap):
+        raise ValueError(f"need a cluster for each of {len(gap)} items: got {len(member)}")
+    sums = np.bincount(member, weights=gap).astype(np.float64)
+    return sums, np.bincount(member).astype(np.float64)
 
-    interval = None
-    if count >= FEWEST_CLUSTERS:
-        if abs(gap).max() > span:
-            raise ValueError(f"a difference of {abs(gap).max()} is beyond the span {span}")
-        size = n / count
-        shown_sums = np.append(sums, [size * span, -size * span])
-        shown_sizes = np.append(sizes, [size, size])
-        m, c = shown_sizes.sum(), count + 2
-        centre = float(shown_sums.sum() / m)
-        # c / (c - 1): with clusters of one this is the usual SD with m - 1.
-        squares = float(((shown_sums - centre * shown_sizes) ** 2).sum()) * c / (c - 1)
-        interval = t_interval(centre, math.sqrt(squares) / m, c - 1, level=level, n=n)
-        interval = replace(interval, estimate=mean)
-    return ClusteredDifference(interval, mean, error, flips, count, n)
+
+def clustered_width(gap: Floats, clusters: Sequence[Hashable], *, span: float = 1.0) -> Width:
+    """What `clustered_difference` says of the mean, at every level."""
+    if abs(gap).max() > span:
+        raise ValueError(f"a difference of {abs(gap).max()} is beyond the span {span}")
+    sums, sizes = by_cluster(gap, clusters)
+    size = len(gap) / len(sums)
+    shown_sums = np.append(sums, [size * span, -size * span])
+    shown_sizes = np.append(sizes, [size, size])
+    m, c = shown_sizes.sum(), len(shown_sums)
+    centre = float(shown_sums.sum() / m)
+    # c / (c - 1): with clusters of one this is the usual SD with m - 1.
+    squares = float(((shown_sums - centre * shown_sizes) ** 2).sum()) * c / (c - 1)
+    return Width(centre, ((math.sqrt(squares) / m, c - 1),))
 
 
 @dataclass(frozen=True)

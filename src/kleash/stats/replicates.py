@@ -20,11 +20,11 @@ from kleash.stats.intervals import (
     Errors,
     Floats,
     Interval,
+    Width,
     checked,
     checked_table,
     gaps,
     parts_interval,
-    parts_p,
     t_quantile,
 )
 from kleash.stats.many import holm, pairs
@@ -48,6 +48,8 @@ class SeedGap:
     """Of what seeds show."""
     errors: Errors
     """The standard error that seeds show; then what shared items add, where that was seen."""
+    least: Errors = ()
+    """The error that it has at least: as if two items had differed, one each way."""
 
     @property
     def items_error(self) -> float:
@@ -62,7 +64,13 @@ class SeedGap:
 
     def at(self, level: float) -> Interval:
         """The interval at another level; what else is known of the gap depends on none."""
-        return parts_interval(self.interval.estimate, self.errors, level=level, n=self.interval.n)
+        low, high = self.width.at(level)
+        return Interval(self.interval.estimate, low, high, level, self.interval.n)
+
+    @property
+    def width(self) -> Width:
+        """The same at every level."""
+        return Width(self.interval.estimate, self.errors, self.least)
 
 
 def paired_seeds(ours: ArrayLike, theirs: ArrayLike, *, level: float = 0.95) -> SeedGap:
@@ -93,23 +101,40 @@ def _over_seeds(gap: Floats) -> tuple[float, tuple[float, float], float]:
     return mean, (error, df), sd
 
 
-def seed_gap(mean: float, errors: Errors, sd: float, *, level: float, n: int) -> SeedGap:
+def seed_gap(
+    mean: float, errors: Errors, sd: float, *, level: float, n: int, least: Errors = ()
+) -> SeedGap:
     """The record of a mean gap and the parts of its error, that of seeds first."""
-    interval = parts_interval(mean, errors, level=level, n=n)
-    return SeedGap(interval, parts_p(mean, errors), sd, errors[0][1], errors)
+    width = Width(mean, errors, least)
+    interval = Interval(mean, *width.at(level), level, n)
+    return SeedGap(interval, width.p, sd, errors[0][1], errors, least)
 
 
 def crossed_seeds(
-    gaps_SN: ArrayLike, clusters: Sequence[Hashable] | None = None, *, level: float = 0.95
+    gaps_SN: ArrayLike,
+    clusters: Sequence[Hashable] | None = None,
+    *,
+    level: float = 0.95,
+    span: float | None = None,
 ) -> SeedGap:
     """The mean gap of settings on items like these, from the gap of every item under every seed.
 
     What seeds show is that of `paired_seeds`; what shared items add (`item_error`) is the same
     under every seed and comes on top, so the interval is never narrower. NaN is not measured. Gaps
     that are the same under all seeds have a p of 2 ** (1 - S) here, too, or of their items.
+
+    `span` is the largest gap that an item can have. With it the interval is never narrower than
+    that of as many items under one seed of which none differs (`paired_difference`): of arms that
+    are nearly one, what few items show is no measure of what others would.
     """
     mean, errors, sd = _crossed(gaps_SN, clusters)
-    return seed_gap(mean, errors, sd, level=level, n=len(np.asarray(gaps_SN)))
+    least = () if span is None else least_error(span, errors[1][1])
+    return seed_gap(mean, errors, sd, level=level, n=len(np.asarray(gaps_SN)), least=least)
+
+
+def least_error(span: float, df: float) -> Errors:
+    """What two items add that differ by the span, one each way; `df` is one less than the items."""
+    return ((math.sqrt(2) * span / (df + 1), df),)
 
 
 def crossed_interval(gaps_SN: ArrayLike, *, level: float = 0.95) -> Interval:
@@ -148,6 +173,7 @@ def unpaired_seeds(
     rng: np.random.Generator,
     *,
     items: tuple[ArrayLike, ArrayLike] | None = None,
+    span: float | None = None,
     level: float = 0.95,
     draws: int = 10_000,
 ) -> UnpairedSeeds:
@@ -172,7 +198,8 @@ def unpaired_seeds(
     errors: Errors = ((error, df),)
     if items is not None:
         errors = (*errors, item_error_apart(*(np.asarray(side, float) for side in items)))
-    welch = seed_gap(mean, errors, pooled, level=level, n=smaller)
+    least = () if span is None or len(errors) < 2 else least_error(span, errors[1][1])
+    welch = seed_gap(mean, errors, pooled, level=level, n=smaller, least=least)
     return UnpairedSeeds(welch, p, exact, (len(left), len(right)))
 
 

@@ -30,8 +30,6 @@ from kleash.stats.intervals import (
     checked,
     checked_table,
     gaps,
-    t_interval,
-    t_p,
 )
 from kleash.stats.special import chdtrc, fdtr, fdtrc, fdtri
 
@@ -215,11 +213,10 @@ def end_gap(ours: ArrayLike, theirs: ArrayLike, *, level: float = 0.95) -> Curve
     last = end_of(gap)
     mean, df = float(last.mean()), second_difference_df(n)
     error = second_difference_sd(gap) / math.sqrt(len(last))
-    interval = t_interval(mean, error, df, level=level, n=n)
     warnings: tuple[Caution, ...] = ("noise_from_bends",)
     if n < FEWEST_STEPS:
         warnings = ("too_few_steps", *warnings)
-    return CurveGap(interval, t_p(mean, error, df), "second_differences", 0, warnings)
+    return CurveGap.of_error(mean, error, df, n, "second_differences", warnings, level=level)
 
 
 @dataclass(frozen=True)

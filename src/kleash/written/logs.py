@@ -18,7 +18,7 @@ from kleash.compare.arms import Arm, Curve, Replicate, gather, known_name
 from kleash.errors import DataError
 from kleash.imports import Number, Scores, Source, in_names, names, read
 from kleash.imports.markdown.numbers import Place
-from kleash.plan.cells import BROKEN_SHARE
+from kleash.types import BROKEN_SHARE
 
 # What our own runs call a quantity that reports name otherwise; the first that is there.
 OWN: dict[str, tuple[str, ...]] = {
