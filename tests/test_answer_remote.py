@@ -6,6 +6,7 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx
 import numpy as np
 import pytest
 from PIL import Image
@@ -15,7 +16,9 @@ from kleash.answer.asking import as_fact
 from kleash.answer.decoding import Decoding
 from kleash.answer.local import Local, Parts
 from kleash.answer.prompting import Written, preset_of
+from kleash.answer.remote import Chatted
 from kleash.answer.spans import Spelt
+from kleash.envs.line import found_in
 from kleash.errors import ConfigError, KleashError
 from kleash.types import Prompt
 from made_models import made_images, made_items, made_llama, made_prompts, made_qwen, made_tokenizer
@@ -199,6 +202,66 @@ def test_a_prompt_that_ends_with_something_else_is_no_truth(serve):
     server.answer = melted
     (answer,) = remote.answer([Prompt((), made_items(1)[0])])
     assert "not with" in answer.error
+
+
+def chat_body(content):
+    return b'{"choices": [{"message": {"content": ' + content + b"}}]}"
+
+
+def told_body(logprob):
+    place = b'{"5": {"logprob": ' + logprob + b', "decoded_token": "red"}}'
+    return b'{"prompt_logprobs": [null, ' + place + b"]}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[]",
+        b"null",
+        b'{"choices": ' + b"[" * 200_000,
+        chat_body(b"9" * 5000),
+        chat_body(b"[" * 900 + b"]" * 900),
+        chat_body(b"7"),
+        chat_body(b"{}"),
+    ],
+)
+def test_words_that_are_none_are_asked_for_again(body):
+    found = found_in(httpx.Response(200, content=body), one_chat().said)
+    assert found.value is None and "cannot be read" in found.problem and not found.final
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[]",
+        told_body(b"NaN"),
+        told_body(b"Infinity"),
+        told_body(b"null"),
+        told_body(b"9" * 400),
+        told_body(b"9" * 5000),
+        b'{"prompt_logprobs": [null, 3]}',
+    ],
+)
+def test_a_log_probability_that_is_none_is_asked_for_again(body):
+    found = found_in(httpx.Response(200, content=body), one_chat().truth_logp)
+    assert found.value is None and "cannot be read" in found.problem and not found.final
+
+
+def test_half_a_character_in_words_becomes_one_that_is_missing():
+    found = found_in(httpx.Response(200, content=chat_body(b'"a\\ud800b"')), one_chat().said)
+    assert found.value == "a\ufffdb"
+    found = found_in(httpx.Response(200, content=chat_body(b"null")), one_chat().said)
+    assert found.value == ""
+
+
+def one_chat():
+    remote = answerer(
+        "endpoint", made_images(), options={"model": "tiny", "prompt": "captions-chat"}
+    )
+    item = made_items(1)[0]
+    chat = Chatted(remote, Prompt((), item))
+    chat.truth = "red"
+    return chat
 
 
 def test_running_text_with_images_is_refused_and_names_are_in_the_identity():

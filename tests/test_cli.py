@@ -7,12 +7,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kleash import bench, cli
+from kleash import bench, cli, guard
 from kleash.catalogue import Language
 from kleash.cli.teller import Teller, validated
 from kleash.runs import Run
@@ -390,6 +391,21 @@ def test_a_finding_is_told_once_and_who_does_not_answer_each_time() -> None:
             record = {"kind": "finding", "code": code, "severity": "warning", "message": message}
             teller(Heard("finding", 0, 0, record, 9))
     assert [line.split()[-1] for line in file.getvalue().splitlines()] == ["one", "one", "two"]
+
+
+@pytest.mark.parametrize(("language", "word"), [("en", "void"), ("zh", "作废")])
+def test_too_many_broken_answers_are_told_with_the_error_of_one(
+    language: Language, word: str
+) -> None:
+    from rich.console import Console
+
+    found = guard.few_broken(3, 10, why="the judge said NaN")
+    assert found is not None
+    file = io.StringIO()
+    record = {"kind": "finding", "step": 0} | asdict(found)
+    Teller(Console(file=file, width=300), language)(Heard("finding", 0, 0, record, 9))
+    line = file.getvalue()
+    assert word in line and "3 of 10 broke" in line and "(one of them: the judge said NaN)" in line
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 """The chat user against a server that misbehaves: nothing becomes a zero and nothing hangs."""
 
 import asyncio
+import gzip
 import json
 import socket
 import threading
 import time
+import tracemalloc
+import zlib
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -17,6 +20,7 @@ from kleash.envs.chat import JUDGE, Chat, ChatUser, read_covered
 from kleash.envs.contract import EndpointDown, EpisodeBroken, at_once
 from kleash.envs.endpoint import Endpoint, EndpointOptions
 from kleash.envs.intents import task_from
+from kleash.envs.line import LONGEST_BODY
 from kleash.errors import ConfigError
 from kleash.ledger import Ledger
 from kleash.seeds import generator
@@ -134,6 +138,21 @@ def hang_up(handler, text):
     handler.connection.shutdown(socket.SHUT_RDWR)
 
 
+def gigabytes(handler, text):
+    """Without an end, until the client hangs up."""
+    handler.send_response(200)
+    handler.end_headers()
+    for _ in range(4096):
+        handler.wfile.write(b" " * 2**20)
+
+
+def bomb(handler, text):
+    """A few hundred kilobytes that unpack to as many megabytes."""
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    packed = b"".join(packer.compress(b" " * 2**20) for _ in range(200)) + packer.flush()
+    handler.send(200, packed, content_encoding="gzip")
+
+
 FAULTS = {
     "429": lambda h, text: h.send(429, b"slow down", retry_after="0.01"),
     "429 until tomorrow": lambda h, text: h.send(429, b"", retry_after="Mon, 01 Jan 2035"),
@@ -147,6 +166,17 @@ FAULTS = {
     "no choices": lambda h, text: h.send(200, b'{"choices": []}'),
     "an error inside": lambda h, text: h.send(200, b'{"error": "overloaded"}'),
     "no text": lambda h, text: h.send(200, completion(None)),
+    "no object": lambda h, text: h.send(200, b'{"choices": [{"message": "hm"}]}'),
+    "too deep": lambda h, text: h.send(200, b'{"choices": ' + b"[" * 200_000),
+    "deep content": lambda h, text: h.send(
+        200, completion("?").replace(b'"?"', b"[" * 900 + b"]" * 900)
+    ),
+    "5,000 digits": lambda h, text: h.send(200, completion("?").replace(b'"?"', b"9" * 5000)),
+    "gigabytes": gigabytes,
+    "a bomb": bomb,
+    "packed otherwise": lambda h, text: h.send(200, b"?", content_encoding="br"),
+    "badly packed": lambda h, text: h.send(200, b"?", content_encoding="gzip"),
+    "an odd charset": lambda h, text: h.send(500, b"?", content_type="text/plain;charset=zlib"),
     "a list": lambda h, text: h.send(200, completion([1])),
     "only thoughts": lambda h, text: h.send(200, completion("<think>hm, let me")),
     "think block": lambda h, text: h.send(
@@ -154,11 +184,14 @@ FAULTS = {
     ),
     "unopened think block": lambda h, text: h.send(200, completion("hm</think>" + text)),
     "code fence": lambda h, text: h.send(200, completion(f"Sure!\n```json\n{text}\n```")),
+    "half a character": lambda h, text: h.send(200, completion("I say \ud800.")),
     "refused": lambda h, text: h.send(401, b"who are you"),
     "too long": lambda h, text: h.send(413, b"too long"),
 }
 ENDLESS = ("time-out", "slow stream")  # only these are waited for till the time is out
-PASSING = [name for name in FAULTS if name not in ("refused", "too long", "code fence")]
+PASSING = [
+    name for name in FAULTS if name not in ("refused", "too long", "code fence", "half a character")
+]
 
 
 @contextmanager
@@ -337,7 +370,8 @@ def test_talk_around_the_judges_json_is_passed_over(fault, server, ledger):
     assert made.endpoint.traffic.asked == 2
 
 
-LASTING = [name for name in FAULTS if "think block" not in name and name != "code fence"]
+HARMLESS = ("code fence", "half a character")
+LASTING = [name for name in FAULTS if "think block" not in name and name not in HARMLESS]
 
 
 @pytest.mark.parametrize("fault", [name for name in LASTING if name != "refused"])
@@ -364,6 +398,36 @@ def test_a_server_that_refuses_us_is_the_users_to_mend(server, ledger):
     with pytest.raises(ConfigError, match=r"401: who are you: check its url"):
         play(chat_gym(ledger, server.url))
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("fault", ["gigabytes", "a bomb"])
+def test_an_answer_without_an_end_takes_no_more_memory_than_the_limit(fault, server, ledger):
+    server.always = fault
+    made = chat_gym(ledger, server.url, retries=0)
+    play_one = played(made, ASKED[:1])
+    tracemalloc.start()
+    try:
+        with pytest.raises(EpisodeBroken, match="longer than 16 MiB"):
+            asyncio.run(play_one)
+        assert tracemalloc.get_traced_memory()[1] < 4 * LONGEST_BODY
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_packed_answer_is_unpacked(server, ledger):
+    FAULTS["packed"] = lambda h, text: h.send(
+        200, gzip.compress(completion(text)), content_encoding="gzip"
+    )
+    server.always = "packed"
+    assert play(chat_gym(ledger, server.url))[1].reward == 1.0
+    del FAULTS["packed"]
+
+
+def test_half_a_character_is_shown_as_one_that_is_missing(server, ledger):
+    server.faults = [None, "half a character"]
+    made = chat_gym(ledger, server.url)
+    assert play(made, ASKED[:1])[1].observation == "I say \ufffd."
+    assert play(chat_gym(ledger, server.url, user="replay"), ASKED[:1])[1].reward == 1.0
 
 
 def test_a_fault_is_never_remembered_as_an_answer(server, ledger):
@@ -461,6 +525,11 @@ def test_waiting_for_an_endpoint_without_an_event_loop_is_refused(server, ledger
         ("1", None),
         ("", None),
         ("{'covered': __import__('os')}", None),
+        ('{"covered": [NaN]}', None),
+        ('{"covered": NaN}', None),
+        ('[{"a": ' + '{"a": ' * 20_000, None),
+        ("[" + '{"a": ' * 20_000 + "1" + "}" * 20_000 + "]", None),
+        ('{"covered": [' + "1" * 5_000 + "]}", None),
     ],
 )
 def test_what_is_read_of_a_judges_answer(text, read):

@@ -368,8 +368,10 @@ def finite(values: Iterable[tuple[str, Tensor | float]], save: Callable[[], obje
             )
 
 
-def few_broken(broken: int, count: int, *, most: float = BROKEN_SHARE) -> Finding | None:
-    """Voids a cell with too many broken episodes or answers."""
+def few_broken(
+    broken: int, count: int, *, most: float = BROKEN_SHARE, why: str = ""
+) -> Finding | None:
+    """Voids a cell with too many broken episodes or answers; `why` is the error of one of them."""
     if count == 0:
         raise GuardError(
             "nothing was measured: a cell without items has no score; look at its data"
@@ -380,5 +382,6 @@ def few_broken(broken: int, count: int, *, most: float = BROKEN_SHARE) -> Findin
         "broken",
         "void",
         f"{broken} of {count} broke ({broken / count:.1%}, at most {most:.0%}): the mean of the"
-        " rest could flatter the arm; mend what broke and measure again",
+        " rest could flatter the arm; mend what broke and measure again"
+        + (f" (one of them: {why})" if why else ""),
     )

@@ -28,11 +28,14 @@ class Asker:
         self.ledger = ledger
         self.images = images
         self.progress = progress
+        self.error = ""  # of one of the answers that broke when it was last called
         self._content: dict[Item, str] = {}
 
     def __call__(self, prompts: Sequence[Prompt]) -> list[Answer | None]:
         """An answer for every prompt, in order; None where the model broke."""
-        return [as_answer(fact) for fact in self.facts(prompts)]
+        facts = self.facts(prompts)
+        self.error = next((fact.error for fact in facts if fact.error), "")
+        return [as_answer(fact) for fact in facts]
 
     def facts(self, prompts: Sequence[Prompt]) -> list[Fact]:
         """What the ledger holds of the prompts after asking for what it lacked."""

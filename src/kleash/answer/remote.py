@@ -11,17 +11,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-import httpx
-
 from kleash.answer import Images
 from kleash.answer.prompting import preset_of, turns, written
 from kleash.envs.contract import EndpointDown, EpisodeBroken
-from kleash.envs.line import Line, LineOptions, Outcome
+from kleash.envs.line import Line, LineOptions, Outcome, found_in, text_in
 from kleash.errors import ConfigError, KleashError
 from kleash.types import Answer, Prompt
 
@@ -122,14 +119,6 @@ class Remote:
         return self.sent[name]
 
 
-def found_in(response: httpx.Response, read: Callable[[Any], Value]) -> Outcome[Value]:
-    """What `read` makes of a body; one that is not as it should be asks for another try."""
-    try:
-        return Outcome(value=read(response.json()))
-    except (json.JSONDecodeError, UnicodeDecodeError, LookupError, TypeError, ValueError) as error:
-        return Outcome(problem=f"an answer that cannot be read ({error}): {response.text[:100]!r}")
-
-
 class Chatted:
     """A conversation; the truth is its last turn, which the server is asked to read, not to end."""
 
@@ -163,7 +152,7 @@ class Chatted:
 
     def said(self, body: Any) -> str:
         """The words in an answer."""
-        return body["choices"][0]["message"]["content"] or ""
+        return text_in(body["choices"][0]["message"]["content"])
 
     def truth_logp(self, body: Any) -> float:
         """The sum over the last tokens of the prompt, which must spell the truth."""
@@ -178,7 +167,7 @@ class Chatted:
             spelt, total = one["decoded_token"] + spelt, total + float(one["logprob"])
         if spelt != self.truth:
             raise ValueError(f"its prompt ends with {spelt!r}, not with {self.truth!r}")
-        return total
+        return likely(total)
 
 
 class Completed:
@@ -201,8 +190,7 @@ class Completed:
 
     def said(self, body: Any) -> str:
         """The words in an answer."""
-        text: str = body["choices"][0]["text"]
-        return text
+        return text_in(body["choices"][0]["text"])
 
     def truth_logp(self, body: Any) -> float:
         """The sum over the tokens that begin where the truth does, or later, and lie in it."""
@@ -216,6 +204,13 @@ class Completed:
         offsets, logps = told["text_offset"], told["token_logprobs"]
         if start not in offsets:
             raise ValueError("no token of its prompt begins where the truth does")
-        return sum(
-            float(logp) for at, logp in zip(offsets, logps, strict=True) if start <= at < end
+        return likely(
+            sum(float(logp) for at, logp in zip(offsets, logps, strict=True) if start <= at < end)
         )
+
+
+def likely(logp: float) -> float:
+    """A log-probability, which NaN and +infinity are not."""
+    if not logp < math.inf:
+        raise ValueError(f"the log-probability of the truth is {logp}")
+    return logp

@@ -31,7 +31,7 @@ class Teller:
             return
         if heard.phase == "finding":
             if record["code"] not in self.said:
-                kind = told(self.language, record["severity"])
+                kind = word(self.language, "severity", record["severity"])
                 self.console.print(noticed(self.language, kind, record), style="yellow")
             self.said |= {record["code"]} - EACH_TIME
             return

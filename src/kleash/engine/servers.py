@@ -24,7 +24,7 @@ import httpx
 from pydantic import Field
 
 from kleash.engine import Said, SoFar, Talk
-from kleash.envs.line import Line, LineOptions, Outcome
+from kleash.envs.line import UNREADABLE, Line, LineOptions, Outcome
 from kleash.errors import ConfigError
 from kleash.language.models import merged
 from kleash.seeds import key
@@ -163,7 +163,7 @@ class Server(Line, ABC):
             return self.refusal(response)
         try:
             return Outcome(value=self._turn(response, sent))
-        except (ValueError, LookupError, TypeError, Unreadable) as error:
+        except (*UNREADABLE, Unreadable) as error:
             return Outcome(problem=f"no turn in {response.text[:100]!r}: {error}")
 
     def _turn(self, response: httpx.Response, sent: Sequence[int]) -> Said:

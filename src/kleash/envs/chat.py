@@ -178,7 +178,7 @@ def _values(text: str) -> list[Any]:
         return []
     try:
         return [json.loads(re.sub(r",\s*([\]}])", r"\1", loose[0]))]
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     try:
         return [ast.literal_eval(loose[0])]

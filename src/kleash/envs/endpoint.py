@@ -6,15 +6,12 @@ caller's; how often it is tried, and when the endpoint is down, is `line`'s.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import httpx
-
 from kleash.envs.contract import EpisodeBroken
-from kleash.envs.line import Line, LineOptions, Outcome
+from kleash.envs.line import Line, LineOptions, Outcome, found_in, text_in
 from kleash.ledger import Fact, Ledger, prompt_key
 from kleash.runs import canonical
 
@@ -63,7 +60,9 @@ class Chat(Line):
         if isinstance(response, Outcome):
             return response
         if response.status_code == 200:
-            return _text_of(response)
+            return found_in(
+                response, lambda said: text_in(said["choices"][0]["message"]["content"])
+            )
         if response.status_code in (400, 422) and "response_format" in sent:
             self._schemas = False  # no fault of anybody: ask again at once, without it
             return await self._one_try(body, None)
@@ -143,16 +142,3 @@ class Endpoint(Chat):
     def _count(self, **more: int) -> None:
         now = {name: getattr(self.traffic, name) + n for name, n in more.items()}
         self.traffic = replace(self.traffic, **now)
-
-
-def _text_of(response: httpx.Response) -> Outcome[str]:
-    """The text in a body that should be a chat completion."""
-    try:
-        content = response.json()["choices"][0]["message"]["content"]
-    except (json.JSONDecodeError, UnicodeDecodeError, LookupError, TypeError):
-        return Outcome(problem=f"no chat completion in the answer: {response.text[:100]!r}")
-    if content is None:  # a model that only thought, or only called a tool
-        return Outcome(value="")
-    if not isinstance(content, str):
-        return Outcome(problem=f"the content of the answer is no text: {str(content)[:100]!r}")
-    return Outcome(value=content)

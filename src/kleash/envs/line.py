@@ -7,7 +7,9 @@ server is down. What is asked, and how an answer is read, is the caller's.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -24,6 +26,12 @@ from kleash.seeds import generator
 RETRIED = {408, 409, 425, 429}  # and whatever is 500 or more
 REFUSED = {401, 403, 404}  # the user's to mend: a key, a path, a name
 LONGEST_WAIT = 30.0  # seconds between two tries, whatever the server asks for
+LONGEST_BODY = 16 * 2**20  # bytes of an answer, packed or not: 100,000 tokens told one by one are 8
+TOO_LONG = f"its answer is longer than {LONGEST_BODY // 2**20} MiB"
+# All that reading what should be JSON of a known shape may raise.
+UNREADABLE = (
+    *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError),
+)
 
 Value = TypeVar("Value")
 
@@ -70,7 +78,8 @@ class Line:
     def headers(self) -> dict[str, str]:
         """The key, if there is one."""
         secret = os.environ.get(self.where.key)
-        return {"authorization": f"Bearer {secret}"} if secret else {}
+        packing = {"accept-encoding": "gzip, deflate"}  # what `unpacked` can stop in time
+        return packing | ({"authorization": f"Bearer {secret}"} if secret else {})
 
     def connections(self) -> tuple[httpx.AsyncClient, asyncio.Semaphore]:
         """The client and the places of the running event loop."""
@@ -138,9 +147,16 @@ class Line:
     async def post(self, path: str, body: Mapping[str, Any]) -> httpx.Response | Outcome[Any]:
         """What the server answers, or why it did not."""
         client, places = self.connections()
+        sent = json.dumps(dict(body)).encode()  # ASCII: half a character cannot be sent otherwise
+        how = {"content-type": "application/json"}
+        url = self.where.url + path
         try:
-            async with places, asyncio.timeout(self.where.timeout):
-                return await client.post(self.where.url + path, json=dict(body))
+            async with (
+                places,
+                asyncio.timeout(self.where.timeout),
+                client.stream("POST", url, content=sent, headers=how) as response,
+            ):
+                return await read_whole(response)
         except TimeoutError:
             return Outcome(problem=f"no whole answer within {self.where.timeout:g} s")
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
@@ -159,6 +175,52 @@ class Line:
         if status in RETRIED or status >= 500:
             return Outcome(problem=said, wait=seconds(response.headers.get("retry-after")))
         return Outcome(problem=said, final=True)
+
+
+async def read_whole(response: httpx.Response) -> httpx.Response | Outcome[Any]:
+    """An answer with its body, of which no more is held than is allowed."""
+    packed = bytearray()
+    async for part in response.aiter_raw():
+        packed += part
+        if len(packed) > LONGEST_BODY:
+            return Outcome(problem=TOO_LONG)
+    packing = response.headers.get("content-encoding", "identity").strip().lower()
+    try:
+        body = unpacked(bytes(packed), packing)
+    except (zlib.error, ValueError) as error:
+        return Outcome(problem=f"its answer cannot be unpacked: {error}")
+    if len(body) > LONGEST_BODY:
+        return Outcome(problem=TOO_LONG)
+    asked = response.headers.get("retry-after")
+    headers = {} if asked is None else {"retry-after": asked}
+    return httpx.Response(response.status_code, headers=headers, content=body)
+
+
+def unpacked(body: bytes, packing: str) -> bytes:
+    """The body as it was before it was packed; of one that is too long, one byte too many."""
+    if packing == "identity":
+        return body
+    if packing not in ("gzip", "x-gzip", "deflate"):
+        raise ValueError(f"it is packed as {packing!r}, which was not asked for")
+    return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, LONGEST_BODY + 1)
+
+
+def found_in(response: httpx.Response, read: Callable[[Any], Value]) -> Outcome[Value]:
+    """What `read` makes of a body; one that is not as it should be asks for another try."""
+    try:
+        return Outcome(value=read(json.loads(response.content)))
+    except UNREADABLE as error:
+        said = f"{type(error).__name__} {error}"[:200]
+        return Outcome(problem=f"an answer that cannot be read ({said}): {response.text[:100]!r}")
+
+
+def text_in(content: object) -> str:
+    """The content of a message as text: none is empty, and half a character is a missing one."""
+    if content is None:  # a model that only thought, or only called a tool
+        return ""
+    if not isinstance(content, str):
+        raise TypeError(f"its content is a {type(content).__name__}, no text")
+    return content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def seconds(header: str | None) -> float:

@@ -39,6 +39,8 @@ IMITATED = 32  # dialogues in an update of the supervised phase
 class AgentTrainer(Trainer):
     """An agent's phases."""
 
+    broke = ""
+    """The error of an episode that broke when it was last validated."""
     SCORE, MARGIN = "reward", 0.02
     LEASHED = PackedLeash
     recipe: AgentRecipe
@@ -195,15 +197,21 @@ class AgentTrainer(Trainer):
             found["overfit"] = beside["reward"] - scored["reward"]
         return found
 
+    def why_broken(self) -> str:
+        """As whoever was asked says it."""
+        return self.broke
+
     def scored(self, split: str, count: int) -> dict[str, float]:
         """Means over the first tasks of a split."""
         passes = self.recipe.validation.passes
         tasks = self.world.tasks(split)[:count]
         episodes = self.player.play(passes_of(tasks, self.recipe.seed, passes))
         whole = [episode for episode in episodes if episode.reward is not None]
+        self.broke = next((episode.error for episode in episodes if episode.error), "")
         by_task = task_means(whole)
         if len(by_task) < 2:
-            raise DataError(f"{len(episodes) - len(whole)} of {len(episodes)} episodes broke")
+            why = f": {self.broke}" if self.broke else ""
+            raise DataError(f"{len(episodes) - len(whole)} of {len(episodes)} episodes broke{why}")
         spread = float(np.std(list(by_task.values()), ddof=1))
         return episode_means(whole) | {
             "reward": float(np.mean(list(by_task.values()))),

@@ -95,6 +95,10 @@ class Trainer:
         """What the policy now reaches on the validation split."""
         raise NotImplementedError
 
+    def why_broken(self) -> str:
+        """The error of one of the answers or episodes that broke when it was last validated."""
+        raise NotImplementedError
+
     def speed(self, trained: float) -> dict[str, float]:
         """How fast an epoch was, from the seconds its training took."""
         raise NotImplementedError
@@ -180,7 +184,7 @@ class Trainer:
         trained = time.monotonic() - began
         record |= self.validate()
         broken, answered = record["validation/broken"], record["validation/n"]
-        self.note(guard.few_broken(broken, broken + answered))
+        self.note(guard.few_broken(broken, broken + answered, why=self.why_broken()))
         line = {"kind": "epoch", "phase": phase, "epoch": epoch, "step": self.descent.step}
         self.run.log(line | record)
         times = {"seconds": time.monotonic() - began} | self.speed(trained)

@@ -74,6 +74,10 @@ class SelectorTrainer(Trainer):
         """Loss and accuracy."""
         return validation(self.policy, self.world, self.proposed("validation"))
 
+    def why_broken(self) -> str:
+        """As the answerer says it."""
+        return self.world.ask.error
+
     def speed(self, trained: float) -> dict[str, float]:
         """Queries trained on in a second."""
         return {"queries_per_second": len(self.world.queries("train")) / trained}
