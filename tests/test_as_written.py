@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kleash.compare import Wish, compare
-from kleash.errors import DataError
+from kleash.errors import ConfigError, DataError
 from kleash.imports import read
 
 ALIKE = ["1", "01", "1.0", "1e0", "NA", "none", "null", "?", "-", "12345678901234567"]
@@ -110,3 +110,114 @@ def test_a_row_for_each_item_is_a_score_of_it_whatever_the_metric(tmp_path, metr
 def test_a_row_for_each_run_is_no_item_though_it_has_an_id(tmp_path):
     path = write(tmp_path / "a.csv", "id,arm,val_loss\n1,kl0,2.1\n2,kl0.1,2.3\n")
     assert [len(run.cells) for run in read(path).runs if not run.scores] == [2, 2]
+
+
+# --- percent and fraction
+
+
+def curve(path, values, metric="accuracy", first=1):
+    rows = ({"step": 5 * at, metric: value} for at, value in enumerate(values, first))
+    return write(path, lines(rows))
+
+
+def shares(middle, n=20, seed=0):
+    return (middle + np.random.default_rng(seed).normal(0, 0.01, n)).tolist()
+
+
+def percents(middle, **more):
+    return [100 * each for each in shares(middle, **more)]
+
+
+def codes(judged):
+    return [each.code for each in judged.because]
+
+
+def test_one_log_in_percent_and_one_in_fractions_is_a_question(tmp_path):
+    curve(tmp_path / "a.jsonl", percents(0.57))
+    curve(tmp_path / "b.jsonl", shares(0.58, seed=1))
+    for paths in ([tmp_path], [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]):
+        with pytest.raises(DataError, match="accuracy=percent or --unit accuracy=fraction") as said:
+            level(*paths)
+        assert "up to 59.4" in str(said.value) or "up to 58." in str(said.value)
+        answered = level(*paths, units=("accuracy=fraction",))
+        assert abs(answered.estimate) == pytest.approx(0.01, abs=0.01)
+        answered = level(*paths, units=("accuracy=percent",))
+        assert abs(answered.estimate) == pytest.approx(0.57 - 0.0058, abs=0.01)
+
+
+def test_a_folder_and_its_files_are_read_alike(tmp_path):
+    for name, values in (("a", percents(0.57)), ("b", percents(0.60, seed=1))):
+        curve(tmp_path / f"{name}.jsonl", values)
+    whole = level(tmp_path)
+    single = level(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    assert whole.estimate == single.estimate == pytest.approx(0.03, abs=0.01)
+    for judged in (whole, single):
+        assert "read_as_percent" in codes(judged)
+
+
+def test_fractions_are_fractions_without_a_word(tmp_path):
+    curve(tmp_path / "a.jsonl", shares(0.57))
+    curve(tmp_path / "b.jsonl", shares(0.60))
+    assert not {"read_as_percent", "no_share"} & set(codes(level(tmp_path)))
+
+
+@pytest.mark.parametrize("at", [0, 7, 19])
+def test_one_stray_value_divides_no_curve(tmp_path, at):
+    ours = shares(0.60, seed=1)
+    curve(tmp_path / "a.jsonl", shares(0.57))
+    clean = level(curve(tmp_path / "clean/b.jsonl", ours), tmp_path / "a.jsonl")
+    ours[at] = 2.0
+    curve(tmp_path / "b.jsonl", ours)
+    judged = level(tmp_path / "b.jsonl", tmp_path / "a.jsonl")
+    assert judged.estimate == pytest.approx(clean.estimate, abs=0.003)
+    assert "no_share" in codes(judged)
+    told = next(each.facts for each in judged.because if each.code == "no_share")
+    assert (told["value"], told["step"]) == (2.0, 5 * (at + 1))
+
+
+def test_a_curve_that_climbs_through_one_percent_is_one_of_percents(tmp_path):
+    rising = np.linspace(0, 30, 40).tolist()
+    curve(tmp_path / "a.jsonl", rising)
+    curve(tmp_path / "b.jsonl", [0.9 * each for each in rising])
+    assert level(tmp_path, baseline="b").estimate == pytest.approx(0.015, abs=0.016)
+    [run] = read(tmp_path / "a.jsonl").runs
+    assert run.series[0].values[-1] == pytest.approx(0.3)
+
+
+def test_values_on_both_sides_of_one_are_asked_about(tmp_path):
+    curve(tmp_path / "a.jsonl", np.linspace(0.2, 2.4, 20).tolist())
+    curve(tmp_path / "b.jsonl", np.linspace(0.2, 0.9, 20).tolist())
+    with pytest.raises(DataError, match="--unit accuracy="):
+        level(tmp_path)
+    assert level(tmp_path, units=("accuracy=percent",)).estimate is not None
+
+
+def test_scores_of_items_in_percent_are_percent_though_most_are_zero(tmp_path):
+    for name, hits in (("a", 30), ("b", 40)):
+        rows = ({"item": at, "acc": 100 * (at < hits)} for at in range(100))
+        write(tmp_path / f"{name}.jsonl", lines(rows))
+    assert abs(level(tmp_path).estimate) == pytest.approx(0.1)
+
+
+def test_a_metric_that_is_not_judged_by_asks_nothing(tmp_path):
+    for name, scale in (("a", 1), ("b", 100)):
+        rows = [
+            {"step": at, "reward": 1.0 + at / 10, "mfu": 0.3 * scale, "accuracy": 0.5 * scale}
+            for at in range(1, 11)
+        ]
+        write(tmp_path / f"{name}.jsonl", lines(rows))
+    assert level(tmp_path, on="reward").metric == "reward"
+
+
+def test_a_name_may_say_its_unit(tmp_path):
+    curve(tmp_path / "a.jsonl", [0.4, 0.8, 1.1, 0.9], metric="accuracy (%)")
+    [run] = read(tmp_path / "a.jsonl").runs
+    assert run.series[0].values.tolist() == pytest.approx([0.004, 0.008, 0.011, 0.009])
+
+
+def test_a_unit_that_is_none_is_an_error(tmp_path):
+    curve(tmp_path / "a.jsonl", shares(0.57))
+    curve(tmp_path / "b.jsonl", shares(0.60))
+    for unit in ("accuracy=points", "accuracy", "reward=percent"):
+        with pytest.raises(ConfigError, match="--unit"):
+            level(tmp_path, units=(unit,))

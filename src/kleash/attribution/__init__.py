@@ -28,9 +28,9 @@ from kleash.attribution.factors import (
     with_names,
 )
 from kleash.compare import VOIDING
-from kleash.compare.arms import Arm, gather
-from kleash.compare.records import Window
-from kleash.compare.wished import with_wished
+from kleash.compare.arms import OUTCOMES, Arm, gather
+from kleash.compare.records import Because, Window
+from kleash.compare.wished import wished
 from kleash.errors import DataError
 from kleash.findings import find
 from kleash.imports import Source
@@ -118,6 +118,8 @@ class Attribution:
     """Where on their curves runs are judged."""
     by_name: list[str] = field(default_factory=list)
     """Factors that only the names of arms tell."""
+    of_units: list[Because] = field(default_factory=list)
+    """How percentages were told from fractions."""
 
     @property
     def seeds(self) -> int:
@@ -125,9 +127,11 @@ class Attribution:
         return len({row.seed for row in self.rows if row.seed is not None})
 
 
-def attribute(sources: Sequence[Source], on: str = "", factors: Sequence[str] = ()) -> Attribution:
+def attribute(
+    sources: Sequence[Source], on: str = "", factors: Sequence[str] = (), units: Sequence[str] = ()
+) -> Attribution:
     """What each setting did, as far as these runs can tell it apart from the others."""
-    sources, on = with_wished(sources, on)
+    sources, on, of_units = wished(sources, on, units, OUTCOMES)
     arms, void = _sound(sources)
     metric = outcome(arms, on)
     judged = rows_of(arms, metric.name)
@@ -160,6 +164,7 @@ def attribute(sources: Sequence[Source], on: str = "", factors: Sequence[str] = 
         broke_off=[row.called for row in judged.broke_off],
         over=judged.over,
         by_name=[key for each in found.factors for key in each.keys if key in by_name],
+        of_units=of_units,
     )
     told = [each for each in found.factors if each.key not in aliased]
     made.effects = _adjusted(list(_effects(told, columns, values, fit)))

@@ -85,6 +85,7 @@ def _left_out(found: Attribution) -> Iterator[tuple[str, dict[str, Any]]]:
 def _limits(found: Attribution, language: Language) -> Iterator[tuple[str, dict[str, Any]]]:
     if found.df < 1:
         yield "no_interval", {}
+    yield from ((each.code, dict(each.facts)) for each in found.of_units)
     yield from _left_out(found)
     if found.by_name:
         yield "told_by_names", {"names": _keys(found.by_name, language)}

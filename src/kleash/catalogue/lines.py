@@ -15,7 +15,14 @@ from kleash.compare import Confound, Judged, Step, Window
 SEVERITIES = {"error": "✗", "warning": "!", "note": "·"}
 OF_A_KIND = 8  # findings, on a page
 # Told with the first verdict, about all.
-OF_ALL = ("mean_over_sets", "no_arms", "no_known_end", "called_shortly")
+OF_ALL = (
+    "read_as_percent",
+    "no_share",
+    "mean_over_sets",
+    "no_arms",
+    "no_known_end",
+    "called_shortly",
+)
 LONG = ("noise_repeats", "noise_generations", "noise_items", "noise_second_differences")
 
 

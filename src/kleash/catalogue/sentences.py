@@ -66,6 +66,16 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "it is the mean over {sets}, each counting the same",
         "这是 {sets} 的平均值，各数据集权重相同",
     ),
+    "read_as_percent": (
+        "{metric} was read as percent in all runs, since {most} can be no fraction",
+        "{metric}在所有运行中都按百分数读取，因为 {most} 不可能是比例",
+    ),
+    "no_share": (
+        "{arm}: {metric} of {value} at {axis} {step} is no fraction: it is left out ({count} in"
+        " all; --unit METRIC=percent if all are percent)",
+        "{arm}：第 {step} {axis}的{metric}为 {value}，不可能是比例，已剔除（共 {count} 个；"
+        "若全部是百分数，请用 --unit 指标=percent）",
+    ),
     "one_checkpoint": (
         "one of the two was measured at one checkpoint only: it is held against the other's last",
         "其中一方只有一个检查点的测量：与另一方的最后一个检查点相比",

@@ -10,7 +10,7 @@ import typer
 
 from kleash.cli.compare import _columns as columns
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.console import AsJson, Named, On, language_of
+from kleash.cli.console import AsJson, Named, On, Unit, language_of
 
 
 def attribute(
@@ -24,6 +24,7 @@ def attribute(
         list[str] | None,
         typer.Option(help="Only this setting is a factor; may be given several times."),
     ] = None,
+    unit: Unit = None,
     as_json: AsJson = False,
     lang: Annotated[str, typer.Option(help="zh or en; else the locale's, else theirs.")] = "",
 ) -> None:
@@ -41,7 +42,7 @@ def attribute(
 
     told = read_sources(sources or (), name or ())
     language = language_of(lang, told)
-    found = attributed(told, on, factor or ())
+    found = attributed(told, on, factor or (), unit or ())
     if as_json:
         print(json.dumps(screen.plain(found, language), ensure_ascii=False, default=str))
     else:

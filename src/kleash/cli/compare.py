@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kleash.cli.console import AsJson, Named, On, language_of, place_to_write
+from kleash.cli.console import AsJson, Named, On, Unit, language_of, place_to_write
 from kleash.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def compare(  # noqa: PLR0913  # one for each option
     margin: Annotated[
         float | None, typer.Option(help="The gap that would matter; fractions for accuracy.")
     ] = None,
+    unit: Unit = None,
     as_json: AsJson = False,
     md: Annotated[
         Path | None, typer.Option(help="Write everything as Markdown.", callback=place_to_write)
@@ -63,7 +64,7 @@ def compare(  # noqa: PLR0913  # one for each option
 
     told = read_given(sources or (), name or ())
     language = language_of(lang, told)
-    found = compared(told, Wish(on, baseline, margin, shortly=not as_json))
+    found = compared(told, Wish(on, baseline, margin, shortly=not as_json, units=tuple(unit or ())))
     from kleash.catalogue import screen
 
     for file, text in ((md, screen.markdown), (page, screen.page)):

@@ -31,6 +31,12 @@ Named = Annotated[
     list[str] | None,
     typer.Option("--name", metavar="NAME=PATH", help="Call a path so; may be given several times."),
 ]
+Unit = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="METRIC=percent|fraction", help="The unit of a share, where its values may be both."
+    ),
+]
 Lang = Annotated[str, typer.Option(help="zh or en; else the locale's.")]
 Device = Annotated[str, typer.Option(help="Where the policy computes: cpu, cuda, cuda:1.")]
 

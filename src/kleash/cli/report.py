@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.console import Named, folder_to_write, language_of, place_to_write
+from kleash.cli.console import Named, Unit, folder_to_write, language_of, place_to_write
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def report(
             help="Write every chart as SVG, PNG and PDF, its data as CSV.", callback=folder_to_write
         ),
     ] = None,
+    unit: Unit = None,
 ) -> None:
     """Say everything that a study or any sources show: one page, every number with its place.
 
@@ -58,7 +59,7 @@ def report(
         for path in reports.write(results(paths[0]), language=lang):
             print(path)
         return
-    made = study(paths[0], lang) if a_study else told(paths, lang, name or ())
+    made = study(paths[0], lang) if a_study else told(paths, lang, name or (), unit or ())
     whole = reports.document(made)
     for file, text in ((md, reports.markdown_of), (page, reports.html_of)):
         if file is not None:
@@ -82,7 +83,9 @@ def study(folder: Path, lang: str) -> Material:
     return study_material(results(folder), lang)
 
 
-def told(paths: Sequence[Path], lang: str, named: Sequence[str] = ()) -> Material:
+def told(
+    paths: Sequence[Path], lang: str, named: Sequence[str] = (), units: Sequence[str] = ()
+) -> Material:
     """Sources and what follows from them."""
     from kleash.compare import Wish, compare
     from kleash.imports import read
@@ -95,4 +98,5 @@ def told(paths: Sequence[Path], lang: str, named: Sequence[str] = ()) -> Materia
     )
     names = [source.name or Path(source.path).name for source in sources]
     language = language_of(lang, sources)
-    return of_sources(sources, compare(sources, Wish(shortly=True)), ", ".join(names), language)
+    found = compare(sources, Wish(shortly=True, units=tuple(units)))
+    return of_sources(sources, found, ", ".join(names), language)

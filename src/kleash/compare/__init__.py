@@ -45,7 +45,7 @@ from kleash.compare.records import (
 )
 from kleash.compare.seeds import of_seeds
 from kleash.compare.speed import faster
-from kleash.compare.wished import known_metric, with_wished
+from kleash.compare.wished import known_metric, wished
 from kleash.errors import ConfigError, DataError
 from kleash.findings import find
 from kleash.imports import Source, names
@@ -84,6 +84,8 @@ class Wish:
     """The SD of evaluating one checkpoint again; used where the records do not tell it."""
     shortly: bool = False
     """Whether long names of arms are told without what all of them share."""
+    units: tuple[str, ...] = ()
+    """METRIC=percent or METRIC=fraction, where the values leave it open."""
 
 
 def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
@@ -91,7 +93,7 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
     wish = wish or Wish()
     if wish.margin is not None and not wish.margin > 0:
         raise ConfigError(f"a margin of {wish.margin:g} leaves no room: give one above 0")
-    sources, on = with_wished(sources, wish.on)
+    sources, on, units = wished(sources, wish.on, wish.units, OUTCOMES)
     wish = replace(wish, on=on)
     arms = gather(sources)
     if len(arms) < 2:
@@ -116,7 +118,7 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
     found.confounds = _once([each for pair in pairs for each in pair.confounds])
     whole = len(pairs) <= MOST_PAIRS
     judged = [each for pair in pairs for each in _answers(pair, whole=whole)]
-    judged[0] = replace(judged[0], because=(*judged[0].because, *why))
+    judged[0] = replace(judged[0], because=(*units, *judged[0].because, *why))
     levels = [each for each in judged if each.question == "level"]
     joint = together(arms, metric, levels)
     known = pairs[0].known

@@ -19,7 +19,7 @@ from kleash.imports import Cell, Imported, Number, Scores, Series, Source, in_na
 from kleash.imports.given import tell_apart
 from kleash.imports.layouts import RIGHT
 from kleash.imports.names import Resolved
-from kleash.imports.whole import ABOVE
+from kleash.imports.units import ABOVE
 from kleash.stats import Floats
 
 Place = tuple[float | None, float | None, int | None, str, str]

@@ -176,6 +176,8 @@ class Imported:
     seconds: float | None = None
     noticed: list[tuple[str, int, Where]] = field(default_factory=list)
     """What its own guards noticed while it trained: their code, the step, and where it stands."""
+    percents: dict[str, float] = field(default_factory=dict)
+    """What was written in percent and is fractions now: its greatest value as it was written."""
 
     @cached_property
     def resolved(self) -> Resolved:

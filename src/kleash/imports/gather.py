@@ -12,6 +12,7 @@ import re
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from io import BytesIO
@@ -202,6 +203,23 @@ class Points:
             finite = bool(np.isfinite(each.values).all())
             made.append(each.known(rises=rises, last=last, finite=finite))
         return made
+
+
+def some_points(series: Series, points: NDArray[np.intp]) -> Series:
+    """Some of a series' points, in the order of the file."""
+
+    def some(held: NDArray[Any] | None) -> Any:
+        return None if held is None else held[points]
+
+    return replace(
+        series,
+        steps=series.steps[points],
+        values=series.values[points],
+        lines=some(series.lines),
+        estimated=some(series.estimated),
+        times=some(series.times),
+        parts=tuple((int(np.searchsorted(points, at)), file) for at, file in series.parts),
+    )
 
 
 # --- JSON --------------------------------------------------------------------------------------
