@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,19 @@ def test_the_help_lists_every_verb(kleash: Called) -> None:
     assert all(verb in out for verb in VERBS)
 
 
+def test_the_help_groups_verbs_by_what_a_user_has(kleash: Called) -> None:
+    code, out, _ = kleash("-h")
+    assert (code, out) == (0, kleash("--help")[1])
+    of_logs, of_reports = out.index("You have runs or logs"), out.index("You have a report")
+    assert of_logs < out.index("compare") < of_reports < out.index("fill")
+    assert kleash("coef", "-h")[:2] == (0, kleash("coef", "--help")[1])
+    assert set(VERBS) == {name for each in cli.VERBS.values() for name in each}
+
+
+def test_the_version_is_one_line(kleash: Called) -> None:
+    assert kleash("--version")[:2] == (0, f"kleash {version('kleash')}\n")
+
+
 # --- going on
 
 
@@ -213,6 +227,8 @@ def test_a_run_whose_schedule_spans_it_is_not_extended_without_new(kleash: Calle
     ("words", "expected"),
     [
         (["train", "default", "kl_coef=0.1"], "did you mean 'leash.coefficient'"),
+        (["train", "default", "zzz=1"], "keys are freeze, pool.size, weight; kleash train default"),
+        (["train", "agent", "zzz=1"], "; kleash train agent --keys lists all"),
         (["train", "default", "pool.size=1"], "a pool of 1 cannot fill 2 shots"),
         (["train", "default", "lr=fast"], "bad value for 'lr'"),
         (["train", "default", "lr"], "'lr' is not key=value"),

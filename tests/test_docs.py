@@ -15,6 +15,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import tiny
+from kleash.catalogue.coefficients import TABLE, rows_for
 from kleash.cli import app
 from kleash.config import merge, read_toml
 from kleash.seeds import generator
@@ -135,6 +136,48 @@ def test_every_command_and_file_of_a_document_has_its_row(path):
 
 def test_everything_that_the_documents_do_is_there():
     assert "not yet" not in PAGE
+
+
+# --- coefficients elsewhere
+
+
+def test_the_table_of_coefficients_is_the_one_that_coef_prints():
+    page = (ROOT / "docs/method.md").read_text(encoding="utf-8")
+    section = page.split("## Coefficients elsewhere\n")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
+    assert rows == [
+        f"| {row.project} | {row.settings[0]} | {row.here[0]} |"
+        f" {row.amount(f'`{row.key}`')}{', ' if row.note[0] else ''}{row.note[0]} |"
+        for row in TABLE
+    ]
+
+
+def coef(*words):
+    return CliRunner().invoke(app, ["coef", *words], catch_exceptions=False).output
+
+
+def test_a_coefficient_is_told_in_units_of_reward():
+    every = coef("verl", "actor.kl_loss_coef=0.001")
+    assert every.count("leash.coefficient = ") == 2
+    assert "leash.coefficient = 0.001·σ·(G/(G-1))" in every
+    assert "refused: no leash" in every
+    # By hand: 0.04 times 0.3 times 8/7; centred rewards are not divided by their spread.
+    told = ("trl", "beta=0.04", "--reward-sd", "0.3", "--group", "8")
+    assert "leash.coefficient = 0.01371 = 0.04·σ·(G/(G-1))" in coef(*told, "loss_type=dapo")
+    one = coef(*told, "scale_rewards='none'")
+    assert one.count("leash.coefficient = ") == 1
+    assert "leash.coefficient = 0.04571 = 0.04·G/(G-1)" in one
+    both = coef("verl", "kl_loss_coef=1", "kl_loss_type=kl", "norm_adv_by_std_in_grpo=False")
+    assert "refused" in both and "leash.coefficient = " not in both
+    both = coef("trl", "beta=1", "loss_type=grpo", "scale_rewards=none")
+    assert "σ·" not in both.split("σ: SD")[0]
+    assert "拒绝" in coef("verl", "kl_coef=0.1", "kl_penalty=low_var_kl", "--lang", "zh")
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.project} {row.when[0]}")
+def test_the_settings_of_a_row_find_it(row):
+    key, found = rows_for(row.project, {row.key: "1"} | dict([row.when[0].split("=")]))
+    assert (key, list(found)) == (row.key, [row])
 
 
 # --- what `--help` shows

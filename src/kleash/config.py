@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -33,8 +33,14 @@ FOREIGN = {
 }
 
 
+FEW = 3  # keys that are named where none is near
+
+
 class Config(BaseModel):
     """A frozen record that forbids unknown keys."""
+
+    listed: ClassVar[str] = ""
+    """The command that lists its keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -77,7 +83,12 @@ def suggestion(kind: type[Config], path: str) -> str:
     ends = [name for name in known if name.endswith("." + last)]
     if near or ends:
         return f"did you mean {(ends or near)[0]!r}?"
-    return f"the keys are: {', '.join(known)}"
+    if len(known) <= FEW:
+        return f"the keys are: {', '.join(known)}"
+    nearest = get_close_matches(last, known, n=FEW, cutoff=0.0)
+    return f"the nearest keys are {', '.join(nearest)}" + (
+        f"; {kind.listed} lists all {len(known)}" if kind.listed else ""
+    )
 
 
 def keys(kind: type[Config], prefix: str = "") -> Iterator[str]:

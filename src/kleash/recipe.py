@@ -169,6 +169,8 @@ MODEST: dict[str, Any] = {
 class SelectorRecipe(Recipe):
     """A run that trains a selector: which data, whose answers, which pools and proposals."""
 
+    listed = "kleash train default --keys"
+
     data: str = "scenes"
     """The data set."""
     data_seed: int = 0
@@ -390,6 +392,8 @@ class Sampling(Config):
 
 class AgentRecipe(Recipe):
     """A run that trains a language agent: in which environment, which model, how it talks."""
+
+    listed = "kleash train agent --keys"
 
     env: str = "intention"
     """The environment."""

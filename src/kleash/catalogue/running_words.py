@@ -66,6 +66,17 @@ RUNNING: dict[str, tuple[str, str]] = {
     ),
     # one run
     "run.start": ("{folder}: {model}, {leash}", "{folder}：{model}，{leash}"),
+    "run.coef.title": (
+        "{project}, {key}={value}: the same pull here, in units of reward",
+        "{project}，{key}={value}：在这里产生相同拉力的系数，以奖励为单位",
+    ),
+    "run.coef.here": ("    here: {here}", "    这里：{here}"),
+    "run.coef.where": (
+        "σ: SD of rewards within a group (--reward-sd); G: answers per group (--group)."
+        " Why: docs/method.md#coefficients-elsewhere",
+        "σ：组内奖励的标准差（--reward-sd）；G：每组的回答数（--group）。"
+        "依据：docs/method.md#coefficients-elsewhere",
+    ),
     "run.stopped_early": ("stopped before its first step", "在第一步之前停止"),
     "run.stopped_in": ("stopped in {phase} {epoch}/{epochs}", "停止于 {phase} {epoch}/{epochs}"),
     "run.begins_again": (

@@ -6,12 +6,15 @@ Exit 0: done. 1: a check that was asked for did not hold. 2: your mistake, in on
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
 from kleash.cli.adopt import adopt
 from kleash.cli.attribute import attribute
 from kleash.cli.check import check
+from kleash.cli.coef import coef
 from kleash.cli.compare import compare
 from kleash.cli.data import data
 from kleash.cli.export import export
@@ -33,28 +36,51 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(train)
-app.command("eval")(evaluate_run)
-app.command()(export)
-app.command()(propose)
-app.command()(adopt)
-app.add_typer(data, name="data")
-app.command()(study)
-app.command()(stop)
-app.command()(compare)
-app.command()(attribute)
-app.command()(plan)
-app.command()(check)
-app.command()(fill)
-app.command()(report)
-app.command()(show)
-app.command()(serve)
-app.command()(watch)
-app.command()(runs)
-app.command()(doctor)
-app.command()(bench)
-app.command()(answerer)
+# By what a user has in hand.
+VERBS: dict[str, dict[str, Callable[..., None]]] = {
+    "You have runs or logs, of any tool": {
+        "compare": compare,
+        "attribute": attribute,
+        "watch": watch,
+        "runs": runs,
+    },
+    "You have a report in Markdown": {"check": check, "fill": fill},
+    "You have a KL coefficient, or hours": {"coef": coef, "plan": plan},
+    "You have settings to sweep: a study": {
+        "study": study,
+        "stop": stop,
+        "show": show,
+        "serve": serve,
+        "report": report,
+    },
+    "You have one setting to train": {"train": train, "eval": evaluate_run, "export": export},
+    "You have data or checkpoints of another project": {"adopt": adopt, "propose": propose},
+    "You have a machine": {"doctor": doctor, "bench": bench, "answerer": answerer},
+}
+for _panel, _verbs in VERBS.items():
+    for _name, _verb in _verbs.items():
+        app.command(_name, rich_help_panel=_panel)(_verb)
+app.add_typer(data, name="data", rich_help_panel="You have data or checkpoints of another project")
+
+
+def print_version(asked: bool) -> None:  # noqa: FBT001  # as typer calls it
+    """The version of the package, and nothing else."""
+    if asked:
+        from importlib.metadata import version
+
+        print(f"kleash {version('kleash')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print it.")
+    ] = False,
+) -> None:
+    """Options of `kleash` itself."""
 
 
 def main() -> None:
