@@ -2,13 +2,16 @@
 true end."""
 
 import json
+import struct
 
 import numpy as np
 import pytest
 
 from kleash.compare import Wish, compare
+from kleash.compare.arms import gather
 from kleash.errors import ConfigError, DataError
-from kleash.imports import read
+from kleash.findings import find
+from kleash.imports import read, wire
 
 ALIKE = ["1", "01", "1.0", "1e0", "NA", "none", "null", "?", "-", "12345678901234567"]
 ALIKE += ["12345678901234568"]
@@ -221,3 +224,128 @@ def test_a_unit_that_is_none_is_an_error(tmp_path):
     for unit in ("accuracy=points", "accuracy", "reward=percent"):
         with pytest.raises(ConfigError, match="--unit"):
             level(tmp_path, units=(unit,))
+
+
+# --- a run that was resumed
+
+
+def logged(path, *branches, metric="reward", start=0.0):
+    """A log of branches of (step, value)."""
+    return write(path, lines({"step": s, metric: v} for branch in branches for s, v in branch))
+
+
+def branch(first, last, level, every=5):
+    return [(step, level + step / 1000) for step in range(first, last + 1, every)]
+
+
+def curve_of(path, metric="reward"):
+    [arm] = gather([read(path)])
+    return arm.replicates[0].curves[metric, "step"]
+
+
+def test_the_last_branch_of_a_resumed_log_is_its_end(tmp_path):
+    path = logged(tmp_path / "a.jsonl", branch(5, 100, 1.0), branch(55, 80, 2.0))
+    held = curve_of(path)
+    assert held.steps.tolist() == list(range(5, 81, 5))
+    assert (held.values[9], held.values[10]) == (1.05, 2.055)
+    # At other steps than before: those between are not of the run that went on.
+    held = curve_of(logged(tmp_path / "b.jsonl", branch(5, 100, 1.0), branch(52, 92, 2.0, 10)))
+    assert held.steps.tolist() == [*range(5, 51, 5), 52, 62, 72, 82, 92]
+
+
+def test_a_run_resumed_twice_ends_as_it_ended(tmp_path):
+    path = logged(
+        tmp_path / "a.jsonl", branch(5, 100, 1.0), branch(55, 90, 2.0), branch(30, 45, 3.0)
+    )
+    held = curve_of(path)
+    assert held.steps.tolist() == list(range(5, 46, 5))
+    assert held.values.tolist() == pytest.approx(
+        [1 + s / 1000 for s in range(5, 30, 5)] + [3 + s / 1000 for s in range(30, 46, 5)]
+    )
+
+
+def test_what_was_not_measured_again_since_a_restart_is_of_the_dead_branch(tmp_path):
+    def rows(first, last, level):
+        for step in range(first, last + 1):
+            more = {"val/reward": level} if step % 20 == 0 else {}
+            yield {"step": step, "reward": level} | more
+
+    path = write(tmp_path / "a.jsonl", lines([*rows(1, 100, 1.0), *rows(61, 75, 2.0)]))
+    assert curve_of(path).steps[-1] == 75
+    assert curve_of(path, "eval_reward").steps.tolist() == [20, 40, 60]
+
+
+def test_a_restart_is_told_with_what_was_left_out(tmp_path):
+    path = logged(tmp_path / "a.jsonl", branch(5, 100, 1.0), branch(55, 80, 2.0))
+    [one] = [each for each in find([read(path)]) if each.code == "step-restart"]
+    assert (one.facts["at"], one.facts["back"], one.facts["dropped"]) == (100, 55, 10)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_table_in_no_order_is_one_curve(tmp_path, seed):
+    steps = list(range(5, 101, 5))
+    for rows in (steps[::-1], np.random.default_rng(seed).permutation(steps).tolist()):
+        path = write(tmp_path / "a.csv", "step,reward\n" + "".join(f"{s},{s / 10}\n" for s in rows))
+        held = curve_of(path)
+        assert held.steps.tolist() == steps
+        assert held.values.tolist() == [s / 10 for s in steps]
+
+
+def test_counters_that_begin_anew_each_epoch_take_nothing_from_other_curves(tmp_path):
+    rows = [{"step": step, "val/reward": step / 10} for step in range(1, 31)]
+    rows += [{"step": step, "reward": epoch} for epoch in range(3) for step in range(1, 11)]
+    path = write(tmp_path / "a.jsonl", lines(rows))
+    assert len(curve_of(path, "eval_reward")) == 30
+
+
+def event(time, step, value):
+    """A scalar called reward as TensorBoard keeps it: framed, with its checksums."""
+    scalar = b"\x0a\x06reward\x15" + struct.pack("<f", value)
+    summary = b"\x0a" + bytes([len(scalar)]) + scalar
+    data = b"\x09" + struct.pack("<d", time) + b"\x10" + bytes([step])
+    data += b"\x2a" + bytes([len(summary)]) + summary
+    length = struct.pack("<Q", len(data))
+    sums = [struct.pack("<I", wire.masked(wire.crc32c(part))) for part in (length, data)]
+    return length + sums[0] + data + sums[1]
+
+
+def test_events_of_a_resumed_run_go_on_in_another_file(tmp_path):
+    values = [(step, 1.0) for step in range(1, 11)], [(step, 2.0) for step in range(6, 9)]
+    for at, part in enumerate(values):
+        file = tmp_path / f"run/events.out.tfevents.17000000{at}0.host"
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"".join(event(1.7e9 + 100 * at + s, s, v) for s, v in part))
+    held = curve_of(tmp_path / "run")
+    assert held.steps.tolist() == list(range(1, 9))
+    assert held.values.tolist() == [1.0] * 5 + [2.0] * 3
+
+
+def test_seeds_that_one_arm_lacks_are_told(tmp_path):
+    rng = np.random.default_rng(0)
+    table = "arm,seed,accuracy\n" + "".join(
+        f"{arm},{seed},{0.5 + rng.normal() / 50:.4f}\n"
+        for arm, seeds in (("kl0", (1, 2, 3, 4, 5, 7)), ("kl0.1", (1, 2, 3, 4, 5, 6)))
+        for seed in seeds
+    )
+    judged = level(write(tmp_path / "a.csv", table))
+    told = [each.facts for each in judged.because if each.code == "seeds_of_one_arm"]
+    assert told == [{"ours": "kl0.1", "ours_only": [6], "theirs": "kl0", "theirs_only": [7]}]
+
+
+def test_the_names_of_items_change_nothing_in_a_draw(tmp_path):
+    rng = np.random.default_rng(1)
+    scores = (rng.random((3, 120)) < [[0.5], [0.55], [0.66]]).astype(int)
+
+    def judged(folder, order):
+        rows = (
+            f"kl{arm},{order[item]:04d},{scores[arm, item]}\n"
+            for arm in range(3)
+            for item in range(120)
+        )
+        path = write(tmp_path / folder / "a.csv", "arm,item,score\n" + "".join(rows))
+        return [
+            (each.question, each.arms, each.verdict, each.low, each.high, each.p, each.adjusted_p)
+            for each in compare([read(path)]).verdicts
+        ]
+
+    assert judged("a", range(120)) == judged("b", rng.permutation(120))

@@ -203,8 +203,9 @@ FOUND: dict[str, tuple[str, str]] = {
         "{arm}：同一份权重（{checkpoint}）被当作 {steps} 来评估",
     ),
     "step-restart": (
-        "{arm}: {metric} falls back from {at} to {back}: a resumed run",
-        "{arm}：{metric}从 {at} 退回到 {back}：运行曾经恢复",
+        "{arm}: {metric} falls back from {at} to {back}: a resumed run; {dropped} points of the"
+        " branch it gave up are left out",
+        "{arm}：{metric}从 {at} 退回到 {back}：运行曾经恢复；被放弃的分支上的 {dropped} 个点不计入",
     ),
     "duplicate-step": (
         "{arm}: {metric} has two values at {at}: {values}",

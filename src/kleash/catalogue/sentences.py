@@ -33,6 +33,11 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "run means over {n} seeds (paired by seed: {paired}): {ours} against {theirs}",
         "{n} 个随机种子的运行均值（按种子配对：{paired}）：{ours} 对 {theirs}",
     ),
+    "seeds_of_one_arm": (
+        "only seeds that both have are compared: {ours} alone has {ours_only}, {theirs} alone has"
+        " {theirs_only}",
+        "只比较双方都有的随机种子：仅 {ours} 有 {ours_only}，仅 {theirs} 有 {theirs_only}",
+    ),
     "on_items_like_these": (
         "it holds for items like these: {share} of the squared error is theirs and in the interval,"
         " which would be for these items alone from {low} to {high}",

@@ -16,6 +16,7 @@ import numpy as np
 
 from kleash.compare.joining import SEED, arm_name, groups_of
 from kleash.imports import Cell, Imported, Number, Scores, Series, Source, in_names, names
+from kleash.imports.course import last_branch
 from kleash.imports.given import tell_apart
 from kleash.imports.layouts import RIGHT
 from kleash.imports.names import Resolved
@@ -260,7 +261,7 @@ def _seed_of(run: Imported) -> int | None:
 
 def _add(replicate: Replicate, run: Imported) -> None:
     several = _sets(run)
-    for series in run.series:
+    for series in last_branch(run)[0]:
         called = _called(series.metric, series.values)
         if series.axis != "time" and (called, series.axis) not in several:
             _add_series(replicate, series)
@@ -290,7 +291,7 @@ def _add_cell(replicate: Replicate, cell: Cell) -> None:
 def _sets(run: Imported) -> dict[tuple[str, str], list[Series]]:
     """Curves of one outcome on several sets of data, or with several shots, by outcome and axis."""
     found: dict[tuple[str, str], list[Series]] = {}
-    for series in run.series:
+    for series in last_branch(run)[0]:
         metric = _called(series.metric, series.values)
         if metric in EVALUATED and series.axis != "time":
             found.setdefault((metric, series.axis), []).append(series)
@@ -340,10 +341,6 @@ def _add_series(replicate: Replicate, series: Series) -> None:
             curve.guessed = np.union1d(curve.guessed, steps[series.estimated])
             usable &= ~series.estimated
         steps, values = steps[usable], values[usable]
-    if not series.rises and (np.diff(steps) <= 0).any():
-        # A resumed run tells some steps again: the later telling is the run that went on.
-        steps, last = np.unique(steps[::-1], return_index=True)
-        values = values[::-1][last]
     for telling in (curve, *curve.others):
         places = [d for d in (telling.decimals, series.decimals) if d is not None]
         room = 10.0 ** -min(places) if places else 0.0

@@ -197,7 +197,7 @@ def of_items(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
     if pair is None:
         return None
     (left, lost), (right, other_lost) = (by_item(scores) for scores in pair)
-    items = sorted(left.keys() & right.keys())
+    items = sorted(left.keys() & right.keys(), key=lambda item: (left[item], right[item]))
     if not items:
         return None
     one = np.array([left[item] for item in items])

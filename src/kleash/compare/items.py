@@ -84,7 +84,9 @@ def aligned(groups: Sequence[Sequence[Scores]]) -> Floats | None:
     items = sorted(set(tables[0]).intersection(*tables[1:]))
     if not items:
         return None
-    return np.array([[table[item] for item in items] for table in tables])
+    scores = np.array([[table[item] for item in items] for table in tables])
+    # Sorted by what they hold: what is drawn at random does not hang on the names of items.
+    return scores[:, np.lexsort(scores[::-1])]
 
 
 def table_of(rows: Sequence[Mapping[str, float]]) -> tuple[list[str], Floats]:

@@ -107,13 +107,24 @@ def of_seeds(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
     both = sorted(seed for seed in left.keys() & right.keys() if seed is not None)
     if len(both) < 2:
         return _apart(ours, theirs, metric)
+    gap = _paired(ours, theirs, metric, [(left[seed], right[seed]) for seed in both])
+    alone = [[seed for seed in side if seed not in both] for side in (left, right)]
+    if any(alone):
+        facts = {"ours": ours.name, "ours_only": alone[0], "theirs": theirs.name}
+        gap.because.append(Because("seeds_of_one_arm", facts | {"theirs_only": alone[1]}))
+    return gap
+
+
+def _paired(
+    ours: Arm, theirs: Arm, metric: str, pairs: Sequence[tuple[Replicate, Replicate]]
+) -> Gap:
+    """Runs that share their seeds, item by item where all have these."""
     found = scored((ours, theirs), metric)
-    if found is not None and found.scores_ASN.shape[1] == len(both):
+    if found is not None and found.scores_ASN.shape[1] == len(pairs):
         one, other = found.scores_ASN
         span = span_of(found.scores_ASN[np.isfinite(found.scores_ASN)])
         gap = stats.crossed_seeds(one - other, found.clusters, span=span)
         return gap_of(gap, (float(np.nanmean(one)), float(np.nanmean(other))), metric, found)
-    pairs = [(left[seed], right[seed]) for seed in both]
     means = np.array([shared_run_means(pair, metric) for pair in pairs])
     made = gap_of(stats.paired_seeds(*means.T), means.mean(axis=0), metric)
     return _placed(made, [shared_end(pair, metric) for pair in pairs])

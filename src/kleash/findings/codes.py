@@ -60,7 +60,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "config-denied": ("text", "key", "values"),
     "config-clash": ("arm", "key", "values"),
     "stale-weights": ("arm", "checkpoint", "steps"),
-    "step-restart": ("arm", "metric", "at", "back"),
+    "step-restart": ("arm", "metric", "at", "back", "dropped"),
     "duplicate-step": ("arm", "metric", "at", "values"),
     # plans and limits
     "fewer-than-planned": ("arm", "axis", "last", "planned"),

@@ -15,6 +15,7 @@ from kleash.findings.kinship import kin, placed
 from kleash.findings.record import Found, Point, points, runs, setting_place, settings
 from kleash.findings.record import differ as unlike
 from kleash.imports import Imported, Series, Setting, Source, Where, names
+from kleash.imports.course import last_branch
 
 MOST = 6  # differences that are named
 CLOCK = 60.0  # seconds that the times of files may be off by
@@ -222,20 +223,15 @@ def _weights(scores: Path, checkpoint: str) -> Path | None:
 def step_restarts(sources: Sequence[Source]) -> Iterator[Found]:
     """Steps that fall back: a run was resumed, or two runs share a file."""
     for run in runs(sources):
-        for series in run.series:
-            if series.rises:
-                continue
-            back = np.flatnonzero(np.diff(series.steps) < 0)
-            if len(back):
-                at = int(back[0])
-                facts = {
-                    "arm": run.arm,
-                    "metric": series.metric,
-                    "at": float(series.steps[at]),
-                    "back": float(series.steps[at + 1]),
-                }
-                yield Found("step-restart", "warning", (series.place(at + 1),), facts)
-                break  # one metric stands for all
+        for one in last_branch(run)[1][:1]:  # one metric stands for all
+            facts = {
+                "arm": run.arm,
+                "metric": one.series.metric,
+                "at": one.at,
+                "back": one.back,
+                "dropped": one.dropped,
+            }
+            yield Found("step-restart", "warning", (one.series.place(one.point),), facts)
 
 
 def duplicate_steps(sources: Sequence[Source]) -> Iterator[Found]:
