@@ -1,7 +1,9 @@
 """Calls for jobs: what a test sends to other processes, imported there by name."""
 
+import errno
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -141,3 +143,21 @@ def once_slow_together(given, tell):
         time.sleep(60)
     distributed.barrier()
     return "alone"
+
+
+def full(given, tell):
+    """Whoever writes says in its own way that a disk is full."""
+    says = given["says"]
+    if says == "os":
+        raise OSError(errno.ENOSPC, "No space left on device")
+    if says == "ledger":
+        try:
+            raise sqlite3.OperationalError("database or disk is full")
+        except sqlite3.OperationalError as error:
+            raise DataError(f"cannot use the ledger: {error}") from None
+    if says == "behind another":
+        try:
+            raise OSError(errno.EDQUOT, "Disk quota exceeded")
+        except OSError:
+            raise ValueError("it cannot be kept") from None
+    raise RuntimeError("I/O error: No space left on device (os error 28)")

@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import signal
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from kleash.errors import ConfigError, GuardError
-from kleash.jobs import Job, Outcome, run_jobs
+from kleash.jobs import NO_SPACE, Job, Outcome, run_jobs
 from kleash.jobs.scaling import busy_seconds, scaling
+from kleash.jobs.worker import perform
 from pace import cpu_within
 
 HERE = Path(__file__).parent
@@ -376,3 +378,14 @@ def test_without_ray_a_line_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr("kleash.jobs.on_ray.ray", None)
     with pytest.raises(ConfigError, match=r"pip install 'kleash\[ray\]'"):
         run([job("a")], on="ray")
+
+
+@pytest.mark.parametrize("says", ["os", "ledger", "behind another", "tensors"])
+def test_a_job_that_meets_a_full_disk_says_so(says):
+    kind, record, error = json.loads(perform("calls:full", {"says": says}, lambda text: None))
+    assert (kind, record) == ("failed", NO_SPACE) and error
+
+
+def test_a_job_that_fails_otherwise_does_not_say_that_a_disk_is_full():
+    kind, record, _ = json.loads(perform("calls:boom", {}, lambda text: None))
+    assert (kind, record) == ("failed", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -10,13 +11,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import tomli_w
 from typer.testing import CliRunner
 
-from kleash.cli import app
+from kleash.cli import app, main
 from kleash.cli.study import Display
 from kleash.jobs import Told
 from kleash.plan.folder import Overview, read_plan
@@ -115,6 +117,62 @@ def test_running_study_is_stopped_cleanly_and_goes_on(
     states = {row[-1] for row in read_plan(out)["cells"]}
     assert "running" not in states
     assert "missing" in states
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of its own, too small for the study."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("nothing may be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.slow
+def test_a_full_disk_stops_a_study_with_one_line_and_room_lets_it_go_on(
+    mine: Path, disk: Path, small_study: Path
+) -> None:
+    out = disk / "small"
+    paths = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
+    env = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    verb = [sys.executable, "-c", "from kleash.cli import main; main()", "study", str(mine)]
+    verb += ["name=small", "--out", str(out), "--jobs", "2"]
+    full = subprocess.run(verb, env=env, capture_output=True, text=True, check=False)
+    assert full.returncode == 2 and full.stdout == ""  # no tables
+    line = full.stderr.splitlines()[-1]
+    assert line.startswith(f"kleash: No space left on device: {out}: free some")
+    assert full.stderr.count("No space left") == 1 and "Traceback" not in full.stderr
+    assert not list(out.glob("re*"))  # no report of what is there
+    assert holder(out) == ""
+    assert "running" not in {row[-1] for row in read_plan(out)["cells"]}
+    subprocess.run(["mount", "-o", "remount,size=200m", str(disk)], check=True)
+    free = subprocess.run(verb, env=env, capture_output=True, text=True, check=False)
+    assert free.returncode == 0, free.stderr
+    for run in (
+        "base-s0",
+        "base-s1",
+        *(f"runs/{arm}-s{s}" for arm in ("none", "tight") for s in (0, 1)),
+    ):
+        for name in ("metrics.jsonl", "scores.jsonl"):
+            assert (out / run / name).read_bytes() == (small_study / run / name).read_bytes()
+
+
+def test_a_full_disk_is_one_line_wherever_it_is_met(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "somewhere/file")
+
+    monkeypatch.setattr("kleash.cli.app", full)
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    assert capsys.readouterr().err.startswith(
+        "kleash: No space left on device: somewhere/file: free some"
+    )
 
 
 def test_progress_tells_of_jobs_that_end(capsys: pytest.CaptureFixture[str]) -> None:

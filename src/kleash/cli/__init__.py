@@ -28,7 +28,7 @@ from kleash.cli.show import show
 from kleash.cli.study import stop, study
 from kleash.cli.train import evaluate_run, train
 from kleash.cli.watch import watch
-from kleash.errors import KleashError
+from kleash.errors import KleashError, NoSpace, is_no_space
 
 app = typer.Typer(
     name="kleash",
@@ -89,4 +89,10 @@ def main() -> None:
         app()
     except KleashError as error:
         sys.stderr.write(f"kleash: {error}\n")
+        sys.exit(2)
+    except Exception as error:
+        if not is_no_space(error):
+            raise
+        where = getattr(error, "filename", None) or "where this is written"
+        sys.stderr.write(f"kleash: {NoSpace(where)}\n")
         sys.exit(2)

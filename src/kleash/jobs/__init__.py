@@ -14,11 +14,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from kleash.errors import ConfigError
-from kleash.jobs.job import Crew, Hear, Job, Outcome, Told
+from kleash.jobs.job import NO_SPACE, Crew, Hear, Job, Outcome, Told
 from kleash.jobs.local import LocalCrew
 from kleash.jobs.queue import Queue
 
-__all__ = ["Job", "Outcome", "Told", "run_jobs"]
+__all__ = ["NO_SPACE", "Job", "Outcome", "Told", "run_jobs"]
 
 TICK = 0.1  # seconds between two looks at whether to stop
 GRACE = 5.0  # seconds that a job has to end after it was asked to

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+NO_SPACE = "no space"
+"""The record of a job that failed because a disk is full: the next ones would too."""
 Kind = Literal["started", "told", "done", "failed", "lost", "retried", "skipped", "stopped"]
 State = Literal["done", "failed", "skipped", "stopped"]
 
@@ -40,7 +42,8 @@ class Told:
     kind: Kind
     job: str
     record: Any = None
-    """What was told; the result, when it is done; process and machine, when it has started."""
+    """What was told; the result, when it is done; process and machine, when it has started.
+    NO_SPACE where it failed for that."""
     error: str = ""
     """Its first line says what happened; below it, where, and the last lines that were printed."""
 

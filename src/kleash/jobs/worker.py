@@ -18,7 +18,8 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any
 
-from kleash.errors import KleashError
+from kleash.errors import KleashError, is_no_space
+from kleash.jobs.job import NO_SPACE
 
 FRAMES = 6  # of a traceback, the ones nearest to the error
 # Numbers must not depend on how many cores a machine has, nor may workers fight for them.
@@ -43,10 +44,9 @@ def perform(call: str, given: dict[str, Any], send: Callable[[str], None]) -> st
         if torch := sys.modules.get("torch"):
             torch.set_num_threads(1)
         return message("done", called(given, lambda record: send(message("told", record))))
-    except KleashError as error:
-        return message("failed", error=str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001  # a job fails alone, whatever it does
-        return message("failed", error=in_short(error))
+        says = str(error) if isinstance(error, KleashError) else in_short(error)
+        return message("failed", NO_SPACE if is_no_space(error) else None, says)
 
 
 def in_short(error: BaseException) -> str:

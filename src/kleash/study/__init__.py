@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,8 +19,8 @@ from typing import Any
 from kleash.answer.serving import Model
 from kleash.data import dataset
 from kleash.envs import gym
-from kleash.errors import ConfigError, DataError
-from kleash.jobs import Job, Outcome, Told, run_jobs
+from kleash.errors import ConfigError, DataError, NoSpace
+from kleash.jobs import NO_SPACE, Job, Outcome, Told, run_jobs
 from kleash.ledger import Ledger
 from kleash.plan import (
     Arm,
@@ -289,6 +290,11 @@ class Keeper:
             self.marks.pop(told.job, None)
             spend(self.asked.folder, told.job, told.record)
             self.bought += int(told.record.get("bought", 0))
+        elif told.record == NO_SPACE:
+            self.marks, self.wrote = {}, -WRITE_EVERY  # nothing runs any more
+            with suppress(OSError):
+                self.write()
+            raise NoSpace(self.asked.folder)
         elif told.kind in ("failed", "skipped"):
             self.marks[told.job] = "failed"
             self.failures[told.job] = told.error or told.kind
