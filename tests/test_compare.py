@@ -541,6 +541,14 @@ def test_the_verb_writes_pages(report, monkeypatch, capsys, tmp_path):
     call(monkeypatch, capsys, report, "--md", files[0], "--html", files[1], "--lang", "en")
     assert "## Verdict" in files[0].read_text(encoding="utf-8")
     assert "<h2>Verdict</h2>" in files[1].read_text(encoding="utf-8")
+    logs = [tmp_path / f"{name}.csv" for name in ("a", "b")]
+    for at, log in enumerate(logs):
+        rows = [f"{step},{0.2 + 0.01 * step * at}" for step in range(1, 12)]
+        log.write_text("\n".join(["step,reward", *rows]), encoding="utf-8")
+    call(monkeypatch, capsys, *logs, "--html", files[1], "--lang", "en")
+    page = files[1].read_text(encoding="utf-8")
+    assert "<h2>Curves</h2>" in page
+    assert page.count("<svg") == page.count("<figcaption>") >= 1
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,35 @@ def test_the_index_lists_studies_and_runs_that_are_in_none(folder):
     assert "return_to_go" in page.text
 
 
+def test_what_lies_below_is_listed_too(folder):
+    asked = client(folder.parent)
+    shutil.copytree(folder / "made/runs/none-s0", folder / "some/runs/alone")
+    page = asked.get("/")
+    name = folder.name
+    assert links(page, "/study/") == [f"/study/{name}/made"]
+    assert f'value="{name}/some/runs/alone"' in page.text
+    assert asked.get(f"/study/{name}/made").status_code == 200
+    for address in links(asked.get(f"/study/{name}/made"), f"/study/{name}/made/arm")[:2]:
+        assert asked.get(address).status_code == 200
+    [run] = links(page, "/run")
+    shown = asked.get(run)
+    assert "return_to_go" in shown.text
+    assert shown.text.count("<figure>") == 2
+    assert asked.get("/run", params={"run": name}).status_code == 404
+    assert asked.get("/run", params={"run": f"{name}/../.."}).status_code == 404
+
+
+def test_all_arms_have_a_curve_and_no_two_look_alike(tmp_path):
+    arms = {f"kl{n}": {"leash": {"coefficient": n / 10}} for n in range(9)}
+    made_study(tmp_path / "made", arms=arms, seeds=2, expect=[], compare={"baselines": ["kl0"]})
+    page = client(tmp_path).get("/study/made").text
+    drawn = re.findall(r"<figure>.*?</svg>", page, re.S)
+    assert len(drawn) == 4  # two quantities, five arms and four
+    for name in arms:
+        assert sum(f">{name}</text>" in each for each in drawn) == 2
+    assert "The first" not in page
+
+
 def test_a_study_by_itself_can_be_served(folder):
     asked = client(folder / "made")
     assert links(asked.get("/"), "/study/") == ["/study/made"]
@@ -228,6 +257,8 @@ def test_ticked_runs_are_compared(finished):
     assert page.status_code == 200
     assert "<h2>Verdict</h2>" in page.text
     assert page.text.count("checked") == 2
+    assert "<h2>Curves</h2>" in page.text
+    assert "<figure>" in page.text
     assert asked.get("/compare", params={"run": names[:1]}).status_code == 400
 
 

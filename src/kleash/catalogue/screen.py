@@ -304,15 +304,15 @@ def _table(rows: list[list[str]]) -> list[str]:
     return ["| " + " | ".join(row) + " |" for row in (texts[0], dashes, *texts[1:])]
 
 
-def page(found: Comparison, language: Language) -> str:
-    """The whole answer as an HTML page that needs nothing else."""
+def page(found: Comparison, language: Language, style: str = "", figures: str = "") -> str:
+    """The whole answer as an HTML page that needs nothing else, with figures as they were drawn."""
     name = html.escape(_clean(title(found, language)))
     parts = [
         f'<!doctype html><html lang="{language}"><meta charset="utf-8"><title>{name}</title>',
         "<style>body{font:16px/1.6 system-ui,sans-serif;max-width:60em;margin:2em auto}"
         "table{border-collapse:collapse;font-size:14px}td,th{padding:.2em .6em;border-bottom:"
         "1px solid #ccc;text-align:right}td:nth-child(-n+2),th:nth-child(-n+2){text-align:left}"
-        "</style>",
+        f"{style}</style>",
         f"<h1>{name}</h1>",
     ]
     for block in blocks(found, language, whole=True):
@@ -328,4 +328,4 @@ def page(found: Comparison, language: Language) -> str:
                 for row in rows
             )
             parts.append(f"<table><tr>{cells}</tr>{body}</table>")
-    return "\n".join(parts) + "\n</html>\n"
+    return "\n".join([*parts, figures]) + "\n</html>\n"

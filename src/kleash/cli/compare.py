@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from kleash.catalogue import Language
     from kleash.compare import Comparison
+    from kleash.imports import Source
 
 
 def compare(  # noqa: PLR0913  # one for each option
@@ -67,13 +68,30 @@ def compare(  # noqa: PLR0913  # one for each option
     found = compared(told, Wish(on, baseline, margin, shortly=not as_json, units=tuple(unit or ())))
     from kleash.catalogue import screen
 
-    for file, text in ((md, screen.markdown), (page, screen.page)):
-        if file is not None:
-            _write(file, text(found, language))
+    if md is not None:
+        _write(md, screen.markdown(found, language))
+    if page is not None:
+        _write(page, _page(told, found, language))
     if as_json:
         print(json.dumps(_plain(found, language), ensure_ascii=False))
     else:
         print(screen.terminal(found, language, _columns()))
+
+
+def _page(told: Sequence[Source], found: Comparison, language: Language) -> str:
+    """The answer as a page, with the curves that a report of the sources has."""
+    from html import escape
+
+    from kleash.catalogue import say, screen
+    from kleash.charts import STYLE
+    from kleash.report import curves_of, of_sources
+
+    charts = curves_of(of_sources(told, found, "", language))
+    figures = [f"<h2>{escape(say('dash.curves', {}, language))}</h2>"] if charts else []
+    for each in charts:
+        figures.append(f"<figure><figcaption>{escape(each.title)}</figcaption>{each.drawing}")
+        figures.append("</figure>")
+    return screen.page(found, language, STYLE, "\n".join(figures))
 
 
 def _start_lean() -> None:

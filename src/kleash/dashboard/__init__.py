@@ -53,21 +53,22 @@ def dashboard(folder: Path, rules: Rules | None = None, trusted: Sequence[str] =
         worker.close()
 
     views = {
-        "": pages.study,
         "/arm": pages.arm,
         "/cell": items.cell,
         "/items": items.items,
         "/item": items.item,
         "/image": items.image,
         "/events": events(pages),
+        "": pages.study,  # the last: a study's path may have several parts
     }
     return Starlette(
         routes=[
             Route("/", pages.index),
             Route("/compare", pages.compare),
+            Route("/run", pages.run),
             Route("/page.css", fixed(style, "text/css")),
             Route("/live.js", fixed(script, "text/javascript")),
-            *(Route("/study/{study}" + below, view) for below, view in views.items()),
+            *(Route("/study/{study:path}" + below, view) for below, view in views.items()),
         ],
         middleware=[Middleware(Door, rules=rules or Rules())],
         exception_handlers={

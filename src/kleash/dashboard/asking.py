@@ -59,7 +59,7 @@ class Asking:
 
     def study(self, name: str, below: str = "", /, **query: Any) -> str:
         """The address of a study or of something in it."""
-        return self.to(f"/study/{quote(name, safe='')}{below}", **query)
+        return self.to(f"/study/{quote(name)}{below}", **query)
 
     def text(self, name: str, default: str = "") -> str:
         """A parameter."""

@@ -14,7 +14,8 @@ from kleash.dashboard.shelf import Shelf
 from kleash.results import KL
 
 ACCURACY, REWARD = "validation/accuracy", "validation/reward"  # of the two families
-MOST_ARMS = 8  # on one chart; shapes and dashes repeat after that
+MOST_LINES = 8  # on one chart; shapes and dashes repeat after that
+MOST_CHARTS = 4  # of one quantity
 EPOCH = b'"kind": "epoch"'  # as every run spells it
 
 Points = dict[str, dict[int, float]]
@@ -80,7 +81,15 @@ def drawn(named: Sequence[tuple[str, Sequence[Points]]], language: Language) -> 
             for name, runs in named
             if (line := over_seeds(name, runs, metric, times)) is not None
         ]
-        if series:
-            head = [words(code) for code in ("arm", "epoch", axis, "low", "high")]
-            charts.append(lines(words(title), (words("epoch"), words(axis)), series, head))
+        head = [words(code) for code in ("arm", "epoch", axis, "low", "high")]
+        for at, some in enumerate(parted(series), 1):
+            several = f" ({at})" if len(series) > MOST_LINES else ""
+            charts.append(lines(words(title) + several, (words("epoch"), words(axis)), some, head))
     return charts
+
+
+def parted(series: Sequence[Line]) -> list[Sequence[Line]]:
+    """Lines for as many charts as it takes, so that no two on one look alike."""
+    count = min(MOST_CHARTS, -(-len(series) // MOST_LINES))
+    each = min(MOST_LINES, -(-len(series) // max(1, count)))
+    return [series[at * each : (at + 1) * each] for at in range(count)]

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kleash.dashboard.asking import Asking, cut
-from kleash.dashboard.curves import MOST_ARMS, Points, drawn, epochs
+from kleash.dashboard.curves import MOST_CHARTS, MOST_LINES, Points, drawn, epochs
 from kleash.dashboard.shelf import TORN, UNREAD, Nowhere, Plan, Shelf, size
 from kleash.dashboard.worker import Unread, Worker, tell_comparison, tell_study
 from kleash.plan import StudyFile
@@ -32,11 +32,12 @@ class Pages:
     def index(self, request: Request) -> Response:
         """All studies, and runs that are in none."""
         ask = Asking(request)
-        studies = [self.study_row(ask, n, p) for n, p in self.shelf.studies().items()]
-        loose = self.shelf.runs(self.shelf.folder)
+        named, loose = self.shelf.below()
+        studies = [self.study_row(ask, n, p) for n, p in named.items()]
         words = {True: ask.t("yes"), False: ask.t("no")}
         runs = [self.run_row(ask, path, words) for path in loose]
-        ticks = [{"value": path.name, "name": path.name} for path in loose]
+        names = [path.relative_to(self.shelf.folder).as_posix() for path in loose]
+        ticks = [{"value": name, "name": name} for name in names]
         facts: dict[str, Any] = {"runs": runs, "ticks": ticks, "most_runs": MOST_RUNS}
         return ask.page("index.html", studies=studies, **facts)
 
@@ -53,13 +54,28 @@ class Pages:
         about = file.about if len(file.about) < 300 else file.about[:300] + "…"
         return row | {"about": about, "done": done, "total": total, "state": ask.t(state)}
 
-    def run_row(self, ask: Asking, path: Path, words: Mapping[bool, str]) -> list[str]:
+    def run_row(self, ask: Asking, path: Path, words: Mapping[bool, str]) -> list[Any]:
         """A run in one line."""
         try:
             leash = self.shelf.leash(path)
         except TORN as error:
             leash = ask.t("unread", why=one_line(error))
-        return [path.name, cut(leash), words[size(f"{path}/done") is not None]]
+        name = path.relative_to(self.shelf.folder).as_posix()
+        link = {"address": ask.to("/run", run=name), "text": name}
+        return [link, cut(leash), words[size(f"{path}/done") is not None]]
+
+    # --- a run
+
+    def run(self, request: Request) -> Response:
+        """A run: its leash, whether it is finished, its curves."""
+        ask = Asking(request)
+        path = self.shelf.named_run(ask.text("run"))
+        if size(f"{path}/meta.json") is None:
+            raise Nowhere
+        _, leash, finished = self.run_row(ask, path, {True: ask.t("yes"), False: ask.t("no")})
+        charts = drawn([(path.name, [epochs(self.shelf, path)])], ask.language)
+        facts = [leash, f"{ask.t('finished')}: {finished}"]
+        return ask.page("run.html", name=path.name, facts=facts, charts=charts, fewer="")
 
     # --- a study
 
@@ -157,11 +173,12 @@ class Pages:
     def curves(
         self, ask: Asking, path: Path, names: Sequence[str], seeds: Sequence[int]
     ) -> dict[str, Any]:
-        """Charts of the first arms, and that there are more."""
-        named = [(name, self.points(path, name, seeds)) for name in names[:MOST_ARMS]]
+        """Charts of all arms, or of as many as a page can hold, and that there are more."""
+        most = MOST_LINES * MOST_CHARTS
+        named = [(name, self.points(path, name, seeds)) for name in names[:most]]
         fewer = ""
-        if len(names) > MOST_ARMS:
-            fewer = ask.t("first_arms", count=MOST_ARMS, total=len(names))
+        if len(names) > most:
+            fewer = ask.t("first_arms", count=most, total=len(names))
         return {"charts": drawn(named, ask.language), "fewer": fewer}
 
     def points(self, path: Path, arm: str, seeds: Sequence[int]) -> list[Points]:
@@ -191,7 +208,7 @@ class Pages:
         seeds = sorted({cell.seed for _, cell, _ in cells})
         named = []
         if known is not None:
-            by_seed = [(seed, self.points(path, arm, [seed])) for seed in seeds[:MOST_ARMS]]
+            by_seed = [(seed, self.points(path, arm, [seed])) for seed in seeds]
             named = [(ask.t("seed_n", n=seed), each) for seed, each in by_seed]
         return ask.page(
             "arm.html",

@@ -37,6 +37,7 @@ from kleash.runs import FACTS, Run, holder, read_json
 
 Value = TypeVar("Value")
 Stamp = tuple[int, int, int]
+DEEPEST, MOST_FOLDERS = 4, 20_000  # folders that are looked into for studies and runs
 LARGEST = 64 << 20  # bytes of a plan; one of a million cells has as many
 # What a file that is not what it should be makes readers raise.
 TORN = (
@@ -178,16 +179,10 @@ class Shelf:
 
     # studies and runs
 
-    def studies(self) -> dict[str, Path]:
-        """Every study by the name of its folder."""
-        if (self.folder / "study.toml").exists():
-            return {self.folder.name: self.folder}
-        return {path.name: path for path in self._folders(self.folder, "study.toml")}
-
     def study(self, name: str) -> Path:
         """The folder of a study."""
         found = self.folder if name == self.folder.name else self.folder / name
-        if Path(name).name != name or name.startswith("."):
+        if any(not part or part.startswith(".") for part in name.split("/")):
             raise Nowhere
         if not (found / "study.toml").exists():
             found = self.folder / name
@@ -202,16 +197,44 @@ class Shelf:
         self.inside(under)
         return self._folders(under, "meta.json")
 
-    def _folders(self, under: Path, holding: str) -> list[Path]:
-        """The folders in one that hold a file of this name; no links."""
-        with os.scandir(under) as entries:
-            names = [
-                entry.name
-                for entry in entries
-                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
-            ]
+    def _folders(self, under: Path, holding: str = "") -> list[Path]:
+        """The folders in one, those that hold a file of this name if one is given; no links."""
+        try:
+            entries = list(os.scandir(under))
+        except PermissionError:
+            return []
+        names = [
+            entry.name
+            for entry in entries
+            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
+        ]
         told = [name for name in names if name.isprintable()]  # others have no address
-        return [under / n for n in sorted(told) if size(f"{under}/{n}/{holding}") is not None]
+        held = (n for n in told if not holding or size(f"{under}/{n}/{holding}") is not None)
+        return [under / n for n in sorted(held)]
+
+    def below(self) -> tuple[dict[str, Path], list[Path]]:
+        """The studies in the folder and in folders of it by their path, and runs that are in none.
+
+        No deeper than a few folders: it may be a home with everything in it.
+        """
+        if size(f"{self.folder}/study.toml") is not None:
+            return {self.folder.name: self.folder}, self.runs(self.folder)
+        studies: dict[str, Path] = {}
+        runs: list[Path] = []
+        level, seen = [self.folder], 0
+        for _ in range(DEEPEST):
+            deeper: list[Path] = []
+            for above in level:
+                for path in self._folders(above):
+                    seen += 1
+                    if size(f"{path}/study.toml") is not None:
+                        studies[path.relative_to(self.folder).as_posix()] = path
+                    elif size(f"{path}/meta.json") is not None:
+                        runs.append(path)
+                    else:
+                        deeper.append(path)
+            level = deeper if seen < MOST_FOLDERS else []
+        return dict(sorted(studies.items())), sorted(runs)
 
     def named_run(self, name: str) -> Path:
         """A run by its path below the folder."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from stat import S_ISDIR, S_ISLNK, S_ISREG
@@ -172,13 +172,18 @@ def tell_comparison(paths: Sequence[Path], root: Path, language: Language) -> di
     from kleash.catalogue import screen
     from kleash.compare import compare
     from kleash.imports import read
+    from kleash.report import curves_of, of_sources
 
     for path in paths:
         check_links(path, root)
-    found = compare([read(path) for path in paths])
+    sources = [read(path) for path in paths]
+    found = compare(sources)
+    charts = curves_of(of_sources(sources, found, "", language))
     blocks = screen.blocks(found, language, whole=True)
     return {
         "title": screen.title(found, language),
+        # What makes all rows of a table stays here: a page shows the brief ones.
+        "charts": [replace(each, every=tuple, brief=each.shown) for each in charts],
         "blocks": [(b.heading, b.lines, b.numbered, b.table) for b in blocks],
     }
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kleash.catalogue import Language
+from kleash.charts import Chart
 from kleash.report import (
     choices,
     curves,
@@ -28,13 +29,14 @@ from kleash.report.links import Links
 from kleash.report.markdown import markdown
 from kleash.report.material import Material, of_sources, of_study
 from kleash.report.page import page
-from kleash.report.parts import Document, Part, Section
+from kleash.report.parts import Document, Figure, Part, Section
 from kleash.results import Results
 from kleash.runs import read_json, write_json
 
 __all__ = [
     "Document",
     "Material",
+    "curves_of",
     "document",
     "html_of",
     "markdown_of",
@@ -97,6 +99,11 @@ def markdown_of(made: Material, folder: Path, whole: Document | None = None) -> 
 def html_of(made: Material, folder: Path, whole: Document | None = None) -> str:
     """The report as a page, to stand in a folder."""
     return page(whole or document(made), Links(folder))
+
+
+def curves_of(made: Material) -> list[Chart]:
+    """The curves of a report as charts."""
+    return [part.chart for part in curves.curves(made) if isinstance(part, Figure)]
 
 
 def write(found: Results, *, language: Language | str = "") -> list[Path]:
