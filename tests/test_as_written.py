@@ -2,11 +2,16 @@
 true end."""
 
 import json
+import math
 import struct
+from contextlib import chdir
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from kleash.catalogue import screen
+from kleash.cli import app
 from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
 from kleash.errors import ConfigError, DataError
@@ -349,3 +354,77 @@ def test_the_names_of_items_change_nothing_in_a_draw(tmp_path):
         ]
 
     assert judged("a", range(120)) == judged("b", rng.permutation(120))
+
+
+# --- a run that ended in no numbers
+
+
+def trained(path, ends=(), n=40, seed=0, metric="accuracy", **more):
+    rng = np.random.default_rng(seed)
+    rows = [{"step": 5 * at, metric: 0.5 + rng.normal() / 50} | more for at in range(1, n + 1)]
+    for row, value in zip(rows[len(rows) - len(ends) :], ends, strict=True):
+        row.update(value if isinstance(value, dict) else {metric: value})
+    return write(path, lines(rows))
+
+
+@pytest.mark.parametrize("gone", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("what", ["accuracy", "loss"])
+def test_a_run_that_ends_in_no_numbers_diverged_and_is_compared_with_nothing(tmp_path, gone, what):
+    trained(tmp_path / "a.jsonl", loss=0.1)
+    trained(tmp_path / "b.jsonl", [{what: gone}] * 10, seed=1, loss=0.1)
+    found = compare([read(tmp_path)])
+    first = min(found.verdicts, key=screen._rank)
+    assert (first.question, first.arms, first.verdict) == ("diverged", ("b",), "diverged")
+    facts = first.because[0].facts
+    assert (facts["step"], facts["last"], facts["count"]) == (155, 200, 10)
+    [judged] = [each for each in found.verdicts if each.question == "level"]
+    assert (judged.verdict, judged.estimate, judged.p) == ("diverged", None, None)
+    pairs = {each.question for each in found.verdicts if len(each.arms) > 1}
+    assert pairs <= {"level", "recommend"}
+    assert [each.facts["at"] for each in found.findings if each.code == "diverged"] == ["step 155"]
+    with chdir(tmp_path):
+        page = CliRunner().invoke(app, ["report", "a.jsonl", "b.jsonl", "--lang", "en"]).stdout
+    assert page.split("## Verdict")[1].lstrip().startswith("b diverged at step 155")
+    for language in ("en", "zh"):
+        text = screen.terminal(found, language)
+        assert "155" in text.split("\n- ")[1] and "b" in text.split("\n- ")[1]
+
+
+def test_an_arm_with_a_diverged_run_is_not_recommended_nor_the_baseline(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = []
+    for arm, gain in (("kl0", 0.0), ("kl0.1", 0.2), ("kl0.2", 0.4)):
+        for seed in range(5):
+            for step in range(1, 21):
+                value = 1 + gain + rng.normal() / 20
+                if (arm, seed) in (("kl0.2", 3), ("kl0", 1)) and step > 15:
+                    value = math.nan
+                rows.append({"arm": arm, "seed": seed, "step": step, "reward": value})
+    found = compare([read(write(tmp_path / "a.jsonl", lines(rows)))])
+    assert found.baseline == "kl0.1"
+    told = {
+        each.arms[0]: each.because[0].facts
+        for each in found.verdicts
+        if each.question == "diverged"
+    }
+    assert {arm: (facts["runs"], facts["of"]) for arm, facts in told.items()} == {
+        "kl0": (1, 5), "kl0.2": (1, 5)
+    }  # fmt: skip
+    [last] = [each for each in found.verdicts if each.question == "recommend"]
+    assert not last.verdict.startswith("better")
+
+
+def test_gaps_written_as_nan_are_no_divergence(tmp_path):
+    for name in "ab":
+        rows = [
+            {"step": step, "accuracy": 0.5 if step % 5 == 0 else math.nan} for step in range(1, 44)
+        ]
+        write(tmp_path / f"{name}.jsonl", lines(rows))
+    assert not [each for each in compare([read(tmp_path)]).verdicts if each.question == "diverged"]
+
+
+def test_a_run_that_was_resumed_before_it_diverged_did_not(tmp_path):
+    dead = [(step, math.nan) for step in range(105, 131, 5)]
+    logged(tmp_path / "a.jsonl", branch(5, 100, 1.0), dead, branch(80, 150, 1.0))
+    logged(tmp_path / "b.jsonl", branch(5, 150, 1.0))
+    assert not [each for each in compare([read(tmp_path)]).verdicts if each.question == "diverged"]

@@ -343,6 +343,10 @@ def steps_told(*steps):
     return source(run("a", series("loss", np.arange(len(steps)) / 10, steps=steps, decimals=None)))
 
 
+def ending(*values):
+    return source(run("a", series("loss", [0.25, *values], decimals=None)))
+
+
 def twice(second):
     return source(run("a", series("loss", [0.25, second], steps=[2, 2], decimals=None)))
 
@@ -427,6 +431,7 @@ CASES = {
         source(run("a", scored(1.0, checkpoint="c", step=1), scored(1.0, checkpoint="d", step=2))),
     ),
     "step-restart": (steps_told(1, 2, 3, 2, 3), steps_told(1, 2, 3, 4, 5)),
+    "diverged": (ending(0.2, np.nan, np.nan), ending(np.nan, 0.2, np.nan)),
     "duplicate-step": (twice(0.24), twice(0.25)),
     "fewer-than-planned": (shown_epochs(2), shown_epochs(3)),
     "beyond-plan": (shown_epochs(4), shown_epochs(3)),

@@ -207,6 +207,12 @@ FOUND: dict[str, tuple[str, str]] = {
         " branch it gave up are left out",
         "{arm}：{metric}从 {at} 退回到 {back}：运行曾经恢复；被放弃的分支上的 {dropped} 个点不计入",
     ),
+    "diverged": (
+        "{arm}: {metric} is NaN or infinite from {at} to the end ({count} values, the last at"
+        " {last}): it diverged",
+        "{arm}：从{at}到结束，{metric}一直是 NaN 或无穷大（{count} 个值，最后在 {last}）："
+        "运行已发散",
+    ),
     "duplicate-step": (
         "{arm}: {metric} has two values at {at}: {values}",
         "{arm}：{metric}在 {at} 有两个值：{values}",

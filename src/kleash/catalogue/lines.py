@@ -64,7 +64,7 @@ def why(verdicts: Sequence[Judged], language: Language, *, whole: bool) -> list[
                 if whole or reason.code == "contradicted" or reason.code not in seen:
                     (late if reason.code == "contradicted" else lines).append(text)
                 seen.add(reason.code)
-        elif each.question != "recommend":
+        elif each.question not in ("recommend", "diverged"):
             question = QUESTIONS[each.question][LANGUAGES.index(language)]
             if whole and often[each.question] > 1:
                 question += f" {each.arms[0]}{colon.rstrip()}"

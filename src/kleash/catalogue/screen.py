@@ -40,7 +40,7 @@ ROWS = {"verdict": 12, "findings": 6, "next": 12}
 FEWEST_REASONS = 6
 LOUD = ("better", "worse")
 ELSEWHERE = ("average", "at_end")  # on the curves, than the level
-FIRST = ("recommend", "level", *ELSEWHERE, "proxy")
+FIRST = ("diverged", "recommend", "level", *ELSEWHERE, "proxy")
 
 
 @dataclass
@@ -72,6 +72,8 @@ def sentence(
 ) -> str:
     """One verdict as a sentence that can be quoted: who, what, how sure, at which level."""
     stop, comma = ("。", "；") if language == "zh" else (".", "; ")
+    if judged.question == "diverged":
+        return say(judged.because[0].code, judged.because[0].facts, language) + stop
     question = QUESTIONS[judged.question][LANGUAGES.index(language)]
     ours = arms or judged.arms[0]
     parts = [word(judged, language)]

@@ -81,6 +81,12 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "{arm}：第 {step} {axis}的{metric}为 {value}，不可能是比例，已剔除（共 {count} 个；"
         "若全部是百分数，请用 --unit 指标=percent）",
     ),
+    "it_diverged": (
+        "{arm} diverged at {axis} {step}: {metric} is NaN or infinite from there to {axis} {last},"
+        " its end ({runs} of {of} runs)",
+        "{arm} 在第 {step} {axis}发散：从那里到结束（第 {last} {axis}），{metric}一直是 NaN 或"
+        "无穷大（{of} 次运行中的 {runs} 次）",
+    ),
     "one_checkpoint": (
         "one of the two was measured at one checkpoint only: it is held against the other's last",
         "其中一方只有一个检查点的测量：与另一方的最后一个检查点相比",

@@ -116,13 +116,14 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "stopping": ("Could it have stopped?", "能提前停止吗？"),
     "plateau": ("Has it flattened?", "已经持平了吗？"),
     "collapse": ("Did it collapse?", "崩溃了吗？"),
+    "diverged": ("Did it diverge?", "发散了吗？"),
     "pairs": ("And among the others?", "其他配置之间？"),
     "contenders": ("Which may be the best?", "哪些可能最好？"),
     "same_policy": ("The same policy?", "策略相同吗？"),
     "recommend": ("Which to use?", "该用哪个？"),
 }
 # Not about a pair of arms, so there is no "against" in them.
-ABOUT_ARMS = ("trend", "trend_zero", "stopping", "plateau", "collapse", "contenders")
+ABOUT_ARMS = ("trend", "trend_zero", "stopping", "plateau", "collapse", "diverged", "contenders")
 # On the screen only where they decide something; --md and --json have them all.
 QUIET = (
     "average",
@@ -145,6 +146,8 @@ QUIET = (
 # (question or "", verdict) → words; the question's own come first.
 WORDS: dict[tuple[str, str], tuple[str, str]] = {
     ("", "invalid"): ("invalid", "无效"),
+    ("", "diverged"): ("not compared, since a run diverged", "有运行发散，不作比较"),
+    ("diverged", "diverged"): ("yes", "是"),
     ("", "identical"): ("identical outputs", "输出完全相同（不等于性能相同）"),
     ("", "better"): ("better", "更好"),
     ("", "better_within_margin"): ("better, but within the margin", "更好，但在容差之内"),

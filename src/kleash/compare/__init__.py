@@ -16,6 +16,7 @@ from kleash.compare.arms import OUTCOMES, Arm, gather, known_name
 from kleash.compare.best import best_step
 from kleash.compare.coefficients import trends
 from kleash.compare.confounds import factor
+from kleash.compare.diverged import divergences, not_compared
 from kleash.compare.elsewhere import elsewhere
 from kleash.compare.endings import endings
 from kleash.compare.evidence import Gap, of_averages, of_items, of_means, shared_means
@@ -122,7 +123,7 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
     levels = [each for each in judged if each.question == "level"]
     joint = together(arms, metric, levels)
     known = pairs[0].known
-    void = {each.arms[0] for each in levels if each.verdict == "invalid"}
+    void = {each.arms[0] for each in levels if each.verdict in ("invalid", "diverged")}
     judged += trends([arm for arm in arms if arm.name not in void], baseline, known)
     if whole:
         judged += [e for arm in arms for e in endings(arm, known, wish.margin, wish.noise)]
@@ -134,7 +135,7 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
         found.verdicts += proxies(pairs, levels, _gap)
     if joint is not None:
         found.verdicts.append(contenders(arms, known, joint, levels))
-    found.verdicts += _policies(sources, arms, baseline)
+    found.verdicts += [*divergences(arms), *_policies(sources, arms, baseline)]
     found.verdicts.append(_recommended(found, arms))
     cells = found.matrix if may_lack(sources) else Matrix(0, 0, 0, ())
     found.next = next_steps(arms, baseline, found.verdicts, found.confounds, cells)
@@ -224,6 +225,7 @@ def _baseline(arms: Sequence[Arm], wanted: str) -> Arm:
                 return arm
         told = ", ".join(arm.name for arm in arms)
         raise ConfigError(f"no arm {wanted!r} to be the baseline: the arms are {told}")
+    arms = [arm for arm in arms if not arm.lost] or arms
     for arm in arms:
         if any(names.spelling(name) in CALLED_BASELINE for name in arm.names):
             return arm
@@ -293,8 +295,9 @@ def _gap(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
 def _answers(pair: Pair, *, whole: bool) -> list[Judged]:
     """A verdict on the level by the strongest data there are, then the other questions."""
     gap = _gap(pair.ours, pair.theirs, pair.metric)
-    level = judge(pair, gap) if gap else _unshared(pair)
-    if not whole:
+    lost = not_compared(pair)
+    level = lost or (judge(pair, gap) if gap else _unshared(pair))
+    if lost or not whole:
         return [level]
     asked = [question(pair) for question in (faster, steadier, best_step, efficiency)]
     others = [each for each in asked if each is not None]

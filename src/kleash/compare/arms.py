@@ -16,7 +16,7 @@ import numpy as np
 
 from kleash.compare.joining import SEED, arm_name, groups_of
 from kleash.imports import Cell, Imported, Number, Scores, Series, Source, in_names, names
-from kleash.imports.course import last_branch
+from kleash.imports.course import Divergence, divergence, last_branch
 from kleash.imports.given import tell_apart
 from kleash.imports.layouts import RIGHT
 from kleash.imports.names import Resolved
@@ -138,6 +138,15 @@ class Arm:
         """Every key that some source tells of and a table knows, with its kind."""
         told = dict.fromkeys(key for _, config, _ in self.configs for key in config.values)
         return {key: known.kind for key in told if (known := names.key(key))}
+
+    @cached_property
+    def lost(self) -> list[Divergence]:
+        """Where its trainings ended in no numbers, for each that did."""
+        return [
+            found
+            for each in self.replicates
+            if (found := next(filter(None, map(divergence, each.runs)), None))
+        ]
 
     @property
     def coefficient(self) -> float | None:

@@ -56,7 +56,7 @@ class Ending:
 
 def endings(arm: Arm, known: Metric, margin: float | None, noise: float | None) -> Iterator[Judged]:
     """The three questions of one arm, where it has a curve that is neither short nor a log."""
-    every = list(_endings(arm, known, margin, noise))
+    every = [] if arm.lost else list(_endings(arm, known, margin, noise))
     if not every:
         return
     several = (Because("first_of_runs", {"n": len(every)}),) if len(every) > 1 else ()

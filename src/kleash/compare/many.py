@@ -130,7 +130,7 @@ def _untold(judged: Judged) -> Judged:
 
 def without_baseline(arms: Sequence[Arm], baseline: Arm) -> list[tuple[Arm, Arm]]:
     """All pairs of other arms, in their order."""
-    return list(combinations([arm for arm in arms if arm is not baseline], 2))
+    return list(combinations([arm for arm in arms if arm is not baseline and not arm.lost], 2))
 
 
 def contenders(

@@ -31,6 +31,7 @@ Question = Literal[
     "stopping",
     "plateau",
     "collapse",
+    "diverged",
     "pairs",
     "contenders",
     "same_policy",

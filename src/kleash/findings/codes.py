@@ -61,6 +61,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "config-clash": ("arm", "key", "values"),
     "stale-weights": ("arm", "checkpoint", "steps"),
     "step-restart": ("arm", "metric", "at", "back", "dropped"),
+    "diverged": ("arm", "metric", "at", "last", "count"),
     "duplicate-step": ("arm", "metric", "at", "values"),
     # plans and limits
     "fewer-than-planned": ("arm", "axis", "last", "planned"),

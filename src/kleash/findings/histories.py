@@ -15,7 +15,7 @@ from kleash.findings.kinship import kin, placed
 from kleash.findings.record import Found, Point, points, runs, setting_place, settings
 from kleash.findings.record import differ as unlike
 from kleash.imports import Imported, Series, Setting, Source, Where, names
-from kleash.imports.course import last_branch
+from kleash.imports.course import divergence, last_branch
 
 MOST = 6  # differences that are named
 CLOCK = 60.0  # seconds that the times of files may be off by
@@ -234,6 +234,17 @@ def step_restarts(sources: Sequence[Source]) -> Iterator[Found]:
             yield Found("step-restart", "warning", (one.series.place(one.point),), facts)
 
 
+def diverged(sources: Sequence[Source]) -> Iterator[Found]:
+    """Runs that ended in NaN or infinity."""
+    for run in runs(sources):
+        one = divergence(run)
+        if one is not None:
+            at = f"{one.axis} {one.step:g}"
+            facts: dict[str, Any] = {"arm": run.arm, "metric": one.metric, "at": at}
+            facts |= {"last": one.last, "count": one.count}
+            yield Found("diverged", "error", (one.where,), facts)
+
+
 def duplicate_steps(sources: Sequence[Source]) -> Iterator[Found]:
     """One step with several values, in one series or in two of the same metric."""
     for run in runs(sources):
@@ -286,5 +297,6 @@ RULES = (
     config_clashes,
     stale_weights,
     step_restarts,
+    diverged,
     duplicate_steps,
 )

@@ -1,4 +1,4 @@
-"""How a log goes on: which branch of a resumed run is its own.
+"""How a log goes on and ends: which branch of a resumed run is its own, and whether it diverged.
 
 Readers keep every line; what a run is judged by is its last branch.
 """
@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kleash.imports import Imported, Series
+from kleash.imports import Imported, Series, Where, names
 from kleash.imports.gather import some_points
 
 Mask = NDArray[np.bool_]
+LOST = ("loss", "policy_loss", "kl_loss", "kl", "entropy")  # of a policy that is gone
 
 
 @dataclass(frozen=True)
@@ -110,3 +111,38 @@ def _give_up(every: Sequence[Series], alive: Sequence[Mask], fallen: Series, poi
     for series, live in zip(every, alive, strict=True):
         if series.axis == fallen.axis and len(series.steps) and _order(series)[-1] < begun:
             live &= series.steps < back
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """That a run ended in no numbers: from which step of which metric, and where that stands."""
+
+    metric: str
+    axis: str
+    step: float
+    last: float
+    count: int
+    where: Where
+
+
+def divergence(run: Imported) -> Divergence | None:
+    """Where a run's outcome or loss stops being a number for good; the first of them.
+
+    Some loggers write NaN where nothing was measured: an end no longer than a gap is none.
+    """
+    found = []
+    for series in last_branch(run)[0]:
+        known = names.metric(series.metric)
+        if series.finite or known is None or not (known.direction or known.name in LOST):
+            continue
+        finite = np.flatnonzero(np.isfinite(series.values))
+        if not len(finite) or finite[-1] == len(series.values) - 1:
+            continue
+        first = int(finite[-1]) + 1
+        gaps = np.diff(finite) - 1
+        if len(series.values) - first > max(gaps, default=0):
+            step, last = float(series.steps[first]), float(series.steps[-1])
+            count = len(series.values) - first
+            where = series.place(first)
+            found.append(Divergence(series.metric, series.axis, step, last, count, where))
+    return min(found, key=lambda one: one.step, default=None)

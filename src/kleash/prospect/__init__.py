@@ -36,7 +36,7 @@ from kleash.stats import GapSpread
 __all__ = ["Asked", "Cost", "Design", "Option", "Proposal", "Prospect", "after", "before"]
 NOT_TOLD = Cost()
 IN_SDS = GapSpread(1.0, 0.0, 0.0)
-NO_ANSWER = ("invalid", "identical")  # verdicts that further seeds would not change
+NO_ANSWER = ("invalid", "diverged", "identical")  # verdicts that further seeds would not change
 LEAST = 1e-9  # of a spread: below it values were copied
 USUAL_ARMS = 4  # where no spread is known that could say how many
 

@@ -33,7 +33,9 @@ def paragraph(made: Material, found: Comparison) -> Line:
     """Which value, why, how sure, and what is not said."""
     levels = [each for each in found.verdicts if each.question == "level"]
     best = recommended_level(found, levels)
-    said = [which(made, found, levels, best)]
+    lost = [each for each in found.verdicts if each.question == "diverged"]
+    said: list[Line] = [verdict_line([each], found.factor, made.language) for each in lost]
+    said.append(which(made, found, levels, best))
     others = [each for each in levels if each is not best]
     if len(others) <= FEW:
         for group in alike(others):

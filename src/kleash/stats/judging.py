@@ -24,6 +24,7 @@ from kleash.stats.power import (
 Level = Literal["L1", "L2", "L3"]
 Word = Literal[
     "invalid",
+    "diverged",
     "identical",
     "better",
     "better_within_margin",
