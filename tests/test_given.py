@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from kleash.cli import app
 from kleash.compare.arms import gather
 from kleash.errors import ConfigError, DataError
-from kleash.imports import read
+from kleash.imports import in_names, names, read
 
 
 def rewards(level: float) -> list[float]:
@@ -177,3 +177,84 @@ def test_a_warning_names_the_run_that_it_is_about(tmp_path):
     *warned, _ = map(json.loads, CliRunner().invoke(app, words).stdout.splitlines())
     assert {each["run"] for each in warned} == {"B"}
     assert all("console" not in each["text"] for each in warned)
+
+
+# --- one name for one quantity
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def verl_log(path: Path, level: float, name: str = "") -> Path:
+    """A console of verl with the penalty for KL in the reward: two rewards, one less than KL."""
+    lines = []
+    for step, value in enumerate(rewards(level), 1):
+        line = f"step:{step} - critic/rewards/mean:{value - 0.02 * step:.4f}"
+        line += f" - critic/score/mean:{value:.4f} - actor/reward_kl_penalty:{0.001 * step:.4f}"
+        lines.append(line + (f" - {name}:{2 * value:.4f}" if name else ""))
+    return write(path, "\n".join(lines) + "\n")
+
+
+def trl_log(path: Path, level: float) -> Path:
+    """The state of a trainer with two reward functions, which evaluates every second step."""
+    history: list[dict[str, float]] = []
+    for step, value in enumerate(rewards(level), 1):
+        told = {"reward": value + 0.9, "rewards/accuracy_reward/mean": value,
+                "rewards/format_reward/mean": 0.9, "reward_std": 0.1}  # fmt: skip
+        history.append({"step": step, "epoch": step / 12, "loss": 0.01, "kl": 0.001} | told)
+        if not step % 2:
+            history.append({"step": step} | {f"eval_{name}": v for name, v in told.items()})
+    state = {"global_step": 12, "max_steps": 12, "log_history": history}
+    return write(path / "trainer_state.json", json.dumps(state)).parent
+
+
+def level_of(*words: object) -> dict[str, object]:
+    done = CliRunner().invoke(app, ["compare", *map(str, words), "--lang", "en", "--json"])
+    assert done.exit_code == 0, repr(done.exception)
+    return next(e for e in json.loads(done.stdout)["verdicts"] if e["question"] == "level")
+
+
+def test_two_reward_functions_with_evaluation_are_not_two_histories(tmp_path):
+    found = level_of(*(trl_log(tmp_path / arm, level) for arm, level in (("a", 0.3), ("b", 0.4))))
+    assert found["verdict"] != "invalid"
+    assert found["metric"] == "eval_reward"
+    assert found["estimate"] == pytest.approx(0.1)
+    (line,) = (text for text in found["because"] if text.startswith("read and not used"))
+    assert "eval_rewards/accuracy_reward/mean" in line and "eval_rewards/format" in line
+
+
+def test_kl_in_the_reward_of_verl_is_not_two_histories_and_the_score_is_judged(tmp_path):
+    files = [verl_log(tmp_path / arm / "console.log", level) for arm, level in
+             (("a", 0.3), ("b", 0.4))]  # fmt: skip
+    found = level_of(*files)
+    assert found["verdict"] == "better"
+    assert (found["metric"], found["estimate"]) == ("reward", pytest.approx(0.1))
+    assert "read and not used: critic/rewards/mean" in found["because"]
+
+
+@pytest.mark.parametrize("spelling", ["mean@1", "mean_at_1", "mean_1"])
+@pytest.mark.parametrize(("of", "metric"), [("reward", "eval_reward"), ("acc", "accuracy")])
+def test_validation_is_known_as_each_tool_of_verl_spells_it(spelling, of, metric, tmp_path):
+    name = f"val-core/gsm8k/{of}/{spelling}"
+    files = [verl_log(tmp_path / arm / "console.log", level, name) for arm, level in
+             (("a", 0.2), ("b", 0.3))]  # fmt: skip
+    found = level_of(*files)
+    assert (found["metric"], found["verdict"]) == (metric, "better")
+    assert in_names.within(name) == in_names.within(f"val-core/gsm8k/{of}/mean@1")
+
+
+@pytest.mark.parametrize("name", ["val-core/x/reward/best@4/mean", "loss_mean_1", "mean_1"])
+def test_what_only_looks_like_it_stays_unknown(name):
+    assert names.metric(name) is None
+
+
+def test_a_validation_that_no_table_knows_is_said_where_another_curve_is_judged(tmp_path):
+    name = "val-core/gsm8k/reward/best@4/mean"
+    files = [verl_log(tmp_path / arm / "console.log", level, name) for arm, level in
+             (("a", 0.2), ("b", 0.3))]  # fmt: skip
+    found = level_of(*files)
+    assert found["metric"] == "reward"
+    assert any(name in text and "not used" in text for text in found["because"])

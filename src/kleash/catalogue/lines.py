@@ -21,6 +21,7 @@ OF_ALL = (
     "mean_over_sets",
     "no_arms",
     "no_known_end",
+    "not_used",
     "called_shortly",
 )
 LONG = ("noise_repeats", "noise_generations", "noise_items", "noise_second_differences")

@@ -104,6 +104,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         " is, --on -NAME that lower is",
         "测过，但不知道高好还是低好：{metrics}；--on +名称 表示越高越好，--on -名称 表示越低越好",
     ),
+    "not_used": (
+        "read and not used: {names}",
+        "读到但未采用：{names}",
+    ),
     "nothing_shared": (
         "the arms share no measurement of this metric at the same place",
         "两个配置在该指标上没有同一位置的测量",

@@ -7,6 +7,7 @@ nothing, reads nothing but sources, and uses no estimated value.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -72,6 +73,18 @@ MOST_PAIRS = 20  # arms beside the baseline; of more, only the main question is 
 VOIDING = {"stale-weights": "stale_weights", "off-lattice": "off_lattice"}
 LIKENESS = ("same", "similar")
 SHOWN = 6  # names of logs that are no arms
+_EDGE = r"(?<![a-z])(?:{})(?![a-z])"
+OUTCOME_LIKE = re.compile(
+    _EDGE.format("val|eval|validation|test|acc|accuracy|rewards?|scores?|success|pass|win"), re.I
+)
+NO_OUTCOME = re.compile(  # of what is measured beside outcomes
+    _EDGE.format(
+        "std|var|min|max|se|sd|median|runtime|second|steps?|epoch|loss|len|length|lengths|ratio|"
+        "time|timing|num|count|n|items|samples|zero|kl|entropy|tokens?|clip\\w*|penalty|coeff?|broken|"
+        "dead|spread|norm|lr|turns|aux"
+    ),
+    re.I,
+)
 
 
 @dataclass(frozen=True)
@@ -183,6 +196,9 @@ def _asked(arms: list[Arm], wish: Wish) -> tuple[list[Arm], Arm, str, list[Becau
     why = [Because("mean_over_sets", {"sets": ", ".join(each)}) for each in sorted(sets)]
     if not any(metric in _measured(arm) for arm in arms) and (others := _unknown(arms)):
         why.append(Because("no_known_end", {"metrics": others}))
+    if unused := _unused(arms, metric):
+        shown = ", ".join(unused[:SHOWN]) + ("…" if len(unused) > SHOWN else "")
+        why.append(Because("not_used", {"names": shown}))
     aside = [arm for arm in arms if _is_aside(arm, metric)]
     kept = [arm for arm in arms if arm not in aside or arm is baseline]
     if len(kept) < 2:
@@ -256,6 +272,17 @@ def _unknown(arms: Sequence[Arm]) -> list[str]:
     counts = Counter(name for arm in arms for name in _measured(arm))
     others = [one for one, n in counts.items() if n > 1 and not names.metric(one)]
     return sorted(one for one in others if not names.key(one))[:SHOWN]
+
+
+def _unused(arms: Sequence[Arm], metric: str) -> list[str]:
+    """What looks like an outcome and was not taken for one, or is told beside the one taken."""
+    found: set[str] = set()
+    for each in (each for arm in arms for each in arm.replicates):
+        told = {*(one for one, _ in each.curves), *(one for one, _ in each.cells)}
+        found |= {one for one in told if not names.metric(one) and not names.key(one)
+                  and OUTCOME_LIKE.search(one) and not NO_OUTCOME.search(one)}  # fmt: skip
+        found |= {one for one in each.unused if known_name(one) == metric}
+    return sorted(found)
 
 
 def _measured(arm: Arm) -> set[str]:

@@ -93,6 +93,8 @@ class Replicate:
     """The mean of a metric that stands for the training, once it was worked out."""
     sets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By metric, the sets of data that its curve is the mean over."""
+    unused: list[str] = field(default_factory=list)
+    """Names under which other quantities stand beside one that names of its kind mean."""
     items: dict[Any, dict[str, float]] = field(default_factory=dict)
     """Scores by item of a metric and some of `scores`, once they were put together."""
 
@@ -269,10 +271,15 @@ def _seed_of(run: Imported) -> int | None:
 
 
 def _add(replicate: Replicate, run: Imported) -> None:
-    several = _sets(run)
-    for series in last_branch(run)[0]:
+    every = last_branch(run)[0]
+    several, others = _sets(run), _other_quantities(run, every)
+    for series in every:
         called = _called(series.metric, series.values)
-        if series.axis != "time" and (called, series.axis) not in several:
+        if series.axis == "time" or (called, series.axis) in several:
+            continue
+        if id(series) in others:
+            replicate.unused.append(series.metric)
+        else:
             _add_series(replicate, series)
     for (metric, axis), sets in several.items():
         _add_sets(replicate, metric, axis, sets)
@@ -294,7 +301,38 @@ def _add_cell(replicate: Replicate, cell: Cell) -> None:
             return
         metric, number = "accuracy", replace(number, value=number.value / cell.items, decimals=None)
     held = replicate.cells.setdefault((metric, _place(cell)), {})
-    held.setdefault(cell.shots if cell.shots is not None else told.shots, number)
+    first = held.setdefault(cell.shots if cell.shots is not None else told.shots, number)
+    if first is not number and first.value != number.value:
+        replicate.unused.append(cell.metric)
+
+
+def _other_quantities(run: Imported, every: Sequence[Series]) -> set[int]:
+    """Curves of a log that a table takes for what another of it is, and that have other values.
+
+    A score and the same less a penalty for KL are both called reward. Reports are not logs: they
+    tell one thing under several names, at several places.
+    """
+    if run.format == "markdown":
+        return set()
+    alike: dict[tuple[str, str], list[Series]] = {}
+    for series in every:
+        alike.setdefault((_called(series.metric, series.values), series.axis), []).append(series)
+    found = set()
+    for same in alike.values():
+        first = min(same, key=lambda one: names.rank(one.metric))
+        for other in same if len(same) > 1 else ():
+            if other.metric != first.metric and not _same_values(first, other):
+                found.add(id(other))
+    return found
+
+
+def _same_values(ours: Series, theirs: Series) -> bool:
+    """Whether two curves have common steps, and are the same there within rounding."""
+    _, left, right = np.intersect1d(ours.steps, theirs.steps, return_indices=True)
+    places = [d for d in (ours.decimals, theirs.decimals) if d is not None]
+    room = 10.0 ** -min(places) if places else 0.0
+    apart = np.abs(ours.values[left] - theirs.values[right])
+    return bool(len(left)) and bool((apart[np.isfinite(apart)] <= room + 1e-12).all())
 
 
 def _sets(run: Imported) -> dict[tuple[str, str], list[Series]]:

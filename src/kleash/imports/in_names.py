@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from kleash.imports.names import LONGEST, key, pointed
+from kleash.imports.names import LONGEST, key, pointed, with_at
 
 _NAMED = re.compile(
     r"(?<![a-z])(?P<key>kl(?:[ _-]?(?:beta|loss[ _-]?coeff?|coeff?|weight))?|beta|β|b)"
@@ -56,7 +56,7 @@ _ITEMS = re.compile(r"n-?(\d{1,7})")
 def within(name: str) -> Within:
     """What is told in a name like `val/okvqa/n200/shot1/acc`; of all data the split is ''."""
     split, shots, items = [], None, None
-    for part in re.split(r"[/\s_.]+", name[:LONGEST].casefold()):
+    for part in re.split(r"[/\s_.]+", with_at(name[:LONGEST]).casefold()):
         if shot := _SHOTS.fullmatch(part):
             shots = int(shot[1] or shot[2])
         elif size := _ITEMS.fullmatch(part):

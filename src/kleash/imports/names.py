@@ -58,6 +58,7 @@ class Resolved:
 _METRICS: dict[Metric, str] = {
     Metric("accuracy", "fraction", 1): (
         "accuracy|acc|正确率|准确率|推理准确率|推理正确率|测试准确率|验证准确率|vqa accuracy|acc.|"
+        "validation/accuracy|validation accuracy|"
         "vqa acc|eval accuracy|test accuracy|val accuracy|eval/accuracy|acc,none|acc norm,none|"
         "exact match|exact match,none|test/accuracy|val/accuracy|inference accuracy"
     ),
@@ -68,7 +69,7 @@ _METRICS: dict[Metric, str] = {
     ),
     Metric("reward", "reward", 1): (
         "reward|rewards|奖励|训练奖励|训练reward|平均奖励|mean reward|train reward|average reward|"
-        "critic/rewards/mean|critic/score/mean|objective/rm score|objective/scores|rewards/mean|"
+        "critic/score/mean|critic/rewards/mean|objective/rm score|objective/scores|rewards/mean|"
         "episode reward|reward/mean|奖励均值"
     ),
     Metric("performance", "", 1, trap="the document does not say what was measured"): (
@@ -297,11 +298,11 @@ _PATTERNS = (
         "accuracy",
     ),
     (re.compile(rf"val-?core/.{{1,120}}/(?:{_RIGHT})(?:/mean@\d{{1,4}})?"), "accuracy"),
-    (re.compile(r"val-?core/.{1,120}/acc(?:uracy)?/mean@\d{1,4}"), "accuracy"),
     (re.compile(r"val-?core/.{1,120}/mean@\d{1,4}"), "eval_reward"),
     (re.compile(r"val/test ?score/.{1,120}"), "eval_reward"),
-    (re.compile(r"eval ?rewards?/.{1,60}/mean"), "eval_reward"),
 )
+# `mean@8` where a tool takes no "@" in names: MLflow's of verl and tensorboardX's.
+_AT = re.compile(r"(?<=/)(mean|best|worst|maj|pass)(?:_at_|_)(\d{1,4})(?![^/])")
 # Parts of a config that set up something other than the policy under training.
 _OTHERS = re.compile(r"critic\.|reward_model\.|actor_rollout_ref\.ref\.|.*\.val_kwargs\.")
 # Words beside "KL" that make it the treatment and not a measured quantity.
@@ -361,9 +362,24 @@ def plain(name: str) -> str:
     return next((name.removeprefix(words) for words in _ASKED if name.startswith(words)), name)
 
 
+def with_at(name: str) -> str:
+    """A name as it was before a tool took the "@" out of it: `mean@1` for `mean_at_1`."""
+    return _AT.sub(r"\1@\2", name)
+
+
+@lru_cache(maxsize=16_384)
+def rank(name: str) -> int:
+    """Which of a quantity's names comes first where a run has several of them: the lowest."""
+    known = metric(name)
+    aliases = [*map(spelling, _METRICS.get(known, "").split("|"))] if known else []
+    plain = re.sub(r"^train(?:ing)?/", "", spelling(name))
+    return aliases.index(plain) if plain in aliases else len(aliases)
+
+
 @lru_cache(maxsize=65_536)
 def metric(name: str) -> Metric | None:
     """The quantity that a name stands for, or None where the name is unknown."""
+    name = with_at(name)
     for words, direction in _ASKED.items():
         if name.startswith(words):
             return Metric(name, "", direction)  # type: ignore[arg-type]

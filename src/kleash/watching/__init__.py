@@ -79,9 +79,9 @@ def quantity(name: str) -> str | None:
 
 
 def course(told: Told) -> dict[str, collapse.Curve]:
-    """A run's curves under the names of quantities; of several names for one, the first logged."""
+    """A run's curves under the names of quantities; of several names for one, the usual one."""
     found: dict[str, collapse.Curve] = {}
-    for name, points in told.points.items():
+    for name, points in sorted(told.points.items(), key=lambda one: names.rank(one[0])):
         what = quantity(name)
         if what is not None and what not in found:
             steps = np.array(points.steps, dtype=np.float64)
