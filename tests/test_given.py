@@ -258,3 +258,48 @@ def test_a_validation_that_no_table_knows_is_said_where_another_curve_is_judged(
     found = level_of(*files)
     assert found["metric"] == "reward"
     assert any(name in text and "not used" in text for text in found["because"])
+
+
+# --- common steps
+
+
+def test_runs_with_seeds_of_their_own_in_their_configs_are_compared_on_common_steps(tmp_path):
+    files = [put(tmp_path / arm / "console.log", level, settings(beta, seed))
+             for arm, level, beta, seed in (("a", 0.3, 0.0, 1), ("b", 0.4, 0.01, 42))]  # fmt: skip
+    found = level_of(*files)
+    assert (found["verdict"], found["n"]) == ("better", 12)
+    assert found["estimate"] == pytest.approx(0.1)
+
+
+TABLES = {
+    "gsm8k_accuracy.csv": "run,step 100,step 200,step 300,best\n"
+    "kl0,0.51,0.54,0.53,0.54\nkl0.01,0.52,0.56,0.57,0.57\n",
+    "accuracy.tsv": "method\tstep_100\tstep_200\tstep_300\tbest\n"
+    "no KL\t51\t54\t53\t54\nKL 0.01\t52\t56\t57\t57\n",
+    "table.csv": "run,metric,epoch 1,epoch 2,epoch 3\nkl0,accuracy,0.51,0.54,0.53\n"
+    "kl0,kl,0,0,0\nkl0.01,accuracy,0.52,0.56,0.57\nkl0.01,kl,0,0,0\n",
+    "more.csv": "run,accuracy@step100,accuracy@step200,accuracy@step300\n"
+    "kl0,0.51,0.54,0.53\nkl0.01,0.52,0.56,0.57\n",
+    "report.md": "# Results\n\nAccuracy on GSM8K.\n\n"
+    "| run | step 100 | step 200 | step 300 | best |\n"
+    "|---|---|---|---|---|\n| kl 0 | 51.0 | 54.0 | 53.0 | 54.0 |\n"
+    "| kl 0.01 | 52.0 | 56.0 | 57.0 | 57.0 |\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_a_table_with_a_column_for_each_step_is_a_curve_for_each_row(name, tmp_path):
+    found = level_of(write(tmp_path / name, TABLES[name]))
+    assert (found["metric"], found["n"]) == ("accuracy", 3)
+    assert found["estimate"] == pytest.approx(0.07 / 3)
+
+
+def test_arms_without_a_common_step_are_told_with_their_steps(tmp_path):
+    for arm, every in (("A", 5), ("B", 7)):
+        lines = [f"{step},0.5" for step in range(every, 60, every) if step != 35]
+        write(tmp_path / f"{arm}.csv", "step,reward\n" + "\n".join(lines) + "\n")
+    files = [tmp_path / f"{arm}.csv" for arm in "AB"]
+    told = level_of(*files)["because"][1]
+    assert told == (
+        "the runs have no common steps for this metric (B: step 7, 14, …, 56; A: step 5, 10, …, 55)"
+    )

@@ -109,8 +109,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "读到但未采用：{names}",
     ),
     "nothing_shared": (
-        "the arms share no measurement of this metric at the same place",
-        "两个配置在该指标上没有同一位置的测量",
+        "the runs have no common steps for this metric ({names})",
+        "两个配置在该指标上没有共同的步（{names}）",
     ),
     # why a verdict is no stronger
     "steps_are_not_replicates": (

@@ -342,7 +342,8 @@ def _unshared(pair: Pair) -> Judged:
         for (metric, place), cells in each.cells.items()
         if metric == pair.metric and place[4] == "mean"
     ]
-    because, estimate, unit = [Because("nothing_shared")], None, pair.known.unit
+    told = "; ".join(f"{arm.name}: {_places(arm, pair.metric)}" for arm in (pair.ours, pair.theirs))
+    because, estimate, unit = [Because("nothing_shared", {"names": told})], None, pair.known.unit
     seen = shared_means(pair.ours, pair.theirs, pair.metric)
     values = [next(iter(cells.values())).value for cells in means]
     if seen is not None:
@@ -366,6 +367,28 @@ def _unshared(pair: Pair) -> Judged:
         also_changed=pair.also_changed(lengths=True),
         because=tuple(because),
     )
+
+
+def _places(arm: Arm, metric: str) -> str:
+    """Where an arm was measured, shortly."""
+    found: dict[str, set[float]] = {}
+    for each in arm.replicates:
+        for (name, axis), curve in each.curves.items():
+            if name == metric:
+                found.setdefault(axis, set()).update(curve.steps.tolist())
+        for name, (epoch, step, *_) in each.cells:
+            for axis, at in (("epoch", epoch), ("step", step)):
+                if name == metric and at is not None:
+                    found.setdefault(axis, set()).add(at)
+        for scores in each.scores:
+            if known_name(scores.metric) == metric and scores.step is not None:
+                found.setdefault("step", set()).add(scores.step)
+    return ", ".join(f"{axis} {_first_and_last(sorted(at))}" for axis, at in found.items()) or "—"
+
+
+def _first_and_last(places: Sequence[float]) -> str:
+    every = [f"{at:g}" for at in places]
+    return ", ".join(every if len(every) < 5 else [*every[:2], "…", every[-1]])
 
 
 def _policies(sources: Sequence[Source], arms: Sequence[Arm], baseline: Arm) -> list[Judged]:

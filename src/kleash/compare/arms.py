@@ -20,7 +20,7 @@ from kleash.imports.course import Divergence, divergence, last_branch
 from kleash.imports.given import tell_apart
 from kleash.imports.layouts import RIGHT
 from kleash.imports.names import Resolved
-from kleash.imports.units import ABOVE
+from kleash.imports.units import ABOVE, WHOLE
 from kleash.stats import Floats
 
 Place = tuple[float | None, float | None, int | None, str, str]
@@ -272,6 +272,8 @@ def _seed_of(run: Imported) -> int | None:
 
 def _add(replicate: Replicate, run: Imported) -> None:
     every = last_branch(run)[0]
+    if run.format == "markdown":
+        every = [_in_percent(one) for one in every]
     several, others = _sets(run), _other_quantities(run, every)
     for series in every:
         called = _called(series.metric, series.values)
@@ -304,6 +306,17 @@ def _add_cell(replicate: Replicate, cell: Cell) -> None:
     first = held.setdefault(cell.shots if cell.shots is not None else told.shots, number)
     if first is not number and first.value != number.value:
         replicate.unused.append(cell.metric)
+
+
+def _in_percent(series: Series) -> Series:
+    """A curve of shares as a document prints them, mostly without the sign: 57.3 is 0.573."""
+    known, values = names.metric(series.metric), series.values[np.isfinite(series.values)]
+    if known is None or known.unit != "fraction" or not len(values):
+        return series
+    if values.min() < 0 or values.max() > WHOLE or 2 * int((values > ABOVE).sum()) <= len(values):
+        return series
+    decimals = None if series.decimals is None else series.decimals + 2
+    return replace(series, values=series.values / WHOLE, decimals=decimals)
 
 
 def _other_quantities(run: Imported, every: Sequence[Series]) -> set[int]:

@@ -69,16 +69,14 @@ def upwards(curve: Curve, steps: stats.Floats, direction: int) -> stats.Floats:
 
 
 def curves_of_pair(ours: Arm, theirs: Arm, metric: str) -> tuple[Curve, Curve] | None:
-    """The first training of each arm that has the metric, on the same axis."""
+    """The first training of each arm that has the metric, on the same axis; of one seed if any."""
     sides = []
     for arm in (ours, theirs):
         curves = [(each.seed, curve_of(each, metric)) for each in arm.replicates]
         sides.append([(seed, c) for seed, c in curves if c is not None and len(c)])
-    for seed, left in sides[0]:
-        for other, right in sides[1]:
-            if left.axis == right.axis and (seed == other or None in (seed, other)):
-                return left, right
-    return None
+    pairs = [(one, other) for one in sides[0] for other in sides[1] if one[1].axis == other[1].axis]
+    pairs.sort(key=lambda pair: pair[0][0] != pair[1][0] and None not in (pair[0][0], pair[1][0]))
+    return (pairs[0][0][1], pairs[0][1][1]) if pairs else None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kleash.imports import names
 from kleash.imports.gather import Axis
@@ -16,6 +16,7 @@ STEPS: dict[str, Axis] = {
     "update": "step", "步数": "step", "步": "step", "epoch": "epoch", "轮次": "epoch",
 }  # fmt: skip
 RUNS = ("run", "run_name", "run_id", "experiment", "arm", "配置", "实验")
+EPOCHS: tuple[Axis, Axis] = ("step", "epoch")
 # Names of runs where they differ within a file; else the file has one run, whatever it calls it.
 TELLING = (
     "stage", "method", "selector", "algorithm", "algo", "policy", "setting", "variant", "model",
@@ -48,6 +49,15 @@ BY_SHOTS = re.compile(
 )
 SHOTS_FIRST = re.compile(r"shots?[._/](?P<of>\d{1,3})[._/](?P<metric>.+)", re.I)
 UNNAMED = "score"  # what a column that names nothing but its shots holds
+AT_PLACE = re.compile(  # a column for each step: "step 100", "reward@step200", "第100步"
+    r"(?:(?P<metric>.+?)[ _/@-]+)?(?:(?:global[ _-]?)?(?P<axis>step|iter|epoch)[ _-]?"
+    r"(?P<at>\d{1,9})|第?(?P<nth>\d{1,9}) ?(?P<zh>[步轮]))",
+    re.I,
+)
+OF_ROW = {
+    "best": "best", "max": "max", "last": "last", "final": "last",
+    "最佳": "best", "最好": "best", "最后": "last", "最终": "last",
+}  # fmt: skip
 SORTS = ("type", "kind", "row_type", "record_type", "event", "phase", "split", "mode")
 TIMES = ("wall time", "wall_time", "_timestamp", "timestamp", "_runtime")
 
@@ -87,11 +97,14 @@ class Layout:
     single: bool = False  # the table is one row by nature
     wide: bool = False
     """Whether items have a column of scores for each run."""
+    places: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    """Columns of a step each: the metric, if they tell it, and the step."""
+    by_epoch: bool = False
 
     @property
     def axis(self) -> Axis:
         """What the steps count."""
-        return STEPS[self.step.strip().lower()] if self.step else "step"
+        return STEPS[self.step.strip().lower()] if self.step else EPOCHS[self.by_epoch]
 
     @property
     def naming(self) -> tuple[str, ...]:
@@ -106,7 +119,8 @@ class Layout:
     def countable(self, row: Mapping[str, Value]) -> bool:
         """Whether nothing in a row says what it is about."""
         words = any(isinstance(value, str) for value in row.values())
-        return not (self.run or self.seed or words or self.single or self.leashes)
+        told = self.run or self.seed or words or self.single or self.leashes
+        return not (told or self.places)
 
     def is_part(self, column: str) -> bool:
         """Whether a column says what a row is about, so that it is no metric."""
@@ -236,6 +250,18 @@ def layout(columns: list[str]) -> Layout:
     if found.kind != "items":
         found.among = found.item if found.kind in ("cells", "series") else None
         found.item = None
-    if found.kind != "long":
+    if found.kind == "cells":
+        _by_place(found, columns)
+    if found.kind != "long" and not found.places:
         found.metric = None
     return found
+
+
+def _by_place(found: Layout, columns: Sequence[str]) -> None:
+    """Two columns or more that are named by a step are points of a curve in each row."""
+    named = {one: match for one in columns if (match := AT_PLACE.fullmatch(one.strip()))}
+    if len(named) > 1:
+        found.places = {
+            one: (m["metric"] or "", float(m["at"] or m["nth"])) for one, m in named.items()
+        }
+        found.by_epoch = all(m["axis"] == "epoch" or m["zh"] == "轮" for m in named.values())

@@ -18,7 +18,8 @@ import numpy as np
 
 from kleash.imports import Cell, Imported, Number, Scores, Setting, Source, Where
 from kleash.imports.gather import Points, repeats
-from kleash.imports.layouts import SIZES, UNNAMED, Layout, by_shots
+from kleash.imports.layouts import OF_ROW, SIZES, UNNAMED, Layout, by_shots
+from kleash.imports.names import mention
 from kleash.imports.run_names import SEED, label
 from kleash.imports.stretches import Stretch, Value
 
@@ -294,11 +295,21 @@ class _Runs:
         """A row that is one measurement: numbers are cells, words are settings."""
         size = next((_whole(row[name]) for name in SIZES if name in row), None)
         epoch, split = self.epoch(row), self.split(row)
+        of_row = self.of_row(row) if self.plan.places else ""
         for name, value in row.items():
             if self.plan.is_part(name):
                 continue
             where = Where(str(self.path), line, name)
-            if isinstance(value, tuple):
+            statistic = OF_ROW.get(name.strip().lower(), "") if of_row else ""
+            if name in self.plan.places:
+                metric, at = self.plan.places[name]
+                if isinstance(value, tuple):
+                    points = self.points[key]
+                    points.add(metric or of_row, at, value[0], line, decimals=value[1])
+            elif statistic and isinstance(value, tuple):
+                number = Number(value[0], "known", where, value[1])
+                self.runs[key].cells.append(Cell(of_row, number, statistic=statistic))
+            elif isinstance(value, tuple):
                 metric, shots = self.shots(name, row)
                 number = Number(value[0], "known", where, value[1])
                 self.runs[key].cells.append(Cell(metric, number, epoch, None, shots, size, split))
@@ -306,6 +317,13 @@ class _Runs:
                 self.runs[key].cells.append(Cell(name, Number(None, "missing", where)))
             else:
                 self.runs[key].config[name] = Setting(value, where)
+
+    def of_row(self, row: Mapping[str, Value]) -> str:
+        """What a row measured whose columns are steps: as it says, else as its file is called."""
+        told = row.get(self.plan.metric or "")
+        return (
+            told if isinstance(told, str) else mention(self.path.stem.replace("_", " ")) or UNNAMED
+        )
 
     def finish(self) -> list[Imported]:
         """The runs, once all rows are taken."""
