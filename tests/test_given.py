@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from kleash.attribution import attribute
 from kleash.cli import app
+from kleash.cli.train import show_scores
+from kleash.compare import compare
 from kleash.compare.arms import gather
 from kleash.errors import ConfigError, DataError
-from kleash.imports import in_names, names, read
+from kleash.imports import Imported, Series, Setting, Source, Where, in_names, names, read
+from kleash.imports.run_names import label
 
 
 def rewards(level: float) -> list[float]:
@@ -303,3 +309,54 @@ def test_arms_without_a_common_step_are_told_with_their_steps(tmp_path):
     assert told == (
         "the runs have no common steps for this metric (B: step 7, 14, …, 56; A: step 5, 10, …, 55)"
     )
+
+
+# --- Kleash's own runs
+
+
+def own(arm: str, seed: int, level: float, last: int = 12) -> Imported:
+    """A finished run as it is read: the reward by step, validation by epoch."""
+    run = Imported(f"{arm}-s{seed}", "", "kleash", Where(f"{arm}-s{seed}"), finished=True)
+    run.config = {"leash.coefficient": Setting(float(arm[2:]), run.where),
+                  "lr": Setting(1e-3, run.where), "seed": Setting(seed, run.where)}  # fmt: skip
+    values = np.array(rewards(level)[:last])
+    for metric, axis in (("validation/accuracy", "epoch"), ("episode/reward", "step"),
+                         ("reward", "step")):  # fmt: skip
+        where = run.where
+        run.series.append(Series(metric, axis, np.arange(1.0, last + 1), values + seed / 90, where))
+    return label(run)
+
+
+def test_own_runs_are_compared_by_the_accuracy_of_validation():
+    source = Source("runs", "kleash", [own("kl0", 0, 0.3), own("kl0.1", 0, 0.4)])
+    found = compare([source])
+    assert found.verdicts[0].metric == "accuracy"
+
+
+def test_a_finished_run_did_not_break_off():
+    sizes = {("kl0", 0): 6}
+    runs = [own(arm, seed, 0.3 + seed / 50, sizes.get((arm, seed), 12))
+            for arm in ("kl0", "kl0.1", "kl0.2") for seed in (0, 1)]  # fmt: skip
+    assert attribute([Source("runs", "kleash", runs)], "accuracy").broke_off == []
+    runs[0].finished = False
+    assert attribute([Source("runs", "kleash", runs)], "accuracy").broke_off != []
+
+
+@pytest.mark.parametrize("kind", ["env", "selector"])
+def test_eval_of_an_agent_tells_its_reward_and_its_passes(kind, monkeypatch, capsys):
+    cells = [{"checkpoint": name, "shots": n, "n": 5, "broken": 0, "mean": 1.222, "low": 1.0,
+              "high": 1.4} for name in ("epoch-1", "epoch-2") for n in (0, 2)]  # fmt: skip
+    gap = {"against": "epoch-1", "shots": 0, "estimate": 0.1, "low": 0.0, "high": 0.2,
+           "differ": 2, "n": 5, "p": 0.5}  # fmt: skip
+    monkeypatch.setattr("kleash.evaluate.table", lambda run, wanted: cells)
+    monkeypatch.setattr("kleash.evaluate.gaps", lambda run, wanted: [gap])
+    wanted = SimpleNamespace(
+        checkpoints=["epoch-1", "epoch-2"], shots=[0, 2], split="test", items=5
+    )
+    show_scores(SimpleNamespace(config={kind: {}}), wanted, "en", as_json=False)
+    told = capsys.readouterr().out
+    if kind == "env":
+        assert "reward on 5 tasks" in told and "greedy" in told and "2 sampled passes" in told
+        assert "accuracy" not in told and "shot" not in told
+    else:
+        assert "accuracy on 5 items" in told and "2 shots" in told

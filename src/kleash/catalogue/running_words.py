@@ -130,12 +130,16 @@ RUNNING: dict[str, tuple[str, str]] = {
         "accuracy on {items} items of {split} (95 % interval)",
         "{split} {items} 道题目上的准确率（95% 区间）",
     ),
+    "run.rewards_of": (
+        "reward on {items} tasks of {split} (95 % interval)",
+        "{split} {items} 个任务上的奖励（95% 区间）",
+    ),
     "run.gaps_of": (
         "{last} against the others, same items (p not adjusted for how many)",
         "{last} 与其他检查点相比，题目相同（p 未按比较次数校正）",
     ),
     "run.col.against": ("against", "对照"),
-    "run.col.shots": ("shots", "范例数"),
+    "run.col.measured": ("measured with", "测量方式"),
     "run.col.gap": ("gap", "差距"),
     "run.col.interval": ("95 % interval", "95% 区间"),
     "run.col.differ": ("items that differ", "不同的题目"),

@@ -88,9 +88,9 @@ def made(
     return table
 
 
-def counted(file: StudyFile, shots: int, language: Language) -> str:
+def counted(shots: int, language: Language, *, of_agents: bool) -> str:
     """A number of shots, or how often an agent tries: `2 shots`, `greedy`, `2 sampled passes`."""
-    if not file.of_agents:
+    if not of_agents:
         return told(language, "some_shots" if shots > 1 else "one_shot", shots=shots)
     if not shots:
         return told(language, "greedy")
@@ -99,7 +99,7 @@ def counted(file: StudyFile, shots: int, language: Language) -> str:
 
 def by_shots(file: StudyFile, language: Language) -> list[str]:
     """A column for each number of shots."""
-    return [counted(file, n, language) for n in file.measure.shots]
+    return [counted(n, language, of_agents=file.of_agents) for n in file.measure.shots]
 
 
 def preset_table(found: Results, language: Language) -> list[Table]:

@@ -282,8 +282,9 @@ def parse_shots(text: str, pool: int) -> list[int]:
 
 
 def show_scores(run: Run, wanted: Any, language: Language, *, as_json: bool) -> None:
-    """A table of accuracies with intervals, and the last checkpoint's gaps to all the others."""
+    """A table of scores with intervals, and the last checkpoint's gaps to all the others."""
     from kleash.catalogue.report_words import PLACES
+    from kleash.cli.summary import counted
     from kleash.evaluate import gaps, table
 
     cells = table(run, wanted)
@@ -295,32 +296,36 @@ def show_scores(run: Run, wanted: Any, language: Language, *, as_json: bool) -> 
 
     console, say = stdout(), partial(told, language)
     split = PLACES.get(wanted.split, (wanted.split, wanted.split))[language == "zh"]
-    shown = Table(title=say("scores_of", items=wanted.items, split=split))
+    of_agents = "selector" not in run.config
+    called = {n: counted(n, language, of_agents=of_agents) for n in wanted.shots}
+    title = "rewards_of" if of_agents else "scores_of"
+    shown = Table(title=say(title, items=wanted.items, split=split))
     shown.add_column("")
     for count in wanted.shots:
-        code = "some_shots" if count > 1 else "one_shot"
-        shown.add_column(say(code, shots=count), justify="right")
+        shown.add_column(called[count], justify="right")
     for name in wanted.checkpoints:
         row = [cell for cell in cells if cell["checkpoint"] == name]
         shown.add_row(name, *(cell_text(cell, language) for cell in row))
     console.print(shown)
     if found:
-        console.print(gap_table(wanted.checkpoints[-1], found, language))
+        console.print(gap_table(wanted.checkpoints[-1], found, called, language))
     console.print(say("one_run"))
 
 
-def gap_table(last: str, found: Sequence[dict[str, Any]], language: Language) -> Table:
+def gap_table(
+    last: str, found: Sequence[dict[str, Any]], called: Mapping[int, str], language: Language
+) -> Table:
     """The gaps of one checkpoint to the others."""
     from rich.table import Table
 
     paired = Table(title=told(language, "gaps_of", last=last))
-    for name in ("against", "shots", "gap", "interval", "differ", "p"):
+    for name in ("against", "measured", "gap", "interval", "differ", "p"):
         paired.add_column(told(language, f"col.{name}"), justify="right")
     for gap in found:
         interval = f"[{gap['low']:+.3f}, {gap['high']:+.3f}]"
         paired.add_row(
             gap["against"],
-            str(gap["shots"]),
+            called[gap["shots"]],
             f"{gap['estimate']:+.3f}",
             interval,
             told(language, "differ", count=gap["differ"], of=gap["n"]),

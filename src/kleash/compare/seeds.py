@@ -291,7 +291,8 @@ def broken_off(runs: Sequence[Replicate], metric: str) -> set[int]:
     if len(curves) < len(runs) or not runs:
         return set()
     lasts = [float(curve.steps[-1]) for curve in curves]
-    early = {at for at, last in enumerate(lasts) if last < np.median(lasts)}
+    ended = [any(run.finished for run in replicate.runs) for replicate in runs]
+    early = {at for at, last in enumerate(lasts) if last < np.median(lasts) and not ended[at]}
     return early if len(early) * FEW_BREAK_OFF <= len(runs) else set()
 
 
