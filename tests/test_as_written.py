@@ -334,7 +334,10 @@ def test_seeds_that_one_arm_lacks_are_told(tmp_path):
     )
     judged = level(write(tmp_path / "a.csv", table))
     told = [each.facts for each in judged.because if each.code == "seeds_of_one_arm"]
-    assert told == [{"ours": "kl0.1", "ours_only": [6], "theirs": "kl0", "theirs_only": [7]}]
+    assert told == [
+        {"arm": "kl0.1", "seeds": [6], "other": "kl0"},
+        {"arm": "kl0", "seeds": [7], "other": "kl0.1"},
+    ]
 
 
 def test_the_names_of_items_change_nothing_in_a_draw(tmp_path):
@@ -420,6 +423,12 @@ def test_gaps_written_as_nan_are_no_divergence(tmp_path):
             {"step": step, "accuracy": 0.5 if step % 5 == 0 else math.nan} for step in range(1, 44)
         ]
         write(tmp_path / f"{name}.jsonl", lines(rows))
+    assert not [each for each in compare([read(tmp_path)]).verdicts if each.question == "diverged"]
+
+
+def test_a_cost_that_is_not_measured_at_the_end_is_no_divergence(tmp_path):
+    for name in "ab":
+        trained(tmp_path / f"{name}.jsonl", [{"step_time": math.nan}] * 5, step_time=2.0)
     assert not [each for each in compare([read(tmp_path)]).verdicts if each.question == "diverged"]
 
 

@@ -34,9 +34,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "{n} 个随机种子的运行均值（按种子配对：{paired}）：{ours} 对 {theirs}",
     ),
     "seeds_of_one_arm": (
-        "only seeds that both have are compared: {ours} alone has {ours_only}, {theirs} alone has"
-        " {theirs_only}",
-        "只比较双方都有的随机种子：仅 {ours} 有 {ours_only}，仅 {theirs} 有 {theirs_only}",
+        "left out, since {other} has no run with the same seed: seed {seeds} of {arm}",
+        "{other} 没有相同随机种子的运行，因此不计入 {arm} 的随机种子 {seeds}",
     ),
     "on_items_like_these": (
         "it holds for items like these: {share} of the squared error is theirs and in the interval,"

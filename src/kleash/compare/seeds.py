@@ -108,10 +108,10 @@ def of_seeds(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
     if len(both) < 2:
         return _apart(ours, theirs, metric)
     gap = _paired(ours, theirs, metric, [(left[seed], right[seed]) for seed in both])
-    alone = [[seed for seed in side if seed not in both] for side in (left, right)]
-    if any(alone):
-        facts = {"ours": ours.name, "ours_only": alone[0], "theirs": theirs.name}
-        gap.because.append(Because("seeds_of_one_arm", facts | {"theirs_only": alone[1]}))
+    for arm, side, other in ((ours, left, theirs), (theirs, right, ours)):
+        if alone := [seed for seed in side if seed is not None and seed not in both]:
+            facts = {"arm": arm.name, "seeds": alone, "other": other.name}
+            gap.because.append(Because("seeds_of_one_arm", facts))
     return gap
 
 

@@ -15,6 +15,7 @@ from kleash.imports import Imported, Series, Where, names
 from kleash.imports.gather import some_points
 
 Mask = NDArray[np.bool_]
+COSTS = ("step_time", "throughput", "gpu_hours", "mfu")  # better or worse, but no outcome
 LOST = ("loss", "policy_loss", "kl_loss", "kl", "entropy")  # of a policy that is gone
 
 
@@ -100,16 +101,21 @@ def _by_step(series: Series) -> Series:
     return some_points(series, len(series.steps) - 1 - last)
 
 
-def _order(series: Series) -> list[tuple[str, int]]:
-    """Where each point stands: files of one run are called by their time."""
-    return [(series.place(at).file, series.place(at).line or at) for at in range(len(series.steps))]
+def _order(series: Series, at: int) -> tuple[str, int]:
+    """Where a point stands: files of one run are called by their time."""
+    where = series.place(at)
+    return where.file, at if where.line is None else where.line
 
 
 def _give_up(every: Sequence[Series], alive: Sequence[Mask], fallen: Series, point: int) -> None:
     """Take the dead branch from curves that were not written since the restart."""
-    begun, back = _order(fallen)[point], fallen.steps[point]
+    begun, back = _order(fallen, point), fallen.steps[point]
     for series, live in zip(every, alive, strict=True):
-        if series.axis == fallen.axis and len(series.steps) and _order(series)[-1] < begun:
+        if (
+            series.axis == fallen.axis
+            and len(series.steps)
+            and _order(series, len(series.steps) - 1) < begun
+        ):
             live &= series.steps < back
 
 
@@ -133,7 +139,9 @@ def divergence(run: Imported) -> Divergence | None:
     found = []
     for series in last_branch(run)[0]:
         known = names.metric(series.metric)
-        if series.finite or known is None or not (known.direction or known.name in LOST):
+        if series.finite or known is None or known.name in COSTS:
+            continue
+        if not known.direction and known.name not in LOST:
             continue
         finite = np.flatnonzero(np.isfinite(series.values))
         if not len(finite) or finite[-1] == len(series.values) - 1:
