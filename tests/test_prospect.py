@@ -228,7 +228,7 @@ def test_another_metric_has_a_margin_and_a_unit_of_its_own():
 
 
 def test_what_no_design_can_show_is_null_in_json():
-    found = before(Asked(400.0, cost=KNOWN, spread=TRUE, power=0.99, arms=7), FILE)
+    found = before(Asked(400.0, cost=KNOWN, spread=TRUE, power=0.99, arms=2), FILE)
     assert found.design.margin == np.inf
     told = json.dumps(screen.plain(found, "", "en"), allow_nan=False)
     assert json.loads(told)["design"]["margin"] is None

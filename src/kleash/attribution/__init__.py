@@ -1,8 +1,9 @@
 """Which factor did it: effects of settings from whatever runs there are, balanced or not.
 
-One linear model over runs, with errors that seeds share (`stats.fitted`). An effect is told where
-these runs can tell it from all others; any other factor is refused, with the names of those it is
-aliased with and the runs that would part them. Codes and facts, no sentences.
+One linear model over runs, with errors that seeds share (`stats.fitted`). It is refused where
+factors act on each other or runs of some settings spread more than those of others. An effect is
+told where these runs can tell it from all others; any other factor is refused, with the names of
+those it is aliased with and the runs that would part them. Codes and facts, no sentences.
 """
 
 from __future__ import annotations
@@ -90,6 +91,9 @@ class Pair:
     keys: tuple[str, str]
     estimable: bool
     effect: Effect | None = None
+    """Where one number says it."""
+    p: float | None = None
+    """Of "neither acts on the other", among all pairs."""
 
 
 @dataclass
@@ -107,6 +111,8 @@ class Attribution:
     pairs: list[Pair] = field(default_factory=list)
     misfit: float | None = None
     """p of "effects add up"; None where no setting was run twice."""
+    uneven: float | None = None
+    """p of "runs spread alike"; None where too few settings were repeated."""
     settings: Sorted = field(default_factory=Sorted)
     add: list[Addition] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -120,6 +126,16 @@ class Attribution:
     """Factors that only the names of arms tell."""
     of_units: list[Because] = field(default_factory=list)
     """How percentages were told from fractions."""
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why one effect for each factor is no answer: then none is told."""
+        acting = any(each.p is not None and each.p < ALPHA for each in self.pairs)
+        found = {
+            "factors_act": acting or (self.misfit is not None and self.misfit < ALPHA),
+            "runs_uneven": self.uneven is not None and self.uneven < ALPHA,
+        }
+        return [code for code, there in found.items() if there]
 
     @property
     def seeds(self) -> int:
@@ -170,9 +186,11 @@ def attribute(
     made.effects = _adjusted(list(_effects(told, columns, values, fit)))
     made.refused = list(_refused(found.factors, aliased))
     made.pairs = _pairs(told, columns, values, seeds)
-    made.misfit = stats.misfit(
-        values, design, [_spelt(found.factors, at) for at in range(len(rows))]
-    )
+    spelt = [_spelt(found.factors, at) for at in range(len(rows))]
+    made.misfit = stats.misfit(values, design, spelt, seeds)
+    made.uneven = stats.uneven(values, spelt, seeds)
+    if made.doubts:
+        made.effects = []
     made.add = additions(rows, found.factors, len(made.refused))
     return made
 
@@ -273,16 +291,22 @@ def _pairs(
         more = dict(columns) | {"both": np.array(both).T}
         wide, n = stats.design(more, len(values)), len(values)
         seen = stats.estimable(more, n, "both") and n > stats.rank(wide)
-        effect = None
+        effect, p = None, None
+        if seen:
+            p = stats.added(values, stats.design(columns, n), more["both"], seeds)
         if seen and len(both) == 1:
             fit = stats.fitted(values, wide, seeds)
             if fit is not None:
                 blank = Effect((one.key, other.key), one.levels[0], other.levels[0], 0.0, None)
                 effect = _with(blank, fit.effect(np.eye(wide.shape[1])[-1]))
-        made.append(Pair((one.key, other.key), seen, effect))
-    known = [each.effect for each in made if each.effect is not None]
-    adjusted = iter(_adjusted(known))
-    return [each if each.effect is None else replace(each, effect=next(adjusted)) for each in made]
+        made.append(Pair((one.key, other.key), seen, effect, p))
+    known = [each.p for each in made if each.p is not None]
+    adjusted = iter(stats.holm(known).tolist() if known else ())
+    made = [each if each.p is None else replace(each, p=next(adjusted)) for each in made]
+    return [
+        replace(each, effect=each.effect and replace(each.effect, adjusted_p=each.p))
+        for each in made
+    ]
 
 
 def _every(one: Factor, other: Factor) -> list[tuple[int, int]]:

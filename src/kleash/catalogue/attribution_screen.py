@@ -41,7 +41,7 @@ def _keys(keys: Sequence[str], language: Language) -> list[str]:
 
 def verdicts(found: Attribution, language: Language) -> list[str]:
     """What did it, one sentence each; or that nothing can be named."""
-    said = []
+    said = [say(code, {}, language) for code in found.doubts]
     for each in sorted(found.effects, key=lambda effect: effect.adjusted_p or 0.0):
         if each.adjusted_p is None or each.adjusted_p >= 0.05:
             continue
@@ -112,13 +112,13 @@ def _limits(found: Attribution, language: Language) -> Iterator[tuple[str, dict[
 
 
 def _pairs(found: Attribution, language: Language) -> Iterator[tuple[str, dict[str, Any]]]:
-    seen = [each for each in found.pairs if each.effect is not None]
-    for each in seen:
-        effect = each.effect
-        if effect is not None and effect.adjusted_p is not None and effect.adjusted_p < 0.05:
-            facts = {"pair": _pair(each, language), "p": effect.adjusted_p}
-            yield "pair_found", facts | {"gap": gap(effect, found.unit, language)}
-    quiet = [e for e in seen if e.effect and (e.effect.adjusted_p or 1.0) >= 0.05]
+    for each in found.pairs:
+        if each.p is not None and each.p < 0.05:
+            facts = {"pair": _pair(each, language), "p": each.p}
+            code = "pair_acts" if each.effect is None else "pair_found"
+            gaps = {"gap": gap(each.effect, found.unit, language)} if each.effect else {}
+            yield code, facts | gaps
+    quiet = [each for each in found.pairs if each.p is not None and each.p >= 0.05]
     hidden = [each for each in found.pairs if not each.estimable]
     for code, group in (("pairs_seen", quiet), ("pairs_hidden", hidden)):
         if group:
@@ -209,6 +209,8 @@ def plain(found: Attribution, language: Language) -> dict[str, Any]:
         "refused": [asdict(each) for each in found.refused],
         "interactions": [asdict(each) for each in found.pairs],
         "misfit": found.misfit,
+        "uneven": found.uneven,
+        "doubts": found.doubts,
         "never_varied": found.settings.constant,
         "partly_told": found.settings.untold,
         "follows_seed": found.settings.of_seed,

@@ -75,9 +75,20 @@ ATTRIBUTION: dict[str, tuple[str, str]] = {
         "同一随机种子的运行约共有 {part} 的离散程度；区间已计入对此的不确定",
     ),
     "misfit_found": (
-        "repeated runs say that effects do not just add up (p {p}): read the effects as averages"
-        " over these runs",
-        "重复运行表明各作用并非简单相加（p {p}）：请将各作用理解为这些运行上的平均",
+        "repeated runs say that effects do not just add up (p {p})",
+        "重复运行表明各作用并非简单相加（p {p}）",
+    ),
+    "factors_act": (
+        "No factor is named: what one does depends on another, so no single number is its effect."
+        " Compare arms that differ in it alone (kleash compare).",
+        "不指认任何因素：一个因素的作用取决于另一个，无法用一个数概括。"
+        "请比较只在该因素上不同的配置（kleash compare）。",
+    ),
+    "runs_uneven": (
+        "No factor is named: runs of some settings spread more than those of others, so one error"
+        " for all of them would be wrong. Compare arms one by one (kleash compare).",
+        "不指认任何因素：某些设置的运行比其他设置离散得多，不能共用一个误差。"
+        "请逐对比较配置（kleash compare）。",
     ),
     "misfit_none": (
         "repeated runs do not contradict that effects add up (p {p})",
@@ -94,6 +105,10 @@ ATTRIBUTION: dict[str, tuple[str, str]] = {
     "pair_found": (
         "{pair} act on each other: {gap} (adjusted p {p})",
         "{pair} 相互影响：{gap}（校正后 p {p}）",
+    ),
+    "pair_acts": (
+        "{pair} act on each other (adjusted p {p})",
+        "{pair} 相互影响（校正后 p {p}）",
     ),
     "pairs_seen": (
         "no sign that one depends on the other: {pairs}",

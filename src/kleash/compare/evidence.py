@@ -333,7 +333,7 @@ def of_means(ours: Arm, theirs: Arm, metric: str, unit: str) -> Gap | None:
     because = [Because("cell_means", facts)]
     spread = math.sqrt((mine * (1 - mine) + base * (1 - base)) / n)
     identical = seen.alike == seen.cells >= FEWEST_ALIKE
-    width = Width(mine - base, ((spread, NORMAL),), stats.least_error(1.0, n - 1.0))
+    width = Width(mine - base, ((spread, NORMAL),), stats.least_error(1.0, 0.0, n - 1.0))
     if identical:
         edge = stats.differing_bound(0, n)
         width = Width.stretched(Interval(0.0, -edge, edge, 0.95, n))

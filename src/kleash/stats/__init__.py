@@ -42,12 +42,14 @@ from kleash.stats.curves import (
 from kleash.stats.effects import (
     FactorEffect,
     Fitted,
+    added,
     aliases,
     design,
     estimable,
     fitted,
     misfit,
     rank,
+    uneven,
 )
 from kleash.stats.intervals import (
     NORMAL,
@@ -218,6 +220,7 @@ __all__ = [
     "Verdict",
     "Width",
     "Word",
+    "added",
     "aggregate_bound",
     "aliases",
     "arms_over_seeds",
@@ -303,6 +306,7 @@ __all__ = [
     "tied_by_items",
     "tied_steps",
     "trend",
+    "uneven",
     "unpaired_seeds",
     "verdict",
     "word_of",

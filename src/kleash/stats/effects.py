@@ -191,22 +191,94 @@ def _at(values: Floats, left: Floats, member: Floats, share: float) -> tuple[Flo
     return estimate, inner * (square / df), log - df / 2 * math.log(square)
 
 
-def misfit(values_N: ArrayLike, design_NK: ArrayLike, settings: Sequence[Hashable]) -> float | None:
+def misfit(
+    values_N: ArrayLike,
+    design_NK: ArrayLike,
+    settings: Sequence[Hashable],
+    seeds: Sequence[Hashable] | None = None,
+) -> float | None:
     """p of "effects add up", from runs of the same settings; None where none is repeated.
 
     The F test for lack of fit: how far settings lie from the fit, against how far repeats do.
     """
+    return added(values_N, design_NK, _member(settings, len(settings)), seeds)
+
+
+def added(
+    values_N: ArrayLike,
+    design_NK: ArrayLike,
+    more_NK: ArrayLike,
+    seeds: Sequence[Hashable] | None = None,
+) -> float | None:
+    """p of "these columns add nothing to the design" (F); None where no run is left over.
+
+    What runs of one seed share is taken out first, where seeds have several runs.
+    """
     values, columns = checked(values_N), checked_table(design_NK)
-    groups = [
-        [at for at, other in enumerate(settings) if other == each]
-        for each in dict.fromkeys(settings)
-    ]
-    free, lacking = len(values) - len(groups), len(groups) - rank(columns)
-    if free < 1 or lacking < 1:
+    blocks = _blocks(seeds, len(values))
+    small = np.column_stack([columns, blocks])
+    large = np.column_stack([small, checked_table(more_NK)])
+    free, new = len(values) - rank(large), rank(large) - rank(small)
+    if free < 1 or new < 1:
         return None
-    pure = sum(float(((values[at] - values[at].mean()) ** 2).sum()) for at in groups)
-    made = columns @ np.linalg.lstsq(columns, values, rcond=None)[0]
-    lack = float(((values - made) ** 2).sum()) - pure
-    return (
-        None if pure <= 0 else float(fdtrc(lacking, free, max(lack, 0) / lacking / (pure / free)))
+    rest, pure = (float((_left(values, each) ** 2).sum()) for each in (small, large))
+    if pure <= 1e-20 * float(values @ values):
+        return None
+    return float(fdtrc(new, free, max(rest - pure, 0) / new / (pure / free)))
+
+
+def uneven(
+    values_N: ArrayLike, settings: Sequence[Hashable], seeds: Sequence[Hashable] | None = None
+) -> float | None:
+    """p of "runs spread alike in every setting"; None where fewer than two were run three times.
+
+    By the ranks of how far runs lie from their setting's median, so that one far run is no spread.
+    What seeds share would hide it, and taking it out wrongly would, too: so both ways, and twice
+    the smaller p.
+    """
+    values = checked(values_N)
+    n = len(values)
+    rest, several = _from_medians(values, settings), 1 < len(set(seeds or ())) < n
+    # By medians: a mean over a seed's runs would spread the noise of some settings to all.
+    ways = [rest, _from_medians(rest, list(seeds or ()))] if several else [rest]
+    found = [p for each in ways if (p := _ranks_apart(each, settings)) is not None]
+    return min(1.0, len(ways) * min(found)) if found else None
+
+
+def _from_medians(values: Floats, groups: Sequence[Hashable]) -> Floats:
+    left = values.copy()
+    for each in dict.fromkeys(groups):
+        at = [place for place, other in enumerate(groups) if other == each]
+        left[at] -= np.median(values[at])
+    return left
+
+
+def _ranks_apart(values: Floats, settings: Sequence[Hashable]) -> float | None:
+    """p of "distances to the median are of one size in all groups": F of their ranks."""
+    groups = [
+        np.abs(each - np.median(each))
+        for name in dict.fromkeys(settings)
+        if len(each := values[[at for at, other in enumerate(settings) if other == name]]) > 2
+    ]
+    if len(groups) < 2 or not np.ptp(np.concatenate(groups)):
+        return None
+    _, place, counts = np.unique(
+        np.concatenate(groups).round(12), return_inverse=True, return_counts=True
     )
+    ranks = (counts.cumsum() - counts / 2)[place]  # equal ones share theirs
+    far = np.split(ranks, np.cumsum([len(each) for each in groups])[:-1])
+    between = sum(len(each) * (float(each.mean()) - ranks.mean()) ** 2 for each in far)
+    within = sum(float(((each - each.mean()) ** 2).sum()) for each in far)
+    free = len(far) - 1, len(ranks) - len(far)
+    return float(fdtrc(*free, between / free[0] / (within / free[1])))
+
+
+def _blocks(seeds: Sequence[Hashable] | None, n: int) -> Floats:
+    """A column for each seed, where some have several runs and there are several."""
+    member = _member(seeds, n)
+    return member if 1 < member.shape[1] < n else np.ones((n, 1))
+
+
+def _left(values: Floats, columns: Floats) -> Floats:
+    left: Floats = values - columns @ np.linalg.lstsq(columns, values, rcond=None)[0]
+    return left

@@ -201,7 +201,8 @@ def mean_width(data: Floats, bounds: tuple[float, float] | None = None) -> Width
 
 def with_bounds(data: Floats, bounds: tuple[float, float]) -> Floats:
     """The data and one pseudo-value at each bound, which no value may leave."""
-    if data.min() < bounds[0] or data.max() > bounds[1]:
+    room = 1e-9 * (bounds[1] - bounds[0])  # for sums added up in another order
+    if data.min() < bounds[0] - room or data.max() > bounds[1] + room:
         raise ValueError(f"values from {data.min()} to {data.max()} leave the bounds {bounds}")
     return np.concatenate((data, bounds))
 

@@ -124,17 +124,29 @@ def crossed_seeds(
     that are the same under all seeds have a p of 2 ** (1 - S) here, too, or of their items.
 
     `span` is the largest gap that an item can have. With it the interval is never narrower than
-    that of as many items under one seed of which none differs (`paired_difference`): of arms that
-    are nearly one, what few items show is no measure of what others would.
+    that of its items and two more that differ, one each way, by the size that gaps have where there
+    are any (`typical_size`): of arms that are nearly one, what few items show is no measure of
+    what others would.
     """
     mean, errors, sd = _crossed(gaps_SN, clusters)
-    least = () if span is None else least_error(span, errors[1][1])
-    return seed_gap(mean, errors, sd, level=level, n=len(np.asarray(gaps_SN)), least=least)
+    table = np.asarray(gaps_SN, dtype=np.float64)
+    least = () if span is None else least_error(typical_size(table, span), *errors[1])
+    return seed_gap(mean, errors, sd, level=level, n=len(table), least=least)
 
 
-def least_error(span: float, df: float) -> Errors:
-    """What two items add that differ by the span, one each way; `df` is one less than the items."""
-    return ((math.sqrt(2) * span / (df + 1), df),)
+def typical_size(gaps_SN: Floats, span: float) -> float:
+    """How much items differ that do, under the seed that shows it most; two count that do by all.
+
+    Of scores of 0 and 1 it is 1; of graded ones it is soon what is seen.
+    """
+    most = np.fmax.reduce(np.abs(gaps_SN), axis=0)
+    some = most[most > LEAST]
+    return math.sqrt((float(some @ some) + 2 * span**2) / (len(some) + 2))
+
+
+def least_error(size: float, error: float, df: float) -> Errors:
+    """That of items, with two more that differ so much, one each way; `df` is one less than all."""
+    return ((math.hypot(error, math.sqrt(2) * size / (df + 1)), df),)
 
 
 def crossed_interval(gaps_SN: ArrayLike, *, level: float = 0.95) -> Interval:
@@ -198,7 +210,10 @@ def unpaired_seeds(
     errors: Errors = ((error, df),)
     if items is not None:
         errors = (*errors, item_error_apart(*(np.asarray(side, float) for side in items)))
-    least = () if span is None or len(errors) < 2 else least_error(span, errors[1][1])
+    least: Errors = ()
+    if span is not None and items is not None:
+        apart = np.subtract(*(np.nanmean(np.asarray(side, float), axis=0) for side in items))
+        least = least_error(typical_size(apart[None], span), *errors[1])
     welch = seed_gap(mean, errors, pooled, level=level, n=smaller, least=least)
     return UnpairedSeeds(welch, p, exact, (len(left), len(right)))
 
