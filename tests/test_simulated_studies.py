@@ -47,6 +47,7 @@ def made(rng: np.random.Generator) -> Made:
     names = ["start", *(f"kl{at}" for at in range(arms))]
     two = kind == "rates" or rng.random() < 0.3
     rate = {name: 1e-6 * (1 + int(two and rng.random() < 0.5)) for name in names}
+    rate["start"] = 1e-6  # it was not trained: no rate did anything to it
     effect = dict.fromkeys(names, 0.0)
     for name in names[1:]:
         if kind == "differ":
