@@ -123,9 +123,12 @@ def wins(made: Material) -> list[Part]:
 
 
 def paired(ours: dict[int, float], theirs: dict[int, float]) -> Interval | None:
-    """The mean gap over the seeds that both have; None below two."""
+    """The mean gap over the seeds that both have; None below two, or where all gaps are the same."""
     both = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
-    return mean_interval(both) if len(both) > 1 else None
+    if len(both) < 2:
+        return None
+    found = mean_interval(both)
+    return found if found.low < found.high else None  # one of width 0 shows no noise
 
 
 def separably_best(by_arm: dict[str, dict[int, float]]) -> str:
