@@ -123,7 +123,7 @@ def wins(made: Material) -> list[Part]:
 
 
 def paired(ours: dict[int, float], theirs: dict[int, float]) -> Interval | None:
-    """The mean gap over the seeds that both have; None below two, or where all gaps are the same."""
+    """The mean gap over the seeds that both have; None below two or where all are the same."""
     both = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
     if len(both) < 2:
         return None
