@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -314,6 +316,43 @@ def test_evaluating_plays_what_is_asked_for_and_no_more(
     assert (run.path / "scores.jsonl").read_bytes() == few
     evaluate(run, world, Wanted(["epoch-2"], [0], "test", 20))
     assert (run.path / "scores.jsonl").read_bytes().startswith(few)
+
+
+def test_a_run_in_a_notebook_is_the_same_run(tmp_path: Path, ledger: Ledger, whole: Run) -> None:
+    async def cell() -> Run:  # a notebook's cells run in its event loop
+        run = trained(tmp_path / "run", ledger)
+        evaluate(run, AgentWorld(agent(), ledger), Wanted(["epoch-2"], [1], "test", 2))
+        return run
+
+    run = asyncio.run(cell())
+    scores = (run.path / "scores.jsonl").read_text(encoding="utf-8").splitlines()
+    (run.path / "scores.jsonl").unlink()
+    assert bytes_of(run) == bytes_of(whole) and len(scores) == 2
+    ahead = ("sampler.cap=2", "sampler.staleness=1")
+    plain = trained(tmp_path / "plain", ledger, *ahead)
+
+    async def again() -> Run:
+        return trained(tmp_path / "ahead", ledger, *ahead)
+
+    assert bytes_of(asyncio.run(again())) == bytes_of(plain)
+
+
+def test_what_breaks_in_a_notebook_is_told_there_and_the_world_goes_on(ledger: Ledger) -> None:
+    world = AgentWorld(agent(), ledger)
+    policy = world.fresh_policy()
+    asked = [Asked(task, 0, 0, None) for task in world.tasks("test")[:3]]
+
+    async def interrupted() -> list[Episode]:
+        engine = world.engine(policy)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # as a notebook has it
+        told = iter([True])
+        world.progress = lambda count: next(told, False) and os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            world.play(engine, asked * 200)
+        return world.play(engine, asked)
+
+    alone = world.play(world.engine(policy), asked)
+    assert asyncio.run(interrupted()) == alone
 
 
 @pytest.mark.parametrize("at", ["supervised", "step 1", "step 3"])

@@ -1,13 +1,18 @@
 """A model with a chat template, from a folder: trained, measured and exported by the verbs."""
 
+import hashlib
 import json
+from collections import Counter
 
 import pytest
 import torch
 from typer.testing import CliRunner
 
 from kleash.cli import app
+from kleash.language import models
+from kleash.rollout.agent import AgentWorld
 from kleash.seeds import torch_generator
+from kleash.train.descent import Descent
 from test_language_chat import QWEN, chat
 
 transformers = pytest.importorskip("transformers")
@@ -76,3 +81,32 @@ def test_trained_measured_and_exported(model, tmp_path, monkeypatch, lora):
     assert ours.apply_chat_template(said, tokenize=False) == theirs.apply_chat_template(
         said, tokenize=False
     )
+
+
+def test_files_are_hashed_once_and_the_model_is_built_once(model, tmp_path, monkeypatch):
+    counted = Counter()
+
+    def counting(owner, name, key):
+        call = getattr(owner, name)
+
+        def wrapped(*given, **options):
+            counted[key(*given)] += 1
+            return call(*given, **options)
+
+        monkeypatch.setattr(owner, name, wrapped)
+
+    counting(hashlib, "file_digest", lambda handle, *_: handle.name)
+    counting(AgentWorld, "fresh_policy", lambda *_: "built")
+    counting(models, "load", lambda *_: "loaded")
+    before = []
+    down = Descent.down
+
+    def first(self, *given, **options):
+        if not before:
+            before.append(dict(counted))
+        return down(self, *given, **options)
+
+    monkeypatch.setattr(Descent, "down", first)
+    run("train", "agent", "--out", tmp_path / "run", f"model={model}", *KEYS)
+    files = {str(file): 1 for file in model.glob("*")}
+    assert before == [{**files, "built": 1, "loaded": 1}]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kleash.config import parse_overrides
 from kleash.envs import ENVS, gym, options_of
 from kleash.envs.contract import STOP_REASONS, at_once
 from kleash.envs.function import Hidden, is_near
@@ -18,6 +19,7 @@ from kleash.envs.intents import SCHEMA, load_tasks, task_from
 from kleash.envs.surfaces import TOOL, TextSurface, TokenSurface, json_values, without_thoughts
 from kleash.envs.world import World, importances, meaning, texts, vocabulary, world_tasks
 from kleash.errors import ConfigError, DataError
+from kleash.recipe import recipe_from
 from kleash.runs import append_line
 from pace import cpu_within
 
@@ -241,7 +243,7 @@ def test_golden_episodes():
 def test_an_unknown_environment_or_option_is_named():
     with pytest.raises(ConfigError, match="no environment 'travel': there is intention, function"):
         gym("travel")
-    with pytest.raises(ConfigError, match="did you mean 'limit'"):
+    with pytest.raises(ConfigError, match=r"did you mean 'gym\.limit'"):
         gym("function", {"limits": 3})
     with pytest.raises(ConfigError, match="surface 'tokens'"):
         gym("intention", {"surface": "tokens", "tasks": str(FIXTURES / "records.jsonl")})
@@ -265,6 +267,60 @@ def test_options_have_sentences():
     for name in ENVS:
         for key, _, sentence in help_lines(options_of(name)):
             assert sentence, (name, key)
+
+
+OWN_GYM = """
+from kleash.envs.function import FunctionOptions, Functions
+
+
+class Doubled(Functions):
+    def __init__(self, rounds: int, kind: str = "plain"):
+        super().__init__(options=FunctionOptions(limit=2 * rounds, train=2, validation=2, test=2))
+        self.kind = kind
+"""
+
+
+def test_a_class_of_ones_own_is_a_gym_and_its_arguments_are_options(tmp_path, monkeypatch):
+    (tmp_path / "gyms_of_mine.py").write_text(OWN_GYM, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    name = "gyms_of_mine:Doubled"
+    made = gym(name, {"rounds": 3})
+    assert (made.options.limit, made.kind) == (6, "plain")
+    assert len(made.tasks("train")) == 2
+    builtin = gym("kleash.envs.function:Functions", {"limit": 9})  # one with a config for options
+    assert builtin.options.limit == 9
+    for keys, said in (
+        (["gym.round=3"], "unknown key 'gym.round': did you mean 'gym.rounds'"),
+        ([], "'gym.rounds' is missing"),
+        (["gym.rounds=few"], "bad value for 'gym.rounds'"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            recipe_from(parse_overrides([f"env={name}", "model=m", *keys]))
+    recipe = recipe_from(parse_overrides([f"env={name}", "model=m", "gym.rounds=3"]))
+    assert recipe.env == name
+    for wrong in ("nothing_of_mine:Doubled", "gyms_of_mine:Tripled", "doubled"):
+        with pytest.raises(ConfigError, match="environment"):
+            gym(wrong)
+
+
+def test_the_script_finds_classes_in_the_current_folder(tmp_path):
+    (tmp_path / "gyms_of_mine.py").write_text(OWN_GYM, encoding="utf-8")
+    script = Path(sys.executable).with_name("kleash")
+    keys = ("env=gyms_of_mine:Doubled", "model=m", "gym.foo=1")
+    done = subprocess.run(
+        [script, "train", "agent", *keys], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "unknown key 'gym.foo': the keys are: gym.rounds, gym.kind" in done.stderr
+    assert done.returncode == 2
+
+
+def test_an_option_that_is_not_there_is_named_as_it_was_written():
+    with pytest.raises(ConfigError, match=r"unknown key 'gym.foo': .*gym\.surface"):
+        recipe_from(parse_overrides(["env=intention", "model=m", "gym.foo=1"]))
+    with pytest.raises(ConfigError, match=r"unknown key 'gym\.limt': did you mean 'gym.limit'"):
+        recipe_from(parse_overrides(["env=function", "model=m", "gym.limt=1"]))
+    with pytest.raises(ConfigError, match=r"bad value for 'gym\.limit'"):
+        recipe_from(parse_overrides(["env=function", "model=m", "gym.limit=many"]))
 
 
 # --- rewards

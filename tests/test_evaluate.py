@@ -149,6 +149,12 @@ def test_a_run_without_a_checkpoint_cannot_be_measured(run: Run) -> None:
         resolve_checkpoints(run, "last")
 
 
+def test_a_baseline_that_nobody_knows_is_no_other(run: Run, world: SelectorWorld) -> None:
+    with pytest.raises(ConfigError, match=r"no baseline 'zero-shto': there is zero-shot, .*greedy"):
+        evaluate(run, world, wanted("baseline:zero-shto"))
+    assert not [line for line in run.scores() if line["checkpoint"] == "baseline:zero-shto"]
+
+
 @pytest.mark.parametrize("items", [0, -5, 61])
 def test_items_are_as_many_as_there_are_or_fewer(
     run: Run, world: SelectorWorld, items: int

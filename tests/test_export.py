@@ -10,11 +10,14 @@ from agent_tools import trained
 from kleash.choices import load_policy
 from kleash.cli import app
 from kleash.errors import CheckpointError, DataError
+from kleash.evaluate import Wanted, evaluate
 from kleash.export import export, load_selector
+from kleash.language.chat import load_speech
 from kleash.language.models import merged
 from kleash.language.policy import LanguagePolicy
 from kleash.recipe import recipe_from
 from kleash.rollout import world_of
+from kleash.rollout.agent import Asked
 from kleash.train.agent import passes_of
 
 transformers = pytest.importorskip("transformers")
@@ -74,6 +77,21 @@ def test_its_tokenizer_gives_the_ids_that_were_trained_on(exported):
     assert tokenizer.decode(speech.ids(said)) == said
     with pytest.raises(Exception, match=r"unk|UNK"):
         tokenizer("TASK zeppelin ;")
+
+
+def test_it_can_be_trained_and_measured_again_from_its_folder(exported, tmp_path):
+    _, world, folder = exported
+    speech = load_speech(folder)
+    assert speech.identity == world.speech.identity and speech.words == world.speech.words
+    run, again = trained(tmp_path, "again", model=str(folder), epochs=1, steps=1)
+    assert run.checkpoints() == ["epoch-1"]  # it can talk: there is no supervised phase
+    asked = [Asked(task, 0, 0, None) for task in world.tasks("test")[:4]]
+    policies = load_policy(*exported[:2], "epoch-1"), again.fresh_policy()
+    ours, theirs = (world.play(world.engine(each), asked) for each in policies)
+    assert [e.turns[0].choices for e in ours] == [e.turns[0].choices for e in theirs]
+    evaluate(run, again, Wanted(["epoch-1"], [0], "test", 2))
+    export(run, "epoch-1", tmp_path / "twice")
+    assert load_speech(tmp_path / "twice").identity == speech.identity
 
 
 def test_it_generates_turns_that_end_where_the_agent_stops(exported):

@@ -6,16 +6,20 @@ from pathlib import Path
 import pytest
 import torch
 
+from agent_tools import SHORT
 from kleash.errors import CheckpointError, DataError
+from kleash.evaluate import Wanted, evaluate
 from kleash.ledger import Ledger
 from kleash.policy import Noise, keyed_noise
-from kleash.rollout import Groups, load_checkpoint
+from kleash.recipe import recipe_from
+from kleash.rollout import Groups, load_checkpoint, world_of
 from kleash.rollout import selector as rollout
 from kleash.rollout.proposed import best_pointers, buy_proposals, proposal_groups
 from kleash.rollout.selector import SelectorWorld, sample_groups
 from kleash.selector import STOP, Selector
+from kleash.train import train
 from kleash.types import Prompt
-from tiny import Reader, tiny_recipe
+from tiny import Reader, given, tiny_recipe
 
 PLACES = [0, 3, 5]
 
@@ -226,3 +230,36 @@ def test_validation_has_the_same_proposals_whatever_the_seed(world: SelectorWorl
     other = world.with_recipe(tiny_recipe("seed=1"))
     assert other.proposals("validation", 5) == world.proposals("validation", 5)
     assert other.proposals("train", 5) != world.proposals("train", 5)
+
+
+@pytest.mark.parametrize("family", ["agent", "selector"])
+def test_a_world_and_a_run_leave_the_callers_torch_as_it_was(
+    family: str, tmp_path: Path, ledger: Ledger
+) -> None:
+    keys = (
+        SHORT | {"epochs": 1, "steps": 1} if family == "agent" else given("epochs=1", "queries=8")
+    )
+    recipe = recipe_from(keys)
+    seen: list[tuple[int, bool]] = []
+    before = torch.get_num_threads(), torch.backends.mkldnn.enabled
+    torch.set_num_threads(3)
+    torch.backends.mkldnn.enabled = True
+    try:
+        world = world_of(recipe, ledger)
+        assert (torch.get_num_threads(), torch.backends.mkldnn.enabled) == (3, True)
+        run = train(
+            tmp_path / "run",
+            recipe,
+            keys,
+            world,
+            listen=lambda heard: seen.append(
+                (torch.get_num_threads(), torch.backends.mkldnn.enabled)
+            ),
+        )
+        shots = recipe.validated_at()
+        evaluate(run, world, Wanted(run.checkpoints()[-1:], [shots], "test", 3))
+        assert (torch.get_num_threads(), torch.backends.mkldnn.enabled) == (3, True)
+        assert set(seen) == {(1, False)}  # and the run is what every run is
+    finally:
+        torch.set_num_threads(before[0])
+        torch.backends.mkldnn.enabled = before[1]

@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 import torch
 from safetensors.torch import load_file
+from typer.testing import CliRunner
 
+from kleash.cli import app
 from kleash.demos.reward import REWARDS
 from kleash.errors import CheckpointError, ConfigError, DataError, GuardError
 from kleash.grpo import Loss
@@ -627,3 +630,31 @@ def test_a_run_of_another_recipe_gets_a_folder_of_its_own(trained: Trained) -> N
     first, second = trained("a"), trained("a", "lr=1e-3")
     assert second.path.name == f"a-{second.meta['identity'][:8]}"
     assert first.meta["identity"] != second.meta["identity"]
+
+
+def test_a_run_with_a_relative_start_goes_on_from_any_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_run: Run
+) -> None:
+    def kleash(*words: str) -> None:
+        done = CliRunner().invoke(app, [*words])
+        if done.exception:
+            raise done.exception
+
+    here, there, elsewhere = (tmp_path / name for name in ("here", "there", "elsewhere"))
+    elsewhere.mkdir()
+    shutil.copytree(tiny_run.path, here / "runs/base")
+    (here / "mine.toml").write_text(tomli_w.dumps(given("epochs=1")), encoding="utf-8")
+    monkeypatch.chdir(here)
+    start = "runs/base/checkpoints/rce-1"
+    tied = ("leash.reference=path", f"leash.reference_path={start}")
+    kleash("train", "mine.toml", "phase=grpo", f"from={start}", *tied, "--out", "runs/next")
+    run = Run.open(here / "runs/next")
+    assert run.config["from"] == start  # as it was written
+
+    monkeypatch.chdir(elsewhere)
+    kleash("train", str(here / "runs/next"), "epochs=2")
+    shutil.copytree(here, there)
+    shutil.rmtree(here)
+    kleash("train", str(there / "runs/next"), "epochs=3")
+    assert Run.open(there / "runs/next").checkpoints() == ["epoch-1", "epoch-2", "epoch-3"]
+    assert {path.name for path in (there / "runs").glob("*/")} == {"base", "next"}

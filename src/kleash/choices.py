@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kleash import guard
 from kleash.policy import fingerprint
+from kleash.rollout import one_way
 from kleash.rollout.selector import SelectorWorld
 from kleash.runs import Run
 from kleash.selector import Pointers, Selector
@@ -28,6 +29,7 @@ def choices_file(run: Path, checkpoint: str) -> Path:
     return run / "choices" / f"{checkpoint}.npy"
 
 
+@one_way()
 @torch.no_grad()
 def keep_choices(run: Run, world: SelectorWorld, names: Sequence[str], base: Selector) -> None:
     """Write the log-probabilities [query, step, candidate] of checkpoints that have none yet."""

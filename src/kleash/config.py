@@ -52,26 +52,31 @@ class Config(BaseModel):
 ConfigT = TypeVar("ConfigT", bound=Config)
 
 
-def build(kind: type[ConfigT], values: Mapping[str, Any]) -> ConfigT:
-    """Make a `kind` from nested mappings, with one clear line for the first thing wrong."""
+def build(kind: type[ConfigT], values: Mapping[str, Any], at: str = "") -> ConfigT:
+    """Make a `kind` from nested mappings, with one clear line for the first thing wrong.
+
+    `at` is what a user writes before its keys, where they stand in another config: `gym.`.
+    """
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(explain(kind, error)) from None
+        raise ConfigError(explain(kind, error, at)) from None
 
 
-def explain(kind: type[Config], error: ValidationError) -> str:
+def explain(kind: type[Config], error: ValidationError, at: str = "") -> str:
     """The first error of a pydantic report as one line that says what to do."""
-    first = error.errors()[0]
+    # A key that is missing may be the one that was misspelt.
+    first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
     path = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        return f"unknown key {path!r}: {suggestion(kind, path)}"
+        return f"unknown key {at + path!r}: {suggestion(kind, path, at)}"
+    path = at + path
     if first["type"] == "missing":
         return f"{path!r} is missing: give it in the TOML file or as {path}=VALUE"
     return f"bad value for {path!r}: {first['msg']} (got {first['input']!r})"
 
 
-def suggestion(kind: type[Config], path: str) -> str:
+def suggestion(kind: type[Config], path: str, at: str = "") -> str:
     """What the writer of an unknown key may have meant."""
     known = list(keys(kind))
     last = path.rsplit(".", 1)[-1]
@@ -82,10 +87,10 @@ def suggestion(kind: type[Config], path: str) -> str:
     )
     ends = [name for name in known if name.endswith("." + last)]
     if near or ends:
-        return f"did you mean {(ends or near)[0]!r}?"
+        return f"did you mean {at + (ends or near)[0]!r}?"
     if len(known) <= FEW:
-        return f"the keys are: {', '.join(known)}"
-    nearest = get_close_matches(last, known, n=FEW, cutoff=0.0)
+        return f"the keys are: {', '.join(at + name for name in known)}"
+    nearest = [at + name for name in get_close_matches(last, known, n=FEW, cutoff=0.0)]
     return f"the nearest keys are {', '.join(nearest)}" + (
         f"; {kind.listed} lists all {len(known)}" if kind.listed else ""
     )

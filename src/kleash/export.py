@@ -22,24 +22,25 @@ from kleash.config import build
 from kleash.demos.presets import Blocks
 from kleash.errors import CheckpointError, ConfigError, DataError
 from kleash.language.models import load, merged
-from kleash.language.words import Words
+from kleash.language.words import WORDS_TEMPLATE, Words
 from kleash.ledger import Ledger
 from kleash.policy import fingerprint
-from kleash.recipe import AgentRecipe, SelectorRecipe, recipe_from
+from kleash.recipe import AgentRecipe, SelectorRecipe, placed, recipe_from
+from kleash.rollout import one_way
 from kleash.rollout.agent import AgentWorld
 from kleash.runs import Run, write_json
 from kleash.selector import Selector
 
 FACTS = "kleash.json"
 CLOSE = 1e-4  # nats: adding an adapter to its weights rounds otherwise than adding its output
-TEMPLATE = "BOS{% for message in messages %} {{ message['content'] }}{% endfor %}"
 
 
+@one_way()
 def export(run: Run, name: str, folder: Path) -> dict[str, Any]:
     """Write the policy of a checkpoint to a folder that is not there yet; what it is."""
     if folder.exists():
         raise DataError(f"{folder} is there already: nothing is overwritten, give another --out")
-    recipe = recipe_from(run.given)
+    recipe = recipe_from(run.given, placed(run))
     write: Callable[..., dict[str, Any]] = export_selector
     if isinstance(recipe, AgentRecipe):
         write = export_agent
@@ -122,7 +123,7 @@ def words_tokenizer(speech: Words) -> Any:
         eos_token=";",
         pad_token=speech.words[speech.pad],
         clean_up_tokenization_spaces=False,
-        chat_template=TEMPLATE,
+        chat_template=WORDS_TEMPLATE,
     )
 
 

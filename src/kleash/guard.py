@@ -125,12 +125,17 @@ def sampler_near(kl: float) -> Finding | None:
 
 def load_strictly(module: nn.Module, tensors: Mapping[str, Tensor], *, source: str = "") -> None:
     """Load weights only if every tensor fits: none missing, none left over, none reshaped."""
+    fits_strictly(module, tensors, source=source)
+    module.load_state_dict(dict(tensors), strict=True)
+
+
+def fits_strictly(module: nn.Module, tensors: Mapping[str, Tensor], *, source: str = "") -> None:
+    """Whether they could be loaded so: else an error that names the tensors."""
     own = module.state_dict()
     missing = [name for name in own if name not in tensors]
     unexpected = [name for name in tensors if name not in own]
     reshaped = [n for n in own if n in tensors and own[n].shape != tensors[n].shape]
     if not (missing or unexpected or reshaped):
-        module.load_state_dict(dict(tensors), strict=True)
         return
     total = sum(tensor.numel() for tensor in own.values())
     parts = [

@@ -79,6 +79,7 @@ def by_jobs(
 
 def shard(given: Mapping[str, Any], tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Every so many-th query with its proposals answered: plain values, as a file has them."""
+    from kleash.rollout import one_way
     from kleash.rollout.proposed import ask_for_some
     from kleash.rollout.selector import SelectorWorld
     from kleash.rollout.written import rl_groups, rl_meta
@@ -86,7 +87,7 @@ def shard(given: Mapping[str, Any], tell: Callable[[dict[str, Any]], None]) -> d
     recipe = recipe_from(given["recipe"])
     assert isinstance(recipe, SelectorRecipe)
     entries: dict[str, Any] = {}
-    with Ledger(Path(given["ledger"]), machines=given["machines"]) as ledger:
+    with one_way(), Ledger(Path(given["ledger"]), machines=given["machines"]) as ledger:
         world = SelectorWorld(recipe, ledger, device=given["device"])
         mine = range(given["shard"], len(world.pooled("train")), given["shards"])
         for start in range(0, len(mine), AT_ONCE):

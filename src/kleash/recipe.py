@@ -21,6 +21,7 @@ from kleash.demos.reward import REWARDS
 from kleash.demos.views import View
 from kleash.envs import options_of
 from kleash.errors import ConfigError
+from kleash.runs import Run
 
 Phase = Literal["supervised", "rce", "grpo"]
 PHASES: tuple[Phase, ...] = ("supervised", "rce", "grpo")
@@ -172,7 +173,7 @@ class SelectorRecipe(Recipe):
     listed = "kleash train default --keys"
 
     data: str = "scenes"
-    """The data set."""
+    """The data set; one of your own is package.module:Class."""
     data_seed: int = 0
     """The seed that makes it, where a generator does; else the one that splits it."""
     data_options: dict[str, Any] = Field({})
@@ -396,7 +397,7 @@ class AgentRecipe(Recipe):
     listed = "kleash train agent --keys"
 
     env: str = "intention"
-    """The environment."""
+    """The environment: intention, function, telepathy, or package.module:Class of your own."""
     gym: dict[str, Any] = Field({})
     """Its options: `kleash train agent --keys` lists them as gym.KEY."""
     model: str = "tiny"
@@ -432,7 +433,7 @@ class AgentRecipe(Recipe):
     @model_validator(mode="after")
     def consistent(self) -> Self:
         """Refuse what cannot be run, before anything is written."""
-        build(options_of(self.env), self.gym)
+        build(options_of(self.env), self.gym, "gym.")
         needs_start(self.phase, self.start)
         if self.leash.reference == "adapter_off" and not self.lora.rank:
             raise ConfigError("leash.reference 'adapter_off' needs an adapter: set lora.rank")
@@ -470,7 +471,7 @@ class AgentRecipe(Recipe):
 
     def places(self) -> int:
         """Each turn."""
-        options = build(options_of(self.env), self.gym)
+        options = build(options_of(self.env), self.gym, "gym.")
         return int(getattr(options, "limit", 1))
 
     def batches(self, used: int) -> int:
@@ -490,6 +491,15 @@ class AgentRecipe(Recipe):
         cold = self.supervised.epochs if self.model == "tiny" else 0
         length: dict[Phase, int] = {"supervised": cold, "grpo": self.epochs}
         return [(phase, n) for phase, n in length.items() if self.phase in ("all", phase)]
+
+
+def placed(run: Run) -> dict[str, Any]:
+    """The paths among what a run was asked, as they hold where we are now: to be laid over it."""
+    asked, leash = run.given, run.given.get("leash", {})
+    found = {k: run.placed(asked[k]) for k in ("from", "model") if asked.get(k, "tiny") != "tiny"}
+    if not leash.get("reference_path"):
+        return found
+    return {**found, "leash": {"reference_path": run.placed(leash["reference_path"])}}
 
 
 def recipe_from(*layers: Mapping[str, Any]) -> Recipe:

@@ -249,6 +249,7 @@ def machine_facts() -> dict[str, Any]:
         "versions": versions,
         "platform": platform.platform(),
         "cpus": os.cpu_count(),
+        "cwd": str(Path.cwd()),
         "started": now(),
     }
 
@@ -354,6 +355,17 @@ class Run:
     def name(self) -> str:
         """Arm and seed, as the folder is called."""
         return self.path.name
+
+    def placed(self, path: str) -> str:
+        """A relative path as it was meant where the run was begun, or above its folder.
+
+        So a run goes on from anywhere, and after all that it needs was moved with it.
+        """
+        begun = self.meta.get("cwd")
+        if not path or Path(path).is_absolute() or begun == str(Path.cwd()):
+            return path
+        places = [*([Path(begun)] if begun else []), *self.path.resolve().parents]
+        return next((str(at / path) for at in places if (at / path).exists()), path)
 
     @property
     def finished(self) -> bool:

@@ -15,6 +15,7 @@ import torch
 from kleash.choices import load_policy
 from kleash.language.policy import LanguagePolicy
 from kleash.recipe import TRANSCRIPTS
+from kleash.rollout import one_way
 from kleash.rollout.agent import AgentWorld
 from kleash.runs import Run, canonical
 from kleash.train.agent import passes_of
@@ -28,6 +29,7 @@ def transcripts_file(run: Path, checkpoint: str) -> Path:
     return run / "transcripts" / f"{checkpoint}.jsonl"
 
 
+@one_way()
 @torch.no_grad()
 def keep_transcripts(
     run: Run, world: AgentWorld, names: Sequence[str], base: LanguagePolicy

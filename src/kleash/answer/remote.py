@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from kleash.answer import Images
 from kleash.answer.prompting import preset_of, turns, written
-from kleash.envs.contract import EndpointDown, EpisodeBroken
+from kleash.envs.contract import EndpointDown, EpisodeBroken, beside
 from kleash.envs.line import Line, LineOptions, Outcome, found_in, text_in
 from kleash.errors import ConfigError, KleashError
 from kleash.types import Answer, Prompt
@@ -70,7 +70,7 @@ class Remote:
 
     def answer(self, prompts: Sequence[Prompt]) -> list[Answer]:
         """An answer for every prompt; one that the server cannot answer breaks alone."""
-        return asyncio.run(self.answer_all(prompts))
+        return beside(lambda: asyncio.run(self.answer_all(prompts)))
 
     async def answer_all(self, prompts: Sequence[Prompt]) -> list[Answer]:
         """All at once, as many requests under way as the line allows."""

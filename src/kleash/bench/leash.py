@@ -43,13 +43,17 @@ def leash_bench(*, steps: int = 12) -> dict[str, Any]:
     from kleash.ledger import Ledger
     from kleash.policy import Reference
     from kleash.recipe import recipe_from
-    from kleash.rollout import load_checkpoint
+    from kleash.rollout import load_checkpoint, one_way
     from kleash.rollout.agent import AgentWorld, play_groups
     from kleash.train import train
     from kleash.train.descent import Descent
     from kleash.train.update import Leashed
 
-    with tempfile.TemporaryDirectory() as spare, Ledger(Path(spare) / "ledger.sqlite") as ledger:
+    with (
+        one_way(),
+        tempfile.TemporaryDirectory() as spare,
+        Ledger(Path(spare) / "ledger.sqlite") as ledger,
+    ):
         recipe: Any = recipe_from(RECIPE, {"phase": "supervised"})
         world = AgentWorld(recipe, ledger)
         run = train(Path(spare) / "base", recipe, {}, world)

@@ -163,12 +163,10 @@ def rollouts_bench(
     """Tokens said per second of CPU by our engine and by `generate`, at each limit of turns."""
     import torch
 
-    from kleash.bench import one_thread
     from kleash.engine.own import OwnEngine
-    from kleash.rollout import compute_one_way
+    from kleash.rollout import one_way
 
-    with one_thread(), torch.random.fork_rng(devices=[]):
-        compute_one_way()  # as every run does
+    with one_way(), torch.random.fork_rng(devices=[]):
         play = Play(tasks, group, updates, max(limits))
         size = sum(weight.numel() for weight in play.model.parameters())
         found: dict[str, Any] = {

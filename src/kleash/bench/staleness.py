@@ -56,11 +56,15 @@ def staleness_bench(
     """Seconds of a step on the clock for each staleness, in turns, beside the bound of overlap."""
     from kleash.ledger import Ledger
     from kleash.recipe import recipe_from
-    from kleash.rollout import load_checkpoint
+    from kleash.rollout import load_checkpoint, one_way
     from kleash.rollout.agent import AgentWorld
     from kleash.train import train
 
-    with tempfile.TemporaryDirectory() as spare, Ledger(Path(spare) / "ledger.sqlite") as ledger:
+    with (
+        one_way(),
+        tempfile.TemporaryDirectory() as spare,
+        Ledger(Path(spare) / "ledger.sqlite") as ledger,
+    ):
         recipe: Any = recipe_from(RECIPE, {"phase": "supervised"})
         world = AgentWorld(recipe, ledger, device=device)
         run = train(Path(spare) / "base", recipe, {}, world)

@@ -101,9 +101,10 @@ def study_bench(*, arms: int = 9, items: int = 200, plain: int = 60) -> dict[str
     """Answers per second of a study's measuring against the plain pattern, as a ratio."""
     from kleash.ledger import Ledger
     from kleash.recipe import SelectorRecipe
+    from kleash.rollout import one_way
     from kleash.rollout.selector import SelectorWorld
 
-    with tempfile.TemporaryDirectory() as folder:
+    with one_way(), tempfile.TemporaryDirectory() as folder:
         recipe = SelectorRecipe(selector="v3")
         with Ledger(Path(folder) / "ledger.sqlite") as ledger:
             world = SelectorWorld(recipe, ledger)

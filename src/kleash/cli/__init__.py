@@ -5,6 +5,7 @@ Exit 0: done. 1: a check that was asked for did not hold. 2: your mistake, in on
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -84,7 +85,12 @@ def options(
 
 
 def main() -> None:
-    """Run a verb; an error that is the user's to mend becomes one line."""
+    """Run a verb; an error that is the user's to mend becomes one line.
+
+    Classes of the user are found in the current folder, after everything that is installed.
+    """
+    if (here := os.getcwd()) not in sys.path:  # noqa: PTH109  entries of sys.path are text
+        sys.path.append(here)
     try:
         app()
     except KleashError as error:

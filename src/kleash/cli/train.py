@@ -111,10 +111,11 @@ def train_here(
     """The run, trained by this process or by all ranks; what was asked for. Rank 0 tells."""
     from kleash.control import describe
     from kleash.ledger import Ledger
-    from kleash.rollout import world_of
+    from kleash.rollout import compute_one_way, world_of
     from kleash.train import Stopped, ranks
     from kleash.train import train as train_run
 
+    compute_one_way()
     folder.parent.mkdir(parents=True, exist_ok=True)
     console = stderr()
     console.quiet = not ranks.is_first()
@@ -145,7 +146,7 @@ def resolve_run(
 ) -> tuple[Path, Recipe, dict[str, Any]]:
     """The folder, the recipe and what was written, from a config or a run to go on with."""
     from kleash.config import merge, parse_overrides, read_toml
-    from kleash.recipe import recipe_from
+    from kleash.recipe import placed, recipe_from
     from kleash.runs import Run
 
     changes = parse_overrides(keys)
@@ -158,7 +159,7 @@ def resolve_run(
                 f" phase=grpo from={path}/checkpoints/NAME --out FOLDER"
             )
         given = merge(run.given, changes)
-        recipe = recipe_from(given)
+        recipe = recipe_from(run.given, placed(run), changes)
         longer = recipe.epochs != run.config["epochs"]
         if longer and not recipe.length_keys() and not new:
             raise KleashError(
@@ -167,7 +168,10 @@ def resolve_run(
                 " so it cannot be extended; add --new to train another run"
             )
         return out or path, recipe, given
-    given = merge(NAMED[config] if config in NAMED else read_toml(path), changes)
+    named = dict(NAMED[config] if config in NAMED else read_toml(path))
+    if config in NAMED and changes.get("env", named.get("env")) != named.get("env"):
+        del named["gym"]  # they are another environment's options
+    given = merge(named, changes)
     recipe = recipe_from(given)
     return out or RUNS / f"{path.stem}-s{recipe.seed}", recipe, given
 
@@ -248,12 +252,13 @@ def evaluate_run(  # noqa: PLR0913  every flag of a verb is an argument
     from kleash.evaluate import Wanted, evaluate, resolve_checkpoints
     from kleash.evaluate.selector import baseline_names
     from kleash.ledger import Ledger
-    from kleash.recipe import SelectorRecipe, recipe_from
-    from kleash.rollout import world_of
+    from kleash.recipe import SelectorRecipe, placed, recipe_from
+    from kleash.rollout import compute_one_way, world_of
     from kleash.runs import Run
 
+    compute_one_way()
     language, opened = language_of(lang, ()), Run.open(run)
-    recipe = recipe_from(opened.config)
+    recipe = recipe_from(opened.config, placed(opened))
     names = resolve_checkpoints(opened, checkpoint)
     if baselines or best_greedy:
         names = baseline_names(greedy=best_greedy) + names

@@ -257,7 +257,7 @@ def choices_of(
         return None, (Because("choices_need_runs"),)
     from kleash.ledger import Ledger
     from kleash.recipe import SelectorRecipe
-    from kleash.rollout import load_checkpoint
+    from kleash.rollout import load_checkpoint, one_way
     from kleash.rollout.selector import SelectorWorld
 
     try:
@@ -269,6 +269,7 @@ def choices_of(
             return None, (Because("choices_other_data", {"keys": apart}),)
         # Greedy choices ask nobody, but a world has a ledger.
         with (
+            one_way(),
             tempfile.TemporaryDirectory() as folder,
             Ledger(Path(folder) / "ledger.sqlite") as ledger,
         ):

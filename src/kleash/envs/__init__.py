@@ -1,4 +1,4 @@
-"""Environments with a simulated user. One file and one line in `ENVS` for each.
+"""Environments with a simulated user. One file and one line in `ENVS` for each, or your class.
 
 The contract is in `contract`. Training and evaluation both take a gym from here and let it `make`
 environments, so that a policy is measured in what it was trained in.
@@ -6,38 +6,56 @@ environments, so that a policy is measured in what it was trained in.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
-from importlib import import_module
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, create_model
 
 from kleash.config import Config, build
+from kleash.data import imported
 from kleash.envs.contract import Gym
-from kleash.errors import ConfigError
 from kleash.ledger import Ledger
 
-# name: (module, gym, its options)
 ENVS = {
-    "intention": ("kleash.envs.intention", "Intention", "IntentionOptions"),
-    "function": ("kleash.envs.function", "Functions", "FunctionOptions"),
-    "telepathy": ("kleash.envs.telepathy", "Telepathy", "TelepathyOptions"),
+    "intention": "kleash.envs.intention:Intention",
+    "function": "kleash.envs.function:Functions",
+    "telepathy": "kleash.envs.telepathy:Telepathy",
 }
 
 
 def gym(
     name: str, options: Mapping[str, Any] | None = None, *, ledger: Ledger | None = None
 ) -> Gym:
-    """The gym of that name; `ledger` is where a chat user's answers are kept."""
-    make: Callable[..., Gym] = getattr(_module(name), ENVS[name][1])
-    return make(ledger=ledger, options=build(options_of(name), options or {}))
+    """The gym of that name, or of package.module:Class; `ledger` keeps a chat user's answers."""
+    make: Callable[..., Gym] = imported(ENVS, name, "environment")
+    takes = inspect.signature(make).parameters
+    made = build(options_of(name), options or {}, "gym.")
+    given = {key: getattr(made, key) for key in type(made).model_fields}
+    if "options" in takes:
+        given = {"options": made}
+    return make(**given, **({"ledger": ledger} if "ledger" in takes else {}))
+
+
+class Own(Config):
+    """The options of a class that has arguments of its own, and no config for them."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
 
 def options_of(name: str) -> type[Config]:
-    """The options of a gym, each with its sentence."""
-    found: type[Config] = getattr(_module(name), ENVS[name][2])
-    return found
-
-
-def _module(name: str) -> Any:
-    if name not in ENVS:
-        raise ConfigError(f"no environment {name!r}: there is {', '.join(ENVS)}")
-    return import_module(ENVS[name][0])
+    """What a gym can be asked for: the config that its class takes as `options`, or arguments."""
+    make = imported(ENVS, name, "environment")
+    takes = inspect.signature(make).parameters
+    hints = get_type_hints(make.__init__ if inspect.isclass(make) else make)
+    if "options" in takes:
+        kinds = [hints["options"], *getattr(hints["options"], "__args__", ())]
+        found: type[Config] = next(k for k in kinds if inspect.isclass(k) and issubclass(k, Config))
+        return found
+    named = {
+        key: (hints.get(key, Any), ... if each.default is each.empty else each.default)
+        for key, each in takes.items()
+        if key != "ledger" and each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+    }
+    fields: dict[str, Any] = named
+    return create_model("Own", __base__=Own, **fields)

@@ -8,8 +8,10 @@ is known here.
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
@@ -167,6 +169,30 @@ def at_once(step: Coroutine[Any, Any, T]) -> T:
         return value
     step.close()
     raise RuntimeError("this user waits for an endpoint: await the step in an event loop")
+
+
+def beside(
+    call: Callable[[], T],
+    begin: Callable[[], object] | None = None,
+    end: Callable[[], None] | None = None,
+) -> T:
+    """What a call gives that runs an event loop of its own.
+
+    Where one runs here already, as in a notebook, the call is made in a thread. `begin` makes the
+    thread ready; `end` has the call end early, when whoever waits here is interrupted.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return call()
+    thread = ThreadPoolExecutor(1, initializer=begin)
+    begun = thread.submit(call)
+    try:
+        return begun.result()
+    finally:
+        if end is not None and not begun.done():
+            end()
+        thread.shutdown(wait=end is not None)
 
 
 def split_of(names: Sequence[object], shares: Mapping[str, float]) -> str:

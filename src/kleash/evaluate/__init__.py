@@ -16,6 +16,7 @@ from kleash.errors import ConfigError
 from kleash.evaluate import selector
 from kleash.evaluate.selector import BASELINE
 from kleash.recipe import AgentRecipe
+from kleash.rollout import one_way
 from kleash.runs import Run, ScoreKey
 from kleash.seeds import generator
 from kleash.stats import mean_interval, paired_difference, sign_flip
@@ -48,6 +49,7 @@ def resolve_checkpoints(run: Run, asked: str) -> list[str]:
     return names
 
 
+@one_way()
 def evaluate(
     run: Run,
     world: Any,

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 
 from kleash import guard
-from kleash.baselines import BASELINES, best_greedy
+from kleash.baselines import BASELINES, Baseline, best_greedy
 from kleash.demos.lemmas import lemmatised_score
 from kleash.demos.propose import Pointer
+from kleash.errors import ConfigError
 from kleash.policy import fingerprint
 from kleash.rollout.selector import SelectorWorld
 from kleash.runs import Run, ScoreKey
@@ -23,6 +24,15 @@ BASELINE = "baseline:"
 def baseline_names(*, greedy: bool) -> list[str]:
     """The baselines as they are called among the scores."""
     return [BASELINE + name for name in (*BASELINES, *(["best-greedy"] if greedy else []))]
+
+
+def baseline(name: str) -> Baseline:
+    """The baseline that is called so among the scores."""
+    known = BASELINES | {"best-greedy": best_greedy}
+    plain = name.removeprefix(BASELINE)
+    if plain not in known:
+        raise ConfigError(f"no baseline {plain!r}: there is {', '.join(known)}")
+    return known[plain]
 
 
 def measured(
@@ -43,8 +53,7 @@ def measured(
             pointers = {place: longest[place][:shots] for place in places}
         else:
             some = world.pooled(split).take(max(places) + 1)
-            choose = BASELINES.get(name.removeprefix(BASELINE), best_greedy)
-            chosen = choose(some, world.data, shots, world.ask)
+            chosen = baseline(name)(some, world.data, shots, world.ask)
             if chosen is None:
                 return
             pointers = dict(enumerate(chosen))

@@ -16,6 +16,7 @@ from jinja2.exceptions import TemplateError
 
 from kleash.errors import DataError
 from kleash.language.models import located
+from kleash.language.words import WORDS_TEMPLATE, Speech, Words
 from kleash.seeds import key
 
 THOUGHTS = re.compile(r"<think>\s*(</think>\s*)?$")
@@ -137,6 +138,15 @@ class Chat:
 def load_chat(path: Path | str, *, thinking: bool = False) -> Chat:
     """The tokenizer that lies beside a model, or in its GGUF file, with its chat template."""
     return Chat(load_tokenizer(path), name=str(path), thinking=thinking)
+
+
+def load_speech(path: Path | str) -> Speech:
+    """How a model in a folder is spoken to: by its chat template; ours of words, word by word."""
+    tokenizer = load_tokenizer(path)
+    if tokenizer.chat_template != WORDS_TEMPLATE:
+        return Chat(tokenizer, name=str(path))
+    vocabulary = tokenizer.get_vocab()
+    return Words(sorted(vocabulary, key=lambda word: int(vocabulary[word]))[1:])
 
 
 def load_tokenizer(path: Path | str) -> Any:

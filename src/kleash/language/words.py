@@ -13,6 +13,9 @@ from kleash.envs.world import vocabulary
 from kleash.errors import DataError
 from kleash.seeds import key
 
+WORDS_TEMPLATE = "BOS{% for message in messages %} {{ message['content'] }}{% endfor %}"
+"""How a tokenizer of whole words is exported: it is told by it when it comes back."""
+
 
 class Speech(Protocol):
     """Ids of what is said to a policy, texts of what it says."""

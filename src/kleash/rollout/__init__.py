@@ -6,7 +6,8 @@ comes of acting is `Groups`, in which the maths of both families is the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,17 +20,30 @@ from kleash.ledger import Ledger
 from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe, recipe_from
 from kleash.runs import Checkpoint, Run
 
-__all__ = ["Groups", "World", "compute_one_way", "load_checkpoint", "world_of"]
+__all__ = ["Groups", "World", "compute_one_way", "load_checkpoint", "one_way", "world_of"]
 
 
 def compute_one_way() -> None:
     """Torch as every run has it, so that the same recipe gives the same bytes however it is called.
 
     Two threads under load are many times slower than one, and oneDNN's set-up costs more than it
-    saves on products this small.
+    saves on products this small. For a process that is ours; in another's, `one_way` gives it back.
     """
     torch.set_num_threads(1)
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+
+
+@contextmanager
+def one_way() -> Iterator[None]:
+    """`compute_one_way`, and at the end whatever was set before."""
+    products: Any = torch.backends.mkldnn
+    threads, before = torch.get_num_threads(), products.enabled
+    compute_one_way()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        products.enabled = before
 
 
 class World(Protocol):

@@ -11,10 +11,10 @@ import copy
 import hashlib
 import math
 import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ import torch
 from kleash.credit import CREDITS, SCORES, to_go
 from kleash.engine import Engine, engine_of
 from kleash.envs import gym
-from kleash.envs.contract import EndpointDown, EpisodeBroken
+from kleash.envs.contract import EndpointDown, EpisodeBroken, beside
 from kleash.envs.line import Line
 from kleash.errors import ConfigError, DataError
 from kleash.grpo import ADVANTAGES, ROUNDING
@@ -31,10 +31,11 @@ from kleash.language.policy import LanguagePolicy
 from kleash.language.words import Speech, Words
 from kleash.ledger import Ledger
 from kleash.recipe import AgentRecipe
-from kleash.rollout import Groups, compute_one_way
+from kleash.rollout import Groups
 from kleash.seeds import generator, torch_generator
 from kleash.types import Episode, Turn
 
+T = TypeVar("T")
 SPLITS = ("train", "validation", "test")
 WAIT = 5.0  # seconds between two looks at an endpoint that is down
 
@@ -57,7 +58,6 @@ class AgentWorld:
         device: str = "cpu",
         progress: Callable[[int], None] = lambda count: None,
     ) -> None:
-        compute_one_way()
         self.recipe, self.ledger, self.device, self.progress = recipe, ledger, device, progress
         self.notice: Callable[[str], None] = lambda line: None
         self.gym = gym(recipe.env, recipe.gym, ledger=ledger)
@@ -66,6 +66,7 @@ class AgentWorld:
         self._last = Last(self.loop)
         self._loaded: tuple[Any, Speech] | None = None
         self._words = Words()
+        self._hashes: dict[tuple[tuple[str, int, int], ...], str] = {}
 
     def with_recipe(self, recipe: AgentRecipe) -> AgentWorld:
         """The world of another recipe; tasks and a loaded model are shared where they are equal."""
@@ -91,13 +92,16 @@ class AgentWorld:
             return "tiny"
         path = Path(self.recipe.model)
         files = sorted(path.glob("*")) if path.is_dir() else [path]
+        facts = [(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()]
+        if (known := tuple(facts)) in self._hashes:
+            return self._hashes[known]
         digest = hashlib.sha256()
         for file in files:
             if file.is_file():
                 digest.update(f"{file.name}\0{file.stat().st_size}\0".encode())
                 with file.open("rb") as handle:
                     digest.update(hashlib.file_digest(handle, "sha256").digest())
-        return digest.hexdigest()
+        return self._hashes.setdefault(known, digest.hexdigest())
 
     def facts(self) -> dict[str, Any]:
         """How many tasks there are and how they are spoken about."""
@@ -133,11 +137,11 @@ class AgentWorld:
     def loaded(self) -> tuple[Any, Speech]:
         """The model at the recipe's path, read once."""
         if self._loaded is None:
-            from kleash.language.chat import load_chat
+            from kleash.language.chat import load_speech
             from kleash.language.models import load
 
             path = Path(self.recipe.model)
-            self._loaded = load(path), load_chat(path)
+            self._loaded = load(path), load_speech(path)
         return self._loaded
 
     @property
@@ -174,10 +178,20 @@ class AgentWorld:
     def play(self, engine: Engine, asked: Sequence[Asked]) -> list[Episode]:
         """Every episode that was asked for, in that order; whatever ends it early ends them all."""
         try:
-            return self.loop.run_until_complete(self.play_all(engine, asked))
+            return self.wait(self.play_all(engine, asked))
         except BaseException:
-            self.loop.run_until_complete(ended(asyncio.all_tasks(self.loop)))
+            self.wait(ended(asyncio.all_tasks(self.loop)))
             raise
+
+    def wait(self, what: Coroutine[Any, Any, T]) -> T:
+        """What comes of a coroutine in this world's loop."""
+        gpu = self.device.startswith("cuda")
+        stream = torch.cuda.current_stream(torch.device(self.device)) if gpu else None
+        return beside(
+            lambda: self.loop.run_until_complete(what),
+            begin=None if stream is None else lambda: torch.cuda.set_stream(stream),
+            end=self.stop,
+        )
 
     def stop(self) -> None:
         """End what another thread plays here."""

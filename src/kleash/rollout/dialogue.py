@@ -31,5 +31,5 @@ def example_dialogue(
                 return
             heard = speech.reply(step.observation)
 
-    world.loop.run_until_complete(talked())
+    world.wait(talked())
     return turns

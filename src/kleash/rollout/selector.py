@@ -29,7 +29,7 @@ from kleash.errors import ConfigError, DataError
 from kleash.ledger import Ledger
 from kleash.policy import fingerprint, keyed_noise
 from kleash.recipe import SelectorRecipe
-from kleash.rollout import Groups, compute_one_way
+from kleash.rollout import Groups
 from kleash.rollout.adopted import AdoptedFacts
 from kleash.rollout.chosen import chosen_by, selector_at
 from kleash.seeds import generator, torch_generator
@@ -60,7 +60,6 @@ class SelectorWorld:
         served: str = "",
         progress: Callable[[int], None] = lambda count: None,
     ) -> None:
-        compute_one_way()
         self.recipe = recipe
         self.ledger = ledger
         self.device = device

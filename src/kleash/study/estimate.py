@@ -8,10 +8,12 @@ from collections import defaultdict
 from contextlib import closing
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from kleash.catalogue import Language, say
 from kleash.envs import gym
+from kleash.ledger import Ledger
 from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe, check_expected, most_ranks
 from kleash.plan.folder import Overview, job_of, overview, placed
 from kleash.recipe import PROBE_TASKS, TRANSCRIPTS, AgentRecipe, Recipe, SelectorRecipe
@@ -181,8 +183,9 @@ def validated(recipe: AgentRecipe) -> int:
 @cache
 def tasks_in(env: str, options: str) -> dict[str, int]:
     """How many tasks each split of an environment has."""
-    made = gym(env, json.loads(options))
-    return {split: len(made.tasks(split)) for split in ("train", "validation", "test")}
+    with TemporaryDirectory() as spare, Ledger(Path(spare) / "ledger.sqlite") as ledger:
+        made = gym(env, json.loads(options), ledger=ledger)  # a user behind an endpoint has one
+        return {split: len(made.tasks(split)) for split in ("train", "validation", "test")}
 
 
 def seconds_left(folder: Path, todo: set[str]) -> float | None:

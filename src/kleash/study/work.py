@@ -117,8 +117,9 @@ def world_for(
 
     Of one ledger only, the last: answers at hand are not to be mixed, and memory is not for ever.
     """
-    from kleash.rollout import world_of
+    from kleash.rollout import compute_one_way, world_of
 
+    compute_one_way()
     key = (str(ledger), device, served)
     if key not in _world or not ledger.exists():
         for old in _world.values():

@@ -17,7 +17,7 @@ from kleash import guard
 from kleash.config import merge
 from kleash.policy import fingerprint
 from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe
-from kleash.rollout import World, load_checkpoint
+from kleash.rollout import World, load_checkpoint, one_way
 from kleash.runs import Run, identity, machine_facts, revision_facts
 from kleash.sinks import open_sinks
 from kleash.train import ranks
@@ -25,14 +25,10 @@ from kleash.train.loop import Trainer
 from kleash.train.selector import SelectorTrainer
 from kleash.types import Heard, Listener
 
-__all__ = ["Heard", "Listener", "Stopped", "Trainer", "prepare", "train"]
+__all__ = ["Heard", "Listener", "Stopped", "Trainer", "train"]
 
 
-def prepare(folder: Path, recipe: Recipe, given: Mapping[str, Any], world: World) -> Run:
-    """The run of a recipe in a folder, new or as it stands; nothing is trained yet."""
-    return Run.create(folder, recipe.resolved(), given, facts(recipe, world) | machine_facts())
-
-
+@one_way()
 def train(
     folder: Path,
     recipe: Recipe,
@@ -48,18 +44,21 @@ def train(
     ranks train it, all call this; only the first tells the listener and the sinks.
     """
     ranks.check(recipe)
-    plain = ranks.first(lambda: prepare(folder, recipe, given, world))
+    began = start_policy(recipe, world)
+    known = ranks.first(lambda: facts(recipe, world, began))
+    config = recipe.resolved()
+    plain = ranks.first(lambda: Run.create(folder, config, given, known | machine_facts()))
     run = ranks.shared(plain)
     if not ranks.is_first():
         listen, sinks = silent, ()
     with run.lock():
         if run.finished and run.config["epochs"] >= recipe.epochs:
             return plain
-        run.reopen(recipe.resolved(), given, ranks.first(lambda: facts(recipe, world)))
+        run.reopen(config, given, known)
         with open_sinks(sinks, run, listen) as told:
             trainer = trainer_of(recipe)
             try:
-                trainer(run, recipe, world, base_weights(recipe), told).run_phases()
+                trainer(run, recipe, world, began[0], told).run_phases()
             except KeyboardInterrupt:
                 raise Stopped(plain) from None
             run.finish()
@@ -78,14 +77,16 @@ def silent(heard: Heard) -> None:
     """For all ranks but the first."""
 
 
-def facts(recipe: Recipe, world: World) -> dict[str, Any]:
-    """What a run is made from, by content. What does not fit is refused before a folder is made."""
-    policy = world.empty_policy()
-    base = fitting(policy, recipe.start)
+def facts(
+    recipe: Recipe, world: World, began: tuple[Any, str | None] | None = None
+) -> dict[str, Any]:
+    """What a run is made from, by content. What does not fit is refused before a folder is made.
+
+    `began` is its `start_policy`, where that was made already.
+    """
+    policy, base = start_policy(recipe, world) if began is None else began
     tied = recipe.leash.reference_path if recipe.leash.reference == "path" else ""
     reference = fitting(policy, tied)
-    if isinstance(recipe, SelectorRecipe):
-        policy.freeze(recipe.freeze)
     by_content = {"from": "", "leash": {"reference_path": reference}} | world.by_content()
     whole = merge(recipe.resolved(), by_content)
     return {
@@ -93,25 +94,40 @@ def facts(recipe: Recipe, world: World) -> dict[str, Any]:
         "data": world.content,
         "base": base,
         "reference": reference,
-        "trainable_share": trainable_share(policy),
+        "trainable_share": trainable_share(recipe, policy),
         **world.facts(),
         **revision_facts(),
     }
 
 
+def start_policy(recipe: Recipe, world: World) -> tuple[Any, str | None]:
+    """The policy before the first step, and the hash of the weights it starts from, if any."""
+    weights = base_weights(recipe)
+    if weights is None:
+        return world.fresh_policy(), None
+    policy = world.empty_policy()
+    guard.load_strictly(policy, weights, source=recipe.start)
+    return policy, fingerprint(weights)
+
+
 def fitting(policy: nn.Module, path: str) -> str | None:
-    """The hash of a checkpoint's weights, which fit the policy; none without a path."""
+    """The hash of a checkpoint's weights, which would fit the policy; none without a path."""
     if not path:
         return None
     weights = load_checkpoint(Path(path))[0].weights
-    guard.load_strictly(policy, weights, source=path)
+    guard.fits_strictly(policy, weights, source=path)
     return fingerprint(weights)
 
 
-def trainable_share(policy: nn.Module) -> float:
+def trainable_share(recipe: Recipe, policy: Any) -> float:
     """The share of the policy's numbers that train in the GRPO phase."""
-    trained = sum(p.numel() for p in policy.parameters() if p.requires_grad)
-    return trained / sum(p.numel() for p in policy.parameters())
+    before = [p for p in policy.parameters() if p.requires_grad]
+    if isinstance(recipe, SelectorRecipe):
+        policy.freeze(recipe.freeze)
+    trained: int = sum(p.numel() for p in policy.parameters() if p.requires_grad)
+    for parameter in before:  # earlier phases train them all
+        parameter.requires_grad_(True)
+    return float(trained / sum(p.numel() for p in policy.parameters()))
 
 
 def base_weights(recipe: Recipe) -> dict[str, Tensor] | None:

@@ -51,16 +51,11 @@ class Trainer:
         run: Run,
         recipe: Any,
         world: Any,
-        base: Mapping[str, Tensor] | None,
+        policy: Any,
         listen: Listener,
     ) -> None:
         self.run, self.recipe, self.world, self.listen = run, recipe, world, listen
-        if base is None:
-            self.policy = world.fresh_policy()
-        else:
-            self.policy = world.empty_policy()
-            guard.load_strictly(self.policy, base, source=recipe.start)
-        self.policy.to(world.device)
+        self.policy = policy.to(world.device)
         self.descent: Descent
         self.before = 0  # steps of the phases that are done
         self.leashed: Leashed | None = None

@@ -119,7 +119,7 @@ class Player:
         self.thread.shutdown()
         self.thread = None
         with suppress(asyncio.CancelledError):  # nothing may be left that would end the next play
-            self.world.loop.run_until_complete(asyncio.sleep(0))
+            self.world.wait(asyncio.sleep(0))
 
 
 def twin(policy: LanguagePolicy) -> LanguagePolicy:

@@ -211,11 +211,11 @@ class RankedTrainer(AgentTrainer):
     DESCENT = SharedDescent
 
     def __init__(
-        self, run: Run, recipe: AgentRecipe, world: AgentWorld, base: Any, listen: Listener
+        self, run: Run, recipe: AgentRecipe, world: AgentWorld, policy: Any, listen: Listener
     ) -> None:
         scale = recipe.scale.model_copy(update={"packed": "on"})
         packed = recipe.model_copy(update={"scale": scale})
-        super().__init__(run, packed, SharedWorld.of(world), base, listen)
+        super().__init__(run, packed, SharedWorld.of(world), policy, listen)
 
     def begin(self, phase: Phase, epochs: int) -> None:
         """All ranks work out as many layers again: they meet in each."""
