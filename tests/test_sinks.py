@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from kleash import cli
@@ -341,3 +343,12 @@ def test_a_real_tool_holds_every_number_and_setting_and_goes_on_with_the_run(
         assert last.finished is True
     left = sorted(path.name for path in (tmp_path / "runs").iterdir())
     assert set(left) <= {"kl0.1-s0", "ledger.sqlite", Path(PLACES[name]).parts[1]}, left
+
+
+def test_the_verb_and_the_page_name_every_sink() -> None:
+    command: Any = typer.main.get_command(cli.app)
+    (option,) = [p for p in command.commands["train"].params if p.name == "log_to"]
+    page = (Path(__file__).parent.parent / "docs/sinks.md").read_text(encoding="utf-8")
+    for name in SINKS:
+        assert name in re.findall(r"[a-z-]+", option.help), name
+        assert f"| `{name}` |" in page

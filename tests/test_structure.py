@@ -266,3 +266,48 @@ def test_the_first_screen_of_the_readme_shows_how_to_start():
 
 def test_ci_runs_what_a_developer_runs():
     assert "\nmake test\n" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+
+# --- what prose names
+
+
+def named_in(path):
+    """Modules and files that the docstrings of a file name."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node) or ""
+            yield from re.findall(r"\bkleash(?:\.[a-z_]\w*)+", text)
+            yield from re.findall(r"\b[a-z_]+/[a-z_/]*[a-z_]+\.(?:py|md|toml)\b", text)
+            for name in re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)`", text):
+                if name.split(".")[0] in PACKAGES and not name.endswith(".json"):
+                    yield f"kleash.{name}"
+
+
+def is_there(name):
+    """Whether a file lies in the tree, or a dotted name is a module or something in one."""
+    if not name.startswith("kleash."):
+        return any((folder / name).is_file() for folder in (ROOT, SOURCE))
+    place = SOURCE
+    for part in name.split(".")[1:]:
+        if not (place / part).is_dir():
+            inside = place / "__init__.py" if place.is_dir() else place
+            module = place / f"{part}.py"
+            if place.is_dir() and module.is_file():
+                place = module
+                continue
+            return bool(re.search(rf"\b{part}\b", inside.read_text(encoding="utf-8")))
+        place /= part
+    return True
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_docstrings_name_modules_and_files_that_are_there(path):
+    wrong = [name for name in named_in(path) if not is_there(name)]
+    assert not wrong, f"{name_of(path)} names {wrong}: nothing of that name is there"
+
+
+def test_a_name_of_nothing_would_be_seen():
+    for name in ("kleash.nowhere", "kleash.language.not_here", "demos/nothing.py"):
+        assert not is_there(name)
+    for name in ("kleash.grpo.grpo_loss", "kleash.language.flops", "kleash.runs", "demos/pool.py"):
+        assert is_there(name)

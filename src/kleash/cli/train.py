@@ -65,7 +65,8 @@ def train(  # noqa: PLR0913  every flag of a verb is an argument
     log_to: Annotated[
         str,
         typer.Option(
-            help="Sinks, with commas: wandb, wandb-offline, mlflow, tensorboard, trackio."
+            help="Sinks, with commas: wandb, wandb-offline, swanlab, swanlab-offline, mlflow,"
+            " tensorboard, trackio."
         ),
     ] = "",
     as_json: AsJson = False,
