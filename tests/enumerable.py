@@ -90,6 +90,30 @@ def tables(seeds: tuple[int, ...] = SEEDS) -> Tables:
     )
 
 
+def uneven(seeds: tuple[int, ...] = SEEDS) -> Tables:
+    """The same, but choosing 0 ends an episode: 121 episodes of one to four choices."""
+    plain = tables(seeds)
+    every = [
+        chosen
+        for length in range(1, LENGTH + 1)
+        for chosen in product(range(VOCABULARY), repeat=length)
+        if 0 not in chosen[:-1] and (chosen[-1] == 0 or length == LENGTH)
+    ]
+    rows, choice = plain.policy.gather([Turn(None, chosen, ()) for chosen in every])
+    size, rewards = torch.tensor([len(chosen) for chosen in every]), []
+    for seed in seeds:
+        rng = torch.Generator().manual_seed(seed)
+        rewards.append(torch.rand(len(every), generator=rng, dtype=torch.float64))
+    pair = rows * VOCABULARY + choice
+    listed = Listed(
+        episode=torch.arange(len(seeds) * len(every)).repeat_interleave(size.repeat(len(seeds))),
+        problem=torch.arange(len(seeds)).repeat_interleave(len(every)),
+        reward=torch.cat(rewards),
+    )
+    pairs = torch.cat([pair + 85 * VOCABULARY * index for index in range(len(seeds))])
+    return Tables(plain.policy, plain.reference, listed, pairs)
+
+
 def batch(
     judged: Judged,
     listed: Listed,
@@ -98,6 +122,7 @@ def batch(
     coefficient: float,
     standardised: bool = False,
     scaled: bool = False,
+    by_episode: bool = False,
 ) -> grpo.Choices:
     """The batch that stands for infinitely many draws: each episode weighs its own probability."""
     assert judged.logp_ref is not None
@@ -111,12 +136,13 @@ def batch(
     if standardised:
         variance = total(probability * advantage.square(), listed)[listed.problem]
         unit = 1 / (variance.sqrt() + grpo.SPREAD_FLOOR)
+    length = listed.episode.bincount() if by_episode else torch.ones_like(probability)
     whole = grpo.Choices(
         logp=judged.logp,
         logp_old=logp_old,
         logp_ref=judged.logp_ref,
         advantage=(advantage * unit)[listed.episode],
-        weight=probability[listed.episode],
+        weight=(probability / length)[listed.episode],
         episode=listed.episode,
         exact_kl=judged.exact_kl,
         unit=unit[listed.episode] if scaled else None,
@@ -132,22 +158,16 @@ def train(
     form: str,
     coefficient: float,
     steps: int = 1500,
-    standardised: bool = False,
-    scaled: bool = False,
+    clamp: float = 0.0,
+    **settings: bool,
 ) -> Outcome:
     """Exact on-policy training: Adam at 0.05, decayed in a line to 0."""
     adam = torch.optim.Adam(module.parameters(), lr=0.05, fused=True)
     for step in range(steps):
         adam.param_groups[0]["lr"] = 0.05 * (1 - step / steps)
-        choices = batch(
-            judge(),
-            listed,
-            form=form,
-            coefficient=coefficient,
-            standardised=standardised,
-            scaled=scaled,
-        )
-        loss = grpo.grpo_loss(choices, grpo.Clip(), form=form, coefficient=coefficient)
+        choices = batch(judge(), listed, form=form, coefficient=coefficient, **settings)
+        how = {"form": form, "coefficient": coefficient, "clamp": clamp}
+        loss = grpo.grpo_loss(choices, grpo.Clip(), **how)  # type: ignore[arg-type]
         adam.zero_grad()
         loss.total.backward()
         adam.step()

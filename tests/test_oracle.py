@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from enumerable import Outcome, batch, outcome, tables, total, train
+from enumerable import SEEDS, Outcome, Tables, batch, outcome, tables, total, train, uneven
 from kleash import grpo, kl
 from kleash.kl import episode_sum
 
@@ -24,7 +24,11 @@ FIXED_POINTS = {
 
 def trained(form: str, coefficient: float, **settings: object) -> Outcome:
     """Where the three problems end."""
-    problem = tables()
+    return trained_on(tables(), form, coefficient, **settings)
+
+
+def trained_on(problem: Tables, form: str, coefficient: float, **settings: object) -> Outcome:
+    """Where some problems end."""
     return train(
         problem.policy,
         problem.judge,
@@ -97,6 +101,79 @@ def test_a_leash_in_the_same_unit_as_the_standardised_reward_keeps_its_meaning()
 @pytest.mark.slow
 def test_inside_the_reward_the_leash_is_standardised_with_it_and_keeps_its_meaning():
     at_optimum(trained("reward_k1", 0.1, standardised=True), share=0.01)
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["return_to_go", *(pytest.param(f, marks=pytest.mark.slow) for f in ("exact", "reward_k1"))],
+)
+def test_with_episodes_of_unequal_length_the_optimum_is_reached_too(form):
+    problem = uneven()
+    assert set(problem.listed.episode.bincount().tolist()) == {1, 2, 3, 4}
+    at_optimum(trained_on(problem, form, 0.3, steps=600), share=0.01)
+
+
+def test_an_episode_that_weighs_the_same_however_long_has_another_optimum():
+    found = trained_on(uneven(), "return_to_go", 0.3, steps=600, by_episode=True)
+    whole = trained_on(uneven(), "return_to_go", 0.3, steps=600)
+    assert found.gap.min().item() >= 5e-4 >= 20 * whole.gap.max().item()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("clamp", "mean_kl"), [(0.0, 2.530), (10.0, 3.019)])
+def test_a_clamp_at_ten_lengthens_a_weak_leash_as_verls_does(clamp, mean_kl):
+    found = trained("k3", 0.03, clamp=clamp)
+    assert found.kl.mean().item() == pytest.approx(mean_kl, abs=2e-3)
+
+
+def sampled_in_groups(seed: int, form: str, *, size: int, groups: int, steps: int) -> Outcome:
+    """Standardised and scaled, coefficient 0.3, the groups drawn from all episodes of a problem.
+
+    An episode that is drawn often counts once, with the means of its advantages and units.
+    """
+    problem, coefficient = tables((seed,)), 0.3
+    listed, group = problem.listed, torch.arange(groups).repeat_interleave(size)
+    rng = torch.Generator().manual_seed(1)
+    adam = torch.optim.Adam(problem.policy.parameters(), lr=0.05)
+    for step in range(steps):
+        adam.param_groups[0]["lr"] = 0.05 * (1 - step / steps)
+        judged = problem.judge()
+        old, how = judged.logp.detach(), {"form": form, "coefficient": coefficient}
+        chance = episode_sum(old, listed.episode).exp()
+        drawn = torch.multinomial(chance, groups * size, replacement=True, generator=rng)
+        reward = grpo.leash_reward(listed.reward, old, judged.logp_ref, listed.episode, **how)
+        often = drawn.bincount(minlength=len(chance)).clamp(min=1)
+
+        def mean(values, drawn=drawn, often=often):
+            return often.new_zeros(len(often)).double().index_add(0, drawn, values) / often
+
+        choices = grpo.Choices(
+            logp=judged.logp,
+            logp_old=old,
+            logp_ref=judged.logp_ref,
+            advantage=mean(grpo.standardise(reward[drawn], group))[listed.episode],
+            weight=(drawn.bincount(minlength=len(chance)) / len(drawn))[listed.episode],
+            episode=listed.episode,
+            exact_kl=judged.exact_kl,
+            unit=mean(grpo.reward_unit("standardise", reward[drawn], group))[listed.episode],
+        )
+        loss = grpo.grpo_loss(grpo.leash_advantage(choices, **how), grpo.Clip(), **how)
+        adam.zero_grad()
+        loss.total.backward()
+        adam.step()
+    with torch.no_grad():
+        return outcome(problem.judge(), listed, coefficient)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "mean_kl"), [(2, 0.015), (4, 0.165), (8, 0.251)])
+def test_a_scaled_standardised_leash_is_longer_in_name_than_in_small_groups(size, mean_kl):
+    every = [
+        sampled_in_groups(seed, "return_to_go", size=size, groups=4096 // size, steps=600)
+        for seed in SEEDS
+    ]
+    found = sum(each.kl.item() for each in every) / len(every)
+    assert found == pytest.approx(mean_kl, abs=0.01)
 
 
 def disturbed(seed: int = 0):

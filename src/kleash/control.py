@@ -30,7 +30,7 @@ class Leash(Config):
     coefficient: float = Field(0.1, ge=0, allow_inf_nan=False)
     """What one nat of KL of a whole episode costs, in units of reward; the start of a schedule."""
     scaled: bool = True
-    """Whether the leash is scaled with the advantages, so that the coefficient keeps its unit."""
+    """Whether it is scaled with advantages to keep its unit (standardise: large groups only)."""
     clamp: float = Field(0.0, ge=0, allow_inf_nan=False)
     """The most that k3 of one choice is taken for; beyond it the leash lets go. 0 has no clamp."""
     controller: ControllerName = "constant"
