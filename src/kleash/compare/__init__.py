@@ -7,8 +7,6 @@ nothing, reads nothing but sources, and uses no estimated value.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,6 +29,7 @@ from kleash.compare.many import (
     together,
     without_baseline,
 )
+from kleash.compare.measured import measured, places, unknown, unused
 from kleash.compare.next_steps import next_steps
 from kleash.compare.phases import phases
 from kleash.compare.proxies import proxies
@@ -73,18 +72,6 @@ MOST_PAIRS = 20  # arms beside the baseline; of more, only the main question is 
 VOIDING = {"stale-weights": "stale_weights", "off-lattice": "off_lattice"}
 LIKENESS = ("same", "similar")
 SHOWN = 6  # names of logs that are no arms
-_EDGE = r"(?<![a-z])(?:{})(?![a-z])"
-OUTCOME_LIKE = re.compile(
-    _EDGE.format("val|eval|validation|test|acc|accuracy|rewards?|scores?|success|pass|win"), re.I
-)
-NO_OUTCOME = re.compile(  # of what is measured beside outcomes
-    _EDGE.format(
-        "std|var|min|max|se|sd|median|runtime|second|steps?|epoch|loss|len|length|lengths|ratio|"
-        "time|timing|num|count|n|items|samples|zero|kl|entropy|tokens?|clip\\w*|penalty|coeff?|broken|"
-        "dead|spread|norm|lr|turns|aux"
-    ),
-    re.I,
-)
 
 
 @dataclass(frozen=True)
@@ -187,17 +174,17 @@ def _asked(arms: list[Arm], wish: Wish) -> tuple[list[Arm], Arm, str, list[Becau
     metric = _metric(arms, baseline, wish.on)
     if not wish.baseline and not _meets(arms, baseline, metric):
         for name in [metric] if wish.on else OUTCOMES:
-            having = [arm for arm in arms if name in _measured(arm)]
+            having = [arm for arm in arms if name in measured(arm)]
             other = _baseline(having, "") if len(having) > 1 else baseline
             if other is not baseline and _meets(having, other, name):
                 baseline, metric = other, name
                 break
     sets = {each.sets[metric] for arm in arms for each in arm.replicates if metric in each.sets}
     why = [Because("mean_over_sets", {"sets": ", ".join(each)}) for each in sorted(sets)]
-    if not any(metric in _measured(arm) for arm in arms) and (others := _unknown(arms)):
+    if not any(metric in measured(arm) for arm in arms) and (others := unknown(arms)):
         why.append(Because("no_known_end", {"metrics": others}))
-    if unused := _unused(arms, metric):
-        shown = ", ".join(unused[:SHOWN]) + ("…" if len(unused) > SHOWN else "")
+    if idle := unused(arms, metric):
+        shown = ", ".join(idle[:SHOWN]) + ("…" if len(idle) > SHOWN else "")
         why.append(Because("not_used", {"names": shown}))
     aside = [arm for arm in arms if _is_aside(arm, metric)]
     kept = [arm for arm in arms if arm not in aside or arm is baseline]
@@ -216,9 +203,9 @@ def _asked(arms: list[Arm], wish: Wish) -> tuple[list[Arm], Arm, str, list[Becau
 
 def _meets(arms: Sequence[Arm], baseline: Arm, metric: str) -> bool:
     """Whether some arm was measured as the baseline was."""
-    if metric not in _measured(baseline):
+    if metric not in measured(baseline):
         return False
-    others = [arm for arm in arms if arm is not baseline and metric in _measured(arm)]
+    others = [arm for arm in arms if arm is not baseline and metric in measured(arm)]
     return any(_gap(arm, baseline, metric) for arm in others) or any(
         shared_means(arm, baseline, metric) for arm in others
     )
@@ -228,7 +215,7 @@ def _is_aside(arm: Arm, metric: str) -> bool:
     """Whether an arm is none: logs of something else, such as costs or the data."""
     runs = [run for each in arm.replicates for run in each.runs]
     logs = all(run.format in TABLES for run in runs)
-    return logs and arm.coefficient is None and metric not in _measured(arm)
+    return logs and arm.coefficient is None and metric not in measured(arm)
 
 
 def _baseline(arms: Sequence[Arm], wanted: str) -> Arm:
@@ -260,38 +247,11 @@ def _metric(arms: Sequence[Arm], baseline: Arm, wanted: str) -> str:
                 else f"{known.name} has no better end, so no arm is better on it"
             )
         return known.name
-    measured = [_measured(arm) for arm in arms]
+    every = [measured(arm) for arm in arms]
     for name in OUTCOMES:
-        if name in _measured(baseline) and sum(name in each for each in measured) > 1:
+        if name in measured(baseline) and sum(name in each for each in every) > 1:
             return name
-    return next((name for name in OUTCOMES if any(name in each for each in measured)), OUTCOMES[0])
-
-
-def _unknown(arms: Sequence[Arm]) -> list[str]:
-    """What two arms or more measured and no table knows."""
-    counts = Counter(name for arm in arms for name in _measured(arm))
-    others = [one for one, n in counts.items() if n > 1 and not names.metric(one)]
-    return sorted(one for one in others if not names.key(one))[:SHOWN]
-
-
-def _unused(arms: Sequence[Arm], metric: str) -> list[str]:
-    """What looks like an outcome and was not taken for one, or is told beside the one taken."""
-    found: set[str] = set()
-    for each in (each for arm in arms for each in arm.replicates):
-        told = {*(one for one, _ in each.curves), *(one for one, _ in each.cells)}
-        found |= {one for one in told if not names.metric(one) and not names.key(one)
-                  and OUTCOME_LIKE.search(one) and not NO_OUTCOME.search(one)}  # fmt: skip
-        found |= {one for one in each.unused if known_name(one) == metric}
-    return sorted(found)
-
-
-def _measured(arm: Arm) -> set[str]:
-    found: set[str] = set()
-    for each in arm.replicates:
-        found |= {metric for (metric, _), curve in each.curves.items() if len(curve)}
-        found |= {metric for metric, _ in each.cells}
-        found |= {known_name(scores.metric) for scores in each.scores}
-    return found
+    return next((name for name in OUTCOMES if any(name in each for each in every)), OUTCOMES[0])
 
 
 def _flags(found: Comparison, metric: str, pair: tuple[Arm, Arm]) -> tuple[str, ...]:
@@ -342,7 +302,7 @@ def _unshared(pair: Pair) -> Judged:
         for (metric, place), cells in each.cells.items()
         if metric == pair.metric and place[4] == "mean"
     ]
-    told = "; ".join(f"{arm.name}: {_places(arm, pair.metric)}" for arm in (pair.ours, pair.theirs))
+    told = "; ".join(f"{arm.name}: {places(arm, pair.metric)}" for arm in (pair.ours, pair.theirs))
     because, estimate, unit = [Because("nothing_shared", {"names": told})], None, pair.known.unit
     seen = shared_means(pair.ours, pair.theirs, pair.metric)
     values = [next(iter(cells.values())).value for cells in means]
@@ -369,32 +329,10 @@ def _unshared(pair: Pair) -> Judged:
     )
 
 
-def _places(arm: Arm, metric: str) -> str:
-    """Where an arm was measured, shortly."""
-    found: dict[str, set[float]] = {}
-    for each in arm.replicates:
-        for (name, axis), curve in each.curves.items():
-            if name == metric:
-                found.setdefault(axis, set()).update(curve.steps.tolist())
-        for name, (epoch, step, *_) in each.cells:
-            for axis, at in (("epoch", epoch), ("step", step)):
-                if name == metric and at is not None:
-                    found.setdefault(axis, set()).add(at)
-        for scores in each.scores:
-            if known_name(scores.metric) == metric and scores.step is not None:
-                found.setdefault("step", set()).add(scores.step)
-    return ", ".join(f"{axis} {_first_and_last(sorted(at))}" for axis, at in found.items()) or "—"
-
-
-def _first_and_last(places: Sequence[float]) -> str:
-    every = [f"{at:g}" for at in places]
-    return ", ".join(every if len(every) < 5 else [*every[:2], "…", every[-1]])
-
-
 def _policies(sources: Sequence[Source], arms: Sequence[Arm], baseline: Arm) -> list[Judged]:
     """Where a document calls policies alike and has only their KL to a reference to go by."""
     claimed = any(set(claim.judgements) & set(LIKENESS) for s in sources for claim in s.claims)
-    if not claimed or "kl" not in _measured(baseline):
+    if not claimed or "kl" not in measured(baseline):
         return []
     return [
         Judged(
@@ -407,7 +345,7 @@ def _policies(sources: Sequence[Source], arms: Sequence[Arm], baseline: Arm) -> 
             because=(Because("kl_to_reference"), Because("compare_choices")),
         )
         for arm in arms
-        if arm is not baseline and "kl" in _measured(arm)
+        if arm is not baseline and "kl" in measured(arm)
     ]
 
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from kleash.compare.joining import SEED, arm_name, groups_of
+from kleash.compare.quantities import called, in_percent, other_quantities
 from kleash.imports import Cell, Imported, Number, Scores, Series, Source, in_names, names
 from kleash.imports.course import Divergence, divergence, last_branch
 from kleash.imports.given import tell_apart
 from kleash.imports.layouts import RIGHT
 from kleash.imports.names import Resolved
-from kleash.imports.units import ABOVE, WHOLE
 from kleash.stats import Floats
 
 Place = tuple[float | None, float | None, int | None, str, str]
@@ -168,15 +168,6 @@ def known_name(metric: str) -> str:
     return known.name if known else metric
 
 
-def _called(metric: str, values: Floats) -> str:
-    """The same of what was measured: what is above 1 is no fraction, whatever its name says."""
-    known = names.metric(metric)
-    if known is None:
-        return metric
-    wrong = known.unit == "fraction" and len(values) and np.nanmax(values) > ABOVE
-    return metric if wrong else known.name
-
-
 def gather(sources: Sequence[Source]) -> list[Arm]:
     """The arms of all sources together, in the order in which they are first told of."""
     tell_apart(sources)
@@ -273,11 +264,10 @@ def _seed_of(run: Imported) -> int | None:
 def _add(replicate: Replicate, run: Imported) -> None:
     every = last_branch(run)[0]
     if run.format == "markdown":
-        every = [_in_percent(one) for one in every]
-    several, others = _sets(run), _other_quantities(run, every)
+        every = [in_percent(one) for one in every]
+    several, others = _sets(run), other_quantities(run, every)
     for series in every:
-        called = _called(series.metric, series.values)
-        if series.axis == "time" or (called, series.axis) in several:
+        if series.axis == "time" or (called(series.metric, series.values), series.axis) in several:
             continue
         if id(series) in others:
             replicate.unused.append(series.metric)
@@ -293,7 +283,7 @@ def _add(replicate: Replicate, run: Imported) -> None:
 
 def _add_cell(replicate: Replicate, cell: Cell) -> None:
     value = NONE if cell.number.value is None else np.array([cell.number.value])
-    metric, number = _called(cell.metric, value), cell.number
+    metric, number = called(cell.metric, value), cell.number
     if number.state != "known":
         return
     told = in_names.within(cell.metric) if metric in EVALUATED else in_names.Within()
@@ -308,51 +298,11 @@ def _add_cell(replicate: Replicate, cell: Cell) -> None:
         replicate.unused.append(cell.metric)
 
 
-def _in_percent(series: Series) -> Series:
-    """A curve of shares as a document prints them, mostly without the sign: 57.3 is 0.573."""
-    known, values = names.metric(series.metric), series.values[np.isfinite(series.values)]
-    if known is None or known.unit != "fraction" or not len(values):
-        return series
-    if values.min() < 0 or values.max() > WHOLE or 2 * int((values > ABOVE).sum()) <= len(values):
-        return series
-    decimals = None if series.decimals is None else series.decimals + 2
-    return replace(series, values=series.values / WHOLE, decimals=decimals)
-
-
-def _other_quantities(run: Imported, every: Sequence[Series]) -> set[int]:
-    """Curves of a log that a table takes for what another of it is, and that have other values.
-
-    A score and the same less a penalty for KL are both called reward. Reports are not logs: they
-    tell one thing under several names, at several places.
-    """
-    if run.format == "markdown":
-        return set()
-    alike: dict[tuple[str, str], list[Series]] = {}
-    for series in every:
-        alike.setdefault((_called(series.metric, series.values), series.axis), []).append(series)
-    found = set()
-    for same in alike.values():
-        first = min(same, key=lambda one: names.rank(one.metric))
-        for other in same if len(same) > 1 else ():
-            if other.metric != first.metric and not _same_values(first, other):
-                found.add(id(other))
-    return found
-
-
-def _same_values(ours: Series, theirs: Series) -> bool:
-    """Whether two curves have common steps, and are the same there within rounding."""
-    _, left, right = np.intersect1d(ours.steps, theirs.steps, return_indices=True)
-    places = [d for d in (ours.decimals, theirs.decimals) if d is not None]
-    room = 10.0 ** -min(places) if places else 0.0
-    apart = np.abs(ours.values[left] - theirs.values[right])
-    return bool(len(left)) and bool((apart[np.isfinite(apart)] <= room + 1e-12).all())
-
-
 def _sets(run: Imported) -> dict[tuple[str, str], list[Series]]:
     """Curves of one outcome on several sets of data, or with several shots, by outcome and axis."""
     found: dict[tuple[str, str], list[Series]] = {}
     for series in last_branch(run)[0]:
-        metric = _called(series.metric, series.values)
+        metric = called(series.metric, series.values)
         if metric in EVALUATED and series.axis != "time":
             found.setdefault((metric, series.axis), []).append(series)
     return {
@@ -386,7 +336,7 @@ def _add_sets(replicate: Replicate, metric: str, axis: str, sets: Sequence[Serie
 
 
 def _add_series(replicate: Replicate, series: Series) -> None:
-    metric = _called(series.metric, series.values)
+    metric = called(series.metric, series.values)
     curve = replicate.curves.get((metric, series.axis))
     steps, values = series.steps, series.values
     if curve is None:
