@@ -51,7 +51,7 @@ def test_without_an_outcome_the_first_thing_is_to_measure_one():
 def test_more_seeds_are_asked_for_only_where_seeds_are_what_is_missing():
     made = steps([judged(more=7), judged(more=3), judged("better", more=90)])
     assert [step.code for step in made] == ["more_seeds"]  # and not so many items
-    assert made[0].facts == {"more": 7}
+    assert made[0].facts == {"more": 7, "arms": ["b", "a"]}
     assert "more_seeds" not in codes([judged(level="L2", more=7)])
     assert "more_seeds" not in codes([judged()])  # nobody knows how many
 

@@ -32,9 +32,10 @@ def test_a_report_made_twice_has_the_same_bytes(study):
 
 def test_the_first_paragraph_says_which_why_how_sure_and_what_is_not_said(study):
     page = report.write(study, language="en")[0].read_text()
-    paragraph = page.split("## Verdict\n\n")[1].split("\n")[0]
-    assert paragraph.startswith("Use kl0.15: as a setting it is better than none on accuracy")
-    assert "kl1.5 against none" in paragraph
+    first, paragraph, *_ = page.split("## Verdict\n\n")[1].split("\n\n")
+    assert bare(first).startswith("Use kl0.15: accuracy +50.000 [")
+    assert bare(first).endswith("over its start (8 seeds), and no arm is better than it.")
+    assert "no KL: kl1.5 (" in paragraph
     assert "How sure [L3]" in paragraph
     assert "What it does not say" in paragraph
 
@@ -51,8 +52,8 @@ def test_every_arm_has_its_score_with_an_interval_and_its_place(study):
 
 def test_expectations_are_answered(study):
     page = report.write(study, language="en")[0].read_text()
-    assert re.search(r"kl0\.15 better than none on accuracy +\| less drift +\| borne out", page)
-    assert re.search(r"kl1\.5 worse than none on accuracy +\| +\| (refuted|undecided)", page)
+    assert re.search(r"kl0\.15 better than no KL on accuracy +\| less drift +\| borne out", page)
+    assert re.search(r"kl1\.5 worse than no KL on accuracy +\| +\| (refuted|undecided)", page)
 
 
 def test_missing_cells_are_told_with_the_command_that_fills_them(tmp_path):
@@ -65,7 +66,10 @@ def test_missing_cells_are_told_with_the_command_that_fills_them(tmp_path):
 
 @pytest.mark.parametrize(
     ("language", "said"),
-    [("en", "none: 1 of 8 runs showed signs of collapse, first at step 2"), ("zh", "出现崩溃迹象")],
+    [
+        ("en", "no KL: 1 of 8 runs showed signs of collapse, first at step 2"),
+        ("zh", "出现崩溃迹象"),
+    ],
 )
 def test_what_a_run_noticed_of_itself_limits_the_verdict(tmp_path, language, said):
     made_study(tmp_path / "fell")
@@ -84,7 +88,7 @@ def test_both_languages_have_the_same_sections_and_numbers(study):
     numbers = [re.findall(r"\d+\.\d+%", page) for page in both]
     assert numbers[0] == numbers[1]
     assert both[0].count("\n## ") == both[1].count("\n## ")
-    assert "作为设置，它在准确率上好于 none" in both[1]
+    assert "用 kl0.15：准确率比起点 +50.000" in bare(both[1])
 
 
 def test_what_a_file_says_is_text(study):
@@ -155,9 +159,10 @@ def test_a_report_says_what_changed_since_the_last_and_then_stays(tmp_path):
 def test_what_is_recommended_is_there_for_machines(study):
     path = report.write(study)[2]
     told = tomllib.loads(path.read_text())
-    assert told["peak"]["arm"] == "kl0.15"
-    assert told["peak"]["level"] == "L3"
-    assert told["peak"]["keys"] == {"leash.coefficient": 0.15}
+    assert told["arm"] == "kl0.15"
+    assert told["level"] == "L3"
+    assert told["over_start"]["against"] == "start"
+    assert told["keys"] == {"leash.coefficient": 0.15}
 
 
 def test_items_on_which_arms_disagree_have_their_picture_and_what_was_said(study):
@@ -181,7 +186,7 @@ def test_what_is_constant_by_construction_is_labelled(study):
 
 
 def test_without_a_pair_to_compare_nothing_is_claimed(tmp_path):
-    every = [f"{arm}-s{seed}" for arm in ("kl0.15", "kl1.5") for seed in range(8)]
+    every = [f"{arm}-s{seed}" for arm in ("none", "kl0.15", "kl1.5") for seed in range(8)]
     made_study(tmp_path / "begun", leave_out=tuple(every))
     page = report.write(results(tmp_path / "begun"), language="en")[0].read_text()
     assert "Nothing can be compared yet" in page

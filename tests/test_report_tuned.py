@@ -102,7 +102,7 @@ def test_a_search_is_told_with_every_trial_and_what_is_not_confirmed(tmp_path):
     parts = tuned.tuning(one)
     text = "".join(text_of(cell) for cell in parts[0].line)
     assert "2 settings were tried on tuning seeds, 1 of them ended early" in text
-    assert "+10.000 points over none" in text
+    assert "+10.000 points over no KL" in text
     assert "not confirmed yet" in parts[1].chart.title
     gains, trials = tables(parts)
     assert gains == [["where it was tuned", "+10.000 points", "—"]]
@@ -118,7 +118,7 @@ def test_a_search_is_told_with_every_trial_and_what_is_not_confirmed(tmp_path):
 
 def test_a_search_that_beat_nothing_says_so_and_draws_nothing(tmp_path):
     parts = tuned.tuning(searched(tmp_path, won=False))
-    assert "none beat none there" in "".join(text_of(cell) for cell in parts[0].line)
+    assert "none beat no KL there" in "".join(text_of(cell) for cell in parts[0].line)
     assert not any(isinstance(part, Figure) for part in parts)
 
 
@@ -219,7 +219,7 @@ def test_of_many_arms_some_have_a_column_and_the_rest_is_named(tmp_path, monkeyp
     assert cut.line[0].startswith("1 of 3 arms are left out")
     assert "kl1.5-s0" in cut.line[-1].where.file
     told = ["".join(map(text_of, cells(line))) for line in gallery.entries[0].lines]
-    assert [line.partition(":")[0] for line in told[-2:]] == ["none", "kl0.15"]
+    assert [line.partition(":")[0] for line in told[-2:]] == ["no KL", "kl0.15"]
     assert not any("kl1.5" in line for line in told)
     whole = report.markdown_of(one, tmp_path / "wide")
     assert "rows are left out; kleash study --json has them all." in whole

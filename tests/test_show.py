@@ -34,7 +34,7 @@ def shown(*words):
 def test_verdict_matrix_and_sparklines(study):
     text = shown(study)
     flat = " ".join(text.split())
-    assert "Use kl0.15: as a setting it is better than none on accuracy" in flat
+    assert "Use kl0.15: accuracy +50.000" in flat
     row = next(line for line in text.splitlines() if re.match(r".\s*kl0\.15 ", line))
     assert re.search("▁[▄▅]█", row)  # three epochs that rise alike
     # 0.8 of 40 items are right, one more with an odd seed.

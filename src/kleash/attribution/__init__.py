@@ -30,6 +30,7 @@ from kleash.attribution.factors import (
 )
 from kleash.compare import VOIDING
 from kleash.compare.arms import OUTCOMES, Arm, gather
+from kleash.compare.recommend import parted
 from kleash.compare.records import Because, Window
 from kleash.compare.wished import wished
 from kleash.errors import DataError
@@ -147,7 +148,7 @@ def attribute(
     sources: Sequence[Source], on: str = "", factors: Sequence[str] = (), units: Sequence[str] = ()
 ) -> Attribution:
     """What each setting did, as far as these runs can tell it apart from the others."""
-    sources, on, of_units = wished(sources, on, units, OUTCOMES)
+    sources, on, of_units = wished(parted(sources)[0], on, units, OUTCOMES)
     arms, void = _sound(sources)
     metric = outcome(arms, on)
     judged = rows_of(arms, metric.name)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from kleash.catalogue.agent_words import AGENT
 from kleash.catalogue.dashboard_words import DASHBOARD
 from kleash.catalogue.data_words import DATA
+from kleash.catalogue.decision_sentences import DECISIONS
 from kleash.catalogue.found import FOUND
 from kleash.catalogue.memory_words import MEMORY
 from kleash.catalogue.report_sentences import REPORT
@@ -44,6 +45,8 @@ AXES = {"step": ("step", "步"), "epoch": ("epoch", "轮")}
 TOLD_AS_KEYS = ("key", "keys", "factor")
 TOLD_AS_QUOTED = ("low", "high", "limit", "spread", "nearest")
 TOLD_AS_METRICS = ("metric", "metrics")
+TOLD_AS_ARMS = ("arm", "arms", "baseline", "ours", "theirs", "other", "against", "lowest", "high")
+ARMS = {"none": ("no KL", "无 KL")}
 CODES: dict[str, tuple[str, str]] = {
     **FOUND,
     **SENTENCES,
@@ -51,6 +54,7 @@ CODES: dict[str, tuple[str, str]] = {
     **AGENT,
     **DASHBOARD,
     **DATA,
+    **DECISIONS,
     **MEMORY,
     **RUNNING,
     **STUDY,
@@ -105,13 +109,30 @@ def _fact(name: str, facts: Mapping[str, Any], language: Language) -> str:
         return _listed(value, language, metric_name)
     if name == "axis":
         return AXES.get(str(value), (str(value), str(value)))[LANGUAGES.index(language)]
-    if name in ("p", "chance") and isinstance(value, float):
-        return "< 0.001" if value < 0.001 else f"{value:.3f}"
-    if name in ("again", "change") and isinstance(value, float):
-        return format(value, ".1%" if name == "change" and abs(value) < 0.1 else ".0%")
-    if name in ("share", "trained") and isinstance(value, float):
-        return f"{100 * value:.2f}%"
+    if isinstance(value, float):
+        return _number(name, value)
+    if name in TOLD_AS_ARMS and all(isinstance(one, str) for one in _several(value)):
+        return ("、" if language == "zh" else ", ").join(
+            show(called(one, language), language) for one in _several(value)
+        )
     return show(value, language)
+
+
+def _several(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _number(name: str, value: float) -> str:
+    if name in ("p", "chance"):
+        return "< 0.001" if value < 0.001 else f"{value:.3f}"
+    if name in ("again", "change"):
+        return format(value, ".1%" if name == "change" and abs(value) < 0.1 else ".0%")
+    return f"{100 * value:.2f}%" if name in ("share", "trained") else _float(value)
+
+
+def called(arm: str, language: Language) -> str:
+    """An arm as sentences and tables call it: one called `none` would make them say otherwise."""
+    return ARMS.get(arm, (arm, arm))[LANGUAGES.index(language)]
 
 
 def _listed(value: Any, language: Language, name: Any) -> str:

@@ -118,11 +118,15 @@ def cost(step: Step, language: Language) -> str:
         return say("cost_none", {}, language)
     if step.hours is not None:
         times = step.devices or 1
+        if times * step.hours[1] < 1:
+            ends = dict.fromkeys(f"{60 * times * hours:.0f}" for hours in step.hours)
+            code = "cost_device_minutes" if step.devices else "cost_minutes"
+            return say(code, {"minutes": "–".join(ends)}, language)
         ends = dict.fromkeys(f"{times * hours:.0f}" for hours in step.hours)
         return say(
             "cost_devices" if step.devices else "cost_hours", {"hours": "–".join(ends)}, language
         )
-    trains = step.code in ("unconfound", "seeds", "more_seeds")
+    trains = step.code in ("unconfound", "seeds", "more_seeds", "one_more_seed")
     return say("cost_unknown" if trains else "cost_inference", {}, language)
 
 

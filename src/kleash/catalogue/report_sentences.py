@@ -10,16 +10,6 @@ REPORT: dict[str, tuple[str, str]] = {
     "report.contents": ("Contents", "目录"),
     "report.as_table": ("The same as a table", "以表格显示"),
     # the verdict
-    "report.use": (
-        "Use {arm}: as a setting it is better than {baseline} on {metric}, {gap} over {n} seeds"
-        " [{level}].",
-        "用 {arm}：作为设置，它在{metric}上好于 {baseline}，{gap}（{n} 个随机种子）[{level}]。",
-    ),
-    "report.as_good": (" Not told apart from it: {arms}.", "与它分不出高下：{arms}。"),
-    "report.use_none": (
-        "No setting is shown to be better than {baseline} on {metric}.",
-        "没有任何设置被证明在{metric}上好于 {baseline}。",
-    ),
     "report.nothing_yet": (
         "Nothing can be compared yet: no baseline arm and another arm have both begun.",
         "目前无法比较：基线配置与其他配置还没有都开始运行。",
@@ -217,23 +207,10 @@ REPORT: dict[str, tuple[str, str]] = {
         "Dimension by dimension against {baseline}: who is ahead, or that it is open",
         "逐项与 {baseline} 对比：谁领先，或尚未定论",
     ),
-    "report.recommendation_of": (
-        "An arm is named only where a verdict is for it",
-        "只有结论支持时才给出配置",
-    ),
     "report.recommended_file": (
-        "The same for machines (recommended.toml):",
-        "同样内容的机器可读形式（recommended.toml）：",
+        "For machines (recommended.toml):",
+        "机器可读形式（recommended.toml）：",
     ),
-    "report.none": ("none can be recommended", "不能推荐任何配置"),
-    "report.nobody": (
-        "no arm is told apart from {baseline} here",
-        "在这一项上没有配置能与 {baseline} 区分开",
-    ),
-    "report.goal.peak": ("highest score", "得分最高"),
-    "report.goal.stability": ("steadiest training", "训练最平稳"),
-    "report.goal.steps": ("fewest steps", "步数最少"),
-    "report.goal.compute": ("least compute", "计算量最小"),
     # curves
     "report.curve": (
         "{name} at {axis} {place}: highest in {high} ({most}), lowest in {low} ({least}); one run"
@@ -295,8 +272,8 @@ REPORT: dict[str, tuple[str, str]] = {
     ),
     "report.percent_axis": ("{name}, %", "{name}（%）"),
     "report.kl_of": (
-        "√KL from the base at the last epoch, on the probe set that all arms share",
-        "最后一轮相对起始策略的 √KL，在各配置共用的探测集上",
+        "√KL from the base at the chosen checkpoint, on the probe set that all arms share",
+        "所选检查点相对起始策略的 √KL，在各配置共用的探测集上",
     ),
     "report.agreement_title": (
         "Two arms choose the same pointer on {low} to {high} of test items",

@@ -14,6 +14,7 @@ from typing import Any
 from kleash.catalogue import (
     LANGUAGES,
     Language,
+    called,
     cut,
     gap_text,
     metric_name,
@@ -22,6 +23,7 @@ from kleash.catalogue import (
     show,
     width,
 )
+from kleash.catalogue.decision import UNTRAINED, decision, told_together
 from kleash.catalogue.lines import SEVERITIES, confound, folded, next_step, placed, why
 from kleash.catalogue.terms import (
     ABOUT_ARMS,
@@ -77,10 +79,6 @@ def sentence(
     question = QUESTIONS[judged.question][LANGUAGES.index(language)]
     ours = arms or judged.arms[0]
     parts = [word(judged, language)]
-    if judged.question == "recommend":
-        answer = parts[0] if judged.verdict == "undecided" else f"{ours} [{judged.level}]"
-        others = [say(e.code, e.facts, language) for e in judged.because if e.code == "as_good"]
-        return f"{question} {comma.join([answer, *others])}{stop}"
     if judged.verdict == "identical":
         bound = Amount(judged.bound or 0.0, judged.unit, gap=True)
         parts.append(say("bound_of", {"n": judged.items or judged.n, "bound": bound}, language))
@@ -91,7 +89,7 @@ def sentence(
         parts.append(say("not_attributable", blame, language))
     colon = "：" if language == "zh" else ": "
     if judged.question in ABOUT_ARMS:
-        who = show(list(judged.arms), language)
+        who = show([called(arm, language) for arm in judged.arms], language)
     else:
         who = say("against", {"ours": ours, "theirs": judged.arms[1]}, language)
     return f"{question} {who}{colon}{comma.join(parts)} [{judged.level}]{stop}"
@@ -159,7 +157,8 @@ def alike(verdicts: Sequence[Judged]) -> list[list[Judged]]:
 
 def verdict_line(group: Sequence[Judged], factor: Sequence[str], language: Language) -> str:
     """One line for verdicts that are alike."""
-    arms = ("、" if language == "zh" else ", ").join(each.arms[0] for each in group)
+    names = [called(each.arms[0], language) for each in group]
+    arms = ("、" if language == "zh" else ", ").join(names)
     return sentence(group[0], language, factor=factor, arms=arms, whole=False)
 
 
@@ -170,16 +169,25 @@ def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]
         heading = HEADINGS[kind][LANGUAGES.index(language)]
         return Block(kind, heading, list(dict.fromkeys(lines)), numbered)
 
+    gained = any(each.question == "gain" for each in found.verdicts)
+    grouped = (*UNTRAINED, "level") if gained else UNTRAINED
     if whole:
         verdicts = sorted(found.verdicts, key=_place)
     else:
-        others = [e for e in found.verdicts if loud(e) and e.question not in ELSEWHERE]
+        aside = (*ELSEWHERE, *grouped)  # told elsewhere, or together
+        others = [e for e in found.verdicts if loud(e) and e.question not in aside]
         verdicts = sorted([*others, *otherwise(found)], key=_rank)
     silent = dict.fromkeys(each.question for each in verdicts if _silent(each))
     verdicts = [each for each in verdicts if not _silent(each)]
+    verdicts = [each for each in verdicts if each.question != "recommend"]
     reasons = why(verdicts, language, whole=whole)
     reasons += [confound(each, language) for each in found.confounds]
-    said = [verdict_line(group, found.factor, language) for group in alike(verdicts)]
+    lost, rest = (
+        [verdict_line(group, found.factor, language) for group in alike(each)]
+        for each in ([e for e in verdicts if (e.question == "diverged") == at] for at in (1, 0))
+    )
+    grouped_lines = [line for line, _ in told_together(found, language, grouped)]
+    said = [*lost, decision(found, language), *grouped_lines, *rest]
     said += [
         f"{QUESTIONS[each][LANGUAGES.index(language)]} {say('no_replicates_at_all', {}, language)}"
         for each in silent
@@ -226,7 +234,9 @@ def _row(each: Summary, language: Language) -> list[str]:
 def title(found: Comparison, language: Language) -> str:
     """What is compared, in one line."""
     metric = found.verdicts[0].metric if found.verdicts else ""
-    facts = {"arms": len(found.arms), "baseline": found.baseline, "metric": metric}
+    arms = [arm for arm in found.arms if not arm["role"]]
+    start = next((arm["name"] for arm in found.arms if arm["role"] == "start"), found.baseline)
+    facts = {"arms": len(arms), "baseline": start, "metric": metric}
     return say("title", facts, language)
 
 

@@ -198,12 +198,16 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "a printed value cannot be a mean over the stated number of items",
         "有一个数不可能是所述题数的平均",
     ),
-    "none_recommended": (
-        "no arm is shown to be better as a setting",
-        "没有任何配置被证明作为设置更好",
+    "same_weights": (
+        "they were scored from the same weights",
+        "评分所用的是同一份权重",
+    ),
+    "other_weights": (
+        "the weights that were scored are not the same: they differ in no answer",
+        "评分所用的权重并不相同，只是没有一个答案不同",
     ),
     "as_good": ("not told apart from it: {arms}", "与它分不出高下：{arms}"),
-    "best_setting": ("{arm} is better as a setting", "{arm} 作为设置更好"),
+    "best_setting": ("{arm} is better as a setting", "{arm}作为设置更好"),
     # what else changed
     "changed": (
         "{key} differs: {values} ({arms}; {sources})",
@@ -220,13 +224,20 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "settle.why": ("the sources contradict each other", "各来源互相矛盾"),
     "check_weights": (
-        "compare the hashes of the weights as loaded for evaluation ({arms}), and evaluate the"
-        " checkpoint that training started from",
-        "比较评估时实际加载的权重的哈希（{arms}），并评估训练的起始检查点",
+        "compare the hashes of the weights as loaded for evaluation ({arms})",
+        "比较评估时实际加载的权重的哈希（{arms}）",
     ),
     "check_weights.why": (
         "identical outputs are what the same weights give",
         "同一份权重才会给出完全相同的输出",
+    ),
+    "evaluate_start": (
+        "evaluate the checkpoint that training started from",
+        "评估训练的起始检查点",
+    ),
+    "evaluate_start.why": (
+        "outputs that never changed are the start's own",
+        "从未变过的输出，就是起点自己的输出",
     ),
     "fill_cells": (
         "fill the {missing} missing cells; {of} commands are at hand, such as {commands}",
@@ -284,9 +295,14 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "只有不同随机种子的运行才能说明设置的作用",
     ),
     "more_seeds": (
-        "{more} more seeds of both arms, if the spread stays as it is",
-        "若离散程度不变，两个配置各再跑 {more} 个随机种子",
+        "{more} more seeds of each of {arms}, if the spread stays as it is",
+        "若离散程度不变，{arms} 各再跑 {more} 个随机种子",
     ),
+    "one_more_seed": (
+        "one more seed of each of {arms}, if the spread stays as it is",
+        "若离散程度不变，{arms} 各再跑 1 个随机种子",
+    ),
+    "one_more_seed.why": ("then the gap or the margin decides", "届时可由差距或容差判定"),
     "more_seeds.why": ("then the gap or the margin decides", "届时可由差距或容差判定"),
     "tell_configs": (
         "give the configs of all runs beside their logs",
@@ -332,6 +348,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "more_of_kind": (" (and {count} more of this kind)", "（同类还有 {count} 条）"),
     "more_lines": ("… and {count} more (--json or --md)", "……还有 {count} 条（--json 或 --md）"),
     "cost_hours": ("about {hours} h of the same machine", "同一机器约 {hours} 小时"),
+    "cost_minutes": ("about {minutes} min of the same machine", "同一机器约 {minutes} 分钟"),
+    "cost_device_minutes": ("about {minutes} GPU-minutes", "约 {minutes} GPU 分钟"),
     "cost_devices": ("about {hours} GPU-hours", "约 {hours} GPU 小时"),
     "cost_none": ("no GPU", "不需要 GPU"),
     "cost_inference": ("inference only", "只需推理"),

@@ -98,6 +98,8 @@ PLACES: dict[str, tuple[str, str]] = {
 }
 QUESTIONS: dict[str, tuple[str, str]] = {
     "level": ("Worse or about the same?", "更差还是差不多？"),
+    "gain": ("Better than its start?", "比起点更好吗？"),
+    "untrained": ("Better than without training?", "比不训练的做法更好吗？"),
     "average": ("And on average over training?", "训练全程平均呢？"),
     "at_end": ("And at the end?", "最后呢？"),
     "proxy": ("Does the training reward agree?", "训练奖励的说法一致吗？"),
@@ -126,6 +128,8 @@ QUESTIONS: dict[str, tuple[str, str]] = {
 ABOUT_ARMS = ("trend", "trend_zero", "stopping", "plateau", "collapse", "diverged", "contenders")
 # On the screen only where they decide something; --md and --json have them all.
 QUIET = (
+    "gain",
+    "untrained",
     "average",
     "at_end",
     "proxy",
@@ -184,7 +188,6 @@ WORDS: dict[tuple[str, str], tuple[str, str]] = {
     ("efficiency", "better"): ("cheaper per step", "每步更省时"),
     ("efficiency", "worse"): ("dearer per step", "每步更费时"),
     ("same_policy", "undecided"): ("not shown", "未能证明"),
-    ("recommend", "undecided"): ("none can be recommended", "不能推荐任何配置"),
 }
 COUNTED: dict[str, tuple[str, str]] = {
     "steps": ("steps", "个评估点"),

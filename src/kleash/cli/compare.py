@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kleash.catalogue import Language
-    from kleash.compare import Comparison
+    from kleash.compare import Comparison, Judged, Step
     from kleash.imports import Source
 
 
@@ -55,7 +55,6 @@ def compare(  # noqa: PLR0913  # one for each option
     from kleash.compare import Wish
     from kleash.compare import compare as compared
     from kleash.compare.checkpoints import are_checkpoints
-    from kleash.imports.given import read_given
 
     if sources and are_checkpoints(sources):
         if on or baseline or margin is not None or md or page:
@@ -63,7 +62,7 @@ def compare(  # noqa: PLR0913  # one for each option
         _tell_checkpoints(sources, lang, as_json=as_json)
         return
 
-    told = read_given(sources or (), name or ())
+    told = as_their_studies(sources or (), name or ())
     language = language_of(lang, told)
     found = compared(told, Wish(on, baseline, margin, shortly=not as_json, units=tuple(unit or ())))
     from kleash.catalogue import screen
@@ -92,6 +91,17 @@ def _page(told: Sequence[Source], found: Comparison, language: Language) -> str:
         figures.append(f"<figure><figcaption>{escape(each.title)}</figcaption>{each.drawing}")
         figures.append("</figure>")
     return screen.page(found, language, STYLE, "\n".join(figures))
+
+
+def as_their_studies(paths: Sequence[Path], named: Sequence[str] = ()) -> list[Source]:
+    """Every path, read as what it is: of a study what its report compares."""
+    from kleash.imports.given import ordered, read_given
+
+    if not any((path / "study.toml").is_file() for path, _ in ordered(paths, named)):
+        return read_given(paths, named)
+    from kleash.results.sources import read_sources
+
+    return read_sources(paths, named)
 
 
 def _start_lean() -> None:
@@ -136,6 +146,12 @@ def _plain(found: Comparison, language: Language) -> dict[str, Any]:
     from dataclasses import asdict
 
     from kleash.catalogue import key_name, lines, say, screen
+    from kleash.catalogue.decision import decision
+
+    def said(each: Judged) -> str:
+        if each.question == "recommend":
+            return decision(found, language)
+        return screen.sentence(each, language, factor=found.factor)
 
     return {
         "arms": found.arms,
@@ -152,10 +168,7 @@ def _plain(found: Comparison, language: Language) -> dict[str, Any]:
                 "n": each.n,
                 "p": each.p,
                 "adjusted_p": each.adjusted_p,
-                "because": [
-                    screen.sentence(each, language, factor=found.factor),
-                    *lines.reasons(each, language),
-                ],
+                "because": [said(each), *lines.reasons(each, language)],
             }
             for each in found.verdicts
         ],
@@ -175,19 +188,22 @@ def _plain(found: Comparison, language: Language) -> dict[str, Any]:
                 "key": each.key,
                 "name": key_name(each.key, language),
                 "arms": list(each.arms),
-                "values": [_value(value) for value in each.values],
+                "values": list(map(_value, each.values)),
                 "sources": list(each.sources),
             }
             for each in found.confounds
         ],
-        "next": [
-            {
-                "what": say(step.code, step.facts, language),
-                "cost": lines.cost(step, language),
-                "why": say(f"{step.code}.why", {}, language),
-            }
-            for step in found.next
-        ],
+        "next": [_step(step, language) for step in found.next],
+    }
+
+
+def _step(step: Step, language: Language) -> dict[str, str]:
+    from kleash.catalogue import lines, say
+
+    return {
+        "what": say(step.code, step.facts, language),
+        "cost": lines.cost(step, language),
+        "why": say(f"{step.code}.why", {}, language),
     }
 
 

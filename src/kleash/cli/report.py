@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kleash.cli.compare import _start_lean as start_lean
+from kleash.cli.compare import as_their_studies
 from kleash.cli.console import Named, Unit, folder_to_write, language_of, place_to_write
 from kleash.errors import ConfigError
 
@@ -88,14 +89,9 @@ def told(
 ) -> Material:
     """Sources and what follows from them."""
     from kleash.compare import Wish, compare
-    from kleash.imports import read
-    from kleash.imports.given import read_given
     from kleash.report import of_sources
 
-    # Of a study among other sources the arms' runs count, not the bases they share.
-    sources = read_given(
-        paths, named, lambda at: read(at / "runs" if (at / "study.toml").is_file() else at)
-    )
+    sources = as_their_studies(paths, named)
     names = [source.name or Path(source.path).name for source in sources]
     language = language_of(lang, sources)
     found = compare(sources, Wish(shortly=True, units=tuple(units)))

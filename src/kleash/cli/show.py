@@ -51,7 +51,7 @@ def show(
     from kleash.report.opening import limits, verdict
 
     console = stdout()
-    made = Material(found.file.name, language, found.comparisons, [], [], found)
+    made = Material(found.file.name, language, found.comparison, [], [], found)
     for heading, parts in (("verdict", verdict(made)), ("limits", limits(made))):
         console.print(Text(made.heading(heading), style="bold"))
         for line in texts(parts):

@@ -340,7 +340,9 @@ def show_results(
     found: Results, ran: Any, written: list[Path], language: Language, *, as_json: bool
 ) -> None:
     """The summary on the terminal: an arm a line, with intervals."""
-    from kleash.cli.summary import search_line, summary_table
+    from rich.text import Text
+
+    from kleash.cli.summary import search_line, summary_table, verdict_lines
     from kleash.results.summary import plain
     from kleash.results.tuning import searched
 
@@ -363,3 +365,5 @@ def show_results(
         console.print(line, style="red", highlight=False)
     for path in written:
         console.print(str(path), highlight=False)
+    for number, line in enumerate(verdict_lines(found, language)):
+        console.print(Text(line), style=None if number else "bold")

@@ -63,6 +63,16 @@ def summary_table(found: Results, language: Language) -> list[Table]:
     ]
 
 
+def verdict_lines(found: Results, language: Language) -> list[str]:
+    """Which arm to use, then what became of each: as in the report."""
+    from kleash.catalogue.decision import UNTRAINED, decision, told_together
+
+    if found.comparison is None:
+        return []
+    rest = told_together(found.comparison, language, (*UNTRAINED, "level"))
+    return [decision(found.comparison, language), *(line for line, _ in rest)]
+
+
 def made(
     title: str,
     columns: Sequence[str],

@@ -7,8 +7,9 @@ nothing, reads nothing but sources, and uses no estimated value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, starmap
 from typing import Any
 
 from kleash.compare.arms import OUTCOMES, Arm, gather, known_name
@@ -16,7 +17,7 @@ from kleash.compare.best import best_step
 from kleash.compare.coefficients import trends
 from kleash.compare.confounds import factor
 from kleash.compare.diverged import divergences, not_compared
-from kleash.compare.elsewhere import elsewhere
+from kleash.compare.elsewhere import elsewhere, unshared
 from kleash.compare.endings import endings
 from kleash.compare.evidence import Gap, of_averages, of_items, of_means, shared_means
 from kleash.compare.interactions import interactions
@@ -24,16 +25,15 @@ from kleash.compare.judging import Pair, judge
 from kleash.compare.many import (
     adjust,
     contenders,
-    decided,
     other_pairs,
     together,
-    without_baseline,
 )
-from kleash.compare.measured import measured, places, unknown, unused
+from kleash.compare.measured import measured, unknown, unused
 from kleash.compare.next_steps import next_steps
 from kleash.compare.phases import phases
 from kleash.compare.proxies import proxies
 from kleash.compare.questions import efficiency, steadier
+from kleash.compare.recommend import held, parted, recommended
 from kleash.compare.records import (
     Amount,
     Because,
@@ -91,52 +91,49 @@ class Wish:
 
 def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
     """Everything that follows from the sources about their arms."""
-    wish = wish or Wish()
-    if wish.margin is not None and not wish.margin > 0:
-        raise ConfigError(f"a margin of {wish.margin:g} leaves no room: give one above 0")
-    sources, on, units = wished(sources, wish.on, wish.units, OUTCOMES)
-    wish = replace(wish, on=on)
-    arms = gather(sources)
-    if len(arms) < 2:
+    sources, wish, units = _as_asked(sources, wish or Wish())
+    sources, aside = parted(sources)
+    arms, others = gather(sources), gather(aside)
+    if not arms or len(arms) + len(others) < 2:
         raise DataError(_too_few(arms))
     arms, baseline, metric, why = _asked(arms, wish)
     found = Comparison(
-        arms=[_told(arm) for arm in arms],
+        arms=[_told(arm) for arm in (*arms, *others)],
         baseline=baseline.name,
         findings=list(find(sources)),
         sources=sources,
         notes=[note for source in sources for note in source.notes],
         gathered=arms,
     )
-    others = [arm for arm in arms if arm is not baseline]
 
     def paired(ours: Arm, theirs: Arm) -> Pair:
         flags = _flags(found, metric, (ours, theirs))
         return Pair(arms, ours, theirs, metric, wish.margin, flags, wish.noise)
 
-    pairs = [paired(arm, baseline) for arm in others]
-    found.factor = tuple(dict.fromkeys(key for arm in others for key in factor(arm, baseline)))
+    groups = _groups(arms, baseline, wish)
+    pairs = [paired(arm, theirs) for theirs, own in groups.items() for arm in own]
+    found.factor = tuple(dict.fromkeys(key for p in pairs for key in factor(p.ours, p.theirs)))
     found.confounds = _once([each for pair in pairs for each in pair.confounds])
     whole = len(pairs) <= MOST_PAIRS
     judged = [each for pair in pairs for each in _answers(pair, whole=whole)]
-    judged[0] = replace(judged[0], because=(*units, *judged[0].because, *why))
     levels = [each for each in judged if each.question == "level"]
-    joint = together(arms, metric, levels)
-    known = pairs[0].known
-    void = {each.arms[0] for each in levels if each.verdict in ("invalid", "diverged")}
-    judged += trends([arm for arm in arms if arm.name not in void], baseline, known)
-    if whole:
-        judged += [e for arm in arms for e in endings(arm, known, wish.margin, wish.noise)]
-    found.verdicts = adjust(judged)
+    joint = together(arms, metric, levels) if len(groups) == 1 else None
+    sound = [arm for arm in arms if not arm.lost]
+    beside = [(name, paired(*pair)) for name, *pair in held(sound, others, metric)]
+    judged += [judge(p, gap, n) for n, p in beside if (gap := _gap(p.ours, p.theirs, metric))]
+    judged += _courses(arms, groups, paired(baseline, baseline), levels, whole=whole)
+    found.verdicts = _noting(adjust(judged), [*units, *why])
     levels = [each for each in found.verdicts if each.question == "level"]
     if whole:
-        rest = [paired(ours, theirs) for ours, theirs in without_baseline(arms, baseline)]
+        compared = {frozenset(pair.names) for pair in pairs}
+        every = starmap(paired, combinations(sound, 2))
+        rest = [pair for pair in every if frozenset(pair.names) not in compared]
         found.verdicts += other_pairs(rest, levels, joint)
         found.verdicts += proxies(pairs, levels, _gap)
     if joint is not None:
-        found.verdicts.append(contenders(arms, known, joint, levels))
+        found.verdicts.append(contenders(arms, paired(baseline, baseline).known, joint, levels))
     found.verdicts += [*divergences(arms), *_policies(sources, arms, baseline)]
-    found.verdicts.append(_recommended(found, arms))
+    found.verdicts.append(recommended(found, beyond_margin=wish.margin is not None))
     cells = found.matrix if may_lack(sources) else Matrix(0, 0, 0, ())
     found.next = next_steps(arms, baseline, found.verdicts, found.confounds, cells)
     return found
@@ -154,11 +151,69 @@ def _too_few(arms: Sequence[Arm]) -> str:
     )
 
 
+def _as_asked(
+    sources: Sequence[Source], wish: Wish
+) -> tuple[Sequence[Source], Wish, list[Because]]:
+    """What the user asks for, else a study's file; and the sources with its metric."""
+    if wish.margin is not None and not wish.margin > 0:
+        raise ConfigError(f"a margin of {wish.margin:g} leaves no room: give one above 0")
+    margins = [wish.margin, *(source.margin for source in sources)]
+    margin = next((each for each in margins if each is not None), None)
+    on = wish.on or next((source.on for source in sources if source.on), "")
+    sources, on, units = wished(sources, on, wish.units, OUTCOMES)
+    return sources, replace(wish, on=on, margin=margin), units
+
+
+def _groups(arms: Sequence[Arm], baseline: Arm, wish: Wish) -> dict[Arm, list[Arm]]:
+    """By the arm they are compared with: as their study says, else the baseline.
+
+    Where their study names one that has not begun, they are among `pairs` alone.
+    """
+    called = {name: arm for arm in arms for name in (*arm.names, arm.name)}
+    own = {} if wish.baseline else {arm: arm.against for arm in arms if arm.against}
+    groups: dict[Arm, list[Arm]] = {baseline: []}
+    groups |= {called[name]: [] for name in own.values() if name in called}
+    for arm in arms:
+        theirs = called.get(own[arm]) if arm in own else baseline
+        if arm not in groups and theirs is not None:
+            groups[theirs].append(arm)
+    return groups
+
+
+def _courses(
+    arms: Sequence[Arm],
+    groups: Mapping[Arm, list[Arm]],
+    blank: Pair,
+    levels: Sequence[Judged],
+    *,
+    whole: bool,
+) -> list[Judged]:
+    """What is asked of all arms of a group at once, and of the end of each training."""
+    void = {each.arms[0] for each in levels if each.verdict in ("invalid", "diverged")}
+    judged: list[Judged] = []
+    for theirs, own in groups.items():
+        fit = [arm for arm in arms if arm is theirs or arm in own]
+        judged += trends([arm for arm in fit if arm.name not in void], theirs, blank.known)
+    if whole:
+        ends = [endings(arm, blank.known, blank.margin, blank.noise) for arm in arms]
+        judged += [each for told in ends for each in told]
+    return judged
+
+
+def _noting(verdicts: list[Judged], why: Sequence[Because]) -> list[Judged]:
+    """The verdicts, the first with what was decided before anything was compared."""
+    return [
+        each if at else replace(each, because=(*each.because, *why))
+        for at, each in enumerate(verdicts)
+    ]
+
+
 def _told(arm: Arm) -> dict[str, Any]:
     return {
         "name": arm.name,
         "also": [name for name in arm.names if name != arm.name],
         "coefficient": arm.coefficient,
+        "role": arm.role,
         "runs": len(arm.replicates),
         "seeds": [each.seed for each in arm.replicates if each.seed is not None],
     }
@@ -219,7 +274,7 @@ def _is_aside(arm: Arm, metric: str) -> bool:
 
 
 def _baseline(arms: Sequence[Arm], wanted: str) -> Arm:
-    """The arm asked for or called so; else the least leashed (none is 0), or the first."""
+    """The arm asked for, called so, or named by a study; else the least leashed, or the first."""
     if wanted:
         for arm in arms:
             spelt = {names.spelling(name) for name in (arm.name, *arm.names)}
@@ -229,8 +284,11 @@ def _baseline(arms: Sequence[Arm], wanted: str) -> Arm:
         told = ", ".join(arm.name for arm in arms)
         raise ConfigError(f"no arm {wanted!r} to be the baseline: the arms are {told}")
     arms = [arm for arm in arms if not arm.lost] or arms
+    wished = {arm.against for arm in arms}
     for arm in arms:
-        if any(names.spelling(name) in CALLED_BASELINE for name in arm.names):
+        if wished & set(arm.names) or any(
+            names.spelling(name) in CALLED_BASELINE for name in arm.names
+        ):
             return arm
     leashed = [arm for arm in arms if arm.coefficient is not None]
     return min(leashed, key=lambda arm: arm.coefficient or 0.0, default=arms[0])
@@ -283,7 +341,7 @@ def _answers(pair: Pair, *, whole: bool) -> list[Judged]:
     """A verdict on the level by the strongest data there are, then the other questions."""
     gap = _gap(pair.ours, pair.theirs, pair.metric)
     lost = not_compared(pair)
-    level = lost or (judge(pair, gap) if gap else _unshared(pair))
+    level = lost or (judge(pair, gap) if gap else unshared(pair))
     if lost or not whole:
         return [level]
     asked = [question(pair) for question in (faster, steadier, best_step, efficiency)]
@@ -291,42 +349,6 @@ def _answers(pair: Pair, *, whole: bool) -> list[Judged]:
     if gap is not None and (judged := elsewhere(pair, gap)) is not None:
         others.insert(0, judged)
     return [level, *others, *phases(pair), *interactions(pair)]
-
-
-def _unshared(pair: Pair) -> Judged:
-    """Nothing measured at the same place: what whole-run statistics there are, and no verdict."""
-    means = [
-        cells
-        for arm in (pair.ours, pair.theirs)
-        for each in arm.replicates
-        for (metric, place), cells in each.cells.items()
-        if metric == pair.metric and place[4] == "mean"
-    ]
-    told = "; ".join(f"{arm.name}: {places(arm, pair.metric)}" for arm in (pair.ours, pair.theirs))
-    because, estimate, unit = [Because("nothing_shared", {"names": told})], None, pair.known.unit
-    seen = shared_means(pair.ours, pair.theirs, pair.metric)
-    values = [next(iter(cells.values())).value for cells in means]
-    if seen is not None:
-        estimate = seen.ours - seen.theirs
-        facts = {"ours": Amount(seen.ours, unit), "theirs": Amount(seen.theirs, unit)}
-        because = [Because("means_of_unknown_size", facts | {"shots": len(seen.shots)})]
-        because += [Because("one_checkpoint")] if seen.moved else []
-    elif len(values) == 2 and values[0] is not None and values[1] is not None:
-        estimate = values[0] - values[1]
-        facts = {"ours": Amount(values[0], unit), "theirs": Amount(values[1], unit)}
-        because = [Because("run_means_only", facts)]
-    because.append(Because("one_run_per_arm"))
-    return Judged(
-        question="level",
-        metric=pair.metric,
-        unit=pair.known.unit,
-        arms=pair.names,
-        verdict="undecided",
-        level="L1",
-        estimate=estimate,
-        also_changed=pair.also_changed(lengths=True),
-        because=tuple(because),
-    )
 
 
 def _policies(sources: Sequence[Source], arms: Sequence[Arm], baseline: Arm) -> list[Judged]:
@@ -347,38 +369,6 @@ def _policies(sources: Sequence[Source], arms: Sequence[Arm], baseline: Arm) -> 
         for arm in arms
         if arm is not baseline and "kl" in measured(arm)
     ]
-
-
-def _recommended(found: Comparison, arms: Sequence[Arm]) -> Judged:
-    """Which arm to use: one that is better as a setting, else none."""
-    level = [each for each in found.verdicts if each.question == "level"]
-    better = [e for e in level if e.level == "L3" and e.verdict.startswith("better")]
-    metric = level[0].metric if level else ""
-    if better:
-        best = max(better, key=lambda each: abs(each.estimate or 0.0))
-        because = (Because("best_setting", {"arm": best.arms[0]}), *_as_good(found, best, better))
-        return Judged("recommend", metric, "", (best.arms[0],), "better", "L3", because=because)
-    worse = [e for e in level if e.level == "L3" and e.verdict.startswith("worse")]
-    if worse and len(worse) == len(level):
-        because = (Because("best_setting", {"arm": found.baseline}),)
-        return Judged("recommend", metric, "", (found.baseline,), "better", "L3", because=because)
-    return Judged(
-        "recommend",
-        metric,
-        "",
-        tuple(arm.name for arm in arms),
-        "undecided",
-        "L1" if all(each.level == "L1" for each in level) else "L2",
-        because=(Because("none_recommended"),),
-    )
-
-
-def _as_good(found: Comparison, best: Judged, better: Sequence[Judged]) -> list[Because]:
-    """The others among the better arms that nothing tells apart from the best."""
-    pairs = [each for each in found.verdicts if each.question == "pairs" and decided(each)]
-    apart = {name for each in pairs if best.arms[0] in each.arms for name in each.arms}
-    others = [each.arms[0] for each in better if each is not best and each.arms[0] not in apart]
-    return [Because("as_good", {"arms": others})] if others else []
 
 
 def _once(found: Sequence[Confound]) -> list[Confound]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from kleash.compare.joining import SEED, arm_name, groups_of
 from kleash.compare.quantities import called, in_percent, other_quantities
-from kleash.imports import Cell, Imported, Number, Scores, Series, Source, in_names, names
+from kleash.imports import Cell, Imported, Number, Role, Scores, Series, Source, in_names, names
 from kleash.imports.course import Divergence, divergence, last_branch
 from kleash.imports.given import tell_apart
 from kleash.imports.layouts import RIGHT
@@ -116,6 +116,10 @@ class Arm:
     configs: list[tuple[str, Resolved, dict[str, Any]]] = field(default_factory=list)
     settings: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     """What each source says of a setting, once it was looked for."""
+    role: Role = ""
+    start: str = ""
+    against: str = ""
+    """The arms it began from and is compared with, as its source calls them."""
     apart: dict[Arm, list[Any]] = field(default_factory=dict, init=False, repr=False)
     """What differs from another arm, once that was worked out."""
     courses: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
@@ -204,6 +208,8 @@ def _arm(told: list[tuple[Source, Imported]]) -> Arm:
     labels = list(dict.fromkeys(arm_name(run) for _, run in told))
     arm = Arm(labels[0], labels)
     kept: dict[Any, Replicate] = {}
+    first = told[0][1]
+    arm.role, arm.start, arm.against = first.role, first.start, first.against
     for source, run in told:
         seed = run.seed if run.seed is not None else _seed_of(run)
         replicate = _training(kept, run, seed)

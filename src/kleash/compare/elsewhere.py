@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kleash import stats
-from kleash.compare.evidence import Gap, courses_of_pair, left_out, of_ends
+from kleash.compare.evidence import Gap, courses_of_pair, left_out, of_ends, shared_means
 from kleash.compare.judging import Pair, judge
-from kleash.compare.records import Because, Judged, Question, Window
+from kleash.compare.measured import places
+from kleash.compare.records import Amount, Because, Judged, Question, Window
 from kleash.compare.seeds import gap_of
 
 FEWEST = 2  # steps; of one there is no average
@@ -43,3 +44,39 @@ def _told(pair: Pair, gap: Gap, question: Question) -> Judged:
     """The verdict without the reasons that the level has given already."""
     few = [Because("too_few_steps")] if gap.too_few and gap.counted == "steps" else []
     return replace(judge(pair, gap, question), because=(*gap.because, *few))
+
+
+def unshared(pair: Pair) -> Judged:
+    """Nothing measured at the same place: what whole-run statistics there are, and no verdict."""
+    means = [
+        cells
+        for arm in (pair.ours, pair.theirs)
+        for each in arm.replicates
+        for (metric, place), cells in each.cells.items()
+        if metric == pair.metric and place[4] == "mean"
+    ]
+    told = "; ".join(f"{arm.name}: {places(arm, pair.metric)}" for arm in (pair.ours, pair.theirs))
+    because, estimate, unit = [Because("nothing_shared", {"names": told})], None, pair.known.unit
+    seen = shared_means(pair.ours, pair.theirs, pair.metric)
+    values = [next(iter(cells.values())).value for cells in means]
+    if seen is not None:
+        estimate = seen.ours - seen.theirs
+        facts = {"ours": Amount(seen.ours, unit), "theirs": Amount(seen.theirs, unit)}
+        because = [Because("means_of_unknown_size", facts | {"shots": len(seen.shots)})]
+        because += [Because("one_checkpoint")] if seen.moved else []
+    elif len(values) == 2 and values[0] is not None and values[1] is not None:
+        estimate = values[0] - values[1]
+        facts = {"ours": Amount(values[0], unit), "theirs": Amount(values[1], unit)}
+        because = [Because("run_means_only", facts)]
+    because.append(Because("one_run_per_arm"))
+    return Judged(
+        question="level",
+        metric=pair.metric,
+        unit=pair.known.unit,
+        arms=pair.names,
+        verdict="undecided",
+        level="L1",
+        estimate=estimate,
+        also_changed=pair.also_changed(lengths=True),
+        because=tuple(because),
+    )

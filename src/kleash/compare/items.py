@@ -142,6 +142,12 @@ def curve_of(replicate: Replicate, metric: str) -> Curve | None:
     return replicate.measured[metric] if len(replicate.measured[metric]) else logged
 
 
+def weights_of(arm: Arm) -> set[str]:
+    """The hashes of the weights that were scored; none where some were not kept."""
+    hashes = {scores.weights for each in arm.replicates for scores in each.scores}
+    return set() if "" in hashes else hashes
+
+
 def clusters_of(scores: Sequence[Scores], items: Sequence[str]) -> list[str] | None:
     """The cluster of each item, where all are told."""
     of: dict[str, str] = {}

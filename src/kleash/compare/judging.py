@@ -11,6 +11,7 @@ from kleash import stats
 from kleash.compare.arms import Arm
 from kleash.compare.confounds import changed, confounds, factor
 from kleash.compare.evidence import Gap
+from kleash.compare.items import weights_of
 from kleash.compare.records import Amount, Because, Confound, Judged, Question
 from kleash.imports import names
 from kleash.imports.names import Metric
@@ -51,10 +52,15 @@ class Pair:
         assert found is not None  # `metrics_of` lists no other
         return found
 
+    @property
+    def untrained(self) -> bool:
+        """Whether it is training that they differ in: then every setting of it is the factor."""
+        return bool(self.theirs.role)
+
     @cached_property
     def confounds(self) -> list[Confound]:
         """All that differs besides the factor, or that sources disagree on."""
-        return confounds(self.ours, self.theirs)
+        return [] if self.untrained else confounds(self.ours, self.theirs)
 
     @property
     def configured(self) -> bool:
@@ -62,6 +68,8 @@ class Pair:
 
         A column with the coefficient is no config: nothing shows that the rest was the same.
         """
+        if self.untrained:
+            return True
         told = [set(arm.kinds.values()) & CONFIGURED for arm in (self.ours, self.theirs)]
         return all(told) and bool(factor(self.ours, self.theirs))
 
@@ -125,6 +133,10 @@ def judge(pair: Pair, gap: Gap, question: Question = "level") -> Judged:
         also_changed=also,
         because=tuple(reasons(pair, gap, integrity)),
     )
+    hashes = [weights_of(arm) for arm in (pair.ours, pair.theirs)]
+    if judged.verdict == "identical" and all(hashes):
+        same = Because("same_weights" if hashes[0] == hashes[1] else "other_weights")
+        judged = replace(judged, because=(*judged.because, same))
     if unseen and judged.verdict not in ("invalid", "identical"):
         judged = replace(judged, verdict="undecided")
     if unseen and not gap.too_few:

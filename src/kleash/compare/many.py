@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 
@@ -23,6 +22,8 @@ from kleash.seeds import generator
 from kleash.stats import Floats
 
 OUTCOME = ("level", "trend", "trend_zero")
+ALONE = ("gain", "untrained")
+"""Questions that are families of their own: all arms against their start, or without training."""
 
 
 def decided(judged: Judged) -> bool:
@@ -46,15 +47,16 @@ def together(arms: Sequence[Arm], metric: str, levels: Sequence[Judged]) -> Floa
 def adjust(verdicts: Sequence[Judged]) -> list[Judged]:
     """Each line with the interval and the p that it has among all that were looked at.
 
-    Two families: the arms' outcome (against the baseline, and its trend), and everything else.
+    Families: the arms' outcome (against the baseline, and its trend), their gains over the start,
+    their gaps to what needs no training, and everything else.
     """
     found = list(verdicts)
-    for of_outcome in (True, False):
-        family = [
-            at
-            for at, each in enumerate(verdicts)
-            if each.p is not None and (each.question in OUTCOME) == of_outcome
-        ]
+    families: dict[str, list[int]] = {}
+    for at, each in enumerate(verdicts):
+        if each.p is not None:
+            kind: str = each.question if each.question in ALONE else "rest"
+            families.setdefault("level" if each.question in OUTCOME else kind, []).append(at)
+    for family in families.values():
         for at, each in zip(family, in_family([verdicts[at] for at in family]), strict=True):
             found[at] = each
     return found
@@ -126,11 +128,6 @@ def _untold(judged: Judged) -> Judged:
         beyond_margin=False,
         because=(*because, Because("baseline_first")),
     )
-
-
-def without_baseline(arms: Sequence[Arm], baseline: Arm) -> list[tuple[Arm, Arm]]:
-    """All pairs of other arms, in their order."""
-    return list(combinations([arm for arm in arms if arm is not baseline and not arm.lost], 2))
 
 
 def contenders(

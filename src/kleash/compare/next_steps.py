@@ -6,12 +6,13 @@ a training cost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kleash import stats
 from kleash.compare.arms import Arm
 from kleash.compare.confounds import factor
 from kleash.compare.durations import devices_of, training_hours
+from kleash.compare.items import weights_of
 from kleash.compare.records import Confound, Judged, Step
 from kleash.matrix import Matrix
 
@@ -29,10 +30,8 @@ def next_steps(
     """In order of cost: settle contradictions, check weights, fill cells, re-validate, train."""
     by_name = {arm.name: arm for arm in arms}
     steps = _settle(confounds)
-    alike = [each for each in verdicts if each.verdict == "identical"]
-    if alike:
-        names_of = list(dict.fromkeys(name for each in alike for name in reversed(each.arms)))
-        steps.append(Step("check_weights", {"arms": names_of}))
+    alike = [e for e in verdicts if e.verdict == "identical" and set(e.arms) <= by_name.keys()]
+    steps += _look_at(list(dict.fromkeys(name for e in alike for name in e.arms[::-1])), by_name)
     steps += _fill(cells)
     level = [each for each in verdicts if each.question == "level"]
     open_questions = [each for each in level if each.verdict in ("undecided", "identical")]
@@ -48,11 +47,32 @@ def next_steps(
             steps.append(_unconfound(by_name[each.arms[0]], baseline, each))
     if lone:
         steps.append(_seeds(arms, baseline))
-    elif more := [e.more for e in open_questions if _of_seeds(e) and e.more]:
-        steps.append(Step("more_seeds", {"more": max(more)}, *_cost(arms, 2 * max(more))))
+    else:
+        gains = [e for e in verdicts if e.question == "gain" and e.verdict == "undecided"]
+        steps += _more_seeds([*gains, *open_questions], by_name)
     if not level:
         steps.append(Step("measure_outcome"))
     return steps
+
+
+def _look_at(alike: Sequence[str], by_name: Mapping[str, Arm]) -> list[Step]:
+    """What arms with the same outputs leave to be looked up: weights, and the start."""
+    known = all(weights_of(by_name[name]) for name in alike)
+    began = all(by_name[name].start for name in alike)
+    steps = [] if known else [Step("check_weights", {"arms": list(alike)})]
+    return steps if began else [*steps, Step("evaluate_start")]
+
+
+def _more_seeds(undecided: Sequence[Judged], by_name: Mapping[str, Arm]) -> list[Step]:
+    """Further seeds of the arms that are not told apart, as many as the widest gap asks for."""
+    fit = [each for each in undecided if _of_seeds(each) and each.more]
+    if not fit:
+        return []
+    more = max(each.more or 0 for each in fit)
+    whose = dict.fromkeys(name for each in fit for name in each.arms if name in by_name)
+    runs = [by_name[name] for name in whose]
+    code = "one_more_seed" if more == 1 else "more_seeds"
+    return [Step(code, {"more": more, "arms": list(whose)}, *_cost(runs, more * len(runs)))]
 
 
 def _of_items(judged: Judged) -> bool:

@@ -13,6 +13,8 @@ from kleash.stats import Level, Width, Word
 
 Question = Literal[
     "level",
+    "gain",
+    "untrained",
     "average",
     "at_end",
     "proxy",
@@ -68,6 +70,8 @@ class Window:
 @dataclass(frozen=True)
 class Judged:
     """The answer to one question about a pair of arms; the estimate is first arm less second.
+
+    `gain` is an arm against its start, `untrained` against the best that needs no training.
 
     `trend` and `contenders` are about all the arms named, `stopping`, `plateau` and `collapse`
     about one.
@@ -171,6 +175,12 @@ class Comparison:
     gathered: list[Any] = field(default_factory=list)
     """The arms themselves, for whoever tells of them next."""
     sources: Sequence[Source] = ()
+
+    @property
+    def references(self) -> list[str]:
+        """The arms that others are compared with."""
+        levels = (each.arms[1] for each in self.verdicts if each.question == "level")
+        return list(dict.fromkeys(levels)) or [self.baseline]
 
     @cached_property
     def matrix(self) -> Matrix:

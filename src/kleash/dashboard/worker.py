@@ -133,7 +133,7 @@ def tell_study(folder: Path, root: Path) -> dict[Language, dict[str, Any]]:
     found = results(folder)
     made: dict[Language, dict[str, Any]] = {}
     for language in LANGUAGES:
-        material = Material(found.file.name, language, found.comparisons, [], [], found)
+        material = Material(found.file.name, language, found.comparison, [], [], found)
         rows = {
             row.name: {
                 "kl": plain(row.kl),

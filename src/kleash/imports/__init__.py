@@ -22,6 +22,7 @@ from kleash.errors import DataError
 from kleash.imports.names import Resolved, resolve
 
 State = Literal["known", "missing", "estimated"]
+Role = Literal["", "start", "untrained"]  # '' is a trained run
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,8 @@ class Scores:
     checkpoint: str = ""
     repeats: NDArray[np.int64] | None = None
     lines: NDArray[np.int64] | None = None
+    weights: str = ""
+    """The hash of the weights that made them, where that was kept."""
 
 
 @dataclass(frozen=True)
@@ -174,10 +177,11 @@ class Imported:
     finished: bool | None = None
     started: str | None = None
     seconds: float | None = None
-    noticed: list[tuple[str, int, Where]] = field(default_factory=list)
-    """What its own guards noticed while it trained: their code, the step, and where it stands."""
-    percents: dict[str, float] = field(default_factory=dict)
-    """What was written in percent and is fractions now: its greatest value as it was written."""
+    noticed: list[tuple[str, int, Where]] = field(default_factory=list)  # its guards: code, step
+    percents: dict[str, float] = field(default_factory=dict)  # fractions now: greatest as written
+    role: Role = ""
+    start: str = ""  # of a study's run, the arms it began from
+    against: str = ""  # and is compared with
 
     @cached_property
     def resolved(self) -> Resolved:
@@ -240,7 +244,7 @@ class Table:
 
 @dataclass
 class Source:
-    """All that one file or folder holds: runs, and for a document what it says about them."""
+    """What one file or folder holds: runs, what a document says of them, what a study compares."""
 
     path: str
     format: str
@@ -251,8 +255,9 @@ class Source:
     derived: list[Derived] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    name: str = ""
-    """What the user calls it, if anything."""
+    name: str = ""  # as the user calls it
+    on: str = ""  # these two as a study's file asks
+    margin: float | None = None
 
 
 # Name → module. Each has `fits(path) -> bool` (cheap: names and first bytes) and

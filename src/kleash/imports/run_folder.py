@@ -238,12 +238,14 @@ class _Cell:
         self.items: list[str] = []
         self.lines = array("q")
         self.step: float | None = None
+        self.weights = ""
         self.values = {"score": array("d"), "truth_logp": array("d")}
 
     def add(self, line: int, record: Mapping[str, Any]) -> None:
         self.items.append(sys.intern(str(record.get("item"))))
         self.lines.append(line)
         self.step = number(record.get("step"))
+        self.weights = str(record.get("weights") or "")
         for name, column in self.values.items():
             taken = number(record.get(name))
             column.append(np.nan if taken is None else taken)
@@ -274,6 +276,7 @@ def _scores(run: Run) -> list[Scores]:
                     checkpoint=checkpoint,
                     repeats=repeats(cell.items),
                     lines=np.array(cell.lines),
+                    weights=cell.weights,
                 )
             )
     return made

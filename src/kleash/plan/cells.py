@@ -32,6 +32,9 @@ FAMILIES = {
     "similar": ("similar-image", "similar-text", "similar-both"),
 }
 
+KNOWS_THE_TRUTH = {"planted", "best-greedy"}
+"""What nobody can use who does not know the answers: ceilings, not something to beat."""
+
 
 class Cell(NamedTuple):
     """One measurement. Of a baseline the arm is its name; `chosen` is the best on validation."""
@@ -53,6 +56,8 @@ class Column:
     pointers: list[tuple[str, ...]] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     """Where in `scores.jsonl` each stands."""
+    weights: str = ""
+    """The hash of the weights that made the first of them."""
 
     def mean(self, items: int) -> float | None:
         """Of the first so many; None where fewer were measured or all broke."""
@@ -216,7 +221,8 @@ def columns(run: Run) -> Columns:
     found: Columns = {}
     number = 1
     for key, group in groupby(run.scores(), key=itemgetter("checkpoint", "split", "shots")):
-        lines, column = list(group), found.setdefault(key, Column())
+        lines = list(group)
+        column = found.setdefault(key, Column(weights=str(lines[0].get("weights", ""))))
         column.items += [line["item"] for line in lines]
         column.scores += [line.get("score") for line in lines]
         column.pointers += [tuple(line["pointer"]) for line in lines]

@@ -107,7 +107,7 @@ def curves_of(made: Material) -> list[Chart]:
 
 
 def write(found: Results, *, language: Language | str = "") -> list[Path]:
-    """`report.md`, `report.html` and `recommended.toml` in the study's folder.
+    """`report.md` and `report.html` in the study's folder; `recommended.toml` if an arm is.
 
     `notes.md` there is the author's own and only read. `report.json` keeps what this report says
     and what the one before said; making a report twice changes neither.
@@ -117,8 +117,11 @@ def write(found: Results, *, language: Language | str = "") -> list[Path]:
     texts = {
         "report.md": markdown(whole, links),
         "report.html": page(whole, links),
-        "recommended.toml": gaps.recommended_toml(made) + "\n",
     }
+    if told := gaps.recommended_toml(made):
+        texts["recommended.toml"] = told + "\n"
+    else:
+        (folder / "recommended.toml").unlink(missing_ok=True)
     for name, text in texts.items():
         put(folder / name, text.encode())
     write_json(folder / "report.json", {"now": ending.snapshot(made), "before": made.before})

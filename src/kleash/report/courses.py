@@ -172,8 +172,9 @@ def beside(made: Material) -> list[Arm]:
     if made.beside is None:
         metric = outcome(made) if len(made.arms) > MOST_COLUMNS else ""
         ranked = some_of(courses(made, metric), MOST_COLUMNS) if metric else []
-        every = [*made.comparisons, *(each.arm for each in ranked), *(a.name for a in made.arms)]
-        names = list(dict.fromkeys(every))[: max(MOST_COLUMNS, len(made.comparisons))]
+        heads = [name for found in made.comparisons for name in found.references]
+        every = [*heads, *(each.arm for each in ranked), *(a.name for a in made.arms)]
+        names = list(dict.fromkeys(every))[: max(MOST_COLUMNS, len(heads))]
         made.beside = [arm for arm in made.arms if arm.name in names]
     return made.beside
 
@@ -196,7 +197,7 @@ def metrics_of(made: Material, axis: str = "") -> list[str]:
 def outcome(made: Material) -> str:
     """What arms are judged by, or the first outcome that has a curve; '' if there is none."""
     have = metrics_of(made)
-    for found in made.comparisons.values():
+    for found in made.comparisons:
         judged = found.verdicts[0].metric if found.verdicts else ""
         for name in (judged, f"validation/{judged}"):
             if name in have:

@@ -114,7 +114,7 @@ def snapshot(made: Material) -> dict[str, Any]:
     """What a later report compares itself with."""
     verdicts = {
         f"{each.question}: {' / '.join(each.arms)}": f"{each.verdict} [{each.level}]"
-        for found in made.comparisons.values()
+        for found in made.comparisons
         for each in found.verdicts
     }
     scores = {}
@@ -151,13 +151,13 @@ def next_steps(made: Material) -> list[Part]:
     """What to run, cheapest first, with what it costs; of a study also the command."""
     lines: dict[str, None] = {}
     commands: dict[str, None] = {}
-    for found in made.comparisons.values():
+    for found in made.comparisons:
         for step in found.next:
             why = say(f"{step.code}.why", {}, made.language)
             what = f"{say(step.code, step.facts, made.language)} — {why}"
             price = cost(step, made.language)
             lines[what + (f"（{price}）" if made.language == "zh" else f" ({price})")] = None
-            if made.study is not None and step.code in ("seeds", "more_seeds"):
+            if made.study is not None and step.code in ("seeds", "more_seeds", "one_more_seed"):
                 more = step.facts.get("more")
                 seeds = len(made.study.file.seeds) + (more if isinstance(more, int) else 2)
                 commands[f"{study_command(made)} seeds={seeds}"] = None
@@ -183,7 +183,7 @@ def provenance(made: Material) -> list[Part]:
         rows.append([file, source.format, *(Linked(text, file.where) for text in told)])
     head = made.head("file", "format", "runs", "hash")
     parts.append(Table(made.say("sources_of"), head, rows, left=2))
-    said = [note for found in made.comparisons.values() for note in found.notes]
+    said = [note for found in made.comparisons for note in found.notes]
     return [*parts, Lines(list(dict.fromkeys(said)))] if said else parts
 
 

@@ -1,4 +1,4 @@
-"""Gaps: a forest of them, by epoch, as a scoreboard, and what may be recommended for which goal."""
+"""Gaps: a forest of them, by epoch, as a scoreboard; and what the verdict recommends, as a file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
+
+import numpy as np
 
 from kleash.catalogue import AXES, LANGUAGES, gap_text, show
 from kleash.catalogue.lines import placed, reasons
@@ -17,6 +19,7 @@ from kleash.compare import Amount, Comparison, Judged
 from kleash.report.courses import course
 from kleash.report.material import Material
 from kleash.report.opening import gap_of
+from kleash.report.opening import recommendation as recommended
 from kleash.report.parts import Cell, Code, Figure, Line, Lines, Linked, Paragraph, Part, Table
 from kleash.report.places import (
     arm_place,
@@ -27,14 +30,15 @@ from kleash.report.places import (
     scores_place,
 )
 from kleash.report.study_tables import MOST_ROWS, left_out, score_of
+from kleash.results import Results
 from kleash.results.courses import DIMENSIONS, Course, dimensions, pairs, swinging
+from kleash.results.paired import mean_gap
 from kleash.stats import Interval, mean_interval
 
 BOARD = (
     *("level", "average", "at_end", "best_step", "faster", "steadier"),
     *("phase_early", "phase_middle", "phase_late", "efficiency"),
 )
-GOALS = {"peak": "level", "stability": "steadier", "steps": "faster", "compute": "efficiency"}
 
 
 def of_question(found: Comparison, *questions: str) -> Iterator[Judged]:
@@ -46,17 +50,26 @@ def of_question(found: Comparison, *questions: str) -> Iterator[Judged]:
 
 
 def gaps(made: Material) -> list[Part]:
-    """A forest of gaps for each baseline arm."""
+    """A forest of gaps to the start, and one for each arm that others are compared with."""
     parts: list[Part] = []
-    for number, found in enumerate(made.comparisons.values()):
-        levels = [e for e in of_question(found, "level") if e.estimate is not None]
-        if levels:
-            chart = _forest(made, found, levels)
-            parts.append(Figure(f"gaps-{number + 1}", chart, chart.title))
+    for found in made.comparisons:
+        for judged in (*by_reference(found, "gain"), *by_reference(found, "level")):
+            levels = [each for each in judged if each.estimate is not None]
+            if levels:
+                chart = _forest(made, levels)
+                parts.append(Figure(f"gaps-{len(parts) + 1}", chart, chart.title))
     return parts
 
 
-def _forest(made: Material, found: Comparison, levels: Sequence[Judged]) -> Chart:
+def by_reference(found: Comparison, *questions: str) -> list[list[Judged]]:
+    """The verdicts on some questions, by the arm that others are compared with."""
+    groups: dict[str, list[Judged]] = {}
+    for each in of_question(found, *questions):
+        groups.setdefault(each.arms[-1], []).append(each)
+    return list(groups.values())
+
+
+def _forest(made: Material, levels: Sequence[Judged]) -> Chart:
     unit = levels[0].unit
     times = 100.0 if unit == "fraction" else 1.0
     dots = [
@@ -73,7 +86,7 @@ def _forest(made: Material, found: Comparison, levels: Sequence[Judged]) -> Char
     apart = sum(e.verdict.startswith(("better", "worse")) for e in levels)
     over = levels[0].over if len({each.over for each in levels}) == 1 else None
     facts = {
-        "baseline": found.baseline,
+        "baseline": levels[0].arms[1],
         "metric": placed(levels[0].metric, over, made.language),
     }
     title = made.say("forest", apart=apart, of=len(levels), **facts)
@@ -97,14 +110,7 @@ def wins(made: Material) -> list[Part]:
     study = made.study
     if study is None:
         return []
-    cells: dict[tuple[Any, ...], dict[str, dict[int, float]]] = {}
-    for each in study.measured:
-        if each.mean is not None and each.state == "done":
-            place = (each.cell.split, each.cell.checkpoint, each.cell.shots, each.cell.items)
-            by_arm = cells.setdefault(place, {})
-            by_arm.setdefault(each.cell.arm, {})[each.cell.seed] = each.mean
-    names = [arm.name for arm in study.arms]
-    own = {p: {a: by[a] for a in names if a in by} for p, by in cells.items()}
+    own = contested(study)
     won = [winner for by_arm in own.values() if (winner := separably_best(by_arm))]
     epochs = list(dict.fromkeys(place[1] for place in own if place[0] == "validation"))
     rows: list[list[Cell]] = []
@@ -112,7 +118,7 @@ def wins(made: Material) -> list[Part]:
         told: list[Cell] = [row.name, row.against]
         for epoch in epochs:
             place = next(p for p in own if p[0] == "validation" and p[1] == epoch)
-            gap = paired(own[place].get(row.name, {}), own[place].get(row.against, {}))
+            gap = gap_at(study, (row.name, row.against), place)
             seen = study.overview.seen[row.name, study.file.seeds[0]]
             where = scores_place(seen, epoch, "validation", place[2])
             told.append(Linked(made.gap(gap), where))
@@ -120,6 +126,40 @@ def wins(made: Material) -> list[Part]:
         rows.append([*told, Linked(count, first_place(made, row.name))])
     head = [*made.head("arm", "against"), *epochs, made.column("wins")]
     return [Table(made.say("wins_of"), head, rows, left=2)] if rows and epochs else []
+
+
+Contested = tuple[str, str, int]
+"""A split, a checkpoint and a number of shots, at the largest size: smaller ones are part of it."""
+
+
+def contested(study: Results) -> dict[Contested, dict[str, dict[int, float]]]:
+    """Where two arms or more were measured: by arm and seed, the means."""
+    names, sizes = {arm.name for arm in study.arms}, dict[Contested, int]()
+    done = [each for each in study.measured if each.cell.arm in names and each.state == "done"]
+    for each in done:
+        place = (each.cell.split, each.cell.checkpoint, each.cell.shots)
+        sizes[place] = max(sizes.get(place, 0), each.cell.items)
+    found: dict[Contested, dict[str, dict[int, float]]] = {}
+    for each in done:
+        place = (each.cell.split, each.cell.checkpoint, each.cell.shots)
+        if each.mean is not None and each.cell.items == sizes[place]:
+            by_seed = found.setdefault(place, {}).setdefault(each.cell.arm, {})
+            by_seed[each.cell.seed] = each.mean
+    return {place: by_arm for place, by_arm in found.items() if len(by_arm) > 1}
+
+
+def gap_at(study: Results, arms: tuple[str, str], place: Contested) -> Interval | None:
+    """The mean gap of one checkpoint, paired by seed and item; None below two seeds."""
+    split, name, shots = place
+    sides = [study.overview.of_arm(arm, study.file.seeds) for arm in arms]
+    rows = []
+    for seed in sides[0].keys() & sides[1].keys():
+        ours, theirs = (side[seed].scored.get((name, split, shots)) for side in sides)
+        if ours is not None and theirs is not None and ours.items == theirs.items:
+            scores = np.array([ours.scores, theirs.scores], np.float64)  # None becomes NaN
+            rows.append(scores[0] - scores[1])
+    whole = [row for row in rows if len(row) == len(rows[0])]
+    return mean_gap(np.array(whole)) if len(whole) > 1 else None
 
 
 def paired(ours: dict[int, float], theirs: dict[int, float]) -> Interval | None:
@@ -136,7 +176,7 @@ def separably_best(by_arm: dict[str, dict[int, float]]) -> str:
     for ours, scores in by_arm.items():
         others = (theirs for name, theirs in by_arm.items() if name != ours)
         gaps = (paired(scores, theirs) for theirs in others)  # mostly the first decides
-        if len(by_arm) > 1 and all(gap is not None and gap.low > 0 for gap in gaps):
+        if all(gap is not None and gap.low > 0 for gap in gaps):
             return ours
     return ""
 
@@ -147,11 +187,11 @@ def separably_best(by_arm: dict[str, dict[int, float]]) -> str:
 def scoreboard(made: Material) -> list[Part]:
     """One table for each baseline: dimension by dimension, who is ahead or that it is open."""
     parts: list[Part] = []
-    for found in made.comparisons.values():
-        several = len({e.arms[0] for e in of_question(found, *BOARD)}) > 1
+    for group in (each for found in made.comparisons for each in by_reference(found, *BOARD)):
+        several = len({each.arms[0] for each in group}) > 1
         rows: list[list[Cell]] = []
         for question in BOARD:
-            for each in of_question(found, question):
+            for each in (one for one in group if one.question == question):
                 ours, theirs = (
                     Linked(text, arm_place(made, arm, each))
                     for text, arm in zip(
@@ -164,11 +204,11 @@ def scoreboard(made: Material) -> list[Part]:
                 told: list[Cell] = [gap, ahead(made, each), each.level]
                 rows.append([dimension, *who, theirs, ours, *told])
         if rows:
-            others = list(dict.fromkeys(e.arms[0] for e in of_question(found, *BOARD)))
+            others, baseline = [each.arms[0] for each in group], group[0].arms[-1]
             head = made.head("dimension", *(["arm"] if several else []))
-            head += [found.baseline, made.column("ours") if several else others[0]]
+            head += [baseline, made.column("ours") if several else others[0]]
             head += made.head("interval", "winner", "level")
-            said = made.say("scoreboard_of", baseline=found.baseline)
+            said = made.say("scoreboard_of", baseline=baseline)
             parts.append(Table(said, head, rows, left=2 if several else 1))
     return [*parts, *over_seeds(made)]
 
@@ -261,7 +301,7 @@ def ahead(made: Material, judged: Judged) -> str:
 def told(made: Material, *questions: str) -> list[Part]:
     """Each verdict as a sentence, with what it rests on."""
     lines: dict[Line, None] = {}
-    for found in made.comparisons.values():
+    for found in made.comparisons:
         for each in of_question(found, *questions):
             said = sentence(each, made.language, factor=found.factor)
             why = ("；" if made.language == "zh" else "; ").join(reasons(each, made.language))
@@ -279,72 +319,30 @@ def speed(made: Material) -> list[Part]:
 # --- recommendation
 
 
-def recommended(made: Material) -> dict[str, dict[str, Any]]:
-    """By priority and baseline: the arm that a verdict is for, its level, and what it rests on."""
-    found: dict[str, dict[str, Any]] = {}
-    for goal, question in GOALS.items():
-        for baseline, comparison in made.comparisons.items():
-            judged = list(of_question(comparison, question))
-            if not judged:
-                continue
-            best = _best(judged)
-            name = goal if len(made.comparisons) == 1 else f"{goal}-{baseline}"
-            entry: dict[str, Any] = {"priority": goal, "baseline": baseline, "judged": best}
-            entry["arm"] = "" if best is None else _winner(best)
-            entry["level"] = (best or min(judged, key=lambda each: each.level)).level
-            found[name] = entry
-    return found
-
-
-def _best(judged: Sequence[Judged]) -> Judged | None:
-    """The strongest verdict for an arm; one against all arms is for the baseline."""
-    better = [each for each in judged if each.verdict.startswith("better")]
-    if better:
-        return max(better, key=lambda each: (each.level, abs(each.estimate or 0.0)))
-    worse = [each for each in judged if each.verdict.startswith("worse")]
-    return max(worse, key=lambda each: each.level) if len(worse) == len(judged) else None
-
-
-def _winner(judged: Judged) -> str:
-    return judged.arms[0] if judged.verdict.startswith("better") else judged.arms[-1]
-
-
 def recommendation(made: Material) -> list[Part]:
-    """A line for each priority, and the same as TOML."""
-    rows: list[list[Cell]] = []
-    for entry in recommended(made).values():
-        judged = entry["judged"]
-        goal = made.say(f"goal.{entry['priority']}")
-        if judged is None:
-            condition = made.say("nobody", baseline=entry["baseline"])
-            rows.append([goal, made.say("none"), entry["level"], condition])
-        else:
-            factor = made.comparisons[entry["baseline"]].factor
-            condition = sentence(judged, made.language, factor=factor)
-            told = Linked(condition, judged_place(made, judged))
-            rows.append([goal, entry["arm"], entry["level"], told])
-    if not rows:
-        return []
-    head = made.head("goal", "arm", "level", "condition")
-    # Conditions are sentences, so every column holds words.
-    table = Table(made.say("recommendation_of"), head, rows, left=4)
-    return [table, Paragraph(made.say("recommended_file")), Code(recommended_toml(made))]
+    """The arm that the verdict recommends, as TOML; nothing where it recommends none."""
+    told = recommended_toml(made)
+    return [Paragraph(made.say("recommended_file")), Code(told)] if told else []
 
 
 def recommended_toml(made: Material) -> str:
-    """What may be recommended, for machines: an arm only where a verdict is for it."""
+    """What the verdict recommends, for machines; '' where it recommends no arm."""
     import tomli_w
 
-    tables: dict[str, Any] = {}
-    keys = {} if made.study is None else {arm.name: dict(arm.keys) for arm in made.study.arms}
-    for name, entry in recommended(made).items():
-        judged = entry["judged"]
-        table = {"baseline": entry["baseline"], "arm": entry["arm"], "level": entry["level"]}
-        if judged is not None:
+    found = made.comparison
+    use = None if found is None else recommended(found)
+    if found is None or use is None or use.verdict != "better":
+        return ""
+    arm, about = use.arms[0], {"gain": "over_start", "level": "over_baseline"}
+    table: dict[str, Any] = {"arm": arm, "level": use.level}
+    for judged in found.verdicts:
+        if judged.question in about and judged.arms[0] == arm:
             ends = {"estimate": judged.estimate, "low": judged.low, "high": judged.high}
-            table |= {"verdict": judged.verdict} | {k: v for k, v in ends.items() if v is not None}
-            table |= {"also_changed": list(judged.also_changed)} if judged.also_changed else {}
-        if entry["arm"] in keys:
-            table["keys"] = {k: v for k, v in keys[entry["arm"]].items() if v is not None}
-        tables[name] = table
-    return tomli_w.dumps(tables).rstrip()
+            told = {"against": judged.arms[1], "verdict": judged.verdict}
+            also = {"also_changed": list(judged.also_changed)} if judged.also_changed else {}
+            known = {key: value for key, value in ends.items() if value is not None}
+            table[about[judged.question]] = told | known | also
+    keys = {} if made.study is None else {arm.name: dict(arm.keys) for arm in made.study.arms}
+    if arm in keys:
+        table["keys"] = {key: value for key, value in keys[arm].items() if value is not None}
+    return tomli_w.dumps(table).rstrip()

@@ -13,7 +13,8 @@ from kleash.catalogue.report_words import ANSWERS, COLUMNS, OWN, PLACES, SECTION
 from kleash.compare import Comparison
 from kleash.compare.arms import Arm, gather
 from kleash.imports import Imported, Source, Where
-from kleash.results import Results, scores_of
+from kleash.results import Results
+from kleash.results.sources import scores_of
 from kleash.stats import Interval
 
 HASH = re.compile(r"[0-9a-f]{40,}").fullmatch
@@ -25,7 +26,7 @@ class Material:
 
     name: str
     language: Language
-    comparisons: dict[str, Comparison]
+    comparison: Comparison | None
     sources: list[Source]
     arms: list[Arm]
     study: Results | None = None
@@ -43,6 +44,11 @@ class Material:
     """By axis, every quantity that some run has a curve of, once they were looked for."""
     firsts: dict[str, Where | None] = field(default_factory=dict)
     """Where an arm's first tested column begins, once that was looked up."""
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """The one comparison, if there is one."""
+        return [] if self.comparison is None else [self.comparison]
 
     @property
     def of_agents(self) -> bool:
@@ -123,7 +129,7 @@ class Material:
 
 def of_study(found: Results, language: Language) -> Material:
     """A study with its runs, for curves and for the places of numbers."""
-    made = Material(found.file.name, language, found.comparisons, [], [], found)
+    made = Material(found.file.name, language, found.comparison, [], [], found)
     source = Source(str(found.folder), "kleash")
     arms = {each.name for each in found.arms}
     for (arm, seed), seen in found.overview.seen.items():
@@ -142,7 +148,7 @@ def of_study(found: Results, language: Language) -> Material:
 
 def _arms(made: Material, source: Source) -> list[Arm]:
     """The arms of a study's runs, with the curves that comparing gathered if it met them all."""
-    known = {arm.name: arm for each in made.comparisons.values() for arm in each.gathered}
+    known = {arm.name: arm for each in made.comparisons for arm in each.gathered}
     if any(arm not in known or len(known[arm].names) > 1 for arm, _ in made.runs):
         return gather([source])
     return [
@@ -162,7 +168,7 @@ def of_sources(
     sources: Sequence[Source], found: Comparison, name: str, language: Language
 ) -> Material:
     """Sources that are no study."""
-    return Material(name, language, {found.baseline: found}, list(sources), found.gathered)
+    return Material(name, language, found, list(found.sources), found.gathered)
 
 
 # --- numbers as text

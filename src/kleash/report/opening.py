@@ -1,4 +1,4 @@
-"""The verdict in one paragraph, and what limits it."""
+"""The verdict, its first sentence the decision, and what limits it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from kleash.catalogue import LANGUAGES, gap_text, say
-from kleash.catalogue.lines import OF_ALL, SEVERITIES, place, placed
+from kleash.catalogue.decision import UNTRAINED, decision, told_together
+from kleash.catalogue.decision import gap_of as gap_text_of
+from kleash.catalogue.lines import OF_ALL, SEVERITIES, place
 from kleash.catalogue.report_words import SHARED
 from kleash.catalogue.screen import alike, otherwise, verdict_line, word
 from kleash.catalogue.terms import QUESTIONS
@@ -22,34 +24,44 @@ OF_DOCUMENTS = ("scores-off-lattice",)
 
 
 def verdict(made: Material) -> list[Part]:
-    """One paragraph for each baseline arm."""
-    parts: list[Part] = [Paragraph(paragraph(made, found)) for found in made.comparisons.values()]
+    """The decision in a sentence; then what it rests on, and how far it reaches."""
+    parts: list[Part] = []
+    for found in made.comparisons:
+        lost = [each for each in found.verdicts if each.question == "diverged"]
+        parts += [Paragraph(verdict_line([e], found.factor, made.language)) for e in lost]
+        parts += [Paragraph(first(made, found)), Paragraph(rest(made, found))]
     return (
         [*parts, Paragraph(made.say("levels"))] if parts else [Paragraph(made.say("nothing_yet"))]
     )
 
 
-def paragraph(made: Material, found: Comparison) -> Line:
-    """Which value, why, how sure, and what is not said."""
+def first(made: Material, found: Comparison) -> Line:
+    """Which arm to use, or that the start is kept."""
+    use = recommendation(found)
+    where = None if use is None or use.verdict != "better" else judged_place(made, use)
+    names = [str(arm["name"]) for arm in found.arms]
+    return linked(decision(found, made.language), where, names)
+
+
+def rest(made: Material, found: Comparison) -> Line:
+    """What became of each arm, how sure it is, and what is not said."""
     levels = [each for each in found.verdicts if each.question == "level"]
-    best = recommended_level(found, levels)
-    lost = [each for each in found.verdicts if each.question == "diverged"]
-    said: list[Line] = [verdict_line([each], found.factor, made.language) for each in lost]
-    said.append(which(made, found, levels, best))
-    others = [each for each in levels if each is not best]
-    if len(others) <= FEW:
-        for group in alike(others):
-            line = verdict_line(group, found.factor, made.language)
+    gains = [each for each in found.verdicts if each.question == "gain"]
+    said: list[Line] = []
+    if gains or len(levels) > FEW:
+        for line, group in told_together(found, made.language, (*UNTRAINED, "level")):
             names = [arm for each in group for arm in each.arms]
             said.append(linked(line, judged_place(made, group[0]), names))
     else:
-        said += folded(made, others)
+        for group in alike(levels):
+            line = verdict_line(group, found.factor, made.language)
+            names = [arm for each in group for arm in each.arms]
+            said.append(linked(line, judged_place(made, group[0]), names))
     said += folded(made, otherwise(found))
-    sure = "L1"
-    if levels:
-        sure = min(each.level for each in levels)
-    seeds = min((each.n or 0 for each in levels), default=0)
-    these = sure == "L3" and any(each.items is None for each in levels)
+    judged = gains or levels
+    sure = min((each.level for each in judged), default="L1")
+    seeds = min((each.n or 0 for each in judged), default=0)
+    these = sure == "L3" and any(each.items is None for each in judged)
     said.append(made.say("sure.L3_these" if these else f"sure.{sure}", n=seeds))
     said.append(made.say("unsaid" if sure == "L3" else "unsaid_setting"))
     return joined(said, "" if made.language == "zh" else " ")
@@ -60,34 +72,9 @@ def recommendation(found: Comparison) -> Judged | None:
     return next((each for each in found.verdicts if each.question == "recommend"), None)
 
 
-def recommended_level(found: Comparison, levels: list[Judged]) -> Judged | None:
-    """The verdict on the arm that is recommended, if one is."""
-    use = recommendation(found)
-    if use is None or use.verdict != "better":
-        return None
-    return next((each for each in levels if each.arms[0] == use.arms[0]), None)
-
-
-def which(made: Material, found: Comparison, levels: list[Judged], best: Judged | None) -> Line:
-    """The arm to use, or that none is shown to be better."""
-    metric = levels[0].metric if levels else ""
-    if best is not None:
-        facts = {"arm": best.arms[0], "gap": gap_of(made, best), "n": best.n, "level": best.level}
-        metric = placed(best.metric, best.over, made.language)
-        text = made.say("use", baseline=found.baseline, metric=metric, **facts)
-        use = recommendation(found)
-        for reason in use.because if use else ():
-            if reason.code == "as_good":
-                text += made.say("as_good", arms=made.listed(reason.facts["arms"]))
-        return linked(text, judged_place(made, best), best.arms)
-    return made.say("use_none", baseline=found.baseline, metric=metric)
-
-
 def gap_of(made: Material, judged: Judged) -> str:
     """A gap with its interval."""
-    if judged.estimate is None:
-        return "—"
-    return gap_text(judged.estimate, judged.low, judged.high, judged.unit, made.language)
+    return gap_text_of(judged, made.language)
 
 
 def folded(made: Material, levels: list[Judged]) -> list[Line]:
@@ -130,14 +117,14 @@ def limits(made: Material) -> list[Part]:
 
 def _of_all(made: Material) -> list[Line]:
     """What was decided before anything was compared: what arms are, and what they are called."""
-    levels = [e for found in made.comparisons.values() for e in found.verdicts[:1]]
+    levels = [e for found in made.comparisons for e in found.verdicts[:1]]
     told = [each for level in levels for each in level.because if each.code in OF_ALL]
     return [f"· {say(each.code, each.facts, made.language)}" for each in told]
 
 
 def _of_findings(made: Material) -> list[Line]:
     kinds: dict[tuple[str, str], dict[str, Line]] = {}
-    for found in made.comparisons.values():
+    for found in made.comparisons:
         for each in found.findings:
             if made.study is not None and each.code in OF_DOCUMENTS:
                 continue

@@ -118,7 +118,7 @@ def _changed(made: Material) -> list[Part]:
     """What else changed, or is contradicted, a line each."""
     lines: dict[Line, None] = {}
     arms = {arm.name: arm for arm in made.arms}
-    for found in made.comparisons.values():
+    for found in made.comparisons:
         for each in found.confounds:
             arm = arms.get(each.arms[0])
             where = None if arm is None else setting_place(arm, each.key)

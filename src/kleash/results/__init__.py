@@ -1,13 +1,13 @@
 """What a study found: a pure function of its folder.
 
-Cells with their means and intervals, the verdicts of `compare` for each baseline arm, what the
+Cells with their means and intervals, the one comparison of all arms with their start, what the
 author expected, how far arms agree, and everything that limits what may be said.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import fsum
 from pathlib import Path
@@ -16,9 +16,9 @@ from typing import Any, Literal
 import numpy as np
 
 from kleash import stats
-from kleash.compare import Comparison, Judged, Wish, compare
-from kleash.imports import Imported, Scores, Setting, Source, Where
-from kleash.imports.run_folder import read_run
+from kleash.compare import Comparison, Judged, compare
+from kleash.compare.records import Question
+from kleash.imports import Imported
 from kleash.plan import (
     Arm,
     Cell,
@@ -43,11 +43,13 @@ from kleash.plan.folder import (
     test_uses,
 )
 from kleash.results.agreement import Agreements
+from kleash.results.sources import Runs, read_once, source_of, strangers
 from kleash.runs import Run
 from kleash.stats import Interval
 
 Answer = Literal["borne out", "refuted", "undecided"]
 KL = "probe/kl/ref/exact/episode/mean"
+EPOCH = "epoch-"
 
 
 @dataclass
@@ -88,9 +90,12 @@ class ArmRow:
     """Of the chosen checkpoint, averaged over shots, at the largest n; over seeds."""
     scores: tuple[float, ...]
     kl: Interval | None
-    """Nats per episode from the base at the last epoch, on the probe set."""
+    """Nats per episode from the base at the chosen checkpoint, on the probe set."""
     chosen: tuple[str, ...]
     gap: Judged | None
+    """To the arm it is compared with."""
+    gain: Judged | None = None
+    """Over its start."""
 
 
 @dataclass(frozen=True)
@@ -106,18 +111,6 @@ class Expectation:
     verdict: str
 
 
-Runs = dict[Path, Imported]
-"""Runs as they were read, without scores: a file is read once, whoever asks."""
-
-
-def read_once(run: Run, runs: Runs) -> Imported:
-    """A run among those that were read; it is read if it is not."""
-    found = runs.get(run.path)
-    if found is None:
-        found = runs[run.path] = read_run(run, scores=False)
-    return found
-
-
 @dataclass
 class Results:
     """Everything a report needs."""
@@ -128,7 +121,8 @@ class Results:
     overview: Overview
     measured: list[Measured]
     rows: list[ArmRow]
-    comparisons: dict[str, Comparison]
+    comparison: Comparison | None
+    """Of all arms, their start and what needs no training; None before two have begun."""
     agreements: Agreements
     expectations: list[Expectation]
     mixed: list[dict[str, Any]]
@@ -152,26 +146,20 @@ def results(folder: Path, *, file: StudyFile | None = None) -> Results:
     late = late_arms(folder)
     failures = read_plan(folder)["failures"] if (folder / "plan.json").is_file() else {}
     mixed = mixtures(folder, file, found)
-    strangers = [str(entry["run"]) for entry in mixed if entry["what"] == "base"]
-    comparisons: dict[str, Comparison] = {}
     runs: Runs = {}
-    for base in dict.fromkeys(compared.values()):
-        names = [base, *(arm for arm, theirs in compared.items() if theirs == base)]
-        source = source_of(found, names, file, strangers, runs)
-        begun = {run.arm for run in source.runs}
-        if base in begun and len(begun) > 1:
-            wish = Wish(file.compare.metric, base, file.compare.margin)
-            comparisons[base] = compare([source], wish)
+    source = source_of(found, file, arms, compared, strangers(mixed), runs)
+    begun = {run.arm for run in source.runs if run.role != "untrained"}
+    comparison = compare([source]) if len(begun) > 1 else None
     return Results(
         folder=folder,
         file=file,
         arms=arms,
         overview=found,
         measured=list(measured(found, file, folder, failures)),
-        rows=[arm_row(file, arm, found, compared, comparisons, late, runs) for arm in arms],
-        comparisons=comparisons,
+        rows=[arm_row(file, arm, found, compared, comparison, late, runs) for arm in arms],
+        comparison=comparison,
         agreements=Agreements(found, file, arms, compared),
-        expectations=expectations(file, compared, comparisons),
+        expectations=expectations(file, compared, comparison),
         mixed=mixed,
         test_uses=test_uses(found),
         spent=spent(folder),
@@ -241,16 +229,17 @@ def item_means(columns: Sequence[Column | None], items: int) -> dict[str, float]
     return means
 
 
-def realised_kl(seen: Seen, runs: Runs) -> float | None:
-    """Nats per episode at the run's last epoch, on the probe set that all arms share."""
+def realised_kl(seen: Seen, runs: Runs, checkpoint: str = "") -> float | None:
+    """Nats per episode at a checkpoint, on the probe set that all arms share; else at the last."""
     if seen.run is None:
         return None
     epochs = [each for each in read_once(seen.run, runs).series if each.axis == "epoch"]
     for series in epochs:
         if series.metric == KL:
-            last = max(int(each.lines[-1]) for each in epochs if each.lines is not None)
-            assert series.lines is not None  # of a file that has lines
-            return float(series.values[-1]) if series.lines[-1] == last else None
+            last = max(each.last for each in epochs)
+            at = float(checkpoint.removeprefix(EPOCH)) if checkpoint else last
+            found = series.values[series.steps == at]
+            return float(found[-1]) if len(found) else None
     return None
 
 
@@ -259,26 +248,26 @@ def arm_row(
     arm: Arm,
     found: Overview,
     compared: Mapping[str, str],
-    comparisons: Mapping[str, Comparison],
+    comparison: Comparison | None,
     late: Sequence[str],
     runs: Runs,
 ) -> ArmRow:
-    """An arm over its seeds."""
-    every = list(found.of_arm(arm.name, file.seeds).values())
+    """An arm over its seeds: score and KL of the same checkpoints."""
+    every = found.of_arm(arm.name, file.seeds)
     means = seed_means(found, file, arm.name)
-    kls = [kl for seen in every if (kl := realised_kl(seen, runs)) is not None]
-    base = compared.get(arm.name, "")
-    gap = level_verdict(comparisons[base], arm.name) if base in comparisons else None
+    fit = [seen for seed, seen in every.items() if seen.chosen and (seed in means or not means)]
+    kls = [kl for seen in fit if (kl := realised_kl(seen, runs, seen.chosen)) is not None]
     return ArmRow(
         name=arm.name,
         keys=arm.keys,
-        against=base,
+        against=compared.get(arm.name, ""),
         late=arm.name in late,
         score=over_seeds(list(means.values())),
         scores=tuple(means.values()),
         kl=over_seeds(kls),
-        chosen=tuple(seen.chosen for seen in every),
-        gap=gap,
+        chosen=tuple(seen.chosen for seen in every.values()),
+        gap=verdict_on(comparison, arm.name),
+        gain=verdict_on(comparison, arm.name, "gain"),
     )
 
 
@@ -287,68 +276,23 @@ def over_seeds(values: Sequence[float]) -> Interval | None:
     return stats.mean_interval(values) if len(values) > 1 else None
 
 
-def level_verdict(found: Comparison, arm: str) -> Judged | None:
-    """The verdict on an arm's level against its baseline."""
-    fit = [e for e in found.verdicts if e.question == "level" and e.arms[0] == arm]
-    return fit[0] if fit else None
-
-
-def source_of(
-    found: Overview, names: Sequence[str], file: StudyFile, strangers: Sequence[str], runs: Runs
-) -> Source:
-    """Runs of some arms as `compare` takes them: the chosen checkpoint on the test, by item.
-
-    All start from the base of their seed, which is one start though it lies in several folders;
-    only `strangers` do not.
-    """
-    source = Source("study", "kleash")
-    for (arm, seed), seen in found.seen.items():
-        if arm not in names or seen.run is None:
-            continue
-        run = read_once(seen.run, runs)
-        start = str(seen.run.meta["base"]) if seen.name in strangers else "the base of its seed"
-        config = run.config | {"from": Setting(start, Where(seen.run.file("meta.json")))}
-        scores = list(tested(seen, file))
-        source.runs.append(replace(run, arm=arm, seed=seed, config=config, scores=scores))
-    source.runs.sort(key=lambda run: names.index(run.arm))
-    return source
-
-
-def tested(seen: Seen, file: StudyFile) -> Iterator[Scores]:
-    """The scores of a run's chosen checkpoint on the test, by number of shots."""
-    for shots in file.measure.shots:
-        if (seen.chosen, "test", shots) in seen.scored:
-            yield scores_of(seen, (seen.chosen, "test", shots), file.compare.metric)
-
-
-def scores_of(seen: Seen, key: tuple[str, str, int], metric: str) -> Scores:
-    """One column of a run's scores, as it was measured."""
-    assert seen.run is not None
-    column, (checkpoint, split, shots) = seen.scored[key], key
-    return Scores(
-        metric=metric,
-        items=column.items,
-        values=np.array(column.scores, dtype=np.float64),  # None becomes NaN
-        where=Where(seen.run.file("scores.jsonl"), column.lines[0]),
-        shots=shots,
-        split=split,
-        checkpoint=checkpoint,
-        repeats=np.zeros(len(column.items), dtype=np.int64),
-        lines=np.array(column.lines),
-    )
+def verdict_on(found: Comparison | None, arm: str, question: Question = "level") -> Judged | None:
+    """The verdict on an arm: on its level against the arm it is compared with, or on its gain."""
+    every = found.verdicts if found else ()
+    return next((e for e in every if e.question == question and e.arms[0] == arm), None)
 
 
 # --- what was expected
 
 
 def expectations(
-    file: StudyFile, compared: Mapping[str, str], comparisons: Mapping[str, Comparison]
+    file: StudyFile, compared: Mapping[str, str], comparison: Comparison | None
 ) -> list[Expectation]:
     """An answer to each thing the author expected."""
     made = []
     for each in file.expect:
         base = compared.get(each.arm, "")
-        found = level_verdict(comparisons[base], each.arm) if base in comparisons else None
+        found = verdict_on(comparison, each.arm) if base else None
         answer = answered(each.direction, found)
         word = "" if found is None else found.verdict
         metric = each.metric or file.compare.metric

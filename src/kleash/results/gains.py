@@ -14,10 +14,8 @@ from kleash.plan import base_checkpoint
 from kleash.plan.folder import Seen
 from kleash.results import Results
 from kleash.results.paired import Tested, mean_gap, runs_of, tested
+from kleash.results.sources import ELSEWHERE
 from kleash.stats import Interval
-
-ELSEWHERE = {"from", "selector"}
-"""Keys of an arm that make it grow from another start."""
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,8 @@ def traced(found: Results, arms: Sequence[Arm]) -> dict[int, Curve]:
     for arm in arms:
         scores = seed_means(found.overview, found.file, arm.name)
         for seed, score in scores.items():
-            kl = realised_kl(found.overview.seen[arm.name, seed], found.runs)
+            seen = found.overview.seen[arm.name, seed]
+            kl = realised_kl(seen, found.runs, seen.chosen)
             if kl is not None and kl > 0:
                 curves.setdefault(seed, []).append((kl, score))
     return {seed: sorted(curve) for seed, curve in curves.items() if len(curve) > 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any
 
+from kleash.compare import Judged
 from kleash.plan import BASELINE, CHOSEN
 from kleash.results import ArmRow, Results
 from kleash.results.courses import courses
@@ -60,6 +61,7 @@ def plain(found: Results) -> dict[str, Any]:
         "study": found.file.name,
         "folder": str(found.folder),
         "counts": found.overview.counts(),
+        "use": used(found),
         "arms": [plain_row(row) for row in found.rows],
         "baselines": {
             name: {str(shots): asdict(each) for shots, each in by_shots.items()}
@@ -95,6 +97,17 @@ def plain(found: Results) -> dict[str, Any]:
     }
 
 
+def used(found: Results) -> dict[str, Any] | None:
+    """Which arm to use, or the start that is kept."""
+    every = found.comparison.verdicts if found.comparison else []
+    use = next((each for each in every if each.question == "recommend"), None)
+    return (
+        None
+        if use is None
+        else {"verdict": use.verdict, "arms": list(use.arms), "level": use.level}
+    )
+
+
 def plain_interval(interval: Interval | None) -> dict[str, Any] | None:
     """An interval as JSON."""
     return None if interval is None else asdict(interval)
@@ -102,7 +115,6 @@ def plain_interval(interval: Interval | None) -> dict[str, Any] | None:
 
 def plain_row(row: ArmRow) -> dict[str, Any]:
     """One arm."""
-    gap = row.gap
     return {
         "arm": row.name,
         "keys": dict(row.keys),
@@ -112,16 +124,15 @@ def plain_row(row: ArmRow) -> dict[str, Any]:
         "score": None if row.score is None else asdict(row.score),
         "scores": list(row.scores),
         "chosen": list(row.chosen),
-        "gap": None
-        if gap is None
-        else {
-            "verdict": gap.verdict,
-            "level": gap.level,
-            "estimate": gap.estimate,
-            "low": gap.low,
-            "high": gap.high,
-            "p": gap.p,
-            "adjusted_p": gap.adjusted_p,
-            "also_changed": list(gap.also_changed),
-        },
+        "gap": plain_gap(row.gap),
+        "gain": plain_gap(row.gain),
     }
+
+
+def plain_gap(gap: Judged | None) -> dict[str, Any] | None:
+    """A verdict."""
+    if gap is None:
+        return None
+    names = ("verdict", "level", "estimate", "low", "high", "p", "adjusted_p")
+    told = {name: getattr(gap, name) for name in names}
+    return told | {"also_changed": list(gap.also_changed)}
