@@ -10,6 +10,7 @@ from kleash.imports import Imported, Scores, Series, Setting, Source, Where
 from kleash.stats import GapSpread
 
 HERE = Where("made.jsonl", 1)
+SHARE = ("accuracy=fraction",)  # made scores are normal, so that some lie beyond 0 and 1
 
 
 def crossed_gaps(

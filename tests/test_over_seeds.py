@@ -16,7 +16,7 @@ from kleash.imports import Scores
 from kleash.seeds import generator
 from kleash.stats import GapSpread
 from kleash.study.looks import item_gaps
-from made_crossed import HERE, crossed_gaps, crossed_source
+from made_crossed import HERE, SHARE, crossed_gaps, crossed_source
 from test_compare import asked, codes, level, run, sources, with_curve
 
 CONFIG = {"lr": 1e-6, "steps": 100, "batch": 8}
@@ -25,7 +25,7 @@ STEPS = np.arange(10.0, 130.0, 10.0)
 
 def judged(rng, spread, gap=0.0, seeds=5, items=200):
     drawn = crossed_gaps(rng, spread, {"1": gap}, seeds, items)
-    return level(compare([crossed_source(drawn)], Wish("accuracy", "kl-none", 0.01)))
+    return level(compare([crossed_source(drawn)], Wish("accuracy", "kl-none", 0.01, units=SHARE)))
 
 
 # --- for which items
@@ -63,7 +63,7 @@ def test_a_verdict_says_for_which_items_it_holds():
         [scores] = each.scores
         each.scores = []
         with_curve(each, [float(scores.values.mean())] * 2, metric="accuracy")
-    means = level(compare([source], Wish("accuracy", "kl-none", 0.01)))
+    means = level(compare([source], Wish("accuracy", "kl-none", 0.01, units=SHARE)))
     assert (means.verdict, means.level, means.items) == ("better", "L3", None)
     assert "on_these_items" in codes(means) and "on_items_like_these" not in codes(means)
 
@@ -79,7 +79,7 @@ def test_smaller_samples_inside_larger_ones_are_compared_on_what_both_have():
             ]
         else:
             each.scores = [replace(scores, values=scores.values - np.repeat([0.0, 1.0], [40, 60]))]
-    found = level(compare([source], Wish("accuracy", "kl-none", 0.01)))
+    found = level(compare([source], Wish("accuracy", "kl-none", 0.01, units=SHARE)))
     assert found.items == 40 and {"n": 40, "of": 100} in [each.facts for each in found.because]
     expected = (drawn["1"] - drawn["none"])[:, :40].mean()
     assert found.estimate == pytest.approx(expected)
@@ -88,12 +88,12 @@ def test_smaller_samples_inside_larger_ones_are_compared_on_what_both_have():
 def test_items_of_one_image_are_one_and_broken_ones_are_in_no_gap():
     drawn = crossed_gaps(generator("images"), GapSpread(0.01, 0.2, 0.1), {"1": 0.0}, 5, 40)
     source = crossed_source({name: np.repeat(table, 2, axis=1) for name, table in drawn.items()})
-    lone = level(compare([source], Wish("accuracy", "kl-none", 0.01)))
+    lone = level(compare([source], Wish("accuracy", "kl-none", 0.01, units=SHARE)))
     for each in source.runs:
         [scores] = each.scores
         images = [f"image-{at // 2}" for at in range(80)]
         each.scores = [replace(scores, clusters=images)]
-    grouped = level(compare([source], Wish("accuracy", "kl-none", 0.01)))
+    grouped = level(compare([source], Wish("accuracy", "kl-none", 0.01, units=SHARE)))
     assert grouped.width.errors[0] == pytest.approx(lone.width.errors[0])
     assert grouped.width.errors[1] == (
         pytest.approx(lone.width.errors[1][0] * math.sqrt(2), rel=0.02),
@@ -124,7 +124,7 @@ def test_few_differing_items_are_not_called_equivalent_however_many_seeds():
 
 def test_further_items_are_the_next_step_where_seeds_would_not_do():
     drawn = crossed_gaps(generator("next"), GapSpread(0.001, 0.5, 0.05), {"1": 0.02}, 6, 60)
-    found = compare([crossed_source(drawn)], Wish("accuracy", "kl-none", 0.02))
+    found = compare([crossed_source(drawn)], Wish("accuracy", "kl-none", 0.02, units=SHARE))
     assert level(found).verdict == "undecided" and level(found).more_of == "items"
     [step] = [each for each in found.next if each.code in ("more_items", "more_seeds")]
     assert step.code == "more_items" and step.facts["more"] > 60
@@ -135,7 +135,7 @@ def test_a_trend_is_for_items_like_these_too():
     drawn = crossed_gaps(rng, GapSpread(0.01, 0.3, 0.1), {"0.1": 0.0, "1": 0.0, "10": 0.0}, 5, 80)
     for table in drawn.values():
         table[:] = np.clip(table, 0, 1)
-    found = compare([crossed_source(drawn)], Wish("accuracy", "kl-none", 0.01))
+    found = compare([crossed_source(drawn)], Wish("accuracy", "kl-none", 0.01, units=SHARE))
     slope = asked(found, "trend")
     assert slope.level == "L3" and len(slope.width.errors) == 2 and slope.width.errors[1][0] > 0
     weights = np.array([-1.0, 0.0, 1.0]) / (2 * math.log2(10))

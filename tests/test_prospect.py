@@ -28,7 +28,7 @@ from kleash.prospect.written import grown_file, proposed_file, write_file
 from kleash.results.sources import read_sources
 from kleash.seeds import generator
 from kleash.stats import Crossed, GapSpread
-from made_crossed import crossed_gaps, crossed_source
+from made_crossed import SHARE, crossed_gaps, crossed_source
 from made_study import made_study
 from test_compare import sources
 from test_compare_ends import FREE, trained
@@ -61,7 +61,7 @@ def kept(design, spread, margin, studies):
     for _ in range(studies):
         gaps = dict.fromkeys(names, 0.0) | {names[0]: design.gap}
         scores = crossed_gaps(rng, spread, gaps, design.seeds, design.items)
-        found = compare([crossed_source(scores)], Wish("accuracy", "kl-none", margin))
+        found = compare([crossed_source(scores)], Wish("accuracy", "kl-none", margin, units=SHARE))
         words = {e.arms[0]: e.verdict for e in found.verdicts if e.question == "level"}
         seen += words[f"kl-{names[0]}"].startswith("better")
         equal += "within" in words[f"kl-{names[-1]}"] or words[f"kl-{names[-1]}"] == "equivalent"
@@ -123,7 +123,7 @@ def test_hours_by_hand():
 
 def test_the_family_is_that_of_compare():
     source = runs({"0.1": 0.0, "1": 0.0, "10": 0.0})
-    found = compare([source], Wish("accuracy", "kl-none"))
+    found = compare([source], Wish("accuracy", "kl-none", units=SHARE))
     family = [e for e in found.verdicts if e.question in ("level", "trend", "trend_zero")]
     assert len([e for e in family if e.p is not None]) == comparisons(3) == 5
     assert comparisons(1) == 1 and comparisons(3, leashes=False) == 3
