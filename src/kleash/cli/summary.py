@@ -37,7 +37,7 @@ def summary_table(found: Results, language: Language) -> list[Table]:
     score = "reward" if file.of_agents else "accuracy"
     shots = say("some_shots", shots=say("list").join(map(str, file.measure.shots)))
     if file.of_agents:
-        shots = say("and").join(counted(file, n, language) for n in file.measure.shots)
+        shots = say("and").join(counted(n, language, of_agents=True) for n in file.measure.shots)
     title = say(
         "summary",
         name=file.name,

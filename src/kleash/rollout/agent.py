@@ -329,10 +329,8 @@ def grouped(
     whole = [[episode for episode in group if episode.reward is not None] for group in members]
     kept = [group for group in whole if len(group) >= 2]
     if not kept:
-        raise DataError(
-            f"none of {len(members)} groups has two episodes that did not break:"
-            f" {first_error(members)}"
-        )
+        why = first_error(members)
+        raise DataError(f"none of {len(members)} groups has two episodes that did not break: {why}")
     flat = [episode for group in kept for episode in group]
     batch = policy.gather([episode.turns for episode in flat])
     sizes = torch.tensor([len(group) for group in kept], device=policy.device)
@@ -368,8 +366,8 @@ def grouped(
 
 def first_error(members: Sequence[Sequence[Episode]]) -> str:
     """Why the first broken episode broke."""
-    errors = [episode.error for group in members for episode in group if episode.error]
-    return errors[0] if errors else "all groups have one member"
+    errors = (episode.error for group in members for episode in group if episode.error)
+    return next(errors, "all groups have one member")
 
 
 def measured(groups: Sequence[Sequence[Episode]]) -> dict[str, float]:
@@ -382,8 +380,7 @@ def measured(groups: Sequence[Sequence[Episode]]) -> dict[str, float]:
     alike = [math.isclose(min(r), max(r), rel_tol=ROUNDING, abs_tol=ROUNDING) for r in by_group]
     topped = [all(e.facts.get("reward_over_ceiling", 0) >= 1 for e in group) for group in groups]
     dead = [same and not top for same, top in zip(alike, topped, strict=True)]
-    return {
-        **episode_means(flat),
+    return episode_means(flat) | {
         "episode/reward": float(np.mean([episode.reward for episode in flat])),
         "response_length": said / len(flat),
         "sequence_length": whole / len(flat),
@@ -399,6 +396,5 @@ def episode_means(episodes: Sequence[Episode]) -> dict[str, float]:
         for name, value in episode.facts.items():
             names.setdefault(f"episode/{name}", []).append(value)
     cut = [episode.stop_reason in ("length", "malformed") for episode in episodes]
-    return {name: float(np.mean(values)) for name, values in names.items()} | {
-        "episode/cut": float(np.mean(cut))
-    }
+    means = {name: float(np.mean(values)) for name, values in names.items()}
+    return means | {"episode/cut": float(np.mean(cut))}
