@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from kleash.attribution import attribute
@@ -360,3 +362,14 @@ def test_eval_of_an_agent_tells_its_reward_and_its_passes(kind, monkeypatch, cap
         assert "accuracy" not in told and "shot" not in told
     else:
         assert "accuracy on 5 items" in told and "2 shots" in told
+
+
+def test_no_two_runs_look_alike_in_eighty_columns(tmp_path, monkeypatch):
+    name = "grpoqwen3instructfourbillionlearningrate1e6batch128"
+    for end in "12":
+        put(tmp_path / f"{name}x{end}.log", 0.3)
+    module = sys.modules["kleash.cli.watch"]
+    monkeypatch.setattr(module, "stdout", lambda: Console(width=80))
+    told = CliRunner().invoke(app, ["watch", str(tmp_path), "--once"]).stdout
+    rows = "".join(line.split("│")[1].strip() for line in told.splitlines() if "│" in line)
+    assert f"{name}x1{name}x2" in rows and "…" not in rows

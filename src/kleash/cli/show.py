@@ -79,7 +79,7 @@ def arms_table(found: Results, made: Material) -> Table:
     for name in names:
         left = name in ("arm", "sparks", "against", "word")
         header = made.column("score") if name == "score" else say(f"dash.{name}", {}, made.language)
-        table.add_column(header, justify="left" if left else "right")
+        table.add_column(header, justify="left" if left else "right", overflow="fold")
     for row in found.rows:
         gap = "" if row.gap is None else gap_of(made, row.gap)
         told = "" if row.gap is None else f"{word(row.gap, made.language)} [{row.gap.level}]"
@@ -120,7 +120,7 @@ def matrix_table(found: Results, plan: Plan, made: Material) -> Table:
     styles = {"done": "green", "running": "blue", "failed": "red", "void": "magenta"}
     seeds = sorted({seed for _, seed in plan.jobs})
     table = Table(title=say("dash.matrix", {}, language))
-    table.add_column(say("dash.arm", {}, language))
+    table.add_column(say("dash.arm", {}, language), overflow="fold")
     for seed in seeds:
         table.add_column(say("dash.seed_n", {"n": seed}, language), justify="right")
     for arm in dict.fromkeys(name for name, _ in plan.jobs if not name.startswith(BASELINE)):

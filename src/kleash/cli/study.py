@@ -328,7 +328,7 @@ def show_plan(folder: Path, file: StudyFile, language: Language, *, as_json: boo
     table = Table(title=say("study.cells", title, language))
     counted = "passes" if file.of_agents else "shots"
     for column in ("arm", "seeds", "checkpoints", "split", counted, "items", "states"):
-        table.add_column(say(f"study.{column}", {}, language))
+        table.add_column(say(f"study.{column}", {}, language), overflow="fold")
     for row in plan["rows"]:
         table.add_row(*row)
     console.print(table)

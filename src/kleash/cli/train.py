@@ -306,7 +306,7 @@ def show_scores(run: Run, wanted: Any, language: Language, *, as_json: bool) -> 
     called = {n: counted(n, language, of_agents=of_agents) for n in wanted.shots}
     title = "rewards_of" if of_agents else "scores_of"
     shown = Table(title=say(title, items=wanted.items, split=split))
-    shown.add_column("")
+    shown.add_column("", overflow="fold")
     for count in wanted.shots:
         shown.add_column(called[count], justify="right")
     for name in wanted.checkpoints:

@@ -241,7 +241,9 @@ def table(watched: Watch, language: Language) -> Table:
     made = Table()
     for name in ("run", "step", *quantities, "state"):
         left = name in ("run", "state")
-        made.add_column(say(f"watch.{name}", {}, language), justify="left" if left else "right")
+        made.add_column(
+            say(f"watch.{name}", {}, language), justify="left" if left else "right", overflow="fold"
+        )
     names, _ = shortly([told.name for told, _ in runs])
     for name, (told, curves) in zip(names, runs, strict=True):
         cells = [name, _reached(told, language)]
