@@ -279,7 +279,7 @@ def named_in(path):
             yield from re.findall(r"\bkleash(?:\.[a-z_]\w*)+", text)
             yield from re.findall(r"\b[a-z_]+/[a-z_/]*[a-z_]+\.(?:py|md|toml)\b", text)
             for name in re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)`", text):
-                if name.split(".")[0] in PACKAGES and not name.endswith(".json"):
+                if name.split(".")[0] in PACKAGES and not name.endswith((".json", ".jsonl")):
                     yield f"kleash.{name}"
 
 
