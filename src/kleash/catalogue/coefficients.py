@@ -138,9 +138,9 @@ TABLE = (
             "`reference_policy_kl_penalty`，`reference_policy_kl_type=k3`，奖励已归一化",
         ),
         (
-            "`k3_ratio` (versions that differentiate the ratio) or `k3` (those that detach it),"
-            " and a clamp at 10 that we do not have",
-            "`k3_ratio`（对比率求导的版本）或 `k3`（不求导的版本），另有我们没有的上限 10",
+            "`k3_ratio` (versions that differentiate the ratio) or `k3` (those that detach it);"
+            " both with `leash.clamp=10`",
+            "`k3_ratio`（对比率求导的版本）或 `k3`（不求导的版本），都设 `leash.clamp=10`",
         ),
         "·σ",
         ("with the leave-one-out baseline (default)", "使用留一基线（默认）"),
