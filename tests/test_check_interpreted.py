@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from kleash.cli import app
+from kleash.documents.check import check
 from kleash.documents.formula import FUNCTIONS, Formula, FormulaError
+from kleash.documents.interpreter import interpreted
 from kleash.documents.numbered import Addresses, column_at, column_name
 from kleash.documents.page import read_page
-from kleash.written.interpreted.interpret import interpreted, with_interpretation
 
 REPORT = """# Two arms
 
@@ -334,7 +335,7 @@ def test_a_limit_that_nobody_told_proves_nothing(tmp_path):
     said = line(line=9, words="11.5%", formula="(B7 - B5) / B5 < 0.059")
     page = page_of(tmp_path)
     every = interpreted(page, lambda questions: ["\n".join((told, said)) for _ in questions])
-    marks = {mark.line: mark.state for mark in with_interpretation([], every)}
+    marks = {m.line: m.state for m in check(page, (), every) if m.code == "check.not-so"}
     assert marks == {10: "unsupported", 9: "wrong"}
 
 
@@ -437,7 +438,7 @@ def test_a_server_is_asked_once_and_its_answers_are_kept(tmp_path, server):
     told = run(tmp_path / "r.md", *flags)
     assert told.exit_code == 1
     assert "0.505 · C7 is 0.550" in told.output
-    assert "9 of its numbers and words were put into formulas" in told.output
+    assert "put 9 numbers and claims into formulas" in told.output
     assert [body["model"] for body in server.asked] == ["tiny"] * 3
     assert "Answer for lines 1 to 10." in server.asked[1]["messages"][0]["content"]
     assert "C7" in server.asked[2]["messages"][0]["content"].splitlines()[-2]
@@ -460,8 +461,10 @@ def test_an_interpreter_that_says_nothing_is_told(tmp_path):
 
 def test_that_no_interpreter_was_asked_is_told(tmp_path):
     page_of(tmp_path)
-    assert "read by rules alone" in run(tmp_path / "r.md").output.splitlines()[-1]
-    assert "rules alone" not in run(tmp_path / "r.md", "--json").output
+    first = run(tmp_path / "r.md").output.splitlines()[0]
+    assert "Sentences are not read" in first
+    assert "--interpreter URL" in first
+    assert "Sentences" not in run(tmp_path / "r.md", "--json").output
 
 
 def test_a_server_needs_the_name_of_a_model(tmp_path):

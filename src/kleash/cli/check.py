@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from kleash.catalogue import Language
     from kleash.documents.judge import Judged
     from kleash.documents.marks import Mark
+    from kleash.documents.numbered import Addresses
     from kleash.documents.page import Page
-    from kleash.written.logs import Logs
 
 SHOWN = ("wrong", "unsupported")
 LOGGED = ("check.log", "check.not-log")
@@ -60,30 +60,32 @@ def check(  # noqa: PLR0913  # its options
     kleash check report.md --against runs/kl0.12-s0 runs/kl0.15-s0 --all
     kleash check report.md --interpreter http://127.0.0.1:8000/v1 --model Qwen3-32B
 
-    Rules do not understand every sentence. An interpreter, any capable language model, says which
-    formula each claim states; it is worked out here. Its answers are kept and never asked for
-    again; with --answers alone the questions wait in that file for whatever model you have.
+    Tables and logs are read by their numbers. Sentences are read by an interpreter, any capable
+    language model: it says which formula each claim states, which is worked out here. Its answers
+    are kept and never asked for again; with --answers alone the questions wait in that file.
     """
     start_lean()
+    from kleash.documents.check import check as checked
+    from kleash.documents.numbered import Addresses
     from kleash.documents.page import read_page
-    from kleash.imports.markdown import document
-    from kleash.written.check import check as checked
-    from kleash.written.logs import logs_of
+    from kleash.imports import read
 
     if lang not in ("", "zh", "en"):
         raise ConfigError(f"no language {lang!r}: there is zh and en")
-    page, draft = read_page(report), document.drafted(report)
+    page = read_page(report)
     paths = [*(against or []), *(more or [])]
-    logs = logs_of(paths, draft.source, reports=True) if paths else None
-    told_so = interpretation(page, answers, interpreter, model) if interpreter or answers else ()
-    marks = checked(draft, page, logs, told_so)
-    language: Language = "zh" if (lang or draft.source.language) == "zh" else "en"
+    sources = [read(path / "runs" if (path / "study.toml").is_file() else path) for path in paths]
+    asked = bool(interpreter or answers)
+    told_so = interpretation(page, answers, interpreter, model) if asked else []
+    marks = checked(page, sources, told_so)
+    language: Language = "zh" if (lang or page.language) == "zh" else "en"
     if as_json:
         print(json.dumps(plain(marks, report, language), ensure_ascii=False))
     else:
-        lines = told(marks, report, language, every=every)
-        lines += not_in(logs, marks, language) if logs is not None else []
-        lines.append(formulas(told_so, language, asked=bool(interpreter or answers)))
+        lines = [reading(told_so, Addresses(page), language, asked=asked, logs=bool(paths))]
+        lines += told(marks, report, language, every=every)
+        if paths and not any(mark.code in LOGGED for mark in marks):
+            lines.append(not_in([run.name for one in sources for run in one.runs], language))
         print("\n".join(lines))
     if any(mark.state == "wrong" for mark in marks):
         raise typer.Exit(1)
@@ -91,9 +93,8 @@ def check(  # noqa: PLR0913  # its options
 
 def interpretation(page: Page, answers: Path | None, url: str, model: str) -> list[Judged]:
     """What an interpreter made of a report: asked now, or before."""
-    from kleash.documents.interpreter import PATIENCE, Interpreter, Kept
+    from kleash.documents.interpreter import PATIENCE, Interpreter, Kept, interpreted
     from kleash.envs.endpoint import EndpointOptions
-    from kleash.written.interpreted.interpret import interpreted
 
     if url and not model:
         raise ConfigError("--interpreter needs --model, the name by which its server knows it")
@@ -102,23 +103,29 @@ def interpretation(page: Page, answers: Path | None, url: str, model: str) -> li
     return interpreted(page, Interpreter(kept, options, lambda count: progress(count, "questions")))
 
 
-def formulas(told_so: Sequence[Judged], language: Language, *, asked: bool) -> str:
-    """How much of a report an interpreter could put into formulas, or that none was asked."""
+def reading(
+    told_so: Sequence[Judged], addresses: Addresses, language: Language, *, asked: bool, logs: bool
+) -> str:
+    """How a report was read: what of it, and what not."""
     from kleash.catalogue import say
 
-    code = "check.formulas" if told_so else "check.no-formulas" if asked else "check.rules-alone"
-    return say(code, {"count": len(told_so)}, language)
+    if not asked:
+        beside = say("check.read-logs", {}, language) if logs else ""
+        return say("check.read-numbers", {"logs": beside}, language)
+    if not told_so:
+        return say("check.read-nothing", {}, language)
+    loose = {one for one, number in addresses.numbers.items() if number.line not in addresses.rows}
+    read = {one.number.address for one in told_so if one.number is not None} & loose
+    facts = {"count": len(told_so), "numbers": len(read), "all": len(loose)}
+    return say("check.read-formulas", facts, language)
 
 
-def not_in(logs: Logs, marks: Sequence[Mark], language: Language) -> list[str]:
-    """That logs have nothing of a report, if so, and what they were read as."""
+def not_in(names: Sequence[str], language: Language) -> str:
+    """That logs have nothing of a report, and what they were read as."""
     from kleash.catalogue import say
 
-    if any(mark.code in LOGGED for mark in marks):
-        return []
-    names = [arm.name for arm in logs.arms]
     more = "…" if len(names) > NAMED else ""
-    return [say("check.none-of-logs", {"names": ", ".join(names[:NAMED]) + more}, language)]
+    return say("check.none-of-logs", {"names": ", ".join(names[:NAMED]) + more}, language)
 
 
 def sentence(mark: Mark, language: Language) -> str:

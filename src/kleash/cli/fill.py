@@ -44,17 +44,21 @@ def fill(
     kleash fill report.md --from runs/kl0.12-s0 --from runs/kl0.18-s0 --out filled.md
     """
     start_lean()
+    from kleash.documents.boards import tables_of
+    from kleash.documents.numbered import Addresses
     from kleash.documents.page import read_page
+    from kleash.documents.trace import Tracer
     from kleash.imports.markdown import document
     from kleash.written.commands import commands
     from kleash.written.fill import fill as filled
-    from kleash.written.logs import logs_of
-    from kleash.written.traced import held_for
+    from kleash.written.logs import Held, logs_of
 
     page = read_page(report)
     draft = document.drafted(report)
     logs = logs_of(measured, draft.source)
-    logs.traced = held_for(draft, logs, page)
+    tables = tables_of(Addresses(page))
+    for one in Tracer(logs.sources).traced(tables):
+        logs.traced[one.line, one.column] = Held(one.value, 1, one.file, printed=True)
     made = filled(draft, page, logs)
     target = out or report
     if dry_run:

@@ -20,6 +20,10 @@ class Claim:
     words: str = ""
     formula: str = ""
     why: str = ""
+    by: str = "model"
+    """Who proposes it: a model, or numbers: of columns, of rows, of another table."""
+    line_of: str = ""
+    """Which line of which table it is one formula of, and of what kind."""
 
     @property
     def key(self) -> tuple[str, int, str]:

@@ -13,11 +13,18 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from kleash.documents.claims import claims_in
+from kleash.documents.judge import Judged, judged
+from kleash.documents.numbered import Addresses
+from kleash.documents.page import Page
+from kleash.documents.questions import once_more, questions
 from kleash.envs.contract import EndpointDown, EpisodeBroken
 from kleash.envs.endpoint import Chat, EndpointOptions
 from kleash.errors import DataError, KleashError
 
 TOKENS = 16_000  # of an answer: a line for each claim
+Ask = Callable[[Sequence[str]], Sequence[str]]
+"""Whatever answers questions: a model behind an endpoint, or a file with answers."""
 PATIENCE = 900.0  # seconds for one answer
 
 
@@ -103,3 +110,19 @@ async def _asked(chat: Chat, question: str, advance: Callable[[], None]) -> str:
     text = await chat.said({**body, "temperature": 0.0, "max_tokens": TOKENS})
     advance()
     return text
+
+
+def interpreted(page: Page, ask: Ask) -> list[Judged]:
+    """Every claim of a report that an interpreter could put into a formula, worked out."""
+    addresses = Addresses(page)
+    claims = [one for answer in ask(list(questions(addresses))) for one in claims_in(answer)]
+    first = judged(addresses, claims)
+    failed = [one for one in first if one.holds == "no"]
+    if not failed:
+        return first
+    (answer,) = ask([once_more(addresses, failed)])
+    again = list(claims_in(answer))
+    asked, told = {one.claim.key for one in failed}, {one.key for one in again}
+    # What it does not stand by is dropped; what it reads anew comes first, and so counts.
+    kept = [one for one in claims if one.key not in asked]
+    return judged(addresses, [*(one for one in again if one.key in asked & told), *kept])

@@ -8,6 +8,7 @@ report whose other claims nearly all come out of the printed ones.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, log
@@ -26,6 +27,7 @@ PLAIN = {0.0, 1.0, 2.0, 100.0}  # what formulas bring without being a limit
 # How often a number that was worked out of others is a last digit off: of hidden digits, of printed
 # ones by a slip; and the odds from which a report is taken to work with printed ones.
 HIDDEN, SLIP, SURE = 0.2, 0.03, log(7)
+COUNTED = log(20)  # that counts are worked with as they are printed
 Holds = Literal["yes", "no", "nearly", "unsaid"]
 
 
@@ -46,6 +48,21 @@ class Judged:
     """Whether its formula holds something against a limit that the line does not tell."""
 
     @property
+    def is_near(self) -> bool:
+        """Whether it would be right by digits that were not printed."""
+        return self.holds == "nearly"
+
+    @property
+    def is_worked_out(self) -> bool:
+        """Whether it is a number that others give, and no quote."""
+        return self.number is not None and not self.is_quote and len(self.sources) > 1
+
+    @property
+    def is_of_counts(self) -> bool:
+        """Whether numbers propose it, and all that it is worked out of are whole."""
+        return self.claim.by != "model" and all(one.decimals <= 0 for one in self.sources)
+
+    @property
     def told(self) -> str:
         """The claim as it was given."""
         if self.claim.at:
@@ -63,18 +80,22 @@ class Judged:
 
 def judged(addresses: Addresses, claims: Iterable[Claim]) -> list[Judged]:
     """Every claim that can be worked out; of several about one thing the first."""
-    values = {address: one.value for address, one in addresses.numbers.items()}
     found = dict[tuple[object, ...], Judged]()
+    for one in worked_out(addresses, claims):
+        known = found.setdefault((one.line, one.number or one.claim.words), one)
+        if known.holds == "unsaid" and one.holds != "unsaid":
+            found[one.line, one.number or one.claim.words] = one
+    return settled(list(found.values()))
+
+
+def worked_out(addresses: Addresses, claims: Iterable[Claim]) -> Iterator[Judged]:
+    """What comes of each claim; of those that nobody can work out nothing."""
+    values = {address: one.value for address, one in addresses.numbers.items()}
     for claim in claims:
         try:
-            every = list(_judged(addresses, values, claim))
+            yield from list(_judged(addresses, values, claim))
         except FormulaError:
             continue  # an interpreter may err: what it says then says nothing
-        for one in every:
-            known = found.setdefault((one.line, one.number or claim.words), one)
-            if known.holds == "unsaid" and one.holds != "unsaid":
-                found[one.line, one.number or claim.words] = one
-    return _settled(list(found.values()))
 
 
 def _judged(addresses: Addresses, values: dict[str, float], claim: Claim) -> Iterator[Judged]:
@@ -107,10 +128,11 @@ def _judged(addresses: Addresses, values: dict[str, float], claim: Claim) -> Ite
                 claim, number.line, number.text, "yes" if one else "no", "", own, number=number
             )
         elif isfinite(one):
-            room = _room(formula, values, own, nth)
             quote = formula.text in values
-            holds = _holds(number, float(one), 0.0 if quote else room)
-            shown = f"{float(one):.{max(0, number.decimals)}f}" + "%" * number.text.endswith("%")
+            exact = quote and own[0].decimals >= number.decimals
+            holds = _holds(number, float(one), 0.0 if exact else _room(formula, values, own, nth))
+            plus = "+" if number.text.startswith(("+", "-", "−")) and one > 0 else ""
+            shown = f"{plus}{float(one):.{max(0, number.decimals)}f}" + "%" * number.is_share
             yield Judged(claim, number.line, number.text, holds, shown, own, quote, number)
 
 
@@ -153,10 +175,23 @@ def _room(
     return total if isfinite(total) else 0.0
 
 
-def _settled(every: Sequence[Judged]) -> list[Judged]:
-    """With "nearly" as yes or no, by whether the report works with printed numbers."""
-    worked = [one for one in every if one.number and not one.is_quote and len(one.sources) > 1]
-    right, nearly = (sum(one.holds == each for one in worked) for each in ("yes", "nearly"))
-    odds = right * log((1 - SLIP) / (1 - HIDDEN)) - nearly * log(HIDDEN / SLIP)
-    holds: Holds = "no" if odds >= SURE else "yes"
-    return [replace(one, holds=holds) if one.holds == "nearly" else one for one in every]
+def settled(every: Sequence[Judged]) -> list[Judged]:
+    """With "nearly" as yes or no, by whether the report works with printed numbers.
+
+    Counts have no hidden digits. Two that are nearly right in one line are no slips.
+    """
+    odds, lines = dict[bool, float](), Counter(one.claim.line_of for one in every if one.is_near)
+    for counts in (False, True):
+        own = [one for one in every if one.is_worked_out and one.is_of_counts == counts]
+        right, nearly = (sum(one.holds == each for one in own) for each in ("yes", "nearly"))
+        odds[counts] = right * log((1 - SLIP) / (1 - HIDDEN)) - nearly * log(HIDDEN / SLIP)
+        odds[counts] += COUNTED if counts and right > 3 else 0
+    found = list[Judged]()
+    for one in every:
+        if one.is_near:
+            lone = not one.claim.line_of or lines[one.claim.line_of] < 2
+            slip = one.is_worked_out and lone and odds[one.is_of_counts] >= SURE
+            found.append(replace(one, holds="no" if slip else "yes"))
+        else:
+            found.append(one)
+    return found

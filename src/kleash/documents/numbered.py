@@ -43,6 +43,11 @@ class Numbered:
     """Whether a sign would be printed if it had one: it has one, or others of its column have."""
 
     @property
+    def is_share(self) -> bool:
+        """Whether it is printed as a percentage."""
+        return self.text.endswith(("%", "％"))
+
+    @property
     def half(self) -> float:
         """Half a unit of its last digit."""
         return 0.5 * 10.0**-self.decimals
@@ -93,9 +98,20 @@ class Addresses:
             for one in found
         }
 
+    def on(self, line: int) -> list[Numbered]:
+        """The numbers of a line, in their order."""
+        return self._by_line.get(line, [])
+
+    @cached_property
+    def _by_line(self) -> dict[int, list[Numbered]]:
+        found = dict[int, list[Numbered]]()
+        for one in self.numbers.values():
+            found.setdefault(one.line, []).append(one)
+        return found
+
     def _column(self, one: Numbered) -> tuple[int, str] | None:
         """The column of a table that a number is of, by the line of its titles."""
-        letters, line, _ = _place(one.address)
+        letters, line, _ = place(one.address)
         return (self.rows[line], letters) if line in self.rows else None
 
     def between(self, first: str, last: str) -> list[str]:
@@ -103,7 +119,7 @@ class Addresses:
 
         Cells that hold no number are among them, so that two ranges of a table stay side by side.
         """
-        one, other = _place(first), _place(last)
+        one, other = place(first), place(last)
         tables = {self.rows.get(one[1]), self.rows.get(other[1])} - {None}
         lines = range(one[1], other[1] + 1)
         if one[0] == "n":
@@ -181,7 +197,7 @@ def _cell(column: int, line: int, at: int) -> str:
     return f"{column_name(column)}{line}" + (f".{at}" if at > 1 else "")
 
 
-def _place(address: str) -> tuple[str, int, int]:
+def place(address: str) -> tuple[str, int, int]:
     """The column, or `n`, the line and which number of its cell or line an address names."""
     letters = address.rstrip("0123456789.")
     line, _, at = address[len(letters) :].partition(".")

@@ -32,6 +32,13 @@ class Page:
         """A text in the report's own encoding; its own where none is given."""
         return (self.text if text is None else text).encode(self.encoding, self.errors)
 
+    @property
+    def language(self) -> str:
+        """The language of a report: Chinese, if one letter in ten is."""
+        letters = sum(map(str.isalpha, self.text))
+        chinese = sum("\u4e00" <= letter <= "\u9fff" for letter in self.text)
+        return "zh" if 10 * chinese > letters else "en"
+
     @cached_property
     def lines(self) -> list[Span]:
         """Where every line begins and ends, without what ends it."""

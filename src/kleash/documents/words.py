@@ -23,18 +23,14 @@ _TEST = re.compile(r"p\s?[=<]\s?0?\.|95\s?%|置信区间|检验|confidence inter
 
 
 def strong_words(page: Page) -> Iterator[Mark]:
-    """Words that need a test, where neither their line nor their section tells of one."""
-    sections = list[list[tuple[int, str]]]([[]])
+    """Words that need a test, where neither their line nor their section tells of one before."""
+    tested = False
     for nth in range(1, len(page.lines) + 1):
         line = page.line(nth)
         if line.startswith("#"):
-            sections.append([])
-        else:
-            sections[-1].append((nth, line))
-    for section in sections:
-        if any(_TEST.search(line) for _, line in section):
+            tested = False
             continue
-        for nth, line in section:
-            word = _STRONG.search(line)
-            if word and not _DOUBTED.search(line):
-                yield Mark(nth, word[0], "unsupported", "check.word", {"word": word[0]})
+        tested = tested or bool(_TEST.search(line))
+        word = _STRONG.search(line)
+        if word and not tested and not _DOUBTED.search(line):
+            yield Mark(nth, word[0], "unsupported", "check.word", {"word": word[0]})

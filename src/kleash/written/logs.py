@@ -53,8 +53,8 @@ class Logs:
     """By the name of an arm, the folder or file of one of its runs."""
     match: dict[str, Arm] = field(default_factory=dict)
     """By the name of an arm in a report."""
-    roots: list[Path] = field(default_factory=list)
-    """The files and folders that were given."""
+    sources: list[Source] = field(default_factory=list)
+    """What was read."""
     traced: dict[tuple[int, int], Held] = field(default_factory=dict)
     """By line and column of a cell, where numbers beside it tell whose it is (`traced`)."""
 
@@ -99,7 +99,7 @@ def logs_of(paths: Sequence[Path], report: Source, *, reports: bool = False) -> 
     for source, path in zip(sources, paths, strict=True):
         if source.tables and not reports and all(run.format == "markdown" for run in source.runs):
             raise DataError(f"{path} is a report itself: give logs, runs or a study")
-    made = Logs(gather(sources), roots=[Path(path) for path in paths])
+    made = Logs(gather(sources), sources=sources)
     for arm in made.arms:
         made.paths[arm.name] = arm.replicates[0].runs[0].where.file
     made.match = matched(report, made.arms)

@@ -1,1 +1,0 @@
-"""Numbers of tables among the records of log files, whatever those are laid out like."""

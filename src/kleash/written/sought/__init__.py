@@ -1,1 +1,0 @@
-"""Which run, metric and statistic of the logs a line of a table tells, by search."""
