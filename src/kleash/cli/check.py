@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kleash.catalogue import Language
     from kleash.documents.judge import Judged
     from kleash.documents.marks import Mark
-    from kleash.documents.numbered import Addresses
     from kleash.documents.page import Page
 
 SHOWN = ("wrong", "unsupported")
@@ -66,7 +65,6 @@ def check(  # noqa: PLR0913  # its options
     """
     start_lean()
     from kleash.documents.check import check as checked
-    from kleash.documents.numbered import Addresses
     from kleash.documents.page import read_page
     from kleash.imports import read
 
@@ -82,11 +80,10 @@ def check(  # noqa: PLR0913  # its options
     if as_json:
         print(json.dumps(plain(marks, report, language), ensure_ascii=False))
     else:
-        lines = [reading(told_so, Addresses(page), language, asked=asked, logs=bool(paths))]
-        lines += told(marks, report, language, every=every)
+        print(reading(told_so, page, language, asked=asked, logs=bool(paths)))
+        print("\n".join(told(marks, report, language, every=every)))
         if paths and not any(mark.code in LOGGED for mark in marks):
-            lines.append(not_in([run.name for one in sources for run in one.runs], language))
-        print("\n".join(lines))
+            print(not_in([run.name for one in sources for run in one.runs], language))
     if any(mark.state == "wrong" for mark in marks):
         raise typer.Exit(1)
 
@@ -104,16 +101,18 @@ def interpretation(page: Page, answers: Path | None, url: str, model: str) -> li
 
 
 def reading(
-    told_so: Sequence[Judged], addresses: Addresses, language: Language, *, asked: bool, logs: bool
+    told_so: Sequence[Judged], page: Page, language: Language, *, asked: bool, logs: bool
 ) -> str:
     """How a report was read: what of it, and what not."""
     from kleash.catalogue import say
+    from kleash.documents.numbered import Addresses
 
     if not asked:
         beside = say("check.read-logs", {}, language) if logs else ""
         return say("check.read-numbers", {"logs": beside}, language)
     if not told_so:
         return say("check.read-nothing", {}, language)
+    addresses = Addresses(page)
     loose = {one for one, number in addresses.numbers.items() if number.line not in addresses.rows}
     read = {one.number.address for one in told_so if one.number is not None} & loose
     facts = {"count": len(told_so), "numbers": len(read), "all": len(loose)}

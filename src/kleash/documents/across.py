@@ -21,15 +21,13 @@ from kleash.documents.accounts import (
     SPREAD,
     SUM,
     Candidates,
-    Found,
     Kind,
-    Proposal,
-    Search,
     kind_of,
     of_two,
     places,
 )
 from kleash.documents.boards import Array, Board, numbers_in
+from kleash.documents.search import Found, Proposal, Search
 
 Statistic = Callable[[Array, Array], tuple[Array, Array]]
 MOST = 14  # lines of which every two are held against each other

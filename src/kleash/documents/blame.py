@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
-from kleash.documents.accounts import EPS
 from kleash.documents.boards import Table
 from kleash.documents.judge import Judged
 from kleash.documents.numbered import Numbered
+from kleash.documents.search import EPS
 
 FEW = 5  # numbers of a row of which one may be the difference of the first two
 

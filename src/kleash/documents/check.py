@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from kleash.documents.accounts import proposals
 from kleash.documents.across import proposals_across
 from kleash.documents.blame import acquitted, blamed, numbers_of
 from kleash.documents.boards import Array, Table, bare, tables_of
@@ -21,6 +20,7 @@ from kleash.documents.judge import Judged, settled, worked_out
 from kleash.documents.marks import Mark, State
 from kleash.documents.numbered import Addresses, Numbered
 from kleash.documents.page import Page
+from kleash.documents.search import proposals
 from kleash.documents.trace import Tracer, log_marks
 from kleash.documents.words import strong_words
 from kleash.imports import Source
