@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from kleash.cli import app
+from kleash.documents.styles import written_as_row
 from kleash.imports import Number, Where
-from kleash.written.styles import written_as_row
 
 HERE = Path(__file__).parent / "planted_by_hand"
 EMPTIED = 0.4

@@ -17,6 +17,7 @@ from kleash.catalogue.agent_words import AGENT
 from kleash.catalogue.dashboard_words import DASHBOARD
 from kleash.catalogue.data_words import DATA
 from kleash.catalogue.decision_sentences import DECISIONS
+from kleash.catalogue.document_words import DOCUMENTS
 from kleash.catalogue.found import FOUND
 from kleash.catalogue.memory_words import MEMORY
 from kleash.catalogue.report_sentences import REPORT
@@ -25,7 +26,6 @@ from kleash.catalogue.sentences import SENTENCES
 from kleash.catalogue.study_words import STUDY
 from kleash.catalogue.terms import KEYS, METRICS, PLACES
 from kleash.catalogue.watch_words import WATCH
-from kleash.catalogue.written_words import WRITTEN
 from kleash.compare import Amount
 from kleash.imports import names
 
@@ -59,7 +59,7 @@ CODES: dict[str, tuple[str, str]] = {
     **RUNNING,
     **STUDY,
     **WATCH,
-    **WRITTEN,
+    **DOCUMENTS,
 }
 
 

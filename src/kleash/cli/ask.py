@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def study_from(paths: Sequence[str], out: Path | None, lang: str) -> tuple[Path | None, Language]:
     """Write the study that would settle reports, or print it; the file, and its language."""
     from kleash.catalogue import CODES, LANGUAGES
+    from kleash.documents.study import study_of
     from kleash.imports import markdown
     from kleash.plan.file import NAME
-    from kleash.written.ask import study_of
 
     if not paths:
         raise ConfigError("kleash study from REPORT.md…: which reports?")

@@ -15,7 +15,7 @@ from kleash.errors import DataError
 
 if TYPE_CHECKING:
     from kleash.catalogue import Language
-    from kleash.written.fill import Filled, Left
+    from kleash.documents.fill import Filled, Left
 
 
 def fill(
@@ -45,13 +45,13 @@ def fill(
     """
     start_lean()
     from kleash.documents.boards import tables_of
+    from kleash.documents.commands import commands
+    from kleash.documents.fill import fill as filled
+    from kleash.documents.logs import Held, logs_of
     from kleash.documents.numbered import Addresses
     from kleash.documents.page import read_page
     from kleash.documents.trace import Tracer
     from kleash.imports.markdown import document
-    from kleash.written.commands import commands
-    from kleash.written.fill import fill as filled
-    from kleash.written.logs import Held, logs_of
 
     page = read_page(report)
     draft = document.drafted(report)

@@ -19,11 +19,11 @@ from kleash.compare.arms import Arm, gather
 from kleash.data import DATASETS, FROM_FILES
 from kleash.demos.presets import PRESETS
 from kleash.demos.reward import REWARDS
+from kleash.documents.arms import coefficient, compared_with, contenders, leashed
+from kleash.documents.study_file import Asked, Said, places, toml
 from kleash.envs import ENVS
 from kleash.imports import Source, in_names, names
 from kleash.imports.run_names import SEED
-from kleash.written.asked import Asked, Said, places, toml
-from kleash.written.compared import coefficient, compared_with, contenders, leashed
 
 SEEDS = 5
 SHOWN = 12  # names in a question

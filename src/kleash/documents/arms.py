@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from kleash.compare.arms import Arm
+from kleash.documents.logs import coefficient_in
 from kleash.imports import Source, in_names, names
-from kleash.written.logs import coefficient_in
 
 NO_ARM = re.compile(
     r"total|sum|mean|average|avg|std|gap|diff(?:erence)?|delta|Δ"

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from kleash.written.fill import Left
-from kleash.written.logs import Logs
+from kleash.documents.fill import Left
+from kleash.documents.logs import Logs
 
 
 def commands(left: Sequence[Left], logs: Logs, report: Path) -> dict[str, list[Left]]:

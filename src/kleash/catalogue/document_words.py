@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-WRITTEN: dict[str, tuple[str, str]] = {
+DOCUMENTS: dict[str, tuple[str, str]] = {
     # states of a number or a claim
     "state.right": ("right", "正确"),
     "state.wrong": ("WRONG", "错误"),

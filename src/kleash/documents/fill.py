@@ -9,20 +9,19 @@ measured stays as it is, and is listed with what would measure it.
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from kleash.documents.logs import Held, Logs, as_printed
 from kleash.documents.page import Page, Span, edited, percent
+from kleash.documents.styles import is_alike, result_style, style_of, written_like
 from kleash.findings.identities import roughly
-from kleash.imports import Derived, Number
+from kleash.imports import Derived, Number, Where
 from kleash.imports.markdown.derived import allowed, follows
 from kleash.imports.markdown.differences import metric_of
 from kleash.imports.markdown.draft import Draft, Printed
 from kleash.imports.markdown.numbers import VALUE, Place
-from kleash.written.blame import blamed
-from kleash.written.logs import Held, Logs, as_printed
-from kleash.written.relations import node, oriented, relations
-from kleash.written.styles import is_alike, result_style, style_of, written_like
 
 OPEN = re.compile(
     r"[?？]{1,3}|TBD|TODO|待填充|待评估|待补充|待测试?|待定|待完成|待更新|待运行|pending", re.I
@@ -78,6 +77,48 @@ def fill(draft: Draft, page: Page, logs: Logs) -> Filled:
     filler.list_left()
     filler.made.text = edited(page, filler.edits)
     return filler.made
+
+
+def oriented(every: Sequence[Derived]) -> list[Derived]:
+    """Differences of two arms, all in the order in which most of the document takes them."""
+    ways: dict[frozenset[str], Counter[tuple[str, ...]]] = defaultdict(Counter)
+    for one in every:
+        if _has_order(one) and follows(one):
+            ways[frozenset(one.arms)][one.arms] += 1
+    made = []
+    for one in every:
+        counts = ways.get(frozenset(one.arms), Counter()) if _has_order(one) else Counter()
+        usual = counts.most_common(1)[0][0] if counts else one.arms
+        clear = counts[usual] >= max(4, 2 * (counts.total() - counts[usual]))
+        if usual != one.arms and clear:
+            one = replace(one, of=one.minus, minus=one.of, arms=usual)
+        made.append(one)
+    return made
+
+
+def _has_order(one: Derived) -> bool:
+    """Whether a difference would have the other sign if it were taken the other way round."""
+    plain = one.kind == "difference" and not one.unsigned and bool(one.number.value)
+    return plain and len(one.arms) == 2
+
+
+def guilty_of(every: Sequence[Derived]) -> set[Where]:
+    """Results that do not follow, but for those whose numbers fail elsewhere more often."""
+    failing = [one for one in oriented(every) if follows(one) is False]
+    weight = Counter[Where]()
+    for one in every:
+        held = follows(one)
+        for where in {number.where for number in (one.number, *_of(one))}:
+            weight[where] += 0 if held is None else -1 if held else 1
+    return {
+        one.number.where
+        for one in failing
+        if all(weight[each.where] <= weight[one.number.where] for each in _of(one))
+    }
+
+
+def _of(one: Derived) -> tuple[Number, ...]:
+    return (*one.of, *one.minus)
 
 
 def raw_cell(page: Page, cell: Printed) -> Span | None:
@@ -254,7 +295,7 @@ class _Filler:
 
     def correct(self, *kinds: str) -> None:
         """Numbers that were worked out wrongly, the old text struck out beside the new."""
-        guilty = {one.node for one in blamed(relations(self.draft))}
+        guilty = guilty_of(self.draft.source.derived)
         cells = {cell.where: cell for cell in self.draft.printed}
         for derived in oriented(self.draft.source.derived):
             cell, number = cells.get(derived.number.where), derived.number
@@ -269,7 +310,7 @@ class _Filler:
             if (
                 follows(whole) is not False
                 or roughly(whole)
-                or not (fresh or node(number) in guilty)
+                or not (fresh or number.where in guilty)
             ):
                 continue
             exact = allowed(self._plain(whole))
