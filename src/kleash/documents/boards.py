@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kleash.documents.numbered import Addresses, Numbered, column_at, place
+from kleash.documents.numbered import LARGEST, Addresses, Numbered, column_at, place
 
 Array = NDArray[np.float64]
 Cells = dict[tuple[int, int, int], Numbered]
@@ -43,7 +43,8 @@ def bare(text: str) -> str:
 
 def numbers_in(text: str) -> list[float]:
     """The numbers of a label."""
-    return [float(one) for one in _FIGURE.findall(bare(text).replace(",", ""))]
+    every = map(float, _FIGURE.findall(bare(text).replace(",", "")))
+    return [one for one in every if one < LARGEST]
 
 
 def label(text: str) -> str:

@@ -14,9 +14,10 @@ from string import ascii_uppercase
 
 from kleash.documents.page import Page, Span
 
+LARGEST, MOST_DECIMALS = 1e15, 15  # what is beyond is an identifier, or a slip of the keyboard
 _NUMBER = re.compile(
     r"(?<![A-Za-z0-9_.#^])(?:(?<![\w)%~-])(?P<sign>[+−-]))?"
-    r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d])|\d+(?:\.\d+)?)(?P<power>e[+-]?\d+)?"
+    r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d])|\d+(?:\.\d+)?)(?P<power>e[+-]?\d{1,3})?"
     r"(?![\d_]|\.\d|[A-Za-z]*/[A-Za-z])(?P<share>\s?[%％](?!\s?个?百分点))?"
 )
 _ITEM = re.compile(r"\s*(?:>\s*)*(?:#+\s*|[-*+]\s+)*(?:\d{1,3}[.)、]\s|\*\*\d{1,2}\.)?")
@@ -41,6 +42,11 @@ class Numbered:
     is_rough: bool = False
     is_signed: bool = False
     """Whether a sign would be printed if it had one: it has one, or others of its column have."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is of a size that anything was measured in."""
+        return abs(self.value) < LARGEST and abs(self.decimals) <= MOST_DECIMALS
 
     @property
     def is_share(self) -> bool:
@@ -152,7 +158,9 @@ class Addresses:
         for nth, span in enumerate(self.page.cells(line)):
             text = self._text(span)
             for at, match in enumerate(_NUMBER.finditer(_blanked(text)), 1):
-                yield _numbered(_cell(nth, line, at), line, text, match)
+                one = _numbered(_cell(nth, line, at), line, text, match)
+                if one.is_plain:
+                    yield one
 
     def _prose(self, line: int) -> Iterator[Numbered]:
         return (one for one, _ in self._found(line))
@@ -162,7 +170,9 @@ class Addresses:
         item = _ITEM.match(text)
         matches = _NUMBER.finditer(_blanked(text), item.end() if item else 0)
         for at, match in enumerate(matches, 1):
-            yield _numbered(f"n{line}.{at}", line, text, match), match.span()
+            one = _numbered(f"n{line}.{at}", line, text, match)
+            if one.is_plain:
+                yield one, match.span()
 
 
 def _blanked(text: str) -> str:
