@@ -140,10 +140,6 @@ FOUND: dict[str, tuple[str, str]] = {
         "{arm}：KL 从 {first} 降到 {last}（{change}）：到固定起点的 KL 从 0 开始，"
         "这不能说明策略趋于稳定",
     ),
-    "kl-likeness": (
-        "KL to a reference cannot show that two policies agree: {texts}",
-        "到参考策略的 KL 不能说明两个策略一致：{texts}",
-    ),
     "loss-across-coefficients": (
         "{metric} of {arms} contains coefficient × KL ({coefficients}): these are different"
         " quantities",
@@ -173,10 +169,6 @@ FOUND: dict[str, tuple[str, str]] = {
         "{arm}: a learning rate printed as {printed} is below the printed decimals, not 0",
         "{arm}：学习率印作 {printed}，是低于打印精度，并不是 0",
     ),
-    "inside-warmup.unknown": (
-        "{arm}: all values of {metric}, the last at {last}, are said to lie inside the warm-up",
-        "{arm}：据称{metric}的所有值（最后在 {last}）都在预热期之内",
-    ),
     "inside-warmup": (
         "{arm}: all values of {metric}, the last at {last}, lie inside the warm-up of {warmup}",
         "{arm}：{metric}的所有值（最后在 {last}）都在预热期 {warmup} 之内",
@@ -189,10 +181,6 @@ FOUND: dict[str, tuple[str, str]] = {
     "two-histories": (
         "{arm} has two histories: {differs}",
         "{arm} 有两份不同的记录：{differs}",
-    ),
-    "config-denied": (
-        "“{text}” is not so: {key} is {values}",
-        "“{text}”不成立：{key}为 {values}",
     ),
     "config-clash": (
         "{arm}: {key} has two values: {values}",
@@ -252,19 +240,11 @@ FOUND: dict[str, tuple[str, str]] = {
         " {expected}",
         "{arm}：{hours} GPU 小时与 {steps} 步 × {seconds} 秒 × {gpus} 块 GPU = {expected} 不符",
     ),
-    "planned-below-done": (
-        "“{text}” plans {planned}, but {done} are done",
-        "“{text}”计划 {planned}，而已完成 {done}",
-    ),
     "beyond-limit": (
         "{arm}: {metric} {value} is beyond the limit of {limit} ({key})",
         "{arm}：{metric} {value} 超过上限 {limit}（{key}）",
     ),
     # at which step
-    "value-elsewhere": (
-        "“{text}”: {value} does not stand at step {said}, but at {at}",
-        "“{text}”：{value} 不在第 {said} 步，而在 {at}",
-    ),
     "best-step-false": (
         "{arm}: the best {metric} is said to be {said} at step {step}, but it is {value} at step"
         " {at}",
@@ -275,104 +255,5 @@ FOUND: dict[str, tuple[str, str]] = {
         " also at step {other}: is one of the two a slip?",
         "{arm}：{metric} {value} 写在第 {at} 步，不在其余各值的步上，又写在第 {other} 步："
         "其中是否有笔误？",
-    ),
-    "course-false": (
-        "“{text}”: {number} is not on the curve of {metric} ({arm}) that has the other numbers",
-        "“{text}”：其余数字都在 {arm} 的{metric}曲线上，{number} 却不在",
-    ),
-    "steps-ahead-false": (
-        "“{text}” says {said} steps, but the bests are {steps} steps apart",
-        "“{text}”说相差 {said} 步，而两个最佳值相差 {steps} 步",
-    ),
-    "steps-denied": (
-        "“{text}” says {said} steps, but the configuration says {configured}",
-        "“{text}”说 {said} 步，而配置为 {configured} 步",
-    ),
-    "not-steady": (
-        "“{text}”: from {first} to {last} is a change of {change}, not a steady value",
-        "“{text}”：从 {first} 到 {last} 变化了 {change}，并非稳定",
-    ),
-    # what is said
-    "extreme-false": (
-        "“{text}” is not so: {metric} is {value} in {arm} and {other_value} in {other}",
-        "“{text}”不成立：{metric}在 {arm} 为 {value}，在 {other} 为 {other_value}",
-    ),
-    "comparison-false": (
-        "“{text}” is not so: {metric} is {value} in {arm} and {other_value} in {other}",
-        "“{text}”不成立：{metric}在 {arm} 为 {value}，在 {other} 为 {other_value}",
-    ),
-    "same-false": (
-        "“{text}” is not so: {metric} differs at {at} ({values})",
-        "“{text}”不成立：{metric}在 {at} 并不相同（{values}）",
-    ),
-    "range-false": (
-        "“{text}” is not so: {metric} of {arm} is {value}, outside {low} to {high}",
-        "“{text}”不成立：{arm} 的{metric}为 {value}，在 {low} 至 {high} 之外",
-    ),
-    "range-gap-false": (
-        "“{text}”: the ends of the two ranges of {metric} are {low} to {high} apart",
-        "“{text}”：两个{metric}区间的两端相差 {low} 至 {high}",
-    ),
-    "difference-false": (
-        "“{text}” is not so: nothing in the table differs by about {said}, but by {shares}",
-        "“{text}”不成立：表中没有约 {said} 的差异，而是 {shares}",
-    ),
-    "count-false": (
-        "“{text}” is not so: {arm} is ahead in {wins} of {of} ({metric})",
-        "“{text}”不成立：{of} 个中 {arm} 只在 {wins} 个上领先（{metric}）",
-    ),
-    "percent-reversed": (
-        "“{text}”: {number} has the wrong base; seen from this side it is {low} to {high}",
-        "“{text}”：{number} 的基数弄反了，从这一侧算应为 {low} 至 {high}",
-    ),
-    "other-arms-number": (
-        "“{text}”: {number} is no number of {arm}, but of {owners}",
-        "“{text}”：{number} 不是 {arm} 的数字，而是 {owners} 的",
-    ),
-    "stable-contradicted": (
-        "{arm} is called steadier than {other}, but swings {swing} against {other_swing}"
-        " ({metric}): {texts}",
-        "{arm} 被称为比 {other} 更稳定，但波动为 {swing} 对 {other_swing}（{metric}）：{texts}",
-    ),
-    "faster-contradicted": (
-        "{arm} is called faster than {other}, but reaches {threshold} at {at} against {other_at}"
-        " ({metric}): {texts}",
-        "{arm} 被称为比 {other} 更快，但达到 {threshold} 是在 {at}，"
-        "对方在 {other_at}（{metric}）：{texts}",
-    ),
-    "number-without-source": (
-        "“{text}”: {number} stands in no table and follows from none (the nearest is {nearest})",
-        "“{text}”：{number} 不在任何表格中，也推不出来（最接近的是 {nearest}）",
-    ),
-    "best-false": (
-        "“{text}” is not so: {arm} has {best} as its best {metric}, not {said}",
-        "“{text}”不成立：{arm} 的最佳{metric}是 {best}，不是 {said}",
-    ),
-    "spread-false": (
-        "“{text}” is not so: {metric} differs by {spread}, beyond {limit}",
-        "“{text}”不成立：{metric}相差 {spread}，超过 {limit}",
-    ),
-    "same-outputs-other-weights": (
-        "“{text}”: {share} of the parameters differ (trained: {trained}) and yet all outputs are"
-        " the same: was the trained part evaluated?",
-        "“{text}”：{share} 的参数不同（被训练的部分：{trained}），输出却完全相同："
-        "被评估的真是训练后的权重吗？",
-    ),
-    "same-outputs-other-weights.unknown": (
-        "“{text}”: {share} of the parameters differ and yet all outputs are the same: was the"
-        " trained part evaluated?",
-        "“{text}”：{share} 的参数不同，输出却完全相同：被评估的真是训练后的权重吗？",
-    ),
-    "number-without-source.unknown": (
-        "“{text}”: {number} stands in no table and follows from none",
-        "“{text}”：{number} 不在任何表格中，也推不出来",
-    ),
-    "order-false": (
-        "“{text}”: {left} {sign} {right} is not so",
-        "“{text}”：{left} {sign} {right} 不成立",
-    ),
-    "word-without-statistic": (
-        "“{judgement}” is said {count} times without a statistic: {texts}",
-        "“{judgement}”说了 {count} 次，都没有统计依据：{texts}",
     ),
 }

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 from kleash.findings import (
-    comparisons,
     copies,
     guesses,
     histories,
@@ -19,12 +18,9 @@ from kleash.findings import (
     lattices,
     learning,
     leash,
-    moments,
     noticed,
     peaks,
     plans,
-    quotes,
-    sayings,
 )
 from kleash.findings.codes import CODES
 from kleash.findings.record import Found, made_once
@@ -45,10 +41,6 @@ RULES: tuple[Rule, ...] = (
     *learning.RULES,
     *peaks.RULES,
     *plans.RULES,
-    *moments.RULES,
-    *comparisons.RULES,
-    *quotes.RULES,
-    *sayings.RULES,
 )
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 

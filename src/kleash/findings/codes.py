@@ -46,7 +46,6 @@ CODES: dict[str, tuple[str, ...]] = {
     # the leash
     "kl-at-start": ("arm", "value", "at"),
     "kl-falls": ("arm", "first", "last", "change"),
-    "kl-likeness": ("texts",),
     "loss-across-coefficients": ("arms", "metric", "coefficients"),
     # whether anything was learnt
     "near-uniform": ("arm", "metric", "value", "uniform", "shots", "pool"),
@@ -57,7 +56,6 @@ CODES: dict[str, tuple[str, ...]] = {
     # which run is meant
     "same-run": ("arms", "by"),
     "two-histories": ("arm", "differs"),
-    "config-denied": ("text", "key", "values"),
     "config-clash": ("arm", "key", "values"),
     "stale-weights": ("arm", "checkpoint", "steps"),
     "step-restart": ("arm", "metric", "at", "back", "dropped"),
@@ -71,32 +69,8 @@ CODES: dict[str, tuple[str, ...]] = {
     "started-after-report": ("arm", "started", "until"),
     "runs-overlap": ("arms", "hours", "between"),
     "gpu-hours": ("arm", "hours", "expected", "steps", "seconds", "gpus"),
-    "planned-below-done": ("text", "planned", "done"),
     "beyond-limit": ("arm", "metric", "value", "limit", "key"),
     # at which step
-    "value-elsewhere": ("text", "value", "said", "at"),
     "best-step-false": ("arm", "metric", "said", "step", "value", "at"),
     "stray-step": ("arm", "metric", "at", "value", "other"),
-    "course-false": ("text", "number", "metric", "arm"),
-    "steps-ahead-false": ("text", "said", "steps"),
-    "steps-denied": ("text", "said", "configured"),
-    "not-steady": ("text", "first", "last", "change"),
-    # what is said
-    "stable-contradicted": ("arm", "other", "metric", "swing", "other_swing", "texts"),
-    "faster-contradicted": ("arm", "other", "metric", "threshold", "at", "other_at", "texts"),
-    "extreme-false": ("text", "metric", "arm", "value", "other", "other_value"),
-    "comparison-false": ("text", "metric", "arm", "value", "other", "other_value"),
-    "same-false": ("text", "metric", "at", "values"),
-    "range-false": ("text", "metric", "arm", "value", "low", "high"),
-    "range-gap-false": ("text", "metric", "low", "high"),
-    "difference-false": ("text", "said", "shares"),
-    "count-false": ("text", "arm", "metric", "wins", "of"),
-    "percent-reversed": ("text", "number", "low", "high"),
-    "other-arms-number": ("text", "number", "arm", "owners"),
-    "number-without-source": ("text", "number", "nearest"),
-    "best-false": ("text", "arm", "metric", "said", "best"),
-    "order-false": ("text", "left", "sign", "right"),
-    "spread-false": ("text", "metric", "limit", "spread"),
-    "same-outputs-other-weights": ("text", "share", "trained"),
-    "word-without-statistic": ("judgement", "count", "texts"),
 }

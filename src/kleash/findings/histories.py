@@ -19,11 +19,6 @@ from kleash.imports.course import divergence, last_branch
 
 MOST = 6  # differences that are named
 CLOCK = 60.0  # seconds that the times of files may be off by
-_CONFIG = re.compile(
-    r"配置|设置|起点|参数设定|config|setup|setting|hyper-?param|checkpoint|data(?:set)?\b|数据",
-    re.I,
-)
-_TO_DO = re.compile(r"next step|rerun|re-run|下一步|待完成|重跑|计划", re.I)
 _FILE = re.compile(r"[\w.-]+\.(?:jsonl?|pt|pth|ckpt|parquet|csv|tsv|safetensors|bin|npz|pkl)\b")
 
 
@@ -93,38 +88,6 @@ def _numbers_apart(run: Imported, other: Imported) -> Iterator[Difference]:
         if unlike(point.number, twin.number):
             label = f"{point.written}, {point.at}"
             yield label, point.value, twin.value, (point.number.where, twin.number.where)
-
-
-def config_denied(sources: Sequence[Source]) -> Iterator[Found]:
-    """ "All use the same configuration", and tables that say otherwise."""
-    for source in sources:
-        mine = {names.spelling(run.arm) for run in source.runs}
-        meant = [run for run in runs(sources) if names.spelling(run.arm) in mine]
-        said = [
-            claim
-            for claim in source.claims
-            if "same" in claim.judgements
-            and not claim.arms
-            and _CONFIG.search(claim.text)
-            and not _TO_DO.search(claim.text)
-        ]
-        for claim in said[:1]:
-            for key, told in _told(meant).items():
-                first = told[0][1]
-                if any(differ(key, first, value) for _, value, _ in told[1:]):
-                    values = list(dict.fromkeys(f"{arm}: {value}" for arm, value, _ in told))
-                    facts = {"text": claim.text, "key": key, "values": values[:12]}
-                    where = (claim.where, *(place for _, _, place in told))
-                    yield Found("config-denied", "error", where, facts)
-
-
-def _told(meant: Sequence[Imported]) -> dict[str, list[tuple[str, Any, Where]]]:
-    """What is told of each setting that must match: whose, what, where."""
-    told: dict[str, list[tuple[str, Any, Where]]] = defaultdict(list)
-    for run in meant:
-        for key, value in _matching(run).items():
-            told[key].append((run.arm, value, setting_place(run, key)))
-    return told
 
 
 def config_clashes(sources: Sequence[Source]) -> Iterator[Found]:
@@ -293,7 +256,6 @@ def _twice(run: Imported, series: Series) -> Found | None:
 
 RULES = (
     two_histories,
-    config_denied,
     config_clashes,
     stale_weights,
     step_restarts,

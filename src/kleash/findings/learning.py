@@ -18,10 +18,9 @@ from kleash.findings.record import (
     points,
     runs,
     setting_place,
-    settings,
     shown,
 )
-from kleash.imports import Claim, Imported, Source, Where, names
+from kleash.imports import Imported, Source, Where
 
 LEARNT = 0.05  # the share of the uniform loss below which nothing much was learnt
 MOVED = 0.02
@@ -31,10 +30,6 @@ POOLS = (8, 16, 32, 64, 128, 256)  # sizes that pools usually have, where none i
 _POOL = re.compile(
     r"(?<![a-z0-9])(?:k|pool|top|candidates?|候选池?)[_=: -]?(\d{1,4})(?![0-9a-z])", re.I
 )
-_CHOICE = re.compile(
-    r"范例|候选|demonstration|in-context|candidate|(?<![a-z])shots?(?![a-z])", re.I
-)
-_WARMING = re.compile(r"(?:warm-?up|预热)\s*阶段|(?:still |in(?:side)? )(?:the )?warm-?up", re.I)
 
 
 def _ends(run: Imported, metric: str) -> tuple[Point, Point] | None:
@@ -86,8 +81,7 @@ def _is_near(uniform: float, first: float, last: float) -> bool:
 
 def _choose(sources: Sequence[Source]) -> bool:
     """Whether it is demonstrations that are chosen: a loss alone fits some pool too easily."""
-    shots = any(cell.shots is not None for run in runs(sources) for cell in run.cells)
-    return shots or any(_CHOICE.search(claim.text) for s in sources for claim in s.claims)
+    return any(cell.shots is not None for run in runs(sources) for cell in run.cells)
 
 
 def _pools(sources: Sequence[Source]) -> list[int]:
@@ -134,53 +128,25 @@ def little_signal(sources: Sequence[Source]) -> Iterator[Found]:
 
 def lr_below_print(sources: Sequence[Source]) -> Iterator[Found]:
     """A learning rate of 1e-6 printed to three decimals is 0.000."""
-    for source in sources:
-        for run in source.runs:
-            for series in run.series:
-                coarse = series.decimals is not None and canonical(series.metric) == "learning_rate"
-                if coarse and len(series.values) and not np.any(series.values):
-                    printed = f"{0:.{series.decimals}f}"
-                    yield _below(run.arm, run, printed, series.where)
-        for claim in source.claims:
-            if canonical(names.mention(claim.text)) != "learning_rate":
-                continue
-            zeros = [one for one in claim.numbers if one.value == 0 and one.decimals]
-            if zeros:
-                meant = _meant(source, claim)
-                arm = meant.arm if meant else ", ".join(claim.arms)
-                yield _below(arm, meant, zeros[0].text, claim.where)
-
-
-def _below(arm: str, run: Imported | None, printed: str, where: Where) -> Found:
-    configured = None if run is None else number_of(run, "lr")
-    facts = {"arm": arm, "printed": printed, "configured": configured}
-    return Found("lr-below-print", "warning", (where,), facts)
-
-
-def _meant(source: Source, claim: Claim) -> Imported | None:
-    """The run that a sentence on the learning rate speaks of: named, or the one with a warm-up."""
-    named = [run for run in source.runs if run.arm in claim.arms]
-    warm = [run for run in source.runs if "warmup" in str(settings(run).get("schedule", ""))]
-    found = named or warm
-    return found[0] if len(found) == 1 else None
+    for run in runs(sources):
+        for series in run.series:
+            coarse = series.decimals is not None and canonical(series.metric) == "learning_rate"
+            if coarse and len(series.values) and not np.any(series.values):
+                printed, configured = f"{0:.{series.decimals}f}", number_of(run, "lr")
+                facts = {"arm": run.arm, "printed": printed, "configured": configured}
+                yield Found("lr-below-print", "warning", (series.where,), facts)
 
 
 def inside_warmup(sources: Sequence[Source]) -> Iterator[Found]:
     """Evaluations that all lie before the warm-up ends say nothing of the schedule."""
-    for source in sources:
-        said = [claim for claim in source.claims if _WARMING.search(claim.text)]
-        for run in source.runs:
-            last = _last_evaluation(run)
-            if last is None:
-                continue
-            metric, step, where = last
-            warmup = _warmup(run)
-            meant = [claim for claim in said if _meant(source, claim) is run]
-            if (warmup is not None and step <= warmup) or (warmup is None and meant):
-                facts = {"arm": run.arm, "metric": metric, "last": step, "warmup": warmup}
-                places = (where, *(claim.where for claim in meant))
-                places += (setting_place(run, "warmup"),) if number_of(run, "warmup") else ()
-                yield Found("inside-warmup", "warning", places, facts)
+    for run in runs(sources):
+        last, warmup = _last_evaluation(run), _warmup(run)
+        if last is not None and warmup is not None and last[1] <= warmup:
+            facts = {"arm": run.arm, "metric": last[0], "last": last[1], "warmup": warmup}
+            places = (
+                (last[2], setting_place(run, "warmup")) if number_of(run, "warmup") else last[2:]
+            )
+            yield Found("inside-warmup", "warning", places, facts)
 
 
 def _warmup(run: Imported) -> float | None:

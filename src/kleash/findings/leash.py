@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from kleash.findings.record import (
@@ -18,18 +17,11 @@ from kleash.findings.record import (
     settings,
     shown,
 )
-from kleash.imports import Claim, Imported, Source, names
+from kleash.imports import Imported, Source
 
 ZERO = 1e-3  # nats: what rounding may make of 0
 LARGE = 0.02  # nats: beyond what first updates do
 FALL = 0.05  # of the first value
-QUOTED = 3
-_POLICY = re.compile(r"策略|policy|policies", re.I)
-_ARM = re.compile(  # "KL 0.01" and "不加 KL" are arms, not measurements
-    r"KL\s?[=:]?\s?\d[\d.]*|(?:[不无没有带加]{1,2}|(?<![a-z])(?:with|without|no))\s?KL(?!\s?[值散d])",
-    re.I,
-)
-_ALIKE = {"same", "similar"}
 
 
 def _kl(run: Imported) -> list[Point]:
@@ -116,24 +108,6 @@ def kl_falls(sources: Sequence[Source]) -> Iterator[Found]:
             yield Found("kl-falls", "warning", where, facts)
 
 
-def kl_likeness(sources: Sequence[Source]) -> Iterator[Found]:
-    """That two policies are as far from a reference does not make them alike."""
-    for source in sources:
-        said = [claim for claim in source.claims if _likens(claim)]
-        if said and any(_kl(run) for run in source.runs):
-            facts = {"texts": [claim.text for claim in said[:QUOTED]]}
-            where = tuple(claim.where for claim in said)
-            yield Found("kl-likeness", "warning", where, facts)
-
-
-def _likens(claim: Claim) -> bool:
-    made = set(claim.judgements)
-    if not made & (_ALIKE | {"small"}) or "expected" in made:
-        return False
-    by_kl = canonical(names.mention(_ARM.sub(" ", claim.text))) == "kl"
-    return by_kl or bool(_POLICY.search(claim.text) and made & _ALIKE)
-
-
 def loss_across_coefficients(sources: Sequence[Source]) -> Iterator[Found]:
     """A loss that contains coefficient × KL is another quantity for every coefficient."""
     for source in sources:
@@ -144,11 +118,6 @@ def loss_across_coefficients(sources: Sequence[Source]) -> Iterator[Found]:
                 if points(run, metric) and settings(run).get("leash.coefficient") is not None
             }
             compared = [
-                claim.where
-                for claim in source.claims
-                if canonical(names.mention(claim.text)) == metric and claim.judgements
-            ]
-            compared += [
                 derived.number.where
                 for derived in source.derived
                 if canonical(derived.metric) == metric and len(set(derived.arms)) > 1
@@ -162,4 +131,4 @@ def loss_across_coefficients(sources: Sequence[Source]) -> Iterator[Found]:
                 yield Found("loss-across-coefficients", "note", tuple(compared), facts)
 
 
-RULES = (kl_at_start, kl_falls, kl_likeness, loss_across_coefficients)
+RULES = (kl_at_start, kl_falls, loss_across_coefficients)

@@ -1,19 +1,22 @@
-"""The best of many noisy points, and numbers that are compared at different steps."""
+"""The best of many noisy points, numbers compared at different steps, bests that curves deny."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
 
-from kleash.findings.record import Found, Severity, canonical, number_of, runs, shown
-from kleash.imports import Cell, Imported, Series, Source, names
+from kleash.findings.record import Found, Severity, canonical, digits, number_of, runs, shown
+from kleash.imports import Cell, Imported, Number, Series, Source, Where, names
 from kleash.stats import expected_maximum, second_difference_sd, tie_distance
 
 FEWEST = 3
+GRID = 4  # points that show at which steps a curve was measured
+DIGITS = 3  # of a value that names its point
+MANY = 100
 EXTREMES = ("best", "max", "min")
 
 
@@ -94,7 +97,7 @@ def best_against_best(sources: Sequence[Source]) -> Iterator[Found]:
     for source in sources:
         bests = [
             (run, cell)
-            for run in source.runs[:100]
+            for run in source.runs[:MANY]
             for cell in run.cells
             if cell.statistic in EXTREMES and judged(cell.metric)
             if cell.number.value is not None and _at(cell)
@@ -144,7 +147,7 @@ def unequal_steps(sources: Sequence[Source]) -> Iterator[Found]:
     """A metric that stands for two arms, but at no step for both."""
     for source in sources:
         by_metric: dict[str, list[tuple[Imported, Series]]] = defaultdict(list)
-        for run in source.runs[:100]:
+        for run in source.runs[:MANY]:
             for series in run.series:
                 if 1 <= len(series.steps) <= 2:
                     by_metric[canonical(series.metric)].append((run, series))
@@ -161,4 +164,106 @@ def unequal_steps(sources: Sequence[Source]) -> Iterator[Found]:
                     yield Found("unequal-steps", "warning", (ours.where, theirs.where), facts)
 
 
-RULES = (best_of_several, best_against_best, unequal_steps)
+# --- at which step
+
+
+def _whole(step: float) -> float:
+    """A step as it is written: 40, not 40.0."""
+    return int(step) if float(step).is_integer() else step
+
+
+def _curves(source: Source) -> list[tuple[Imported, Series]]:
+    """What documents have over steps."""
+    return [
+        (run, series)
+        for run in source.runs[:MANY]
+        for series in run.series
+        if run.format == "markdown" and series.axis == "step" and len(measured(series)[1]) > 1
+    ]
+
+
+def best_step_false(sources: Sequence[Source]) -> Iterator[Found]:
+    """A best that is said to be at one step, and stands at another, or is none."""
+    for source in sources:
+        for run in source.runs[:MANY]:
+            for cell in run.cells:
+                series = curve_of(run, cell.metric)
+                series = series or _like(run, cell.metric)
+                if cell.statistic not in EXTREMES or series is None or cell.number.value is None:
+                    continue
+                found = _not_best(run, series, cell.metric, cell.number, cell.step, cell.statistic)
+                if found is not None:
+                    yield found
+
+
+def _like(run: Imported, metric: str) -> Series | None:
+    """The only curve of results of a run, where a best is named by another word for it."""
+    fit = [s for s in run.series if judged(s.metric) == 1 and judged(metric) == 1]
+    return fit[0] if len(fit) == 1 and len(measured(fit[0])[1]) >= GRID else None
+
+
+def _not_best(
+    run: Imported, series: Series, metric: str, best: Number, step: float | None, kind: str
+) -> Found | None:
+    steps, values = measured(series)
+    sign = {"max": 1, "min": -1}.get(kind, judged(metric))
+    whole = series.estimated is None or not series.estimated.any()
+    if series.axis != "step" or not len(values) or not sign or digits(best) < DIGITS:
+        return None
+    half = 0.5 * 10.0 ** -(best.decimals or 0) * (1 + 1e-9)
+    at = steps[np.abs(values - (best.value or 0.0)) <= half]
+    top = float(steps[np.argmax(sign * values)])
+    beyond = (
+        whole and len(values) >= GRID and (sign * values).max() > sign * (best.value or 0.0) + half
+    )
+    elsewhere = step is not None and len(at) > 0 and step not in at
+    if not (beyond and len(at)) and not elsewhere:
+        return None
+    facts = {
+        "arm": run.arm,
+        "metric": metric,
+        "said": best.value,
+        "step": None if step is None else _whole(step),
+        "value": float(values[np.argmax(sign * values)]),
+        "at": _whole(top if beyond else float(at[0])),
+    }
+    return Found("best-step-false", "error", (best.where, series.where), facts)
+
+
+def stray_steps(sources: Sequence[Source]) -> Iterator[Found]:
+    """A step off the grid of all others, with the value of a step that is on it."""
+    for source in sources:
+        for run, series in _curves(source):
+            steps, values = measured(series)
+            every = _grid(steps)
+            # The first may be any: 10, 40, 80, 120.
+            off = [at for at, step in enumerate(steps) if at and every and step % every]
+            for at in off:
+                twins = [n for n in range(len(steps)) if n != at and values[n] == values[at]]
+                number = Number(float(values[at]), "known", series.place(at), series.decimals)
+                if twins and len(off) * 3 <= len(steps) and digits(number) >= DIGITS:
+                    facts = {
+                        "arm": run.arm,
+                        "metric": series.metric,
+                        "at": _whole(float(steps[at])),
+                        "value": float(values[at]),
+                        "other": _whole(float(steps[twins[0]])),
+                    }
+                    where = (_place(series, steps[at]), _place(series, steps[twins[0]]))
+                    yield Found("stray-step", "error", where, facts)
+
+
+def _place(series: Series, step: float) -> Where:
+    return series.place(int(np.flatnonzero(series.steps == step)[0]))
+
+
+def _grid(steps: np.ndarray) -> float:
+    """How far apart a curve was measured, if nearly all of its steps are multiples of that."""
+    gaps = Counter(np.diff(np.unique(steps)).tolist())
+    if len(steps) < GRID or not gaps:
+        return 0.0
+    every = float(gaps.most_common(1)[0][0])
+    return every if every > 1 and np.mean(steps % every == 0) >= 2 / 3 else 0.0
+
+
+RULES = (best_of_several, best_against_best, unequal_steps, best_step_false, stray_steps)

@@ -32,9 +32,6 @@ OVERHEAD = 2.0  # evaluations and start-up may double a run, hardly more
 OUTCOMES = ("accuracy", "eval_reward", "performance", "val_loss")
 _COUNTED = re.compile(r"/\s?\d{2,}")  # "the same (/500)" is a count
 _DATE = re.compile(r"(\d{4})\D(\d{1,2})\D(\d{1,2})")
-_UNTIL = re.compile(
-    r"训练到|训练至|至少训练|继续训练|train(?:ing)? (?:to|until|up to|for|on to)", re.I
-)
 
 
 def planned_and_done(sources: Sequence[Source]) -> Iterator[Found]:
@@ -276,24 +273,6 @@ def _pace(run: Imported) -> tuple[float, float, Where] | None:
     return None
 
 
-def planned_below_done(sources: Sequence[Source]) -> Iterator[Found]:
-    """A plan to train to fewer steps than are said to be done."""
-    for source in sources:
-        done = max((number_of(run, "steps") or 0.0 for run in source.runs), default=0.0)
-        for claim in source.claims:
-            if not done or not _UNTIL.search(claim.text):
-                continue
-            ends = [
-                one.high if one.high is not None else one.value
-                for one in claim.numbers
-                if one.unit in ("步", "step", "steps")
-            ]
-            known = [end for end in ends if end is not None]
-            if known and max(known) < done:
-                facts = {"text": claim.text, "planned": max(known), "done": done}
-                yield Found("planned-below-done", "note", (claim.where,), facts)
-
-
 # --- limits
 
 
@@ -350,6 +329,5 @@ RULES = (
     started_after_report,
     runs_overlap,
     gpu_hours,
-    planned_below_done,
     beyond_limits,
 )
