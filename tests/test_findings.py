@@ -302,15 +302,23 @@ def twice(second):
     return source(run("a", series("loss", [0.25, second], steps=[2, 2], decimals=None)))
 
 
+def told_apart(count, kind="markdown"):
+    """As many quantities with two values each."""
+    metrics = ("reward", "KL", "entropy", "accuracy")[:count]
+    twice_ = [series(name, [value, 0.5]) for name in metrics for value in (0.25, 0.75)]
+    return source(run("a", *twice_, kind=kind))
+
+
 MISSING = Number(None, "missing", HERE)
 GUESS = number(1.85, 2, state="estimated")
 # For every code: sources that trip its rule, and near ones that do not.
 CASES = {
     "loss-identity": (loss(0.01720), loss(0.01620)),
     "kl-loss-identity": (kl_loss(0.00600), kl_loss(0.00500)),
-    "derived-number": (
-        worked_out("mean", 0.563, (0.588, 0.566, 0.539, 0.552)),
+    "report-misread": (told_apart(4), told_apart(3)),
+    "report-unchecked": (
         worked_out("mean", 0.561, (0.588, 0.566, 0.539, 0.552)),
+        source(run("a", epochs("KL", 0.0, 0.05))),
     ),
     "derived-from-missing": (
         worked_out("difference", -0.0025, (0.5585,), (MISSING,)),
@@ -470,11 +478,12 @@ def test_a_kl_loss_before_its_coefficient_is_no_contradiction():
     assert not found(kl_loss(0.05), "kl-loss-identity")
 
 
-def test_a_rough_number_may_be_off_by_one_in_its_last_digit():
-    for about, count in ((True, 0), (False, 1)):
-        three = Number(0.04, "known", HERE, 2, unit="%", about=about)
-        gap = Derived("relative", three, (number(0.0710, 4),), (number(0.069, 4),))
-        assert len(found(source(derived=[gap]), "derived-number")) == count
+def test_numbers_of_a_report_that_contradict_each_other_throughout_were_misread():
+    assert len(found(told_apart(3), "duplicate-step")) == 3
+    (note,) = find([told_apart(4)])
+    assert (note.code, note.severity, note.facts["count"]) == ("report-misread", "note", 4)
+    log = source(run("a", *[series(n, [1, 2], steps=[3, 3]) for n in ("KL", "reward")], kind="csv"))
+    assert found(log, "duplicate-step") and not found(log, "report-misread")
 
 
 def test_a_difference_of_rounded_means_is_worked_out_from_the_shots():

@@ -18,11 +18,6 @@ FOUND: dict[str, tuple[str, str]] = {
         "{arm}，{at}：KL 损失 {kl_loss} 既不是 {coefficient} × KL {kl} = {expected}，"
         "也不是 KL 本身",
     ),
-    "derived-number": (
-        "{text} does not follow from the document's own numbers: they give {low} to {high}"
-        " ({metric}; {arms})",
-        "{text} 与文档自己的数字不符：按那些数字应为 {low} 至 {high}（{metric}；{arms}）",
-    ),
     "derived-from-missing": (
         "{text} is worked out from a number that is missing ({metric}; {arms})",
         "{text} 是由缺失的数字算出的（{metric}；{arms}）",
@@ -38,6 +33,17 @@ FOUND: dict[str, tuple[str, str]] = {
     "spread-identity": (
         "{arm}: a spread of {spread} ({metric}) is not that of the {seeds} seeds shown, {expected}",
         "{arm}：{metric}的离散度 {spread} 不是所列 {seeds} 个种子的离散度 {expected}",
+    ),
+    # reports that people wrote
+    "report-misread": (
+        "{report}: {count} numbers would contradict others of the same name: its tables were"
+        " misread here, so none of this is called an error",
+        "{report}：有 {count} 处数字似与同名的数字矛盾：这是误读了它的表格，因此不算报告的错误",
+    ),
+    "report-unchecked": (
+        "{report}: its sentences, differences and means are not checked here; kleash check {report}"
+        " does",
+        "{report}：其中的语句、差值和平均值不在此处核对；请用 kleash check {report}",
     ),
     # guesses
     "estimated-values": (

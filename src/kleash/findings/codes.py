@@ -18,11 +18,13 @@ CODES: dict[str, tuple[str, ...]] = {
     # sums that do not come out
     "loss-identity": ("arm", "at", "loss", "policy_loss", "kl", "coefficient", "expected"),
     "kl-loss-identity": ("arm", "at", "kl_loss", "kl", "coefficient", "expected"),
-    "derived-number": ("text", "kind", "low", "high", "metric", "arms"),
     "derived-from-missing": ("text", "kind", "metric", "arms"),
     "derived-from-rounded": ("text", "kind", "low", "high", "metric", "arms"),
     "printed-twice": ("text", "low", "high", "metric", "arms"),
     "spread-identity": ("arm", "metric", "spread", "expected", "seeds"),
+    # reports that people wrote
+    "report-misread": ("report", "count"),
+    "report-unchecked": ("report",),
     # guesses
     "estimated-values": ("arm", "metric", "estimated", "of"),
     "derived-from-estimate": ("metric", "count", "of", "texts"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from statistics import pstdev, stdev
 
 from kleash.findings.record import (
@@ -26,7 +27,7 @@ from kleash.findings.record import (
     shown,
     told_metrics,
 )
-from kleash.imports import Derived, Imported, Number, Source
+from kleash.imports import Derived, Imported, Number, Source, Where
 from kleash.imports.markdown.derived import allowed, follows
 
 CLOSE = 1e-3  # relative: what sums of numbers that were not rounded may be off by
@@ -185,24 +186,28 @@ def _shown(run: Imported, failed: Sequence[Found], fine: int) -> Iterator[Found]
 
 
 def derived_numbers(sources: Sequence[Source]) -> Iterator[Found]:
-    """A derived number follows from those it is made of, and none of them is missing."""
+    """What is worked out from a number that is missing, or printed twice and not alike.
+
+    Whether sums, differences and means come out is for `kleash check`: what they are made of is
+    found by their numbers there, and not by their names.
+    """
     for source in sources:
         for derived in source.derived:
             if derived.number.value is None:
                 continue
-            facts = _facts(derived)
-            where = (derived.number.where,)
-            operands = (*derived.of, *derived.minus)
-            if any(operand.state == "missing" for operand in operands):
+            facts, where = _facts(derived), (derived.number.where,)
+            if any(operand.state == "missing" for operand in (*derived.of, *derived.minus)):
                 facts = {key: facts[key] for key in ("text", "kind", "metric", "arms")}
                 yield Found("derived-from-missing", "error", where, facts)
-            elif follows(derived) is False and not roughly(derived):
-                if derived.kind == "same":
-                    del facts["kind"]
-                    both = (*where, derived.of[0].where)
-                    yield Found("printed-twice", "error", both, facts)
-                else:
-                    yield Found("derived-number", "error", where, facts)
+            elif derived.kind == "same" and follows(derived) is False and not roughly(derived):
+                del facts["kind"]
+                yield Found("printed-twice", "error", (*where, derived.of[0].where), facts)
+
+
+def unchecked_reports(sources: Sequence[Source]) -> Iterator[Found]:
+    """Reports with sums and sentences, which are not checked here."""
+    for file in dict.fromkeys(one.number.where.file for s in sources for one in s.derived):
+        yield Found("report-unchecked", "note", (Where(file, 1),), {"report": PurePath(file).name})
 
 
 def spread_identity(sources: Sequence[Source]) -> Iterator[Found]:
@@ -318,4 +323,11 @@ def _plain(numbers: Sequence[Number]) -> tuple[Number, ...]:
     return tuple(Number(one.value, one.state, one.where) for one in numbers)
 
 
-RULES = (loss_identity, kl_loss_identity, derived_numbers, spread_identity, derived_from_rounded)
+RULES = (
+    loss_identity,
+    kl_loss_identity,
+    derived_numbers,
+    spread_identity,
+    derived_from_rounded,
+    unchecked_reports,
+)
