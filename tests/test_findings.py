@@ -13,7 +13,6 @@ from kleash.findings.learning import uniform_loss
 from kleash.findings.noticed import GUARDS
 from kleash.imports import (
     Cell,
-    Claim,
     Derived,
     Fact,
     Imported,
@@ -67,13 +66,11 @@ def run(arm, *parts, config=None, file="report.md", kind="markdown", **more):
     return made
 
 
-def source(*runs, claims=(), derived=(), facts=(), tables=(), path="report.md"):
+def source(*runs, derived=(), facts=(), tables=(), path="report.md"):
     return Source(
         path,
         "markdown",
         list(runs),
-        list(claims),
-        "en",
         derived=list(derived),
         facts=list(facts),
         tables=list(tables),
@@ -84,10 +81,6 @@ def noticed(code):
     """Two runs of an arm and one of another; a guard of one noticed something twice."""
     told = [(code, 32, Where("metrics.jsonl", 34)), (code, 64, Where("metrics.jsonl", 68))]
     return source(run("none"), run("none", noticed=told), run("kl"))
-
-
-def said(text, *judgements, arms=(), numbers=(), line=9):
-    return Claim(text, Where("report.md", line), tuple(numbers), judgements, arms)
 
 
 def leashed(*parts, beta=0.1, arm="a"):

@@ -208,12 +208,6 @@ def test_what_rests_on_a_missing_number_cannot_be_judged():
     assert follows(Derived("relative", number(1, 0), (number(1, 0),), (number(0, 0),))) is None
 
 
-def test_the_largest_change_is_over_all_steps():
-    course = tuple(number(value, 3) for value in (1.0, 1.2, 1.1))
-    assert follows(Derived("largest", number(0.2, 3), course, unsigned=True)) is True
-    assert follows(Derived("largest", number(0.1, 3), course, unsigned=True)) is False
-
-
 # --- documents with the traits of reports
 
 
@@ -271,12 +265,8 @@ def test_means_and_differences_are_derived_and_a_wrong_one_is_seen():
     assert not [one for run in source.runs for one in run.cells if one.statistic]
 
 
-def test_claims_and_provenance_are_listed():
+def test_provenance_is_listed():
     source = fixture("arms-by-coefficient.md")
-    said = next(one for one in source.claims if one.where.line == 59)
-    assert said.judgements == ("stable", "better")
-    assert said.arms == ("KL_BETA=0.1", "KL_BETA=0.05")
-    assert [one.value for one in said.numbers] == [0.435, 0.42, 0.015]
     assert {(fact.kind, fact.text) for fact in source.facts} >= {
         ("path", "runs/sweep/metrics.json"),
         ("path", "warm/epoch4.pt"),
@@ -377,14 +367,10 @@ def test_percent_in_a_header_index_columns_and_arms_in_any_column():
     assert series(source.runs[2], "Val Loss") == {1: 5.2}
 
 
-def test_points_shares_and_falls_are_worked_out_again():
+def test_points_and_means_are_worked_out_again():
     source = fixture("any-column.md")
     assert [follows(one) for line in (6, 7) for one in derived_at(source, line)] == [True, False]
     assert [follows(one) for one in source.derived if one.kind == "mean"] == [True, False]
-    (share,) = derived_at(source, 26)
-    assert (share.kind, follows(share)) == ("relative", True)
-    (fall,) = derived_at(source, 27)
-    assert ([one.value for one in (*fall.of, *fall.minus)], follows(fall)) == ([0.06, 0.08], False)
 
 
 def test_seeds_are_runs_of_an_arm(tmp_path):
@@ -783,7 +769,7 @@ def test_what_the_reports_derive_follows_from_their_tables_but_for_three_numbers
     wrong = [
         (at, one.number.where.line, one.kind) for at, one, verdict in judged if verdict is False
     ]
-    assert wrong == [(4, 143, "relative"), (4, 132, "largest"), (4, 133, "largest")]
+    assert wrong == [(4, 143, "relative")]
 
 
 @reports
@@ -795,15 +781,10 @@ def test_a_difference_from_a_missing_number_is_kept_for_findings(seeds):
 
 
 @reports
-def test_provenance_and_claims_of_the_reports(seeds):
+def test_provenance_of_the_reports(seeds):
     found = {(fact.kind, fact.arm) for fact in seeds[3].facts if fact.kind in ("path", "wandb")}
     assert found == {
         (kind, name) for kind in ("path", "wandb") for name in ("之前Group8 8B", "新实验（KL版本）")
     }
     assert arm(seeds[3], "之前Group8 8B").started == "2025-12-05T04:20:58"
-    said = {claim.where.line: claim for claim in seeds[4].claims}
-    assert said[32].judgements == ("faster", "better")
-    assert (said[32].arms, said[32].numbers[0].value) == (("有KL约束",), 5)
-    assert said[15].numbers[0].value == 0.036
-    same = [claim for claim in seeds[0].claims if "same" in claim.judgements]
-    assert any(len(claim.arms) == 4 and claim.where.line == 72 for claim in same)
+    assert seeds[0].likens and seeds[1].likens

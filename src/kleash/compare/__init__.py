@@ -70,7 +70,6 @@ __all__ = [
 CALLED_BASELINE = ("baseline", "基线", "基准", "对照", "control")
 MOST_PAIRS = 20  # arms beside the baseline; of more, only the main question is answered
 VOIDING = {"stale-weights": "stale_weights", "off-lattice": "off_lattice"}
-LIKENESS = ("same", "similar")
 SHOWN = 6  # names of logs that are no arms
 
 
@@ -353,8 +352,7 @@ def _answers(pair: Pair, *, whole: bool) -> list[Judged]:
 
 def _policies(sources: Sequence[Source], arms: Sequence[Arm], baseline: Arm) -> list[Judged]:
     """Where a document calls policies alike and has only their KL to a reference to go by."""
-    claimed = any(set(claim.judgements) & set(LIKENESS) for s in sources for claim in s.claims)
-    if not claimed or "kl" not in measured(baseline):
+    if not any(source.likens for source in sources) or "kl" not in measured(baseline):
         return []
     return [
         Judged(

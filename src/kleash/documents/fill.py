@@ -73,7 +73,7 @@ def fill(draft: Draft, page: Page, logs: Logs) -> Filled:
             filler.measure(cell)
     filler.correct("mean")
     filler.work_out()
-    filler.correct("difference", "relative", "largest")
+    filler.correct("difference", "relative")
     filler.list_left()
     filler.made.text = edited(page, filler.edits)
     return filler.made

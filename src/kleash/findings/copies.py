@@ -342,7 +342,7 @@ def _counts(found: Sequence[Point]) -> bool:
 
 
 def constant_by_construction(sources: Sequence[Source]) -> Iterator[Found]:
-    """A quantity with one value whatever is trained; a warning where more is read into it."""
+    """A quantity with one value whatever is trained."""
     for source in sources:
         by_metric: dict[str, list[tuple[str, Point]]] = defaultdict(list)
         varying: set[str] = set()
@@ -360,10 +360,6 @@ def constant_by_construction(sources: Sequence[Source]) -> Iterator[Found]:
                     by_metric[metric] += found
         for name, found in by_metric.items():
             constant = _constant(name) or 0.0
-            said = any(
-                {"same", "similar"} & set(claim.judgements) and _mentions(claim.text, name)
-                for claim in source.claims
-            )
             facts = {
                 "arms": list(dict.fromkeys(arm for arm, _ in found)),
                 "metric": found[0][1].written,
@@ -371,19 +367,13 @@ def constant_by_construction(sources: Sequence[Source]) -> Iterator[Found]:
                 "value": found[0][1].value,
             }
             where = tuple(point.number.where for _, point in found[:8])
-            severity = "warning" if said else "note"
-            yield Found("constant-by-construction", severity, where, facts)  # type: ignore[arg-type]
+            yield Found("constant-by-construction", "note", where, facts)
 
 
 def _constant(metric: str) -> float | None:
     """The value that a quantity has whatever is trained, if there is one."""
     known = names.metric(metric)
     return None if known is None else known.constant
-
-
-def _mentions(text: str, metric: str) -> bool:
-    known = names.metric(names.mention(text))
-    return known is not None and known.name == metric
 
 
 RULES = (

@@ -190,29 +190,15 @@ class Imported:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A sentence of a document that holds a number or a judgement, to be checked.
-
-    `judgements` are what its words assert ("same", "stable", "faster"), `arms` whom it names.
-    """
-
-    text: str
-    where: Where
-    numbers: tuple[Number, ...] = ()
-    judgements: tuple[str, ...] = ()
-    arms: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Derived:
     """A number that a document worked out from others of its own, to be worked out again.
 
     `mean` is the mean of `of`; `difference` is mean of `of` minus mean of `minus`; `relative` is
-    that over the mean of `minus`; `largest` is the largest relative change along `of`; `same` is
-    `of` printed again. With `unsigned` only the size was written ("仅差 3.6 %").
+    that over the mean of `minus`; `same` is `of` printed again. With
+    `unsigned` only the size was written ("差 3.6 % ⬇").
     """
 
-    kind: Literal["mean", "difference", "relative", "largest", "same"]
+    kind: Literal["mean", "difference", "relative", "same"]
     number: Number
     of: tuple[Number, ...]
     minus: tuple[Number, ...] = ()
@@ -249,12 +235,12 @@ class Source:
     path: str
     format: str
     runs: list[Imported] = field(default_factory=list)
-    claims: list[Claim] = field(default_factory=list)
     language: Literal["zh", "en", ""] = ""
     notes: list[str] = field(default_factory=list)
     derived: list[Derived] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+    likens: bool = False  # a document calls things alike
     name: str = ""  # as the user calls it
     on: str = ""  # these two as a study's file asks
     margin: float | None = None
@@ -373,10 +359,11 @@ def _inside(folder: Path) -> Source | None:
             refused.append(error)
             continue
         if source is not None:
-            for held in ("runs", "claims", "notes", "derived", "facts", "tables"):
+            for held in ("runs", "notes", "derived", "facts", "tables"):
                 getattr(whole, held).extend(getattr(source, held))
+            whole.likens |= source.likens
             seen.add(source.format)
-    if not whole.runs and not whole.claims:
+    if not whole.runs:
         if refused:
             raise refused[0]
         return None

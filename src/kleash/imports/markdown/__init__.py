@@ -1,8 +1,8 @@
-"""Reports written by hand in Markdown, in Chinese or English: tables, lists, commands, claims.
+"""Reports written by hand in Markdown, in Chinese or English: tables, lists, commands.
 
 One source for a document, one run for each arm it compares. General rules only: what a table means
 is told by its headers and headings, see docs/markdown.md. What is not understood is noted, and no
-number of it is used. Nothing is checked here: derived numbers and claims are listed for findings.
+number of it is used. Nothing is checked here: derived numbers are listed for findings.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def fits(path: Path) -> bool:
 
 
 def read(path: Path) -> Source:
-    """What a document says of each of its arms, what it derives from that, and what it claims."""
+    """What a document says of each of its arms, and what it derives from that."""
     from kleash.imports.markdown import document  # a hundred patterns: only where there is one
 
     return document.read(path)

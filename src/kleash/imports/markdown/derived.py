@@ -7,7 +7,6 @@ follows if one of those it stands for can be got from some that the others stand
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
 from typing import TypeVar
 
 from kleash.imports import Derived, Number
@@ -31,8 +30,6 @@ def allowed(derived: Derived) -> tuple[float, float] | None:
     ours, theirs = _mean(derived.of), _mean(derived.minus)
     if ours is None or (theirs is None and derived.kind in ("difference", "relative")):
         return None
-    if derived.kind == "largest":
-        return _largest(derived.of)
     if theirs is None or derived.kind in ("mean", "same"):
         return ours
     low, high = ours[0] - theirs[1], ours[1] - theirs[0]
@@ -78,19 +75,3 @@ def _mean(numbers: Sequence[Number]) -> tuple[float, float] | None:
     if not whole or len(whole) < len(ends):
         return None
     return sum(low for low, _ in whole) / len(whole), sum(high for _, high in whole) / len(whole)
-
-
-def _largest(numbers: Sequence[Number]) -> tuple[float, float] | None:
-    """The range of the largest relative change from one number to the next, in size."""
-    ends = [bounds(number) for number in numbers]
-    sizes: list[tuple[float, float]] = []
-    for before, after in pairwise(ends):
-        if before is None or after is None or before[0] <= 0 <= before[1]:
-            return None
-        corners = [(a - b) / b for a in after for b in before]
-        low, high = min(corners), max(corners)
-        least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-        sizes.append((least, max(abs(low), abs(high))))
-    if not sizes:
-        return None
-    return max(low for low, _ in sizes), max(high for _, high in sizes)

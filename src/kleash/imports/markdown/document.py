@@ -13,8 +13,9 @@ from kleash.imports.markdown import decoded
 from kleash.imports.markdown.differences import Lookup
 from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.labels import Arms, pair_label, pairs
-from kleash.imports.markdown.lists import read_code, read_headings, read_items, read_paragraph
+from kleash.imports.markdown.lists import read_code, read_items, read_paragraph
 from kleash.imports.markdown.numbers import places
+from kleash.imports.markdown.prose import likens
 from kleash.imports.markdown.senses import head_of, shape, without_index
 from kleash.imports.markdown.tables import read_table
 from kleash.imports.markdown.text import (
@@ -35,7 +36,7 @@ _OUTCOMES = ("accuracy", "eval_reward", "reward", "performance")
 
 
 def read(path: Path) -> Source:
-    """What a document says of each of its arms, what it derives from that, and what it claims."""
+    """What a document says of each of its arms, and what it derives from that."""
     return drafted(path).source
 
 
@@ -116,7 +117,8 @@ def _tell(parts: list[Block], titles: list[Heading], draft: Draft) -> None:
     draft.lines = [(one.line, bare(one.text)) for one in titles]
     spoken = [part for part in parts if isinstance(part, Item | Paragraph)]
     draft.lines += [(part.line, bare(plain(part.text))) for part in spoken]
-    read_headings(parts, draft, [(heading.text, heading.line) for heading in titles])
+    for heading in titles:
+        likens(draft, heading.text)
     for part in [*parts, None]:
         if isinstance(part, Item):
             items.append(part)
@@ -137,4 +139,3 @@ def _tell(parts: list[Block], titles: list[Heading], draft: Draft) -> None:
         derived = Derived("difference", wanted.number, of, minus, wanted.metric, arms)
         draft.source.derived.append(derived)
     draft.settle()
-    draft.source.claims.sort(key=lambda claim: claim.where.line or 0)

@@ -109,7 +109,6 @@ class Draft:
     histories: dict[tuple[str, str, Course], list[History]] = field(default_factory=dict)
     cells: dict[tuple[str, str, Place, str], list[Cell]] = field(default_factory=dict)
     shared: list[tuple[str, Any, Where]] = field(default_factory=list)
-    largest: list[tuple[Number, str]] = field(default_factory=list)
     boxes: list[tuple[str, str, Number, Place]] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     printed: list[Printed] = field(default_factory=list)
@@ -232,12 +231,7 @@ class Draft:
         return [found[0].points[at] for at in sorted(found[0].points)] if len(found) == 1 else []
 
     def settle(self) -> None:
-        """What needs the whole document: largest changes, boxes without a cell, commands."""
-        for number, arm in self.largest:
-            course = tuple(self.course(arm))
-            if len(course) > 1:
-                made = Derived("largest", number, course, (), self.outcome, (arm,), unsigned=True)
-                self.source.derived.append(made)
+        """What needs the whole document: boxes without a cell, commands."""
         for arm, metric, gone, place in self.boxes:
             told = any(
                 whose == arm and at.epoch == place.epoch and at.step == place.step

@@ -86,7 +86,6 @@ _FILLER = re.compile(
 )
 _WITHOUT = re.compile(r"没有|不带|不加|不使用|未使用|无|(?<![a-z])(?:no|without|w/o)(?![a-z])\s*")
 _WITH = re.compile(r"^(?:有|带|加|使用|with\s|w/\s?)")
-_SPLITTER = re.compile(r"(?<![A-Za-z])vs\.?(?![A-Za-z])|对比之前|与.{0,20}对比", re.I)
 
 
 @lru_cache(maxsize=4096)

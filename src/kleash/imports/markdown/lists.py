@@ -1,4 +1,4 @@
-"""Lists, code and prose: series by steps, settings, check-boxes, commands, claims.
+"""Lists, code and prose: series by steps, settings, check-boxes, commands.
 
 `Step 15: 1.840 (-14.0%)` and `**PG Loss**: 0.280 → 0.033 (Step 40)` are series. An unticked box is
 a missing cell, and a command beside the name of a missing cell is what would fill it.
@@ -7,7 +7,7 @@ a missing cell, and a command beside the name of a missing cell is what would fi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -17,10 +17,10 @@ from kleash.imports.markdown.derived import best
 from kleash.imports.markdown.differences import metric_of
 from kleash.imports.markdown.draft import Command, Course, Draft
 from kleash.imports.markdown.numbers import Place, Reading, arrows, places, reading
-from kleash.imports.markdown.prose import claim, facts, sentences
+from kleash.imports.markdown.prose import facts, likens
 from kleash.imports.markdown.senses import Sense, head_of
 from kleash.imports.markdown.tables import setting_value
-from kleash.imports.markdown.text import Block, Code, Item, Paragraph, bare, fold, plain
+from kleash.imports.markdown.text import Code, Item, Paragraph, bare, fold, plain
 
 _POINT = re.compile(r"(step|epoch|第)\s*(\d{1,9})\s*(步|轮)?\s*:\s*(.{1,200})", re.I)
 _LABEL = re.compile(r"\s*([^:]{1,60}?)\s*:(?!//)\s*(.*)")
@@ -79,8 +79,7 @@ def read_items(items: Sequence[Item], draft: Draft, *, title: int) -> None:
             _state(draft, item, text)
             arm = _one(draft.arms.within(match[1])) if match else None
             if not facts(draft, item.text, item.line, arm):
-                for sentence in sentences(text):
-                    claim(draft, sentence, item.line)
+                likens(draft, text)
     _tell(draft, told)
 
 
@@ -339,17 +338,10 @@ def _arms_in_name(draft: Draft, body: str) -> list[str]:
 
 
 def read_paragraph(paragraph: Paragraph, draft: Draft) -> None:
-    """A line of prose: where things lie, and what it claims."""
+    """A line of prose: where things lie, and whether it calls them alike."""
     text = fold(plain(paragraph.text))
     label = text.split(":")[0]
     arm = draft.arms.find(label) if ":" in text and len(label) < 40 else None
     found = facts(draft, paragraph.text, paragraph.line, arm)
     if not found or len(text) > 40:
-        for sentence in sentences(text):
-            claim(draft, sentence, paragraph.line)
-
-
-def read_headings(blocks: Iterable[Block], draft: Draft, titles: Sequence[tuple[str, int]]) -> None:
-    """Headings that pass a judgement ("两个模型非常相似") are claims too."""
-    for text, line in titles:
-        claim(draft, text, line, words=True)
+        likens(draft, text)

@@ -23,7 +23,7 @@ from kleash.imports.markdown.differences import (
 )
 from kleash.imports.markdown.draft import SEED, Draft, Printed
 from kleash.imports.markdown.numbers import Place, Reading, percent, reading
-from kleash.imports.markdown.prose import claim
+from kleash.imports.markdown.prose import likens
 from kleash.imports.markdown.senses import Sense, head_of, shape, without_index
 from kleash.imports.markdown.text import Grid, bare
 
@@ -87,8 +87,7 @@ def _tell(reader: Reader, spot: Spot) -> None:
         _set(reader.draft, sense, read, line)
     elif read.number is None or sense.role in ("remark", "winner"):
         if sense.role not in ("difference", "label"):
-            arm = sense.arm if sense.role != "winner" else None
-            claim(reader.draft, read.words, line, arm=arm, words=read.number is not None)
+            likens(reader.draft, read.words)
     elif sense.role == "value" and not _is_mean(reader, spot):
         _measure(reader, sense, read)
 
