@@ -49,11 +49,11 @@ def test_tellings_agree_within_what_the_coarser_prints(other, histories):
     assert curve.values.tolist() == ([1.8305, 2.0] if histories else [1.8305, 2.0, 2.5])
 
 
-def test_a_resumed_run_keeps_the_later_telling():
+def test_a_resumed_run_keeps_the_later_telling_and_nothing_beyond_the_restart():
     again = with_curve(run("a"), [1.0, 2.0, 3.0, 9.0, 8.0], steps=[0, 1, 2, 1, 3])
     [arm] = gather(sources(again))
     curve = arm.replicates[0].curve("eval_reward")
-    assert (curve.steps.tolist(), curve.values.tolist()) == ([0, 1, 2, 3], [1, 9, 3, 8])
+    assert (curve.steps.tolist(), curve.values.tolist()) == ([0, 1, 3], [1, 9, 8])
 
 
 def test_points_of_another_telling_fill_gaps_and_replace_nothing():

@@ -112,7 +112,7 @@ def test_better_arms_that_are_not_told_apart_are_named_together():
     best = asked(found, "recommend")
     (others,) = (each.facts["arms"] for each in best.because if each.code == "as_good")
     assert {*best.arms, *others} == {"kl0.01", "kl0.02"}
-    assert f"not told apart from it: {others[0]}" in screen.terminal(found, "en")
+    assert f"Not shown to differ from it: {others[0]}" in screen.terminal(found, "en")
 
 
 def test_the_gap_at_the_end_by_hand():

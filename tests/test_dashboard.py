@@ -154,7 +154,7 @@ def test_a_study_by_itself_can_be_served(folder):
 
 def test_a_study_shows_verdict_matrix_and_curves(finished):
     page = client(finished).get("/study/made").text
-    assert "Use kl0.15: as a setting it is better than none" in page
+    assert "Use kl0.15: accuracy +50.0" in page
     assert "[L3]" in page
     assert len(re.findall(r'id="r\d+" class="mark-done"', page)) == len(
         {(cell[0], cell[1]) for cell in read_plan(finished / "made")["cells"]}
@@ -270,9 +270,9 @@ def test_what_takes_long_is_made_elsewhere_and_looked_for_again(finished, monkey
         address = html.unescape(re.search(r'data-live="([^"]+)"', page.text)[1])
         with asked.stream("GET", address) as told:
             for line in told.iter_lines():
-                if line.startswith("data: ") and "as a setting it is better" in line:
+                if line.startswith("data: ") and "Use kl0.15" in line:
                     break
-        assert "as a setting it is better" in asked.get("/study/made").text
+        assert "Use kl0.15" in asked.get("/study/made").text
 
 
 def test_events_tell_what_changed(folder):
@@ -581,7 +581,7 @@ def test_folders_that_are_links_out_are_not_there(folder, finished):
     assert links(asked.get("/"), "/study/") == ["/study/made"]
     assert asked.get("/study/linked").status_code in (404, 422)
     assert asked.get("/study/made").status_code in (200, 422)
-    assert "as a setting it is better" not in asked.get("/study/made").text
+    assert "Use kl0.15" not in asked.get("/study/made").text
     runs = {"run": ["linked/runs/none-s0", "linked/runs/kl0.15-s0"]}
     assert asked.get("/compare", params=runs).status_code in (404, 422)
 

@@ -272,7 +272,7 @@ def test_spreads_by_what_the_runs_kept():
 
 def test_further_hours_buy_seeds_items_or_open_arms():
     source = runs({"0.1": 0.4, "1": 0.01, "10": 0.01})
-    asked = Asked(60.0, cost=Cost(item=2.0), margin=0.05, most_items=400)
+    asked = Asked(60.0, cost=Cost(item=2.0), margin=0.05, most_items=400, units=SHARE)
     found = after(asked, [source])
     assert found.seeds == 5 and found.items == 60 and found.baseline == "kl-none"
     assert [each.arms[0] for each in found.decided] == ["kl-0.1"]
@@ -327,11 +327,11 @@ def test_hours_that_buy_nothing_and_runs_that_say_too_little():
     few = after(Asked(30.0, margin=0.05), [runs(seeds=2)])
     assert few.now is None and few.options[0].then.seeds >= 4
     assert "below four nothing is decided" in screen.prospect_text(few, "", "en", 300)
-    one = after(Asked(30.0, margin=0.05), [runs(seeds=1)])
+    one = after(Asked(30.0, margin=0.05, units=SHARE), [runs(seeds=1)])
     assert one.rest.in_sds and one.options and not one.chances
     assert "SDs between seeds" in screen.prospect_text(one, "", "en", 300)
     with pytest.raises(ConfigError, match="the runs do not tell"):
-        after(Asked(30.0), [runs(seconds=None)])
+        after(Asked(30.0, units=SHARE), [runs(seconds=None)])
     same = crossed_source({"none": np.full((4, 5), 0.5), "1": np.full((4, 5), 0.6)})
     with pytest.raises(DataError, match="the same under every seed"):
         after(Asked(30.0), [same])
@@ -340,8 +340,9 @@ def test_hours_that_buy_nothing_and_runs_that_say_too_little():
 def test_what_is_promised_after_runs_is_kept_on_average():
     # From the spread that few seeds show, the power promised is off; its mean is not far off.
     powers = []
+    asked = Asked(30.0, margin=0.05, units=SHARE)
     for study in range(40):
-        found = after(Asked(30.0, margin=0.05), [runs(name=f"again {study}", gaps={"1": 0.0})])
+        found = after(asked, [runs(name=f"again {study}", gaps={"1": 0.0})])
         then = found.options[0].then
         powers.append(Crossed(TRUE, then.seeds, then.items).power(then.gap))
     assert np.mean(powers) == pytest.approx(0.8, abs=0.1)

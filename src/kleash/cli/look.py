@@ -157,10 +157,10 @@ def bench(
 
     if what not in BENCHES:
         raise KleashError(f"no bench {what!r}: there is {', '.join(BENCHES)}")
-    if what not in ("compare", "report"):
-        need_torch(device)
     if device != "cpu" and what not in ON_DEVICE:
         raise KleashError(f"the bench {what!r} computes on the CPU: --device is for {ON_DEVICE}")
+    if what not in ("compare", "report"):
+        need_torch(device)
     told = {"part": part, "model": model, "seconds": seconds, "packs": packs}
     given = told if what == "gpu" else {}
     found = BENCHES[what](device, **given) if what in ON_DEVICE else BENCHES[what]()

@@ -11,7 +11,7 @@ import typer
 
 from kleash.cli.compare import _columns as columns
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.console import AsJson, On, language_of, place_to_write
+from kleash.cli.console import AsJson, On, Unit, language_of, place_to_write
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def plan(  # noqa: PLR0913  every flag of a verb is an argument
     most_items: Annotated[int | None, typer.Option(help="How many items there are.")] = None,
     on: On = "",
     baseline: Annotated[str, typer.Option(help="The arm to compare with.")] = "",
+    unit: Unit = None,
     write: Write = None,
     as_json: AsJson = False,
     lang: Annotated[str, typer.Option(help="zh or en; else the locale's, else theirs.")] = "",
@@ -81,6 +82,7 @@ def plan(  # noqa: PLR0913  every flag of a verb is an argument
         most_items=most_items,
         on=on,
         baseline=baseline,
+        units=tuple(unit or ()),
     )
     named = what or []
     if named and all(_holds_runs(each) for each in named):

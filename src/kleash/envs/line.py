@@ -210,7 +210,7 @@ def found_in(response: httpx.Response, read: Callable[[Any], Value]) -> Outcome[
     try:
         return Outcome(value=read(json.loads(response.content)))
     except UNREADABLE as error:
-        said = f"{type(error).__name__} {error}"[:200]
+        said = f"{type(error).__name__} {error}"[:300]
         return Outcome(problem=f"an answer that cannot be read ({said}): {response.text[:100]!r}")
 
 

@@ -54,6 +54,7 @@ class Asked:
     most_items: int | None = None
     on: str = ""
     baseline: str = ""
+    units: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, value in (("hours", self.hours), ("margin", self.margin)):
@@ -255,7 +256,7 @@ def after(
     if file is not None:
         asked = replace(asked, on=asked.on or file.compare.metric)
         asked = replace(asked, margin=asked.margin or file.compare.margin)
-    found = compare(sources, Wish(asked.on, asked.baseline, asked.margin))
+    found = compare(sources, Wish(asked.on, asked.baseline, asked.margin, units=asked.units))
     arms: list[Arm] = found.gathered
     baseline = next(arm for arm in arms if arm.name == found.baseline)
     levels = [each for each in found.verdicts if each.question == "level"]

@@ -59,6 +59,12 @@ def axis_name(made: Material, axis: str) -> str:
     return AXES.get(axis, (axis, axis))[LANGUAGES.index(made.language)]
 
 
+def course_name(made: Material, metric: str) -> str:
+    """A quantity's name; a study's curve of accuracy is validation's, its test is one point."""
+    own = metric == "accuracy" and made.study is not None
+    return made.metric("validation/accuracy" if own else metric)
+
+
 # --- training curves
 
 
@@ -114,8 +120,8 @@ def _chart(made: Material, metric: str, found: Sequence[Course], title: str) -> 
         for each in found
     ]
     unit = names.metric(metric)
-    label = made.metric(metric) + (f" ({unit.unit})" if unit and unit.unit else "")
-    head = [made.column("arm"), axis_name(made, found[0].axis), made.metric(metric)]
+    label = course_name(made, metric) + (f" ({unit.unit})" if unit and unit.unit else "")
+    head = [made.column("arm"), axis_name(made, found[0].axis), course_name(made, metric)]
     return lines(title, (axis_name(made, found[0].axis), label), series, [*head, *_ends(made)])
 
 
@@ -123,12 +129,12 @@ def _seen(made: Material, metric: str, found: Sequence[Course]) -> tuple[str, Wh
     """What a chart shows at the last point that all arms have, and where its highest stands."""
     places = common(found, 10_000)
     if not places:
-        return made.say("curve_apart", name=made.metric(metric)), None
+        return made.say("curve_apart", name=course_name(made, metric)), None
     last = sorted((at_step(each, places[-1]) or 0.0, each.arm) for each in found)
     where = next(each.where(places[-1]) for each in found if each.arm == last[-1][1])
     runs = min(each.runs for each in found)
     facts: dict[str, Any] = {
-        "name": made.metric(metric),
+        "name": course_name(made, metric),
         "place": f"{places[-1]:g}",
         "runs": runs,
     }
@@ -169,7 +175,7 @@ def summary_of(made: Material, metric: str) -> Table | None:
             row.append(Linked(gap, place_in(row[1])))
         rows.append(row)
     code = "summary_constant" if constant(metric) else "summary_metric"
-    said = made.say(code, name=made.metric(metric))
+    said = made.say(code, name=course_name(made, metric))
     head = [made.column("metric"), *(arm.name for arm, _ in told)]
     head += made.head("difference") if len(told) == 2 else []
     return Table(said, head, rows, below=not_beside(made, metric))
@@ -244,7 +250,7 @@ def epochs(made: Material) -> list[Part]:
 
 def _labelled(made: Material, metric: str, values: dict[str, float]) -> str:
     """A quantity's name, and that it is constant by construction or the same everywhere."""
-    name = made.metric(metric)
+    name = course_name(made, metric)
     if constant(metric):
         return made.say("labelled", name=name, label=made.column("constant"))
     if len(values) > 1 and len(set(values.values())) == 1:
@@ -285,7 +291,7 @@ def steps(made: Material) -> list[Part]:
         head.append(made.say("less", ours=found[1].arm, theirs=found[0].arm))
     cut = left_out(made, len(places), len(rows), where, "left_out_runs")
     below = joined([each for each in (cut, not_beside(made, metric)) if each], " ")
-    return [Table(made.say("steps_of", name=made.metric(metric)), head, rows, below=below)]
+    return [Table(made.say("steps_of", name=course_name(made, metric)), head, rows, below=below)]
 
 
 def _beside(made: Material, found: Sequence[Course]) -> list[Course]:
@@ -335,7 +341,7 @@ def dynamics(made: Material) -> list[Part]:
             for place in places
         ]
         head = [axis_name(made, found[0].axis), *(each.arm for each in found)]
-        said = made.say("dynamics_of", name=made.metric(metric))
+        said = made.say("dynamics_of", name=course_name(made, metric))
         parts.append(Table(said, head, rows, below=not_beside(made, metric)))
     return parts
 
@@ -355,7 +361,7 @@ def metrics(made: Material) -> list[Part]:
     rows: list[list[Cell]] = []
     for arm, replicate, metric, axis in every[:MOST_ROWS]:
         row = _every(Arm(arm.name, arm.names, [replicate]), metric, axis)
-        rows.append([replicate.name, made.metric(metric), *row])
+        rows.append([replicate.name, course_name(made, metric), *row])
     if not rows:
         return []
     keys = ("arm", "metric", "course", "n", "mean", "first", "last", "change", "least", "greatest")
