@@ -19,6 +19,12 @@ OWN_OUTCOMES = ("validation/accuracy", "validation/loss")
 MOST_COLUMNS = 24  # arms that stand beside each other in a table
 
 
+def course_name(made: Material, metric: str) -> str:
+    """A quantity's name; a study's curve of accuracy is validation's, its test is one point."""
+    own = metric == "accuracy" and made.study is not None
+    return made.metric("validation/accuracy" if own else metric)
+
+
 @dataclass(eq=False)
 class Course:
     """Values at the steps that all runs of the arm have; the band is a 95 % t interval.

@@ -18,6 +18,7 @@ from kleash.report.courses import (
     beside,
     common,
     course,
+    course_name,
     courses,
     metrics_of,
     outcome,
@@ -57,12 +58,6 @@ def figure(value: float) -> str:
 def axis_name(made: Material, axis: str) -> str:
     """Step or epoch."""
     return AXES.get(axis, (axis, axis))[LANGUAGES.index(made.language)]
-
-
-def course_name(made: Material, metric: str) -> str:
-    """A quantity's name; a study's curve of accuracy is validation's, its test is one point."""
-    own = metric == "accuracy" and made.study is not None
-    return made.metric("validation/accuracy" if own else metric)
 
 
 # --- training curves
