@@ -63,6 +63,12 @@ class Judged:
         return self.claim.by != "model" and all(one.decimals <= 0 for one in self.sources)
 
     @property
+    def is_turned(self) -> bool:
+        """Whether numbers propose that a count follows from rounded ones: these follow from it."""
+        whole = self.number is not None and self.number.decimals <= 0
+        return whole and self.claim.by != "model" and not self.is_of_counts
+
+    @property
     def told(self) -> str:
         """The claim as it was given."""
         if self.claim.at:
@@ -178,7 +184,8 @@ def _room(
 def settled(every: Sequence[Judged]) -> list[Judged]:
     """With "nearly" as yes or no, by whether the report works with printed numbers.
 
-    Counts have no hidden digits. Two that are nearly right in one line are no slips.
+    Counts have no hidden digits, and do not follow from numbers that have. Two that are nearly
+    right in one line are no slips.
     """
     odds, lines = dict[bool, float](), Counter(one.claim.line_of for one in every if one.is_near)
     for counts in (False, True):
@@ -191,7 +198,7 @@ def settled(every: Sequence[Judged]) -> list[Judged]:
         if one.is_near:
             lone = not one.claim.line_of or lines[one.claim.line_of] < 2
             slip = one.is_worked_out and lone and odds[one.is_of_counts] >= SURE
-            found.append(replace(one, holds="no" if slip else "yes"))
+            found.append(replace(one, holds="no" if slip and not one.is_turned else "yes"))
         else:
             found.append(one)
     return found
