@@ -84,8 +84,7 @@ def plan(  # noqa: PLR0913  every flag of a verb is an argument
         baseline=baseline,
         units=tuple(unit or ()),
     )
-    named = what or []
-    if named and all(_holds_runs(each) for each in named):
+    if (named := what or []) and all(_holds_runs(each) for each in named):
         if trial:
             raise ConfigError("--from is for a new study: runs to go on with tell for themselves")
         _go_on(asked, [Path(each) for each in named], write, lang, as_json=as_json)
