@@ -62,10 +62,6 @@ DOCUMENTS: dict[str, tuple[str, str]] = {
         "The interpreter put nothing into a formula: sentences are not read. A larger model may.",
         "解读模型没有写出任何公式：句子没有核对。可换更大的模型。",
     ),
-    "check.cost": (
-        "{count} question(s) of about {tokens} tokens in all; answers are kept in {file}",
-        "{count} 个问题，共约 {tokens} 个 token；答案保存在 {file}",
-    ),
     "check.none-of-logs": (
         "no number of the report was found in these logs: they were read as the runs {names}",
         "这些日志中找不到报告里的任何数字：读到的训练为 {names}",
