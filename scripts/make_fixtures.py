@@ -219,66 +219,6 @@ def _count_a(completions: list[str], **_: Any) -> list[float]:
     return [float(completion.count("a")) for completion in completions]
 
 
-def make_optuna(place: Path) -> list[dict[str, Any]]:
-    """Four trials: one pruned, one infinite."""
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    runs = []
-    with tempfile.TemporaryDirectory() as passing:
-        study = optuna.create_study(
-            study_name="leash", storage=f"sqlite:///{passing}/optuna.db", direction="maximize",
-            sampler=optuna.samplers.RandomSampler(seed=0),
-        )  # fmt: skip
-
-        def objective(trial: Any) -> float:
-            coefficient = trial.suggest_float("coefficient", 0.01, 1.0, log=True)
-            epochs = trial.suggest_int("epochs", 1, 3)
-            trial.suggest_categorical("form", ["k1", "k3", None])
-            for step in range(epochs):
-                trial.report(coefficient * step, step)
-            if trial.number == 2:
-                raise optuna.TrialPruned
-            return math.inf if trial.number == 3 else coefficient
-
-        study.optimize(objective, n_trials=4)
-        for trial in study.trials:
-            steps = list(trial.intermediate_values)
-            values = list(trial.intermediate_values.values())
-            runs.append(
-                {
-                    "name": f"leash/trial-{trial.number}",
-                    "config": trial.params,
-                    "series": {"intermediate": [steps, values]},
-                    "cells": {"objective": trial.value},
-                    "finished": trial.number != 2,
-                }
-            )
-        packed(Path(passing) / "optuna.db", place / "optuna.db.gz")
-    return [{"path": f"{place.name}/optuna.db.gz", "runs": runs}]
-
-
-def make_dvclive(place: Path) -> list[dict[str, Any]]:
-    """One run with a summary."""
-    os.environ["DVC_NO_ANALYTICS"] = "1"
-    from dvclive import Live
-
-    with tempfile.TemporaryDirectory() as passing:
-        os.chdir(passing)
-        folder = f"{NAME}/dvclive"
-        with Live(folder, save_dvc_exp=False, dvcyaml=None, report=None) as live:
-            live.log_params(CONFIG)
-            for loss, kl, odd in zip(LOSS, KL, ODD, strict=True):
-                live.log_metric("train/loss", loss)
-                live.log_metric("kl", kl)
-                live.log_metric("odd", odd)
-                live.next_step()
-            live.summary["best"] = 0.57
-        shutil.copytree(NAME, place / NAME)
-        os.chdir(ROOT)
-    return [{"path": f"{place.name}/{NAME}/dvclive", "runs": [run_of(cells={"best": 0.57})]}]
-
-
 def make_inspect(place: Path) -> list[dict[str, Any]]:
     """Three samples twice, once as JSON and once as Inspect's own zip."""
     os.environ["INSPECT_DISPLAY"] = "none"
@@ -377,8 +317,6 @@ TOOLS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
     "mlflow": make_mlflow,
     "trackio": make_trackio,
     "trl": make_trl,
-    "optuna": make_optuna,
-    "dvclive": make_dvclive,
     "inspect": make_inspect,
     "lm_eval": make_lm_eval,
 }

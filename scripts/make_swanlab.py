@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import swanlab
+
 from make_fixtures import CONFIG, KL, LOSS, NAME, ODD, STEPS
 
 

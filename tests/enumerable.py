@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from kleash import grpo
 from kleash.kl import episode_sum
-from kleash.policy import Judged, TablePolicy
+from kleash.policy import Judged
 from kleash.types import Turn
+from table_policy import TablePolicy
 
 VOCABULARY, LENGTH = 4, 4
 SEEDS = (100, 101, 102)

@@ -1,9 +1,11 @@
+import json
 import os
 
 import pytest
 import torch
 
-from kleash import bench
+import benchmarks as bench
+from benchmarks.__main__ import main
 from pace import soon
 
 
@@ -79,16 +81,15 @@ def test_imports_are_timed_only_if_both_ways_read_the_same(name, plain, tmp_path
 @pytest.mark.slow
 def test_the_bench_of_comparing_has_ratios_and_seconds():
     for _ in range(3):  # one round each: a slow spell of the machine may fall on one way alone
-        found = bench.compare_bench(rows=200, arms=6, items=300, rounds=1)
+        found = bench.compare_bench(rows=200, items=300, rounds=1)
         if found["pair, times the plain way"] > 2:
             break
     assert found["pair, times the plain way"] > 2
     for ours in ("pair", "weights pair", "import csv", "import jsonl"):
         low, high = found[f"{ours}, range"]
         assert 0 < low == high == pytest.approx(found[f"{ours}, times the plain way"], abs=1e-3)
-    for name in ("all pairs of 6 arms, seconds", "compare two small logs, seconds"):
-        assert found[name] > 0
-        assert soon(found[name], 10)
+    seconds = found["compare two small logs, seconds"]
+    assert seconds > 0 and soon(seconds, 10)
     assert found["compare two small logs, imports torch"] is False
 
 
@@ -102,3 +103,22 @@ def test_the_verb_is_caught_if_it_imports_torch(monkeypatch, tmp_path):
     monkeypatch.setattr(bench, "PROBE", "raise SystemExit('broken')")
     with pytest.raises(RuntimeError, match="failed: broken"):
         bench.verb_seconds(tmp_path, 1)
+
+
+def test_the_command_prints_a_bench(monkeypatch, capsys):
+    quick = {"selector": lambda: bench.selector_bench(queries=2, plain_queries=1, rounds=1)}
+    monkeypatch.setattr("benchmarks.__main__.BENCHES", quick)
+    main(["selector", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert {"batched_ratio", "one_by_one_ratio", "batched_product_share"} <= set(told)
+    assert 0 < told["batched_product_share"] < 1
+    main(["selector"])
+    assert "gradient_gap" in capsys.readouterr().out
+    for words, error in (
+        (["speed"], "invalid choice: 'speed'"),
+        (["selector", "--device", "cuda"], "'selector' computes on the CPU"),
+        (["selector", "--part", "step"], "--part is for the bench 'gpu' alone"),
+    ):
+        with pytest.raises(SystemExit):
+            main(words)
+        assert error in capsys.readouterr().err

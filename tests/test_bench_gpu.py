@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from kleash.bench import BENCHES
-from kleash.bench.gpu import Bench, gpu_bench
-from kleash.bench.shapes import TOKENS, lengths_of_turns
+from benchmarks import BENCHES
+from benchmarks.gpu import Bench, gpu_bench
+from benchmarks.shapes import TOKENS, lengths_of_turns
 from kleash.errors import KleashError
 
 pytestmark = [

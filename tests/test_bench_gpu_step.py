@@ -5,10 +5,10 @@ import itertools
 import pytest
 import torch
 
-from kleash.bench.gpu import gpu_bench
-from kleash.bench.gpu_step import COLD, WARM, StepBench
-from kleash.bench.shapes import GROUP, TOKENS, lengths_of_turns
-from kleash.bench.slow_users import alike_in_groups
+from benchmarks.gpu import gpu_bench
+from benchmarks.gpu_step import COLD, WARM, StepBench
+from benchmarks.shapes import GROUP, TOKENS, lengths_of_turns
+from benchmarks.slow_users import alike_in_groups
 from kleash.engine.paged import PagedEngine
 from kleash.train import packs
 

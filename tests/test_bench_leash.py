@@ -2,7 +2,7 @@
 
 import pytest
 
-from kleash.bench import leash
+from benchmarks import leash
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import pytest
 
 @pytest.mark.slow
 def test_both_ways_say_the_same_and_are_timed(one_thread):
-    from kleash.bench.rollouts import rollouts_bench
+    from benchmarks.rollouts import rollouts_bench
 
     found = rollouts_bench(tasks=3, group=2, limits=(2, 4), updates=2, rounds=1)
     for limit in (2, 4):
@@ -16,7 +16,7 @@ def test_both_ways_say_the_same_and_are_timed(one_thread):
 
 @pytest.mark.slow
 def test_a_way_that_says_something_else_is_not_timed(one_thread, monkeypatch):
-    from kleash.bench import rollouts
+    from benchmarks import rollouts
 
     honest = rollouts.Play.by_generate
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kleash.bench import staleness
+from benchmarks import staleness
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.mark.slow
 def test_both_ways_give_the_same_scores_and_the_ledger_shares(one_thread: None) -> None:
-    from kleash.bench.studies import study_bench
+    from benchmarks.studies import study_bench
 
     found = study_bench(arms=3, items=8, plain=9)
     assert found["asked"] == 3 * 8 * 4
@@ -19,7 +19,7 @@ def test_both_ways_give_the_same_scores_and_the_ledger_shares(one_thread: None) 
 def test_a_way_that_answers_otherwise_is_not_timed(
     one_thread: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kleash.bench import studies
+    from benchmarks import studies
 
     monkeypatch.setattr(studies, "plain_answer", lambda world, prompt: prompt.query.answer)
     with pytest.raises(ValueError, match="cannot be compared"):

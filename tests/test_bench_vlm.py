@@ -2,10 +2,7 @@
 
 import pytest
 
-from kleash.bench import BENCHES, ON_DEVICE
-from kleash.bench.vlm import LOGP_GAP, Plain, captions_bench, vlm_bench
-from kleash.cli.look import bench
-from kleash.errors import KleashError
+from benchmarks.vlm import LOGP_GAP, Plain, captions_bench, vlm_bench
 
 
 def test_both_ways_of_the_vision_bench_agree_and_images_are_known_again():
@@ -31,9 +28,3 @@ def test_captions_are_counted():
     found = captions_bench(prompts=24)
     assert found["prompts"] == 24 and found["prompts per second"] > 0
     assert 150 < found["tokens per prompt"] < 400
-
-
-def test_only_some_benches_take_a_device():
-    assert set(ON_DEVICE) < set(BENCHES)
-    with pytest.raises(KleashError, match="'leash' computes on the CPU"):
-        bench("leash", device="cuda")

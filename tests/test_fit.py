@@ -3,9 +3,9 @@ import math
 import pytest
 import torch
 
-from kleash.answer.embedded import WEIGHTS, Embedded
-from kleash.answer.episodes import EpisodeMaker, make_bank, told
-from kleash.answer.fit import Fit, accuracies, all_seen, fit, load, logits_of, save
+from answerer_episodes import EpisodeMaker, make_bank, told
+from fit_answerer import Fit, accuracies, all_seen, fit, logits_of, save
+from kleash.answer.embedded import WEIGHTS, Embedded, load
 from kleash.answer.network import MAX_BLOCKS, TOKEN, VOCABULARY, Network, Size, answer_tokens
 from kleash.config import build
 from kleash.data.scenes import (
@@ -220,7 +220,7 @@ def test_a_kill_between_the_two_files_does_not_pass(tmp_path, monkeypatch):
     def killed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kleash.answer.fit.write_json", killed)
+    monkeypatch.setattr("fit_answerer.write_json", killed)
     with pytest.raises(KeyboardInterrupt):
         save(fit(TINY.but(seed=9)), TINY.but(seed=9), {"both": 1.0}, path)
     with pytest.raises(CheckpointError, match=r"not hold the weights that tiny\.json describes"):

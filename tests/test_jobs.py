@@ -12,9 +12,9 @@ import pytest
 
 from kleash.errors import ConfigError, GuardError
 from kleash.jobs import NO_SPACE, Job, Outcome, run_jobs
-from kleash.jobs.scaling import busy_seconds, scaling
 from kleash.jobs.worker import perform
 from pace import cpu_within
+from scaling import busy_seconds, scaling
 
 HERE = Path(__file__).parent
 
@@ -364,7 +364,7 @@ def test_two_workers_do_nearly_twice_as_many_jobs_per_second():
 
 def test_scaling_is_not_measured_beside_a_busy_program(monkeypatch):
     clock = iter(range(0, 10**9, 1000))
-    monkeypatch.setattr("kleash.jobs.scaling.busy_seconds", lambda: busy_seconds() + next(clock))
+    monkeypatch.setattr("scaling.busy_seconds", lambda: busy_seconds() + next(clock))
     with pytest.raises(GuardError, match="other programs took"):
         scaling([job("a")], pairs=1)
 

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 from kleash.policy import (
     Judged,
     Reference,
-    TablePolicy,
     fingerprint,
     judge_logits,
     keyed_noise,
     no_noise,
 )
 from kleash.types import Turn
+from table_policy import TablePolicy
 
 
 def table(seed: int = 0) -> TablePolicy:

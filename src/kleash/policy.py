@@ -1,7 +1,10 @@
 """What a policy is: something that makes choices, and can say again how likely they were.
 
-`TablePolicy` is the whole contract at its smallest. Selectors and language models have their own
-files; how a checkpoint lies on disk is not known here.
+A policy has three methods. `act(observations, noise)` is one turn for each observation: at each
+choice the argmax of logp + noise. `gather(turns)` is the turns as a batch to judge, made once and
+judged as often as there are updates. `judge(batch, reference)` is what it says of every choice of
+the batch, in the order of the turns, with gradients. How a checkpoint lies on disk is not known
+here.
 
 Shapes: N choices, A alternatives at each of them.
 """
@@ -12,7 +15,7 @@ import copy
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +24,6 @@ from torch import Tensor, nn
 
 from kleash import kl
 from kleash.seeds import gumbel
-from kleash.types import Turn
 
 # Noise for one choice: of (which observation, its how-manieth choice, among how many), Gumbel.
 Noise = Callable[[int, int, int], NDArray[np.float64]]
@@ -65,71 +67,6 @@ def judge_logits(logits_NA: Tensor, chosen: Tensor, ref_logits_NA: Tensor | None
         exact_kl=kl.exact(logp_NA, logp_ref_NA),
         forward_kl=kl.forward(logp_NA, logp_ref_NA),
     )
-
-
-class Policy(Protocol):
-    """Anything that makes a sequence of choices and can say again how likely they were."""
-
-    def act(self, observations: Sequence[Any], noise: Noise) -> list[Turn]:
-        """One turn for each observation: at each choice, the argmax of logp + noise."""
-
-    def gather(self, turns: Sequence[Turn]) -> Any:
-        """The turns as a batch to judge, made once and judged as often as there are updates."""
-
-    def judge(self, batch: Any, reference: Policy | None = None) -> Judged:
-        """Every choice of the batch, in the order of the turns, with gradients."""
-
-
-class TablePolicy(nn.Module):
-    """A row of logits for every prefix of `length` choices among `vocabulary`.
-
-    Rows lie in order of length, then of value. What it observes does not matter to it.
-    """
-
-    def __init__(self, vocabulary: int, length: int, logits: Tensor | None = None) -> None:
-        super().__init__()
-        self.vocabulary = vocabulary
-        self.length = length
-        rows = sum(vocabulary**t for t in range(length))
-        self.logits = nn.Parameter(
-            torch.zeros(rows, vocabulary) if logits is None else logits.clone()
-        )
-
-    def row(self, prefix: Sequence[int]) -> int:
-        """Which row the prefix has."""
-        index = 0
-        for choice in prefix:
-            index = index * self.vocabulary + choice + 1
-        return index
-
-    @torch.no_grad()
-    def act(self, observations: Sequence[Any], noise: Noise) -> list[Turn]:
-        """One turn of `length` choices for each observation."""
-        logp_NA = self.logits.log_softmax(-1)
-        turns = []
-        for index, observation in enumerate(observations):
-            choices: list[int] = []
-            logp: list[float] = []
-            for step in range(self.length):
-                here = logp_NA[self.row(choices)]
-                drawn = noise(index, step, self.vocabulary)
-                choice = int((here.double().cpu() + torch.from_numpy(drawn)).argmax())
-                choices.append(choice)
-                logp.append(here[choice].item())
-            turns.append(Turn(observation, tuple(choices), tuple(logp)))
-        return turns
-
-    def gather(self, turns: Sequence[Turn]) -> tuple[Tensor, Tensor]:
-        """The row and the choice made there, for every choice."""
-        rows = [self.row(turn.choices[:t]) for turn in turns for t in range(len(turn.choices))]
-        chosen = [choice for turn in turns for choice in turn.choices]
-        return torch.tensor(rows), torch.tensor(chosen)
-
-    def judge(self, batch: tuple[Tensor, Tensor], reference: TablePolicy | None = None) -> Judged:
-        """Judge the choices from this table, and the reference's."""
-        rows, chosen = batch
-        theirs = None if reference is None else reference.logits[rows]
-        return judge_logits(self.logits[rows], chosen, theirs)
 
 
 def fingerprint(tensors: Mapping[str, Tensor]) -> str:
@@ -193,7 +130,7 @@ class Reference:
 
     @property
     def policy(self) -> Any:
-        """What to hand to `Policy.judge`."""
+        """What to hand to a policy's `judge`."""
         if self.device is not None:
             return self.module.streamed(self.device)  # type: ignore[operator]
         return AdapterOff(self.module) if self.kind == "adapter_off" else self.module

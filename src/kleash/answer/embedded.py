@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor
 
 from kleash.answer import Images
-from kleash.answer.fit import load
 from kleash.answer.network import (
     ANSWER_WORDS,
     ASKED,
@@ -28,17 +29,39 @@ from kleash.answer.network import (
     PICTURE_VECTORS,
     TOKEN,
     VOCABULARY,
+    Network,
+    Size,
     answer_tokens,
     question_tokens,
 )
+from kleash.config import build
 from kleash.demos.embeddings import Embeddings, unit_rows
-from kleash.errors import DataError
+from kleash.errors import CheckpointError, DataError
+from kleash.guard import load_strictly
 from kleash.policy import fingerprint
+from kleash.runs import read_json
 from kleash.types import Answer, Item, Prompt
 
 WEIGHTS = Path(__file__).with_name("scenes.safetensors")
 BATCH, LARGE_BATCH = 64, 512
 DECODING = "greedy, at most two words"
+
+
+def load(path: Path) -> Network:
+    """The network that `scripts/fit_answerer.py` wrote, with proof that these are its weights."""
+    recipe = read_json(path.with_suffix(".json"))
+    network = Network(build(Size, recipe["config"]["size"]))
+    try:
+        tensors = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"cannot read {path}: {error}") from None
+    load_strictly(network, tensors, source=str(path))
+    if fingerprint(tensors) != recipe["weights"]:
+        raise CheckpointError(
+            f"{path} does not hold the weights that {path.with_suffix('.json').name} describes:"
+            " copy both files of one answerer, or train it again"
+        )
+    return network.eval().requires_grad_(False)
 
 
 @contextmanager

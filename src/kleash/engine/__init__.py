@@ -117,13 +117,9 @@ def engine_of(name: str, policy: Any, speech: Any, places: int = 0) -> Engine:
         if fits(policy.model):
             return PagedEngine(policy.model, speech.stops, places=places or None)
         return OwnEngine(policy.model, speech.stops)
-    if kind == "continuous" and not url:
-        from kleash.engine.continuous import ContinuousEngine
-
-        return ContinuousEngine(policy.model, speech.stops)
     if kind in ("vllm", "sglang") and url:
         from kleash.engine import servers
 
         made = servers.VllmEngine if kind == "vllm" else servers.SglangEngine
         return made(servers.ServerOptions(url=url.rstrip("/")), speech.stops)
-    raise ConfigError(f"no engine {name!r}: there is own, continuous, vllm:URL and sglang:URL")
+    raise ConfigError(f"no engine {name!r}: there is own, vllm:URL and sglang:URL")

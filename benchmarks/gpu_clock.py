@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kleash.bench.figures import Figures
+    from benchmarks.figures import Figures
     from kleash.engine.paged import PagedEngine
 
 Mark = Any

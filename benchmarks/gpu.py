@@ -1,4 +1,4 @@
-"""An update of a language agent of real size, beside the plain way, part by part: `bench gpu`.
+"""An update of a language agent of real size, beside the plain way, part by part: `benchmarks gpu`.
 
 Weights are drawn, so log-probabilities mean nothing; sizes and lengths are as in real use. Every
 part is tried by itself: one that fails leaves its error among the figures, and the others go on.
@@ -16,8 +16,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kleash.bench.figures import Figures
-from kleash.bench.shapes import SHAPES, TOKENS, conversations, drawn_model
+from benchmarks.figures import Figures
+from benchmarks.shapes import SHAPES, TOKENS, conversations, drawn_model
 from kleash.errors import KleashError
 from kleash.language import flops
 from kleash.language.flops import Work
@@ -299,7 +299,7 @@ def gpu_bench(  # noqa: PLR0913 (one for each thing that can be told)
         backend = "inductor" if large else ""
     tokens = tokens or (TOKENS if large else 2400)
     if part in MODULES:
-        measured = import_module(f"kleash.bench.gpu_{part}")
+        measured = import_module(f"benchmarks.gpu_{part}")
         shape = model if part == "fits" and large else name  # without one, all that fit
         where = {"reference": reference} if part == "step" else {}
         found: dict[str, Any] = measured.measure(shape, device, seconds, tokens, **where)
@@ -330,7 +330,7 @@ def updates(bench: Bench, part: str) -> None:
 
 def rollouts(model: str, seconds: float) -> dict[str, Any]:
     """How fast an agent of that shape talks: rows of figures by their names."""
-    from kleash.bench import gpu_rollouts
+    from benchmarks import gpu_rollouts
 
     rows = []
     for row in gpu_rollouts.measure(seconds, f"qwen3-{model or '8b'}"):

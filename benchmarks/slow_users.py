@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from kleash.bench.shapes import GROUP, TASKS
+from benchmarks.shapes import GROUP, TASKS
 from kleash.envs.contract import Step
 from kleash.seeds import generator
 from kleash.types import Turn

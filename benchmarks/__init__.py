@@ -1,4 +1,4 @@
-"""How fast training and comparing are, beside the plain way of doing the same: `kleash bench`.
+"""How fast Kleash is, beside the plain way of doing the same: `python -m benchmarks NAME`.
 
 Ways are timed in turns on one thread, and must give the same numbers before they are timed. The
 file is long because every bench has its plain way beside it.
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -433,15 +433,11 @@ def verb_seconds(folder: Path, rounds: int) -> float:
     return statistics.median(spent[1:])
 
 
-def compare_bench(
-    *, rows: int = 20_000, arms: int = 100, items: int = 800, rounds: int = 5
-) -> dict[str, Any]:
-    """Comparing beside plain NumPy, all pairs of many arms at once, and the verb from its start.
+def compare_bench(*, rows: int = 20_000, items: int = 800, rounds: int = 5) -> dict[str, Any]:
+    """Comparing beside plain NumPy, and the verb from its start.
 
     Seconds are of CPU, all threads together.
     """
-    from kleash.stats import max_t
-
     reader = "pandas" if find_spec("pandas") else "csv module"
     found: dict[str, Any] = {
         "setting": f"{items} items, {DRAWS:,} draws; logs of {rows:,} rows, plain by {reader}",
@@ -464,87 +460,35 @@ def compare_bench(
             found[f"{ours}, {unit} per second"] = 1 / statistics.median(spent[ours])
             found[f"{ours}, times the plain way"] = statistics.median(ratios)
             found[f"{ours}, range"] = (round(min(ratios), 3), round(max(ratios), 3))
-        rng = generator("bench", "max-T")
-        scores_MN = rng.choice([0, 0.3, 0.6, 0.9, 1.0], size=(arms, items))
-        began = time.process_time()
-        max_t(scores_MN, rng, draws=DRAWS)
-        found[f"all pairs of {arms} arms, seconds"] = time.process_time() - began
         found["compare two small logs, seconds"] = verb_seconds(folder, rounds)
         found["compare two small logs, imports torch"] = False
     return found
 
 
-def study_bench() -> dict[str, Any]:
-    """Answers per second of a study's measuring against one prompt at a time."""
-    from kleash.bench.studies import study_bench as measured
+def later(module: str, function: str, *, threads: bool = True) -> Callable[..., dict[str, Any]]:
+    """A bench in a file of its own, which is imported when it runs."""
 
-    with one_thread():
-        return measured()
+    def run(*device: str, **given: Any) -> dict[str, Any]:
+        measured = getattr(import_module(f"benchmarks.{module}"), function)
+        with nullcontext() if threads else one_thread():
+            found: dict[str, Any] = measured(*device, **given)
+        return found
 
-
-def report_bench() -> dict[str, Any]:
-    """Pages and reports of 1,000 runs with 1,000 points each, beside what they may take."""
-    from kleash.bench.reports import report_bench as measured
-
-    return measured()
-
-
-def rollouts_bench() -> dict[str, Any]:
-    """How fast a language agent plays, beside `model.generate` turn by turn."""
-    from kleash.bench.rollouts import rollouts_bench as measured
-
-    return measured()
-
-
-def leash_bench() -> dict[str, Any]:
-    """Whole steps of an agent with KL measured, and without a reference."""
-    from kleash.bench.leash import leash_bench as measured
-
-    with one_thread():
-        return measured()
-
-
-def staleness_bench(device: str = "cpu") -> dict[str, Any]:
-    """Steps of an agent whose user takes his time, played ahead and not."""
-    from kleash.bench.staleness import staleness_bench as measured
-
-    with one_thread():
-        return measured(device)
-
-
-def vlm_bench(device: str = "cpu") -> dict[str, Any]:
-    """Seconds per prompt of a vision-language model, beside one prompt at a time."""
-    from kleash.bench.vlm import vlm_bench as measured
-
-    return measured(device)
-
-
-def gpu_bench(device: str = "cpu", **given: Any) -> dict[str, Any]:
-    """An update of an agent of real size and its reference, beside the plain way."""
-    from kleash.bench.gpu import gpu_bench as measured
-
-    return measured(device, **given)
-
-
-def captions_bench(device: str = "cpu") -> dict[str, Any]:
-    """Prompts per second of a small language model that reads captions."""
-    from kleash.bench.vlm import captions_bench as measured
-
-    return measured(device)
+    return run
 
 
 BENCHES: dict[str, Callable[..., dict[str, Any]]] = {
     "selector": selector_bench,
     "answerer": answerer_bench,
     "compare": compare_bench,
-    "study": study_bench,
-    "report": report_bench,
-    "rollouts": rollouts_bench,
-    "leash": leash_bench,
-    "staleness": staleness_bench,
-    "gpu": gpu_bench,
-    "vlm": vlm_bench,
-    "captions": captions_bench,
+    "study": later("studies", "study_bench", threads=False),
+    "report": later("reports", "report_bench"),
+    "rollouts": later("rollouts", "rollouts_bench"),
+    "leash": later("leash", "leash_bench", threads=False),
+    "staleness": later("staleness", "staleness_bench", threads=False),
+    "gpu": later("gpu", "gpu_bench"),
+    "vlm": later("vlm", "vlm_bench"),
+    "captions": later("vlm", "captions_bench"),
 }
 ON_DEVICE = ("gpu", "staleness", "vlm", "captions")
 """Those that can be told where to compute."""

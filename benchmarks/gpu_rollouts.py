@@ -4,7 +4,7 @@ Weights are drawn, of a real model's shape. The bound is what a step must read, 
 every talk's keys and values, over the speed at which memory can be read; nothing else is counted.
 Each row is measured by itself: one that fails says so, and the others are measured all the same.
 
-    python -m kleash.bench.gpu_rollouts --seconds 100
+    python -m benchmarks.gpu_rollouts --seconds 100
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kleash.bench.gpu_talks import STEPS, Shape, Talks, laid, now
+from benchmarks.gpu_talks import STEPS, Shape, Talks, laid, now
 from kleash.seeds import torch_generator
 
 if TYPE_CHECKING:

@@ -1,32 +1,37 @@
 """Trains the embedded answerer on endless made-up episodes: minutes on a GPU, a night on 8 cores.
 
-First it learns to see, then, with its eyes fixed, to read. The episodes are in `episodes`, the
-network is in `network`; who answers with it is in `embedded`.
+First it learns to see, then, with its eyes fixed, to read. The episodes are in
+`answerer_episodes`, the network is in `kleash.answer.network`; who answers with it is in
+`kleash.answer.embedded`.
+
+    PYTHONPATH=src python scripts/fit_answerer.py weights.safetensors --device cuda seed=1 lr=0.001
+
+Prints JSON: how often both words are right, by what had been told.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
 from pydantic import Field
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional as F
 
-from kleash.answer.episodes import Bank, EpisodeMaker, Episodes, make_bank
+from answerer_episodes import Bank, EpisodeMaker, Episodes, make_bank
 from kleash.answer.network import ASKED, BLOCK, PICTURE_VECTORS, Network, Size
-from kleash.config import Config, build
+from kleash.config import Config, build, parse_overrides
 from kleash.data.scenes import ATTRIBUTES, FRAMES, PLACES, VALUES, VILLAGES
-from kleash.errors import CheckpointError
-from kleash.guard import load_strictly
 from kleash.policy import fingerprint
-from kleash.runs import read_json, write_json
+from kleash.runs import write_json
 from kleash.seeds import torch_generator
 
 
@@ -277,18 +282,24 @@ def save(network: Network, config: Fit, scores: Mapping[str, float], path: Path)
     )
 
 
-def load(path: Path) -> Network:
-    """The network that `save` wrote, with proof that these are its weights."""
-    recipe = read_json(path.with_suffix(".json"))
-    network = Network(build(Fit, recipe["config"]).size)
-    try:
-        tensors = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"cannot read {path}: {error}") from None
-    load_strictly(network, tensors, source=str(path))
-    if fingerprint(tensors) != recipe["weights"]:
-        raise CheckpointError(
-            f"{path} does not hold the weights that {path.with_suffix('.json').name} describes:"
-            " copy both files of one answerer, or train it again"
-        )
-    return network.eval().requires_grad_(False)
+def main() -> None:
+    """Train one, tell how it goes, and write it."""
+    parser = argparse.ArgumentParser(description="Train the embedded answerer anew.")
+    parser.add_argument("out", type=Path, help="the .safetensors file to write")
+    parser.add_argument("keys", nargs="*", metavar="KEY=VALUE")
+    parser.add_argument("--device", default="cpu")
+    given = parser.parse_args()
+    config = build(Fit, parse_overrides(given.keys))
+    last: dict[str, float] = {}
+
+    def hear(scores: dict[str, float]) -> None:
+        last.update(scores)
+        sys.stderr.write(f"update {scores['step']:,.0f}: both told {scores['both']:.3f}\n")
+
+    network = fit(config, device=given.device, report=hear, every=max(1, config.steps // 50))
+    save(network, config, last, given.out)
+    sys.stdout.write(json.dumps(last) + "\n")
+
+
+if __name__ == "__main__":
+    main()

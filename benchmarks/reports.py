@@ -1,4 +1,4 @@
-"""How long pages and reports take with 1,000 runs of 1,000 points: `kleash bench report`.
+"""How long pages and reports take with 1,000 runs of 1,000 points: `python -m benchmarks report`.
 
 The runs are written, not trained: what their numbers are does not matter to the clock. A point is
 one number of one metric at one step. Times are of one core, and the first time counts: every page

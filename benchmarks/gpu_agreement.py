@@ -1,4 +1,4 @@
-"""How far log-probabilities in bfloat16 are from float32's: `bench gpu --part agreement`.
+"""How far log-probabilities in bfloat16 are from float32's: `benchmarks gpu --part agreement`.
 
 Two ways in bfloat16 differ from each other because each of them is rounded. What matters is how far
 each is from the truth, which here is the same weights in float32, padded. A way that is farther
@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kleash.bench.figures import Figures
-from kleash.bench.gpu_talks import gap
-from kleash.bench.shapes import SHAPES, drawn_model
+from benchmarks.figures import Figures
+from benchmarks.gpu_talks import gap
+from benchmarks.shapes import SHAPES, drawn_model
 from kleash.seeds import generator
 from kleash.types import Turn
 

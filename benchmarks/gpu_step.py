@@ -1,4 +1,4 @@
-"""Whole steps of GRPO with an agent of real size on one device: `bench gpu --part step`.
+"""Whole steps of GRPO with an agent of real size on one device: `benchmarks gpu --part step`.
 
 Real are the engine on the trainer's own weights, `play_groups` with all conversations at once,
 `PackedLeash.learn` with a second copy as its reference, the optimiser, and what the engine gives
@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from kleash.bench.figures import Figures
-from kleash.bench.gpu_clock import EngineClock
-from kleash.bench.shapes import GROUP, TASKS, drawn_model, lengths_of_turns
-from kleash.bench.slow_users import Lengths, Numbers, SlowGym, alike_in_groups, drawn_turns
+from benchmarks.figures import Figures
+from benchmarks.gpu_clock import EngineClock
+from benchmarks.shapes import GROUP, TASKS, drawn_model, lengths_of_turns
+from benchmarks.slow_users import Lengths, Numbers, SlowGym, alike_in_groups, drawn_turns
 from kleash.errors import GuardError
 from kleash.language import flops
 from kleash.language.flops import Work

@@ -1,4 +1,4 @@
-"""What one update takes of a device, beside what is planned for it: `bench gpu --part fits`.
+"""What one update takes of a device, beside what is planned for it: `benchmarks gpu --part fits`.
 
 Each way is a shape, trained whole or by an adapter: a few packs of drawn conversations are learnt
 twice with a reference, the second time measured. Nobody plays, so there are no keys and values.
@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from kleash.bench.figures import Figures
-from kleash.bench.gpu_step import recipe_of
-from kleash.bench.shapes import GROUP, TOKENS, drawn_model, lengths_of_turns
+from benchmarks.figures import Figures
+from benchmarks.gpu_step import recipe_of
+from benchmarks.shapes import GROUP, TOKENS, drawn_model, lengths_of_turns
 from kleash.language import flops, memory
 from kleash.language.shape import Shape
 from kleash.seeds import generator, torch_generator
