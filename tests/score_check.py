@@ -43,8 +43,9 @@ def marks(report: Path, logs: Path | None, answers: dict[str, str] | None = None
 def interpreted(asked: list[str], answers: dict[str, str]) -> Result:
     """A check whose questions are answered as they once were; again of what does not hold.
 
-    A question is known by its last line, the second one by none: what then has no answer on record
-    is what the interpreter was asked about, in its own words, and so it stands by it.
+    Whichever lines a question is of, it gets what is on record of these, in order. In the second
+    round what has no answer on record is what the interpreter was asked about, in its own words,
+    and so it stands by it.
     """
     kept = Path(asked[1]).with_suffix(".answers.jsonl")
     kept.unlink(missing_ok=True)
@@ -54,11 +55,26 @@ def interpreted(asked: list[str], answers: dict[str, str]) -> Result:
             return told
         lines = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
         for line in lines:
-            last = line["question"].splitlines()[-1]
-            first = last.startswith("Answer for lines")
-            line["answer"] = answers[last] if first else again(line["question"], answers["again"])
+            line["answer"] = line["answer"] or answer_to(line["question"], answers)
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
         kept.write_text(text, encoding="utf-8")
+
+
+def answer_to(question: str, answers: dict[str, str]) -> str:
+    """What is on record of the lines that a question is of."""
+    asked = re.search(r"(\d+) to (\d+)\.$|第 (\d+) 行到第 (\d+) 行。$", question)
+    if not asked:
+        return again(question, answers["again"])
+    first, last = (int(one) for one in asked.groups() if one)
+    own = [one for key, answer in answers.items() if key != "again" for one in answer.splitlines()]
+    return "\n".join(one for one in own if first <= line_of(one) <= last) or "[]"
+
+
+def line_of(told: str) -> int:
+    """Of which line of the report an answer speaks."""
+    claim = json.loads(told) if told.startswith("{") else {}
+    at = re.match(r"[A-Za-z]+(\d+)", claim.get("at", ""))
+    return int(at[1] if at else claim.get("line") or 0)
 
 
 def again(question: str, answer: str) -> str:

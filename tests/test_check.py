@@ -1,6 +1,7 @@
 """`kleash check`: right figures are left alone, planted errors are found, each is told as it is."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from kleash.documents.check import check
 from kleash.documents.page import read_page
 from kleash.imports import read
 from made_reports import STYLES
+from pace import soon
 from test_planted import NAMES, text_of
 
 SEEDS = Path(__file__).parent.parent.parent / "shared/seeds"
@@ -120,3 +122,37 @@ def test_logs_of_something_else_are_told_by_name(tmp_path):
     (tmp_path / "pretrain.jsonl").write_text("\n".join(rows) + "\n")
     asked = ["check", str(path), "--against", str(tmp_path / "pretrain.jsonl")]
     assert "they were read as the runs pretrain" in CliRunner().invoke(app, asked).output
+
+
+def test_a_report_of_300_lines_of_tables_and_prose_with_logs_takes_two_seconds_of_cpu(tmp_path):
+    (tmp_path / "logs").mkdir()
+    steps, betas = range(10, 410, 10), (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+    tables = {}
+    for nth, beta in enumerate(betas):
+        names = [f"val/score_{k}" for k in range(12)]
+        rows = [
+            [round(0.3 + 0.001 * s + 0.013 * k + 0.007 * nth, 4) for k in range(12)] for s in steps
+        ]
+        lines = [",".join(["step", *names])]
+        lines += [",".join(map(str, (s, *row))) for s, row in zip(steps, rows, strict=True)]
+        (tmp_path / "logs" / f"kl{beta}.csv").write_text("\n".join(lines) + "\n")
+        tables[beta] = rows
+    text = "# Sweep\n"
+    for k in range(3):
+        text += (
+            f"\n## Score {k}\n\n| step | {' | '.join(map(str, betas))} | mean |\n|{'---|' * 8}\n"
+        )
+        for at, s in enumerate(steps):
+            own = [tables[beta][at][k] for beta in betas]
+            text += f"| {s} | {' | '.join(f'{x:.4f}' for x in own)} | {sum(own) / 6:.4f} |\n"
+        text += "\nAt step 100 every arm is above 0.39.\n" * 28
+    assert len(text.splitlines()) >= 300
+    (tmp_path / "r.md").write_text(text)
+    CliRunner().invoke(app, ["check", str(tmp_path / "r.md")])  # what is imported is not counted
+    began = time.process_time()
+    told = CliRunner().invoke(
+        app, ["check", str(tmp_path / "r.md"), "--against", str(tmp_path / "logs"), "--json"]
+    )
+    spent = time.process_time() - began
+    assert json.loads(told.output)["counts"]["right"] > 700
+    assert soon(spent, 2)

@@ -6,6 +6,7 @@ docs/log.md. Left out: which model says it, and how it words an answer beyond th
 
 import contextlib
 import json
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -52,7 +53,7 @@ def outcomes(page, *answers):
     """By text, whether each claim of the first answer holds; the second is to "read it right?"."""
     told = iter(answers)
     every = interpreted(page, lambda questions: [next(told) for _ in questions])
-    return {one.text: one.holds for one in every}
+    return {one.text: one.holds for one in every.judged}
 
 
 # --- addresses
@@ -147,6 +148,8 @@ def test_whoever_is_asked_sees_the_addresses(tmp_path):
 
 
 def between(first, last):
+    if "." in first + last:
+        return []  # numbers of sentences, of which there is one
     return [f"{first[0]}{n}" for n in range(int(first[1:]), int(last[1:]) + 1)]
 
 
@@ -326,7 +329,7 @@ def test_a_last_digit_is_a_slip_where_all_others_come_out_of_printed_numbers(tmp
 
 def test_words_that_nothing_bears_out_are_told_with_the_reason(tmp_path):
     told = line(line=9, words="rises", formula="", why="one run each")
-    (one,) = interpreted(page_of(tmp_path), lambda questions: [told for _ in questions])
+    (one,) = interpreted(page_of(tmp_path), lambda questions: [told for _ in questions]).judged
     assert (one.line, one.holds, one.claim.why) == (9, "unsaid", "one run each")
 
 
@@ -335,7 +338,7 @@ def test_a_limit_that_nobody_told_proves_nothing(tmp_path):
     said = line(line=9, words="11.5%", formula="(B7 - B5) / B5 < 0.059")
     page = page_of(tmp_path)
     every = interpreted(page, lambda questions: ["\n".join((told, said)) for _ in questions])
-    marks = {m.line: m.state for m in check(page, (), every) if m.code == "check.not-so"}
+    marks = {m.line: m.state for m in check(page, (), every.judged) if m.code == "check.not-so"}
     assert marks == {10: "unsupported", 9: "wrong"}
 
 
@@ -369,6 +372,110 @@ def test_a_second_reading_is_only_of_what_was_asked(tmp_path):
     again = [line(at="n10.2", formula="C7"), line(at="n9.1", formula="B7 - B6")]
     held = outcomes(page_of(tmp_path), "\n".join(first), "\n".join(again))
     assert held == {"0.550": "yes", "0.059": "yes"}
+
+
+# --- what statistics decide, as in compare
+
+SWINGS = {
+    "undecided": ([0.50, 0.61, 0.48, 0.66, 0.52, 0.70], [0.51, 0.60, 0.50, 0.67, 0.51, 0.69]),
+    "steadier": ([0.49, 0.53, 0.56, 0.60, 0.63, 0.66], [0.50, 0.61, 0.48, 0.66, 0.52, 0.70]),
+    "less_steady": ([0.50, 0.61, 0.48, 0.66, 0.52, 0.70], [0.49, 0.53, 0.56, 0.60, 0.63, 0.66]),
+}
+
+
+SAYS = {
+    "undecided": ("undecided", "未定", "unsupported"),
+    "steadier": ("steadier", "更平稳", "right"),
+    "less_steady": ("less steady", "波动更大", "wrong"),
+}
+PAGES = {
+    "en": (
+        "Validation reward",
+        "leashed is steadier.",
+        "steadier",
+        "Steadier? leashed against free: ",
+    ),
+    "zh": ("验证集奖励", "leashed 更平稳。", "更平稳", "更平稳吗？leashed对free："),
+}
+
+
+def swinging(found, language="en", rough=""):
+    """A report on two curves, some values of one perhaps estimates, and that one is steadier."""
+    title, sentence, *_ = PAGES[language]
+    rows = "\n".join(
+        f"| {10 * n + 10} | {rough * (0 < n < 4)}{b:.2f} | {a:.2f} |"
+        for n, (a, b) in enumerate(zip(*SWINGS[found], strict=True))
+    )
+    return f"# {title}\n\n| Step | free | leashed |\n|---|---|---|\n{rows}\n\n{sentence}\n"
+
+
+def marks_of(tmp_path, text, *lines):
+    """What `kleash check` says of the last line of a report, with these lines as every answer."""
+    report, kept = page_of(tmp_path, text).path, tmp_path / "a.jsonl"
+    kept.unlink(missing_ok=True)
+    for _ in range(3):  # what does not hold is asked once more
+        told = run(report, "--answers", str(kept), "--json")
+        every = [
+            json.loads(one) | {"answer": "\n".join(lines)} for one in kept.read_text().splitlines()
+        ]
+        kept.write_text("".join(json.dumps(one) + "\n" for one in every))
+    last = len(text.splitlines())
+    return [mark for mark in json.loads(told.output)["marks"] if mark["line"] == last]
+
+
+@pytest.mark.parametrize("language", PAGES)
+@pytest.mark.parametrize("found", SWINGS)
+def test_steadier_is_what_compare_says(tmp_path, found, language):
+    text, (_, _, words, question) = swinging(found, language), PAGES[language]
+    en, zh, state = SAYS[found]
+    for formula in ("steadier(C5:C10, B5:B10)", "std(C5:C10) < std(B5:B10)"):
+        told = line(line=12, words=words, formula=formula)
+        (mark,) = marks_of(tmp_path, text, told)
+        assert (mark["state"], mark["text"]) == (state, words)
+    flags = ["compare", str(tmp_path / "r.md"), "--lang", language]
+    said = CliRunner().invoke(app, flags).output
+    said = "".join(said.split()) if language == "zh" else " ".join(said.split())
+    said = said[said.index(question) + len(question) :]
+    assert re.match(r"[\w ]+", said)[0] == (zh if language == "zh" else en)
+    if found == "undecided":
+        assert re.search(r"1\.04 ?\[0\.21, ?5\.24\]", said)
+        assert "1.04 [0.21, 5.24]" in mark["message"]
+
+
+def test_steadier_is_of_measured_values_at_steps_that_both_have(tmp_path):
+    """As in compare, which has no verdict below four such steps."""
+    told = line(line=12, words="steadier", formula="steadier(C5:C10, B5:B10)")
+    (mark,) = marks_of(tmp_path, swinging("steadier", rough="~"), told)
+    assert (mark["state"], "3" in mark["message"]) == ("unsupported", True)
+    report = CliRunner().invoke(app, ["compare", str(tmp_path / "r.md")]).output
+    assert "Worse or about the same?" in report and "Steadier?" not in report
+    later, sooner = SWINGS["steadier"]
+    rows = [
+        [f"| {10 * n + 10} | {v:.2f} |" for n, v in enumerate(side)] for side in (later, sooner)
+    ]
+    tables = ["\n".join(["| Step | Reward |", "|---|---|", *side]) for side in rows]
+    tables[0] += "\n| 80 | 0.10 |\n| 90 | 0.90 |"
+    text = f"# Leashed\n\n{tables[0]}\n\n# Free\n\n{tables[1]}\n\nleashed is steadier.\n"
+    told = line(line=25, words="steadier", formula="steadier(B5:B12, B18:B23)")
+    assert [mark["state"] for mark in marks_of(tmp_path, text, told)] == ["right"]
+
+
+def test_spreads_that_are_no_talk_of_stability_are_numbers(tmp_path):
+    text = swinging("undecided").replace("leashed is steadier", "the SD of leashed is larger")
+    told = line(line=12, words="the SD of leashed is larger", formula="std(C5:C10) > std(B5:B10)")
+    assert [mark["state"] for mark in marks_of(tmp_path, text, told)] == ["right"]
+
+
+def test_a_difference_of_printed_numbers_is_right_for_both(tmp_path):
+    rows = (
+        "| Arm | accuracy | gap |\n|---|---|---|\n| free | 43.0 | - |\n| leashed | 44.1 | +1.1 |\n"
+    )
+    page = page_of(tmp_path, f"# Runs\n\n{rows}\nThe leash gives +1.1.\n")
+    told = line(at="n8.1", formula="B6 - B5") + "\n" + line(at="C6", formula="B6 - B5")
+    every = interpreted(page, lambda asked: [told for _ in asked]).judged
+    assert {mark.state for mark in check(page, (), every) if mark.text == "+1.1"} == {"right"}
+    said = CliRunner().invoke(app, ["compare", str(page.path)]).output
+    assert re.search(r"leashed against free: undecided; accuracy \+1\.10*\s+points", said), said
 
 
 # --- the verb
@@ -438,14 +545,17 @@ def test_a_server_is_asked_once_and_its_answers_are_kept(tmp_path, server):
     told = run(tmp_path / "r.md", *flags)
     assert told.exit_code == 1
     assert "0.505 · C7 is 0.550" in told.output
-    assert "put 9 numbers and claims into formulas" in told.output
+    assert "of 2 sentences with numbers 2 became formulas (9 numbers" in told.output
+    assert "1 question(s), about" in told.output and "model tiny; 0 already" in told.output
     assert [body["model"] for body in server.asked] == ["tiny"] * 3
     assert "Answer for lines 1 to 10." in server.asked[1]["messages"][0]["content"]
+    claims = server.asked[1]["response_format"]["json_schema"]["schema"]["properties"]["claims"]
+    assert {"at", "formula"} <= claims["items"]["anyOf"][0]["properties"].keys()
     assert "C7" in server.asked[2]["messages"][0]["content"].splitlines()[-2]
     kept = tmp_path / "r.md.answers.jsonl"
     assert len(kept.read_text().splitlines()) == 2
     again = run(tmp_path / "r.md", "--answers", str(kept))
-    assert again.output.strip() == told.output.strip()
+    assert told.output.endswith(again.output)  # what it costs is told where it is asked
     assert len(server.asked) == 3
 
 
@@ -456,7 +566,9 @@ def test_an_interpreter_that_says_nothing_is_told(tmp_path):
     (open_,) = (json.loads(one) for one in kept.read_text().splitlines())
     kept.write_text(json.dumps({**open_, "answer": "16. The gold score is 0.76."}) + "\n")
     told = run(tmp_path / "r.md", "--answers", str(kept))
-    assert "put nothing into a formula" in told.output
+    assert "of 2 sentences with numbers 0 became formulas" in told.output
+    assert "Not understood in its answers: 1 × a line that is no JSON" in told.output
+    assert "a larger model may" in told.output
 
 
 def test_that_no_interpreter_was_asked_is_told(tmp_path):

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -180,7 +181,10 @@ def test_of_139_open_cells_of_document_002_only_those_not_measured_stay(tmp_path
     report = tmp_path / "002.md"
     report.write_bytes(DOCUMENTS[0].read_bytes())
     before = report.read_text(encoding="utf-8").split("\n")
-    fill(report, "--from", folder)
+    told = CliRunner().invoke(app, ["fill", str(report), "--from", str(folder), "--lang", "en"])
+    assert "OKVQA in" in str(told.exception) or "on OKVQA" in str(told.exception)
+    assert report.read_bytes() == DOCUMENTS[0].read_bytes()
+    fill(report, "--from", folder, "--anyway")
     after = report.read_text(encoding="utf-8").split("\n")
     assert sum(line.count("?") for line in before) == 139
     left = [number for number, line in enumerate(after, 1) for _ in range(line.count("?"))]
@@ -199,7 +203,7 @@ def test_of_139_open_cells_of_document_002_only_those_not_measured_stay(tmp_path
         pattern = re.escape(kept).replace("\0", r"(?:\?|[+-]?[\d.]+%?(?: \(200样本\))?)")
         assert re.fullmatch(pattern, new), (old, new)
     once = report.read_bytes()
-    fill(report, "--from", folder)
+    fill(report, "--from", folder, "--anyway")
     assert report.read_bytes() == once
 
 
@@ -338,3 +342,81 @@ def test_a_loss_keeps_its_sign_though_its_neighbour_lost_it(tmp_path):
     report.write_text(REPORT.replace(row, "| 1 | 0.0123 | 0.0457 | x |\n| 2 | 0.0111 | ? | x |\n"))
     fill(report, "--from", study(tmp_path / "kl", {0.1: {(1, 1): 0.55}}, losses))
     assert "| 2 | 0.0111 | -0.0333 | x |" in report.read_text()
+
+
+STATED = """# Sweep
+
+| Parameter | Value |
+|---|---|
+| Dataset | {data} |
+| Answerer | {model} |
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "model", "said"),
+    [
+        ("OKVQA", "embedded", ["on OKVQA (line 5)", "are on scenes"]),
+        ("scenes", "Qwen2.5-VL-3B-Instruct", ["Qwen2.5-VL-3B-Instruct in the report (line 6)"]),
+    ],
+)
+def test_other_data_or_another_model_is_asked_about_before_a_byte_is_written(
+    tmp_path, measured, monkeypatch, data, model, said
+):
+    report = tmp_path / "report.md"
+    report.write_text(STATED.format(data=data, model=model) + REPORT)
+    before, asked = (
+        report.read_bytes(),
+        ["fill", str(report), "--from", str(measured), "--lang", "en"],
+    )
+    told = CliRunner().invoke(app, asked)
+    assert told.exit_code != 0 and "--anyway" in str(told.exception)
+    assert all(each in str(told.exception) for each in said), told.exception
+    assert report.read_bytes() == before
+    shown = CliRunner().invoke(app, [*asked, "--dry-run"])
+    assert shown.exit_code == 0 and all(each in shown.output for each in said)
+    assert report.read_bytes() == before
+    monkeypatch.setattr(sys.modules["kleash.cli.fill"], "is_terminal", lambda: True)
+    assert CliRunner().invoke(app, asked, input="n\n").exit_code != 0
+    assert report.read_bytes() == before
+    assert CliRunner().invoke(app, asked, input="y\n").exit_code == 0
+    assert "0.0457" in report.read_text()
+
+
+def test_what_one_side_does_not_state_is_said_once_and_what_is_alike_not_at_all(tmp_path, measured):
+    report = tmp_path / "report.md"
+    report.write_text(REPORT)
+    told = fill(report, "--from", measured, "--lang", "en")
+    assert told.count("data were not compared") == told.count("model was not compared") == 1
+    report.write_text(STATED.format(data="Scenes", model="embedded") + REPORT)
+    assert "compared" not in fill(report, "--from", measured, "--lang", "en")
+
+
+def test_printed_numbers_that_are_none_of_the_runs_are_asked_about(tmp_path):
+    logs = study(tmp_path / "kl", {0.02: {(1, 1): 0.25, (1, 2): 0.2}, 0.1: {(1, 1): 0.55}}, {})
+    text = REPORT.replace("1-shot", "1-shot (Epoch 1)").replace("2-shot", "2-shot (Epoch 1)")
+    text = text.replace("| 0.1  |   ?     |", "| 0.1  |  75.00% |")
+    report = tmp_path / "report.md"
+    report.write_text(text)
+    asked = ["fill", str(report), "--from", str(logs), "--lang", "en"]
+    study(tmp_path / "more", {0.1: {(1, 2): 0.45}}, {})
+    told = CliRunner().invoke(app, [*asked, "--from", str(tmp_path / "more")])
+    assert "line 7 prints 51.00%, the runs have 25.00%" in str(told.exception), told.output
+    assert report.read_text() == text
+
+
+def test_a_share_and_a_time_have_the_unit_of_their_row(tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for name, share in (("kl0.02", 0.352), ("kl0.1", 0.3587)):
+        (folder / f"{name}.csv").write_text(
+            f"step,val/accuracy,timing_s/step\n10,{share},5400\n20,{share + 0.01},7200\n"
+        )
+    report = tmp_path / "report.md"
+    report.write_text(
+        "# Sweep\n\n| KL_BETA | performance, step 10 | step time, step 10 |\n|---|---|---|\n"
+        "| 0.02 | 35.20 | 1.5 h |\n| 0.1 | ? | ? |\n"
+    )
+    fill(report, "--from", folder)
+    assert "| 0.1 | 35.87 | 1.5 h |" in report.read_text()

@@ -21,6 +21,7 @@ DOCUMENTS: dict[str, tuple[str, str]] = {
         "由它算出的数不对：{formula}（{sources}）",
     ),
     "check.not-so": ("{formula} does not hold ({sources})", "{formula} 不成立（{sources}）"),
+    "check.undecided": ("a statistical test does not bear it out: {why}", "统计检验不支持：{why}"),
     "check.unsaid": ("nothing in the report bears it out: {why}", "报告中没有依据：{why}"),
     "check.word": (
         "“{word}” is said without a statistic (interval, test, seeds)",
@@ -53,15 +54,34 @@ DOCUMENTS: dict[str, tuple[str, str]] = {
     ),
     "check.read-logs": (" and logs", "和日志"),
     "check.read-formulas": (
-        "Read by numbers, and by an interpreter: it put {count} numbers and claims into formulas"
-        " ({numbers} of the {all} numbers outside tables).",
-        "数字与解读模型一起核对：模型把 {count} 处数字和说法写成了公式（表格以外 {all} 个数字中的"
-        " {numbers} 个）。",
+        "Read by numbers, and by an interpreter: of {all} sentences with numbers {count} became"
+        " formulas ({claims} numbers and claims, with those in tables).",
+        "数字与解读模型一起核对：{all} 个含数字的句子中有 {count} 个写成了公式（连同表格共 {claims}"
+        " 处数字和说法）。",
     ),
-    "check.read-nothing": (
-        "The interpreter put nothing into a formula: sentences are not read. A larger model may.",
-        "解读模型没有写出任何公式：句子没有核对。可换更大的模型。",
+    "check.read-unread": ("Not understood in its answers: ", "它的回答中读不懂的："),
+    "check.read-little": (
+        "Most sentences were not checked; a larger model may read more.",
+        "大部分句子没有核对；换更大的模型可能读懂更多。",
     ),
+    "check.silent": ("a question without an answer", "问题没有得到回答"),
+    "check.no-json": ("a line that is no JSON", "不是 JSON 的一行"),
+    "check.no-claim": ("JSON that is no claim", "不是说法的 JSON"),
+    "check.no-number": (
+        "no number of the report, or given by itself",
+        "不是报告中的数，或以自身为出处",
+    ),
+    "check.no-formula": ("a formula that cannot be worked out", "无法计算的公式"),
+    "check.no-truth": ("words without anything true or false", "文字没有可判真假的公式"),
+    "check.unread": (
+        "the interpreter's formula {formula} cannot be worked out: {why}",
+        "解读模型的公式 {formula} 无法计算：{why}",
+    ),
+    "check.cost": (
+        "{count} question(s), about {tokens} tokens in, model {model}; {known} already answered",
+        "{count} 个问题，输入约 {tokens} 个 token，模型 {model}；另有 {known} 个已有回答",
+    ),
+    "check.go-on": ("Go on?", "继续吗？"),
     "check.none-of-logs": (
         "no number of the report was found in these logs: they were read as the runs {names}",
         "这些日志中找不到报告里的任何数字：读到的训练为 {names}",
@@ -92,6 +112,31 @@ DOCUMENTS: dict[str, tuple[str, str]] = {
     "fill.words": (
         "cells that ask for words: {count} (lines {lines})",
         "要填文字的单元格：{count} 个（第 {lines} 行）",
+    ),
+    "fill.other-data": (
+        "Data differ: the report is on {report} (line {line}), the runs are on {logs}.",
+        "数据不同：报告用的是 {report}（第 {line} 行），而这些训练用的是 {logs}。",
+    ),
+    "fill.other-model": (
+        "The model differs: {report} in the report (line {line}), {logs} in the runs.",
+        "模型不同：报告中是 {report}（第 {line} 行），而这些训练用的是 {logs}。",
+    ),
+    "fill.other-level": (
+        "The level differs: line {line} prints {report}, the runs have {logs}.",
+        "数值水平不同：第 {line} 行写的是 {report}，而这些训练中是 {logs}。",
+    ),
+    "fill.ask": ("Fill {count} cells all the same?", "仍要填入 {count} 个单元格吗？"),
+    "fill.untouched": (
+        "Nothing was written to {target}; --anyway fills it all the same.",
+        "{target} 未改动；加 --anyway 仍会填入。",
+    ),
+    "fill.unsaid-data": (
+        "data were not compared: the report or the runs do not name them",
+        "没有核对数据集：报告或训练日志没有写明",
+    ),
+    "fill.unsaid-model": (
+        "the model was not compared: the report or the runs do not name it",
+        "没有核对模型：报告或训练日志没有写明",
     ),
     "fill.nothing": ("nothing was open", "没有待填的单元格"),
     # a study out of reports

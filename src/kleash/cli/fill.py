@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.console import AsJson, language_of, place_to_write
+from kleash.cli.console import AsJson, language_of, place_to_write, progress
 from kleash.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ def fill(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the changes as a diff; write nothing.")
     ] = False,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Fill though data, model or level are not the logs'.")
+    ] = False,
     lang: Annotated[str, typer.Option(help="zh or en; else the locale's, the report's.")] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -38,29 +41,29 @@ def fill(
 
     Means and differences are worked out again; one that was wrong stays, struck out, beside the
     right one. What was never measured stays open, and the command that would measure it is printed.
+    Where the report states other data or another model than the logs, or most of its numbers are
+    not theirs, it asks before it writes (without a terminal: give --anyway).
 
     \b
     kleash fill report.md --from studies/kl --dry-run
     kleash fill report.md --from runs/kl0.12-s0 --from runs/kl0.18-s0 --out filled.md
     """
     start_lean()
-    from kleash.documents.boards import tables_of
-    from kleash.documents.commands import commands
+    from kleash.documents.fill import commands
     from kleash.documents.fill import fill as filled
-    from kleash.documents.logs import Held, logs_of
-    from kleash.documents.numbered import Addresses
+    from kleash.documents.logs import logs_of
     from kleash.documents.page import read_page
-    from kleash.documents.trace import Tracer
     from kleash.imports.markdown import document
 
     page = read_page(report)
-    draft = document.drafted(report)
-    logs = logs_of(measured, draft.source)
-    tables = tables_of(Addresses(page))
-    for one in Tracer(logs.sources).traced(tables):
-        logs.traced[one.line, one.column] = Held(one.value, 1, one.file, printed=True)
-    made = filled(draft, page, logs)
+    with progress(None, ", ".join(map(str, measured))):
+        draft = document.drafted(report)
+        logs = logs_of(measured, draft.source, page)
+        made = filled(draft, page, logs)
     target = out or report
+    language = language_of(lang, [draft.source])
+    if made.filled and made.differences and not anyway:
+        ask_first(made, target, language, dry_run=dry_run, as_json=as_json)
     if dry_run:
         _show_diff(page.text, made.text, report)
     else:
@@ -69,9 +72,31 @@ def fill(
     if as_json:
         _print_json(made, wanted, target)
     else:
-        language = language_of(lang, [draft.source])
         stream = sys.stderr if dry_run else sys.stdout
         print("\n".join(told(made, wanted, target, language, dry_run=dry_run)), file=stream)
+
+
+def ask_first(
+    made: Filled, target: Path, language: Language, *, dry_run: bool, as_json: bool
+) -> None:
+    """Say what is not the logs'; on a terminal ask, else stop, unless nothing is to be written."""
+    from kleash.catalogue import CODES, LANGUAGES, say
+
+    at = LANGUAGES.index(language)
+    lines = [CODES[f"fill.other-{one.what}"][at].format(**vars(one)) for one in made.differences]
+    if dry_run or (is_terminal() and not as_json):
+        print("\n".join(lines), file=sys.stderr)
+        if dry_run or typer.confirm(
+            say("fill.ask", {"count": len(made.filled)}, language), err=True
+        ):
+            return
+        lines = []
+    raise DataError(" ".join([*lines, say("fill.untouched", {"target": str(target)}, language)]))
+
+
+def is_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _write(path: Path, raw: bytes) -> None:
@@ -124,6 +149,8 @@ def told(
         if rest:
             facts = {"count": len(rest), "lines": stretches(one.line for one in rest)}
             lines.append("  " + say(f"fill.{why}", facts, language))
+    if made.filled and made.unsaid:
+        lines += ["  " + say(f"fill.unsaid-{what}", {}, language) for what in made.unsaid]
     return lines
 
 
@@ -147,6 +174,7 @@ def _print_json(made: Filled, wanted: dict[str, list[Left]], target: Path) -> No
         "filled": [asdict(one) for one in made.filled],
         "corrected": [asdict(one) for one in made.corrected],
         "left": [asdict(one) for one in made.left],
+        "differences": [asdict(one) for one in made.differences],
         "commands": {command: [one.line for one in cells] for command, cells in wanted.items()},
     }
     print(json.dumps(found, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""How lines of numbers may be made of others: differences, shares, means, losses.
+"""How a line of numbers may be made of others: differences, shares, means, losses.
 
 Numbers propose here what a model proposes of sentences: formulas, which `judge` works out. Which of
 these candidates a line holds to is for `search`.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from math import inf, log
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,205 +19,200 @@ from numpy.typing import NDArray
 from kleash.documents.boards import Array, Board, bare
 
 MANY = 800  # runs of lines that are tried
+MOST = 14  # lines of another table of which every two are held against each other
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of account: what titles call it, and what score it needs, so called and not."""
+class Kind(NamedTuple):
+    """A kind of account: its formula, what titles call it, and what score it needs."""
 
-    name: str
-    hint: re.Pattern[str]
-    hinted: float = 4.0
+    form: str
+    of: Callable[..., Array]
+    hint: str
     plain: float = inf
+    """The score it needs where the title does not call it so."""
+    hinted: float = 4.0
     spare: int = 4
     """One number of so many may fail."""
 
 
-def kind_of(name: str, hint: str, hinted: float = 4.0, plain: float = inf, spare: int = 4) -> Kind:
-    """A kind of account, with the words by which titles call it."""
-    return Kind(name, re.compile(hint, re.I), hinted, plain, spare)
-
-
-_GAP = (
-    r"差|Δ|delta|diff|gap|vs|[-−–]|变化|提升|over|gain|los[ts]|drop|降|增|改善|相[对比]|change|"
-    r"高出|较"
+GAP = r"差|Δ|delta|diff|gap|vs|对|[^\d]\s?[-−–]\s?[^\d]|→|变化|提升|over|change|相[对比]|较"
+_BEST = r"最|best|max|min|peak|top|high|low|峰|谷"
+_STEP = r"变化|change|Δ|增|降|环比|prev|上一|前一|相邻"
+_LESS = (
+    r"差|Δ|delta|diff|gap|vs|[-−–]|变化|提升|over|gain|los[ts]|drop|降|增|改善|相[对比]|change|较"
 )
-DIFFERENCE = kind_of("difference", _GAP, plain=9)
-RELATIVE = kind_of(
-    "relative", r"%|％|比例|幅|相[对比]|change|vs|率|提升|变化|Δ|较|下降|上升", plain=8
+_CHANGE = r"%|％|比例|幅|相[对比]|change|vs|率|提升|变化|Δ|较|下降|上升"
+_PART = r"%|％|率|share|rate|占|比|acc|win|loss|per "
+_TIMES = r"×|\*|总|penalty|惩罚|hours|GPU|乘|cost|费|total|项|时|kl"
+_SUM = r"合计|总|共|total|sum|all|整"
+_SPREAD = r"标准差|std|sd|±|spread|dev|seed|种子"
+_MEAN = r"平均|均值|mean|avg|average|overall|总体|整体"
+DIFFERENCE = Kind("{} - {}", np.subtract, _LESS, 9)
+RELATIVE = Kind("100 * ({0} - {1}) / {1}", lambda a, b: 100 * (a / b - 1), _CHANGE, 8)
+SHARE = Kind("100 * {} / {}", lambda a, b: 100 * a / b, _PART, 8)
+RATIO = Kind("{} / {}", np.divide, r"比|倍|ratio|/|×|x\b|times|per|每|均|avg|mean", 9)
+PRODUCT = Kind("{} * {}", np.multiply, _TIMES, 9)
+TOTAL = Kind("{} + {}", np.add, _SUM)
+WEIGHTED = Kind("{} + {} * {}", np.add, r"loss|损失|总|total|objective", 12, 6)
+SAME = Kind("{}", np.positive, r"(?!)", 8)
+TWO = (DIFFERENCE, TOTAL, PRODUCT, RATIO, SHARE, RELATIVE)
+AGAINST = (DIFFERENCE, RATIO, SHARE, RELATIVE)
+SINCE = tuple(one._replace(hint=_STEP, plain=inf) for one in (DIFFERENCE, RELATIVE))
+ACROSS = tuple(one._replace(hint=GAP, plain=inf) for one in (DIFFERENCE, RELATIVE))
+STATISTICS = (
+    Kind("mean({all})", lambda x: x.mean(0), _MEAN),
+    Kind("sum({all})", lambda x: np.nansum(x, 0), _SUM),
+    Kind("max({all})", lambda x: x.max(0), _BEST, hinted=5, spare=3),
+    Kind("min({all})", lambda x: x.min(0), _BEST, hinted=5, spare=3),
+    Kind("std({all})", lambda x: x.std(0, ddof=1), _SPREAD, hinted=5, spare=3),
 )
-SHARE = kind_of("share", r"%|％|率|share|rate|占|比|acc|win|loss|per ", plain=8)
-RATIO = kind_of("ratio", r"比|倍|ratio|/|×|x\b|times|per|每|均|avg|mean", plain=9)
-PRODUCT = kind_of("product", r"×|\*|总|penalty|惩罚|hours|GPU|乘|cost|费|total|项|时|kl", plain=9)
-WEIGHTED = kind_of("weighted", r"loss|损失|总|total|objective", 6, 12)
-SUM = kind_of("sum", r"合计|总|共|total|sum|all|整")
-MEAN = kind_of("mean", r"平均|均值|mean|avg|average|overall|总体|整体")
-MEDIAN = kind_of("median", r"中位|median")
-RANGE = kind_of("range", r"[-−–]|range|极差|波动|spread|幅|跨度|gap|差")
-BEST = kind_of("best", r"最|best|max|min|peak|top|high|low|峰|谷", 5, spare=3)
-SPREAD = kind_of("spread", r"标准差|std|sd|±|spread|dev|seed|种子", 5, spare=3)
-PLACE = kind_of("place", BEST.hint.pattern, spare=3)
-SAME = kind_of("same", r"(?!)", plain=8)
-STEP = kind_of("difference", r"变化|change|Δ|增|降|环比|prev|上一|前一|相邻")
-STEP_SHARE = kind_of("relative", STEP.hint.pattern)
-PAIRS: tuple[tuple[Kind, str], ...] = (
-    (DIFFERENCE, "{} - {}"),
-    (SUM, "{} + {}"),
-    (PRODUCT, "{} * {}"),
-    (RATIO, "{} / {}"),
-    (SHARE, "100 * {} / {}"),
-    (RELATIVE, "100 * ({0} - {1}) / {1}"),
-)
-AGAINST = (PAIRS[0], PAIRS[3], PAIRS[4], PAIRS[5])
-Truth = NDArray[np.bool_]
-Formula = Callable[[int, int], str]
+Wants = Callable[[Kind], bool]
+Places = NDArray[np.int_]
 
 
 @dataclass
 class Candidates:
-    """Accounts of one kind: what each gives at each position, how exactly, and as what formula."""
+    """Accounts of one kind: what each gives at each position, how exactly, and of which cells."""
 
     kind: Kind
     given: Array
     room: Array
-    formula: Formula
+    """How far hidden digits move it."""
+    cells: Callable[[int, int], list[str]]
     cost: float = 0.0
-    natural: Array | None = None
-    """Of accounts against one position: whether the line has no number of its own there."""
+
+    def formula(self, k: int, p: int) -> str:
+        """The formula of the k-th account at a position."""
+        cells = self.cells(k, p)
+        return self.kind.form.format(*cells, all=", ".join(filter(None, cells)))
 
 
-def of_two(kind: Kind, a: Array, b: Array, ha: Array, hb: Array) -> tuple[Array, Array]:
-    """What two lines give by a kind of account, and how far hidden digits move it."""
-    match kind.name:
-        case "difference":
-            return a - b, ha + hb
-        case "sum":
-            return a + b, ha + hb
-        case "product":
-            return a * b, abs(a) * hb + abs(b) * ha
-    ratio = a / b
-    room = (ha + abs(ratio) * hb) / abs(b)
-    if kind.name == "ratio":
-        return ratio, room
-    return 100 * (ratio if kind.name == "share" else ratio - 1), 100 * room
+@dataclass
+class Lines:
+    """Lines of a board at some of its positions, of which another line may be made."""
+
+    board: Board
+    at: Sequence[int]
+    half: Array
+
+    def __post_init__(self) -> None:
+        self.value, self.half = self.board.value[:, self.at], self.half[:, self.at]
+
+    def cell(self, line: int, p: int) -> str:
+        """The address of a number."""
+        one = self.board.cells[line][self.at[p]]
+        return "" if one is None else one.address
+
+    def within(self, t: int, constants: Array, wants: Wants) -> Iterator[Candidates]:
+        """Every account that a line of the same board may have."""
+        others = np.array([i for i in range(len(self.value)) if i != t])
+        m, n = len(others), len(self.at)
+        if not m:
+            return
+        here = np.arange(n)
+        if m > 1:
+            one, other = np.array(list(permutations(others, 2))).T
+            yield from self._pairs(TWO, wants, one, other, here, log(max(2, len(one))))
+        if n > 1:
+            every, base = np.repeat(others, n), np.tile(here, m)[:, None]
+            yield from self._pairs(AGAINST, wants, every, every, base, log(m * n + 1))
+            yield from self._pairs(SINCE, wants, others, others, here - 1, log(m + 1))
+        if m > 1:
+            groups = list(_groups(self.board, t, others.tolist()))
+            yield from self._statistics(groups, wants, log(len(groups) + 1))
+        if not self.board.turned or wants(WEIGHTED) or wants(PRODUCT):
+            yield from self._scaled(others, constants, wants)
+
+    def across(self, *, is_share: bool, wants: Wants) -> Iterator[Candidates]:
+        """Every account that a line of another board may have."""
+        board = self.board
+        lines = range(board.first, len(board.titles))
+        alike = np.array([i for i in lines if board.is_share[i] == is_share], int)
+        if len(alike):
+            value = self.value[alike]
+            cost = log(len(alike) + 1) + 1
+            yield Candidates(SAME, value, 0 * value, lambda k, p: [self.cell(alike[k], p)], cost)
+        base = [i for i in lines if not board.parts[i]]
+        here = np.arange(len(self.at))
+        if 2 <= len(base) <= MOST:
+            one, other = np.array(list(permutations(base, 2))).T
+            yield from self._pairs(ACROSS, wants, one, other, here, log(len(one)) + 1)
+        numbered = [i for i in base if re.match(r"\D{0,12}\d", board.titles[i])]
+        base = numbered if len(numbered) >= 0.6 * len(base) else base
+        if len(base) > 2:
+            last, first = np.array(base[-1:]), np.array(base[:1])
+            yield from self._pairs((DIFFERENCE, RELATIVE), wants, last, first, here, 1.0)
+            yield from self._statistics([base], wants, 1.0)
+
+    def _pairs(
+        self,
+        kinds: Sequence[Kind],
+        wants: Wants,
+        one: Places,
+        other: Places,
+        at: Places,
+        cost: float,
+    ) -> Iterator[Candidates]:
+        """Of a number of one line at each position, and one of another, or of another position."""
+        here = np.arange(len(self.at))
+        at = np.broadcast_to(at, (len(one), len(here)))
+        itself = (one == other)[:, None] & (at == here)
+        a, b = self.value[one], np.where(itself | (at < 0), np.nan, self.value[other[:, None], at])
+        for kind in filter(wants, kinds):
+            given = kind.of(a, b)
+            room = abs(kind.of(a + self.half[one], b) - given)
+            room += abs(kind.of(a, b + self.half[other[:, None], at]) - given)
+            yield Candidates(
+                kind,
+                given,
+                room,
+                lambda k, p: [self.cell(one[k], p), self.cell(other[k], at[k, p])],
+                cost,
+            )
+
+    def _statistics(
+        self, groups: Sequence[Sequence[int]], wants: Wants, cost: float
+    ) -> Iterator[Candidates]:
+        """Means, sums and extremes of several lines."""
+        for kind in filter(wants, STATISTICS if groups else ()):
+            lone = [np.isfinite(self.value[g]).sum(0) < 2 for g in groups]
+            given = np.where(lone, np.nan, [kind.of(self.value[g]) for g in groups])
+            room = [np.fmax(kind.of(self.half[g]), self.half[g].max(0)) for g in groups]
+            yield Candidates(
+                kind, given, np.array(room), lambda k, p: [self.cell(i, p) for i in groups[k]], cost
+            )
+
+    def _scaled(self, others: Places, constants: Array, wants: Wants) -> Iterator[Candidates]:
+        """A line times a coefficient, alone or beside another: a penalty, a loss."""
+        m, n = len(others), len(self.at)
+        told = [{*map(float, _DECIMAL.findall(bare(one)))} for one in self.board.positions]
+        own = np.array([one.pop() if len(one) == 1 else np.nan for one in told])
+        own = np.where((own > 0) & (own < 1), own, np.nan)
+        factors = [np.full(n, one) for one in constants] + [own] * int(np.isfinite(own).sum() > 1)
+        if not factors:
+            return
+        c = np.repeat(factors, m, axis=0)
+        line = np.tile(others, len(factors))
+        given, room = c * self.value[line], c * self.half[line]
+
+        def cells(k: int, p: int) -> list[str]:
+            return [f"{c[k, p]:.12g}", self.cell(line[k], p)]
+
+        if wants(PRODUCT):
+            yield Candidates(PRODUCT, given, room, cells, log(len(c) + 1))
+        if m > 1 and wants(WEIGHTED):
+            both = [(i, k) for i in others for k in range(len(c)) if line[k] != i]
+            one, nth = np.array(both).T
+            yield Candidates(
+                WEIGHTED,
+                self.value[one] + given[nth],
+                self.half[one] + room[nth],
+                lambda k, p: [self.cell(one[k], p), *cells(nth[k], p)],
+                log(len(c) * m + 1),
+            )
 
 
-def candidates(board: Board, t: int, constants: Array, wants: Wants) -> Iterator[Candidates]:
-    # Counts have no hidden digits, for what is not a count itself.
-    half = board.half
-    if not board.is_whole[t]:
-        half = np.where(np.array(board.is_whole)[:, None], 0 * half, half)
-    others = [i for i in range(len(board.titles)) if i != t]
-    if not others:
-        return
-    yield from _pairs(board, others, half, wants)
-    yield from _against(board, t, others, half, wants)
-    yield from _runs(board, t, others, half, wants)
-    if not board.turned or wants(WEIGHTED) or wants(PRODUCT):
-        yield from _scaled(board, others, half, constants, wants)
-
-
-Wants = Callable[[Kind], bool]
-
-
-def _pairs(board: Board, others: list[int], half: Array, wants: Wants) -> Iterator[Candidates]:
-    one, other = np.array([(i, j) for i in others for j in others if i != j] or [(0, 0)]).T
-    value = board.value
-
-    def formula(form: str) -> Formula:
-        return lambda k, p: form.format(_at(board, one[k], p), _at(board, other[k], p))
-
-    for kind, form in PAIRS:
-        if len(others) > 1 and wants(kind):
-            given = of_two(kind, value[one], value[other], half[one], half[other])
-            yield Candidates(kind, *given, formula(form), log(max(2, len(one))))
-
-
-def _against(
-    board: Board, t: int, others: list[int], half: Array, wants: Wants
-) -> Iterator[Candidates]:
-    """Against one position, a baseline; and against the position before."""
-    value, half = board.value[others], half[others]
-    m, n = value.shape
-    if n < 2:
-        return
-    own = board.value[t]
-    empty = np.tile(~np.isfinite(own) | (abs(own) <= board.half[t]), m)
-
-    def shape(two: tuple[Array, Array]) -> tuple[Array, Array]:
-        given = np.where(np.eye(n, dtype=bool)[None], np.nan, two[0]).reshape(m * n, n)
-        return given, two[1].reshape(m * n, n)
-
-    for kind, form in AGAINST:
-        if wants(kind):
-            two = of_two(kind, value[:, None], value[:, :, None], half[:, None], half[:, :, None])
-
-            def formula(k: int, p: int, form: str = form) -> str:
-                line = others[k // n]
-                return form.format(_at(board, line, p), _at(board, line, k % n))
-
-            yield Candidates(kind, *shape(two), formula, log(m * n + 1), empty)
-    before, halves = (np.roll(each, 1, axis=1) for each in (value, half))
-    before[:, 0] = np.nan
-    for kind, form in ((STEP, PAIRS[0][1]), (STEP_SHARE, PAIRS[5][1])):
-        if wants(kind):
-
-            def since(k: int, p: int, form: str = form) -> str:
-                return form.format(_at(board, others[k], p), _at(board, others[k], p - 1))
-
-            two = of_two(kind, value, before, half, halves)
-            yield Candidates(kind, *two, since, log(m + 1))
-
-
-STATISTICS: tuple[tuple[Kind, str, Callable[[Array, Array], tuple[Array, Array]]], ...] = (
-    (MEAN, "mean", lambda x, h: (x.mean(0), h.mean(0))),
-    (SUM, "sum", lambda x, h: (np.nansum(x, 0), np.nansum(h, 0))),
-    (RANGE, "spread", lambda x, h: (np.ptp(x, 0), 2 * h.max(0))),
-    (BEST, "max", lambda x, h: (x.max(0), 0 * h.max(0))),
-    (BEST, "min", lambda x, h: (x.min(0), 0 * h.max(0))),
-    (SPREAD, "std", lambda x, h: (x.std(0, ddof=1), h.max(0))),
-)
-
-
-def _runs(
-    board: Board, t: int, others: list[int], half: Array, wants: Wants
-) -> Iterator[Candidates]:
-    """Means, sums, extremes of several lines; and at which of them the extreme is."""
-    groups = [] if len(others) < 2 else list(_groups(board, t, others))
-    for kind, name, statistic in STATISTICS:
-        own = [g for g in groups if len(g) > 2 or kind is not SPREAD]
-        if not own or not wants(kind):
-            continue
-        made = [statistic(board.value[g], half[g]) for g in own]
-        lone = [np.isfinite(board.value[g]).sum(0) < 2 for g in own]
-        given = np.where(lone, np.nan, [one for one, _ in made])
-
-        def formula(k: int, p: int, own: list[list[int]] = own, name: str = name) -> str:
-            cells = [c.address for i in own[k] if (c := board.cells[i][p]) is not None]
-            return f"{name}({', '.join(cells)})"
-
-        yield Candidates(kind, given, np.array([h for _, h in made]), formula, log(len(own) + 1))
-    keyed = [i for i in others if board.keys[i] and len(board.named[i]) == 1]
-    steps = np.array([board.named[i][0] for i in keyed])
-    if len(keyed) > 2 and len(set(steps)) == len(keyed) and wants(PLACE):
-        yield places(board, keyed, steps, range(len(board.positions)))
-
-
-def places(board: Board, lines: list[int], steps: Array, at: Sequence[int]) -> Candidates:
-    """At which of some lines each position has its highest and its lowest number."""
-    value = board.value[np.ix_(lines, list(at))]
-    whole = np.isfinite(value).all(0)
-    given = [
-        np.where(whole, steps[pick(np.where(np.isfinite(value), value, 0), 0)], np.nan)
-        for pick in (np.argmax, np.argmin)
-    ]
-
-    def formula(k: int, p: int) -> str:
-        cells = ", ".join(_at(board, i, at[p]) for i in lines)
-        keys = ", ".join(board.keys[i] for i in lines)
-        return f"{('at_max', 'at_min')[k]}([{cells}], [{keys}])"
-
-    return Candidates(PLACE, np.array(given), np.zeros((2, len(at))), formula, 1.0)
+_DECIMAL = re.compile(r"(?<![\d.])0?\.\d+(?![\d.])")
 
 
 def _groups(board: Board, t: int, others: list[int]) -> Iterator[list[int]]:
@@ -230,45 +227,3 @@ def _groups(board: Board, t: int, others: list[int]) -> Iterator[list[int]]:
     for group in (*runs, *by_part, odd):
         if len(group) > 1 and len({board.is_share[i] for i in group}) == 1:
             yield group
-
-
-def _scaled(
-    board: Board, others: list[int], half: Array, constants: Array, wants: Wants
-) -> Iterator[Candidates]:
-    """A line times a coefficient, alone or beside another: a penalty, a loss."""
-    n = len(board.positions)
-    own = [one.pop() if len(one := [*set(_numbers(p))]) == 1 else np.nan for p in board.positions]
-    by_position = np.where((np.array(own) > 0) & (np.array(own) < 1), own, np.nan)
-    factors = [np.full(n, one) for one in constants]
-    factors += [by_position] if np.isfinite(by_position).sum() > 1 else []
-    if not factors:
-        return
-    c = np.array(factors)
-    value, half, m = board.value[others], half[others], len(others)
-    if wants(PRODUCT):
-
-        def product(k: int, p: int) -> str:
-            return f"{c[k // m, p]:.12g} * {_at(board, others[k % m], p)}"
-
-        scaled = (c[:, None] * value).reshape(-1, n), (c[:, None] * half).reshape(-1, n)
-        yield Candidates(PRODUCT, *scaled, product, log(len(c) * m + 1))
-    if m > 1 and wants(WEIGHTED):
-        apart = ~np.eye(m, dtype=bool)[None, :, :, None]
-        given = np.where(apart, value[None, :, None] + c[:, None, None] * value[None, None], np.nan)
-        room = half[None, :, None] + c[:, None, None] * half[None, None]
-
-        def weighted(k: int, p: int) -> str:
-            one, other = _at(board, others[k // m % m], p), _at(board, others[k % m], p)
-            return f"{one} + {c[k // (m * m), p]:.12g} * {other}"
-
-        shape = given.reshape(-1, n), room.reshape(-1, n)
-        yield Candidates(WEIGHTED, *shape, weighted, log(len(c) * m * m + 1))
-
-
-def _numbers(title: str) -> list[float]:
-    return [float(one) for one in re.findall(r"(?<![\d.])0?\.\d+(?![\d.])", bare(title))]
-
-
-def _at(board: Board, line: int, position: int) -> str:
-    cell = board.cells[line][position]
-    return "" if cell is None else cell.address

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from kleash.compare.arms import Arm
-from kleash.documents.logs import coefficient_in
+from kleash.documents.logs import coefficient
 from kleash.imports import Source, in_names, names
 
 NO_ARM = re.compile(
@@ -30,18 +29,32 @@ def contenders(arms: Sequence[Arm], sources: Sequence[Source]) -> list[Arm]:
     reports = {text for source in sources for text in (Path(source.path).name, source.path)}
     called = {plain(arm.name) for arm in arms}
     found: list[Arm] = []
-    for arm in sorted(arms, key=lambda one: bool(COEFFICIENT.fullmatch(plain(one.name)))):
-        parts = re.split(r"\s+[-−–/]\s+", plain(arm.name))
+    for arm in sorted(arms, key=_is_coefficient):
+        name, value = plain(arm.name), coefficient(arm) if _is_coefficient(arm) else None
+        parts = re.split(r"\s+[-−–/]\s+", name)
         worked_out = len(parts) == 2 and set(parts) <= called
-        if NO_ARM.fullmatch(plain(arm.name)) or worked_out or arm.name in reports:
+        if NO_ARM.fullmatch(name) or worked_out or arm.name in reports:
             continue
-        hosts = [other for other in found if _same(arm, other)]
+        hosts = [
+            other
+            for other in found
+            if name == plain(other.name) or (value is not None and value == coefficient(other))
+        ]
         if len(hosts) == 1:
             hosts[0].names += arm.names
         else:
             found.append(arm)
-    kept = {arm.name for arm in found}
-    return [arm for arm in arms if arm.name in kept] or list(arms)
+    return [arm for arm in arms if arm in found] or list(arms)
+
+
+def _is_coefficient(arm: Arm) -> bool:
+    """Whether a coefficient is all that an arm is called."""
+    return COEFFICIENT.fullmatch(plain(arm.name)) is not None
+
+
+def plain(name: str) -> str:
+    """A name without what stands in brackets."""
+    return BRACKETS.sub("", name).strip() or name
 
 
 def leashed(arms: Sequence[Arm]) -> tuple[list[Arm], list[Arm]]:
@@ -53,25 +66,23 @@ def leashed(arms: Sequence[Arm]) -> tuple[list[Arm], list[Arm]]:
     values = {arm.name: coefficient(arm) for arm in arms}
     alike = {NUMBER.sub("#", plain(name)) for name, value in values.items() if value}
     for name, value in values.items():
-        numbers = NUMBER.findall(plain(name))
-        if value is None and numbers == ["0"] and NUMBER.sub("#", plain(name)) in alike:
+        pattern = NUMBER.sub("#", plain(name))
+        if value is None and NUMBER.findall(plain(name)) == ["0"] and pattern in alike:
             values[name] = 0.0  # called as the others are: "RL-0", "RL-0.04"
-    told = [
-        arm for arm in arms if values[arm.name] is not None or in_names.leash(arm.name) is not None
-    ]
     if len(set(values.values()) - {None}) < 2:
         return list(arms), []
+    told = [a for a in arms if values[a.name] is not None or in_names.leash(a.name) is not None]
     found: list[Arm] = []
     for value in dict.fromkeys(values[arm.name] for arm in told):
         same = [arm for arm in told if values[arm.name] == value]
-        kept: dict[frozenset[tuple[str, Any]], Arm] = {}
+        hosts: dict[object, Arm] = {}
         for arm, settings in zip(same, in_names.settings([a.name for a in same]), strict=True):
-            known = {key: one for key, one in settings.items() if _is_setting(key)}
-            host = kept.setdefault(frozenset(known.items()), arm)
+            known = frozenset((key, one) for key, one in settings.items() if _is_setting(key))
+            host = hosts.setdefault(known, arm)
             if host is not arm:
                 host.names += arm.names
                 host.replicates += arm.replicates
-        found += kept.values()
+        found += hosts.values()
     return [arm for arm in arms if arm in found], [arm for arm in arms if arm not in told]
 
 
@@ -80,43 +91,19 @@ def _is_setting(key: str) -> bool:
     return key == in_names.SIZE or (known is not None and known.kind in ("must match", "treatment"))
 
 
-def _same(arm: Arm, other: Arm) -> bool:
-    """Whether two names are one arm's: without their brackets, or as the coefficient it has."""
-    if plain(arm.name) == plain(other.name):
-        return True
-    alone = COEFFICIENT.fullmatch(plain(arm.name)) is not None
-    return alone and coefficient(arm) is not None and coefficient(arm) == coefficient(other)
-
-
-def plain(name: str) -> str:
-    """A name without what stands in brackets."""
-    return BRACKETS.sub("", name).strip() or name
-
-
-def coefficient(arm: Arm) -> float | None:
-    """An arm's coefficient, as its config or one of its names gives it."""
-    if arm.coefficient is not None:
-        return arm.coefficient
-    return next((v for name in arm.names if (v := coefficient_in(name)) is not None), None)
-
-
 def compared_with(sources: Sequence[Source], arms: Sequence[Arm]) -> Arm | None:
     """The arm that reports take from two others or more; of two arms either may come first."""
     by_name = {name: arm for arm in arms for name in (arm.name, *arm.names)}
     others: dict[str, set[str]] = {arm.name: set() for arm in arms}
     for source in sources:
         owners = {cell.number.where: run.arm for run in source.runs for cell in run.cells}
-        owners |= {
-            one.number.where: one.arms[0]
-            for one in source.derived
-            if one.kind == "mean" and len(one.arms) == 1
-        }
+        means = (one for one in source.derived if one.kind == "mean" and len(one.arms) == 1)
+        owners |= {one.number.where: one.arms[0] for one in means}
         for one in source.derived:
-            if one.kind not in ("difference", "relative") or not one.arms:
-                continue
-            named = [*one.arms, *(owners.get(number.where, "") for number in one.minus[:1])]
-            ours, theirs = by_name.get(named[0]), by_name.get("".join(named[1:2]))
-            if ours is not None and theirs is not None and ours is not theirs:
-                others[theirs.name].add(ours.name)
+            if one.kind in ("difference", "relative") and one.arms:
+                named = [*one.arms, *(owners.get(number.where, "") for number in one.minus), ""]
+                ours, theirs = (by_name.get(name) for name in named[:2])
+                if ours is not None and theirs is not None and ours is not theirs:
+                    others[theirs.name].add(ours.name)
     most = max(arms, key=lambda arm: len(others[arm.name]))
     return most if len(others[most.name]) > 1 else None

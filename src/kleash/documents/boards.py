@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ _AXIS = re.compile(
 _BEST = re.compile(
     r"最[佳优好高低快稳短长小大]|胜|领先|优|best|winner|leader|better|highest|lowest", re.I
 )
+_REMARK = re.compile(r"[*_`⭐]|[（(][^()（）\d]*[)）]|\s*最\S*$")
 _NAMES = re.compile(r"[/、,，]|（.*?）|\(.*?\)")
 _BEFORE_A_STEP = re.compile(r"(?:[A-Za-z]{2,}|@|[\u4e00-\u9fff])[\s.:#=]*$")
 
@@ -63,65 +65,6 @@ def names_of(cell: str) -> set[str]:
 
 
 @dataclass(eq=False)
-class Board:
-    """Lines over positions: the columns of a table over its rows or, turned, its rows over them."""
-
-    table: Table
-    turned: bool
-    titles: list[str]
-    """Of its lines; the second numbers of a column's cells are a line of their own."""
-    numbers_of: list[int]
-    """Which column, or row, each line is."""
-    parts: list[int]
-    """Which number of its cells each line is of, from 0."""
-    positions: list[str]
-    cells: list[list[Numbered | None]]
-    keys: list[str]
-    """By line, the address of the one number in its title; else ''."""
-    value: Array = field(init=False)
-    half: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        def matrix(of: str) -> Array:
-            rows = [[np.nan if c is None else getattr(c, of) for c in row] for row in self.cells]
-            return np.array(rows, float).reshape(len(rows), len(self.positions))
-
-        self.value, self.half = matrix("value"), matrix("half")
-        self.is_share = [_any(line, lambda c: c.is_share) for line in self.cells]
-        self.is_signed = [_any(line, lambda c: c.is_signed) for line in self.cells]
-        self.is_whole = [not _any(line, lambda c: c.decimals > 0) for line in self.cells]
-
-    @cached_property
-    def named(self) -> list[list[float]]:
-        """By line, the numbers in its title."""
-        return [numbers_in(title) for title in self.titles]
-
-    @cached_property
-    def by_label(self) -> dict[str, list[int]]:
-        """The positions that stand under each label."""
-        found = dict[str, list[int]]()
-        for at, title in enumerate(self.positions):
-            found.setdefault(label(title), []).append(at)
-        return {name: own for name, own in found.items() if name}
-
-    def place(self, line: int, position: int) -> tuple[int, int]:
-        """The line of the page and the column at which a cell stands."""
-        nth = self.numbers_of[line]
-        if self.turned:
-            return self.table.lines[nth], position + (1 if self.table.head else 0)
-        return self.table.lines[position], nth
-
-    @property
-    def first(self) -> int:
-        """The first line that may be made of others: the first column names the rows."""
-        return 0 if self.turned else 1
-
-
-def _any(line: Sequence[Numbered | None], holds: object) -> bool:
-    return any(c is not None and holds(c) for c in line)  # type: ignore[operator]
-
-
-@dataclass(eq=False)
 class Table:
     """A table, or a list of like lines, with its numbers by row, column and place in the cell."""
 
@@ -141,81 +84,88 @@ class Table:
     @cached_property
     def boards(self) -> list[Board]:
         """Both ways of looking at it."""
-        return [b for b in (self._board(turned=False), self._board(turned=True)) if len(b.titles)]
+        return [one for turned in (False, True) if (one := Board(self, turned)).titles]
 
-    def _board(self, *, turned: bool) -> Board:
-        lines = sorted({(r if turned else c, k) for r, c, k in self.at})
-        first = 1 if turned and self.head else 0
-        places = range(first, len(self.titles)) if turned else range(len(self.rows))
-        cells = [
-            [self.at.get((n, p, k) if turned else (p, n, k)) for p in places] for n, k in lines
+
+class Board:
+    """Lines over positions: the columns of a table over its rows or, turned, its rows over them.
+
+    The second numbers of a column's cells are a line of their own.
+    """
+
+    def __init__(self, table: Table, turned: bool) -> None:  # noqa: FBT001 - the two ways
+        self.table, self.turned = table, turned
+        lines = sorted({(r if turned else c, k) for r, c, k in table.at})
+        self.nths = [nth for nth, _ in lines]
+        """Which column, or row, each line is."""
+        self.parts = [part for _, part in lines]
+        """Which number of its cells each line is of, from 0."""
+        self.first = 0 if turned else 1
+        """The first line that may be made of others: the first column names the rows."""
+        self.shift = 1 if turned and table.head else 0
+        names, labels = (table.rows, table.titles) if turned else (table.titles, table.rows)
+        self.titles, self.positions = [bare(names[nth]) for nth in self.nths], labels[self.shift :]
+        self.cells = [
+            [
+                table.at.get((n, p, k) if turned else (p, n, k))
+                for p in range(self.shift, len(labels))
+            ]
+            for n, k in lines
         ]
-        names = self.rows if turned else self.titles
-        titles = [bare(names[n]) for n, _ in lines]
-        positions = [(self.titles if turned else self.rows)[p] for p in places]
-        keys = [self._key(n, turned=turned) if k == 0 else "" for n, k in lines]
-        of, parts = [n for n, _ in lines], [k for _, k in lines]
-        return Board(self, turned, titles, of, parts, positions, cells, keys)
+        shape = len(lines), len(self.positions)
+        self.value, self.half = (
+            np.array([[getattr(c, of, np.nan) for c in row] for row in self.cells]).reshape(shape)
+            for of in ("value", "half")
+        )
+        numbers = [[c for c in row if c] for row in self.cells]
+        self.is_share = [any(c.is_share for c in row) for row in numbers]
+        self.is_signed = [any(c.is_signed for c in row) for row in numbers]
+        self.is_whole = [all(c.decimals <= 0 for c in row) for row in numbers]
 
-    def _key(self, nth: int, *, turned: bool) -> str:
-        if turned:
-            one = self.at.get((nth, 0, 0))
-            return "" if one is None or (nth, 0, 1) in self.at else one.address
-        return self.title_keys.get(nth, "")
+    @cached_property
+    def by_label(self) -> dict[str, list[int]]:
+        """The positions that stand under each label."""
+        found = defaultdict[str, list[int]](list)
+        for at, title in enumerate(self.positions):
+            found[label(title)].append(at)
+        return {name: own for name, own in found.items() if name}
 
-    title_keys: dict[int, str] = field(default_factory=dict)
-    """By column, the address of the one number in its title."""
+    def place(self, line: int, position: int) -> tuple[int, int]:
+        """The line of the page and the column at which a cell stands."""
+        row, column = self.nths[line], position + self.shift
+        if not self.turned:
+            row, column = column, row
+        return self.table.lines[row], column
 
 
 def tables_of(addresses: Addresses) -> list[Table]:
     """The tables of a page, then its lists."""
-    by_line = defaultdict[int, list[Numbered]](list)
-    for one in addresses.numbers.values():
-        by_line[one.line].append(one)
     groups = defaultdict[int, list[int]](list)
     for line, head in addresses.rows.items():
         if line != head:
             groups[head].append(line)
-    found = [
-        _table(addresses, head, lines, by_line)
-        for head, lines in sorted(groups.items())
-        if len(lines) <= LONGEST
-    ]
-    return [*found, *_lists(addresses, by_line)]
+    short = [(head, lines) for head, lines in sorted(groups.items()) if len(lines) <= LONGEST]
+    return [*(_table(addresses, head, lines) for head, lines in short), *_lists(addresses)]
 
 
-def _table(
-    addresses: Addresses, head: int, lines: list[int], by_line: Mapping[int, list[Numbered]]
-) -> Table:
-    page = addresses.page
-
-    def cells(line: int) -> list[str]:
-        return [page.text[slice(*span)] for span in page.cells(line)]
-
-    titles, texts = cells(head), [cells(line) for line in lines]
-    winners = _winners(titles, texts)
-    labels = _labels(titles, texts)
+def _table(addresses: Addresses, head: int, lines: list[int]) -> Table:
+    titles, *texts = map(addresses.cells, (head, *lines))
+    winners, labels = _winners(titles, texts), _labels(titles, texts)
     at, steps = Cells(), dict[tuple[int, int], Numbered]()
     for r, line in enumerate(lines):
-        for c, own in _by_column(by_line[line]).items():
-            if c >= len(titles):
-                continue
-            beside = _steps_in(texts[r][c], own)
-            steps.update(((r, c), one) for one in beside)
-            rest = [one for one in own if one not in beside]
-            if c not in winners and c not in labels:
-                at.update({(r, c, k): one for k, one in enumerate(rest)})
+        columns = defaultdict[int, list[Numbered]](list)
+        for one in addresses.on(line):
+            columns[column_at(place(one.address)[0])].append(one)
+        for c, own in columns.items():
+            if c < len(titles):
+                beside = _steps_in(texts[r][c], own)
+                steps.update(((r, c), one) for one in beside)
+                rest = [one for one in own if one not in beside]
+                at.update(
+                    ((r, c, k), one) for k, one in enumerate(rest) if c not in winners | labels
+                )
     rows = [" ".join(row[c] for c in (0, *sorted(labels)) if c < len(row)) for row in texts]
-    keys = {c: own[0].address for c, own in _by_column(by_line[head]).items() if len(own) == 1}
-    heading = _heading(addresses, head)
-    return Table(titles, rows, lines, texts, at, head, heading, steps, winners, keys)
-
-
-def _by_column(numbers: Sequence[Numbered]) -> dict[int, list[Numbered]]:
-    found = dict[int, list[Numbered]]()
-    for one in numbers:
-        found.setdefault(column_at(place(one.address)[0]), []).append(one)
-    return found
+    return Table(titles, rows, lines, texts, at, head, _heading(addresses, head), steps, winners)
 
 
 def _heading(addresses: Addresses, line: int) -> str:
@@ -267,30 +217,20 @@ def _winners(titles: Sequence[str], texts: Sequence[Sequence[str]]) -> set[int]:
     return found
 
 
-def _lists(addresses: Addresses, by_line: Mapping[int, list[Numbered]]) -> Iterator[Table]:
+def _lists(addresses: Addresses) -> Iterator[Table]:
     """Runs of lines that differ in their numbers only: "Step 10: 1.888 (+18.2%)"."""
-    run, shape = list[int](), ""
-    for line in range(1, addresses.count + 2):
-        now = "" if line in addresses.rows else _shape(addresses.page.line(line))
-        if len(by_line.get(line, ())) < 2 or len(now) > 40:
-            now = ""
-        if now != shape:
-            if len(run) >= LIKE_LINES:
-                yield _list(addresses, run, by_line)
-            run, shape = [], now
-        if now:
-            run.append(line)
 
+    def shape(line: int) -> str:
+        if line in addresses.rows or len(addresses.on(line)) < 2:
+            return ""
+        plain = _REMARK.sub("", addresses.page.line(line))
+        plain = re.sub(r"[+-]?\d[\d.,]*\s?%?", "0", plain).strip()
+        return re.split(r"[(（]0", plain)[0].strip()
 
-def _shape(text: str) -> str:
-    """A line without its numbers and remarks."""
-    plain = re.sub(r"[*_`⭐]|[（(][^()（）\d]*[)）]|\s*最\S*$", "", text)
-    return re.split(r"[(（]0", re.sub(r"[+-]?\d[\d.,]*\s?%?", "0", plain).strip())[0].strip()
-
-
-def _list(addresses: Addresses, run: list[int], by_line: Mapping[int, list[Numbered]]) -> Table:
-    width = max(len(by_line[line]) for line in run)
-    at = {(r, c, 0): one for r, line in enumerate(run) for c, one in enumerate(by_line[line])}
-    rows = [by_line[line][0].text for line in run]
-    texts = [[addresses.page.line(line)] for line in run]
-    return Table([""] * width, rows, list(run), texts, at)
+    for own, run in groupby(range(1, addresses.count + 1), shape):
+        lines = list(run)
+        if own and len(own) <= 40 and len(lines) >= LIKE_LINES:
+            numbers = [addresses.on(line) for line in lines]
+            at = {(r, c, 0): one for r, row in enumerate(numbers) for c, one in enumerate(row)}
+            titles, texts = [""] * max(map(len, numbers)), [[addresses.page.line(x)] for x in lines]
+            yield Table(titles, [row[0].text for row in numbers], lines, texts, at)

@@ -12,17 +12,15 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from kleash.documents.across import proposals_across
 from kleash.documents.blame import acquitted, blamed, numbers_of
-from kleash.documents.boards import Array, Table, bare, tables_of
+from kleash.documents.boards import Table, bare, tables_of
 from kleash.documents.faults import at_another_step, copied, false_winners
 from kleash.documents.judge import Judged, settled, worked_out
 from kleash.documents.marks import Mark, State
-from kleash.documents.numbered import Addresses, Numbered
+from kleash.documents.numbered import Addresses
 from kleash.documents.page import Page
 from kleash.documents.search import proposals
 from kleash.documents.trace import Tracer, log_marks
-from kleash.documents.words import strong_words
 from kleash.imports import Source
 
 OF_WORDS = ("check.word", "check.not-best")
@@ -33,6 +31,18 @@ RANK: dict[State, int] = {"wrong": 0, "unsupported": 1, "right": 2, "unknown": 3
 _SETTINGS = re.compile(
     r"^(?:配置|参数|设置|超参|实验设置|config|settings?|parameters?|hyper|option|item)", re.I
 )
+_STRONG = re.compile(
+    r"(?<![不未无])显著(?!性)|(?<![未没不])(?:证明|证实)了?|必然|毫无疑问|保证了|已(?:经)?得到验证|与?种子无关|无关种子|"
+    r"(?<!not )(?<!no )\bsignificant(?:ly)?\b(?! digit)|\bproves?d?\b|confirms? that|"
+    r"\bguarantees?\b|undoubtedly",
+    re.I,
+)
+_DOUBTED = re.compile(
+    r"p\s?[=<>]|p\s?值|95\s?%|置信|区间|检验|\b(?:test|interval|CI|bootstrap)\b|±|是否|需要|建议|whether|"
+    r"not\s+\w*\s*significan|[没未不].{0,8}显著",
+    re.I,
+)
+_TEST = re.compile(r"p\s?[=<]\s?0?\.|95\s?%|置信区间|检验|confidence interval", re.I)
 
 
 def check(page: Page, sources: Sequence[Source] = (), told: Sequence[Judged] = ()) -> list[Mark]:
@@ -49,7 +59,7 @@ def check(page: Page, sources: Sequence[Source] = (), told: Sequence[Judged] = (
     # What a log has otherwise explains what rests on it.
     rest = [one for one in every if not has["wrong"] & {x.address for x in numbers_of(one)}]
     marks = [*_of_accounts(addresses, tables, rest, has["right"]), *false_winners(tables)]
-    marks += [*at_another_step(addresses, tables), *strong_words(page)]
+    marks += [*at_another_step(addresses, tables), *_strong_words(page)]
     spoken = has["right"] | {one.number.address for one in told if one.number is not None}
     # Words stand where all that is said of their line holds, and some of it was worked out.
     denied = {one.line for one in told if one.holds != "yes"}
@@ -59,22 +69,17 @@ def check(page: Page, sources: Sequence[Source] = (), told: Sequence[Judged] = (
         for mark in marks
         if mark.spot not in spoken and not (mark.code in OF_WORDS and mark.line in borne)
     ]
-    return _sorted([*marks, *logged, *_marks(told)], addresses)
+    return _sorted([*marks, *logged, *_of_claims(told)], addresses)
 
 
 def accounts(addresses: Addresses, tables: Sequence[Table]) -> list[Judged]:
     """What tables are made of, by their numbers alone, and whether each number comes out."""
-    boards = [
-        board
-        for table in tables
-        if not _SETTINGS.search(bare(table.titles[0]))
-        for board in table.boards
-    ]
-    constants = _constants(addresses)
-    found = [one for board in boards for one in proposals(board, constants)]
-    found += proposals_across(boards)
-    worked = worked_out(addresses, (claim for one in found for claim in one.claims))
-    return acquitted(settled(list(worked)), tables)
+    boards = [b for t in tables if not _SETTINGS.search(bare(t.titles[0])) for b in t.boards]
+    # Small numbers outside of tables may be the coefficient of a loss.
+    beside = {n.value for n in addresses.numbers.values() if n.line not in addresses.rows}
+    constants = np.array(sorted(one for one in beside if 0 < one < 0.5)[:COEFFICIENTS])
+    worked = worked_out(addresses, proposals(boards, constants))
+    return acquitted(settled(list(worked)), addresses)
 
 
 def _of_accounts(
@@ -90,62 +95,58 @@ def _of_accounts(
             doubtful.add(line)
             text = addresses.page.line(line).strip()[:LONG]
             yield Mark(line, text, "wrong", "check.copied", {"lines": list(pair)})
-    yield from (_mark(one, "right") for one in every if one.holds == "yes" and one.number)
+    holding = [one for one in every if one.holds == "yes"]
+    yield from (_mark(one, one.number.address) for one in holding if one.number)
     for number, one in blamed(every, doubtful, right):
-        if number is one.number:
-            yield _mark(one, "wrong")
+        if one.number is None or number is one.number:
+            yield _mark(one, number.address)
             continue
-        facts = _facts(one) | {"formula": _equation(one), "lines": [one.line]}
+        formula = f"{one.number.address} = {one.claim.formula}"
+        facts = _facts(one) | {"formula": formula, "lines": [one.line]}
         yield Mark(number.line, number.text, "wrong", "check.source", facts, number.address)
 
 
-def _constants(addresses: Addresses) -> Array:
-    """The small numbers that a report tells outside of its tables: coefficients of a loss."""
-    told = {
-        one.value
-        for line in range(1, addresses.count + 1)
-        if line not in addresses.rows
-        for one in addresses.on(line)
-    }
-    return np.array(sorted(one for one in told if 0 < one < 0.5)[:COEFFICIENTS])
+def _strong_words(page: Page) -> Iterator[Mark]:
+    """Words that need a test, where neither their line nor their section tells of one before."""
+    tested = False
+    for nth in range(1, len(page.lines) + 1):
+        line = page.line(nth)
+        if line.startswith("#"):
+            tested = False
+            continue
+        tested = tested or bool(_TEST.search(line))
+        word = _STRONG.search(line)
+        if word and not tested and not _DOUBTED.search(line):
+            yield Mark(nth, word[0], "unsupported", "check.word", {"word": word[0]})
 
 
-def _marks(told: Sequence[Judged]) -> Iterator[Mark]:
+def _of_claims(told: Sequence[Judged]) -> Iterator[Mark]:
     """What came of a model's claims."""
     for one in told:
         spot = one.number.address if one.number else f"said {one.text}"
         if one.holds == "unsaid":
-            yield Mark(
-                one.line, one.text, "unsupported", "check.unsaid", {"why": one.claim.why}, spot
-            )
-        elif one.number is not None and (one.holds == "yes" or one.value):
-            yield _mark(one, "right" if one.holds == "yes" else "wrong")
+            code = "check.undecided" if one.claim.formula else "check.unsaid"
+            yield Mark(one.line, one.text, "unsupported", code, {"why": one.claim.why}, spot)
+        elif one.holds == "yes" or (one.number is not None and one.value):
+            yield _mark(one, spot)
         elif one.holds == "no":
             state: State = "unsupported" if one.has_limit else "wrong"
             yield Mark(one.line, one.text, state, "check.not-so", _facts(one), spot)
 
 
-def _mark(one: Judged, state: State) -> Mark:
-    assert one.number is not None
-    code = "check.formula" if state == "right" else "check.not-formula"
-    facts = _facts(one) | ({} if state == "right" else {"value": one.value})
-    return Mark(one.line, one.text, state, code, facts, one.number.address)
+def _mark(one: Judged, spot: str) -> Mark:
+    if one.holds == "yes":
+        return Mark(one.line, one.text, "right", "check.formula", _facts(one), spot)
+    facts = _facts(one) | {"value": one.value}
+    return Mark(one.line, one.text, "wrong", "check.not-formula", facts, spot)
 
 
 def _facts(one: Judged) -> dict[str, object]:
-    lines = sorted({source.line for source in one.sources})
-    return {"formula": one.claim.formula, "sources": _sources(one), "lines": lines}
-
-
-def _equation(one: Judged) -> str:
-    assert one.number is not None
-    return f"{one.number.address} = {one.claim.formula}"
-
-
-def _sources(one: Judged) -> str:
-    """The first numbers that a formula is of, each with its address."""
+    """A formula, and the first numbers that it is of, each with its address."""
     named = [f"{source.address} = {source.text}" for source in one.sources[:SHOWN]]
-    return ", ".join([*named, *["…"] * (len(one.sources) > SHOWN)])
+    sources = ", ".join([*named, *["…"] * (len(one.sources) > SHOWN)])
+    lines = sorted({source.line for source in one.sources})
+    return {"formula": one.claim.formula, "sources": sources, "lines": lines}
 
 
 def _sorted(marks: Sequence[Mark], addresses: Addresses) -> list[Mark]:
@@ -155,11 +156,8 @@ def _sorted(marks: Sequence[Mark], addresses: Addresses) -> list[Mark]:
         key = mark.line, mark.spot or mark.text
         if key not in best or RANK[mark.state] < RANK[best[key].state]:
             best[key] = mark
-    rest = (one for one in addresses.numbers.values() if (one.line, one.address) not in best)
-    every = [*best.values(), *map(_unknown, rest)]
-    return sorted(every, key=lambda mark: (mark.line, RANK[mark.state], mark.text))
-
-
-def _unknown(one: Numbered) -> Mark:
-    code = "check.estimate" if one.is_rough else "check.nothing"
-    return Mark(one.line, one.text, "unknown", code, {}, one.address)
+    for one in addresses.numbers.values():
+        code = "check.estimate" if one.is_rough else "check.nothing"
+        unknown = Mark(one.line, one.text, "unknown", code, {}, one.address)
+        best.setdefault((one.line, one.address), unknown)
+    return sorted(best.values(), key=lambda mark: (mark.line, RANK[mark.state], mark.text))

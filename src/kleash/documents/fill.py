@@ -9,13 +9,15 @@ measured stays as it is, and is listed with what would measure it.
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from kleash.documents.logs import Held, Logs, as_printed
+from kleash.documents.logs import Difference, Logs, Measured, as_printed, stated
 from kleash.documents.page import Page, Span, edited, percent
-from kleash.documents.styles import is_alike, result_style, style_of, written_like
+from kleash.documents.styles import Styles, written_like
 from kleash.findings.identities import roughly
 from kleash.imports import Derived, Number, Where
 from kleash.imports.markdown.derived import allowed, follows
@@ -26,8 +28,8 @@ from kleash.imports.markdown.numbers import VALUE, Place
 OPEN = re.compile(
     r"[?？]{1,3}|TBD|TODO|待填充|待评估|待补充|待测试?|待定|待完成|待更新|待运行|pending", re.I
 )
-Spot = tuple[int, str]
-NOWHERE = Place()
+FAR, ENOUGH = 0.1, 3  # of a number: farther is another level; so many, and most of all
+_BRACKET = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,10 @@ class Left:
     line: int
     spot: str
     why: str
-    arm: str = ""
-    place: Place = NOWHERE
-    metric: str = ""
-    command: str = ""
+    arm: str
+    place: Place
+    metric: str
+    command: str
 
 
 @dataclass
@@ -63,332 +65,266 @@ class Filled:
     filled: list[Change] = field(default_factory=list)
     corrected: list[Change] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+    """What is not the logs': asked about before anything is written."""
+    unsaid: list[str] = field(default_factory=list)
+    """What could not be compared, as one of both does not say it."""
 
 
 def fill(draft: Draft, page: Page, logs: Logs) -> Filled:
     """A report with its open cells filled from logs, and what its numbers give worked out again."""
     filler = _Filler(draft, page, logs)
-    for cell in draft.printed:
-        if is_open(page, cell) and cell.sense.role == "value" and not cell.sense.setting:
+    filler.made.differences, filler.made.unsaid = stated(draft.source, logs.sources)
+    filler.made.differences += filler.level()
+    for cell in filler.open:
+        if is_value(cell):
             filler.measure(cell)
     filler.correct("mean")
     filler.work_out()
     filler.correct("difference", "relative")
-    filler.list_left()
+    filler.made.left = list(filler.left())
     filler.made.text = edited(page, filler.edits)
     return filler.made
 
 
-def oriented(every: Sequence[Derived]) -> list[Derived]:
-    """Differences of two arms, all in the order in which most of the document takes them."""
-    ways: dict[frozenset[str], Counter[tuple[str, ...]]] = defaultdict(Counter)
-    for one in every:
-        if _has_order(one) and follows(one):
-            ways[frozenset(one.arms)][one.arms] += 1
-    made = []
-    for one in every:
-        counts = ways.get(frozenset(one.arms), Counter()) if _has_order(one) else Counter()
-        usual = counts.most_common(1)[0][0] if counts else one.arms
-        clear = counts[usual] >= max(4, 2 * (counts.total() - counts[usual]))
-        if usual != one.arms and clear:
-            one = replace(one, of=one.minus, minus=one.of, arms=usual)
-        made.append(one)
-    return made
-
-
-def _has_order(one: Derived) -> bool:
-    """Whether a difference would have the other sign if it were taken the other way round."""
-    plain = one.kind == "difference" and not one.unsigned and bool(one.number.value)
-    return plain and len(one.arms) == 2
-
-
 def guilty_of(every: Sequence[Derived]) -> set[Where]:
     """Results that do not follow, but for those whose numbers fail elsewhere more often."""
-    failing = [one for one in oriented(every) if follows(one) is False]
-    weight = Counter[Where]()
+    weight, found = Counter[Where](), set[Where]()
     for one in every:
         held = follows(one)
-        for where in {number.where for number in (one.number, *_of(one))}:
+        for where in {number.where for number in (one.number, *one.of, *one.minus)}:
             weight[where] += 0 if held is None else -1 if held else 1
-    return {
-        one.number.where
-        for one in failing
-        if all(weight[each.where] <= weight[one.number.where] for each in _of(one))
-    }
+    for one in every:
+        most = max((weight[number.where] for number in (*one.of, *one.minus)), default=0)
+        if follows(one) is False and most <= weight[one.number.where]:
+            found.add(one.number.where)
+    return found
 
 
-def _of(one: Derived) -> tuple[Number, ...]:
-    return (*one.of, *one.minus)
+def is_value(cell: Printed) -> bool:
+    """Whether a cell holds what was measured, and no setting."""
+    return cell.sense.role == "value" and not cell.sense.setting
 
 
-def raw_cell(page: Page, cell: Printed) -> Span | None:
-    """Where a cell stands in the text."""
-    spans = page.cells(cell.line)
-    return spans[cell.column] if cell.column < len(spans) else None
-
-
-def is_open(page: Page, cell: Printed) -> bool:
-    """Whether a cell asks to be filled, marks of emphasis aside."""
-    span = raw_cell(page, cell)
-    text = "" if span is None else page.text[slice(*span)].strip("*_` ")
-    return OPEN.fullmatch(text) is not None
-
-
-@dataclass
 class _Filler:
-    draft: Draft
-    page: Page
-    logs: Logs
-    made: Filled = field(default_factory=Filled)
-    edits: dict[Span, str] = field(default_factory=dict)
-    fixed: set[Spot] = field(default_factory=set)
-    values: dict[Spot, float] = field(default_factory=dict)
-    """What is now known of cells that were open, or wrong."""
+    def __init__(self, draft: Draft, page: Page, logs: Logs) -> None:
+        self.draft, self.page, self.logs = draft, page, logs
+        self.made, self.edits, self.styles = Filled(), dict[Span, str](), Styles(draft)
+        self.values = dict[Where, Number]()
+        """What is now known of cells that were open, or wrong."""
+        self.derived = sorted(draft.source.derived, key=lambda one: one.kind != "mean")
+        self.means = {one.number.where for one in self.derived if one.kind == "mean"}
+        self.cells = {cell.where: cell for cell in draft.printed}
+        texts = ((cell, self.page.text[slice(*self.span(cell))]) for cell in draft.printed)
+        self.open = [cell for cell, text in texts if OPEN.fullmatch(text.strip("*_` "))]
+        known = ((cell, number, self.named(cell)) for cell, number, _ in self.styles.every)
+        self.logged = [(cell, number, found) for cell, number, found in known if found]
+        """Printed numbers that the logs have too, by name."""
+
+    def span(self, cell: Printed) -> Span:
+        """Where a cell stands in the text."""
+        spans = self.page.cells(cell.line)
+        return spans[cell.column] if cell.column < len(spans) else (0, 0)
+
+    def asked(self, cell: Printed) -> tuple[str, Place]:
+        """The metric that a cell is of; and what it, its row and its column say of its place."""
+        number = cell.read.number
+        metric = "" if number is None else metric_of(self.draft, cell.sense, number)
+        return metric, cell.read.place.over(cell.sense.place)
+
+    def named(self, cell: Printed) -> Measured | None:
+        """What logs have under the names that a cell stands under; no mean is measured."""
+        sense = cell.sense
+        if cell.read.number is None or cell.where in self.means:
+            return None
+        return self.logs.look(sense.arm or "", *self.asked(cell), sense.statistic, sense.seed)
 
     def measure(self, cell: Printed) -> None:
         """Fill one cell from the logs, if they have it."""
-        place = cell.read.place.over(cell.sense.place)
-        number = cell.read.number
-        if number is None or self._is_derived(cell):
+        traced, found = self.logs.traced.get((cell.line, cell.column)), self.named(cell)
+        if cell.read.number is None or cell.where in self.means:
             return
-        metric = metric_of(self.draft, cell.sense, number)
-        found = self.logs.traced.get((cell.line, cell.column)) or self._looked_up(cell, number)
-        if found is not None:
-            style = style_of(self.draft, cell, metric, place, found.value)
-            share = 100 if style.unit == "%" else 1
-            value = found.value / share if found.printed else as_printed(found.value, metric, style)
-            if self._tells_falls(cell):
+        if traced is not None:
+            like = self.styles.of(cell, *self.asked(cell), traced.value)
+            value, runs, file = traced.value / (100 if like.unit == "%" else 1), 1, traced.file
+        elif found is not None:
+            like = self.styles.of(cell, *self.asked(cell), found.value)
+            value, runs, file = as_printed(found, like), found.runs, found.file
+            # A column of changes has them as falls where those known have the other sign.
+            column = [
+                (number.value or 0.0) * measured.value < 0
+                for other, number, measured in self.logged
+                if (other.table, other.column) == (cell.table, cell.column)
+            ]
+            if cell.sense.statistic == "change" and column and all(column):
                 value = -value
-            if is_alike(self.draft, cell, value):
-                self.put(cell, value, style, runs=found.runs, file=found.file)
+        else:
+            return
+        if self.styles.is_alike(cell, value):
+            self.put(cell, value, like, runs, file)
 
-    def _looked_up(self, cell: Printed, number: Number) -> Held | None:
-        """What logs have under the names that a cell stands under."""
-        sense, place = cell.sense, cell.read.place.over(cell.sense.place)
-        metric = metric_of(self.draft, sense, number)
-        return self.logs.look(sense.arm or "", metric, place, sense.statistic, sense.seed)
-
-    def _tells_falls(self, cell: Printed) -> bool:
-        """Whether its column is one of falls: known changes have the sign that they do not have."""
-        if cell.sense.statistic != "change":
-            return False
-        told = [
-            (number.value, held.value)
-            for one in self.draft.printed
-            if (one.table, one.column) == (cell.table, cell.column)
-            and (number := one.read.number)
-            and number.value
-            and (held := self._looked_up(one, number))
-        ]
-        return bool(told) and all(shown * measured < 0 for shown, measured in told)
-
-    def _is_derived(self, cell: Printed) -> bool:
-        return any(
-            derived.kind == "mean" and derived.number.where == cell.where
-            for derived in self.draft.source.derived
-        )
+    def level(self) -> Iterator[Difference]:
+        """That most printed numbers which the logs have too, by name, are others there."""
+        every = [one for one in self.logged if is_value(one[0])]
+        far = []
+        for cell, number, found in every:
+            here, there = abs(number.value or 0.0), abs(as_printed(found, number))
+            if abs(here - there) > max(FAR * here, 10.0 ** -(number.decimals or 0)):
+                far.append((cell, number, found))
+        if len(far) >= ENOUGH and 2 * len(far) > len(every):
+            cell, number, found = far[0]
+            measured = written_like(as_printed(found, number), number)
+            logs = f"{measured} ({found.file}; {len(far)}/{len(every)})"
+            yield Difference("level", number.text, logs, cell.line)
 
     def put(
         self,
         cell: Printed,
         value: float,
         like: Number,
-        *,
         runs: int = 0,
         file: str = "",
         note: str = "",
     ) -> None:
         """Write a value into an open cell, in the style of another number."""
-        span = raw_cell(self.page, cell)
-        if span is None:
-            return
-        raw = self.page.text[slice(*span)]
-        match = OPEN.search(raw)
-        if match is None:
-            return
+        match = OPEN.search(self.page.text, *self.span(cell))
+        assert match is not None
         after = written_like(value, like) + note
-        where = (span[0] + match.start(), span[0] + match.end())
-        self.edits[where] = after
-        self.values[cell.line, cell.where.spot] = value
+        self.edits[match.span()] = after
+        self.values[cell.where] = replace(like, value=value, state="known", where=cell.where)
         change = Change(cell.line, cell.where.spot, match.group(), after, runs, file)
         self.made.filled.append(change)
 
     # --- what is worked out
 
-    def value(self, number: Number) -> Number:
-        """A number of the report with the value that it has by now."""
-        spot = (number.where.line or 0, number.where.spot)
-        known = self.values.get(spot)
-        if known is not None and (number.value is None or spot in self.fixed):
-            return replace(number, value=known, state="known", decimals=None)
-        return number
+    def again(self, derived: Derived, *, every: bool = True) -> Derived:
+        """A result of numbers as they are known by now.
+
+        As if printed in full: every one, or those that were not printed.
+        """
+
+        def exact(old: Number) -> Number:
+            new = self.values.get(old.where, old)
+            return replace(new, decimals=None) if every or new is not old else new
+
+        of, minus = (tuple(map(exact, own)) for own in (derived.of, derived.minus))
+        return replace(derived, of=of, minus=minus)
 
     def work_out(self) -> None:
         """Open means and differences whose numbers are all there, means first."""
-        cells = {cell.where: cell for cell in self.draft.printed}
-        every = sorted(oriented(self.draft.source.derived), key=lambda one: one.kind != "mean")
-        for derived in every:
-            cell = cells.get(derived.number.where)
-            if cell is None or derived.number.value is not None or not is_open(self.page, cell):
+        still = {cell.where for cell in self.open}
+        for one in self.derived:
+            cell = self.cells.get(one.number.where)
+            if cell is None or cell.where not in still or cell.where in self.values:
                 continue
-            if (cell.line, cell.where.spot) in self.values:
-                continue
-            whole = self._with_operands(derived, cell)
-            exact = allowed(whole)
-            if exact is not None and whole.of:
-                value, like = (exact[0] + exact[1]) / 2, self._result_style(whole, cell)
-                self.put(cell, value, like, note="" if derived.of else self._note(cell))
+            note = ""
+            if not one.of and len(one.arms) == 2:  # over other tables: as its neighbours count
+                place, note = self._beside(cell)
+                of, minus = (self._numbers(arm, place) for arm in one.arms)
+                one = replace(one, of=of, minus=minus)
+            given = allowed(self.again(one))
+            if given is not None and one.of:
+                operands = [self.values.get(each.where, each) for each in (*one.of, *one.minus)]
+                like = self.styles.of_result(one.kind, operands, cell)
+                self.put(cell, sum(given) / 2, like, note=note)
 
-    def _with_operands(self, derived: Derived, cell: Printed) -> Derived:
-        """A formula with its numbers; one over other tables takes the count of its neighbours."""
-        of, minus = derived.of, derived.minus
-        if not of and len(derived.arms) == 2:
-            place = self._place_beside(cell)
-            of, minus = (tuple(self._numbers(arm, derived.metric, place)) for arm in derived.arms)
-        exact = [tuple(map(self._exact, side)) for side in (of, minus)]
-        return replace(derived, of=exact[0], minus=exact[1])
-
-    def _exact(self, number: Number) -> Number:
-        return replace(self.value(number), decimals=None)
-
-    def _place_beside(self, cell: Printed) -> Place:
-        """The place that the other cells of a column, or of a table, give in brackets."""
-        beside = self._beside(cell)
-        return (beside.read.place if beside else Place()).over(cell.sense.place)
-
-    def _note(self, cell: Printed) -> str:
-        """The bracket with the count of items that its neighbour has: " (200样本)"."""
-        beside = self._beside(cell)
-        span = raw_cell(self.page, beside) if beside else None
-        found = (
-            re.search(r"\s*[(（][^()（）]*[)）]\s*$", self.page.text[slice(*span)])
-            if span
-            else None
-        )
-        return found.group().rstrip() if found and beside and beside.read.place.items else ""
-
-    def _beside(self, cell: Printed) -> Printed | None:
-        """A cell of the same column, else of the same table, that gives a place in brackets."""
+    def _beside(self, cell: Printed) -> tuple[Place, str]:
+        """The place that a cell of the same column, else table, gives in brackets: " (200样本)"."""
         every = [one for one in self.draft.printed if one.table == cell.table and one.read.place]
-        column = [one for one in every if one.column == cell.column]
-        return next(iter(column or every), None)
+        every.sort(key=lambda one: one.column != cell.column)
+        if not every:
+            return cell.sense.place, ""
+        place = every[0].read.place
+        found = _BRACKET.search(self.page.text[slice(*self.span(every[0]))])
+        note = found.group().rstrip() if found and place.items else ""
+        return place.over(cell.sense.place), note
 
-    def _numbers(self, arm: str, metric: str, place: Place) -> Iterator[Number]:
+    def _numbers(self, arm: str, place: Place) -> tuple[Number, ...]:
         """The cells of an arm at an epoch and a count of items, over all shots, each once."""
-        seen: set[int | None] = set()
+        found, wanted = dict[int, Number](), (arm, "value", place.epoch, place.items)
         for cell in self.draft.printed:
             at, number = cell.sense.place, cell.read.number
-            ours = cell.sense.arm == arm and cell.sense.role == "value" and number is not None
-            if not ours or number is None or at.shots is None or at.shots in seen:
+            if number is None or (number.value is None and cell.where not in self.values):
                 continue
-            fits = at.epoch == place.epoch and at.items == place.items
-            if fits and self.value(number).value is not None:
-                seen.add(at.shots)
-                yield number
-
-    def _result_style(self, derived: Derived, cell: Printed) -> Number:
-        """How a result is written, among the numbers as they stand by now."""
-        texts = {(change.line, change.spot): change.after for change in self.made.filled}
-        return result_style(self.draft, derived, cell, texts)
+            own = (cell.sense.arm, cell.sense.role, at.epoch, at.items)
+            if own == wanted and at.shots is not None:
+                found.setdefault(at.shots, number)
+        return tuple(found.values())
 
     # --- what was wrong
 
     def correct(self, *kinds: str) -> None:
         """Numbers that were worked out wrongly, the old text struck out beside the new."""
         guilty = guilty_of(self.draft.source.derived)
-        cells = {cell.where: cell for cell in self.draft.printed}
-        for derived in oriented(self.draft.source.derived):
-            cell, number = cells.get(derived.number.where), derived.number
+        for derived in self.derived:
+            cell, number = self.cells.get(derived.number.where), derived.number
             if cell is None or number.value is None or derived.kind not in kinds:
                 continue
-            whole = replace(
-                derived,
-                of=tuple(map(self.value, derived.of)),
-                minus=tuple(map(self.value, derived.minus)),
-            )
-            fresh = whole != derived
-            if (
-                follows(whole) is not False
-                or roughly(whole)
-                or not (fresh or number.where in guilty)
-            ):
-                continue
-            exact = allowed(self._plain(whole))
-            if exact is not None:
-                self._strike(cell, number, (exact[0] + exact[1]) / 2)
-
-    @staticmethod
-    def _plain(derived: Derived) -> Derived:
-        of, minus = (
-            tuple(replace(one, decimals=None) for one in side)
-            for side in (derived.of, derived.minus)
-        )
-        return replace(derived, of=of, minus=minus)
+            fresh = any(n.where in self.values for n in (*derived.of, *derived.minus))
+            given, shown = allowed(self.again(derived)), self.again(derived, every=False)
+            fails = given is not None and follows(shown) is False and not roughly(shown)
+            if given is not None and fails and (fresh or number.where in guilty):
+                self._strike(cell, number, sum(given) / 2)
 
     def _strike(self, cell: Printed, number: Number, value: float) -> None:
-        span = raw_cell(self.page, cell)
-        if span is None:
-            return
-        raw = self.page.text[slice(*span)]
-        for match in VALUE.finditer(raw):
+        size = abs(number.value or 0.0) * (100 if number.unit == "%" else 1)
+        for match in VALUE.finditer(self.page.text, *self.span(cell)):
             digits = re.sub(r"[^\d.]", "", match[2])
-            if not digits or abs(abs(_float(digits)) - _printed(number)) > 1e-12 * max(
-                1, _printed(number)
-            ):
+            if digits.count(".") > 1 or abs(float(digits) - size) > 1e-12 * max(1, size):
                 continue
             before = match.group().strip()
-            like = replace(number, text=percent(before) + "+")
             signed = match[1] or cell.sense.role == "difference"
-            after = written_like(
-                value, like if signed else replace(like, text=like.text.rstrip("+"))
-            )
-            start = span[0] + match.start()
-            where = (start, start + len(match.group().rstrip()))
+            like = replace(number, text=percent(before) + ("+" if signed else ""))
+            after = written_like(value, like)
+            where = (match.start(), match.start() + len(match.group().rstrip()))
             if after != before and where not in self.edits:
                 self.edits[where] = f"{after} ~~{before}~~"
-                change = Change(cell.line, cell.where.spot, before, after)
-                self.made.corrected.append(change)
+                self.made.corrected.append(Change(cell.line, cell.where.spot, before, after))
                 if number is cell.read.number:
-                    self.fixed.add((cell.line, cell.where.spot))
-                    self.values[cell.line, cell.where.spot] = value
+                    self.values[cell.where] = replace(like, value=value)
             return
 
     # --- what stays
 
-    def list_left(self) -> None:
+    def left(self) -> Iterator[Left]:
         """The cells that stay open, and why."""
-        known: Sequence[Printed] = self.draft.printed
-        for cell in known:
-            spot = (cell.line, cell.where.spot)
-            if not is_open(self.page, cell) or spot in self.values:
-                continue
-            role, number = cell.sense.role, cell.read.number
-            why = "words" if role in ("remark", "winner") or cell.sense.setting else "unmeasured"
-            why = "derived" if role == "difference" or self._is_derived(cell) else why
-            place = cell.read.place.over(cell.sense.place)
-            metric = "" if number is None else metric_of(self.draft, cell.sense, number)
-            command = self._command(cell)
-            arm = cell.sense.arm or ""
-            self.made.left.append(
-                Left(cell.line, cell.where.spot, why, arm, place, metric, command)
-            )
-
-    def _command(self, cell: Printed) -> str:
-        """What the report itself says would measure a cell."""
-        for run in self.draft.source.runs:
-            for one in run.cells:
-                if one.number.where == cell.where and one.command:
-                    return one.command
-        return ""
+        runs = self.draft.source.runs
+        own = {one.number.where: one.command for run in runs for one in run.cells if one.command}
+        for cell in [cell for cell in self.open if cell.where not in self.values]:
+            sense, (metric, place) = cell.sense, self.asked(cell)
+            why = "words" if sense.role in ("remark", "winner") or sense.setting else "unmeasured"
+            why = "derived" if sense.role == "difference" or cell.where in self.means else why
+            command = own.get(cell.where, "")
+            yield Left(cell.line, cell.where.spot, why, sense.arm or "", place, metric, command)
 
 
-def _float(digits: str) -> float:
-    try:
-        return float(digits)
-    except ValueError:
-        return 0.0
+def commands(left: Sequence[Left], logs: Logs, report: Path) -> dict[str, list[Left]]:
+    """By command, the cells that it would measure; what follows from others is not in it."""
+    found: dict[str, list[Left]] = defaultdict(list)
+    asked: dict[tuple[tuple[str, ...], int], list[Left]] = defaultdict(list)
+    source, file = (shlex.quote(text) for text in (str(report), f"{report.stem}.toml"))
+    study = f"kleash study from {source} --out {file} && kleash study {file}"
+    for one in [one for one in left if one.why == "unmeasured"]:
+        arm = logs.match.get(one.arm)
+        every = [] if arm is None else [run for each in arm.replicates for run in each.runs[:1]]
+        ours = tuple(run.where.file for run in every if run.format == "kleash")
+        if ours and one.place.epoch is not None:
+            asked[ours, one.place.epoch].append(one)
+        else:
+            found[(ours and one.command) or study].append(one)
+    for (runs, epoch), cells in asked.items():
+        found["\n".join(_measuring(Path(run), epoch, cells) for run in runs)] += cells
+    return dict(found)
 
 
-def _printed(number: Number) -> float:
-    """A number's size as it stands in the text."""
-    return abs(number.value or 0.0) * (100 if number.unit == "%" else 1)
+def _measuring(run: Path, epoch: int, cells: Sequence[Left]) -> str:
+    """`kleash eval` of one checkpoint; training it first where it is not there."""
+    shots = sorted({one.place.shots for one in cells if one.place.shots is not None})
+    items = [one.place.items for one in cells if one.place.items is not None]
+    train = f"kleash train {shlex.quote(str(run))} epochs={epoch}"
+    if not shots and not items:
+        return train
+    measure = f"kleash eval {shlex.quote(str(run))} --checkpoint epoch-{epoch}"
+    measure += f" --shots {','.join(map(str, shots))}" if shots else ""
+    measure += f" --items {max(items)}" if items else ""
+    return measure if (run / f"checkpoints/epoch-{epoch}").is_dir() else f"{train} && {measure}"

@@ -16,18 +16,20 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kleash import stats
 from kleash.errors import KleashError
 
 LONGEST = 2000  # letters of a formula
 LARGEST = 1e15  # number that it may bring
 _ADDRESS = r"(?:n\d+\.\d+|[A-Z]{1,2}\d+(?:\.\d+)?)"
 _NAMED = re.compile(rf"(?<![A-Za-z0-9_.])({_ADDRESS})(?:\s?:\s?({_ADDRESS}))?(?![A-Za-z0-9_])")
+_ROW = re.compile(r"[A-Z]+(\d+)")
 _WRITTEN = {"≥": ">=", "≤": "<=", "≠": "!=", "−": "-", "×": "*", "÷": "/", "^": "**", "＝": "=="}
 Value = Any  # a number, a truth, or an array of either, masked where a cell holds no number
 Array = NDArray[np.float64]
@@ -37,14 +39,8 @@ class FormulaError(KleashError):
     """A formula that cannot be read, or speaks of what a report has not."""
 
 
-def _changes(values: Array) -> Array:
-    changes: Array = np.diff(values)
-    return changes
-
-
-def _changes_percent(values: Array) -> Array:
-    changes: Array = 100 * _changes(values) / values[:-1]
-    return changes
+class Undecided(FormulaError):
+    """A relation that a test decides, and does not: with its ratio and interval, or how few."""
 
 
 def _deviation(values: Array) -> float:
@@ -62,6 +58,27 @@ def _at(pick: Callable[[Array], Any], values: Value, labels: Value) -> float:
     return float(labels[both][int(pick(values[both]))])
 
 
+def _steadier(ours: Mapping[float, float], theirs: Mapping[float, float]) -> bool:
+    """Whether one curve swings less, as `kleash compare` decides it at the steps of both."""
+    steps = sorted(ours.keys() & theirs.keys())
+    sides = [[side[step] for step in steps] for side in (ours, theirs)]
+    try:
+        found = stats.spread_ratio(steps, *sides).ratio
+    except ValueError:
+        raise Undecided(f"n = {len(steps)}") from None
+    if found.low <= 1 <= found.high:
+        told = f"{found.estimate:.2f} [{found.low:.2f}, {found.high:.2f}]×, n = {len(steps)}"
+        raise Undecided(told)
+    return found.high < 1
+
+
+def _first(truths: Array) -> Any:
+    """The first place where something holds."""
+    if not np.any(truths):
+        raise FormulaError("it holds nowhere")
+    return np.argmax(truths)
+
+
 def _flat(parts: Sequence[Value]) -> Array:
     """Every number that a function was given, in one line; cells without a number are left out."""
     every = [np.ma.ravel(np.ma.asarray(part)).compressed() for part in parts]
@@ -70,35 +87,39 @@ def _flat(parts: Sequence[Value]) -> Array:
     return np.concatenate(every)
 
 
-def _of_all(function: Callable[[Array], Any]) -> Callable[..., Any]:
-    return lambda *parts: function(_flat(parts))
-
-
+# Of every number in them, however many ranges they are given.
+_OF_ALL: dict[str, Callable[[Array], Any]] = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "median": np.median,
+    "std": _deviation,
+    "max": np.max,
+    "min": np.min,
+    "spread": np.ptp,
+    "count": lambda values: np.sum(values) if values.dtype == bool else len(values),
+    "all": np.all,
+    "any": np.any,
+    "same": lambda values: bool(np.all(values == values[0])),
+    "rises": lambda values: bool(np.all(np.diff(values) > 0)),
+    "falls": lambda values: bool(np.all(np.diff(values) < 0)),
+    "changes": np.diff,
+    "changes_percent": lambda values: 100 * np.diff(values) / values[:-1],
+}
 FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "sum": _of_all(np.sum),
-    "mean": _of_all(np.mean),
-    "median": _of_all(np.median),
-    "std": _of_all(_deviation),
-    "max": _of_all(np.max),
-    "min": _of_all(np.min),
-    "spread": _of_all(np.ptp),
-    "count": _of_all(lambda values: np.sum(values) if values.dtype == bool else len(values)),
-    "all": _of_all(np.all),
-    "any": _of_all(np.any),
-    "same": _of_all(lambda values: bool(np.all(values == values[0]))),
-    "rises": _of_all(lambda values: bool(np.all(np.diff(values) > 0))),
-    "falls": _of_all(lambda values: bool(np.all(np.diff(values) < 0))),
-    "changes": _of_all(_changes),
-    "changes_percent": _of_all(_changes_percent),
+    name: lambda *parts, of=of: of(_flat(parts)) for name, of in _OF_ALL.items()
+} | {
     "abs": np.abs,
     "sqrt": np.sqrt,
     "log": np.log,
     "exp": np.exp,
     "round": lambda value, places=0: np.round(value, int(places)),
+    "steadier": _steadier,
+    "rank": lambda value, *parts: 1 + int(np.sum(_flat(parts) > value)),
+    "first": lambda truths, labels: _at(_first, truths, labels),
     "at_max": lambda values, labels: _at(np.argmax, values, labels),
     "at_min": lambda values, labels: _at(np.argmin, values, labels),
 }
-_TWO: dict[type, Callable[[Any, Any], Any]] = {
+_SIGNS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -111,8 +132,6 @@ _TWO: dict[type, Callable[[Any, Any], Any]] = {
     ast.GtE: operator.ge,
     ast.And: np.logical_and,
     ast.Or: np.logical_or,
-}
-_ONE: dict[type, Callable[[Any], Any]] = {
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
     ast.Not: np.logical_not,
@@ -126,19 +145,16 @@ class Formula:
     text: str
     tree: ast.expr
     names: Mapping[str, tuple[str, ...]]
-    ranges: frozenset[str]
 
     @classmethod
     def of(cls, text: str, between: Callable[[str, str], Sequence[str]]) -> Formula:
         """Read a formula; `between` gives the addresses of a range."""
-        names, ranges = dict[str, tuple[str, ...]](), set[str]()
+        names = dict[str, tuple[str, ...]]()
 
         def named(match: re.Match[str]) -> str:
-            name = f"_{len(names)}"
             first, last = match.groups()
+            name = f"{'range' if last else 'cell'}_{len(names)}"
             names[name] = tuple(between(first, last)) if last else (first,)
-            if last:
-                ranges.add(name)
             return name
 
         plain = text.strip().removeprefix("=")
@@ -152,7 +168,7 @@ class Formula:
         numbers = [one.value for one in ast.walk(tree) if isinstance(one, ast.Constant)]
         if not all(isinstance(one, int | float) and abs(one) < LARGEST for one in numbers):
             raise FormulaError(f"no formula over numbers: {text[:80]}")
-        return cls(text.strip(), tree, names, frozenset(ranges))
+        return cls(text.strip(), tree, names)
 
     @cached_property
     def addresses(self) -> tuple[str, ...]:
@@ -174,45 +190,61 @@ class Formula:
             raise FormulaError(f"cannot be worked out: {error}") from None
 
     def _of(self, node: ast.AST, numbers: Mapping[str, float]) -> Value:
-        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-            return node.value
-        if isinstance(node, ast.Name) and node.id in self.names:
-            own = [numbers.get(one, np.nan) for one in self.names[node.id]]
-            if node.id in self.ranges:
-                return np.ma.masked_invalid(own)
-            if own[0] is np.nan:
-                raise FormulaError(f"no number at {self.names[node.id][0]}")
-            return own[0]
-        if isinstance(node, ast.List | ast.Tuple):
-            return _flat([self._of(one, numbers) for one in node.elts])
-        if isinstance(node, ast.Call):
-            return self._called(node, numbers)
+        match node:
+            case ast.Constant(value=int() | float() as value):
+                return value
+            case ast.Name(id=name) if name in self.names:
+                own = [numbers.get(one, np.nan) for one in self.names[name]]
+                if name.startswith("range"):
+                    return np.ma.masked_invalid(own)
+                if own[0] is np.nan:
+                    raise FormulaError(f"no number at {self.names[name][0]}")
+                return own[0]
+            case ast.List(elts=parts) | ast.Tuple(elts=parts):
+                return _flat([self._of(one, numbers) for one in parts])
+            case ast.Call():
+                return self._called(node, numbers)
         return self._operated(node, numbers)
 
     def _called(self, node: ast.Call, numbers: Mapping[str, float]) -> Value:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in FUNCTIONS or node.keywords:
             raise FormulaError(f"no function {name or ast.dump(node.func)[:40]}")
+        if name == "steadier":
+            return _steadier(*self._curves(node.args, numbers))
         parts = [self._of(one, numbers) for one in node.args]
         if name in ("at_max", "at_min") and len(parts) == 2 and _has_changes(node.args[0]):
             parts[1] = parts[1][-len(parts[0]) :]  # a change is told at the later label
         return FUNCTIONS[name](*parts)
 
+    def _curves(
+        self, nodes: Sequence[ast.expr], numbers: Mapping[str, float]
+    ) -> list[dict[float, float]]:
+        """Values by step: the number that leads their rows, if all have one; else their place."""
+        values = [np.ma.atleast_1d(self._of(node, numbers)) for node in nodes]
+        steps = list[Sequence[float]]()
+        for node in nodes:
+            rows = map(_ROW.match, self.names.get(getattr(node, "id", ""), ()))
+            steps.append([numbers.get(f"A{row[1]}", np.nan) for row in rows if row])
+        both = list(zip(steps, values, strict=True))
+        if any(len({*own} - {np.nan}) < len(side) for own, side in both):
+            both = [(range(len(side)), side) for side in values]
+        # Where a cell holds no number, a curve has none.
+        every = (zip(own, side, strict=True) for own, side in both)
+        return [{x: y for x, y in points if not np.ma.is_masked(y)} for points in every]
+
     def _operated(self, node: ast.AST, numbers: Mapping[str, float]) -> Value:
-        if isinstance(node, ast.UnaryOp) and type(node.op) in _ONE:
-            return _ONE[type(node.op)](self._of(node.operand, numbers))
-        if isinstance(node, ast.BinOp) and type(node.op) in _TWO:
-            return _TWO[type(node.op)](self._of(node.left, numbers), self._of(node.right, numbers))
-        if isinstance(node, ast.BoolOp):
-            parts = [self._of(one, numbers) for one in node.values]
-            return _joined(_TWO[type(node.op)], parts)
-        if isinstance(node, ast.Compare) and all(type(one) in _TWO for one in node.ops):
-            sides = [self._of(one, numbers) for one in (node.left, *node.comparators)]
-            told = [
-                _TWO[type(sign)](_level(left), _level(right))
-                for sign, left, right in zip(node.ops, sides, sides[1:], strict=False)
-            ]
-            return _joined(np.logical_and, told)
+        match node:
+            case ast.UnaryOp(op=sign, operand=one) if type(sign) in _SIGNS:
+                return _SIGNS[type(sign)](self._of(one, numbers))
+            case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _SIGNS:
+                return _SIGNS[type(sign)](self._of(left, numbers), self._of(right, numbers))
+            case ast.BoolOp(op=sign, values=parts):
+                return reduce(_SIGNS[type(sign)], [self._of(one, numbers) for one in parts])
+            case ast.Compare(left=left, ops=signs) if all(type(one) in _SIGNS for one in signs):
+                sides = [_level(self._of(one, numbers)) for one in (left, *node.comparators)]
+                pairs = zip(signs, sides, sides[1:], strict=False)
+                return reduce(np.logical_and, [_SIGNS[type(one)](a, b) for one, a, b in pairs])
         raise FormulaError(f"no {type(node).__name__} in a formula")
 
 
@@ -220,13 +252,6 @@ def _has_changes(node: ast.AST) -> bool:
     """Whether values are changes from each to the next, one fewer than there are labels."""
     calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
     return any(isinstance(one, ast.Name) and one.id.startswith("changes") for one in calls)
-
-
-def _joined(two: Callable[[Any, Any], Any], parts: Sequence[Value]) -> Value:
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = two(whole, part)
-    return whole
 
 
 def _level(value: Value) -> Value:

@@ -2,30 +2,41 @@
 
 The file keeps every question with its answer, a line each, so that a check costs nothing again, can
 stand in a CI, and can be answered by whatever model is at hand: what nobody answered yet is there
-with an empty answer.
+with an empty answer. It is a file of its own and not the ledger, because it goes where the report
+goes, and whoever answers by hand writes into it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from kleash.documents.claims import claims_in
-from kleash.documents.judge import Judged, judged
+from kleash.documents.claims import SCHEMA, Claim, claims_in
+from kleash.documents.formula import Formula, FormulaError
+from kleash.documents.judge import Judged, judged, worked_out
 from kleash.documents.numbered import Addresses
 from kleash.documents.page import Page
-from kleash.documents.questions import once_more, questions
+from kleash.documents.questions import FRAME, Question, once_more, questions, version_of
 from kleash.envs.contract import EndpointDown, EpisodeBroken
 from kleash.envs.endpoint import Chat, EndpointOptions
 from kleash.errors import DataError, KleashError
 
+CONTEXT = 8192  # tokens that a model can hold, if nobody says otherwise
 TOKENS = 16_000  # of an answer: a line for each claim
-Ask = Callable[[Sequence[str]], Sequence[str]]
-"""Whatever answers questions: a model behind an endpoint, or a file with answers."""
 PATIENCE = 900.0  # seconds for one answer
+Ask = Callable[[Sequence[Question]], Sequence[str]]
+"""Whatever answers questions: a model behind an endpoint, or a file with answers."""
+Begin = Callable[[Sequence[Question], int], AbstractContextManager[Callable[[], None]]]
+"""Tells what is asked, and how much was answered before; then of each answer."""
+Trouble = Literal["silent", "no-json", "no-claim", "no-number", "no-formula", "no-truth"]
+_SENTENCE = re.compile(r"[。！？；!?;]|\.(?=\s|$)")
+_TAG = re.compile(r"⟨(n\d+\.\d+)⟩")
 
 
 class Kept:
@@ -33,28 +44,45 @@ class Kept:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.answers = dict[str, str]()
+        self.records = dict[tuple[str, str], dict[str, str]]()
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         for nth, line in enumerate(lines, 1):
             try:
-                told = json.loads(line)
-                self.answers[told["question"]] = told["answer"]
-            except (ValueError, TypeError, KeyError):
+                one = json.loads(line)
+                told = {"question": one["question"] + "", "answer": one["answer"] + ""}
+                self._put(
+                    told | {key: str(one.get(key, "")) for key in ("model", "brief", "about")}
+                )
+            except (ValueError, TypeError, KeyError, AttributeError):
                 raise DataError(
                     f"{path}:{nth}: no question with its answer; a line is"
                     ' {"question": "…", "answer": "…"}'
                 ) from None
 
-    def keep(self, more: dict[str, str]) -> None:
+    def _put(self, record: dict[str, str]) -> None:
+        self.records[record["about"] or record["question"], record["model"]] = record
+
+    def answer(self, question: Question, model: str) -> str:
+        """What that model said, or somebody by hand; whoever did, where none is named."""
+        names = {question.about, question.text}
+        own = [
+            one["answer"]
+            for (about, by), one in self.records.items()
+            if about in names and by in (model or by, "")
+        ]
+        return next(filter(None, reversed(own)), "")
+
+    def keep(self, answers: Sequence[tuple[Question, str]], model: str, brief: str) -> None:
         """Answers for good; the file whole or not at all."""
-        self.answers |= more
-        lines = (
-            json.dumps({"question": question, "answer": answer}, ensure_ascii=False) + "\n"
-            for question, answer in self.answers.items()
-        )
+        for one, answer in answers:
+            said = {"question": one.text, "answer": answer, "model": model}
+            self._put(said | {"brief": brief, "about": one.about})
+            if answer:
+                self.records.pop((one.about, ""), None)
+        lines = (json.dumps(one, ensure_ascii=False) + "\n" for one in self.records.values())
         beside = self.path.with_name(f".{self.path.name}.part")
         try:
-            beside.write_text("".join(lines), encoding="utf-8")
+            beside.write_text("".join(lines), encoding="utf-8", errors="replace")
             beside.replace(self.path)
         except OSError as error:
             raise DataError(f"cannot write {self.path}: {error.strerror}") from None
@@ -64,65 +92,118 @@ class Interpreter:
     """Answers what the file has not from an endpoint, if there is one."""
 
     def __init__(
-        self,
-        kept: Kept,
-        options: EndpointOptions | None,
-        bar: Callable[[int], AbstractContextManager[Callable[[], None]]],
+        self, kept: Kept, options: EndpointOptions | None, begin: Begin, context: int = CONTEXT
     ) -> None:
-        self.kept, self.options, self.bar = kept, options, bar
+        self.kept, self.options, self.begin, self.context = kept, options, begin, context
+        self.model = options.model if options else ""
+        self.brief = ""
 
-    def __call__(self, questions: Sequence[str]) -> list[str]:
-        """An answer for each, asked at once; what came before an error is kept."""
-        open_ = [one for one in dict.fromkeys(questions) if not self.kept.answers.get(one)]
+    def __call__(self, questions: Sequence[Question]) -> list[str]:
+        """An answer for each, asked at once; one that cannot be had is empty."""
+        open_ = [one for one in questions if not self.kept.answer(one, self.model)]
         if open_ and self.options is None:
-            self.kept.keep(dict.fromkeys(open_, ""))
+            self.kept.keep([(one, "") for one in open_], "", self.brief)
             raise KleashError(
                 f"{self.kept.path}: {len(open_)} question(s) are open: have a language model answer"
                 ' each (its text as "answer"), or give --interpreter URL, then run this again'
             )
         if open_ and self.options is not None:
-            with self.bar(len(open_)) as advance:
-                asyncio.run(self._asked(self.options, open_, advance))
-        return [self.kept.answers[one] for one in questions]
+            with self.begin(open_, len(questions) - len(open_)) as advance:
+                asyncio.run(self._asked(Chat(self.options), open_, advance))
+        return [self.kept.answer(one, self.model) for one in questions]
 
     async def _asked(
-        self, options: EndpointOptions, questions: Sequence[str], advance: Callable[[], None]
+        self, chat: Chat, questions: Sequence[Question], advance: Callable[[], None]
     ) -> None:
-        chat = Chat(options)
+        schema = {
+            key: part for key, part in json.loads(SCHEMA.read_text()).items() if key[0] != "$"
+        }
+
+        async def one_asked(question: Question) -> None:
+            room = max(FRAME, min(TOKENS, self.context - question.tokens))
+            messages = [{"role": "user", "content": question.text}]
+            body = {"model": self.model, "messages": messages}
+            text = await chat.said({**body, "temperature": 0.0, "max_tokens": room}, schema)
+            self.kept.keep([(question, text)], self.model, self.brief)
+            advance()
+
         try:
-            told = await asyncio.gather(
-                *(_asked(chat, one, advance) for one in questions), return_exceptions=True
-            )
+            told = await asyncio.gather(*map(one_asked, questions), return_exceptions=True)
         finally:
             await chat.close()
-        answers = {q: one for q, one in zip(questions, told, strict=True) if isinstance(one, str)}
-        self.kept.keep(answers)
-        for one in told:
-            if isinstance(one, EndpointDown | EpisodeBroken):
-                raise KleashError(str(one)) from None
-            if isinstance(one, BaseException):
+        failed = [one for one in told if one is not None]
+        for one in failed:
+            if not isinstance(one, EndpointDown | EpisodeBroken):
                 raise one
+        if len(failed) == len(told) or any(isinstance(one, EndpointDown) for one in failed):
+            raise KleashError(str(failed[0])) from None
 
 
-async def _asked(chat: Chat, question: str, advance: Callable[[], None]) -> str:
-    messages = [{"role": "user", "content": question}]
-    body = {"model": chat.options.model, "messages": messages}
-    text = await chat.said({**body, "temperature": 0.0, "max_tokens": TOKENS})
-    advance()
-    return text
+@dataclass(frozen=True)
+class Unread:
+    """What of an answer says nothing, and why."""
+
+    trouble: Trouble
+    claim: Claim
+    why: str = ""
 
 
-def interpreted(page: Page, ask: Ask) -> list[Judged]:
+@dataclass(frozen=True)
+class Reading:
+    """What an interpreter made of a report."""
+
+    judged: Sequence[Judged]
+    unread: Sequence[Unread]
+    sentences: int
+    """How many have numbers."""
+    formulas: int
+    """How many of these have a number or words in a formula."""
+
+
+def interpreted(page: Page, ask: Ask, context: int = CONTEXT) -> Reading:
     """Every claim of a report that an interpreter could put into a formula, worked out."""
     addresses = Addresses(page)
-    claims = [one for answer in ask(list(questions(addresses))) for one in claims_in(answer)]
-    first = judged(addresses, claims)
+    if isinstance(ask, Interpreter):
+        ask.brief = version_of(addresses)
+    answers = ask(questions(addresses, context))
+    claims = [one for answer in answers for one in claims_in(answer)]
+    every, again = [one for one in claims if isinstance(one, Claim)], list[Claim | str]()
+    first = judged(addresses, every)
     failed = [one for one in first if one.holds == "no"]
-    if not failed:
-        return first
-    (answer,) = ask([once_more(addresses, failed)])
-    again = list(claims_in(answer))
-    asked, told = {one.claim.key for one in failed}, {one.key for one in again}
-    # What it does not stand by is dropped; what it reads anew comes first, and so counts.
-    kept = [one for one in claims if one.key not in asked]
-    return judged(addresses, [*(one for one in again if one.key in asked & told), *kept])
+    if failed:
+        second = ask(once_more(addresses, failed, context))
+        again = [one for answer in second for one in claims_in(answer)]
+        asked = {one.claim.key for one in failed}
+        anew = [one for one in again if isinstance(one, Claim) and one.key in asked]
+        # What it does not stand by is dropped; what it reads anew comes first, and so counts.
+        first = judged(addresses, [*anew, *(one for one in every if one.key not in asked)])
+    unread = [Unread("silent", Claim()) for answer in answers if not answer]
+    unread += [one for claim in [*claims, *again] for one in _troubles(addresses, claim)]
+    return Reading(first, unread, *_count(addresses, first))
+
+
+def _troubles(addresses: Addresses, claim: Claim | str) -> Iterator[Unread]:
+    """Why a claim says nothing, if it does not."""
+    if isinstance(claim, str):
+        yield Unread("no-claim" if claim.startswith("{") else "no-json", Claim(), claim)
+    elif not list(worked_out(addresses, [claim])):
+        try:
+            Formula.of(claim.formula or "0", addresses.between).value(addresses.values)
+        except FormulaError as error:
+            yield Unread("no-formula", claim, str(error))
+        else:
+            yield Unread("no-number" if claim.at else "no-truth", claim)
+
+
+def _count(addresses: Addresses, every: Sequence[Judged]) -> tuple[int, int]:
+    """How many sentences outside of tables have numbers, and how many of these a formula."""
+    known = {one.number.address for one in every if one.number is not None}
+    words = {(one.line, one.claim.words) for one in every if one.number is None}
+    loose = {one.line for one in addresses.numbers.values()} - addresses.rows.keys()
+    own = [(line, text) for line in loose for text in _SENTENCE.split(addresses.shown(line))]
+    told = [(line, _TAG.sub("", text), tags) for line, text in own if (tags := _TAG.findall(text))]
+    count = sum(
+        not known.isdisjoint(tags) or any(at == line and said in text for at, said in words)
+        for line, text, tags in told
+    )
+    return len(told), count

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from kleash.documents.claims import Claim
-from kleash.documents.formula import Formula, FormulaError
+from kleash.documents.formula import Formula, FormulaError, Undecided
 from kleash.documents.numbered import Addresses, Numbered
 
 NEARLY = 1 + 1e-6
@@ -26,6 +26,7 @@ MANY = 40  # numbers of a formula whose hidden digits are tried one by one
 PLAIN = {0.0, 1.0, 2.0, 100.0}  # what formulas bring without being a limit
 # How often a number that was worked out of others is a last digit off: of hidden digits, of printed
 # ones by a slip; and the odds from which a report is taken to work with printed ones.
+TELLING = 0.5
 HIDDEN, SLIP, SURE = 0.2, 0.03, log(7)
 COUNTED = log(20)  # that counts are worked with as they are printed
 Holds = Literal["yes", "no", "nearly", "unsaid"]
@@ -44,13 +45,10 @@ class Judged:
     sources: tuple[Numbered, ...] = ()
     is_quote: bool = False
     number: Numbered | None = None
+    is_telling: bool = True
+    """Whether digits that are not printed could well move it past the rounding of its own."""
     has_limit: bool = False
     """Whether its formula holds something against a limit that the line does not tell."""
-
-    @property
-    def is_near(self) -> bool:
-        """Whether it would be right by digits that were not printed."""
-        return self.holds == "nearly"
 
     @property
     def is_worked_out(self) -> bool:
@@ -58,30 +56,16 @@ class Judged:
         return self.number is not None and not self.is_quote and len(self.sources) > 1
 
     @property
-    def is_of_counts(self) -> bool:
-        """Whether numbers propose it, and all that it is worked out of are whole."""
-        return self.claim.by != "model" and all(one.decimals <= 0 for one in self.sources)
-
-    @property
-    def is_turned(self) -> bool:
-        """Whether numbers propose that a count follows from rounded ones: these follow from it."""
-        whole = self.number is not None and self.number.decimals <= 0
-        return whole and self.claim.by != "model" and not self.is_of_counts
-
-    @property
-    def told(self) -> str:
-        """The claim as it was given."""
-        if self.claim.at:
-            return json.dumps({"at": self.claim.at, "formula": self.claim.formula})
-        told = {"line": self.line, "words": self.claim.words, "formula": self.claim.formula}
-        return json.dumps(told, ensure_ascii=False)
-
-    @property
-    def outcome(self) -> str:
-        """What the formula gives, for whoever is asked again."""
-        if self.number is None:
-            return "the formula is false"
-        return f"the formula gives {self.value}, {self.number.address} is {self.text}"
+    def again(self) -> str:
+        """The claim as it was given, and what the formula gives, for whoever is asked again."""
+        claim, outcome = self.claim, "the formula is false"
+        told: dict[str, object] = {"line": self.line, "words": claim.words}
+        if claim.at:
+            told = {"at": claim.at}
+        if self.number is not None:
+            outcome = f"the formula gives {self.value}, {self.number.address} is {self.text}"
+        told["formula"] = claim.formula
+        return f"you: {json.dumps(told, ensure_ascii=False)}\n  {outcome}"
 
 
 def judged(addresses: Addresses, claims: Iterable[Claim]) -> list[Judged]:
@@ -96,10 +80,14 @@ def judged(addresses: Addresses, claims: Iterable[Claim]) -> list[Judged]:
 
 def worked_out(addresses: Addresses, claims: Iterable[Claim]) -> Iterator[Judged]:
     """What comes of each claim; of those that nobody can work out nothing."""
-    values = {address: one.value for address, one in addresses.numbers.items()}
     for claim in claims:
         try:
+            tests = "steadier" in claim.formula
+            values = addresses.measured if tests else addresses.values
             yield from list(_judged(addresses, values, claim))
+        except Undecided as error:
+            if 0 < claim.line <= addresses.count:
+                yield Judged(replace(claim, why=str(error)), claim.line, claim.words, "unsaid")
         except FormulaError:
             continue  # an interpreter may err: what it says then says nothing
 
@@ -136,10 +124,11 @@ def _judged(addresses: Addresses, values: dict[str, float], claim: Claim) -> Ite
         elif isfinite(one):
             quote = formula.text in values
             exact = quote and own[0].decimals >= number.decimals
-            holds = _holds(number, float(one), 0.0 if exact else _room(formula, values, own, nth))
+            room = 0.0 if exact else _room(formula, values, own, nth)
+            holds, tells = _holds(number, float(one), room), room > TELLING * number.half
             plus = "+" if number.text.startswith(("+", "-", "−")) and one > 0 else ""
             shown = f"{plus}{float(one):.{max(0, number.decimals)}f}" + "%" * number.is_share
-            yield Judged(claim, number.line, number.text, holds, shown, own, quote, number)
+            yield Judged(claim, number.line, number.text, holds, shown, own, quote, number, tells)
 
 
 def _own(formula: Formula, addresses: Addresses, nth: int, count: int) -> tuple[Numbered, ...]:
@@ -187,18 +176,26 @@ def settled(every: Sequence[Judged]) -> list[Judged]:
     Counts have no hidden digits, and do not follow from numbers that have. Two that are nearly
     right in one line are no slips.
     """
-    odds, lines = dict[bool, float](), Counter(one.claim.line_of for one in every if one.is_near)
+
+    def of_counts(one: Judged) -> bool:
+        return one.claim.by != "model" and all(source.decimals <= 0 for source in one.sources)
+
+    lines = Counter(one.claim.line_of for one in every if one.holds == "nearly")
+    odds = dict[bool, float]()
     for counts in (False, True):
-        own = [one for one in every if one.is_worked_out and one.is_of_counts == counts]
-        right, nearly = (sum(one.holds == each for one in own) for each in ("yes", "nearly"))
+        own = [one for one in every if one.is_worked_out and of_counts(one) == counts]
+        right = sum(one.holds == "yes" and one.is_telling for one in own)
+        nearly = sum(one.holds == "nearly" for one in own)
         odds[counts] = right * log((1 - SLIP) / (1 - HIDDEN)) - nearly * log(HIDDEN / SLIP)
         odds[counts] += COUNTED if counts and right > 3 else 0
-    found = list[Judged]()
-    for one in every:
-        if one.is_near:
-            lone = not one.claim.line_of or lines[one.claim.line_of] < 2
-            slip = one.is_worked_out and lone and odds[one.is_of_counts] >= SURE
-            found.append(replace(one, holds="no" if slip and not one.is_turned else "yes"))
-        else:
-            found.append(one)
-    return found
+
+    def is_slip(one: Judged) -> bool:
+        counts, claim = of_counts(one), one.claim
+        turned = one.number and one.number.decimals <= 0 and claim.by != "model" and not counts
+        lone = not claim.line_of or lines[claim.line_of] < 2
+        return one.is_worked_out and lone and odds[counts] >= SURE and not turned
+
+    return [
+        replace(one, holds="no" if is_slip(one) else "yes") if one.holds == "nearly" else one
+        for one in every
+    ]

@@ -7,12 +7,14 @@ number elsewhere is `n52.3`: the third of line 52. Columns are counted as printe
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from string import ascii_uppercase
 
-from kleash.documents.page import Page, Span
+from kleash.documents.page import Page
 
 LARGEST, MOST_DECIMALS = 1e15, 15  # what is beyond is an identifier, or a slip of the keyboard
 _NUMBER = re.compile(
@@ -54,6 +56,11 @@ class Numbered:
         return self.text.endswith(("%", "％"))
 
     @property
+    def printed(self) -> tuple[int, bool]:
+        """How it is printed: with how many decimals, and whether as a percentage."""
+        return self.decimals, self.is_share
+
+    @property
     def half(self) -> float:
         """Half a unit of its last digit."""
         return 0.5 * 10.0**-self.decimals
@@ -69,12 +76,10 @@ class Addresses:
     @cached_property
     def rules(self) -> set[int]:
         """The lines under the titles of tables."""
+        line = self.page.line
+        both = ((nth, line(nth), line(nth - 1)) for nth in range(2, self.count + 1))
         return {
-            nth
-            for nth in range(2, self.count + 1)
-            if _RULE.fullmatch(self.page.line(nth))
-            and "|" in self.page.line(nth)
-            and "|" in self.page.line(nth - 1)
+            nth for nth, own, title in both if _RULE.fullmatch(own) and "|" in own and "|" in title
         }
 
     @cached_property
@@ -83,26 +88,30 @@ class Addresses:
         found = dict[int, int]()
         for rule in sorted(self.rules):
             found[rule - 1] = rule - 1
-            nth = rule + 1
-            while nth <= self.count and "|" in self.page.line(nth):
-                found[nth] = rule - 1
-                nth += 1
+            rest = range(rule + 1, self.count + 1)
+            found |= dict.fromkeys(takewhile(lambda n: "|" in self.page.line(n), rest), rule - 1)
         return found
 
     @cached_property
     def numbers(self) -> dict[str, Numbered]:
         """By address."""
-        found = [
-            one
-            for line in range(1, self.count + 1)
-            if line not in self.rules
-            for one in (self._cells(line) if line in self.rows else self._prose(line))
-        ]
+        every = (line for line in range(1, self.count + 1) if line not in self.rules)
+        found = [one for line in every for one, _ in self._found(line)]
         columns = {self._column(one) for one in found if one.is_signed} - {None}
         return {
             one.address: replace(one, is_signed=one.is_signed or self._column(one) in columns)
             for one in found
         }
+
+    @cached_property
+    def values(self) -> dict[str, float]:
+        """The numbers alone, by address."""
+        return {address: one.value for address, one in self.numbers.items()}
+
+    @cached_property
+    def measured(self) -> dict[str, float]:
+        """The same without estimates, which are no evidence."""
+        return {at: value for at, value in self.values.items() if not self.numbers[at].is_rough}
 
     def on(self, line: int) -> list[Numbered]:
         """The numbers of a line, in their order."""
@@ -110,10 +119,10 @@ class Addresses:
 
     @cached_property
     def _by_line(self) -> dict[int, list[Numbered]]:
-        found = dict[int, list[Numbered]]()
+        found = defaultdict[int, list[Numbered]](list)
         for one in self.numbers.values():
-            found.setdefault(one.line, []).append(one)
-        return found
+            found[one.line].append(one)
+        return dict(found)
 
     def _column(self, one: Numbered) -> tuple[int, str] | None:
         """The column of a table that a number is of, by the line of its titles."""
@@ -127,10 +136,11 @@ class Addresses:
         """
         one, other = place(first), place(last)
         tables = {self.rows.get(one[1]), self.rows.get(other[1])} - {None}
-        lines = range(one[1], other[1] + 1)
+        lines = range(one[1], min(other[1], self.count) + 1)
         if one[0] == "n":
             same = one[1] == other[1]
-            nths = range(one[2], other[2] + 1) if same else (one[2],)
+            most = max((len(self.on(line)) for line in lines), default=0)
+            nths = range(one[2], min(other[2], most) + 1) if same else (one[2],)
             named = [f"n{line}.{nth}" for line in lines for nth in nths]
             return [address for address in named if address in self.numbers]
         columns = range(column_at(one[0]), column_at(other[0]) + 1)
@@ -141,38 +151,28 @@ class Addresses:
     def shown(self, line: int) -> str:
         """A line as it is shown to whoever puts its claims into formulas."""
         if line in self.rows:
-            spans = self.page.cells(line)
-            cells = [f"{column_name(nth)}: {self._text(span)}" for nth, span in enumerate(spans)]
-            return f"{line} | {' | '.join(cells)}"
-        text, shift = self.page.line(line), 0
-        for one, (_, end) in self._found(line):
-            tag = f"⟨{one.address}⟩"
-            text = text[: end + shift] + tag + text[end + shift :]
-            shift += len(tag)
+            cells = enumerate(self.cells(line))
+            return f"{line} | {' | '.join(f'{column_name(nth)}: {text}' for nth, text in cells)}"
+        text = self.page.line(line)
+        for one, end in reversed(list(self._found(line))):
+            text = f"{text[:end]}⟨{one.address}⟩{text[end:]}"
         return f"{line} {text}"
 
-    def _text(self, span: Span) -> str:
-        return self.page.text[slice(*span)]
+    def cells(self, line: int) -> list[str]:
+        """The texts of the cells of a row."""
+        return [self.page.text[slice(*span)] for span in self.page.cells(line)]
 
-    def _cells(self, line: int) -> Iterator[Numbered]:
-        for nth, span in enumerate(self.page.cells(line)):
-            text = self._text(span)
-            for at, match in enumerate(_NUMBER.finditer(_blanked(text)), 1):
-                one = _numbered(_cell(nth, line, at), line, text, match)
+    def _found(self, line: int) -> Iterator[tuple[Numbered, int]]:
+        """The numbers of a line, and where in it or in its cell each ends."""
+        is_row = line in self.rows
+        for nth, text in enumerate(self.cells(line) if is_row else [self.page.line(line)]):
+            item = None if is_row else _ITEM.match(text)
+            matches = _NUMBER.finditer(_blanked(text), item.end() if item else 0)
+            for at, match in enumerate(matches, 1):
+                address = _cell(nth, line, at) if is_row else f"n{line}.{at}"
+                one = _numbered(address, line, text, match)
                 if one.is_plain:
-                    yield one
-
-    def _prose(self, line: int) -> Iterator[Numbered]:
-        return (one for one, _ in self._found(line))
-
-    def _found(self, line: int) -> Iterator[tuple[Numbered, Span]]:
-        text = self.page.line(line)
-        item = _ITEM.match(text)
-        matches = _NUMBER.finditer(_blanked(text), item.end() if item else 0)
-        for at, match in enumerate(matches, 1):
-            one = _numbered(f"n{line}.{at}", line, text, match)
-            if one.is_plain:
-                yield one, match.span()
+                    yield one, match.end()
 
 
 def _blanked(text: str) -> str:

@@ -14,7 +14,10 @@ from pathlib import Path
 
 from kleash.errors import DataError
 
-_QUOTE = re.compile(r"\s{0,3}(?:>\s?){1,5}")
+# What a text may be encoded in, in the order in which `imports.markdown` reads it.
+MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+ENCODINGS = (("utf-8", "strict"), ("gb18030", "strict"), ("utf-8", "surrogateescape"))
+_ROW = re.compile(r"(?:\s{0,3}(?:>\s?){1,5})?\s*\|?(.*?)(?:(?<!\\)\|)?\s*\Z", re.S)
 _BORDER = re.compile(r"(?<!\\)\|")
 Span = tuple[int, int]
 
@@ -56,27 +59,16 @@ class Page:
     def cells(self, line: int) -> list[Span]:
         """The places of a table row's cells, without the blanks around them; lines count from 1."""
         start, end = self.lines[line - 1]
-        return cell_spans(self.text[start:end], start)
-
-
-def cell_spans(row: str, offset: int = 0) -> list[Span]:
-    """Where the cells of a row stand in it, as `imports.markdown.text.split` counts them."""
-    quote = _QUOTE.match(row)
-    begin = quote.end() if quote and ">" in quote.group() else 0
-    begin += len(row[begin:]) - len(row[begin:].lstrip())
-    end = len(row.rstrip())
-    begin += row[begin:end].startswith("|")
-    if row[begin:end].endswith("|") and not row[begin:end].endswith("\\|"):
-        end -= 1
-    borders = [match.start() for match in _BORDER.finditer(row, begin, end)]
-    edges = [begin - 1, *borders, end]
-    found = []
-    for left, right in pairwise(edges):
-        inner = row[left + 1 : right]
-        first = left + 1 + len(inner) - len(inner.lstrip())
-        last = left + 1 + len(inner.rstrip())
-        found.append((offset + first, offset + max(first, last)))
-    return found
+        row = self.text[start:end]
+        body = _ROW.match(row)
+        begin, last = body.span(1) if body else (0, len(row))
+        borders = (match.start() for match in _BORDER.finditer(row, begin, last))
+        found = []
+        for left, right in pairwise([begin - 1, *borders, last]):
+            inner = row[left + 1 : right]
+            first = start + right - len(inner.lstrip())
+            found.append((first, first + len(inner.strip())))
+        return found
 
 
 def read_page(path: Path) -> Page:
@@ -85,7 +77,8 @@ def read_page(path: Path) -> Page:
         raw = path.read_bytes()
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
-    for encoding, errors in _encodings(raw):
+    marked = MARKS.get(raw[:2])
+    for encoding, errors in [(marked, "strict")] if marked else ENCODINGS:
         try:
             page = Page(path, raw.decode(encoding, errors), encoding, errors)
         except UnicodeDecodeError:
@@ -93,15 +86,6 @@ def read_page(path: Path) -> Page:
         if page.bytes() == raw:
             return page
     raise DataError(f"{path}: its encoding cannot be kept; save it as UTF-8")
-
-
-def _encodings(raw: bytes) -> list[tuple[str, str]]:
-    """What a text may be encoded in, in the order in which `imports.markdown` reads it."""
-    if raw.startswith(b"\xff\xfe"):
-        return [("utf-16-le", "strict")]
-    if raw.startswith(b"\xfe\xff"):
-        return [("utf-16-be", "strict")]
-    return [("utf-8", "strict"), ("gb18030", "strict"), ("utf-8", "surrogateescape")]
 
 
 def edited(page: Page, edits: Mapping[Span, str]) -> str:

@@ -7,20 +7,22 @@ what, and what was put there until somebody answers. All arms of a seed share on
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from statistics import mode
+from typing import Any, NamedTuple
 
 from kleash.answer import ANSWERERS
 from kleash.compare.arms import Arm, gather
 from kleash.data import DATASETS, FROM_FILES
 from kleash.demos.presets import PRESETS
 from kleash.demos.reward import REWARDS
-from kleash.documents.arms import coefficient, compared_with, contenders, leashed
-from kleash.documents.study_file import Asked, Said, places, toml
+from kleash.documents.arms import compared_with, contenders, leashed
+from kleash.documents.logs import coefficient
 from kleash.envs import ENVS
 from kleash.imports import Source, in_names, names
 from kleash.imports.run_names import SEED
@@ -33,304 +35,185 @@ Say = Callable[[str, dict[str, Any]], str]
 
 def study_of(sources: Sequence[Source], name: str, say: Say) -> str:
     """The text of the study file."""
-    asked = Asked()
-    said = list(_said(sources))
+    file = StudyFile(sources)
     arms, others = leashed(contenders(gather(sources), sources))
-    agents = _are_agents(sources)
-    _base(asked, said, sources, agents=agents)
-    _grpo(asked, said, sources, agents=agents)
-    _arms(asked, arms, said, sources)
+    # Headings, paths and commands: where versions and gyms are named.
+    texts = [fact.text for source in sources for fact in source.facts]
+    texts += [text for source in sources for table in source.tables for text in table.headings]
+    # Language agents have rewards over steps, and never any shots.
+    runs = [run for source in sources for run in source.runs]
+    known = {names.metric(series.metric) for run in runs for series in run.series}
+    rewards = {one.name for one in known if one} & {"eval_reward", "reward", "performance"}
+    if rewards and all(cell.shots is None for run in runs for cell in run.cells):
+        _agents(file, sources, " ".join(texts))
+    else:
+        _selectors(file, sources, " ".join(texts))
+    _arms(file, arms, sources)
     if others:
         more = ", …" if len(others) > SHOWN else ""
-        asked.ask("no-arms", names=", ".join(arm.name for arm in others[:SHOWN]) + more)
-    _measure(asked, sources, agents=agents)
+        file.ask("no-arms", names=", ".join(arm.name for arm in others[:SHOWN]) + more)
     seeds = max(len({one.seed for one in arm.replicates} - {None}) for arm in arms)
     if seeds < 2:
-        asked.ask("one-run", here=SEEDS)
-    return _text(asked, sources, name, max(seeds, SEEDS), say)
+        file.ask("one-run", here=SEEDS)
+    return _text(file, sources, name, max(seeds, SEEDS), say)
 
 
-def _said(sources: Sequence[Source]) -> Iterator[Said]:
-    """Every setting that a report gives, under its known name."""
-    for source in sources:
-        report = Path(source.path).name
-        for run in source.runs:
-            for key, setting in run.config.items():
-                known = names.key(key)
-                if known is None or known.kind in ("seed", "harmless"):
-                    continue
-                for one in (setting, *setting.others):
-                    yield Said(known.name, one.value, run.arm, report, one.where.line)
+# --- what is trained, and how
 
 
-def _are_agents(sources: Sequence[Source]) -> bool:
-    """Whether the reports are on language agents: rewards over steps, and never any shots."""
-    runs = [run for source in sources for run in source.runs]
-    if any(cell.shots is not None for run in runs for cell in run.cells):
-        return False
-    measured = {names.metric(series.metric) for run in runs for series in run.series}
-    rewards = {"eval_reward", "reward", "performance"}
-    return any(metric is not None and metric.name in rewards for metric in measured)
+def _agents(file: StudyFile, sources: Sequence[Source], text: str) -> None:
+    gym = next((name for name in ENVS if name in text.casefold()), "")
+    if not gym:
+        gym = "intention"
+        file.ask("unsaid", key="env", known=", ".join(ENVS), here=gym)
+    file.put("base", "env", gym)
+    file.tables["base"] += ['gym = { surface = "tokens" }', "turn_tokens = 4"]
+    _known(file, "model", (), "tiny")
+    for key, kind in (("batch", int), ("lr", float), ("group", int)):
+        _number(file, key, kind)
+    series = [one for source in sources for run in source.runs for one in run.series]
+    courses = [sorted({int(step) for step in one.steps}) for one in series if one.axis == "step"]
+    longest = max(courses, key=len, default=[])
+    here = None
+    if len(longest) > 2:
+        count, every = len(longest), mode(b - a for a, b in pairwise(longest))
+        file.put("grpo", "epochs", count)
+        file.put("grpo", "steps", every)
+        here = f"{count} × {every}"
+    file.differs("steps", here)
 
 
-# --- what the reports say
-
-
-def _values(said: Sequence[Said], key: str) -> dict[str, list[Said]]:
-    """The different values of a setting, the one that is said most often first."""
-    found: dict[str, list[Said]] = defaultdict(list)
-    for one in said:
-        if one.key == key:
-            found[names.spelling(re.sub(r"\(.*?\)", "", _shown(one.value)))].append(one)
-    return dict(sorted(found.items(), key=lambda pair: -len({(s.report, s.arm) for s in pair[1]})))
-
-
-def _shown(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _told(values: dict[str, list[Said]]) -> str:
-    """Each value with who says it of whom."""
-    parts = []
-    for every in values.values():
-        arms = list(dict.fromkeys(one.arm for one in every if one.arm))
-        whose = ", ".join(arms[:5])
-        parts.append(f"{_shown(every[0].value)} ({whose}; {places(every)})")
-    return " / ".join(parts)
-
-
-# --- tables of the file
-
-
-def _base(asked: Asked, said: Sequence[Said], sources: Sequence[Source], *, agents: bool) -> None:
-    """The shared start: what is trained on what, and how far before GRPO."""
-    if agents:
-        text = _everything(sources).casefold()
-        gym = next((name for name in ENVS if name in text), "")
-        if not gym:
-            gym = "intention"
-            asked.ask("unsaid", key="env", known=", ".join(ENVS), here=gym)
-        asked.put("base", "env", gym)
-        asked.tables["base"] += ['gym = { surface = "tokens" }', "turn_tokens = 4"]
-        _cannot(asked, said, "model", (), "tiny")
-        return
+def _selectors(file: StudyFile, sources: Sequence[Source], text: str) -> None:
+    """The start that all arms share, what each has on top of it, and what is measured."""
     datasets = tuple(DATASETS)
-    data = _cannot(asked, said, "dataset", datasets, datasets[0])
-    if not _values(said, "dataset"):
-        asked.ask("unsaid", key="dataset", known=", ".join(datasets), here=data)
-    asked.put("base", "data", data)
+    data = _known(file, "dataset", datasets, datasets[0])
+    if not file.values("dataset"):
+        file.ask("unsaid", key="dataset", known=", ".join(datasets), here=data)
+    file.put("base", "data", data)
     if data in FROM_FILES:
-        _files(asked, said, data)
+        _files(file, data)
     else:
-        answerer = _cannot(asked, said, "answerer", tuple(ANSWERERS), "embedded")
-        asked.put("base", "answerer", answerer)
-    text = _everything(sources)
-    preset = next(
-        (
-            name
-            for name in re.findall(r"(?<![a-z0-9])v\d(?:[-_]\d+)?(?![\d.])", text)
-            if name in PRESETS
-        ),
-        "",
-    )
-    if preset:
-        asked.put("base", "selector", preset)
-    _start(asked, said)
-    _pool(asked, said)
+        file.put("base", "answerer", _known(file, "answerer", tuple(ANSWERERS), "embedded"))
+    versions = re.findall(r"(?<![a-z0-9])v\d(?:[-_]\d+)?(?![\d.])", text)
+    for preset in [one for one in versions if one in PRESETS][:1]:
+        file.put("base", "selector", preset)
+    _start(file)
+    files = [name for own in file.values("data") if "." in (name := shown(own[0].value))]
+    _pool(file, files)
+    for freeze in file.values("freeze")[:1]:
+        file.put("grpo", "like", "lever-plus")
+        file.put("grpo", "freeze", ["projections"], freeze)
+    if files:
+        file.put("grpo", "source", "offline")
+    _number(file, "batch", int)
+    _number(file, "lr", float)
+    cells = [cell for source in sources for run in source.runs for cell in run.cells]
+    # As many epochs as a report asks for; at least as many as any cell is of.
+    values = file.values("epochs")
+    asked = [int(own[0].value) for own in values if isinstance(own[0].value, int)][:1]
+    measured = [int(cell.epoch) for cell in cells if cell.epoch is not None and cell.shots]
+    count = max([*asked, *measured], default=3)
+    file.put("grpo", "epochs", count, next(iter(values), ()))
+    file.differs("epochs", count)
+    for own in [own for own in file.values("reward") if shown(own[0].value) in REWARDS][:1]:
+        file.put("grpo", "reward", own[0].value, own)
+    for key in ("shots", "items"):
+        if places := sorted({getattr(cell, key) for cell in cells} - {None, 0}):
+            file.put("measure", key, places)
+    file.put("measure", "test", "all")
 
 
-def _files(asked: Asked, said: Sequence[Said], data: str) -> None:
+def _files(file: StudyFile, data: str) -> None:
     """Real questions and a real model: where both are looked for, which only the author knows."""
-    models = [_shown(every[0].value) for every in _values(said, "answerer").values()]
+    models = [shown(own[0].value) for own in file.values("answerer")]
     model = f"models/{Path(models[0] if models else 'Qwen2.5-VL-3B-Instruct').name}"
     encoder = "models/clip-vit-base-patch32"
-    asked.put("base", "data_options", {"folder": f"data/{data}"})
-    asked.put("base", "answerer", "transformers")
-    asked.put("base", "answerer_options", {"model": model})
-    asked.put("base", "encoder", "clip")
-    asked.put("base", "encoder_options", {"model": encoder})
-    asked.ask("files", data=data, folders=f"data/{data}, {model}, {encoder}")
+    file.put("base", "data_options", {"folder": f"data/{data}"})
+    file.put("base", "answerer", "transformers")
+    file.put("base", "answerer_options", {"model": model})
+    file.put("base", "encoder", "clip")
+    file.put("base", "encoder_options", {"model": encoder})
+    file.ask("files", data=data, folders=f"data/{data}, {model}, {encoder}")
 
 
-def _start(asked: Asked, said: Sequence[Said]) -> None:
+def _start(file: StudyFile) -> None:
     """How far the start was trained; where reports disagree, what most of them say."""
-    values = _values(said, "start")
-    epochs = [
-        int(match[1])
-        for every in values.values()
-        if (match := re.search(r"epoch[ _-]?(\d{1,4})", str(every[0].value), re.I))
-    ]
-    here = f"rce.epochs = {epochs[0]}" if epochs else None
-    if epochs:
-        asked.put("base", "rce.epochs", epochs[0], next(iter(values.values())))
-    if len(values) > 1:
-        asked.ask("differs", key="base checkpoint", values=_told(values), here=here)
+    values = file.values("start")
+    found = [re.search(r"epoch[ _-]?(\d{1,4})", shown(own[0].value), re.I) for own in values]
+    epochs = next((int(match[1]) for match in found if match), None)
+    if epochs is not None:
+        file.put("base", "rce.epochs", epochs, values[0])
+    here = None if epochs is None else f"rce.epochs = {epochs}"
+    file.differs("start", here, "base checkpoint")
 
 
-def _pool(asked: Asked, said: Sequence[Said]) -> None:
-    values = _values(said, "data")
-    files = {key: every for key, every in values.items() if "." in str(every[0].value)}
-    written = " ".join(str(every[0].value) for every in files.values())
-    sized = re.search(r"(?<![a-z])k(\d{2,4})(?!\d)", written)
-    size = int(sized[1]) if sized else 0
-    samplers = _values(said, "sampler")
-    random = any("rand" in key for key in samplers) or any("rand" in key for key in files)
-    parts = [f"kind = {toml('random')}"] if random else []
-    parts += [f"size = {size}"] if size else []
-    if parts:
-        asked.tables["base"].append("pool = { " + ", ".join(parts) + " }")
-    if len(values) > 1:
-        here = ", ".join(parts) or None
-        asked.ask("differs", key="RL data", values=_told(values), here=here)
+def _pool(file: StudyFile, files: Sequence[str]) -> None:
+    samplers = [shown(own[0].value) for own in file.values("sampler")]
+    sized = re.search(r"(?<![a-z])k(\d{2,4})(?!\d)", " ".join(files))
+    random = any("rand" in one.casefold() for one in (*files, *samplers))
+    pool: dict[str, Any] = {"kind": "random"} if random else {}
+    pool |= {"size": int(sized[1])} if sized else {}
+    if pool:
+        file.put("base", "pool", pool)
+    file.differs("data", toml(pool)[2:-2] or None, "RL data")
 
 
-def _cannot(
-    asked: Asked,
-    said: Sequence[Said],
-    key: str,
-    known: Sequence[str],
-    here: str,
-) -> str:
+def _known(file: StudyFile, key: str, known: Sequence[str], here: str) -> str:
     """A name that we have, or the one to take in its place with a question."""
-    values = _values(said, key)
-    for every in values.values():
-        for name in known:
-            if names.spelling(name) == names.spelling(str(every[0].value)):
-                return name
-    if values:
+    values = file.values(key)
+    ours = {names.spelling(name): name for name in known}
+    called = (names.spelling(str(own[0].value)) for own in values)
+    found = next((ours[name] for name in called if name in ours), None)
+    if values and found is None:
         there = ", ".join(known) or here
-        asked.ask("not-here", key=key, values=_told(values), known=there, here=here)
-    return here
+        file.ask("not-here", key=key, values=quoted(values), known=there, here=here)
+    return found or here
 
 
-def _grpo(asked: Asked, said: Sequence[Said], sources: Sequence[Source], *, agents: bool) -> None:
-    """What every arm has on top of the base."""
-    frozen = _values(said, "freeze")
-    offline = not agents and any("." in key for key in _values(said, "data"))
-    if frozen and not agents:
-        asked.put("grpo", "like", "lever-plus")
-        asked.put("grpo", "freeze", ["projections"], next(iter(frozen.values())))
-    if offline:
-        asked.put("grpo", "source", "offline")
-    _number(asked, said, "batch", int)
-    _number(asked, said, "lr", float)
-    if agents:
-        _number(asked, said, "group", int)
-        every, count = _evaluations(sources)
-        if count:
-            asked.put("grpo", "epochs", count)
-            asked.put("grpo", "steps", every)
-        steps = _values(said, "steps")
-        if len(steps) > 1:
-            here = f"{count} × {every}"
-            asked.ask("differs", key="steps", values=_told(steps), here=here)
-        return
-    _epochs(asked, said, sources)
-    for every_ in _values(said, "reward").values():
-        if str(every_[0].value) in REWARDS:
-            asked.put("grpo", "reward", str(every_[0].value), every_)
-            break
-
-
-def _number(asked: Asked, said: Sequence[Said], key: str, kind: type) -> None:
+def _number(file: StudyFile, key: str, kind: type) -> None:
     """A setting that is a number; the usual one where reports disagree, with a question."""
-    values = {
-        text: every
-        for text, every in _values(said, key).items()
-        if isinstance(every[0].value, int | float) and not isinstance(every[0].value, bool)
-    }
-    if not values:
-        return
-    first = next(iter(values.values()))
-    asked.put("grpo", key, kind(first[0].value), first)
-    if len(values) > 1:
-        asked.ask("differs", key=key, values=_told(values), here=_shown(first[0].value))
-
-
-def _epochs(asked: Asked, said: Sequence[Said], sources: Sequence[Source]) -> None:
-    """As many epochs as a report asks for; at least as many as any cell is of."""
-    shown = [
-        int(cell.epoch)
-        for source in sources
-        for run in source.runs
-        for cell in run.cells
-        if cell.epoch is not None and cell.shots is not None
-    ]
-    values = _values(said, "epochs")
-    numbers = [int(every[0].value) for every in values.values() if isinstance(every[0].value, int)]
-    count = numbers[0] if numbers else max(shown, default=3)
-    count = max([count, *shown])
-    asked.put("grpo", "epochs", count, next(iter(values.values()), ()))
-    if len(values) > 1:
-        asked.ask("differs", key="epochs", values=_told(values), here=count)
-
-
-def _evaluations(sources: Sequence[Source]) -> tuple[int, int]:
-    """How many steps lie between two evaluations, and how many evaluations are shown."""
-    every, count = 0, 0
-    for run in (run for source in sources for run in source.runs):
-        for series in run.series:
-            steps = sorted({int(step) for step in series.steps})
-            if series.axis == "step" and len(steps) > max(2, count):
-                gaps = [b - a for a, b in pairwise(steps)]
-                every, count = max(set(gaps), key=gaps.count), len(steps)
-    return every, count
-
-
-def _everything(sources: Sequence[Source]) -> str:
-    """Headings, paths and commands: where versions and gyms are named."""
-    texts = [fact.text for source in sources for fact in source.facts]
-    texts += [
-        heading for source in sources for table in source.tables for heading in table.headings
-    ]
-    return " ".join(texts)
+    for own in [own for own in file.values(key) if type(own[0].value) in (int, float)][:1]:
+        file.put("grpo", key, kind(own[0].value), own)
+        file.differs(key, shown(own[0].value))
 
 
 # --- arms
 
 
-def _arms(
-    asked: Asked, arms: Sequence[Arm], said: Sequence[Said], sources: Sequence[Source]
-) -> None:
+def _arms(file: StudyFile, arms: Sequence[Arm], sources: Sequence[Source]) -> None:
     """One table for each arm: its coefficient, and what else differs between arms."""
-    beside = _varied(arms, said)
-    coefficients = {arm.name: coefficient(arm) for arm in arms}
-    known = [value for value in coefficients.values() if value is not None]
+    beside = _varied(file, arms)
+    values = {arm.name: coefficient(arm) for arm in arms}
+    known = {value for value in values.values() if value is not None}
+    guesses = {name: 0.01 if in_names.leash(name) else 0.0 for name in values}
+    level = {n: guesses[n] if value is None else value for n, value in values.items()}
+    unsaid: dict[float, list[str]] = defaultdict(list)
+    for name in [name for name, value in values.items() if value is None]:
+        unsaid[level[name]].append(name)
+    for guess, every in unsaid.items():
+        file.ask("coefficient", arm=", ".join(every), here=guess)
     named: dict[str, str] = {}
-    _guess(asked, coefficients)
-    for arm in sorted(arms, key=lambda one: coefficients[one.name] or 0.0):
-        value = coefficients[arm.name] or 0.0
-        told = coefficient(arm) is not None or in_names.leash(arm.name) is not None
-        name = named[arm.name] = _arm_name(arm.name, value if told else None, named.values())
-        if not told:
-            asked.tables[f'arms."{name}"'].append(f"# {' '.join(arm.name.split())}")
-        asked.put(f'arms."{name}"', "leash.coefficient", float(value))
+    for arm in sorted(arms, key=lambda one: level[one.name]):
+        said = values[arm.name] is not None or in_names.leash(arm.name) is not None
+        name = _arm_name(arm.name, level[arm.name] if said else None, named.values())
+        named[arm.name] = name
+        table = f'arms."{name}"'
+        if not said:
+            file.tables[table].append(f"# {' '.join(arm.name.split())}")
+        file.put(table, "leash.coefficient", level[arm.name])
         for key, by_arm in beside.items():
             if arm.name in by_arm:
-                asked.put(f'arms."{name}"', key, by_arm[arm.name])
+                file.put(table, key, by_arm[arm.name])
     if beside and len(arms) > 1:
-        keys = ["leash.coefficient", *beside]
-        asked.ask("together", keys=", ".join(keys))
-        grid = {"leash.coefficient": sorted(set(known))}
-        grid |= {key: list(dict.fromkeys(by_arm.values())) for key, by_arm in beside.items()}
-        asked.tables["#grid"] = [f"{key} = {toml(values)}" for key, values in grid.items()]
+        file.ask("together", keys=", ".join(["leash.coefficient", *beside]))
+        file.put("#grid", "leash.coefficient", sorted(known))
+        for key, by_arm in beside.items():
+            file.put("#grid", key, list(dict.fromkeys(by_arm.values())))
     if known and min(known) > 0:
-        asked.ask("no-none")
-        asked.tables["#none"] = ["leash.coefficient = 0.0"]
-    least = min(arms, key=lambda one: coefficients[one.name] or 0.0)
-    baseline = compared_with(sources, arms) or least
-    asked.put("compare", "baselines", [named[baseline.name]])
-
-
-def _guess(asked: Asked, coefficients: dict[str, float | None]) -> None:
-    """A coefficient for each arm that has none, and one question for all of a kind."""
-    unsaid: dict[float, list[str]] = defaultdict(list)
-    for name, value in coefficients.items():
-        if value is None:
-            unsaid[0.01 if in_names.leash(name) else 0.0].append(name)
-    for value, arms in unsaid.items():
-        asked.ask("coefficient", arm=", ".join(arms), here=value)
-        coefficients |= dict.fromkeys(arms, value)
+        file.ask("no-none")
+        file.put("#none", "leash.coefficient", 0.0)
+    baseline = compared_with(sources, arms) or min(arms, key=lambda one: level[one.name])
+    file.put("compare", "baselines", [named[baseline.name]])
 
 
 def _arm_name(written: str, value: float | None, used: Collection[str]) -> str:
@@ -342,54 +225,116 @@ def _arm_name(written: str, value: float | None, used: Collection[str]) -> str:
     return next(n for n in (name, *(f"{name}-{k}" for k in range(2, 999))) if n not in used)
 
 
-def _varied(arms: Sequence[Arm], said: Sequence[Said]) -> dict[str, dict[str, Any]]:
+def _varied(file: StudyFile, arms: Sequence[Arm]) -> dict[str, dict[str, Any]]:
     """Entropy bonuses and schedules, where they differ between arms."""
     found: dict[str, dict[str, Any]] = {}
     for key in ("entropy_bonus", "schedule"):
         by_arm: dict[str, Any] = {}
         for arm in arms:
-            values = [one.value for one in said if one.key == key and one.arm in arm.names]
-            if values and key == "entropy_bonus":
-                by_arm[arm.name] = float(values[0])
-            elif values:
-                kind = names.schedule(str(values[0])).rsplit(" + ", 1)[-1]
-                by_arm[arm.name] = kind if kind in ("constant", "linear", "cosine") else "constant"
-        if len(set(map(str, by_arm.values()))) > 1:
+            for one in [one for one in file.said if one.key == key and one.arm in arm.names][:1]:
+                kind = names.schedule(str(one.value)).rsplit(" + ", 1)[-1]
+                kind = kind if kind in ("constant", "linear", "cosine") else "constant"
+                by_arm[arm.name] = kind if key == "schedule" else float(one.value)
+        if len(set(by_arm.values())) > 1:
             found[key] = by_arm
     return found
 
 
-# --- what is measured
-
-
-def _measure(asked: Asked, sources: Sequence[Source], *, agents: bool) -> None:
-    """Every shot count and size that a table has a cell for; all epochs see the test."""
-    if agents:
-        return
-    cells = [cell for source in sources for run in source.runs for cell in run.cells]
-    shots = sorted({cell.shots for cell in cells if cell.shots})
-    items = sorted({cell.items for cell in cells if cell.items})
-    if shots:
-        asked.put("measure", "shots", shots)
-    if items:
-        asked.put("measure", "items", items)
-    asked.put("measure", "test", "all")
-
-
-def _text(asked: Asked, sources: Sequence[Source], name: str, seeds: int, say: Say) -> str:
+def _text(file: StudyFile, sources: Sequence[Source], name: str, seeds: int, say: Say) -> str:
     """The file: questions, then the tables in the order in which people read them."""
-    reports = ", ".join(Path(source.path).name for source in sources)
-    about = say("ask.about", {"reports": reports})
+    about = say("ask.about", {"reports": ", ".join(Path(source.path).name for source in sources)})
     lines = [f"# {about}", f"# {say('ask.questions', {})}"]
-    for number, (code, facts) in enumerate(asked.questions, 1):
+    for number, (code, facts) in enumerate(file.questions, 1):
         usual = {"here": say("ask.default", {})} if facts.get("here", "") is None else {}
         lines.append(f"# {number}. {say(code, facts | usual)}")
     lines += ["", f"name = {toml(name)}", f"about = {toml(about)}", f"seeds = {seeds}"]
-    order = ("base", "grpo", *(table for table in asked.tables if table.startswith("arms")))
-    for table in (*order, "measure", "compare"):
-        if asked.tables.get(table):
-            lines += ["", f"[{table}]", *asked.tables[table]]
+    arms = (table for table in file.tables if table.startswith("arms"))
+    for table in ("base", "grpo", *arms, "measure", "compare"):
+        if file.tables.get(table):
+            lines += ["", f"[{table}]", *file.tables[table]]
     for table, header in (("#none", "# [arms.none]"), ("#grid", "# [grid]")):
-        if table in asked.tables:
-            lines += ["", header, *(f"# {line}" for line in asked.tables[table])]
+        if table in file.tables:
+            lines += ["", header, *(f"# {line}" for line in file.tables[table])]
     return "\n".join(lines) + "\n"
+
+
+# --- the file in the making
+
+
+class Said(NamedTuple):
+    """One value of a setting, who says it of which arm, and where."""
+
+    key: str
+    value: Any
+    arm: str
+    report: str
+    line: int | None
+
+
+class StudyFile:
+    """Tables of lines, and the questions above them; both made of what reports say."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.said = [
+            Said(known.name, one.value, run.arm, Path(source.path).name, one.where.line)
+            for source in sources
+            for run in source.runs
+            for key, setting in run.config.items()
+            if (known := names.key(key)) is not None and known.kind not in ("seed", "harmless")
+            for one in (setting, *setting.others)
+        ]
+        self.tables: dict[str, list[str]] = defaultdict(list)
+        self.questions: list[tuple[str, dict[str, Any]]] = []
+        """Codes with their facts: the sentences are the catalogue's."""
+
+    def ask(self, code: str, **facts: Any) -> None:
+        """Something that only the author can answer."""
+        self.questions.append((f"ask.{code}", facts))
+
+    def put(self, table: str, key: str, value: Any, said: Sequence[Said] = ()) -> None:
+        """A setting, with the lines it was taken from."""
+        note = f"  # {places(said)}" if said else ""
+        self.tables[table].append(f"{key} = {toml(value)}{note}")
+
+    def values(self, key: str) -> list[list[Said]]:
+        """The different values of a setting, the one that most arms have first."""
+        found: dict[str, list[Said]] = defaultdict(list)
+        for one in self.said:
+            if one.key == key:
+                found[names.spelling(re.sub(r"\(.*?\)", "", shown(one.value)))].append(one)
+        return sorted(found.values(), key=lambda own: -len({(one.report, one.arm) for one in own}))
+
+    def differs(self, key: str, here: Any, called: str = "") -> None:
+        """The question which value it is, where reports give several."""
+        if len(values := self.values(key)) > 1:
+            self.ask("differs", key=called or key, values=quoted(values), here=here)
+
+
+def shown(value: Any) -> str:
+    """A value as a sentence has it."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def quoted(values: Sequence[Sequence[Said]]) -> str:
+    """Each value with who says it of whom."""
+    parts = []
+    for every in values:
+        arms = list(dict.fromkeys(one.arm for one in every if one.arm))
+        parts.append(f"{shown(every[0].value)} ({', '.join(arms[:5])}; {places(every)})")
+    return " / ".join(parts)
+
+
+def places(said: Sequence[Said]) -> str:
+    """Where things are said: `000.md:9,24`."""
+    lines: dict[str, set[int]] = defaultdict(set)
+    for one in said:
+        if one.line is not None:
+            lines[one.report].add(one.line)
+    return "; ".join(f"{one}:{','.join(map(str, sorted(at)))}" for one, at in lines.items())
+
+
+def toml(value: Any) -> str:
+    """A value as TOML writes it; numbers, texts and lists are written as in JSON."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml(one)}" for key, one in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)

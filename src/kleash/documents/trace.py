@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,7 @@ STATISTICS: dict[str, Callable[[Array, Array], float]] = {
     "at min": lambda s, v: s[np.argmin(v)],
     "mean of the last 10": lambda s, v: v[-10:].mean(),
     "mean of the last 5": lambda s, v: v[-5:].mean(),
+    "change": lambda s, v: (v[-1] - v[0]) / abs(v[0]) if v[0] else np.nan,
     "sum": lambda s, v: v.sum(),
     "std": lambda s, v: v.std(ddof=1) if len(v) > 1 else np.nan,
     "median": lambda s, v: np.median(v),
@@ -66,8 +68,7 @@ class Held:
     """Whether so much of its line is the log's that a number which is not is wrong."""
 
 
-@dataclass(frozen=True)
-class _Fit:
+class _Fit(NamedTuple):
     score: int
     value: Array
     file: str
@@ -112,58 +113,53 @@ class Tracer:
     def __init__(self, sources: Sequence[Source]) -> None:
         self.curves = curves(sources)
         self.runs = sorted({one.run for one in self.curves})
-        by_name = defaultdict[str, dict[str, tuple[float, str]]](dict)
+        by_name = defaultdict[str, dict[str, float]](dict)
+        files = dict[str, str]()
         for one in self.curves:
             for name, value in _statistics(one):
-                by_name[name][one.run] = value, one.file
-        self.named = [(name, next(iter(own.values()))[1]) for name, own in by_name.items()]
-        rows = [[own.get(run, (np.nan,))[0] for run in self.runs] for own in by_name.values()]
+                by_name[name][one.run] = value
+                files.setdefault(name, one.file)
+        self.named = list(files.items())
+        rows = [[own.get(run, np.nan) for run in self.runs] for own in by_name.values()]
         self.values = np.array(rows, float).reshape(len(rows), len(self.runs))
+        own = [(np.full(len(c.at), nth), c.at, c.value) for nth, c in enumerate(self.curves)]
+        points = np.concatenate([np.empty((0, 3)), *(np.column_stack(one) for one in own)])
+        self.points = points[np.argsort(points[:, 1], kind="stable")]
 
     def traced(self, tables: Sequence[Table]) -> Iterator[Held]:
         """What logs have for cells of tables."""
+        names = [(f"{one.metric} ({one.run})", one.file) for one in self.curves]
         for board in chain.from_iterable(t.boards for t in tables if t.head):
+            every = np.concatenate([self._at_steps(board), self._of_runs(board)])
             for t in range(board.first, len(board.titles)):
                 if np.isfinite(board.value[t]).sum() > 1 and not board.parts[t]:
-                    yield from _told(
-                        board, t, [*self._courses(board, t), *self._over_runs(board, t)]
-                    )
+                    yield from _told(board, t, list(_fits(board, t, every, names + self.named)))
 
-    def _courses(self, board: Board, t: int) -> Iterator[_Fit]:
-        """Positions are steps: the curves that the line is."""
-        steps = [numbers_in(one) for one in board.positions]
-        at = [own[0] if len(own) == 1 else np.nan for own in steps]
-        known = [one for one in at if np.isfinite(one)]
-        if len(known) < 2 or len({*known}) < len(known):
-            return
-        for curve in self.curves:
-            index = dict(zip(curve.at.tolist(), curve.value.tolist(), strict=True))
-            own = np.array([index.get(one, np.nan) for one in at])
-            yield from _fits(board, t, own, curve.file, f"{curve.metric} ({curve.run})")
-
-    def _over_runs(self, board: Board, t: int) -> Iterator[_Fit]:
-        """Positions are runs, which their names tell: the statistics that the line is."""
-        column = self._runs_of(board)
-        if (column >= 0).sum() > 1:
-            known = np.isfinite(board.value[t]) & (column >= 0)
-            every = np.where(column >= 0, self.values[:, column], np.nan)
-            for scale in _scales(board, t):
-                near = np.abs(scale * every - board.value[t]) <= board.half[t] * NEARLY
-                for nth in np.flatnonzero(2 * (near & known).sum(1) > known.sum()):
-                    name, file = self.named[nth]
-                    yield from _fits(board, t, every[nth], file, name)
-
-    def _runs_of(self, board: Board) -> Array:
-        found = np.full(len(board.positions), -1)
-        for p, title in enumerate(board.positions):
-            name = label(title)
-            fit = [
-                r
-                for r, run in enumerate(self.runs)
-                if name and (name == label(run) or _same_number(title, run))
-            ]
-            found[p] = fit[0] if len(fit) == 1 else -1
+    def _at_steps(self, board: Board) -> Array:
+        """What each curve has at the positions, where these are steps."""
+        found = np.full((len(self.curves), len(board.positions)), np.nan)
+        named = {
+            p: own[0] for p, one in enumerate(board.positions) if len(own := numbers_in(one)) == 1
+        }
+        if 1 < len(named) == len({*named.values()}):
+            for p, step in named.items():
+                low, high = np.searchsorted(self.points[:, 1], [step, np.nextafter(step, np.inf)])
+                nth, _, value = self.points[low:high].T
+                found[nth.astype(int), p] = value
         return found
+
+    def _of_runs(self, board: Board) -> Array:
+        """What each statistic is of the runs that the positions name."""
+        column = np.array([self._run(title) for title in board.positions])
+        if (column >= 0).sum() < 2 or not len(self.values):
+            return np.full((len(self.named), len(column)), np.nan)
+        return np.where(column >= 0, self.values[:, column], np.nan)
+
+    def _run(self, title: str) -> int:
+        """Which run a title names; -1 where it names none, or several."""
+        name, runs = label(title), enumerate(self.runs)
+        fit = [nth for nth, r in runs if name and (name == label(r) or _same_number(title, r))]
+        return fit[0] if len(fit) == 1 else -1
 
 
 def _statistics(curve: Curve) -> Iterator[tuple[str, float]]:
@@ -183,34 +179,27 @@ def _statistics(curve: Curve) -> Iterator[tuple[str, float]]:
 def _same_number(title: str, run: str) -> bool:
     """Whether a title and a run have one number with decimals: "β = 0.12", "kl012-s0"."""
     ours = _DECIMAL.findall(bare(title))
-    if len(ours) != 1:
-        return False
     theirs = re.findall(r"\d+\.\d+|\d+e-\d+|(?<!\d)0\d+|\d+", run)
-    digits = ours[0].replace(".", "")
-    return any(
-        one == ours[0] or (one.startswith("0") and one.replace(".", "") == digits) for one in theirs
+    return len(ours) == 1 and any(
+        one == ours[0] or (one.startswith("0") and one.replace(".", "") == ours[0].replace(".", ""))
+        for one in theirs
     )
 
 
-def _scales(board: Board, t: int) -> tuple[float, ...]:
-    """A fraction of a log may stand as a percentage."""
-    return (1.0, 100.0) if np.nanmax(np.abs(board.value[t])) > 1 else (1.0,)
-
-
-def _fits(board: Board, t: int, own: Array, file: str, metric: str) -> Iterator[_Fit]:
-    """A quantity that at least two thirds of a line's numbers are."""
+def _fits(board: Board, t: int, every: Array, names: Sequence[tuple[str, str]]) -> Iterator[_Fit]:
+    """The quantities that more than half of a line's numbers are, with few that are not."""
     value, half = board.value[t], board.half[t]
-    for scale in _scales(board, t):
-        fit = np.isfinite(value) & (np.abs(scale * own - value) <= half * NEARLY)
-        odd = int((np.isfinite(value) & np.isfinite(own) & ~fit).sum())
-        count, there = int(fit.sum()), int(np.isfinite(value).sum())
-        if count < 2 or 2 * odd > count or 2 * count <= there:
-            continue
-        digits = sum(
-            len(str(abs(round(v / (2 * h))))) for v, h in zip(value[fit], half[fit], strict=True)
-        )
-        if digits >= DIGITS:
-            yield _Fit(count - 2 * odd, scale * own, file, metric, odd)
+    known = np.isfinite(value)
+    # A fraction of a log may stand as a percentage.
+    for scale in (1.0, 100.0) if np.nanmax(np.abs(value)) > 1 else (1.0,):
+        near = known & (np.abs(scale * every - value) <= half * NEARLY)
+        for nth in map(int, np.flatnonzero(2 * near.sum(1) > max(2, known.sum()))):
+            fit, own = near[nth], every[nth]
+            odd, count = int((known & np.isfinite(own) & ~fit).sum()), int(fit.sum())
+            sizes = np.abs(np.round(value[fit] / (2 * half[fit])))
+            digits = sum(len(f"{one:.0f}") for one in sizes)
+            if 2 * odd <= count and digits >= DIGITS:
+                yield _Fit(count - 2 * odd, scale * own, names[nth][1], names[nth][0], odd)
 
 
 def _told(board: Board, t: int, fits: Sequence[_Fit]) -> Iterator[Held]:
@@ -232,11 +221,9 @@ def log_marks(every: Sequence[Held], failing: Collection[str]) -> Iterator[Mark]
 
     `failing` are numbers that do not fit their own table either.
     """
-    right = {one.known.address for one in every if one.known is not None and _is_right(one)}
-    for one in every:
-        number = one.known
-        if number is None:
-            continue
+    pairs = [(one, one.known) for one in every if one.known is not None]
+    right = {n.address for one, n in pairs if abs(one.value - n.value) <= n.half * NEARLY}
+    for one, number in pairs:
         fits = number.address in right
         state: State = "right" if fits else "wrong"
         value = f"{one.value:.{max(0, number.decimals)}f}" + "%" * number.is_share
@@ -244,8 +231,3 @@ def log_marks(every: Sequence[Held], failing: Collection[str]) -> Iterator[Mark]
         if fits or one.sure or number.address in failing:
             code = "check.log" if fits else "check.not-log"
             yield Mark(number.line, number.text, state, code, facts, number.address)
-
-
-def _is_right(one: Held) -> bool:
-    number = one.known
-    return number is not None and abs(one.value - number.value) <= number.half * NEARLY
