@@ -9,8 +9,6 @@ import gzip
 import os
 import random
 import shutil
-import signal
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +16,7 @@ import pytest
 
 from kleash.errors import DataError
 from kleash.imports import READERS, read
+from pace import within
 from test_imports import FIXTURES, HANDMADE, own_run
 
 # What is pointed at, within the folder that is damaged.
@@ -30,12 +29,9 @@ UNITS = {
     "mlflow files": FIXTURES / "mlflow/mlruns",
     "mlflow": FIXTURES / "mlflow/mlflow.db.gz",
     "trackio": FIXTURES / "trackio/leash.db.gz",
-    "optuna": FIXTURES / "optuna/optuna.db.gz",
     "trl": FIXTURES / "trl",
     "lm_eval": FIXTURES / "lm_eval",
     "inspect": FIXTURES / "inspect",
-    "verifiers": HANDMADE / "verifiers",
-    "dvclive": FIXTURES / "dvclive",
     "selector": HANDMADE / "selector",
     "verl": HANDMADE / "verl",
     "markdown": HANDMADE / "markdown",
@@ -75,24 +71,6 @@ def mutate(content, rng):
             case 6:
                 del content[at:]
     return bytes(content)
-
-
-class LateError(Exception):
-    """Not a `TimeoutError`: that is an `OSError`, which reading turns into a line."""
-
-
-@contextmanager
-def within(seconds):
-    def late(*_):
-        raise LateError(f"more than {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="module")

@@ -256,12 +256,9 @@ READERS: dict[str, str] = {
     "tensorboard": "kleash.imports.tensorboard",
     "mlflow": "kleash.imports.mlflow",
     "trackio": "kleash.imports.trackio",
-    "optuna": "kleash.imports.optuna",
     "trl": "kleash.imports.trl",
     "lm-eval": "kleash.imports.lm_eval",
     "inspect": "kleash.imports.inspect_log",
-    "verifiers": "kleash.imports.verifiers",
-    "dvclive": "kleash.imports.dvclive",
     "markdown": "kleash.imports.markdown",  # before logs: a report may quote some
     "selector": "kleash.imports.selector_files",
     "verl": "kleash.imports.verl",
@@ -269,12 +266,12 @@ READERS: dict[str, str] = {
     "csv": "kleash.imports.csv_rows",
 }
 # What needs no reader to be told: formats that are folders, and how the files of others begin.
-FOLDERS = {"kleash", "dvclive"}
+FOLDERS = {"kleash"}
 LINE = 1_000  # characters of an error that are shown
 BEGINNINGS = {
     "swanlab": b":SWL\xd6\xe1",
     "wandb": b":W&B\xe1\xbe",
-    **dict.fromkeys(("mlflow", "trackio", "optuna"), b"SQLite format 3\0"),
+    **dict.fromkeys(("mlflow", "trackio"), b"SQLite format 3\0"),
 }
 DEPTH = 8  # folders within folders that are looked into
 ENTRIES = 100_000  # files and folders looked at for one source

@@ -36,8 +36,8 @@ def label(run: Imported) -> Imported:
         elif match:
             run.seed = int(match[1])
     if not run.arm:
-        above = _above(run.name, run.where.file)
-        run.arm = (run.name[: match.start()] if match else run.name) or above or run.name
+        bare = run.name[: match.start()] if match else run.name
+        run.arm = bare or _above(run.name, run.where.file) or run.name
     return run
 
 

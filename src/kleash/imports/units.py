@@ -94,9 +94,9 @@ def as_fractions(sources: Sequence[Source], asked: Mapping[str, str] | None = No
 
 
 def _written(sources: Sequence[Source]) -> dict[str, dict[str, list[Seen]]]:
-    """By quantity and name, the shares that runs measured; documents say their own units."""
+    """By quantity and name, the shares that were measured; of documents what is no fraction."""
     found: dict[str, dict[str, list[Seen]]] = {}
-    for run in (run for source in sources for run in source.runs if run.format != "markdown"):
+    for run in (run for source in sources for run in source.runs):
         parts: dict[str, list[NDArray[np.float64]]] = {}
         for metric, values in _values(run):
             known = names.metric(metric)
@@ -106,6 +106,8 @@ def _written(sources: Sequence[Source]) -> dict[str, dict[str, list[Seen]]]:
             known = names.metric(metric)
             assert known is not None
             seen = _seen(run, metric, np.concatenate(every))
+            if run.format == "markdown" and seen.look != "percent":
+                continue
             found.setdefault(known.name, {}).setdefault(metric, []).append(seen)
     return found
 
