@@ -1,12 +1,10 @@
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kleash.demos.reward import (
-    NORMALISATIONS,
     REWARDS,
     Facts,
     Health,
@@ -107,56 +105,6 @@ def test_similarities_are_fractions_and_know_no_side(left, right):
         assert 0 <= similarity(left, right) <= 1
         assert similarity(left, right) == similarity(right, left)
         assert similarity(left, left) == 1
-
-
-def test_normalisations_by_hand():
-    group = np.array([0.0, 2.0, 2.0, 4.0])
-    spread = math.sqrt(2)
-    expected = {
-        "none": [0.0, 2.0, 2.0, 4.0],
-        "zscore": [-2 / spread, 0.0, 0.0, 2 / spread],
-        "zscore_clamped": [-2 / spread, 0.0, 0.0, 2 / spread],
-        "rank": [-1.0, 0.0, 0.0, 1.0],
-    }
-    assert expected.keys() == NORMALISATIONS.keys()
-    for name, values in expected.items():
-        np.testing.assert_allclose(NORMALISATIONS[name](group), values, err_msg=name)
-
-
-def test_ranks_share_ties_at_the_ends_too():
-    ranks = NORMALISATIONS["rank"](np.array([0.0, 0.0, 0.0, 1.0]))
-    np.testing.assert_allclose(ranks, [-1 / 3, -1 / 3, -1 / 3, 1.0])
-
-
-def test_one_far_out_of_many_is_clamped():
-    group = np.array([0.0] * 15 + [1.0])
-    assert NORMALISATIONS["zscore"](group)[-1] == pytest.approx(math.sqrt(15))
-    assert NORMALISATIONS["zscore_clamped"](group)[-1] == 3.0
-
-
-@pytest.mark.parametrize("name", sorted(NORMALISATIONS.keys() - {"none"}))
-def test_a_group_of_equals_has_nothing_to_teach(name):
-    # A seventh of a float sum: its mean is not exactly itself.
-    for size in (1, 2, 7, 49):
-        assert not NORMALISATIONS[name](np.full(size, 1.6)).any()
-
-
-@repeatable
-@given(rewards)
-def test_normalising_keeps_the_order(group):
-    before = np.array(group)
-    for name, normalisation in NORMALISATIONS.items():
-        after = normalisation(before)
-        assert after.shape == before.shape
-        for i, j in zip(np.argsort(before), np.argsort(before)[1:], strict=False):
-            assert after[i] <= after[j], name
-
-
-@repeatable
-@given(rewards)
-def test_scores_and_ranks_centre_the_group(group):
-    for name in ("zscore", "rank"):
-        assert NORMALISATIONS[name](np.array(group)).sum() == pytest.approx(0, abs=1e-9)
 
 
 def test_health_by_hand():

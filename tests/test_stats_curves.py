@@ -1,4 +1,4 @@
-"""Curves: level, phases, plateau, collapse, stability, speed and the cost of a step."""
+"""Curves: level, collapse, stability, speed and the cost of a step."""
 
 import itertools
 import math
@@ -10,17 +10,14 @@ import scipy.stats
 from kleash.seeds import generator
 from kleash.stats import (
     arrival,
-    brown_forsythe,
     collapse,
     curve_gap,
     efficiency,
-    excess,
     hodges_lehmann,
     max_drawdown,
     noise_floor,
     paired_seeds,
     phases,
-    plateau,
     second_difference_sd,
     speed,
     speed_by_items,
@@ -170,7 +167,7 @@ def test_how_often_blocks_cover_the_level(studies):
     assert covered / studies >= 0.90 - room(studies, 0.1)
 
 
-# --- phases, plateau, collapse
+# --- phases, collapse
 
 
 def test_phases_by_hand():
@@ -211,56 +208,6 @@ def test_a_line_is_that_of_scipy():
     assert (found.slope, found.error) == pytest.approx((expected.slope, expected.stderr))
     with pytest.raises(ValueError, match="3 or more"):
         line([1, 2], [1.0, 2.0])
-
-
-def test_a_plateau_by_hand():
-    # The last 4 of 0, 1, 2, 2.1, 2.1, 2.2 rise by .06 a step: .18 in all, s.e. of that
-    # 3·√(.002/2/5) = .0424, 90 % by t(2) 2.920: .18 ± .124.
-    values = [0.0, 1.0, 2.0, 2.1, 2.1, 2.2]
-    found = plateau(np.arange(6), values, 0.31, window=4)
-    assert (found.verdict, found.n) == ("plateau", 4)
-    fit = scipy.stats.linregress(np.arange(4), values[2:])
-    assert found.change.estimate == pytest.approx(3 * fit.slope)
-    reach = scipy.stats.t.ppf(0.975, 2) * 3 * fit.stderr
-    assert found.change.high == pytest.approx(3 * fit.slope + reach)
-    assert plateau(np.arange(6), values, 0.30, window=4).verdict == "undecided"
-
-
-def test_rising_and_falling_are_told_apart():
-    rise = np.arange(20) + 0.1 * generator("rise").normal(size=20)
-    assert plateau(np.arange(20), rise, 1.0).verdict == "rising"
-    assert plateau(np.arange(20), -rise, 1.0).verdict == "falling"
-    assert plateau(np.arange(20), rise, 1.0).n == 10
-
-
-def test_a_line_luckily_straight_is_held_to_the_noise_floor():
-    flat = np.zeros(10)
-    assert plateau(np.arange(10), flat, 0.1).verdict == "plateau"
-    found = plateau(np.arange(10), flat, 0.1, noise_floor=0.2)
-    assert found.verdict == "undecided"
-    # The last five: 4·.2/√10, by t(3).
-    assert found.change.high == pytest.approx(3.182446 * 4 * 0.2 / math.sqrt(10), abs=1e-5)
-
-
-@pytest.mark.parametrize(("margin", "window"), [(0.0, 4), (0.1, 2), (0.1, 11)])
-def test_a_plateau_needs_a_margin_and_a_window(margin, window):
-    with pytest.raises(ValueError, match="margin above 0"):
-        plateau(np.arange(10), np.zeros(10), margin, window=window)
-
-
-@pytest.mark.parametrize("studies", [short, full])
-def test_a_rise_as_large_as_the_margin_is_seldom_called_a_plateau(studies):
-    rng = generator("plateau")
-    at = np.arange(40)
-    called = [
-        plateau(at, 0.05 / 19 * at + 0.02 * rng.normal(size=40), 0.05).verdict
-        for _ in range(studies)
-    ]
-    assert called.count("plateau") / studies <= 0.05 + room(studies)
-    flat = [plateau(at, 0.02 * rng.normal(size=40), 0.05).verdict for _ in range(studies)]
-    wrong = flat.count("rising") + flat.count("falling")
-    assert wrong / studies <= 0.05 + room(studies)
-    assert flat.count("plateau") / studies > 0.8
 
 
 def test_a_collapse_by_hand():
@@ -404,24 +351,6 @@ def test_a_declared_model_of_the_noise_floor():
     assert found.std() == pytest.approx(expected, rel=0.02)
 
 
-def test_which_curve_swings_beyond_its_floor():
-    free, leashed = excess(STEPS, FREE, 0.1015), excess(STEPS, LEASHED, 0.1015)
-    assert (free.chi2, free.p, free.sd) == pytest.approx((17.7, 0.014, 0.125), rel=0.03)
-    assert (leashed.chi2, leashed.p) == pytest.approx((9.2, 0.24), rel=0.01)
-    assert (free.df, free.p) == (7, pytest.approx(scipy.stats.chi2.sf(free.chi2, 7)))
-    assert excess(STEPS, LEASHED, 0.2).sd == 0
-    with pytest.raises(ValueError, match="set it > 0"):
-        excess(STEPS, FREE, 0.0)
-
-
-@pytest.mark.parametrize("studies", [short, full])
-def test_noise_alone_seldom_exceeds_its_floor(studies):
-    rng = generator("excess")
-    curves = 0.1 * rng.normal(size=(studies, 9)) + 0.02 * STEPS
-    wrong = np.mean([excess(STEPS, curve, 0.1).p <= 0.05 for curve in curves])
-    assert abs(wrong - 0.05) <= room(studies)
-
-
 def test_the_ratio_of_swings_of_the_two_curves():
     found = spread_ratio(STEPS, FREE, LEASHED, of="detrended")
     assert found.ratio.estimate == pytest.approx(1 / 0.72, abs=0.01)
@@ -462,15 +391,6 @@ def test_the_interval_of_a_ratio_covers_it(of, studies):
             found = spread_ratio(at, ours, theirs, of=of).ratio
             covered += found.low <= 1 / 1.5 <= found.high
         assert 0.945 - room(studies) <= covered / studies <= 0.97 + room(studies)
-
-
-def test_brown_and_forsythe_are_scipys():
-    rng = generator("levene")
-    ours, theirs = rng.normal(size=12), 2 * rng.normal(size=15)
-    expected = scipy.stats.levene(ours, theirs, center="median").pvalue
-    assert brown_forsythe(ours, theirs) == pytest.approx(expected)
-    assert brown_forsythe([1.0, 1.0], [2.0, 2.0]) == 1
-    assert brown_forsythe([1.0, 1.0, 1.0, 1.0], [0.0, 0.0, 2.0, 2.0]) == 0
 
 
 def test_swapping_steps_of_the_two_curves():

@@ -1,6 +1,6 @@
 """Rewards for a choice of demonstrations: pure functions of what the answerer said.
 
-A variant is a name in `REWARDS` or `NORMALISATIONS`. Advantages are not here: see `grpo`.
+A variant is a name in `REWARDS`. Advantages are not here: see `grpo`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kleash.demos.score import Scorer, item_score, normalise
 from kleash.types import Answer, Item
-
-CLAMP = 3.0  # standard deviations
 
 
 @dataclass(frozen=True)
@@ -134,41 +129,6 @@ REWARDS: dict[str, Callable[[Facts], float]] = {
 }
 PROXIES = ("wordy",)
 """Rewards that are not what is measured, on purpose."""
-
-
-def unchanged(rewards: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The rewards of a group as they are."""
-    return rewards
-
-
-def zscore(rewards: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Distance from the group's mean in its (population) SDs; a group of equals is all 0."""
-    # Not a test of the SD: the mean of equal floats may be a rounding off, and so the SD not 0.
-    if np.ptp(rewards) == 0:
-        return np.zeros_like(rewards)
-    scaled: NDArray[np.float64] = (rewards - rewards.mean()) / rewards.std()
-    return scaled
-
-
-def zscore_clamped(rewards: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`zscore`, with nothing further out than three SDs."""
-    return np.clip(zscore(rewards), -CLAMP, CLAMP)
-
-
-def rank(rewards: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks within the group from -1 (lowest) to 1, equals sharing theirs; a lone one is 0."""
-    below = (rewards[:, None] > rewards).sum(axis=1)
-    above = (rewards[:, None] < rewards).sum(axis=1)
-    ranks: NDArray[np.float64] = (below - above) / max(1, len(rewards) - 1)
-    return ranks
-
-
-NORMALISATIONS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
-    "none": unchanged,
-    "zscore": zscore,
-    "zscore_clamped": zscore_clamped,
-    "rank": rank,
-}
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,8 @@ class Trend:
     slope: Interval
     """Per doubling of the coefficient, over the arms that have one above 0."""
     p: float
-    zero: Interval | None
-    """The arm with coefficient 0 less the mean of the others; None if there is no such arm."""
-    zero_p: float | None
-    widths: tuple[Width, Width | None]
-    """Of `slope` and of `zero`, at every level."""
+    width: Width
+    """Of `slope`, at every level."""
     arms: int
     """How many arms the slope is from."""
     n: int
@@ -43,7 +40,7 @@ class Trend:
 def trend(
     coefficients: ArrayLike, values: ArrayLike, *, level: float = 0.95, span: float | None = None
 ) -> Trend:
-    """Linear in the logarithm of the coefficient; 0, which has none, is a level of its own.
+    """Linear in the logarithm of the coefficient; 0, which has none, is left out.
 
     One slope for each row (seed or item) of `values` [row, arm], then t over rows: arms share their
     rows. With a third axis, [seed, arm, item], for items like these by `crossed_seeds`. `span`
@@ -63,15 +60,10 @@ def trend(
     along = centred / (centred @ centred)
     largest = None if span is None else span * float(np.abs(along).sum()) / 2
     slope = over_rows(np.tensordot(leashed, along, axes=(1, 0)), level, largest)
-    zero = None
-    if not positive.all():
-        zero = over_rows(table[:, ~positive][:, 0] - leashed.mean(axis=1), level, span)
     return Trend(
         slope=slope.interval,
         p=slope.p,
-        zero=None if zero is None else zero.interval,
-        zero_p=None if zero is None else zero.p,
-        widths=(slope.width, None if zero is None else zero.width),
+        width=slope.width,
         arms=len(logs),
         n=len(table),
     )

@@ -1,4 +1,4 @@
-"""Curves over steps: their level, phases, plateau and collapse.
+"""Curves over steps: their level, phases and collapse.
 
 Steps of one run are not replicates of anything: what is found here is about these two curves. How
 much a curve swings is in `swings`, how soon it gets somewhere in `pace`. T is evaluations.
@@ -13,9 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kleash.stats.intervals import Floats, Interval, Width, checked, gaps, t_interval
+from kleash.stats.intervals import Floats, Interval, Width, checked, gaps
 from kleash.stats.resampling import block_interval, block_length, moving_blocks, widening
-from kleash.stats.special import stdtrit
 
 SHORT_CURVE = 20
 FEWEST_STEPS = 8
@@ -209,54 +208,6 @@ def phases(steps: ArrayLike, ours: ArrayLike, theirs: ArrayLike) -> tuple[Phase,
 
 
 @dataclass(frozen=True)
-class Plateau:
-    """Whether a curve has flattened over its last n evaluations."""
-
-    verdict: Literal["plateau", "rising", "falling", "undecided"]
-    change: Interval
-    """From the first to the last of them, along their line, at 95 %."""
-    reach: float
-    """Half its width at 90 %, which decides whether it is a plateau."""
-    margin: float
-    n: int
-
-
-def plateau(
-    steps: ArrayLike,
-    values: ArrayLike,
-    margin: float,
-    *,
-    window: int | None = None,
-    noise_floor: float | None = None,
-) -> Plateau:
-    """A plateau is shown, not assumed: the 90 % interval of the change is inside the margin.
-
-    Over the last `window` evaluations (the last half by default). `noise_floor`, if known, stands
-    for the SD about the line where the line leaves less than that.
-    """
-    at, y = curve(steps, values)
-    n = window or max(3, len(y) // 2)
-    if margin <= 0 or not 3 <= n <= len(y):
-        raise ValueError(f"need a margin above 0 and 3 to {len(y)} evaluations: {margin=} {n=}")
-    at, y = at[-n:], y[-n:]
-    found = line(at, y)
-    length = float(at[-1] - at[0])
-    error = length * found.error
-    if noise_floor is not None and noise_floor > found.sd:
-        error = length * noise_floor / math.sqrt(float(((at - at.mean()) ** 2).sum()))
-    change = t_interval(length * found.slope, error, n - 2, level=0.95, n=n)
-    reach = float(stdtrit(n - 2, 0.95)) * error
-    verdict: Literal["plateau", "rising", "falling", "undecided"] = "undecided"
-    if abs(change.estimate) + reach < margin:
-        verdict = "plateau"
-    elif change.low > 0:
-        verdict = "rising"
-    elif change.high < 0:
-        verdict = "falling"
-    return Plateau(verdict, change, reach, margin, n)
-
-
-@dataclass(frozen=True)
 class Collapse:
     """Where a curve fell far below its best and stayed there for two evaluations, if it did."""
 
@@ -283,18 +234,19 @@ def collapse(
     at, y = curve(steps, values)
     if noise_floor <= 0:
         raise ValueError(f"a noise floor of {noise_floor} calls any drop a collapse: set it > 0")
-    sums = np.cumsum(np.append(0.0, y))
-    best, size, below = float(y[0]), 1, 0
+    sums, seen = np.cumsum(np.append(0.0, y)).tolist(), y.tolist()  # one number is quicker so
+    best, size, below = seen[0], 1, 0
     for now in range(1, len(y)):
         limit = best - errors * noise_floor * math.sqrt(1 + 1 / size)
-        below = below + 1 if y[now] < limit else 0
+        below = below + 1 if seen[now] < limit else 0
         if below == 2:
             drops = best - (y[now - 1 : -1] + y[now:]) / 2
             return Collapse(float(at[now]), best, float(drops[0]), float(drops.max()), len(y))
-        seen = y[: now + 1]
-        wide = min(len(seen), SMOOTHED_BEST * 2 ** max(0, (len(seen) // 50).bit_length() - 1))
+        wide = min(now + 1, SMOOTHED_BEST * 2 ** max(0, ((now + 1) // 50).bit_length() - 1))
         if wide > size:
             size = wide
-            best = float(np.lib.stride_tricks.sliding_window_view(seen, wide).mean(axis=1).max())
-        best = max(best, float(sums[now + 1] - sums[now + 1 - wide]) / wide)
+            best = float(
+                np.lib.stride_tricks.sliding_window_view(y[: now + 1], wide).mean(axis=1).max()
+            )
+        best = max(best, (sums[now + 1] - sums[now + 1 - wide]) / wide)
     return Collapse(None, best, None, None, len(y))

@@ -7,7 +7,8 @@ for the caller to know; clusters, seeds and steps have files of their own.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -85,6 +86,7 @@ def t_p(estimate: float, error: float, df: float) -> float:
 
 
 NORMAL = 1e9  # degrees of freedom of an error that is known
+LEAST_P, EXACT, MOST_GUESSES = 1e-300, 1e-12, 40  # of a search for p; most take five or six
 
 Errors = tuple[tuple[float, float], ...]
 """Standard errors of the independent parts of an estimate, each with its degrees of freedom."""
@@ -164,13 +166,38 @@ def parts_p(estimate: float, errors: Errors) -> float:
     some = [(error, df) for error, df in errors if error]
     if len(some) < 2 or not estimate:
         return t_p(estimate, *(some or errors)[0])
-    low, high = -690.0, 0.0  # of the logarithm of p
-    for _ in range(60):
-        middle = (low + high) / 2
-        tail = math.exp(middle) / 2
-        half = sum((float(stdtrit(df, tail)) * error) ** 2 for error, df in some)
-        low, high = (middle, high) if half > estimate**2 else (low, middle)
-    return math.exp(high)
+    (error, df), *rest = sorted(some, key=lambda part: part[1])
+
+    def p_at(log_t: float) -> float:
+        return max(float(2 * stdtr(df, -math.exp(log_t))), LEAST_P)
+
+    def over(log_t: float) -> float:
+        parts = [-float(stdtrit(free, p_at(log_t) / 2)) * size for size, free in rest]
+        return math.log(math.hypot(math.exp(log_t) * error, *parts) / abs(estimate))
+
+    # Fewest degrees have the largest t: were all t as large it would be at the low end.
+    whole = math.hypot(*(size for size, _ in some))
+    low, high = (math.log(abs(estimate) / size) for size in (whole, error))
+    return p_at(crossing(over, low, high))
+
+
+def crossing(rises: Callable[[float], float], low: float, high: float) -> float:
+    """Where a rising function is 0 between two ends: false position, by Illinois' rule."""
+    below, above, last = rises(low), rises(high), 0.0
+    for _ in range(MOST_GUESSES):
+        if not below < 0 < above or high - low < EXACT:
+            break
+        at = high - above * (high - low) / (above - below)
+        found = rises(at)
+        if abs(found) < EXACT:
+            return at
+        again = 0.5 if found * last > 0 else 1.0  # the end that stays pulls half as much
+        if found < 0:
+            low, below, above = at, found, above * again
+        else:
+            high, above, below = at, found, below * again
+        last = found
+    return low if below >= 0 else high
 
 
 def mean_interval(
@@ -197,6 +224,22 @@ def mean_width(data: Floats, bounds: tuple[float, float] | None = None) -> Width
     apart = shown - centre
     error = math.sqrt(float(np.add.reduce(apart * apart)) / (m - 1)) / math.sqrt(m)
     return Width(centre, ((error, m - 1),))
+
+
+def mean_ends(
+    rows: ArrayLike, *, level: float = 0.95, bounds: tuple[float, float] | None = None
+) -> tuple[Floats, Floats]:
+    """Both ends of `mean_interval` of every row, to the last digit, at once."""
+    shown = checked_table(rows, columns=2 if bounds is None else 1)
+    if bounds is not None:
+        with_bounds(shown.ravel(), bounds)  # none leaves them
+        shown = np.hstack((shown, np.tile(bounds, (len(shown), 1))))
+    m = shown.shape[1]
+    centres = np.add.reduce(shown, axis=1) / m
+    apart = shown - centres[:, None]
+    errors = np.sqrt(np.add.reduce(apart * apart, axis=1) / (m - 1)) / math.sqrt(m)
+    widths = np.abs(t_quantile(m - 1, (1 - level) / 2) * errors)
+    return centres - widths, centres + widths
 
 
 def with_bounds(data: Floats, bounds: tuple[float, float]) -> Floats:
@@ -254,47 +297,3 @@ def equivalence(
     nearest = margin - abs(float(shown.mean()))
     p = float(stdtr(len(shown) - 1, -nearest / error))
     return Equivalence(p < alpha, p, interval, margin, int((gap != 0).sum()), len(gap))
-
-
-def confidence_sequence(
-    values: ArrayLike, planned: int, *, level: float = 0.95, span: float | None = None
-) -> Interval:
-    """An interval for a mean that may be looked at after every item, at most `planned` of them.
-
-    Asymptotic confidence sequence of Waudby-Smith and others (2103.06476, eq. 10), tightest at
-    `planned`. With `span` the two pseudo-differences of `paired_difference` are added.
-    """
-    data = checked(values)
-    shown = data if span is None else with_bounds(data, (-span, span))
-    n = len(shown)
-    if n < 2:
-        raise ValueError("one value has no spread: give two or more, or the span of the values")
-    if planned < len(data):
-        raise ValueError(f"{len(data)} items were seen but {planned} planned: plan before looking")
-    reach = float(shown.std(ddof=1)) * sequence_reach(n, planned, level=level)
-    centre = float(shown.mean())
-    return Interval(float(data.mean()), centre - reach, centre + reach, level, len(data))
-
-
-def sequence_reach(n: int, planned: int, *, level: float = 0.95) -> float:
-    """Half the width of the confidence sequence after n items, in SDs of one."""
-    alpha = 1 - level
-    rho = (-2 * math.log(alpha) + math.log(-2 * math.log(alpha) + 1)) / planned
-    spread = n * rho + 1
-    return math.sqrt(2 * spread / (n * n * rho) * math.log(math.sqrt(spread) / alpha))
-
-
-def finite_population(interval: Interval, population: int) -> Interval:
-    """The interval for the mean over `population` fixed items of which n were scored.
-
-    Only for claims about these very items: the variance is multiplied by 1 - n / population.
-    """
-    if population < interval.n:
-        raise ValueError(f"{interval.n} items cannot come from a population of {population}")
-    factor = math.sqrt(1 - interval.n / population)
-    middle = (interval.low + interval.high) / 2
-    # The adjusted interval's centre is pulled towards 0 by its pseudo-values; that pull, too, is
-    # about items not seen, and fades as they are seen.
-    centre = interval.estimate + factor * (middle - interval.estimate)
-    reach = factor * (interval.high - interval.low) / 2
-    return replace(interval, low=centre - reach, high=centre + reach)

@@ -34,18 +34,6 @@ class Lattice:
     n: int
 
 
-def lattice_of_scores(scores: ArrayLike) -> Lattice | None:
-    """The lattice of single scores; None if they are on none as coarse as 1/100."""
-    data = checked(scores)
-    support = np.unique(data.round(9))
-    for parts in range(1, FINEST + 1):
-        if (np.abs(support * parts - (support * parts).round()) < parts * NEAR).all():
-            gaps = np.diff(support)
-            smallest = float(gaps.min().round(9)) if len(gaps) else 1 / parts
-            return Lattice(1 / parts, smallest, tuple(support.tolist()), 0.0, len(data))
-    return None
-
-
 def lattice_of_means(
     means: ArrayLike, sizes: ArrayLike, halves: ArrayLike, *, chance: float = 0.05
 ) -> Lattice | None:
@@ -169,10 +157,3 @@ def may_be_nested(
     inside = (sums >= counts * bounds[0] - room - NEAR) & (sums <= counts * bounds[1] + room + NEAR)
     on = fits(sums, room, step) if step is not None else inside
     return bool((inside & on).all())
-
-
-def nested_error(sd: float, n: int, whole: int) -> float:
-    """The standard error of "the first n less all": σ·√(1/n - 1/N)."""
-    if not 1 <= n <= whole:
-        raise ValueError(f"a sample of {n} is not inside one of {whole}")
-    return sd * math.sqrt(1 / n - 1 / whole)

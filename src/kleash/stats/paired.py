@@ -15,14 +15,10 @@ from numpy.typing import ArrayLike
 
 from kleash.stats.intervals import (
     Floats,
-    Interval,
     Width,
-    checked,
-    checked_table,
     gaps,
-    paired_difference,
 )
-from kleash.stats.special import bdtr, ndtr
+from kleash.stats.special import ndtr
 
 EXACT_UP_TO = 30  # differing pairs; 2**15 sums for each half
 FLIPPED_UP_TO = 2_000  # differing sizes; beyond, the sum of flips is normal to any digit shown
@@ -85,65 +81,6 @@ def signed_sums(sizes: Floats) -> Floats:
     return sums
 
 
-@dataclass(frozen=True)
-class McNemar:
-    """Exact two-sided p from the items only one side got right, of n."""
-
-    p: float
-    only_ours: int
-    only_theirs: int
-    n: int
-
-
-def mcnemar(ours: ArrayLike, theirs: ArrayLike) -> McNemar:
-    """The exact McNemar test for scores that are 0 or 1."""
-    gap = gaps(ours, theirs)
-    scores = np.concatenate([checked(ours), checked(theirs)])
-    if not np.isin(scores, (0, 1)).all():
-        raise ValueError("McNemar's test is for scores of 0 and 1: use sign_flip for graded ones")
-    wins, losses = int((gap > 0).sum()), int((gap < 0).sum())
-    p = min(1.0, 2 * float(bdtr(min(wins, losses), wins + losses, 0.5))) if wins + losses else 1.0
-    return McNemar(p, wins, losses, len(gap))
-
-
-@dataclass(frozen=True)
-class ClusteredDifference:
-    """A gap over items that come in clusters, which are the replicates."""
-
-    interval: Interval
-    estimate: float
-    error: float
-    """Σ_c(Σ_{i∈c}(d_i - d̄))² / n², the square root of it."""
-    flips: FlipTest
-    """Whole clusters flipped: its k and n count clusters."""
-    clusters: int
-    n: int
-
-
-def clustered_difference(
-    ours: ArrayLike,
-    theirs: ArrayLike,
-    clusters: Sequence[Hashable],
-    rng: np.random.Generator,
-    *,
-    level: float = 0.95,
-    span: float = 1.0,
-) -> ClusteredDifference:
-    """Mean of `ours - theirs` where items share an image, a passage or a conversation.
-
-    The interval is `paired_difference`'s with whole clusters in the place of items: its two
-    pseudo-clusters have the mean size and differ by the span. Clusters of one give the same.
-    """
-    gap = gaps(ours, theirs)
-    n, mean = len(gap), float(gap.mean())
-    sums, sizes = by_cluster(gap, clusters)
-    error = math.sqrt(float(((sums - mean * sizes) ** 2).sum())) / n
-    flips = sign_flip(sums, np.zeros(len(sums)), rng)
-    width = clustered_width(gap, clusters, span=span)
-    interval = Interval(mean, *width.at(level), level, n)
-    return ClusteredDifference(interval, mean, error, flips, len(sums), n)
-
-
 def by_cluster(gap: Floats, clusters: Sequence[Hashable]) -> tuple[Floats, Floats]:
     """The sum of each cluster's differences, and how many they are."""
     names: dict[Hashable, int] = {}
@@ -167,43 +104,3 @@ def clustered_width(gap: Floats, clusters: Sequence[Hashable], *, span: float = 
     # c / (c - 1): with clusters of one this is the usual SD with m - 1.
     squares = float(((shown_sums - centre * shown_sizes) ** 2).sum()) * c / (c - 1)
     return Width(centre, ((math.sqrt(squares) / m, c - 1),))
-
-
-@dataclass(frozen=True)
-class RepeatedDifference:
-    """A gap where each item was answered several times, with the two parts of its variance.
-
-    Var = (ω² + σ²/K) / n: more generations shrink the second part only.
-    """
-
-    interval: Interval
-    error: float
-    items_part: float
-    """ω / √n, the standard error left with endless generations."""
-    generations_part: float
-    """√(σ²/K / n), what comes from answering only so many times."""
-    n: int
-
-
-def repeated_difference(
-    ours_NK: ArrayLike, theirs_NK: ArrayLike, *, level: float = 0.95, span: float = 1.0
-) -> RepeatedDifference:
-    """Averages each item's generations first, then pairs; both sides need two or more of them."""
-    left, right = checked_table(ours_NK, rows=2, columns=2), checked_table(theirs_NK, columns=2)
-    if len(left) != len(right):
-        raise ValueError(f"need the same items on both sides: {left.shape} {right.shape}")
-    n = len(left)
-    interval = paired_difference(left.mean(axis=1), right.mean(axis=1), level=level, span=span)
-    total = float((left.mean(axis=1) - right.mean(axis=1)).var(ddof=1))
-    within = float(
-        (
-            left.var(axis=1, ddof=1) / left.shape[1] + right.var(axis=1, ddof=1) / right.shape[1]
-        ).mean()
-    )
-    return RepeatedDifference(
-        interval=interval,
-        error=math.sqrt(total / n),
-        items_part=math.sqrt(max(0.0, total - within) / n),
-        generations_part=math.sqrt(within / n),
-        n=n,
-    )

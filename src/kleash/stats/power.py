@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
@@ -40,13 +39,6 @@ def pair_sd(discordance: float, size: float, *, gap: float = 0.0) -> float:
     if not 0 <= discordance <= 1 or discordance * size**2 < gap**2:
         raise ValueError(f"no differences look like that: {discordance=} {size=} {gap=}")
     return math.sqrt(discordance * size**2 - gap**2)
-
-
-def smallest_detectable(
-    sd: float, n: int, *, alpha: float = 0.05, power: float = 0.8, comparisons: int = 1
-) -> float:
-    """The gap seen with `power` on n items; `comparisons` is how many share alpha."""
-    return z_total(alpha / comparisons, power) * sd / math.sqrt(n)
 
 
 def smallest_margin(sd: float, n: int, *, alpha: float = 0.05, power: float = 0.8) -> float:
@@ -92,32 +84,6 @@ def spread_bound(gaps: ArrayLike, *, level: float = 0.8, span: float = 1.0) -> f
     reach = float(stdtrit(n - 1, level)) * float(squares.std(ddof=1)) / math.sqrt(n)
     normal = float(squares.sum()) / float(chdtri(n - 1, level))
     return math.sqrt(max(by_share, float(squares.mean()) + reach, normal))
-
-
-@dataclass(frozen=True)
-class ItemPlan:
-    """How many items to score, from a few scored first."""
-
-    expected: int
-    cautious: int
-    """With the discordance at its upper 80 % bound: plan with this one."""
-    discordance: float
-    discordance_bound: float
-    n: int
-
-
-def plan_items(pilot: ArrayLike, gap: float, *, power: float = 0.8) -> ItemPlan:
-    """Items to see `gap`, from paired differences of a pilot; 50 are enough to begin."""
-    data = checked(pilot)
-    n, k = len(data), int((data != 0).sum())
-    sd = math.sqrt(float((data**2).mean()))
-    return ItemPlan(
-        expected=items_needed(sd, gap, power=power),
-        cautious=items_needed(spread_bound(data), gap, power=power),
-        discordance=k / n,
-        discordance_bound=differing_bound(k, n, level=0.8),
-        n=n,
-    )
 
 
 # --- seeds

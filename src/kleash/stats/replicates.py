@@ -22,12 +22,10 @@ from kleash.stats.intervals import (
     Interval,
     Width,
     checked,
-    checked_table,
     gaps,
     parts_interval,
     t_quantile,
 )
-from kleash.stats.many import holm, pairs
 from kleash.stats.special import stdtrit
 
 LISTED_UP_TO = 200_000  # arrangements of labels: C(20, 10) is 184,756
@@ -41,7 +39,6 @@ class SeedGap:
 
     interval: Interval
     """Its n is the number of seeds of each arm; of the smaller if they differ."""
-    p: float
     sd: float
     """Of the paired gaps, or of runs within an arm."""
     df: float
@@ -50,6 +47,13 @@ class SeedGap:
     """The standard error that seeds show; then what shared items add, where that was seen."""
     least: Errors = ()
     """The error that it has at least: as if two items had differed, one each way."""
+    looks: int = 1
+    """At how many it may be looked at: each has its share of alpha."""
+
+    @property
+    def p(self) -> float:
+        """Two-sided, of a truth of 0; over all looks."""
+        return min(1.0, self.width.p * self.looks)
 
     @property
     def items_error(self) -> float:
@@ -107,7 +111,7 @@ def seed_gap(
     """The record of a mean gap and the parts of its error, that of seeds first."""
     width = Width(mean, errors, least)
     interval = Interval(mean, *width.at(level), level, n)
-    return SeedGap(interval, width.p, sd, errors[0][1], errors, least)
+    return SeedGap(interval, sd, errors[0][1], errors, least)
 
 
 def crossed_seeds(
@@ -234,42 +238,6 @@ def permuted_labels(
     return (1 + int((np.abs(drawn) >= far).sum())) / (1 + draws), False
 
 
-@dataclass(frozen=True)
-class ArmGap:
-    """One of several comparisons over seeds, with what all of them together allow."""
-
-    ours: int
-    theirs: int
-    gap: SeedGap
-    """Its interval leaves out 0 exactly when `adjusted_p` is below 1 - level."""
-    adjusted_p: float
-
-
-def arms_over_seeds(
-    runs_MS: ArrayLike, *, baseline: int | None = None, level: float = 0.95
-) -> tuple[ArmGap, ...]:
-    """Every arm against the baseline (or all pairs), paired by seed, Holm over comparisons.
-
-    An interval is as wide as Holm's step for it asks; those after the first that does not reject
-    are as wide as that one.
-    """
-    runs = checked_table(runs_MS, rows=2)
-    first, second = pairs(len(runs), baseline)
-    alone = [paired_seeds(runs[a], runs[b]) for a, b in zip(first, second, strict=True)]
-    p_values = np.array([gap.p for gap in alone])
-    adjusted = holm(p_values)
-    rejected = int((adjusted < 1 - level).sum())
-    rank = np.empty(len(alone), dtype=int)
-    rank[np.argsort(p_values, kind="stable")] = np.arange(len(alone))
-    found = []
-    for index, (a, b) in enumerate(zip(first, second, strict=True)):
-        share = (1 - level) / (len(alone) - min(int(rank[index]), rejected))
-        gap = paired_seeds(runs[a], runs[b], level=1 - share)
-        gap = replace(gap, interval=replace(gap.interval, level=level))
-        found.append(ArmGap(int(a), int(b), gap, float(adjusted[index])))
-    return tuple(found)
-
-
 def look(
     ours: ArrayLike,
     theirs: ArrayLike,
@@ -291,5 +259,4 @@ def look(
         if items is None
         else crossed_seeds(items, level=share)
     )
-    p = min(1.0, found.p * len(looks))
-    return replace(found, interval=replace(found.interval, level=level), p=p)
+    return replace(found, interval=replace(found.interval, level=level), looks=len(looks))

@@ -31,7 +31,7 @@ from kleash.stats.intervals import (
     checked_table,
     gaps,
 )
-from kleash.stats.special import chdtrc, fdtr, fdtrc, fdtri
+from kleash.stats.special import fdtr, fdtrc, fdtri
 
 FEWEST_REPEATS = 5
 SWAPPED_UP_TO = 14  # steps; 2**14 ways to swap them
@@ -176,27 +176,6 @@ def noise_floor(
     raise ValueError("no way to the noise floor: evaluate one checkpoint five times, or declare it")
 
 
-@dataclass(frozen=True)
-class Excess:
-    """What swings beyond the noise floor, and whether noise alone could be it."""
-
-    sd: float
-    """√max(0, s² - σ_f²), of the detrended SD."""
-    chi2: float
-    df: int
-    p: float
-
-
-def excess(steps: ArrayLike, values: ArrayLike, floor: float) -> Excess:
-    """The detrended SD beyond the floor; χ² = Σr²/σ_f² with T - 2 degrees of freedom."""
-    if floor <= 0:
-        raise ValueError(f"a noise floor of {floor} makes every swing real: set it > 0")
-    found = line(steps, values)
-    df = len(found.residuals) - 2
-    chi2 = float(found.residuals @ found.residuals) / floor**2
-    return Excess(math.sqrt(max(0.0, found.sd**2 - floor**2)), chi2, df, float(chdtrc(df, chi2)))
-
-
 # --- two curves
 
 
@@ -278,21 +257,6 @@ def logged(ratio: Interval) -> Interval:
     return Interval(
         math.log(ratio.estimate), math.log(ratio.low), math.log(ratio.high), ratio.level, ratio.n
     )
-
-
-def brown_forsythe(ours: ArrayLike, theirs: ArrayLike) -> float:
-    """p of "residuals spread equally", from distances to the median: little hurt by outliers."""
-    sides = [checked(ours), checked(theirs)]
-    far = [np.abs(side - np.median(side)) for side in sides]
-    sizes = np.array([len(side) for side in far])
-    means = np.array([side.mean() for side in far])
-    total = int(sizes.sum())
-    whole = float(np.concatenate(far).mean())
-    between = float((sizes * (means - whole) ** 2).sum())
-    within = float(sum(((side - side.mean()) ** 2).sum() for side in far)) / (total - 2)
-    if within == 0:
-        return 1.0 if between == 0 else 0.0
-    return float(fdtrc(1, total - 2, between / within))
 
 
 def swapped_steps(
