@@ -210,7 +210,7 @@ def test_items_on_which_two_arms_disagree(finished):
     chosen = asked.get(f"/study/made/items?{query}&in=pointer")
     assert "40 of 40 items differ" in chosen.text
     item = asked.get(items[0]).text
-    assert re.search(r">none</a></th>.*?>blue</td><td>0</td>", item, re.S)
+    assert re.search(r">no KL</a></th>.*?>blue</td><td>0</td>", item, re.S)
     assert re.search(r">kl0.15</a></th>.*?>red</td><td>1</td>", item, re.S)
 
 

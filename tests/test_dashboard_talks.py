@@ -47,8 +47,8 @@ def test_a_task_shows_what_the_arms_said_side_by_side(finished):
     page = client(finished).get(f"{ITEM}?item=test-1&ours=none&theirs=tight")
     assert page.status_code == 200
     assert "TASK party ;" in page.text
-    columns = re.findall(r'<th scope="col" class="w"><a href="[^"]+">(\w+)</a>', page.text)
-    assert columns == ["none", "tight"]
+    columns = re.findall(r'<th scope="col" class="w"><a href="[^"]+">([\w ]+)</a>', page.text)
+    assert columns == ["no KL", "tight"]
     for word in ("Date or deadline", "reward +0.7", "STOP", "USER budget any_sum ;"):
         assert word in page.text
     assert "all details were covered" in page.text and "the agent ended it" in page.text
@@ -95,7 +95,7 @@ def test_without_a_transcript_the_turns_are_those_of_the_scores(finished):
     page = client(finished).get(f"{ITEM}?item=test-{KEPT}")
     assert page.status_code == 200
     assert "ASK budget ;" in page.text and not marked(page.text)
-    assert "No transcript with KL was kept of this episode for: none, tight." in page.text
+    assert "No transcript with KL was kept of this episode for: no KL, tight." in page.text
 
 
 def test_a_transcript_of_something_else_than_was_scored_does_not_count():

@@ -1,5 +1,6 @@
 """A report says what the records say, in both languages, with every number's place."""
 
+import csv
 import json
 import re
 import shutil
@@ -25,6 +26,29 @@ def bare(page):
     return re.sub(r"\[((?:[^\[\]]|\[[^\]]*\])+)\]\[\d+\]", r"\1", page)
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_cell_and_no_legend_of_any_page_calls_an_arm_none(study, language):
+    from typer.testing import CliRunner
+
+    from kleash.cli import app
+    from kleash.dashboard.worker import tell_study
+
+    made = report.of_study(study, language)
+    page = report.html_of(made, study.folder)
+    lines = report.markdown_of(made, study.folder)
+    screens = [
+        CliRunner().invoke(app, [verb, str(study.folder), "--lang", language]).output
+        for verb in ("show", "compare")
+    ]
+    live = tell_study(study.folder, study.folder.parent)[language]["rows"]
+    for text in (page, lines, *screens):
+        assert ("no KL" if language == "en" else "无 KL") in text
+        assert not re.search(r"> ?none ?<|[|│┃] *none *[|│┃]|^ *- none$", text, re.M)
+    assert not [row for row in live.values() if "none" in row.values()]
+    chart = next(part for part in report.curves.curves(made) if hasattr(part, "chart"))
+    assert {row[0] for row in chart.chart.rows} == {made.arm("none"), "kl0.15", "kl1.5"}
+
+
 def test_a_report_made_twice_has_the_same_bytes(study):
     first = [path.read_bytes() for path in report.write(study)]
     assert first == [path.read_bytes() for path in report.write(study)]
@@ -35,9 +59,10 @@ def test_the_first_paragraph_says_which_why_how_sure_and_what_is_not_said(study)
     first, paragraph, *_ = page.split("## Verdict\n\n")[1].split("\n\n")
     assert bare(first).startswith("Use kl0.15: accuracy +50.000 [")
     assert bare(first).endswith("over its start (8 seeds), and no arm is better than it.")
-    assert "no KL: kl1.5 (" in paragraph
-    assert "How sure [L3]" in paragraph
-    assert "What it does not say" in paragraph
+    assert re.search(r"Better than the start: kl0\.15 \(.*points\)\.", paragraph)
+    assert re.search(r"differ\?\*\* .*Better than no KL: kl0\.15 \(\+", page)
+    assert "How far this goes [L3]: these settings on questions like these (8 seeds" in page
+    assert "Not tested: other values, data or models." in page
 
 
 def test_every_arm_has_its_score_with_an_interval_and_its_place(study):
@@ -58,10 +83,14 @@ def test_expectations_are_answered(study):
 
 def test_missing_cells_are_told_with_the_command_that_fills_them(tmp_path):
     made_study(tmp_path / "half", leave_out=("kl1.5-s3",))
-    page = report.write(results(tmp_path / "half"), language="en")[0].read_text()
-    assert "missing (7/8)" in page
-    assert re.search(r"\| kl1\.5 \| 3 +\| missing +\|", page)
+    found = results(tmp_path / "half")
+    page = report.write(found, language="en")[0].read_text()
+    done, every = (f"{n:,}" for n in (found.overview.counts()["done"], len(found.measured)))
+    assert f"{done} of {every} measurements done" in page
     assert "\nkleash study half\n" in page
+    tables = report.markdown_of(report.study_material(found, "en"), found.folder)
+    assert "missing (7/8)" in tables
+    assert re.search(r"\| kl1\.5 \| 3 +\| missing +\|", tables)
 
 
 @pytest.mark.parametrize(
@@ -78,9 +107,10 @@ def test_what_a_run_noticed_of_itself_limits_the_verdict(tmp_path, language, sai
         file.write(json.dumps(told | {"message": "signs of collapse"}) + "\n")
         file.seek(0)
         line = len(file.readlines())
-    page = report.write(results(tmp_path / "fell"), language=language)[0].read_text("utf-8")
-    assert said in page
-    assert f"runs/none-s3/metrics.jsonl#L{line}" in page
+    found = results(tmp_path / "fell")
+    assert said in report.write(found, language=language)[0].read_text("utf-8")
+    tables = report.markdown_of(report.study_material(found, language), found.folder)
+    assert f"runs/none-s3/metrics.jsonl#L{line}" in tables
 
 
 def test_both_languages_have_the_same_sections_and_numbers(study):
@@ -96,6 +126,64 @@ def test_what_a_file_says_is_text(study):
     assert escaped("[x](javascript:y)") == "[x]\\(javascript:y)"
 
 
+# --- the page
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_page_is_short_and_its_answer_stands_on_the_first_screen(study, language):
+    text, html = (path.read_text() for path in report.write(study, language=language)[:2])
+    assert len(text.encode()) <= 15_000 and len(html.encode()) <= 250_000
+    made = report.study_material(study, language)
+    answer = text.split(f"## {made.heading('limits')}")[0]
+    lines = [line for line in answer.splitlines() if line and line[0] not in "|#*"]
+    assert len(lines) <= 8, lines
+    first, kl, best = (
+        next(line for line in answer.splitlines() if line.startswith(f"| {name} "))
+        for name in (made.say("start_row", name="rce-1"), made.arm("none"), "kl0.15")
+    )
+    assert made.say("reference") in first and "1.2" in kl
+    gain = next(row.gain for row in study.rows if row.name == "kl0.15")
+    assert f"{100 * gain.low:+.2f}, {100 * gain.high:+.2f}]" in best  # what decides the word
+    assert "<script" not in html and "<a " not in html
+
+
+def test_every_number_of_the_page_has_its_file_and_line_in_a_csv(study):
+    report.write(study)
+    names = {path.name for path in (study.folder / "tables").iterdir()}
+    assert names == {f"{name}.csv" for name in report.csv_tables.TABLES}
+    for path in (study.folder / "tables").iterdir():
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert rows, path.name
+        for row in rows[:: max(1, len(rows) // 50)]:
+            there = study.folder / row["file"]
+            assert there.is_file() and row["file"], (path.name, row)
+            if row["line"]:
+                assert int(row["line"]) <= len(there.read_bytes().splitlines())
+    with (study.folder / "tables/gaps.csv").open(encoding="utf-8", newline="") as file:
+        [gain] = [
+            row
+            for row in csv.DictReader(file)
+            if (row["question"], row["arm"]) == ("gain", "kl0.15")
+        ]
+    judged = next(row.gain for row in study.rows if row.name == "kl0.15")
+    assert [float(gain[key]) for key in ("estimate", "low", "high")] == [
+        judged.estimate,
+        judged.low,
+        judged.high,
+    ]
+
+
+def test_tables_of_a_document_are_there_when_asked_for(study):
+    from typer.testing import CliRunner
+
+    from kleash.cli import app
+
+    asked = ["report", str(study.folder), "--lang", "zh"]
+    told = CliRunner().invoke(app, [*asked, "--tables"])
+    assert told.exit_code == 0 and "## 矩阵" in told.output and "## 逐步对比" in told.output
+
+
 # --- what else stands in it
 
 
@@ -107,7 +195,7 @@ def test_sections_stand_in_their_order(study):
     keys = re.findall(r'<section id="([a-z]+)">', page_of(study))
     wanted = [key for key in report.SECTIONS if key in keys]
     assert keys == wanted
-    assert {"verdict", "matrix", "gaps", "summary", "frontier", "curves", "items"} <= set(keys)
+    assert {"verdict", "matrix", "gaps", "frontier", "curves", "items"} <= set(keys)
 
 
 def test_a_page_needs_nothing_else(study):
@@ -175,7 +263,7 @@ def test_items_on_which_arms_disagree_have_their_picture_and_what_was_said(study
 
 
 def test_a_chart_says_what_is_seen_at_a_point_that_all_arms_have(study):
-    assert "validation accuracy at epoch 3: highest in kl0.15 (0.8), lowest in none (0.4)" in (
+    assert "validation accuracy at epoch 3: highest in kl0.15 (0.8), lowest in no KL (0.4)" in (
         re.sub("<[^>]+>", "", page_of(study))
     )
 

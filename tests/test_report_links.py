@@ -18,7 +18,7 @@ from kleash.results import results
 from made_study import made_study
 
 SEEDS = sorted((Path(__file__).parent.parent.parent / "shared/seeds").glob("00*.txt"))
-PLANNED = ("next",)
+PLANNED = ("next", "verdict")  # what the verdict rests on stands in gaps.csv with its line
 COUNTED = ("seed", "n_shots", "items")
 LEVEL = re.compile(r"\[?L[123]\]?")
 INTERVAL_LEVEL = re.compile(r"95 ?%")

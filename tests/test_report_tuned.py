@@ -39,9 +39,14 @@ def test_a_proxy_stands_beside_gold_with_a_picture(tmp_path, language):
     parts = tuned.proxy(one)
     picture = next(part for part in parts if isinstance(part, Figure))
     assert picture.name == "proxy"
-    assert [text_of(row[0]) for row in picture.chart.rows] == ["base", "none", "kl0.15", "kl1.5"]
+    assert [text_of(row[0]) for row in picture.chart.rows] == [
+        "base",
+        one.arm("none"),
+        "kl0.15",
+        "kl1.5",
+    ]
     (rows,) = tables(parts)
-    by_arm = {row.arm: row for row in proxy_rows(one.study)}
+    by_arm = {one.arm(row.arm): row for row in proxy_rows(one.study)}
     for name, paid, gold, *_ in rows:
         assert paid.startswith(f"{by_arm[name].proxy.estimate:.3g} [")
         assert gold.startswith(f"{100 * by_arm[name].gold.estimate:.1f}% [")
@@ -138,7 +143,7 @@ def test_costs_of_a_study_are_by_step_and_beside_the_baseline_arm(tmp_path):
     one = material(tmp_path / "timed")
     (rows,) = tables(efficiency.efficiency(one))
     told = {(row[0], row[1]): row[2:] for row in rows}
-    assert told["none", "seconds per epoch"] == ["3", "24", "—"]
+    assert told["no KL", "seconds per epoch"] == ["3", "24", "—"]
     # Four seconds an epoch beside three, in every seed; an epoch has three steps.
     assert told["kl0.15", "seconds per epoch"] == ["4", "24", "1.33 [1.33, 1.33]"]
     assert told["kl0.15", "seconds per step"] == ["1.33", "24", "1.33 [1.33, 1.33]"]
@@ -169,7 +174,7 @@ def test_speeds_that_logs_hold_are_told(tmp_path):
         (tmp_path / name).write_text(head + rows, encoding="utf-8")
     one = told([tmp_path / "none.csv", tmp_path / "kl0.1.csv"], "en")
     rows = tables(efficiency.efficiency(one))[0]
-    assert {row[1]: row[2] for row in rows if row[0] == "none"} == {
+    assert {row[1]: row[2] for row in rows if row[0] == "no KL"} == {
         "time per step": "7.25",
         "MFU": "0.31",
         "tokens per second": "1006",

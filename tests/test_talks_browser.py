@@ -37,7 +37,7 @@ def test_from_a_study_to_the_transcripts_of_a_task_on_which_two_arms_disagree(pa
     page.locator("h1", has_text="task test-1").wait_for()
     page.wait_for_load_state()
     heads = page.locator("table.talks thead th").all_inner_texts()
-    assert heads == ["arm", "none", "tight"]
+    assert heads == ["arm", "no KL", "tight"]
     second = page.locator("table.talks tr", has=page.locator("th", has_text="turn 2"))
     ours, theirs = second.locator("td").all_inner_texts()
     assert "date" in ours and "covered: Date or deadline" in ours
@@ -59,7 +59,7 @@ def test_kl_is_seen_as_tint_underline_title_and_number(page, address):
     assert style(near, "backgroundColor") != style(far, "backgroundColor")
     assert (style(near, "borderBottomWidth"), style(far, "borderBottomWidth")) == ("0px", "4px")
     assert page.locator("p .token").count() == 5
-    page.get_by_text("none: every token's KL as numbers").click()
+    page.get_by_text("no KL: every token's KL as numbers").click()
     page.locator("details[open]").wait_for()
     shown = page.locator("details[open] tbody tr").all_inner_texts()
     assert [row.split() for row in shown][2] == ["1", ";", "-0.100", "2.500"]

@@ -10,7 +10,7 @@ import math
 import re
 import string
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from kleash.catalogue.agent_words import AGENT
@@ -33,6 +33,7 @@ __all__ = ["Language", "cut", "gap_text", "key_name", "metric_name", "pad", "say
 
 Language = Literal["zh", "en"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
+MOST_NAMED = 8  # arms in a sentence
 LONGEST = 60  # characters of a text that is quoted in a sentence
 COUNTED_PLACES = (
     (r"\bepoch ([\d.]+)", r"第 \1 轮"),
@@ -135,9 +136,18 @@ def called(arm: str, language: Language) -> str:
     return ARMS.get(arm, (arm, arm))[LANGUAGES.index(language)]
 
 
+def named(arms: Sequence[str], language: Language) -> list[str]:
+    """As many names as can be read, and how many more there are."""
+    if len(arms) <= MOST_NAMED:
+        return list(arms)
+    rest = say("group.more", {"count": len(arms) - MOST_NAMED + 1}, language)
+    return [*arms[: MOST_NAMED - 1], rest]
+
+
 def _listed(value: Any, language: Language, name: Any) -> str:
-    each = value if isinstance(value, list | tuple) else [value]
-    return ("、" if language == "zh" else ", ").join(name(str(one), language) for one in each)
+    each = (name(one, language) if isinstance(one, str) else show(one, language)
+            for one in _several(value))  # fmt: skip
+    return ("、" if language == "zh" else ", ").join(each)
 
 
 def _place(text: str, language: Language) -> str:

@@ -31,9 +31,10 @@ AGENT_COLUMNS: dict[str, tuple[str, str]] = {
 AGENT: dict[str, tuple[str, str]] = {
     "report.summary_of.agent": (
         "Test reward of the checkpoint chosen on validation, mean over {shots}, {items} tasks,"
-        " {seeds} seeds; 95 % t intervals over seeds",
+        " {seeds} seeds; 95 % intervals,"
+        " those of changes and gaps adjusted for all comparisons made",
         "在验证集上选出的检查点的测试奖励：{shots}的平均，{items} 个任务，{seeds} 个随机种子；"
-        "区间为种子间 95% t 区间",
+        "95% 区间，变化与差距的区间已按全部比较校正",
     ),
     "report.matrix_of.agent": (
         "{split}, {items} tasks, mean reward over seeds with 95 % intervals (one seed: over tasks)",
@@ -49,24 +50,30 @@ AGENT: dict[str, tuple[str, str]] = {
         "各配置共同的起始策略在同样 {items} 个任务上的奖励；种子间 95% 区间",
     ),
     "report.gained_of.agent": (
-        "What GRPO gained over the start it grew from, paired by seed and task ({items} tasks,"
-        " 95 % intervals, not adjusted for their number)",
-        "GRPO 相对其起点的提升，按随机种子与任务配对（{items} 个任务，95% 区间，未作多重比较校正）",
+        "What GRPO gained over the start it grew from, paired by seed and task ({items} tasks;"
+        " the mean's interval is the verdict's, the others hold together at 95 %)",
+        "GRPO 相对其起点的提升，按随机种子与任务配对（{items} 个任务；均值的区间即结论的区间，"
+        "其余区间以 95% 的置信度同时成立）",
     ),
     "report.broken.agent": (
         "{count} episodes broke and are in no average.",
         "{count} 个回合中断，未计入任何平均。",
     ),
     "report.sure.L2.agent": (
-        "How sure [L2]: it is about these checkpoints on tasks like these; another seed could turn"
-        " it round.",
-        "可靠程度 [L2]：只说明这些检查点在同类任务上的表现；换一个随机种子，结果可能反过来。",
+        "How far this goes [L2]: these checkpoints on tasks like these. Another seed could turn it"
+        " round.",
+        "结论适用范围 [L2]：这些检查点在同类任务上；换一个随机种子，结果可能反过来。",
     ),
     "report.sure.L3.agent": (
-        "How sure [L3]: it is about the settings on tasks like these, over {n} seeds; 95 %"
-        " intervals, adjusted for all comparisons made.",
-        "可靠程度 [L3]：说明的是设置本身在同类任务上的表现，依据 {n} 个随机种子；区间为 95%，"
-        "已按所做的全部比较校正。",
+        "How far this goes [L3]: these settings on tasks like these ({n} seeds, 95 % intervals,"
+        " adjusted for all comparisons made).",
+        "结论适用范围 [L3]：这些设置在同类任务上（{n} 个随机种子，95% 区间，已按全部比较校正）。",
+    ),
+    "report.facts_line.agent": (
+        "{data} · {items} test tasks · {arms} settings × {seeds} seeds · {done} of {cells}"
+        " measurements done",
+        "{data} · {items} 个测试任务 · {arms} 个配置 × {seeds} 个随机种子 ·"
+        " 已完成 {done} / {cells} 项测量",
     ),
     "report.levels.agent": (
         "L1: these measurements. L2: these checkpoints on tasks like these. L3: the settings, on"

@@ -127,25 +127,12 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "noise of evaluating: SD {floor}, as declared",
         "评估噪声：标准差 {floor}，为声明值",
     ),
-    # the reward that was trained on
-    "evaluated_better": (
-        "evaluated, {metric} is {gap} better: that counts, not the reward that was trained on",
-        "评估的{metric}好 {gap}：应以评估为准，而不是训练时优化的奖励",
-    ),
-    "evaluated_worse": (
-        "evaluated, {metric} is {gap} worse: that counts, not the reward that was trained on",
-        "评估的{metric}差 {gap}：应以评估为准，而不是训练时优化的奖励",
-    ),
     # what the coefficient did
     "trend_over": (
         "over {arms} arms that differ in nothing else: {levels}",
         "{arms} 个配置除系数外完全相同：{levels}",
     ),
     "trend_over_named": ("over {arms} arms: {levels}", "{arms} 个配置：{levels}"),
-    "zero_against_rest": (
-        "coefficient 0 less the mean of the others",
-        "系数为 0 的配置减去其余配置的平均",
-    ),
     "no_replicates_at_all": (
         "it cannot be told: no seeds and no single scores were kept",
         "无法判断：没有多个种子，也没有保留逐题得分",
@@ -168,17 +155,9 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "每{axis}斜率 {ours} 对 {theirs}",
     ),
     # does the gap depend on something
-    "passes_interaction": (
-        "the gap with {first} sampled passes (0: greedy) less the gap with {other}",
-        "采样 {first} 遍（0 为贪心）时的差距减去 {other} 遍时的差距",
-    ),
     "shots_interaction": (
         "the gap at a shot count of {first} less the gap at {other}",
         "{first} 个范例时的差距减去 {other} 个范例时的差距",
-    ),
-    "epochs_interaction": (
-        "the gap at {first} less the gap at {other} (epoch or step of the checkpoint)",
-        "检查点 {first} 处的差距减去 {other} 处的差距（轮或步）",
     ),
     # how a curve ends
     "too_few_evaluations": (
@@ -198,10 +177,6 @@ ANSWERS: dict[str, tuple[str, str]] = {
     "premature": (
         "going on would have brought more than {margin} with probability {p}, if no jump comes",
         "若不出现跳变，继续训练能多得 {margin} 以上的概率为 {p}",
-    ),
-    "plateau_over": (
-        "change along the line over {axis}s {first}–{last}; flat means within {margin}",
-        "第 {first}–{last} {axis}沿直线的变化；变化在 {margin} 之内才算持平",
     ),
     "no_collapse": (
         "never two evaluations in a row 3 errors below the running best ({best})",

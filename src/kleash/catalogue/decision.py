@@ -5,9 +5,9 @@ The same sentences stand on the terminal, in every report and on the live page.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from kleash.catalogue import Language, gap_text, say
+from kleash.catalogue import Language, gap_text, named, say
 from kleash.catalogue.lines import placed
 from kleash.compare import Because, Comparison, Judged
 
@@ -61,7 +61,7 @@ def told_together(
     found: Comparison, language: Language, questions: Sequence[str] = UNTRAINED
 ) -> list[tuple[str, list[Judged]]]:
     """A sentence for each verdict and arm compared with, and the verdicts that it is about."""
-    gains = [each for each in found.verdicts if each.question == "gain"]
+    gains = {each.arms[0]: each.verdict for each in found.verdicts if each.question == "gain"}
     verdicts = [each for name in questions for each in found.verdicts if each.question == name]
     groups: dict[tuple[str, str, str, tuple[str, ...]], list[Judged]] = {}
     for each in verdicts:
@@ -72,7 +72,7 @@ def told_together(
         start = group[0].question == "gain"
         facts = {
             "other": say("the_start", {}, language) if start else other,
-            "arms": [each.arms[0] for each in group],
+            "arms": named([each.arms[0] for each in group], language),
             "gaps": _gaps(group, language),
             "margin": _margin(group[0], language),
             "level": "" if level == "L3" else f" [{level}]",
@@ -83,10 +83,9 @@ def told_together(
     return said
 
 
-def _word(judged: Judged, gains: Sequence[Judged]) -> str:
+def _word(judged: Judged, gains: Mapping[str, str]) -> str:
     """The verdict; of two that both fell below their start the better one lost less."""
-    by_arm = {each.arms[0]: each.verdict for each in gains}
-    ends = tuple(by_arm.get(arm, "").partition("_")[0] for arm in judged.arms)
+    ends = tuple(gains.get(arm, "").partition("_")[0] for arm in judged.arms)
     if judged.question == "level" and judged.verdict in ("better", "worse"):
         if ends == BOTH_LOST:
             return "lost_less" if judged.verdict == "better" else "lost_more"

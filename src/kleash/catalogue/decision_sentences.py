@@ -42,6 +42,7 @@ DECISIONS: dict[str, tuple[str, str]] = {
         "没有证据表明与它不同：{arms}。",
     ),
     "the_start": ("the start", "起点"),
+    "group.more": ("{count} more", "另外 {count} 个"),
     "group.range": ("from {least} to {most}", "从{least}到{most}"),
     "group.invalid": (
         "Not judged against {other}: {arms}{level}.",

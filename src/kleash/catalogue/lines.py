@@ -8,12 +8,13 @@ from dataclasses import asdict, replace
 from pathlib import PurePath
 from typing import Any
 
-from kleash.catalogue import LANGUAGES, Language, metric_name, say, show
+from kleash.catalogue import LANGUAGES, Language, called, metric_name, named, say, show
 from kleash.catalogue.terms import QUESTIONS
 from kleash.compare import Confound, Judged, Step, Window
 
 SEVERITIES = {"error": "✗", "warning": "!", "note": "·"}
 OF_A_KIND = 8  # findings, on a page
+TRAINS = ("unconfound", "seeds", "more_seeds", "one_more_seed", "after_divergence")
 # Told with the first verdict, about all.
 OF_ALL = (
     "read_as_percent",
@@ -61,14 +62,15 @@ def why(verdicts: Sequence[Judged], language: Language, *, whole: bool) -> list[
         if each.question == "level":
             for reason, text in zip(each.because, told, strict=True):
                 if whole and reason.code not in OF_ALL and len(whose[text]) < len(levels):
-                    text = f"{show(whose[text], language)}{colon}{text}"
+                    names = [called(arm, language) for arm in whose[text]]
+                    text = f"{show(names, language)}{colon}{text}"
                 if whole or reason.code == "contradicted" or reason.code not in seen:
                     (late if reason.code == "contradicted" else lines).append(text)
                 seen.add(reason.code)
         elif each.question not in ("recommend", "diverged"):
             question = QUESTIONS[each.question][LANGUAGES.index(language)]
             if whole and often[each.question] > 1:
-                question += f" {each.arms[0]}{colon.rstrip()}"
+                question += f" {called(each.arms[0], language)}{colon.rstrip()}"
             lines.append(f"{question} " + ("；" if language == "zh" else "; ").join(told))
     return lines + late
 
@@ -126,8 +128,7 @@ def cost(step: Step, language: Language) -> str:
         return say(
             "cost_devices" if step.devices else "cost_hours", {"hours": "–".join(ends)}, language
         )
-    trains = step.code in ("unconfound", "seeds", "more_seeds", "one_more_seed")
-    return say("cost_unknown" if trains else "cost_inference", {}, language)
+    return say("cost_unknown" if step.code in TRAINS else "cost_inference", {}, language)
 
 
 def confound(each: Confound, language: Language) -> str:
@@ -135,7 +136,7 @@ def confound(each: Confound, language: Language) -> str:
     if each.kind == "contradicted":
         facts = {"arm": each.arms[0], "key": each.key, "values": list(each.values)}
         return say("contradicted", facts, language)
-    against = " / ".join(each.arms)
+    against = " / ".join(called(arm, language) for arm in each.arms)
     files = [PurePath(source).name for source in each.sources]
     pair = " / ".join(show(value, language) for value in each.values)
     facts = {"key": each.key, "name": each.key, "values": pair, "arms": against, "sources": files}
@@ -144,7 +145,10 @@ def confound(each: Confound, language: Language) -> str:
 
 def next_step(step: Step, language: Language, *, whole: bool) -> str:
     """What to run and what it costs; why is told where there is room."""
-    what = say(step.code, step.facts, language)
+    facts = dict(step.facts)
+    if isinstance(arms := facts.get("arms"), list):
+        facts["arms"] = named(arms, language)
+    what = say(step.code, facts, language)
     if whole:
         what += f" — {say(f'{step.code}.why', {}, language)}"
     price = cost(step, language)

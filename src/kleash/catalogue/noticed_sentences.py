@@ -27,9 +27,10 @@ NOTICED: dict[str, tuple[str, str]] = {
         "{arms}：{of} 次运行中有 {count} 次候选池与范例数一样大：能选的只有顺序",
     ),
     "run-coefficient-unit": (
-        "{arms}: in {count} of {of} runs the advantage is rescaled and the leash is not: the same"
-        " coefficient pulls differently in every group",
-        "{arms}：{of} 次运行中有 {count} 次优势做了缩放而 KL 惩罚没有：同一系数在各组里的力度不同",
+        "{arms}: in {count} of {of} runs advantages are divided by the spread of their group and"
+        " the KL term is not, so a coefficient has no fixed strength. Mend: leash.scaled=true",
+        "{arms}：{of} 次运行中有 {count} 次优势除以了组内标准差而 KL 项没有，系数的强度并不固定；"
+        "可设 leash.scaled=true",
     ),
     "run-few-tasks": (
         "{arms}: {count} of {of} runs are validated on too few tasks to tell checkpoints apart",

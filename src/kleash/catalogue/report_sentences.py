@@ -21,38 +21,73 @@ REPORT: dict[str, tuple[str, str]] = {
     "report.word_one": ("{word}: {arms} (gap {gap}).", "{word}：{arms}（差距 {gap}）。"),
     "report.word_only": ("{word}: {arms}.", "{word}：{arms}。"),
     "report.sure.L1": (
-        "How sure [L1]: it is about these runs as they were measured, and nothing beyond them.",
-        "可靠程度 [L1]：只说明这些运行的这些测量，不能外推。",
+        "How far this goes [L1]: only these runs, as they were measured.",
+        "结论适用范围 [L1]：仅限这些运行的这些测量。",
     ),
     "report.sure.L2": (
-        "How sure [L2]: it is about these checkpoints on questions like these; another seed could"
-        " turn it round.",
-        "可靠程度 [L2]：只说明这些检查点在同类题目上的表现；换一个随机种子，结果可能反过来。",
+        "How far this goes [L2]: these checkpoints on questions like these. Another seed could turn"
+        " it round.",
+        "结论适用范围 [L2]：这些检查点在同类题目上；换一个随机种子，结果可能反过来。",
     ),
     "report.sure.L3": (
-        "How sure [L3]: it is about the settings on questions like these, over {n} seeds; 95 %"
-        " intervals, adjusted for all comparisons made.",
-        "可靠程度 [L3]：说明的是设置本身在同类题目上的表现，依据 {n} 个随机种子；区间为 95%，"
-        "已按所做的全部比较校正。",
+        "How far this goes [L3]: these settings on questions like these ({n} seeds, 95 % intervals,"
+        " adjusted for all comparisons made).",
+        "结论适用范围 [L3]：这些设置在同类题目上（{n} 个随机种子，95% 区间，已按全部比较校正）。",
     ),
     "report.sure.L3_these": (
-        "How sure [L3]: it is about the settings on what was measured, over {n} seeds, not on"
-        " others like it, since single scores were not kept; 95 % intervals, adjusted for all"
-        " comparisons made.",
-        "可靠程度 [L3]：说明的是设置本身在所测内容上的表现，依据 {n} 个随机种子；"
-        "没有保留逐题得分，不能推及同类题目；区间为 95%，已按所做的全部比较校正。",
+        "How far this goes [L3]: these settings on what was measured ({n} seeds, 95 % intervals,"
+        " adjusted for all comparisons made). Single scores were not kept.",
+        "结论适用范围 [L3]：这些设置在所测内容上（{n} 个随机种子，95% 区间，已按全部比较校正）；"
+        "没有保留逐题得分。",
     ),
     "report.unsaid": (
-        "What it does not say: anything about values that were not trained, about other data, or"
-        " about another model.",
-        "它没有说明：没有训练过的取值、其他数据或其他模型会怎样。",
+        "Not tested: other values, data or models.",
+        "没有检验：其他取值、数据或模型。",
     ),
     "report.unsaid_setting": (
-        "What it does not say: anything about the setting itself; that takes four seeds of each"
-        " arm with nothing else changed.",
-        "它没有说明：设置本身的作用；那需要每个配置至少 4 个随机种子，且其他条件都不变。",
+        "Not shown: what the setting itself does. That takes four seeds of each arm with nothing"
+        " else changed.",
+        "没有说明设置本身的作用：那需要每个配置至少 4 个随机种子，且其他条件都不变。",
+    ),
+    # the first screen
+    "report.question": ("{name}: {question}", "{name}：{question}"),
+    "report.question_of": ("{name}: what is the effect of {keys}?", "{name}：{keys}有什么影响？"),
+    "report.facts_line": (
+        "{data} · {items} test questions · {shots} shots · {arms} settings × {seeds} seeds ·"
+        " {done} of {cells} measurements done",
+        "{data} · {items} 道测试题 · {shots} 个范例 · {arms} 个配置 × {seeds} 个随机种子 ·"
+        " 已完成 {done} / {cells} 项测量",
+    ),
+    "report.card.differ": ("Do the settings differ?", "各配置有差别吗？"),
+    "report.card.leash": ("Does the leash hold?", "KL 约束有效吗？"),
+    "report.card.next": ("What to run next?", "下一步做什么？"),
+    "report.leash_holds": (
+        "Yes: KL to the reference falls, {course} nats.",
+        "有效：与参考策略的 KL 下降，{course} 纳特。",
+    ),
+    "report.leash_open": (
+        "Not shown: KL is {least} to {most} nats in {names}.",
+        "未能证明：{names}的 KL 为 {least} 到 {most} 纳特。",
+    ),
+    "report.leash_pulls_not": (
+        "No: KL grows with the coefficient, {least} to {most} nats in {names}.",
+        "无效：{names}的 KL 随系数增大，从 {least} 到 {most} 纳特。",
+    ),
+    "report.start_row": ("start ({name})", "起点（{name}）"),
+    "report.reference": ("0 (reference)", "0（基准）"),
+    "report.to_arm": ("{arm}: {gap}", "{arm}：{gap}"),
+    "report.files_are": (
+        "In the folder tables: {names}. Items on which arms disagree, with pictures: items.html."
+        " As tables of a document: kleash report --tables.",
+        "在 tables 目录中：{names}。各配置回答不一致的题目（附图）：items.html。"
+        "以文档表格的形式：kleash report --tables。",
+    ),
+    "report.rows_left": (
+        "{count} of {of} arms are not shown; tables/gaps.csv has all.",
+        "共 {of} 个配置，{count} 个未列出；全部见 tables/gaps.csv。",
     ),
     # what limits it
+    "report.all_arms": ("all {count} arms", "全部 {count} 个配置"),
     "report.no_limits": (
         "Nothing was found that limits it beyond what the verdict says.",
         "除结论中所说的以外，没有发现其他限制。",
@@ -84,9 +119,10 @@ REPORT: dict[str, tuple[str, str]] = {
     # tables
     "report.summary_of": (
         "Test accuracy of the checkpoint chosen on validation, mean over {shots} shots,"
-        " {items} items, {seeds} seeds; 95 % t intervals over seeds",
+        " {items} items, {seeds} seeds; 95 % intervals,"
+        " those of changes and gaps adjusted for all comparisons made",
         "在验证集上选出的检查点的测试准确率：{shots} 个范例的平均，{items} 题，{seeds} 个随机种子；"
-        "区间为种子间 95% t 区间",
+        "95% 区间，变化与差距的区间已按全部比较校正",
     ),
     "report.matrix_counts": (
         "{cells} cells: {counts}.",
@@ -143,9 +179,10 @@ REPORT: dict[str, tuple[str, str]] = {
         "同样 {items} 题上无需训练的准确率；95% 区间",
     ),
     "report.gained_of": (
-        "What GRPO gained over the start it grew from, paired by seed and item ({items} items,"
-        " 95 % intervals, not adjusted for their number)",
-        "GRPO 相对其起点的提升，按随机种子与题目配对（{items} 题，95% 区间，未作多重比较校正）",
+        "What GRPO gained over the start it grew from, paired by seed and item ({items} items;"
+        " the mean's interval is the verdict's, the others hold together at 95 %)",
+        "GRPO 相对其起点的提升，按随机种子与题目配对（{items} 题；均值的区间即结论的区间，其余区间"
+        "以 95% 的置信度同时成立）",
     ),
     "report.expected_alone": (
         "{arm}, which the others are compared with",

@@ -5,7 +5,8 @@ from __future__ import annotations
 SECTIONS: dict[str, tuple[str, str]] = {
     "verdict": ("Verdict", "结论"),
     "limits": ("What limits it", "结论的限制"),
-    "summary": ("Arms at a glance", "各配置一览"),
+    "comparisons": ("All comparisons", "全部比较"),
+    "files": ("Every number, with its file and line", "全部数字及其文件和行号"),
     "matrix": ("Matrix: every cell and its state", "矩阵：各单元及其状态"),
     "baselines": ("Without training", "无需训练的基线"),
     "gaps": ("Gaps to the baseline arm", "与基线配置的差距"),
@@ -41,6 +42,11 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "arms": ("arms", "配置"),
     "baseline": ("baseline", "基线"),
     "against": ("against", "对照"),
+    "against_gap": ("against its control", "与对照配置相比"),
+    "from_start": ("change from its start", "相对起点的变化"),
+    "points_from_start": ("change from its start, points", "相对起点的变化（百分点）"),
+    "forest": ("", ""),
+    "kl_nats": ("KL, nats", "KL（纳特）"),
     "kl": ("KL, nats per episode", "KL（每回合纳特）"),
     "root_kl": ("√KL, nats per episode", "√KL（每回合纳特）"),
     "score": ("accuracy", "准确率"),
@@ -217,4 +223,5 @@ ANSWERS: dict[str, tuple[str, str]] = {
     "better": ("better", "更好"),
     "worse": ("worse", "更差"),
     "same": ("the same", "相同"),
+    "equivalent": ("equivalent", "等价"),
 }

@@ -182,8 +182,8 @@ RUNNING: dict[str, tuple[str, str]] = {
     "run.baselines": ("baselines on the same items", "相同题目上的基线"),
     "run.starts": ("before GRPO, same tasks", "GRPO 之前，任务相同"),
     "run.gained": (
-        "gained by GRPO over the start, paired (95 % intervals, not adjusted)",
-        "GRPO 相对起点的提升，配对（95% 区间，未校正）",
+        "gained by GRPO over the start, paired (over all: the verdict's interval)",
+        "GRPO 相对起点的提升，配对（总计一列为结论的区间）",
     ),
     "run.late": (" (added after results were seen)", "（看到结果之后才加入）"),
     "run.some_shots": ("{shots} shots", "{shots} 个范例"),

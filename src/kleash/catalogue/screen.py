@@ -30,6 +30,7 @@ from kleash.catalogue.terms import (
     COLUMNS,
     COUNTED,
     HEADINGS,
+    PHASES,
     QUESTIONS,
     QUIET,
     WORDS,
@@ -42,7 +43,7 @@ ROWS = {"verdict": 12, "findings": 6, "next": 12}
 FEWEST_REASONS = 6
 LOUD = ("better", "worse")
 ELSEWHERE = ("average", "at_end")  # on the curves, than the level
-FIRST = ("diverged", "recommend", "level", *ELSEWHERE, "proxy")
+FIRST = ("diverged", "recommend", "level", *ELSEWHERE)
 
 
 @dataclass
@@ -77,7 +78,7 @@ def sentence(
     if judged.question == "diverged":
         return say(judged.because[0].code, judged.because[0].facts, language) + stop
     question = QUESTIONS[judged.question][LANGUAGES.index(language)]
-    ours = arms or judged.arms[0]
+    ours = arms or called(judged.arms[0], language)
     parts = [word(judged, language)]
     if judged.verdict == "identical":
         bound = Amount(judged.bound or 0.0, judged.unit, gap=True)
@@ -110,8 +111,8 @@ def _measured(judged: Judged, language: Language) -> str:
 
 def loud(judged: Judged) -> bool:
     """Whether a verdict belongs on the screen: the quiet questions only where they decide."""
-    if judged.question == "plateau":
-        return judged.verdict == "worse"  # a curve that still rises is no news
+    if judged.question in PHASES:
+        return False
     return judged.question not in QUIET or judged.verdict.startswith(LOUD)
 
 
@@ -219,7 +220,7 @@ def _row(each: Summary, language: Language) -> list[str]:
     count = f"{each.n}" + (f" (+{each.estimated}~)" if each.estimated else "")
     change = "—" if each.change is None else f"{each.change:+.1%}"
     return [
-        each.run if each.arm in each.run else each.arm,
+        called(each.run if each.arm in each.run else each.arm, language),
         metric_name(each.metric, language),
         count if each.n or each.estimated else "—",
         text(each.mean),

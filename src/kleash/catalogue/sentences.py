@@ -304,6 +304,15 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "one_more_seed.why": ("then the gap or the margin decides", "届时可由差距或容差判定"),
     "more_seeds.why": ("then the gap or the margin decides", "届时可由差距或容差判定"),
+    "after_divergence": (
+        "look at what {arm} logged just before {axis} {step}, where it diverged (gradient norm, KL,"
+        " rewards), then run it again with a lower learning rate",
+        "先查看 {arm} 在{axis} {step} 发散之前的记录（梯度范数、KL、奖励），再以更小的学习率重跑",
+    ),
+    "after_divergence.why": (
+        "more seeds of a setting that ends in NaN would show nothing more",
+        "以 NaN 告终的设置，再加随机种子也看不出更多",
+    ),
     "tell_configs": (
         "give the configs of all runs beside their logs",
         "把各次运行的配置与日志一起提供",

@@ -102,9 +102,7 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "untrained": ("Better than without training?", "比不训练的做法更好吗？"),
     "average": ("And on average over training?", "训练全程平均呢？"),
     "at_end": ("And at the end?", "最后呢？"),
-    "proxy": ("Does the training reward agree?", "训练奖励的说法一致吗？"),
     "trend": ("Better with a larger coefficient?", "系数越大越好吗？"),
-    "trend_zero": ("Better without a leash?", "不加 KL 约束更好吗？"),
     "faster": ("Faster?", "更快吗？"),
     "steadier": ("Steadier?", "更平稳吗？"),
     "best_step": ("Which step?", "最佳步？"),
@@ -112,11 +110,8 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "phase_middle": ("In the middle?", "中期？"),
     "phase_late": ("Late?", "后期？"),
     "shots_interaction": ("Does the gap depend on shots?", "差距随范例数变化吗？"),
-    "passes_interaction": ("Greedy or sampled?", "贪心与采样的差距一样吗？"),
-    "epochs_interaction": ("Does the gap depend on epochs?", "差距随轮次变化吗？"),
     "efficiency": ("Cheaper?", "更省时吗？"),
     "stopping": ("Could it have stopped?", "能提前停止吗？"),
-    "plateau": ("Has it flattened?", "已经持平了吗？"),
     "collapse": ("Did it collapse?", "崩溃了吗？"),
     "diverged": ("Did it diverge?", "发散了吗？"),
     "pairs": ("And among the others?", "其他配置之间？"),
@@ -125,23 +120,17 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "recommend": ("Which to use?", "该用哪个？"),
 }
 # Not about a pair of arms, so there is no "against" in them.
-ABOUT_ARMS = ("trend", "trend_zero", "stopping", "plateau", "collapse", "diverged", "contenders")
+ABOUT_ARMS = ("trend", "stopping", "collapse", "diverged", "contenders")
+# Of two curves a third of their steps each: for the tables of a report, never on the screen.
+PHASES = ("phase_early", "phase_middle", "phase_late")
 # On the screen only where they decide something; --md and --json have them all.
 QUIET = (
     "gain",
     "untrained",
     "average",
     "at_end",
-    "proxy",
-    "trend_zero",
-    "phase_early",
-    "phase_middle",
-    "phase_late",
     "shots_interaction",
-    "passes_interaction",
-    "epochs_interaction",
     "stopping",
-    "plateau",
     "collapse",
     "efficiency",
     "pairs",
@@ -160,19 +149,10 @@ WORDS: dict[tuple[str, str], tuple[str, str]] = {
     ("", "equivalent"): ("equivalent within the margin", "在容差内等价"),
     ("", "undecided"): ("undecided", "未定"),
     ("trend", "better"): ("better with more", "越大越好"),
-    ("proxy", "worse"): ("no, it says the opposite", "不一致，结论相反"),
-    ("proxy", "equivalent"): ("yes", "一致"),
     ("trend", "worse"): ("worse with more", "越大越差"),
-    ("passes_interaction", "better"): ("relatively better when greedy", "贪心时相对更好"),
-    ("passes_interaction", "worse"): ("relatively worse when greedy", "贪心时相对更差"),
     ("shots_interaction", "better"): ("relatively better with few", "范例少时相对更好"),
     ("shots_interaction", "worse"): ("relatively worse with few", "范例少时相对更差"),
-    ("epochs_interaction", "better"): ("relatively better at first", "起初相对更好"),
-    ("epochs_interaction", "worse"): ("relatively worse at first", "起初相对更差"),
     ("stopping", "equivalent"): ("yes", "能"),
-    ("plateau", "equivalent"): ("flat within the margin", "在容差内持平"),
-    ("plateau", "better"): ("still improving", "仍在变好"),
-    ("plateau", "worse"): ("getting worse", "正在变差"),
     ("collapse", "worse"): ("yes", "是"),
     ("collapse", "worse_within_margin"): (
         "no, but it fell from its best",

@@ -16,6 +16,7 @@ from kleash.charts.forms import (
     heat,
     lines,
     spark,
+    whisker,
     whiskers,
 )
 from kleash.charts.svg import STYLE, Cell, Chart, Linked
@@ -34,5 +35,6 @@ __all__ = [
     "heat",
     "lines",
     "spark",
+    "whisker",
     "whiskers",
 ]

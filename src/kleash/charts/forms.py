@@ -13,6 +13,7 @@ from kleash.charts.svg import (
     Chart,
     Drawing,
     Scale,
+    at,
     axes,
     cut,
     dash_of,
@@ -267,6 +268,29 @@ def _shared(labels: Sequence[str]) -> str:
     while len(labels) > 1 and same < min(len(first), len(last)) and first[same] == last[same]:
         same += 1
     return first[:same]
+
+
+def whisker(
+    span: tuple[float, float],
+    value: float,
+    ends: tuple[float, float] | None = None,
+    *,
+    lost: bool = False,
+) -> str:
+    """One estimate of a column of them, as small as a row; 0 is dotted, and 0 itself is a ring."""
+    across = Scale(*span, 6, 114)
+    if span[0] == span[1]:
+        across = Scale(span[0] - 1, span[0] + 1, 6, 114)
+    x, zero, look = at(across(value)), at(across(0.0)), f"k{int(lost)}"
+    line = "" if ends is None else f'x1="{at(across(ends[0]))}" x2="{at(across(ends[1]))}"'
+    drawn = f'<line class="whisker {look}" {line} y1="9" y2="9"/>' if line else ""
+    mark = f'<circle class="mark {look}" cx="{x}" cy="9" r="4"/>'
+    if ends is None and not value:
+        mark = f'<circle class="axis" cx="{x}" cy="9" r="4"/>'
+    return (
+        '<svg class="chart" width="120" height="18" viewBox="0 0 120 18" aria-hidden="true">'
+        f'<line class="zero" x1="{zero}" x2="{zero}" y1="0" y2="18"/>{drawn}{mark}</svg>'
+    )
 
 
 def spark(values: Sequence[float]) -> str:

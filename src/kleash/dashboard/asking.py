@@ -11,8 +11,9 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from kleash.catalogue import Language, say
+from kleash.catalogue import Language, called, say
 from kleash.charts import Chart
+from kleash.plan import BASELINE
 
 ROWS = 100  # on a page
 LONGEST = 2_000  # characters of a text from a file that a page shows
@@ -50,6 +51,10 @@ class Asking:
         for mark, text in whole.items():
             said = said.replace(mark, text)
         return said
+
+    def arm(self, name: str) -> str:
+        """An arm as a reader calls it."""
+        return called(name.removeprefix(BASELINE), self.language)
 
     def to(self, path: str, /, **query: Any) -> str:
         """An address that keeps the language that was asked for."""

@@ -83,7 +83,7 @@ class Items:
         agents = self.shelf.file(study)[0].of_agents
         word = family("shots", agents=agents)
         head = ("arm", "seed", "checkpoint", "split", word, "items", "state", "mean")
-        arm = wanted.arm.removeprefix(BASELINE)
+        arm = ask.arm(wanted.arm)
         link = {"address": ask.study(name, "/arm", arm=wanted.arm), "text": arm}
         shown = key[0] if wanted.checkpoint == CHOSEN and key[0] else wanted.checkpoint
         facts = [link, wanted.seed, shown, wanted.split, wanted.shots, wanted.items]
@@ -242,7 +242,7 @@ class Items:
                 said.append(
                     talk(line, kept)
                     | {
-                        "arm": arm.removeprefix(BASELINE),
+                        "arm": ask.arm(arm),
                         "address": ask.study(name, "/arm", arm=arm),
                         "score": score_text(line.get("score")),
                         "stop": stop_text(ask, line),
@@ -270,7 +270,7 @@ class Items:
         """What an arm did with an item: its pointer, the answer, the score."""
         return [
             {
-                "arm": arm.removeprefix(BASELINE),
+                "arm": ask.arm(arm),
                 "address": ask.study(name, "/arm", arm=arm),
                 "pointer": texts(line.get("pointer"))[:64],
                 "answer": cut(line.get("answer") or line.get("error") or "—"),

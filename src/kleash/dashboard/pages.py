@@ -14,7 +14,7 @@ from kleash.dashboard.curves import MOST_CHARTS, MOST_LINES, Points, drawn, epoc
 from kleash.dashboard.shelf import TORN, UNREAD, Nowhere, Plan, Shelf, size
 from kleash.dashboard.worker import Unread, Worker, tell_comparison, tell_study
 from kleash.plan import StudyFile
-from kleash.plan.cells import BASELINE, Cell
+from kleash.plan.cells import Cell
 from kleash.study.estimate import seconds_left
 
 MOST_RUNS = 64
@@ -130,7 +130,7 @@ class Pages:
         file, arms = self.shelf.file(path)
         for arm in arms:
             row = known.get(arm.name, {})
-            link = {"address": ask.study(name, "/arm", arm=arm.name), "text": arm.name}
+            link = {"address": ask.study(name, "/arm", arm=arm.name), "text": ask.arm(arm.name)}
             keys = ("kl", "score", "against", "gap", "word")
             rows.append([link, *(row.get(key, "…") for key in keys)])
         score = ask.t(family("score", agents=file.of_agents))
@@ -158,7 +158,7 @@ class Pages:
                 else None
                 for seed in seeds
             ]
-            rows.append({"name": arm.removeprefix(BASELINE), "address": address, "runs": runs})
+            rows.append({"name": ask.arm(arm), "address": address, "runs": runs})
         return rows
 
     def run_mark(
@@ -175,7 +175,7 @@ class Pages:
     ) -> dict[str, Any]:
         """Charts of all arms, or of as many as a page can hold, and that there are more."""
         most = MOST_LINES * MOST_CHARTS
-        named = [(name, self.points(path, name, seeds)) for name in names[:most]]
+        named = [(ask.arm(name), self.points(path, name, seeds)) for name in names[:most]]
         fewer = ""
         if len(names) > most:
             fewer = ask.t("first_arms", count=most, total=len(names))
@@ -213,7 +213,7 @@ class Pages:
         return ask.page(
             "arm.html",
             name=name,
-            arm=arm.removeprefix(BASELINE),
+            arm=ask.arm(arm),
             trail=[(name, ask.study(name))],
             live=live_address(ask, name, plan, page="arm", arm=arm),
             keys=[] if known is None else [(k, cut(v)) for k, v in known.keys.items()],
@@ -278,7 +278,7 @@ def item_choices(
     """What the filter of items can be set to, and what it is set to."""
     seeds, shots, agents = file.seeds, file.measure.shots, file.of_agents
     first, second = [*arms[:2], "", ""][:2]
-    named = [(name, name) for name in arms]
+    named = [(name, ask.arm(name)) for name in arms]
     said = family("in.pointer", agents=agents)
     kinds = [("score", ask.t("in.score")), ("pointer", ask.t(said))]
     first_shots = shots[0 if agents else -1]

@@ -125,8 +125,9 @@ def check_links(folder: Path, root: Path) -> None:
 def tell_study(folder: Path, root: Path) -> dict[Language, dict[str, Any]]:
     """The verdict, what limits it, and a row for each arm, in both languages."""
     from kleash.catalogue.screen import word
+    from kleash.report.answer import verdict
     from kleash.report.material import Material, plain
-    from kleash.report.opening import gap_of, limits, verdict
+    from kleash.report.opening import gap_of, limits
     from kleash.results import results
 
     check_links(folder, root)
@@ -138,7 +139,7 @@ def tell_study(folder: Path, root: Path) -> dict[Language, dict[str, Any]]:
             row.name: {
                 "kl": plain(row.kl),
                 "score": material.score(row.score),
-                "against": row.against,
+                "against": material.arm(row.against),
                 "gap": "" if row.gap is None else gap_of(material, row.gap),
                 "word": "" if row.gap is None else f"{word(row.gap, language)} [{row.gap.level}]",
                 "late": row.late,
@@ -156,12 +157,16 @@ def tell_study(folder: Path, root: Path) -> dict[Language, dict[str, Any]]:
 def texts(parts: Sequence[Any]) -> list[str]:
     """Paragraphs and lists as lines."""
     from kleash.report.markdown import clean
-    from kleash.report.parts import Lines, Paragraph, cells, text_of
+    from kleash.report.parts import Cards, Lines, Paragraph, Stated, cells, text_of
 
     lines: list[Any] = []
     for part in parts:
         if isinstance(part, Paragraph):
             lines.append(part.line)
+        elif isinstance(part, Stated):
+            lines += [part.decision, *([part.why] if part.why else [])]
+        elif isinstance(part, Cards):
+            lines += [" ".join((card.heading, *card.lines)) for card in part.cards]
         elif isinstance(part, Lines):
             lines += part.lines
     return [clean("".join(text_of(cell) for cell in cells(line))) for line in lines]

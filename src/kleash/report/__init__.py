@@ -1,18 +1,21 @@
 """A report: verdict first, every number with its place, in both languages. Records in, text out.
 
-A section is one function that returns parts; `SECTIONS` is their order, and a section without parts
-is left out. Nothing here reads a clock: the same records make the same bytes.
+A section is one function that returns parts; one without parts is left out. `PAGE` is the order of
+the page, `SECTIONS` that of the tables of a document. Nothing here reads a clock: the same records
+make the same bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kleash.catalogue import Language
 from kleash.charts import Chart
 from kleash.report import (
+    answer,
     choices,
+    csv_tables,
     curves,
     efficiency,
     ending,
@@ -47,13 +50,27 @@ __all__ = [
     "write_figures",
 ]
 
+PAGE: dict[str, Callable[[Material], list[Part]]] = {
+    "verdict": answer.verdict,
+    "limits": opening.limits,
+    "expectations": study_tables.expectations,
+    "next": ending.next_steps,
+    "changes": ending.changes,
+    "notes": ending.notes,
+    "gaps": gaps.gaps,
+    "frontier": choices.frontier_chart,
+    "curves": curves.main_curves,
+    "comparisons": answer.comparisons,
+    "files": csv_tables.files,
+}
+"""The page: the answer, and what a reader of it asks next."""
+FOLDED = ("gaps", "frontier", "curves", "comparisons", "files")
 SECTIONS: dict[str, Callable[[Material], list[Part]]] = {
-    "verdict": opening.verdict,
+    "verdict": answer.verdict,
     "limits": opening.limits,
     "matrix": told.matrix,
     "baselines": study_tables.baselines,
     "gaps": gaps.gaps,
-    "summary": study_tables.summary,
     "wins": gaps.wins,
     "scoreboard": gaps.scoreboard,
     "factors": factors.factors,
@@ -83,8 +100,19 @@ SECTIONS: dict[str, Callable[[Material], list[Part]]] = {
 }
 
 
+def short_page(made: Material) -> Document:
+    """What a stranger reads: the answer first, all else folded or in files."""
+    sections = [
+        Section(key, made.heading(key), tell(made), folded=key in FOLDED)
+        for key, tell in PAGE.items()
+    ]
+    told = [each for each in sections if each.parts]
+    words = made.say("as_table"), answer.facts(made)
+    return Document(answer.question(made), made.language, told, "", *words, whole=False)
+
+
 def document(made: Material) -> Document:
-    """All sections that have something to say."""
+    """The tables of a document written by hand: all sections that have something to say."""
     sections = [Section(key, made.heading(key), tell(made)) for key, tell in SECTIONS.items()]
     told = [each for each in sections if each.parts]
     words = made.say("contents"), made.say("as_table")
@@ -109,23 +137,45 @@ def curves_of(made: Material) -> list[Chart]:
 def write(found: Results, *, language: Language | str = "") -> list[Path]:
     """`report.md` and `report.html` in the study's folder; `recommended.toml` if an arm is.
 
-    `notes.md` there is the author's own and only read. `report.json` keeps what this report says
-    and what the one before said; making a report twice changes neither.
+    Beside them `tables/*.csv` with every number, and `items.html`. `notes.md` is the author's own
+    and only read. `report.json` keeps what this report says and what the one before said; making a
+    report twice changes neither.
     """
     made = study_material(found, language)
-    folder, whole, links = found.folder, document(made), Links(found.folder)
+    folder, whole = found.folder, short_page(made)
     texts = {
-        "report.md": markdown(whole, links),
-        "report.html": page(whole, links),
+        "report.md": markdown_of(made, folder, whole),
+        "report.html": html_of(made, folder, whole),
     }
-    if told := gaps.recommended_toml(made):
-        texts["recommended.toml"] = told + "\n"
-    else:
-        (folder / "recommended.toml").unlink(missing_ok=True)
-    for name, text in texts.items():
+    optional = {"recommended.toml": gaps.recommended_toml(made), "items.html": items_page(made)}
+    for name, text in optional.items():
+        if text:
+            texts[name] = text.rstrip() + "\n"
+        else:
+            (folder / name).unlink(missing_ok=True)
+    (folder / "tables").mkdir(exist_ok=True)
+    for name, text in (*texts.items(), *_tables(made)):
         put(folder / name, text.encode())
     write_json(folder / "report.json", {"now": ending.snapshot(made), "before": made.before})
-    return [folder / name for name in texts]
+    return [folder / name for name in texts if name != "items.html"]
+
+
+def _tables(made: Material) -> Iterator[tuple[str, str]]:
+    assert made.study is not None
+    for name, text in csv_tables.texts(made, made.study.folder):
+        yield f"tables/{name}", text
+
+
+def items_page(made: Material) -> str:
+    """The items on which arms disagree, with their pictures, as a page of its own."""
+    assert made.study is not None
+    parts = choices.items(made)
+    if not parts:
+        return ""
+    name = made.heading("items")
+    sections = [Section("items", name, parts)]
+    whole = Document(made.name, made.language, sections, "", "", name, whole=False)
+    return html_of(made, made.study.folder, whole)
 
 
 def study_material(found: Results, language: Language | str = "") -> Material:

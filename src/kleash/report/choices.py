@@ -17,7 +17,7 @@ from kleash.charts import Dot, Spot, bars, frontier, heat
 from kleash.data import dataset
 from kleash.errors import KleashError
 from kleash.imports import Where
-from kleash.plan import arm_recipe
+from kleash.plan import arm_recipe, base_checkpoint
 from kleash.plan.cells import Column
 from kleash.plan.folder import Seen
 from kleash.recipe import SelectorRecipe
@@ -34,9 +34,9 @@ from kleash.report.parts import (
     Pictured,
     Table,
 )
-from kleash.report.places import first_place, kl_place, linked
+from kleash.report.places import first_place, kl_place, linked, scores_place
 from kleash.report.study_tables import agreement_table, left_out
-from kleash.results import Results
+from kleash.results import Results, over_seeds, seed_means
 from kleash.stats import Interval
 
 TELLING = 20  # items shown
@@ -51,10 +51,11 @@ def score_against_kl(made: Material) -> list[Part]:
     study = made.study
     if study is None:
         return []
-    spots: list[Spot] = []
+    spots = _start_spot(made, study)
     rows: list[list[Cell]] = []
+    drawn = {arm.name for arm in beside(made)}
     for row in study.rows:
-        if row.kl is None or row.score is None:
+        if row.name not in drawn or row.kl is None or row.score is None:
             continue
         across = dot(row.name, root(row.kl), 1, kl_place(made, row.name))
         where = first_place(made, row.name)
@@ -63,8 +64,8 @@ def score_against_kl(made: Material) -> list[Part]:
             if made.of_agents
             else share(row.name, row.score, where)
         )
-        spots.append(Spot(row.name, across, up))
-        rows.append([row.name, Linked(plain(root(row.kl)), across.where)])
+        spots.append(Spot(made.arm(row.name), across, up))
+        rows.append([made.arm(row.name), Linked(plain(root(row.kl)), across.where)])
     if len(spots) < 2:
         return []
     far = max(spots, key=lambda spot: spot.across.value)
@@ -79,6 +80,27 @@ def score_against_kl(made: Material) -> list[Part]:
     head = [made.column("arm"), names[0], *ends, names[1], *ends]
     table = Table(made.say("kl_of"), made.head("arm", "root_kl"), rows)
     return [Figure("frontier", frontier(title, names, spots, head), title), table]
+
+
+def frontier_chart(made: Material) -> list[Part]:
+    """The picture alone."""
+    return [part for part in score_against_kl(made) if isinstance(part, Figure)]
+
+
+def _start_spot(made: Material, study: Results) -> list[Spot]:
+    """The start, which has gone nowhere, where it was measured."""
+    name = base_checkpoint(study.file, study.file.seeds[0])
+    score = over_seeds(list(seed_means(study.overview, study.file, "base", name).values()))
+    if score is None:
+        return []
+    places = (
+        scores_place(seen, name, "test", study.file.measure.shots[0])
+        for (arm, _), seen in study.overview.seen.items()
+        if arm == "base"
+    )
+    where, label = next(filter(None, places), None), made.say("start_row", name=name)
+    up = dot(label, score, 1, where) if made.of_agents else share(label, score, where)
+    return [Spot(label, Dot(label, 0.0, where=where), up)]
 
 
 def root(kl: Interval) -> Interval:
@@ -115,10 +137,11 @@ def agreement(made: Material) -> list[Part]:
     low, high = percent(min(shares)), percent(max(shares))
     title = made.say("agreement_title", low=low, high=high)
     head = made.head("arm", "arm", "equal_pointers")
-    places = {name: first_place(made, name) for name in names}
-    said = linked(title, places[names[0]])
+    shown = [made.arm(name) for name in names]
+    places = {made.arm(name): first_place(made, name) for name in names}
+    said = linked(title, places[shown[0]])
     return [
-        Figure("agreement", heat(title, names, values, head, places), said),
+        Figure("agreement", heat(title, shown, values, head, places), said),
         *agreement_table(made),
     ]
 
@@ -167,7 +190,7 @@ def demonstrations(made: Material) -> list[Part]:
         first = min(each, key=lambda name: (-each[name], _natural(name)))
         where = first_place(made, arm)
         numbers = (f"{each[first]}", str(len(each)), ten)
-        rows.append([arm, first, *(Linked(text, where) for text in numbers)])
+        rows.append([made.arm(arm), first, *(Linked(text, where) for text in numbers)])
     table = Table(made.say("chosen_of"), made.head(*CHOSEN_HEAD), rows, left=2)
     return [Figure("demonstrations", bar, linked(title, places[most[0][0]])), table]
 

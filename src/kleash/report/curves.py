@@ -29,6 +29,7 @@ from kleash.report.material import Material
 from kleash.report.parts import Cell, Figure, Line, Linked, Paragraph, Part, Table
 from kleash.report.places import joined, linked
 from kleash.report.study_tables import left_out
+from kleash.results import KL
 
 CHARTED = (
     *("accuracy", "validation/accuracy", "eval_reward", "performance", "reward"),
@@ -63,10 +64,17 @@ def axis_name(made: Material, axis: str) -> str:
 # --- training curves
 
 
-def curves(made: Material) -> list[Part]:
+def main_curves(made: Material) -> list[Part]:
+    """Of the outcome and of KL: charts."""
+    kl = next((name for name in ("kl", KL) if name in metrics_of(made)), "")
+    wanted = [name for name in dict.fromkeys((outcome(made), kl)) if name]
+    return [part for part in curves(made, wanted) if isinstance(part, Figure)]
+
+
+def curves(made: Material, metrics: Sequence[str] = CHARTED) -> list[Part]:
     """For each quantity a chart with seed bands where there are points, and its summary table."""
     parts: list[Part] = []
-    for metric in CHARTED:
+    for metric in metrics:
         found = courses(made, metric)
         if worth_drawing(found) and not constant(metric):
             every, found = len(found), some_of(found, MOST_LINES)
@@ -105,7 +113,7 @@ def not_beside(made: Material, metric: str, axis: str = "") -> Line:
 def _chart(made: Material, metric: str, found: Sequence[Course], title: str) -> Chart:
     series = [
         Drawn(
-            each.arm,
+            made.arm(each.arm),
             each.steps.tolist(),
             each.values.tolist(),
             [] if each.low is None else each.low.tolist(),
@@ -117,7 +125,9 @@ def _chart(made: Material, metric: str, found: Sequence[Course], title: str) -> 
     unit = names.metric(metric)
     label = course_name(made, metric) + (f" ({unit.unit})" if unit and unit.unit else "")
     head = [made.column("arm"), axis_name(made, found[0].axis), course_name(made, metric)]
-    return lines(title, (axis_name(made, found[0].axis), label), series, [*head, *_ends(made)])
+    return lines(
+        title, (axis_name(made, found[0].axis), label), series, [*head, *made.head("low", "high")]
+    )
 
 
 def _seen(made: Material, metric: str, found: Sequence[Course]) -> tuple[str, Where | None]:
@@ -133,16 +143,12 @@ def _seen(made: Material, metric: str, found: Sequence[Course]) -> tuple[str, Wh
         "place": f"{places[-1]:g}",
         "runs": runs,
     }
-    facts |= {"high": last[-1][1], "most": figure(last[-1][0]), "axis": found[0].axis}
-    facts |= {"low": last[0][1], "least": figure(last[0][0])}
+    facts |= {"high": made.arm(last[-1][1]), "most": figure(last[-1][0]), "axis": found[0].axis}
+    facts |= {"low": made.arm(last[0][1]), "least": figure(last[0][0])}
     if len(found) > 1 and facts["most"] == facts["least"]:
         return made.say("curve_equal", **facts), where
     one = "curve_one" if len(found) == 1 else "curve"
     return made.say(f"{one}_band" if runs > 1 else one, **facts), where
-
-
-def _ends(made: Material) -> list[str]:
-    return made.head("low", "high")
 
 
 def constant(metric: str) -> bool:
@@ -171,7 +177,7 @@ def summary_of(made: Material, metric: str) -> Table | None:
         rows.append(row)
     code = "summary_constant" if constant(metric) else "summary_metric"
     said = made.say(code, name=course_name(made, metric))
-    head = [made.column("metric"), *(arm.name for arm, _ in told)]
+    head = [made.column("metric"), *(made.arm(arm.name) for arm, _ in told)]
     head += made.head("difference") if len(told) == 2 else []
     return Table(said, head, rows, below=not_beside(made, metric))
 
@@ -235,7 +241,7 @@ def epochs(made: Material) -> list[Part]:
                 ]
                 rows.append([_labelled(made, metric, values), *cells])
         said = made.say("epoch_of", place=f"{place:g}")
-        head, folded = [made.column("metric"), *arms], len(rows) > 12
+        head, folded = [made.column("metric"), *map(made.arm, arms)], len(rows) > 12
         parts.append(Table(said, head, rows, folded=folded, below=below))
     if len(places) > MOST_STEPS:
         where = next(iter(found.values()))[0].where(places[MOST_STEPS])
@@ -267,7 +273,7 @@ def steps(made: Material) -> list[Part]:
     """The outcome at every step with the change from the one before, and the gap of two arms."""
     metric = outcome(made)
     found = courses(made, metric) if metric else []
-    places = sorted({float(s) for each in found for s in each.steps} | _guessed(found))
+    places = sorted({float(s) for each in found for s in (*each.steps, *each.estimated)})
     if len(places) < 2:
         return []
     thinned = places if len(places) <= MOST_STEPS else common(found, MOST_STEPS)
@@ -281,9 +287,9 @@ def steps(made: Material) -> list[Part]:
             gap = "—" if ours is None or theirs is None else f"{ours - theirs:+.4g}"
             row.append(Linked(gap, place_in(row[2])))
         rows.append(row)
-    head = [axis_name(made, found[0].axis), *(each.arm for each in found)]
+    head = [axis_name(made, found[0].axis), *(made.arm(each.arm) for each in found)]
     if len(found) == 2:
-        head.append(made.say("less", ours=found[1].arm, theirs=found[0].arm))
+        head.append(made.say("less", ours=made.arm(found[1].arm), theirs=made.arm(found[0].arm)))
     cut = left_out(made, len(places), len(rows), where, "left_out_runs")
     below = joined([each for each in (cut, not_beside(made, metric)) if each], " ")
     return [Table(made.say("steps_of", name=course_name(made, metric)), head, rows, below=below)]
@@ -293,10 +299,6 @@ def _beside(made: Material, found: Sequence[Course]) -> list[Course]:
     """Those of the arms that have a column."""
     names = {arm.name for arm in beside(made)}
     return [each for each in found if each.arm in names]
-
-
-def _guessed(found: Sequence[Course]) -> set[float]:
-    return {step for each in found for step in each.estimated}
 
 
 def _stepped(made: Material, each: Course, place: float) -> Cell:
@@ -335,7 +337,7 @@ def dynamics(made: Material) -> list[Part]:
             ]
             for place in places
         ]
-        head = [axis_name(made, found[0].axis), *(each.arm for each in found)]
+        head = [axis_name(made, found[0].axis), *(made.arm(each.arm) for each in found)]
         said = made.say("dynamics_of", name=course_name(made, metric))
         parts.append(Table(said, head, rows, below=not_beside(made, metric)))
     return parts
@@ -356,7 +358,7 @@ def metrics(made: Material) -> list[Part]:
     rows: list[list[Cell]] = []
     for arm, replicate, metric, axis in every[:MOST_ROWS]:
         row = _every(Arm(arm.name, arm.names, [replicate]), metric, axis)
-        rows.append([replicate.name, course_name(made, metric), *row])
+        rows.append([made.arm(replicate.name), course_name(made, metric), *row])
     if not rows:
         return []
     keys = ("arm", "metric", "course", "n", "mean", "first", "last", "change", "least", "greatest")

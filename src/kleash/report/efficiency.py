@@ -49,7 +49,7 @@ def _logged(made: Material) -> Iterator[list[Cell]]:
 def _row(
     made: Material, arm: str, metric: str, texts: Sequence[str], where: Where | None
 ) -> list[Cell]:
-    return [arm, made.metric(metric), *(Linked(text, where) for text in texts)]
+    return [made.arm(arm), made.metric(metric), *(Linked(text, where) for text in texts)]
 
 
 # --- of a study
@@ -77,7 +77,7 @@ def _of_study(made: Material) -> list[Part]:
     study = made.study
     if study is None:
         return []
-    clocks = {row.name: _clocks(made, row.name) for row in study.rows}
+    clocks = {row.name: clocks_of(made, row.name) for row in study.rows}
     rows: list[list[Cell]] = []
     for row in study.rows:
         for key, clock in clocks[row.name].items():
@@ -91,7 +91,7 @@ def _of_study(made: Material) -> list[Part]:
     return [Table(made.say("clocks_of"), head, rows, left=2)]
 
 
-def _clocks(made: Material, arm: str) -> dict[str, Clock]:
+def clocks_of(made: Material, arm: str) -> dict[str, Clock]:
     """By quantity, what `timings.jsonl` of an arm's runs has, over all epochs and seeds."""
     assert made.study is not None
     found: dict[str, Clock] = {}

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kleash.catalogue import say
-from kleash.catalogue.lines import cost
+from kleash.catalogue.lines import next_step
 from kleash.imports import Where
 from kleash.report.courses import at_step, courses, outcome
 from kleash.report.gaps import told
@@ -35,7 +34,9 @@ def stability(made: Material) -> list[Part]:
             text = f"{_change(each, first, last):+.1%} ({first:g} → {last:g})"
             spread = f"{float(each.values.std(ddof=1)):.4g}"
             where = each.where(float(last))
-            rows.append([each.arm, *(Linked(t, where) for t in (text, spread, f"{len(pairs)}"))])
+            rows.append(
+                [made.arm(each.arm), *(Linked(t, where) for t in (text, spread, f"{len(pairs)}"))]
+            )
     parts: list[Part] = []
     if rows:
         said = made.say("swings_of", name=made.metric(metric))
@@ -85,10 +86,11 @@ def _known_of(made: Material, row: ArmRow) -> Iterator[tuple[float, str, Where |
     start = first_place(made, row.name)
     for key, value in row.keys.items():
         if isinstance(value, float):
-            yield value, f"{row.name}: {key}", asked_place(made, row.name)
+            yield value, f"{made.arm(row.name)}: {key}", asked_place(made, row.name)
     for name, interval in (("score", row.score), ("kl", row.kl), ("gap", row.gap)):
         if interval is not None:
-            whose = f"{row.name} − {row.against}" if name == "gap" else row.name
+            ours, theirs = made.arm(row.name), made.arm(row.against)
+            whose = f"{ours} − {theirs}" if name == "gap" else ours
             for end in (interval.estimate, interval.low, interval.high):
                 if end is not None:
                     where = kl_place(made, row.name) if name == "kl" else start
@@ -150,22 +152,28 @@ def changes(made: Material) -> list[Part]:
 def next_steps(made: Material) -> list[Part]:
     """What to run, cheapest first, with what it costs; of a study also the command."""
     lines: dict[str, None] = {}
-    commands: dict[str, None] = {}
     for found in made.comparisons:
         for step in found.next:
-            why = say(f"{step.code}.why", {}, made.language)
-            what = f"{say(step.code, step.facts, made.language)} — {why}"
-            price = cost(step, made.language)
-            lines[what + (f"（{price}）" if made.language == "zh" else f" ({price})")] = None
-            if made.study is not None and step.code in ("seeds", "more_seeds", "one_more_seed"):
-                more = step.facts.get("more")
-                seeds = len(made.study.file.seeds) + (more if isinstance(more, int) else 2)
-                commands[f"{study_command(made)} seeds={seeds}"] = None
-    if made.study is not None and any(e.state != "done" for e in made.study.measured):
-        commands = {study_command(made): None} | commands
+            lines[next_step(step, made.language, whole=True)] = None
     told_lines: list[Line] = list(lines)
     parts: list[Part] = [Lines(told_lines, numbered=True)] if told_lines else []
-    return [*parts, Code("\n".join(commands))] if commands else parts
+    run = commands(made)
+    return [*parts, Code("\n".join(run))] if run else parts
+
+
+def commands(made: Material) -> list[str]:
+    """Of a study, what goes on with it: first what is not done, then further seeds."""
+    study, found = made.study, dict[str, None]()
+    if study is None:
+        return []
+    if any(each.state != "done" for each in study.measured):
+        found[study_command(made)] = None
+    for step in (step for each in made.comparisons for step in each.next):
+        if step.code in ("seeds", "more_seeds", "one_more_seed"):
+            more = step.facts.get("more")
+            seeds = len(study.file.seeds) + (more if isinstance(more, int) else 2)
+            found[f"{study_command(made)} seeds={seeds}"] = None
+    return list(found)
 
 
 # --- provenance

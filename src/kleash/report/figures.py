@@ -6,6 +6,9 @@ import csv
 import io
 import os
 import re
+import shutil
+import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +17,7 @@ from kleash.errors import DataError
 from kleash.report.parts import Document, Figure, text_of
 
 TIMES = 2  # pixels of a PNG for each of the SVG
-# Cairo takes one family for a text and looks for no other where it has no glyph.
-FONTS = {True: "'Noto Sans CJK SC'", False: "sans-serif"}
+CHINESE = "Noto Sans CJK SC"
 MADE = re.compile(rb"(?<=/CreationDate \(D:)\d{14}")
 
 
@@ -58,10 +60,19 @@ def converter() -> tuple[Any, str]:
 def pictures(cairo: Any, chart: Chart) -> dict[str, bytes]:
     """A chart as PNG and PDF, light on white. The PDF tells no time: made twice it is the same."""
     chinese = any("\u4e00" <= each <= "\u9fff" for each in chart.drawing)
-    drawing = chart.plain_file(FONTS[chinese]).encode()
+    drawing = chart.plain_file(f"'{_chinese_font()}'" if chinese else "sans-serif").encode()
     png = cairo.svg2png(bytestring=drawing, scale=TIMES, background_color="white")
     pdf = cairo.svg2pdf(bytestring=drawing, background_color="white")
     return {"png": png, "pdf": MADE.sub(b"19700101000000", pdf)}
+
+
+@cache
+def _chinese_font() -> str:
+    """The installed family nearest to ours that has Chinese letters: cairo looks for no second."""
+    match = shutil.which("fc-match")
+    words = [match or "", "-f", "%{family[0]}", f"{CHINESE}:lang=zh-cn"]
+    found = subprocess.run(words, capture_output=True, text=True, check=False) if match else None
+    return (found.stdout if found is not None else "") or CHINESE
 
 
 def put(path: Path, content: bytes) -> None:

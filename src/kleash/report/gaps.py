@@ -16,7 +16,7 @@ from kleash.catalogue.screen import sentence, word
 from kleash.catalogue.terms import QUESTIONS
 from kleash.charts import Chart, Dot, whiskers
 from kleash.compare import Amount, Comparison, Judged
-from kleash.report.courses import course
+from kleash.report.courses import beside, course
 from kleash.report.material import Material
 from kleash.report.opening import gap_of
 from kleash.report.opening import recommendation as recommended
@@ -72,9 +72,10 @@ def by_reference(found: Comparison, *questions: str) -> list[list[Judged]]:
 def _forest(made: Material, levels: Sequence[Judged]) -> Chart:
     unit = levels[0].unit
     times = 100.0 if unit == "fraction" else 1.0
+    drawn = {arm.name for arm in beside(made)} or {each.arms[0] for each in levels}
     dots = [
         Dot(
-            name=each.arms[0],
+            name=made.arm(each.arms[0]),
             value=times * (each.estimate or 0.0),
             low=None if each.low is None else times * each.low,
             high=None if each.high is None else times * each.high,
@@ -82,11 +83,12 @@ def _forest(made: Material, levels: Sequence[Judged]) -> Chart:
             where=judged_place(made, each),
         )
         for each in levels
+        if each.arms[0] in drawn
     ]
     apart = sum(e.verdict.startswith(("better", "worse")) for e in levels)
     over = levels[0].over if len({each.over for each in levels}) == 1 else None
     facts = {
-        "baseline": levels[0].arms[1],
+        "baseline": made.arm(levels[0].arms[1]),
         "metric": placed(levels[0].metric, over, made.language),
     }
     title = made.say("forest", apart=apart, of=len(levels), **facts)
@@ -115,7 +117,7 @@ def wins(made: Material) -> list[Part]:
     epochs = list(dict.fromkeys(place[1] for place in own if place[0] == "validation"))
     rows: list[list[Cell]] = []
     for row in study.rows:
-        told: list[Cell] = [row.name, row.against]
+        told: list[Cell] = [made.arm(row.name), made.arm(row.against)]
         for epoch in epochs:
             place = next(p for p in own if p[0] == "validation" and p[1] == epoch)
             gap = gap_at(study, (row.name, row.against), place)
@@ -199,14 +201,14 @@ def scoreboard(made: Material) -> list[Part]:
                     )
                 )
                 dimension = QUESTIONS[question][LANGUAGES.index(made.language)]
-                who: list[Cell] = [each.arms[0]] if several else []
+                who: list[Cell] = [made.arm(each.arms[0])] if several else []
                 gap = Linked(gap_of(made, each), judged_place(made, each))
                 told: list[Cell] = [gap, ahead(made, each), each.level]
                 rows.append([dimension, *who, theirs, ours, *told])
         if rows:
-            others, baseline = [each.arms[0] for each in group], group[0].arms[-1]
+            others, baseline = (made.arm(group[0].arms[at]) for at in (0, -1))
             head = made.head("dimension", *(["arm"] if several else []))
-            head += [baseline, made.column("ours") if several else others[0]]
+            head += [baseline, made.column("ours") if several else others]
             head += made.head("interval", "winner", "level")
             said = made.say("scoreboard_of", baseline=baseline)
             parts.append(Table(said, head, rows, left=2 if several else 1))
@@ -228,10 +230,10 @@ def over_seeds(made: Material) -> list[Part]:
         rows.append(
             [
                 made.say(f"course.{each.dimension}", **names),
-                each.arm,
-                each.against,
+                made.arm(each.arm),
+                made.arm(each.against),
                 *(Linked(text, where) for text in (*texts, gap)),
-                each.ahead or made.answer("undecided"),
+                made.arm(each.ahead) or made.answer("undecided"),
             ]
         )
     if not rows:
@@ -290,7 +292,7 @@ def phase_means(made: Material, judged: Judged) -> tuple[str, str]:
 def ahead(made: Material, judged: Judged) -> str:
     """The arm that is ahead; or the verdict in words."""
     if judged.verdict.startswith(("better", "worse")):
-        arm = judged.arms[0] if judged.verdict.startswith("better") else judged.arms[-1]
+        arm = made.arm(judged.arms[0 if judged.verdict.startswith("better") else -1])
         return f"{arm} ({word(judged, made.language)})" if "within" in judged.verdict else arm
     return word(judged, made.language)
 

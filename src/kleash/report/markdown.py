@@ -9,6 +9,7 @@ from functools import lru_cache
 from kleash.catalogue import pad, width
 from kleash.report.links import Links
 from kleash.report.parts import (
+    Cards,
     Cell,
     Code,
     Document,
@@ -19,6 +20,7 @@ from kleash.report.parts import (
     Paragraph,
     Part,
     Quoted,
+    Stated,
     Table,
     cells,
 )
@@ -30,19 +32,22 @@ PLAIN = re.compile(r"(?:[\w.,;:%()/+=\[−—–↑↓-]| (?! )|\](?![\[(]))*", 
 
 def markdown(document: Document, links: Links) -> str:
     """The whole report; places of numbers stand at its end."""
-    book = _References(links)
-    lines = [f"# {escaped(document.title)}"]
+    book = _References(links if document.whole else None)
+    lines = [
+        f"# {escaped(document.title)}",
+        *(["", escaped(document.facts)] * bool(document.facts)),
+    ]
     for section in document.sections:
         lines += ["", f"## {escaped(section.heading)}"]
         for part in section.parts:
             lines += ["", *_part(part, book, document.as_table)]
-    return "\n".join([*lines, "", *book.lines()]) + "\n"
+    return "\n".join([*lines, "", *book.lines()]).rstrip() + "\n"
 
 
 class _References:
     """Places of numbers, each with a number of its own."""
 
-    def __init__(self, links: Links) -> None:
+    def __init__(self, links: Links | None) -> None:
         self.links = links
         self.numbers: dict[str, int] = {}
 
@@ -53,7 +58,7 @@ class _References:
         if cell.strong:
             text = f"**{text}**"
         where = cell.place
-        address = "" if where is None else self.links.address(where)
+        address = "" if where is None or self.links is None else self.links.address(where)
         if not address:
             return text
         number = self.numbers.get(address)
@@ -72,14 +77,15 @@ def _part(part: Part, book: _References, as_table: str) -> list[str]:
     match part:
         case Paragraph(line):
             return [book.line(line)]
+        case Stated() | Cards():
+            return _answer(part)
         case Lines(lines, numbered):
             marks = [f"{n}." if numbered else "-" for n in range(1, len(lines) + 1)]
             return [f"{mark} {book.line(line)}" for mark, line in zip(marks, lines, strict=True)]
         case Table():
             return _told(part, book)
-        case Figure(_, chart, said):
-            table = Table(as_table, chart.head, chart.shown, folded=True)
-            return [f"*{book.line(said)}*", "", *_told(table, book)]
+        case Figure():
+            return _figure(part, book, as_table)
         case Code(text):
             fence = "`" * max(3, 1 + _longest_ticks(text))
             return [fence, *text.splitlines(), fence]
@@ -92,8 +98,30 @@ def _part(part: Part, book: _References, as_table: str) -> list[str]:
             ]
 
 
+def _answer(part: Stated | Cards) -> list[str]:
+    """The decision and why; or its cards, a line each."""
+    if isinstance(part, Stated):
+        return [escaped(part.decision), *(["", escaped(part.why)] if part.why else [])]
+    return [
+        f"- **{escaped(each.heading)}** {escaped(' '.join(each.lines))}"
+        + (f" `{each.code}`" if each.code else "")
+        for each in part.cards
+    ]
+
+
+def _figure(part: Figure, book: _References, as_table: str) -> list[str]:
+    """What is seen; where numbers are links, the rows behind it, too."""
+    said = [f"*{book.line(part.said)}*"]
+    if book.links is None:
+        return said
+    table = Table(as_table, part.chart.head, part.chart.shown, folded=True)
+    return [*said, "", *_told(table, book)]
+
+
 def _told(table: Table, book: _References) -> list[str]:
     rows = [list(map(escaped, table.head)), *([book.of(c) for c in row] for row in table.rows)]
+    pictures = [at for at, column in enumerate(zip(*rows, strict=True)) if not any(column)]
+    rows = [[cell for at, cell in enumerate(row) if at not in pictures] for row in rows]
     lines = _table(rows, table.left)
     lines += ["", book.line(table.below)] if table.below else []
     if not table.folded:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kleash.catalogue import CODES, LANGUAGES, Language, gap_text, metric_name, say
+from kleash.catalogue import CODES, LANGUAGES, Language, called, gap_text, metric_name, say
 from kleash.catalogue.agent_words import AGENT_COLUMNS, AGENT_SECTIONS
 from kleash.catalogue.report_words import ANSWERS, COLUMNS, OWN, PLACES, SECTIONS, STATES
 from kleash.compare import Comparison
@@ -83,6 +83,10 @@ class Material:
     def heading(self, key: str) -> str:
         """A section's heading."""
         return self.word(SECTIONS | AGENT_SECTIONS if self.of_agents else SECTIONS, key)
+
+    def arm(self, name: str) -> str:
+        """An arm as a reader calls it; files keep its own name."""
+        return called(name, self.language)
 
     def score(self, interval: Interval | None) -> str:
         """A mean score with its interval: an accuracy in percent, a reward as it is."""

@@ -1,70 +1,22 @@
-"""The verdict, its first sentence the decision, and what limits it."""
+"""What limits a verdict; which arm it recommends, and its gaps as text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from kleash.catalogue import LANGUAGES, gap_text, say
-from kleash.catalogue.decision import UNTRAINED, decision, told_together
+from kleash.catalogue import say
 from kleash.catalogue.decision import gap_of as gap_text_of
 from kleash.catalogue.lines import OF_ALL, SEVERITIES, place
 from kleash.catalogue.report_words import SHARED
-from kleash.catalogue.screen import alike, otherwise, verdict_line, word
-from kleash.catalogue.terms import QUESTIONS
 from kleash.compare import Comparison, Judged
 from kleash.report.material import Material, short
 from kleash.report.parts import Line, Lines, Linked, Paragraph, Part
-from kleash.report.places import joined, judged_place, linked, study_file
+from kleash.report.places import joined, linked, study_file
 
-FEW = 3  # arms whose verdicts are told one by one in the paragraph
 FOLDED = 3  # findings of one kind before they are counted
 # Which scores an item of a study can have is for the scorer to know, not to be guessed from them.
-OF_DOCUMENTS = ("scores-off-lattice",)
-
-
-def verdict(made: Material) -> list[Part]:
-    """The decision in a sentence; then what it rests on, and how far it reaches."""
-    parts: list[Part] = []
-    for found in made.comparisons:
-        lost = [each for each in found.verdicts if each.question == "diverged"]
-        parts += [Paragraph(verdict_line([e], found.factor, made.language)) for e in lost]
-        parts += [Paragraph(first(made, found)), Paragraph(rest(made, found))]
-    return (
-        [*parts, Paragraph(made.say("levels"))] if parts else [Paragraph(made.say("nothing_yet"))]
-    )
-
-
-def first(made: Material, found: Comparison) -> Line:
-    """Which arm to use, or that the start is kept."""
-    use = recommendation(found)
-    where = None if use is None or use.verdict != "better" else judged_place(made, use)
-    names = [str(arm["name"]) for arm in found.arms]
-    return linked(decision(found, made.language), where, names)
-
-
-def rest(made: Material, found: Comparison) -> Line:
-    """What became of each arm, how sure it is, and what is not said."""
-    levels = [each for each in found.verdicts if each.question == "level"]
-    gains = [each for each in found.verdicts if each.question == "gain"]
-    said: list[Line] = []
-    if gains or len(levels) > FEW:
-        for line, group in told_together(found, made.language, (*UNTRAINED, "level")):
-            names = [arm for each in group for arm in each.arms]
-            said.append(linked(line, judged_place(made, group[0]), names))
-    else:
-        for group in alike(levels):
-            line = verdict_line(group, found.factor, made.language)
-            names = [arm for each in group for arm in each.arms]
-            said.append(linked(line, judged_place(made, group[0]), names))
-    said += folded(made, otherwise(found))
-    judged = gains or levels
-    sure = min((each.level for each in judged), default="L1")
-    seeds = min((each.n or 0 for each in judged), default=0)
-    these = sure == "L3" and any(each.items is None for each in judged)
-    said.append(made.say("sure.L3_these" if these else f"sure.{sure}", n=seeds))
-    said.append(made.say("unsaid" if sure == "L3" else "unsaid_setting"))
-    return joined(said, "" if made.language == "zh" else " ")
+OF_DOCUMENTS = ("scores-off-lattice", "constant-by-construction")
 
 
 def recommendation(found: Comparison) -> Judged | None:
@@ -75,35 +27,6 @@ def recommendation(found: Comparison) -> Judged | None:
 def gap_of(made: Material, judged: Judged) -> str:
     """A gap with its interval."""
     return gap_text_of(judged, made.language)
-
-
-def folded(made: Material, levels: list[Judged]) -> list[Line]:
-    """A sentence for each verdict with the arms that have it."""
-    words: dict[str, list[Judged]] = {}
-    for each in levels:
-        text = word(each, made.language)
-        if each.question != "level":
-            text = f"{QUESTIONS[each.question][LANGUAGES.index(made.language)]} {text}"
-        words.setdefault(text[:1].upper() + text[1:], []).append(each)
-    said: list[Line] = []
-    for text, group in words.items():
-        names = [each.arms[0] for each in group]
-        arms, where = made.listed(names), judged_place(made, group[0])
-        known = [each.estimate for each in group if each.estimate is not None]
-        if known and min(known) == max(known):
-            gap = gap_text(known[0], None, None, group[0].unit, made.language)
-            line = made.say("word_one", word=text, arms=arms, gap=gap)
-            said.append(linked(line, where, names))
-        elif known:
-            low, high = (
-                gap_text(end, None, None, group[0].unit, made.language)
-                for end in (min(known), max(known))
-            )
-            line = made.say("word_of", word=text, arms=arms, low=low, high=high)
-            said.append(linked(line, where, names))
-        else:
-            said.append(made.say("word_only", word=text, arms=arms))
-    return said
 
 
 # --- what limits it
@@ -128,7 +51,7 @@ def _of_findings(made: Material) -> list[Line]:
         for each in found.findings:
             if made.study is not None and each.code in OF_DOCUMENTS:
                 continue
-            facts = _once(each.facts)
+            facts = _once(made, each.facts)
             text = f"{SEVERITIES[each.severity]} {say(each.code, facts, made.language)}"
             line: Line = text
             if each.where:
@@ -146,13 +69,15 @@ def _of_findings(made: Material) -> list[Line]:
     return lines
 
 
-def _once(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts that name each arm once, however many of its runs they are about."""
+def _once(made: Material, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts that name each arm once, and all arms of a study together."""
     arms = facts.get("arms")
-    told = dict(facts)
-    if isinstance(arms, list | tuple):
-        told["arms"] = list(dict.fromkeys(arms))
-    return told
+    if not isinstance(arms, list | tuple):
+        return dict(facts)
+    once = list(dict.fromkeys(arms))
+    study = () if made.study is None else made.study.arms
+    everyone = len(once) > 2 and set(once) == {arm.name for arm in study}
+    return {**facts, "arms": [made.say("all_arms", count=len(once))] if everyone else once}
 
 
 def _of_study(made: Material) -> list[Line]:

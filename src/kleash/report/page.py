@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
@@ -14,6 +14,9 @@ from kleash.charts import STYLE
 from kleash.report.links import Links
 from kleash.report.markdown import clean
 from kleash.report.parts import Cell, Document, Line, Part, cells, text_of
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 CSS = """
 *{box-sizing:border-box}html{color-scheme:light dark}
@@ -27,7 +30,20 @@ text-decoration-color:var(--quiet);text-decoration-style:dotted;text-underline-o
 a:hover,a:focus-visible{text-decoration-style:solid}
 nav ul{list-style:none;padding:0;margin:.5em 0 1em;display:flex;flex-wrap:wrap;gap:.1rem 1rem;
 font-size:.875rem}nav li{max-width:none}
-#verdict p:first-of-type{font-size:1.08rem;border-left:4px solid var(--k0);padding:.2em 0 .2em 1em}
+.facts{color:var(--quiet);font-size:.875rem;max-width:none;margin:.2em 0 .8em}
+#verdict h2{border:0;font-size:.8rem;margin:0;padding:0;color:var(--quiet)}
+.stated{border-left:5px solid var(--k1);padding:.5em 1em;margin:.2em 0 .8em;
+background:color-mix(in srgb,var(--k1) 7%,transparent)}.stated p{margin:0;max-width:none}
+.stated p:first-child{font-size:1.2rem;font-weight:600}.stated p+p{margin-top:.3em}
+.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(15rem,1fr));gap:.8rem}
+.card{border:1px solid var(--grid);border-radius:6px;padding:.5em .9em;font-size:.9rem}
+.card h3{font-size:1rem;margin:0 0 .2em}.card p{margin:0 0 .3em}
+.card code{font-size:.85rem;background:color-mix(in srgb,var(--quiet) 12%,transparent)}
+#verdict table{font-size:.78rem}#verdict th,#verdict td{padding:.2em .4em}
+#verdict th,#verdict td.t:last-child{white-space:normal}#verdict td.t{min-width:0}
+#verdict td svg{display:block}
+#verdict .w{min-width:0}#verdict .cap{margin:.8em 0 .2em}
+summary h2{display:inline;border:0;font-size:1.05rem;color:var(--ink)}
 .wide{overflow-x:auto;margin:0 0 1.2em}.wide:focus-visible{outline:2px solid var(--k0)}
 table{border-collapse:collapse;font-size:.875rem;line-height:1.4}
 .cap{color:var(--quiet);font-size:.875rem;margin:1.2em 0 .2em;break-after:avoid}
@@ -78,13 +94,20 @@ TEMPLATE = """
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{{ document.title }}</title><style>{{ style | safe }}</style></head>
 <body><main><h1>{{ document.title }}</h1>
+{% if document.facts %}<p class="facts">{{ document.facts }}</p>{% else %}
 <nav aria-label="{{ document.contents }}"><ul>
 {%- for section in document.sections %}<li><a href="#{{ section.key }}">{{ section.heading }}</a>
-</li>{% endfor %}</ul></nav>
+</li>{% endfor %}</ul></nav>{% endif %}
 {% for section in document.sections -%}
-<section id="{{ section.key }}"><h2>{{ section.heading }}</h2>
+<section id="{{ section.key }}">{% if section.folded %}<details><summary>
+{%- endif %}<h2>{{ section.heading }}</h2>{% if section.folded %}</summary>{% endif %}
 {% for part in section.parts %}{% set kind = kind_of(part) -%}
 {% if kind == "Paragraph" %}<p>{{ line(part.line) }}</p>
+{% elif kind == "Stated" %}<div class="stated"><p>{{ part.decision }}</p>
+{%- if part.why %}<p>{{ part.why }}</p>{% endif %}</div>
+{% elif kind == "Cards" %}<div class="cards">{% for card in part.cards %}<div class="card"><h3>
+{{- card.heading }}</h3>{% for each in card.lines %}<p>{{ each }}</p>{% endfor %}
+{%- if card.code %}<p><code>{{ card.code }}</code></p>{% endif %}</div>{% endfor %}</div>
 {% elif kind == "Lines" %}{% set tag = "ol" if part.numbered else "ul" -%}
 <{{ tag }}>{% for each in part.lines %}<li>{{ line(each) }}</li>{% endfor %}</{{ tag }}>
 {% elif kind == "Table" %}{% if part.folded -%}
@@ -104,7 +127,7 @@ TEMPLATE = """
 <strong>{{ each.label }}</strong>
 {%- for said in each.lines %}<p>{{ line(said) }}</p>{% endfor %}</li>
 {% endfor %}</ul>
-{% endif %}{% endfor %}</section>
+{% endif %}{% endfor %}{% if section.folded %}</details>{% endif %}</section>
 {% endfor %}</main></body></html>
 """
 
@@ -118,7 +141,8 @@ def _escaped(text: str) -> str:
 class Writer:
     """Cells, lines and rows as HTML. A report has many, and a template is slow at small things."""
 
-    links: Links
+    links: Links | None
+    """None where numbers are not links."""
 
     def cell(self, cell: Cell) -> str:
         """A text, escaped, with its link; or its small picture."""
@@ -130,7 +154,9 @@ class Writer:
         if cell.strong:
             text = f"<strong>{text}</strong>"
         where = cell.place
-        link = "" if where is None else self.links.address(where)  # quoted: nothing to escape
+        link = (
+            "" if where is None or self.links is None else self.links.address(where)
+        )  # quoted: nothing to escape
         return f'<a href="{link}" title="{link}">{text}</a>' if link else text
 
     def line(self, line: Line) -> Markup:
@@ -154,15 +180,21 @@ class Writer:
         return Markup("".join(made))
 
 
+@cache
+def _template() -> Template:
+    """Compiled once: a report has two pages."""
+    from jinja2 import Environment
+
+    return Environment(autoescape=True, keep_trailing_newline=False).from_string(TEMPLATE.strip())
+
+
 def page(document: Document, links: Links) -> str:
     """The whole report."""
-    from jinja2 import Environment
 
     def kind_of(part: Part) -> str:
         return type(part).__name__
 
-    writer = Writer(links)
+    writer = Writer(links if document.whole else None)
     tools: dict[str, Any] = {"line": writer.line, "body": writer.body, "kind_of": kind_of}
-    made = Environment(autoescape=True, keep_trailing_newline=False).from_string(TEMPLATE.strip())
     style = STYLE + CSS.replace("\n", "")
-    return made.render(document=document, style=style, **tools)
+    return _template().render(document=document, style=style, **tools)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from kleash.charts import Cell, Chart, Linked
 
 __all__ = [
+    "Card",
+    "Cards",
     "Cell",
     "Code",
     "Document",
@@ -24,6 +26,7 @@ __all__ = [
     "Pictured",
     "Quoted",
     "Section",
+    "Stated",
     "Table",
     "cells",
     "text_of",
@@ -38,6 +41,30 @@ class Paragraph:
     """Running text."""
 
     line: Line
+
+
+@dataclass(frozen=True)
+class Stated:
+    """The answer: the decision, and why."""
+
+    decision: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """One question under the answer, its lines, and what to run."""
+
+    heading: str
+    lines: Sequence[str]
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Cards:
+    """Questions side by side."""
+
+    cards: Sequence[Card]
 
 
 @dataclass(frozen=True)
@@ -101,7 +128,7 @@ class Gallery:
     entries: Sequence[Pictured]
 
 
-Part = Paragraph | Lines | Table | Figure | Code | Quoted | Gallery
+Part = Paragraph | Stated | Cards | Lines | Table | Figure | Code | Quoted | Gallery
 
 
 @dataclass
@@ -111,6 +138,8 @@ class Section:
     key: str
     heading: str
     parts: list[Part] = field(default_factory=list)
+    folded: bool = False
+    """Shown when asked for."""
 
 
 @dataclass
@@ -124,6 +153,10 @@ class Document:
     """The name of the table of contents."""
     as_table: str
     """The name of the table below a figure."""
+    facts: str = ""
+    """What was trained and measured, in a line."""
+    whole: bool = True
+    """Every number links to its line, and charts have their rows in Markdown, too."""
 
 
 def cells(line: Line) -> tuple[Cell, ...]:

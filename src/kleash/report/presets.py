@@ -27,7 +27,7 @@ def _row(made: Material, each: PresetRow, shots: tuple[int, ...]) -> list[Cell]:
     size = "—" if each.parameters is None else f"{each.parameters:,}"
     clocks = ["—" if read is None else f"{read:.3g}" for read in (each.seconds, each.cpu_seconds)]
     cells: list[Cell] = [
-        each.arm,
+        made.arm(each.arm),
         Linked(size, asked_place(made, each.arm)),
         *(Linked(clock, where) for clock in clocks),
     ]
@@ -35,4 +35,4 @@ def _row(made: Material, each: PresetRow, shots: tuple[int, ...]) -> list[Cell]:
         score, gap = each.scores[n], each.gaps[n]
         text = "—" if score is None else made.scored(score.estimate)
         cells.append(Linked(text if gap is None else f"{text} ({made.gap(gap)})", where))
-    return [*cells, each.against]
+    return [*cells, made.arm(each.against)]

@@ -8,19 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from kleash.catalogue import key_name
-from kleash.catalogue.screen import word
 from kleash.catalogue.terms import WORDS
 from kleash.imports import Where
 from kleash.plan import BASELINE, dotted
-from kleash.report.material import Material, percent, plain, short
-from kleash.report.opening import gap_of
+from kleash.report.material import Material, percent, short
 from kleash.report.parts import Cell, Code, Line, Linked, Paragraph, Part, Table
 from kleash.report.places import (
     asked_place,
     cell_place,
     first_place,
-    judged_place,
-    kl_place,
     linked,
     study_file,
 )
@@ -32,37 +28,6 @@ from kleash.runs import Run
 from kleash.stats import Interval, mean_interval
 
 MOST_ROWS = 500  # of a table of cells; plan.json has them all
-
-
-def summary(made: Material) -> list[Part]:
-    """An arm a line: what it differs in, how far it went, its score, its gap, the verdict."""
-    study = made.study
-    if study is None:
-        return []
-    rows: list[list[Cell]] = []
-    for row in study.rows:
-        keys = made.listed(
-            [f"{key_name(k, made.language)} = {short(v)}" for k, v in row.keys.items()]
-        )
-        gap = row.gap
-        rows.append(
-            [
-                row.name,
-                Linked(keys, asked_place(made, row.name)),
-                Linked(plain(row.kl), kl_place(made, row.name)),
-                Linked(score_of(made, row), first_place(made, row.name)),
-                row.against,
-                "" if gap is None else Linked(gap_of(made, gap), judged_place(made, gap)),
-                "" if gap is None else f"{word(gap, made.language)} [{gap.level}]",
-            ]
-        )
-    measure = study.file.measure
-    shots = made.listed(
-        [made.column(f"shots:{n}") if made.of_agents else str(n) for n in measure.shots]
-    )
-    facts = {"shots": shots, "items": measure.items[-1], "seeds": len(study.file.seeds)}
-    head = made.head("arm", "differs", "kl", "score", "against", "gap", "verdict")
-    return [Table(made.say("summary_of", **facts), head, rows, left=2)]
 
 
 def score_of(made: Material, row: ArmRow) -> str:
@@ -101,7 +66,7 @@ def _by_shots(made: Material, own: Sequence[Measured], split: str, items: int) -
         groups.setdefault((each.cell.arm, each.cell.checkpoint), []).append(each)
     rows: list[list[Cell]] = []
     for (arm, checkpoint), cells in groups.items():
-        row: list[Cell] = [arm, made.place(checkpoint)]
+        row: list[Cell] = [made.arm(arm), made.place(checkpoint)]
         for n in shots:
             row.append(_mean_cell(made, [each for each in cells if each.cell.shots == n]))
         rows.append(row)
@@ -141,7 +106,7 @@ def _not_done(made: Material) -> list[Part]:
     for (arm, state, why), cells in groups.items():
         seeds = made.listed([str(n) for n in dict.fromkeys(each.cell.seed for each in cells)])
         where = study_file(made, "plan.json")
-        rows.append([arm, seeds, made.state(state), Linked(str(len(cells)), where), why])
+        rows.append([made.arm(arm), seeds, made.state(state), Linked(str(len(cells)), where), why])
     head = made.head("arm", "seed", "state", "count", "why")
     commands = dict.fromkeys(study_command(made) for each in rest if each.command)
     parts: list[Part] = [Table(made.say("not_done"), head, rows, left=3)]
@@ -165,7 +130,7 @@ def _every_cell(made: Material) -> Table:
         cell = each.cell
         value = Linked(made.score(each.interval), cell_place(made, each))
         counts = [str(cell.shots), str(cell.items)]
-        row: list[Cell] = [cell.arm, str(cell.seed), each.checkpoint or cell.checkpoint]
+        row: list[Cell] = [made.arm(cell.arm), str(cell.seed), each.checkpoint or cell.checkpoint]
         rows.append([*row, made.place(cell.split), made.state(each.state), *counts, value])
     head = made.head("arm", "seed", "checkpoint", "split", "state", "n_shots", "items", "score")
     below = left_out(made, len(made.study.measured), len(rows), study_file(made, "plan.json"))
@@ -216,7 +181,7 @@ def gained(made: Material, study: Results) -> list[Part]:
         where = first_place(made, each.arm)
         found = (*each.by_shots.values(), each.mean)
         gaps = (Linked(made.gap(gap), where) for gap in found)
-        rows.append([each.arm, Linked(str(each.seeds), where), *gaps])
+        rows.append([made.arm(each.arm), Linked(str(each.seeds), where), *gaps])
     if not rows:
         return []
     file = study.file
@@ -259,7 +224,10 @@ def agreement_table(made: Material) -> list[Part]:
         size = "—"
         if each.differ is not None and each.parameters:
             size = f"{each.differ:,}/{each.parameters:,}"
-        row: list[Cell] = [" / ".join(each.arms), *(Linked(text, scores) for text in texts)]
+        row: list[Cell] = [
+            " / ".join(map(made.arm, each.arms)),
+            *(Linked(text, scores) for text in texts),
+        ]
         if not made.of_agents:  # a run keeps no distributions over all that could be said
             row.append(Linked(between, choices))
         row.append(Linked(f"{each.identical_outputs}/{each.seeds}", scores))
@@ -294,7 +262,10 @@ def settings(made: Material) -> list[Part]:
     if not apart:
         return []
     rows: list[list[Cell]] = [
-        [name, *(Linked(short(each.get(key, "—")), asked_place(made, name)) for key in apart)]
+        [
+            made.arm(name),
+            *(Linked(short(each.get(key, "—")), asked_place(made, name)) for key in apart),
+        ]
         for name, each in recipes.items()
     ]
     head = [made.column("arm"), *(key_name(key, made.language) for key in apart)]
@@ -313,7 +284,8 @@ def used(made: Material) -> list[Part]:
     share = saved / max(spent["asked"], 1)
     plan, told = study_file(made, "plan.json"), study_file(made, "spent.jsonl", 1)
     rows: list[list[Cell]] = [
-        [name, Linked(str(n), first_place(made, name) or plan)] for name, n in uses.items()
+        [made.arm(name), Linked(str(n), first_place(made, name) or plan)]
+        for name, n in uses.items()
     ]
     arms = sum(n for name, n in uses.items() if name != "base")
     parts: list[Part] = [

@@ -60,7 +60,7 @@ def _by_shots(
         mean = sum(values) / len(values) if whole else None
         mean_text = f"{mean:.4g}" if mean is not None and not fraction else _percent(mean)
         first = next((c.where for c in by_shots.values() if c.state == "known"), None)
-        lines.append([f"{at:g}" if at else "—", arm, *told, Linked(mean_text, first)])
+        lines.append([f"{at:g}" if at else "—", made.arm(arm), *told, Linked(mean_text, first)])
     facts = {"metric": metric, "items": items or "—", "split": split or "—"}
     axis = "epoch" if any(cell.epoch is not None for cell in cells) else "step"
     head = [axis_name(made, axis), *made.head("arm", *(f"shots:{n}" for n in shots), "mean")]
@@ -110,7 +110,9 @@ def settings(made: Material) -> list[Part]:
     parts: list[Part] = []
     if rows:
         said = made.say("settings_told")
-        parts.append(Table(said, [made.column("key"), *arms], rows, left=1 + len(arms)))
+        parts.append(
+            Table(said, [made.column("key"), *map(made.arm, arms)], rows, left=1 + len(arms))
+        )
     return [*parts, *_changed(made)]
 
 

@@ -39,7 +39,7 @@ def proxy(made: Material) -> list[Part]:
         where = _answers_place(study, row.arm)
         counts = made.listed([str(n) for n in dict.fromkeys(row.retention_items)]) or "—"
         texts = (plain(row.proxy), percents(row.gold), percents(row.retained), counts)
-        told.append([row.arm, *(Linked(text, where) for text in texts)])
+        told.append([made.arm(row.arm), *(Linked(text, where) for text in texts)])
     head = made.head("arm", "proxy", "gold", "retained", "retained_of")
     said = made.say("proxy_of", shots=trained_shots(study), seeds=len(study.file.seeds))
     return [*_proxy_chart(made, study, rows), Table(said, head, told)]
@@ -61,8 +61,9 @@ def _proxy_chart(made: Material, study: Results, rows: Sequence[ProxyRow]) -> li
     for row in rows:
         if row.proxy is not None and row.gold is not None:
             where = _answers_place(study, row.arm)
-            across = dot(row.arm, row.proxy, 1, where)
-            spots.append(Spot(row.arm, across, share(row.arm, row.gold, where)))
+            name = made.arm(row.arm)
+            across = dot(name, row.proxy, 1, where)
+            spots.append(Spot(name, across, share(name, row.gold, where)))
     if len(spots) < 2:
         return []
     paid = max(spots, key=lambda spot: spot.across.value).name
@@ -106,7 +107,7 @@ def matched(made: Material) -> list[Part]:
 
 
 def _family(made: Material, name: str) -> str:
-    return name or made.say("own_setting")
+    return made.arm(name) or made.say("own_setting")
 
 
 def _matched_at(made: Material, row: Matched) -> str:

@@ -190,11 +190,16 @@ def measured(
             yield Measured(cell, state, name, command=f"kleash study {folder}", why=why)
 
 
-def seed_means(found: Overview, file: StudyFile, arm: str) -> dict[int, float]:
-    """By seed, the score of the chosen checkpoint averaged over shots at the largest n."""
+def seed_means(
+    found: Overview, file: StudyFile, arm: str, checkpoint: str = ""
+) -> dict[int, float]:
+    """By seed, the score of a checkpoint, else of the chosen one, over shots at the largest n."""
     means: dict[int, float] = {}
     for seed, seen in found.of_arm(arm, file.seeds).items():
-        columns = [seen.scored.get((seen.chosen, "test", shots)) for shots in file.measure.shots]
+        columns = [
+            seen.scored.get((checkpoint or seen.chosen, "test", shots))
+            for shots in file.measure.shots
+        ]
         each = [c.mean(file.measure.items[-1]) for c in columns if c is not None]
         known = [mean for mean in each if mean is not None]
         if len(known) == len(file.measure.shots):

@@ -1,5 +1,8 @@
 """What GRPO gained: each arm over the start it grew from, paired by seed and item.
 
+Over all shots it is the verdict on the gain, with its interval; at each number of shots an interval
+that holds together with all others of the table (Bonferroni).
+
 Shapes: S seeds, K numbers of shots, N items.
 """
 
@@ -10,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kleash.compare.judging import ALPHA
 from kleash.plan import base_checkpoint
 from kleash.plan.folder import Seen
-from kleash.results import Results
+from kleash.results import Results, verdict_on
 from kleash.results.paired import Tested, mean_gap, runs_of, tested
 from kleash.results.sources import ELSEWHERE
 from kleash.stats import Interval
@@ -25,7 +29,7 @@ class Gain:
     arm: str
     by_shots: dict[int, Interval | None]
     mean: Interval | None
-    """Over the numbers of shots, item by item."""
+    """Over the numbers of shots, item by item: as the verdict has it."""
     seeds: int
     """How many are measured, of the arm and of its start."""
 
@@ -36,11 +40,14 @@ def gains(found: Results) -> list[Gain]:
     seen = runs_of(found, "base")
     starts = {seed: one for seed in seen if (one := whole_test(found, seen[seed], start))}
     grown = [arm for arm in found.arms if not ELSEWHERE & arm.keys.keys()] if starts else []
-    made = [gain(found, starts, arm.name) for arm in grown]
+    level = 1 - ALPHA / max(1, len(grown) * len(found.file.measure.shots))
+    made = [gain(found, starts, arm.name, level) for arm in grown]
     return [each for each in made if each.seeds]
 
 
-def gain(found: Results, starts: Mapping[int, Mapping[int, Tested]], arm: str) -> Gain:
+def gain(
+    found: Results, starts: Mapping[int, Mapping[int, Tested]], arm: str, level: float
+) -> Gain:
     """One arm."""
     shots, rows = found.file.measure.shots, []
     items = next(iter(starts.values()))[shots[0]].items
@@ -51,8 +58,11 @@ def gain(found: Results, starts: Mapping[int, Mapping[int, Tested]], arm: str) -
     if not rows:
         return Gain(arm, dict.fromkeys(shots), None, 0)
     gaps_SKN = np.array(rows)
-    by_shots = {n: mean_gap(gaps_SKN[:, nth]) for nth, n in enumerate(shots)}
-    return Gain(arm, by_shots, mean_gap(gaps_SKN.mean(axis=1)), len(rows))
+    by_shots = {n: mean_gap(gaps_SKN[:, nth], level) for nth, n in enumerate(shots)}
+    said, mean = verdict_on(found.comparison, arm, "gain"), None
+    if said and said.estimate is not None and said.low is not None and said.high is not None:
+        mean = Interval(said.estimate, said.low, said.high, 1 - ALPHA, len(rows))
+    return Gain(arm, by_shots if len(shots) > 1 else {shots[0]: mean}, mean, len(rows))
 
 
 def whole_test(found: Results, seen: Seen, checkpoint: str) -> dict[int, Tested]:

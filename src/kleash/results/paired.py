@@ -51,7 +51,7 @@ def runs_of(found: Results, arm: str) -> dict[int, Seen]:
     return {seed: seen for (name, seed), seen in found.overview.seen.items() if name == arm}
 
 
-def mean_gap(gaps_SN: NDArray[np.float64]) -> Interval | None:
+def mean_gap(gaps_SN: NDArray[np.float64], level: float = 0.95) -> Interval | None:
     """The mean on items like these; of one seed over its items. None if a seed has none of it."""
     there_SN = ~np.isnan(gaps_SN)
     if not there_SN.any(axis=1).all():
@@ -59,5 +59,5 @@ def mean_gap(gaps_SN: NDArray[np.float64]) -> Interval | None:
     # What broke under every seed is no item: its place would count as a degree of freedom.
     gaps_SN = np.compress(there_SN.any(axis=0), gaps_SN, axis=1)
     if len(gaps_SN) > 1:
-        return stats.crossed_interval(gaps_SN)
-    return stats.mean_interval(gaps_SN[0]) if gaps_SN.shape[1] > 1 else None
+        return stats.crossed_interval(gaps_SN, level=level)
+    return stats.mean_interval(gaps_SN[0], level=level) if gaps_SN.shape[1] > 1 else None
