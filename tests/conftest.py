@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pace import within
+
 # How long an example takes is the machine's affair: where time is a claim, its test measures it.
 settings.register_profile(
     "any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -25,6 +27,20 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # It only matters when the power fails: a process that is killed loses nothing that it has written.
 os.fsync = lambda fd: None
+
+LIMIT, SLOW_LIMIT = 300, 3600  # seconds that a test may take: one that hangs fails, the rest go on
+
+
+@pytest.hookimpl(wrapper=True)
+def in_time(item: pytest.Item) -> Iterator[None]:
+    """Setting up, running and clearing away end in time, each of them."""
+    marked, slow = (item.get_closest_marker(name) for name in ("limit", "slow"))
+    with within(marked.args[0] if marked else SLOW_LIMIT if slow else LIMIT):
+        return (yield)
+
+
+pytest_runtest_setup = pytest_runtest_call = pytest_runtest_teardown = in_time
+
 
 if TYPE_CHECKING:
     from kleash.ledger import Ledger

@@ -7,6 +7,9 @@ is allowed to them too. Elsewhere the bound is what is written.
 
 from __future__ import annotations
 
+import faulthandler
+import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +36,31 @@ def slowness() -> float:
 def soon(spent: float, seconds: float) -> bool:
     """Whether so many CPU seconds are within the bound."""
     return spent < seconds or spent < seconds * slowness()
+
+
+class LateError(BaseException):
+    """That time is up: no `Exception`, which what hangs may catch and go on."""
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """What is done here takes at most so long on the clock, or fails where it is.
+
+    What other threads do is written to standard error. Where nothing is heard of it, as in a
+    callback that swallows errors, it is said again.
+    """
+
+    def late(*_: object) -> None:
+        faulthandler.dump_traceback(sys.__stderr__)
+        raise LateError(f"it takes more than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    outer = signal.setitimer(signal.ITIMER_REAL, seconds, 10)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *outer)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager
