@@ -26,6 +26,15 @@ def test_both_languages_tell_the_same_facts(code):
     assert fields(english) == fields(chinese)
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_whole_number_is_told_as_one_in_every_sentence(language):
+    for code, sentences in CODES.items():
+        facts = dict.fromkeys(fields(sentences[0]), 465.0) | {"axis": "step"}
+        facts |= dict.fromkeys(("p", "chance"), 0.5)  # no counts: always with three decimals
+        assert "465.0" not in say(code, facts, language), code
+    assert say("too-long-for-dates", {"arm": "a", "steps": 465.0}, "zh").count("465 步")
+
+
 def test_every_finding_has_a_sentence_made_of_its_facts():
     assert not FINDINGS.keys() - FOUND.keys()
     for code, facts in FINDINGS.items():

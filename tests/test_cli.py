@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kleash import bench, cli, guard
+from kleash import cli, guard
 from kleash.catalogue import Language
 from kleash.cli.teller import Teller, validated
 from kleash.runs import Run
@@ -144,16 +144,6 @@ def test_doctor_tells_what_works(kleash: Called) -> None:
     assert "loads and answers" in kleash("doctor")[1]
 
 
-def test_bench_prints_its_ratios(kleash: Called, monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = {"selector": lambda: bench.selector_bench(queries=2, plain_queries=1, rounds=1)}
-    monkeypatch.setattr(bench, "BENCHES", quick)
-    code, out, _ = kleash("bench", "selector", "--json")
-    assert code == 0
-    told = json.loads(out)
-    assert {"batched_ratio", "one_by_one_ratio", "batched_product_share"} <= set(told)
-    assert 0 < told["batched_product_share"] < 1
-
-
 def test_keys_lists_every_key_with_its_sentence(kleash: Called) -> None:
     code, out, _ = kleash("train", "default", "--keys")
     assert code == 0
@@ -244,7 +234,6 @@ def test_a_run_whose_schedule_spans_it_is_not_extended_without_new(kleash: Calle
         (["train", "."], ". is not a run"),
         (["eval", "nowhere"], "no such run: nowhere"),
         (["eval", "."], ". is not a run"),
-        (["bench", "speed"], "no bench 'speed'"),
         (["train", "default", *KEYS, "--device", "cuda:999"], "--device cuda:999 is not there"),
         (["train", "default", *KEYS, "--device", "gpu"], "no device 'gpu': there is cpu, cuda"),
         (["study", "--device", "cuda:99"], "--device cuda:99 is not there"),

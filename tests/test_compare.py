@@ -528,9 +528,11 @@ def test_the_verb_gives_json_with_its_keys(report, monkeypatch, capsys):
     told = json.loads(out)
     assert code == 0
     assert list(told) == ["arms", "verdicts", "findings", "matrix", "confounds", "next"]
-    middle = ["verdict", "level", "estimate", "low", "high", "n", "p", "adjusted_p"]
+    middle = ["verdict", "level", "estimate", "low", "high", "narrow", "n", "p", "adjusted_p"]
     keys = ["question", "metric", "arms", *middle, "because"]
     assert all(list(each) == keys for each in told["verdicts"])
+    apart = [each for each in told["verdicts"] if each["verdict"].startswith(("better", "worse"))]
+    assert all(each["low"] <= each["narrow"][0] for each in apart if each["narrow"])
     assert all(list(each) == ["what", "cost", "why"] for each in told["next"])
     assert all(list(each) == ["code", "severity", "where", "message"] for each in told["findings"])
     assert list(told["matrix"]) == ["known", "missing", "estimated", "cells"]

@@ -1,4 +1,4 @@
-"""The other questions of comparing: trends, phases, interactions, endings, many arms, speed, noise.
+"""The other questions of comparing: trends, interactions, endings, many arms, speed, noise.
 
 Sources are made up here; the numbers expected are worked out by hand or by a plain formula.
 """
@@ -15,7 +15,7 @@ from kleash.imports import Cell, Number, Scores, Where
 from test_compare import asked, codes, run, seeded, sources, with_curve, with_scores
 
 HERE = Where("made up")
-SOME_ARM_IS_BETTER = ("level", "trend", "trend_zero", "pairs", "contenders", "recommend")
+SOME_ARM_IS_BETTER = ("level", "trend", "pairs", "contenders", "recommend")
 
 
 def every(found, question):
@@ -60,13 +60,12 @@ def test_a_trend_over_seeds_is_the_slope_per_doubling():
         for seed in range(5)
     ]
     found = compare(sources(*runs))
-    slope, zero = asked(found, "trend"), asked(found, "trend_zero")
+    slope = asked(found, "trend")
     assert "trend_over" in codes(slope)
     assert slope.arms == ("kl0.0", "kl0.1", "kl0.2", "kl0.4")
     assert (slope.verdict, slope.level, slope.n) == ("better", "L3", 5)
     assert slope.estimate == pytest.approx(0.1, abs=0.003)
     assert slope.adjusted_p >= slope.p
-    assert (zero.verdict, zero.estimate) == ("worse", pytest.approx(-0.5, abs=0.01))
     assert "per doubling" in screen.sentence(slope, "en", factor=())
 
 
@@ -124,14 +123,14 @@ def test_a_lower_loss_with_more_leash_is_a_better_trend():
     assert (judged.verdict, judged.estimate) == ("better", pytest.approx(-1, abs=0.03))
 
 
-# --- early, middle, late
-
-
 def two(ours, theirs, metric="val_reward"):
     return sources(
         with_curve(leashed("without", 0.0), theirs, metric),
         with_curve(leashed("with", 0.1), ours, metric),
     )
+
+
+# --- early, middle, late
 
 
 def test_phases_show_a_gap_that_is_only_there_at_first():
@@ -149,6 +148,7 @@ def test_phases_show_a_gap_that_is_only_there_at_first():
     assert fact(early, "phase_slope", "ours").value == pytest.approx(line[0])
     rest = ours[:10] - np.polyval(line, steps[:10])
     assert fact(early, "phase_spread", "ours").value == pytest.approx(np.sqrt(rest @ rest / 8))
+    assert "Early?" not in screen.terminal(found, "en")
 
 
 def test_phases_of_a_few_points_are_numbers_without_a_verdict():
@@ -192,11 +192,9 @@ def test_interactions_of_printed_means_are_numbers_alone():
         printed(a, 0.5, shots=shots, epoch=epoch)
         printed(b, 0.5 + gap, shots=shots, epoch=epoch)
     found = compare(sources(a, b))
-    shots, epochs = asked(found, "shots_interaction"), asked(found, "epochs_interaction")
+    shots = asked(found, "shots_interaction")
     assert shots.estimate == pytest.approx(0.02 - 0.00)  # at the last epoch
-    assert epochs.estimate == pytest.approx((0.05 + 0.01) / 2 - (0.02 + 0.00) / 2)
-    for each in (shots, epochs):
-        assert (each.verdict, each.level, each.low, each.p) == ("undecided", "L1", None, None)
+    assert (shots.verdict, shots.level, shots.low, shots.p) == ("undecided", "L1", None, None)
 
 
 def test_an_interaction_over_four_seeds_is_about_the_setting():
@@ -234,8 +232,6 @@ def test_a_curve_that_stands_still_could_have_stopped_and_its_value_is_not_the_h
     assert judged.estimate < values.max() - 0.05
     assert judged.estimate == pytest.approx(2.0, abs=0.12)
     assert 0 <= fact(judged, "premature", "p") <= 0.5
-    flat = compare(two(values, values[::-1]), Wish(margin=0.3))
-    assert next(e for e in every(flat, "plateau") if e.arms == ("with",)).verdict == "equivalent"
 
 
 def test_a_curve_that_falls_and_stays_down_has_collapsed():
@@ -248,13 +244,10 @@ def test_a_curve_that_falls_and_stays_down_has_collapsed():
     assert ends["with"].verdict == "worse"
     assert fact(ends["with"], "collapsed", "step") == 31
     assert ends["without"].verdict == "undecided"
-    ends = {each.arms[0]: each for each in every(found, "plateau")}
-    assert (ends["without"].verdict, ends["without"].estimate > 0) == ("better", True)
     out = screen.terminal(found, "en")
     assert "Did it collapse? with: yes" in out
     assert "Did it collapse? without" not in out
-    assert "Has it flattened? without" not in out
-    assert "Has it flattened? without" in screen.markdown(found, "en")
+    assert "Did it collapse? without" in screen.markdown(found, "en")
 
 
 def test_a_fall_by_less_than_a_quarter_is_no_collapse():
@@ -293,7 +286,7 @@ def test_a_collapse_is_looked_for_in_every_training():
     assert (ends["kl0.1"].verdict, ends["kl0.2"].verdict) == ("worse", "undecided")
     counts = {name: fact(ends["kl0.1"], "runs_that_fell", name) for name in ("fell", "deep", "of")}
     assert counts == {"fell": 2, "deep": 1, "of": 3}
-    assert fact(every(found, "plateau")[0], "first_of_runs", "n") == 3
+    assert fact(every(found, "stopping")[0], "first_of_runs", "n") == 3
 
 
 def test_a_loss_that_rises_again_has_collapsed():
@@ -381,7 +374,7 @@ def test_clusters_and_other_items_go_back_to_holm():
     )
     found = compare(sources(*runs))
     assert not every(found, "contenders")
-    family = [e for e in found.verdicts if e.question in ("level", "trend", "trend_zero")]
+    family = [e for e in found.verdicts if e.question in ("level", "trend")]
     adjusted = stats.holm([each.p for each in family])
     assert [each.adjusted_p for each in family] == pytest.approx(adjusted)
 
@@ -434,10 +427,10 @@ def test_six_equal_arms_are_rarely_told_apart_by_the_whole_of_compare(seeds, run
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("run_sd", [0.1, 0.01])
 @pytest.mark.parametrize("seeds", [3, 5, 10])
-def test_six_equal_arms_are_told_apart_in_at_most_five_percent_of_studies(seeds, run_sd):
-    assert called_better(seeds, run_sd, 1_000) <= 50
+def test_six_equal_arms_are_told_apart_in_at_most_five_percent_of_studies(seeds):
+    # One noise with 5 seeds and 4,000 studies: 4.35 %. 1,000 of them alone may pass 50 by chance.
+    assert sum(called_better(seeds, run_sd, 1_000) for run_sd in (0.1, 0.01)) <= 100
 
 
 # --- faster, by items
@@ -600,38 +593,3 @@ def test_a_value_that_names_its_arm_is_no_difference():
         with_curve(leashed(f"kl{b}", b, ckpt=f"rce_{b}.pt"), np.arange(9.0)) for b in (0.1, 0.2)
     ]
     assert [each.key for each in compare(sources(*told)).confounds] == ["ckpt"]
-
-
-# --- the reward that was trained on
-
-
-def both(name, beta, reward, accuracy, **more):
-    rng = np.random.default_rng(int(beta * 100))
-    made = with_curve(leashed(name, beta, **more), reward + rng.normal(0, 0.01, 30), "reward")
-    return with_curve(made, accuracy + rng.normal(0, 0.005, 30), "val/acc")
-
-
-def test_a_reward_that_says_the_opposite_of_what_was_evaluated_is_told():
-    runs = both("kl0", 0.0, 0.9, 0.5), both("kl0.1", 0.1, 0.7, 0.6), both("kl0.2", 0.2, 0.8, 0.4)
-    found = compare(sources(*runs))
-    first, second = every(found, "proxy")
-    assert (first.verdict, first.metric, first.estimate) == (
-        "worse", "reward", pytest.approx(-0.2, abs=0.01),
-    )  # fmt: skip
-    assert fact(first, "evaluated_better", "gap").value == pytest.approx(0.1, abs=0.01)
-    assert (second.verdict, codes(second)) == ("equivalent", ["evaluated_worse"])
-    out = " ".join(screen.terminal(found, "en").split())
-    assert "agree? kl0.1 against kl0: no, it says the opposite; training reward over steps" in out
-    assert "agree? kl0.2" not in out
-
-
-def test_a_reward_that_holds_the_penalty_is_not_asked():
-    runs = [both(f"kl{b}", b, 0.9 - b, 0.5 + b, use_kl_in_reward=True) for b in (0.0, 0.1)]
-    assert not every(compare(sources(*runs)), "proxy")
-    assert not every(compare(sources(*runs), Wish(on="reward")), "proxy")
-
-
-def test_what_neither_decides_is_not_said_to_agree():
-    runs = both("kl0", 0.0, 0.9, 0.5), both("kl0.1", 0.1, 0.7, 0.501)
-    (judged,) = every(compare(sources(*runs)), "proxy")
-    assert judged.verdict == "undecided"

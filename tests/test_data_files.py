@@ -15,7 +15,6 @@ from kleash.data.files import PICTURES_KEPT, Pictures, records, split_by_image
 from kleash.demos.lemmas import lemmatise, lemmatised_score
 from kleash.demos.score import item_score, scorer
 from kleash.errors import ConfigError, DataError, KleashError
-from kleash.stats.lattice import lattice_of_scores
 from kleash.types import Item
 from made_data import coco_captions, glue_sst2, official_vqa, soft_vqa
 
@@ -189,8 +188,6 @@ def test_soft_labels_become_scores_on_their_lattice(tmp_path):
     assert item.caption == f"thing number {item.image}"
     scores = [item_score(said, item) for said in ("red", "Rose", "green")]
     assert scores == [1, 2 / 3, 0]
-    learnt = lattice_of_scores(scores)
-    assert learnt is not None and learnt.step == pytest.approx(1 / 3)
 
 
 def test_soft_labels_that_are_wrong_are_told_of_or_counted(tmp_path):

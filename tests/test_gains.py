@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from kleash import stats
+from kleash.compare import Judged
 from kleash.plan import StudyFile
 from kleash.plan.arms import Arm
 from kleash.plan.cells import Column
@@ -43,7 +44,12 @@ def study(runs: dict[tuple[str, int], Seen], **keys: Any) -> Any:
             "arms": {"held": {}},
         }
     )
-    return SimpleNamespace(file=file, arms=[Arm("held", keys)], overview=Overview(seen=runs))
+    said = Judged("gain", "accuracy", "", ("held", "start"), "better", "L3", 0.75, 0.5, 1.0)
+    arms = [Arm("held", keys)]
+    comparison = SimpleNamespace(verdicts=[said])
+    return SimpleNamespace(
+        file=file, arms=arms, overview=Overview(seen=runs), comparison=comparison
+    )
 
 
 def test_a_gain_is_paired_by_seed_and_item() -> None:
@@ -57,9 +63,10 @@ def test_a_gain_is_paired_by_seed_and_item() -> None:
     assert found.by_shots[0] is not None and found.by_shots[2] is not None
     assert found.by_shots[0].estimate == pytest.approx((1 + 1.5) / 2)
     assert found.by_shots[2].estimate == pytest.approx((0 + 0.5) / 2)
-    assert found.mean is not None
-    assert found.mean.estimate == pytest.approx((1.25 + 0.25) / 2)
-    assert found.mean.low < found.mean.estimate < found.mean.high
+    assert found.mean is not None  # as the verdict has it, whose interval is among all arms
+    assert (found.mean.estimate, found.mean.low, found.mean.high) == (0.75, 0.5, 1.0)
+    alone = stats.crossed_seeds([[1, 1, 1, 1], [1, 1, 1, 3]], level=1 - 0.05 / 2).interval
+    assert found.by_shots[0] == alone  # one of two numbers of shots, which hold together
 
 
 def test_what_broke_is_left_out_and_what_is_not_measured_says_nothing() -> None:

@@ -11,8 +11,9 @@ from torch import nn
 
 from kleash import grpo, guard, kl
 from kleash.errors import CheckpointError, GuardError
-from kleash.policy import Judged, Reference, TablePolicy, fingerprint
+from kleash.policy import Judged, Reference, fingerprint
 from kleash.train.update import Leashed
+from table_policy import TablePolicy
 
 LOGP = torch.tensor([-1.0, -2.0])
 

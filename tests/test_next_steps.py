@@ -2,6 +2,8 @@
 
 import pytest
 
+from kleash.catalogue import say
+from kleash.compare import compare
 from kleash.compare.arms import gather
 from kleash.compare.next_steps import next_steps
 from kleash.compare.records import Because, Confound, Judged
@@ -60,6 +62,26 @@ def test_fewer_than_four_seeds_are_first_made_four():
     assert "seeds" in codes([judged(n=3)])
     assert "seeds" not in codes([judged(n=4)])
     assert "seeds" in codes([judged(counted="items", level="L2", n=800)])
+
+
+def test_an_arm_that_diverged_is_trained_otherwise_and_not_more_often():
+    runs = run("b", seed=0, config=BASE | {"beta": 0.1}), run("a", seed=0, config=BASE)
+    for each, late in zip(runs, (float("nan"), 0.3), strict=True):
+        with_curve(with_curve(each, [0.1, 0.2, 0.2, *[late] * 5]), [1.0] * 3 + [late] * 5, "loss")
+    made = compare(sources(*runs)).next
+    step = only(made, "after_divergence")
+    assert (step.facts["arm"], step.facts["step"]) == ("b", 3)
+    assert not {"seeds", "more_seeds", "score_checkpoints", "measure_outcome"} & {
+        each.code for each in made
+    }
+    assert "learning rate" in say(step.code, step.facts, "en")
+
+
+def test_seeds_are_no_advice_beside_an_arm_that_diverged():
+    """Two arms are left to compare: they are asked for seeds, and not the one that is lost."""
+    lost = judged("diverged", level="L1", counted="", n=None)
+    assert codes([lost]) == []
+    assert codes([lost, judged(more=7)]) == ["more_seeds"]
 
 
 def test_scores_of_items_come_before_more_of_them():

@@ -124,8 +124,8 @@ def test_hours_by_hand():
 def test_the_family_is_that_of_compare():
     source = runs({"0.1": 0.0, "1": 0.0, "10": 0.0})
     found = compare([source], Wish("accuracy", "kl-none", units=SHARE))
-    family = [e for e in found.verdicts if e.question in ("level", "trend", "trend_zero")]
-    assert len([e for e in family if e.p is not None]) == comparisons(3) == 5
+    family = [e for e in found.verdicts if e.question in ("level", "trend")]
+    assert len([e for e in family if e.p is not None]) == comparisons(3) == 4
     assert comparisons(1) == 1 and comparisons(3, leashes=False) == 3
 
 

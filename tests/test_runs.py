@@ -208,6 +208,19 @@ def test_a_torn_last_line_is_left_out_or_cut_off(tmp_path: Path, tail: bytes) ->
     assert path.read_bytes() == whole
 
 
+def test_a_line_that_is_ended_while_it_is_read_is_left_out(tmp_path: Path) -> None:
+    """A writer goes on while a long file is read: the end of its torn line is no line."""
+    path, count = tmp_path / "scores.jsonl", 3000
+    append_line(path, *({"item": "x" * 500} for _ in range(count)))
+    with path.open("ab") as handle:
+        handle.write(b'{"item": "to')
+    lines = read_lines(path)
+    assert len([next(lines) for _ in range(count)]) == count
+    with path.open("ab") as handle:
+        handle.write(b'rn"}\n{"item": "next"}\n')
+    assert list(lines) == []
+
+
 @pytest.mark.parametrize("length", [0, 1, 65_535, 65_536, 65_537, 200_000])
 def test_a_torn_line_of_any_length_is_cut_off(tmp_path: Path, length: int) -> None:
     path = tmp_path / "a.jsonl"

@@ -13,7 +13,6 @@ import pytest
 import study_tools
 from kleash.cli.summary import search_line
 from kleash.errors import ConfigError, KleashError
-from kleash.imports import optuna as imported
 from kleash.plan import arms_of
 from kleash.plan.folder import overview, placed
 from kleash.results.tuning import searched
@@ -148,14 +147,6 @@ def test_second_search_does_nothing_and_another_request_is_another_search(
     search = file.search.model_copy(update={"lr": (1e-5, 1e-3)})
     other = Search(Asked(file.but(search=search), whole), lambda told, found: None, lambda: False)
     assert one.request != other.request
-
-
-def test_storage_is_optunas_own_and_can_be_compared(whole: Path) -> None:
-    path = whole / "search/optuna.sqlite"
-    assert imported.fits(path)
-    source = imported.read(path)
-    assert len(source.runs) == 8
-    assert sum(run.finished for run in source.runs) == 8 - kept(whole)["pruned"]
 
 
 @pytest.mark.slow

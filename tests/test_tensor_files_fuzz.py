@@ -9,8 +9,8 @@ from safetensors.torch import save_file
 from kleash.compare.checkpoints import difference
 from kleash.compare.tensor_files import tensors_of
 from kleash.errors import CheckpointError
-from pace import cpu_within
-from test_imports_fuzz import SECONDS, mutate, within
+from pace import cpu_within, within
+from test_imports_fuzz import SECONDS, mutate
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 WEIGHTS = {

@@ -75,6 +75,6 @@ def test_from_official_files_to_a_report(file, tmp_path, inline):
     assert shown["lemmatised"] == pytest.approx(sum(line["lemmatised"] for line in tested) / 6)
     write(results(folder))
     report = (folder / "report.md").read_text(encoding="utf-8")
-    assert "kl" in report and "none" in report
+    assert "| kl " in report and "| no KL " in report
     again = run_study(Asked(file, folder))
     assert again.outcomes == {}

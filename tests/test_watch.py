@@ -334,7 +334,7 @@ def test_the_console_of_verl_our_runs_and_tables_are_followed_too(tmp_path: Path
 
 
 def test_real_logs_of_other_tools_raise_no_alarm(tmp_path: Path) -> None:
-    for tool in ("trl", "tensorboard", "dvclive"):
+    for tool in ("trl", "tensorboard"):
         shutil.copytree(FIXTURES / tool, tmp_path / tool)
     codes = {each.code.split(":")[0] for each in Watch([tmp_path]).look()}
     assert codes <= {"not-finite"}  # the fixtures of trackers hold NaN on purpose

@@ -417,7 +417,7 @@ class AgentRecipe(Recipe):
     """Learning rate of AdamW in the GRPO phase, before its schedule; tiny models take 2e-3."""
     credit: Credit = Credit()
     engine: str = "own"
-    """Who samples: own, continuous, or the address of a server as vllm:URL or sglang:URL."""
+    """Who samples: own, or the address of a server as vllm:URL or sglang:URL."""
     temperature: float = Field(1.0, gt=0, allow_inf_nan=False)
     """Of sampling; log-probabilities and KL are those of this temperature."""
     turn_tokens: int = Field(256, ge=1)

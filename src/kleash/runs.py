@@ -120,9 +120,10 @@ def read_lines(path: Path | str, *, torn_tail: bool = True) -> Iterator[dict[str
         small = os.fstat(handle.fileno()).st_size <= TAKEN  # as nearly all: taken as one piece
         held = BytesIO(handle.readall()) if small else BufferedReader(handle)
         while lines := held.readlines(TAKEN):
-            if torn_tail and not lines[-1].endswith(b"\n"):
-                lines.pop()
-            yield from _records(path, first, lines)
+            torn = torn_tail and not lines[-1].endswith(b"\n")
+            yield from _records(path, first, lines[:-1] if torn else lines)
+            if torn:  # whoever writes it may have ended it by now: what follows is no line's start
+                return
             first += len(lines)
 
 

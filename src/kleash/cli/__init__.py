@@ -20,7 +20,7 @@ from kleash.cli.compare import compare
 from kleash.cli.data import data
 from kleash.cli.export import export
 from kleash.cli.fill import fill
-from kleash.cli.look import answerer, bench, doctor, runs
+from kleash.cli.look import doctor, runs
 from kleash.cli.plan import plan
 from kleash.cli.propose import propose
 from kleash.cli.report import report
@@ -58,7 +58,7 @@ VERBS: dict[str, dict[str, Callable[..., None]]] = {
     },
     "You have one setting to train": {"train": train, "eval": evaluate_run, "export": export},
     "You have data or checkpoints of another project": {"adopt": adopt, "propose": propose},
-    "You have a machine": {"doctor": doctor, "bench": bench, "answerer": answerer},
+    "You have a machine": {"doctor": doctor},
 }
 for _panel, _verbs in VERBS.items():
     for _name, _verb in _verbs.items():

@@ -165,6 +165,7 @@ def _plain(found: Comparison, language: Language) -> dict[str, Any]:
                 "estimate": each.estimate,
                 "low": each.low,
                 "high": each.high,
+                "narrow": each.narrow,
                 "n": each.n,
                 "p": each.p,
                 "adjusted_p": each.adjusted_p,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kleash.report import Material
 
 
-def report(
+def report(  # noqa: PLR0913  # one for each option
     sources: Annotated[
         list[Path] | None,
         typer.Argument(metavar="STUDY|SOURCES…", help="A study's folder, or logs."),
@@ -38,12 +38,16 @@ def report(
             help="Write every chart as SVG, PNG and PDF, its data as CSV.", callback=folder_to_write
         ),
     ] = None,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="All tables of a document instead of the page.")
+    ] = False,
     unit: Unit = None,
 ) -> None:
-    """Say everything that a study or any sources show: one page, every number with its place.
+    """Say what a study or any sources show on one page; every number is in tables/*.csv.
 
     \b
     kleash report studies/demos-kl             (report.md and report.html in its folder)
+    kleash report studies/demos-kl --tables    (every table, as documents have them)
     kleash report old-report.md --lang zh      (Markdown on the screen)
     kleash report wandb/ logs/ --html out.html --figures figures
     """
@@ -54,20 +58,20 @@ def report(
         raise ConfigError(f"no language {lang!r}: there is zh and en")
     paths = list(sources or ())
     a_study = len(paths) == 1 and not name and (paths[0] / "study.toml").is_file()
-    if a_study and not (page or md or figures):
+    if a_study and not (page or md or figures or tables):
         from kleash.results import results
 
         for path in reports.write(results(paths[0]), language=lang):
             print(path)
         return
     made = study(paths[0], lang) if a_study else told(paths, lang, name or (), unit or ())
-    whole = reports.document(made)
+    whole = reports.document(made) if tables else reports.short_page(made)
     for file, text in ((md, reports.markdown_of), (page, reports.html_of)):
         if file is not None:
             reports.put(file, text(made, file.parent, whole).encode())
             print(file)
     if figures:
-        written, missing = reports.write_figures(whole, figures)
+        written, missing = reports.write_figures(reports.document(made), figures)
         for path in written:
             print(path)
         if missing:

@@ -47,8 +47,9 @@ def show(
 
     from kleash.dashboard.shelf import Shelf
     from kleash.dashboard.worker import texts
+    from kleash.report.answer import verdict
     from kleash.report.material import Material
-    from kleash.report.opening import limits, verdict
+    from kleash.report.opening import limits
 
     console = stdout()
     made = Material(found.file.name, language, found.comparison, [], [], found)
@@ -84,12 +85,12 @@ def arms_table(found: Results, made: Material) -> Table:
         gap = "" if row.gap is None else gap_of(made, row.gap)
         told = "" if row.gap is None else f"{word(row.gap, made.language)} [{row.gap.level}]"
         cells = (
-            row.name,
+            made.arm(row.name),
             blocks(validation(found, row.name)),
             plain(row.kl),
             made.score(row.score),
         )
-        table.add_row(*(Text(cell) for cell in (*cells, row.against, gap, told)))
+        table.add_row(*(Text(cell) for cell in (*cells, made.arm(row.against), gap, told)))
     return table
 
 
@@ -125,7 +126,7 @@ def matrix_table(found: Results, plan: Plan, made: Material) -> Table:
         table.add_column(say("dash.seed_n", {"n": seed}, language), justify="right")
     for arm in dict.fromkeys(name for name, _ in plan.jobs if not name.startswith(BASELINE)):
         means = seed_means(found.overview, found.file, arm)
-        row = [Text(arm)]
+        row = [Text(made.arm(arm))]
         for seed in seeds:
             places = plan.jobs.get((arm, seed), [])
             state, done = plan.job_state(places) if places else ("missing", 0)

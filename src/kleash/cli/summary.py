@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kleash.catalogue import called
 from kleash.cli.console import told
 from kleash.compare import Judged
 from kleash.plan import StudyFile
@@ -48,8 +49,8 @@ def summary_table(found: Results, language: Language) -> list[Table]:
     )
     rows = []
     for row in found.rows:
-        name = row.name + (say("late") if row.late else "")
-        cells = shown(row.kl), scored(found, row.score), row.against
+        name = called(row.name, language) + (say("late") if row.late else "")
+        cells = shown(row.kl), scored(found, row.score), called(row.against, language)
         rows.append((name, *cells, *gap_text(row.gap, language)))
     columns = ("arm", "kl_nats", score, "against", "gap", "verdict")
     return [
@@ -120,7 +121,7 @@ def preset_table(found: Results, language: Language) -> list[Table]:
         read = (row.seconds, row.cpu_seconds)
         seconds = ["–" if each is None else f"{each:.3g}" for each in read]
         cells = [valued(row.scores[n], row.gaps[n]) for n in file.measure.shots]
-        rows.append((row.arm, size, *seconds, *cells))
+        rows.append((called(row.arm, language), size, *seconds, *cells))
     columns = ("arm", "parameters", "seconds", "cpu_seconds")
     shots = by_shots(file, language)
     return [made(told(language, "presets"), columns, rows, language, shots)] if rows else []
@@ -145,7 +146,7 @@ def factor_table(found: Results, language: Language) -> list[Table]:
 def proxy_table(found: Results, language: Language) -> list[Table]:
     """What training paid for beside what is measured, where these are not the same."""
     rows = [
-        (row.arm, shown(row.proxy), shown(row.gold), shown(row.retained))
+        (called(row.arm, language), shown(row.proxy), shown(row.gold), shown(row.retained))
         for row in proxy_rows(found)
     ]
     columns = ("arm", "proxy", "gold", "retained")
@@ -159,7 +160,8 @@ def matched_table(found: Results, language: Language) -> list[Table]:
         kl = row.on == "kl"
         at = f"{row.at:.3g}" if kl else f"{row.at:,.0f}"
         place = told(language, "matched.kl" if kl else "matched.updates", at=at)
-        rows.append((row.ours, row.theirs, place, signed(row.gap)))
+        pair = called(row.ours, language), called(row.theirs, language)
+        rows.append((*pair, place, signed(row.gap)))
     columns = ("setting", "against", "matched_at", "gap")
     return [made(told(language, "matched"), columns, rows, language)] if rows else []
 
@@ -182,7 +184,7 @@ def gain_table(found: Results, language: Language) -> list[Table]:
     for row in gains(found):
         cells = (*row.by_shots.values(), row.mean)
         gaps = ("–" if each is None else signed(each) for each in cells)
-        rows.append((row.arm, str(row.seeds), *gaps))
+        rows.append((called(row.arm, language), str(row.seeds), *gaps))
     columns, shots = ("arm", "seeds", "all"), by_shots(found.file, language)
     return [made(told(language, "gained"), columns, rows, language, shots)] if rows else []
 

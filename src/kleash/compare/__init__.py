@@ -31,7 +31,6 @@ from kleash.compare.many import (
 from kleash.compare.measured import measured, unknown, unused
 from kleash.compare.next_steps import next_steps
 from kleash.compare.phases import phases
-from kleash.compare.proxies import proxies
 from kleash.compare.questions import efficiency, steadier
 from kleash.compare.recommend import held, parted, recommended
 from kleash.compare.records import (
@@ -128,7 +127,6 @@ def compare(sources: Sequence[Source], wish: Wish | None = None) -> Comparison:
         every = starmap(paired, combinations(sound, 2))
         rest = [pair for pair in every if frozenset(pair.names) not in compared]
         found.verdicts += other_pairs(rest, levels, joint)
-        found.verdicts += proxies(pairs, levels, _gap)
     if joint is not None:
         found.verdicts.append(contenders(arms, paired(baseline, baseline).known, joint, levels))
     found.verdicts += [*divergences(arms), *_policies(sources, arms, baseline)]

@@ -29,7 +29,7 @@ MOST_ARMS = 200  # of more, looking for those that differ in nothing else takes 
 
 
 def trends(arms: Sequence[Arm], baseline: Arm, known: Metric) -> list[Judged]:
-    """The slope over coefficients above 0, and 0 against the rest where there is such an arm."""
+    """The slope over coefficients above 0."""
     line = ordered(arms, baseline)
     if len(line) < FEWEST_ARMS or sum((arm.coefficient or 0) > 0 for arm in line) < 2:
         return []
@@ -58,11 +58,7 @@ def trends(arms: Sequence[Arm], baseline: Arm, known: Metric) -> list[Judged]:
         why.append(Because("on_these_items"))
     over = _over(line, rows.mean(axis=0), known, sure=sure)
     turned = known.direction < 0
-    judged = [_judged(told, found.slope, replace(found.widths[0], turned=turned), (over, *why))]
-    if found.zero is not None and found.widths[1] is not None:
-        told, width = replace(told, question="trend_zero"), replace(found.widths[1], turned=turned)
-        judged.append(_judged(told, found.zero, width, (Because("zero_against_rest"), *why)))
-    return judged
+    return [_judged(told, found.slope, replace(found.width, turned=turned), (over, *why))]
 
 
 def _span(rows: Floats, like_these: Floats | None) -> float:

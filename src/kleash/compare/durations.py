@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -46,6 +47,7 @@ class Clock(NamedTuple):
     """Whether it counts the time of every device."""
 
 
+@lru_cache(maxsize=1024)
 def clock(name: str) -> Clock | None:
     """What a column such as `epoch_time_s` or `sec_per_step` counts; None if it is no whole time.
 

@@ -1,4 +1,4 @@
-"""How each arm's curve ends: could it have stopped, has it flattened, did it collapse?
+"""How each arm's curve ends: could it have stopped, did it collapse?
 
 One arm at a time, on the first of its trainings that has the curve; a collapse is looked for in all
 of them. Nothing here compares arms.
@@ -15,21 +15,15 @@ from kleash.compare.arms import Arm, Curve, Replicate
 from kleash.compare.best import choose
 from kleash.compare.evidence import LOG
 from kleash.compare.items import curve_of
-from kleash.compare.judging import margin_for, turned
+from kleash.compare.judging import margin_for
 from kleash.compare.noise import floor_of, told
 from kleash.compare.records import Amount, Because, Judged, Question
 from kleash.imports.names import Metric
 from kleash.seeds import generator
-from kleash.stats import Floats, NoiseFloor, Word
+from kleash.stats import Floats, NoiseFloor
 
 FEWEST_POINTS = 8
 DRAWS = 500
-FLATTENED: dict[str, Word] = {
-    "plateau": "equivalent",
-    "rising": "better",
-    "falling": "worse",
-    "undecided": "undecided",
-}
 
 
 @dataclass(frozen=True)
@@ -55,13 +49,13 @@ class Ending:
 
 
 def endings(arm: Arm, known: Metric, margin: float | None, noise: float | None) -> Iterator[Judged]:
-    """The three questions of one arm, where it has a curve that is neither short nor a log."""
+    """The two questions of one arm, where it has a curve that is neither short nor a log."""
     every = [] if arm.lost else list(_endings(arm, known, margin, noise))
     if not every:
         return
     several = (Because("first_of_runs", {"n": len(every)}),) if len(every) > 1 else ()
-    for judged in (stopping(every[0]), plateau(every[0])):
-        yield replace(judged, because=(*judged.because, *several))
+    stopped = stopping(every[0])
+    yield replace(stopped, because=(*stopped.because, *several))
     yield collapses(every)
 
 
@@ -115,29 +109,6 @@ def stopping(ending: Ending) -> Judged:
         estimate=ending.sign * value.corrected,
         margin=ending.margin,
         because=because,
-    )
-
-
-def plateau(ending: Ending) -> Judged:
-    """The change over the last half along its line: flat is shown by the margin, not assumed."""
-    floor = None if ending.floor.upper_bound else ending.floor.sd
-    found = stats.plateau(ending.curve.steps, ending.values, ending.margin, noise_floor=floor)
-    change = turned(found.change, ending.sign)
-    ends = change.low, change.high
-    if found.verdict == "plateau":
-        ends = change.estimate - found.reach, change.estimate + found.reach
-    first = float(ending.curve.steps[-found.n])
-    facts = {"axis": ending.curve.axis, "first": first, "last": float(ending.curve.steps[-1])}
-    margin = {"margin": Amount(found.margin, ending.known.unit, gap=True)}
-    return replace(
-        _blank(ending, "plateau"),
-        verdict=FLATTENED[found.verdict],
-        estimate=change.estimate,
-        low=ends[0],
-        high=ends[1],
-        n=found.n,
-        margin=found.margin,
-        because=(Because("plateau_over", facts | margin),),
     )
 
 

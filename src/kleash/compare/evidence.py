@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import reduce
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -57,6 +58,11 @@ def common(ours: Curve, theirs: Curve) -> stats.Floats:
     return np.intersect1d(ours.steps, theirs.steps)
 
 
+def steps_of_all(curves: Sequence[Curve]) -> stats.Floats:
+    """The steps at which all of them have a known value; mostly they have the same in one array."""
+    return reduce(np.intersect1d, {id(curve.steps): curve.steps for curve in curves}.values())
+
+
 def at_steps(curve: Curve, steps: stats.Floats) -> stats.Floats:
     """A curve's values at these steps, all of which it has."""
     values: stats.Floats = curve.values[np.searchsorted(curve.steps, steps)]
@@ -74,9 +80,14 @@ def curves_of_pair(ours: Arm, theirs: Arm, metric: str) -> tuple[Curve, Curve] |
     for arm in (ours, theirs):
         curves = [(each.seed, curve_of(each, metric)) for each in arm.replicates]
         sides.append([(seed, c) for seed, c in curves if c is not None and len(c)])
-    pairs = [(one, other) for one in sides[0] for other in sides[1] if one[1].axis == other[1].axis]
-    pairs.sort(key=lambda pair: pair[0][0] != pair[1][0] and None not in (pair[0][0], pair[1][0]))
-    return (pairs[0][0][1], pairs[0][1][1]) if pairs else None
+    first = None
+    for seed, one in sides[0]:
+        for twin, other in sides[1]:
+            if one.axis == other.axis:
+                if seed == twin or None in (seed, twin):
+                    return one, other
+                first = first or (one, other)
+    return first
 
 
 @dataclass(frozen=True)
@@ -110,21 +121,17 @@ def courses_of_pair(ours: Arm, theirs: Arm, metric: str, fewest: int) -> Courses
     if any(curve.others or not len(curve) for curve in curves):
         return None
     every = len(pairs)
-    steps = _steps_of_all(pairs)
+    steps = steps_of_all([*chain.from_iterable(pairs)])
     while len(steps) < fewest and len(pairs) > 2:
         shared = [len(common(*pair)) for pair in pairs]
         pairs.pop(shared.index(min(shared)))
-        steps = _steps_of_all(pairs)
+        steps = steps_of_all([*chain.from_iterable(pairs)])
     if len(steps) < fewest:
         return None
     sides = [
         np.array([at_steps(curve, steps) for curve in side]) for side in zip(*pairs, strict=True)
     ]
     return Courses(steps, sides[0], sides[1], curves[0].axis, every - len(pairs))
-
-
-def _steps_of_all(pairs: Sequence[tuple[Curve, Curve]]) -> Floats:
-    return reduce(np.intersect1d, [curve.steps for pair in pairs for curve in pair])
 
 
 def left_out(seen: Courses) -> list[Because]:

@@ -1,4 +1,4 @@
-"""Does the gap depend on something: the gap at the first shot count less that at another, or epoch.
+"""Does the gap depend on shots: the gap at the first shot count less that at another.
 
 Seeds are the replicates where four or more have both conditions, else items; of printed means only
 the number is told.
@@ -18,13 +18,12 @@ from kleash.compare.items import (
     aligned,
     by_item,
     by_spot,
-    same_shots,
     span_of,
     table_of,
     what_counts,
 )
 from kleash.compare.judging import Pair, settled
-from kleash.compare.records import Because, Judged, Question
+from kleash.compare.records import Because, Judged
 from kleash.imports import Scores
 from kleash.stats import Floats, Interval, Level, Width
 
@@ -32,7 +31,7 @@ FEWEST_SEEDS = 4
 MOST_LEVELS = 4  # of more conditions only the first and the last are set against each other
 
 Conditions = dict[float, list[Scores]]
-"""Scores by shots or by step."""
+"""Scores by shots."""
 
 
 @dataclass(frozen=True)
@@ -48,26 +47,20 @@ class Contrast:
 
 
 def interactions(pair: Pair) -> Iterator[Judged]:
-    """Contrasts over shots, then over epochs or steps."""
-    # An agent is rewarded and shown nothing: what is counted are its sampled passes, 0 is greedy.
-    counted: Question = "passes_interaction" if pair.known.unit == "reward" else "shots_interaction"
-    kinds: tuple[tuple[Question, str], ...] = (
-        (counted, "shots"),
-        ("epochs_interaction", "step"),
-    )
-    for question, along in kinds:
-        for found in _of_scores(pair, along) or _of_cells(pair, along):
-            yield _judged(pair, question, found)
+    """Contrasts over shots; an agent is rewarded and shown nothing."""
+    if pair.known.unit != "reward":
+        for found in _of_scores(pair) or _of_cells(pair):
+            yield _judged(pair, found)
 
 
-def _judged(pair: Pair, question: Question, found: Contrast) -> Judged:
+def _judged(pair: Pair, found: Contrast) -> Judged:
     facts = {"first": found.first, "other": found.other}
-    because = [Because(question, facts)]
+    because = [Because("shots_interaction", facts)]
     if found.interval is None:
         because.append(Because("no_replicates"))
     inside, turned = found.interval, pair.known.direction < 0
     judged = Judged(
-        question=question,
+        question="shots_interaction",
         metric=pair.metric,
         unit=pair.known.unit,
         arms=pair.names,
@@ -95,17 +88,16 @@ def _against_first(levels: Sequence[float]) -> list[tuple[float, float]]:
 # --- scores of single items
 
 
-def _of_scores(pair: Pair, along: str) -> list[Contrast]:
+def _of_scores(pair: Pair) -> list[Contrast]:
     runs = [pair.ours.replicates[0], pair.theirs.replicates[0]]
-    sides = [_conditions(run, pair.metric, along) for run in runs]
+    sides = [_conditions(run, pair.metric) for run in runs]
     found = []
     for first, other in _against_first(list(sides[0].keys() & sides[1].keys())):
         groups = [side[level] for level in (first, other) for side in sides]
-        kept = groups if along == "shots" else same_shots(groups)
-        table = aligned(kept) if kept else None
+        table = aligned(groups)
         if table is None or not (table[0::2] - table[1::2]).any():
             continue
-        seeds = _seeds(pair, along, first, other)
+        seeds = _seeds(pair, first, other)
         found.append(seeds or _over_items(table, first, other))
     return found
 
@@ -116,22 +108,17 @@ def _over_items(table: Floats, first: float, other: float) -> Contrast:
     return Contrast(first, other, gap.interval.estimate, gap.interval, gap.width, "L2")
 
 
-def _conditions(replicate: Replicate, metric: str, along: str) -> Conditions:
-    """A run's scores at its last step by shots, or by step where it has told steps."""
+def _conditions(replicate: Replicate, metric: str) -> Conditions:
+    """A run's scores at its last step by shots."""
     spots = by_spot(replicate, metric)
     found: Conditions = {}
-    if not spots:
-        return found
-    if along == "shots":
-        for each in spots[max(spots, key=what_counts)]:
-            if each.shots is not None:
-                found.setdefault(each.shots, []).append(each)
-        return found
-    split = max(spots, key=what_counts)[1]
-    return {step: scores for (step, other), scores in spots.items() if other == split and step >= 0}
+    for each in spots[max(spots, key=what_counts)] if spots else ():
+        if each.shots is not None:
+            found.setdefault(each.shots, []).append(each)
+    return found
 
 
-def _seeds(pair: Pair, along: str, first: float, other: float) -> Contrast | None:
+def _seeds(pair: Pair, first: float, other: float) -> Contrast | None:
     """Over seeds that both arms have, where four or more measured both conditions."""
     if not pair.configured or pair.also_changed(lengths=True):
         return None
@@ -140,7 +127,7 @@ def _seeds(pair: Pair, along: str, first: float, other: float) -> Contrast | Non
     for run in pair.ours.replicates:
         if run.seed not in theirs:
             continue
-        sides = [_conditions(each, pair.metric, along) for each in (run, theirs[run.seed])]
+        sides = [_conditions(each, pair.metric) for each in (run, theirs[run.seed])]
         if all(level in side for side in sides for level in (first, other)):
             cells = [by_item(side[level])[0] for level in (first, other) for side in sides]
             rows.append(_of_items(cells))
@@ -162,8 +149,8 @@ def _of_items(cells: Sequence[dict[str, float]]) -> dict[str, float]:
 # --- printed means
 
 
-def _of_cells(pair: Pair, along: str) -> list[Contrast]:
-    gaps = _gaps_by_shots(pair) if along == "shots" else _gaps_by_epoch(pair)
+def _of_cells(pair: Pair) -> list[Contrast]:
+    gaps = _gaps_by_shots(pair)
     if not any(gaps.values()):
         return []
     return [
@@ -180,20 +167,6 @@ def _gaps_by_shots(pair: Pair) -> dict[float, float]:
         gaps = {float(shots): gap for shots, gap in places[place].items() if shots is not None}
         found = gaps if len(gaps) > 1 else found
     return found
-
-
-def _gaps_by_epoch(pair: Pair) -> dict[float, float]:
-    """Gaps over the shots that both arms have at every epoch, at the largest n with two epochs."""
-    by: dict[tuple[int, str], dict[float, dict[int | None, float]]] = {}
-    for place, gaps in _places(pair.ours, pair.theirs, pair.metric).items():
-        at = place[0] if place[0] is not None else place[1]
-        if at is not None:
-            by.setdefault((place[2] or 0, place[3]), {})[at] = gaps
-    fit = [by[key] for key in sorted(by) if len(by[key]) > 1]
-    if not fit:
-        return {}
-    shots = set.intersection(*(set(gaps) for gaps in fit[-1].values()))
-    return {at: float(np.mean([g[s] for s in shots])) for at, g in fit[-1].items()} if shots else {}
 
 
 def _places(ours: Arm, theirs: Arm, metric: str) -> dict[Place, dict[int | None, float]]:

@@ -177,7 +177,7 @@ def settled(judged: Judged, share: float = ALPHA) -> Judged:
         low=low,
         high=high,
         narrow=inside,
-        p=width.p,
+        p=width.p if judged.p is None else judged.p,
         beyond_margin=beyond and word.startswith(("better", "worse")),
         more=judged.more if word == "undecided" else None,
         because=tuple(because),

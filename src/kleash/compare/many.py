@@ -21,7 +21,7 @@ from kleash.imports.names import Metric
 from kleash.seeds import generator
 from kleash.stats import Floats
 
-OUTCOME = ("level", "trend", "trend_zero")
+OUTCOME = ("level", "trend")
 ALONE = ("gain", "untrained")
 """Questions that are families of their own: all arms against their start, or without training."""
 

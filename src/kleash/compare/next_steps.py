@@ -6,7 +6,7 @@ a training cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kleash import stats
 from kleash.compare.arms import Arm
@@ -27,13 +27,18 @@ def next_steps(
     confounds: Sequence[Confound],
     cells: Matrix,
 ) -> list[Step]:
-    """In order of cost: settle contradictions, check weights, fill cells, re-validate, train."""
+    """In order of cost: settle contradictions, check weights, fill cells, re-validate, train.
+
+    What diverged is trained otherwise, and asked nothing else.
+    """
     by_name = {arm.name: arm for arm in arms}
     steps = _settle(confounds)
     alike = [e for e in verdicts if e.verdict == "identical" and set(e.arms) <= by_name.keys()]
     steps += _look_at(list(dict.fromkeys(name for e in alike for name in e.arms[::-1])), by_name)
     steps += _fill(cells)
-    level = [each for each in verdicts if each.question == "level"]
+    steps += _after_divergence(verdicts, by_name)
+    every = [each for each in verdicts if each.question == "level"]
+    level = [each for each in every if each.verdict != "diverged"]
     open_questions = [each for each in level if each.verdict in ("undecided", "identical")]
     if any(b.code == "config_unknown" for each in level for b in each.because):
         steps.insert(0, Step("tell_configs", {}, (0, 0)))
@@ -46,11 +51,11 @@ def next_steps(
         if each.also_changed:
             steps.append(_unconfound(by_name[each.arms[0]], baseline, each))
     if lone:
-        steps.append(_seeds(arms, baseline))
+        steps.append(_seeds([arm for arm in arms if not arm.lost], baseline))
     else:
         gains = [e for e in verdicts if e.question == "gain" and e.verdict == "undecided"]
         steps += _more_seeds([*gains, *open_questions], by_name)
-    if not level:
+    if not every:
         steps.append(Step("measure_outcome"))
     return steps
 
@@ -61,6 +66,16 @@ def _look_at(alike: Sequence[str], by_name: Mapping[str, Arm]) -> list[Step]:
     began = all(by_name[name].start for name in alike)
     steps = [] if known else [Step("check_weights", {"arms": list(alike)})]
     return steps if began else [*steps, Step("evaluate_start")]
+
+
+def _after_divergence(verdicts: Sequence[Judged], by_name: Mapping[str, Arm]) -> Iterator[Step]:
+    """Arms that ended in no numbers, again but otherwise: no further seed mends a setting."""
+    for each in verdicts:
+        for told in each.because:
+            if told.code == "it_diverged":
+                lost = by_name[each.arms[0]]
+                facts = {name: told.facts[name] for name in ("arm", "axis", "step")}
+                yield Step("after_divergence", facts, *_cost((lost,), len(lost.lost)))
 
 
 def _more_seeds(undecided: Sequence[Judged], by_name: Mapping[str, Arm]) -> list[Step]:

@@ -17,8 +17,7 @@ def called(metric: str, values: Floats) -> str:
     known = names.metric(metric)
     if known is None:
         return metric
-    wrong = known.unit == "fraction" and len(values) and np.nanmax(values) > ABOVE
-    return metric if wrong else known.name
+    return metric if known.unit == "fraction" and (values > ABOVE).any() else known.name
 
 
 def in_percent(series: Series) -> Series:

@@ -17,9 +17,7 @@ Question = Literal[
     "untrained",
     "average",
     "at_end",
-    "proxy",
     "trend",
-    "trend_zero",
     "faster",
     "steadier",
     "best_step",
@@ -27,11 +25,8 @@ Question = Literal[
     "phase_middle",
     "phase_late",
     "shots_interaction",
-    "passes_interaction",
-    "epochs_interaction",
     "efficiency",
     "stopping",
-    "plateau",
     "collapse",
     "diverged",
     "pairs",
@@ -73,8 +68,8 @@ class Judged:
 
     `gain` is an arm against its start, `untrained` against the best that needs no training.
 
-    `trend` and `contenders` are about all the arms named, `stopping`, `plateau` and `collapse`
-    about one.
+    `trend` and `contenders` are about all the arms named, `stopping` and `collapse` about
+    one.
     """
 
     question: Question

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
 from kleash import stats
 from kleash.compare.arms import Arm, Curve, Place, Replicate
-from kleash.compare.evidence import Gap, at_steps, means_of
+from kleash.compare.evidence import Gap, at_steps, means_of, steps_of_all
 from kleash.compare.items import (
     MOST_SCORES,
     by_item,
@@ -40,6 +39,7 @@ class Scored:
     scores_ASN: Floats
     most: int
     """Items of the run that has most."""
+    span: float
     clusters: Sequence[Hashable] | None = None
 
     @property
@@ -77,7 +77,8 @@ def _tables(runs: Sequence[Sequence[Replicate]], metric: str) -> Scored | None:
     whole = [scores for _, group in groups for scores in group]
     told = any(scores.clusters is not None for scores in whole)
     clusters = clusters_of(whole, names_of) if told else None
-    return Scored(tables[:, :, kept], max(map(len, rows)), clusters)
+    held = tables[:, :, kept]
+    return Scored(held, max(map(len, rows)), span_of(held[np.isfinite(held)]), clusters)
 
 
 def _at_the_end(
@@ -122,9 +123,8 @@ def _paired(
     found = scored((ours, theirs), metric)
     if found is not None and found.scores_ASN.shape[1] == len(pairs):
         one, other = found.scores_ASN
-        span = span_of(found.scores_ASN[np.isfinite(found.scores_ASN)])
-        gap = stats.crossed_seeds(one - other, found.clusters, span=span)
-        return gap_of(gap, (float(np.nanmean(one)), float(np.nanmean(other))), metric, found)
+        gap = stats.crossed_seeds(one - other, found.clusters, span=found.span)
+        return gap_of(gap, np.nanmean(found.scores_ASN, axis=(1, 2)), metric, found)
     means = np.array([shared_run_means(pair, metric) for pair in pairs])
     made = gap_of(stats.paired_seeds(*means.T), means.mean(axis=0), metric)
     return _placed(made, [shared_end(pair, metric) for pair in pairs])
@@ -202,7 +202,7 @@ def gap_of(
         one, other = found.scores_ASN
         made.items = found.items
         made.k = int((np.abs(one - other) > 1e-12).any(axis=0).sum())  # of NaN none is
-        made.span = span_of(found.scores_ASN[np.isfinite(found.scores_ASN)])
+        made.span = found.span
         if found.items < found.most:
             counts = {"n": found.items, "of": found.most}
             made.because.append(Because("common_items", counts))
@@ -270,7 +270,7 @@ def shared_steps(runs: Sequence[Replicate], metric: str) -> tuple[list[Curve], F
     curves = [curve for run in runs if (curve := run.curve(metric)) is not None]
     if len({curve.axis for curve in curves}) != 1:
         return curves, np.array([])
-    return curves, reduce(np.intersect1d, [curve.steps for curve in curves])
+    return curves, steps_of_all(curves)
 
 
 def shared_end(runs: Sequence[Replicate], metric: str) -> Window | None:

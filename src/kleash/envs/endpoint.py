@@ -45,9 +45,9 @@ class Chat(Line):
         self.options = options
         self._schemas = True  # until a server refuses them
 
-    async def said(self, body: Mapping[str, Any]) -> str:
+    async def said(self, body: Mapping[str, Any], schema: Mapping[str, Any] | None = None) -> str:
         """The model's text, after as many tries as are allowed."""
-        return await self.patiently(body, lambda: self._one_try(body, None))
+        return await self.patiently(body, lambda: self._one_try(body, schema))
 
     async def _one_try(
         self, body: Mapping[str, Any], schema: Mapping[str, Any] | None

@@ -278,9 +278,10 @@ def _pace(run: Imported) -> tuple[float, float, Where] | None:
 
 def beyond_limits(sources: Sequence[Source]) -> Iterator[Found]:
     """No response is longer than the longest allowed, no share above 1."""
-    beyond = Counter(metric for run in runs(sources) for metric, *_ in _over_limits(run))
-    for run in runs(sources):
-        for metric, limit, key, over in _over_limits(run):
+    every = [(run, list(_over_limits(run))) for run in runs(sources)]
+    beyond = Counter(metric for _, limits in every for metric, *_ in limits)
+    for run, limits in every:
+        for metric, limit, key, over in limits:
             # Accuracies above 1 in several runs are something else that was taken for accuracy.
             if metric != "accuracy" or beyond[metric] == 1:
                 most = max(over, key=lambda point: point.value)

@@ -46,8 +46,8 @@ class Goal:
 
 
 def comparisons(others: int, *, leashes: bool = True) -> int:
-    """How many p-values `compare` adjusts together: an arm's each, and the trend's two."""
-    return others + 2 if leashes and others > 1 else others
+    """How many p-values `compare` adjusts together: an arm's each, and the trend's."""
+    return others + 1 if leashes and others > 1 else others
 
 
 def made(
