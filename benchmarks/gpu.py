@@ -134,7 +134,7 @@ class Bench(Figures):
     def update(self, name: str, packing: Packing) -> None:
         """One whole update with its optimiser step; the best of two where time allows."""
         from kleash.language.packed import layers_again
-        from kleash.train.rounded import RoundedAdamW
+        from kleash.train.optimizer import RoundedAdamW
 
         if not hasattr(self, "adam"):
             weights = [p for p in self.policy.parameters() if p.requires_grad]

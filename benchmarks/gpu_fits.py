@@ -62,9 +62,10 @@ class Fits(Figures):
         parts = policy.parts(groups.batch, self.recipe.part_tokens)
         self.note(f"{way.name}, packs", len(parts))
         self.note(f"{way.name}, layers worked out again", policy.packing.recompute)  # type: ignore[union-attr]
-        self.note(f"{way.name}, seconds to compile", self.clocked(lambda: leashed.learn(groups)))
+        compiling = self.clocked(lambda: leashed.update_on_batch(groups))
+        self.note(f"{way.name}, seconds to compile", compiling)
         self.memory(reset=True)
-        seconds = self.clocked(lambda: leashed.learn(groups))
+        seconds = self.clocked(lambda: leashed.update_on_batch(groups))
         measured = self.memory()
         work = flops.update(shape, lengths, said, rank=way.rank) + flops.headless(shape, lengths)
         self.rates(f"{way.name}, update and reference", seconds, work, self.tokens)
@@ -91,7 +92,7 @@ class Fits(Figures):
         """The policy, with its adapter perhaps."""
         from kleash.language.models import adapted
         from kleash.language.policy import LanguagePolicy
-        from kleash.train.packs import packing_of
+        from kleash.train.player import packing_of
 
         model = drawn_model(way.shape, self.device)
         if way.rank:
@@ -118,14 +119,15 @@ class Fits(Figures):
     def leashed(self, way: Way, policy: LanguagePolicy) -> Any:
         """Optimiser and reference, as a run has them after its first update."""
         from kleash.policy import AdapterOff, frozen
-        from kleash.train.descent import Descent
-        from kleash.train.packs import PackedLeash, recomputed
+        from kleash.train.optimizer import Optimizer
+        from kleash.train.player import recomputed
+        from kleash.train.update import LeashedPolicy
 
-        descent = Descent(policy, self.recipe.lr, self.recipe.clip.norm, lambda batch: "")
-        descent.step = 2  # so that no weights are hashed, also under an adapter
+        optimizer = Optimizer(policy, self.recipe.lr, self.recipe.clip.norm, lambda batch: "")
+        optimizer.updates = 2  # so that no weights are hashed, also under an adapter
         tied: Any = AdapterOff(policy) if way.rank else frozen(policy)
         reference: Any = SimpleNamespace(policy=tied, after_update=lambda *_: False)
-        leashed = PackedLeash(self.recipe, policy, reference, descent, total=100)
+        leashed = LeashedPolicy(self.recipe, policy, reference, optimizer, total=100)
         leashed.split = lambda batch: policy.parts(batch, self.recipe.part_tokens)
         assert policy.packing is not None
         policy.packing = replace(policy.packing, recompute=recomputed(policy, policy.packing))

@@ -1,11 +1,11 @@
 """Whole steps of GRPO with an agent of real size on one device: `benchmarks gpu --part step`.
 
 Real are the engine on the trainer's own weights, `play_groups` with all conversations at once,
-`PackedLeash.learn` with a second copy as its reference, the optimiser, and what the engine gives
-back and looks at again in between. Users answer after a fixed time. Drawn are weights, what users
-say, rewards, and how long turns are: such weights know no id that ends a turn, so that the last one
-of a turn is taken for it. Left out is what a run does once or between steps: hashes of all weights,
-logging, the probe, validation.
+`LeashedPolicy.update_on_batch` with a second copy as its reference, the optimizer, and what the
+engine gives back and looks at again in between. Users answer after a fixed time. Drawn are weights,
+what users say, rewards, and how long turns are: such weights know no id that ends a turn, so that
+the last one of a turn is taken for it. Left out is what a run does once or between steps: hashes of
+all weights, logging, the probe, validation.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ class TimedTurns:
 
 
 class Watch:
-    """Looks on as `PackedLeash` learns: when its update begins, and what it judges.
+    """Looks on as `LeashedPolicy` learns: when its update begins, and what it judges.
 
     A guard that would stop a run is a figure here.
     """
 
     def __init__(self, leashed: Any, figures: Figures) -> None:
-        self.figures, self.learn = figures, leashed.learn
+        self.figures, self.learn = figures, leashed.update_on_batch
         self.update, self.check = leashed.one_update, leashed.check_judged
         leashed.one_update, leashed.check_judged = self.one_update, self.check_judged
         self.begin()
@@ -120,7 +120,7 @@ class StepBench(Figures):
         self, name: str, device: str, seconds: float, tokens: int, reference: str = "pinned"
     ) -> None:
         from kleash.language.policy import LanguagePolicy
-        from kleash.train.packs import packing_of
+        from kleash.train.player import packing_of
 
         super().__init__(device, seconds, f"Qwen3-{name} shape")
         self.latency = LATENCY if self.large else 0.002
@@ -162,25 +162,25 @@ class StepBench(Figures):
     def made_leash(self, where: str) -> Watch:
         """Optimiser and reference, as a run has them after its first update."""
         from kleash.policy import frozen
-        from kleash.train.descent import Descent
-        from kleash.train.packs import PackedLeash
+        from kleash.train.optimizer import Optimizer
+        from kleash.train.update import LeashedPolicy
 
-        descent = Descent(self.policy, self.recipe.lr, self.recipe.clip.norm, lambda batch: "")
-        descent.step = 1  # so that no weights are hashed
+        optimizer = Optimizer(self.policy, self.recipe.lr, self.recipe.clip.norm, lambda batch: "")
+        optimizer.updates = 1  # so that no weights are hashed
         held: Any = frozen(self.policy)
         if where == "pinned":
             self.note("seconds to pin the reference", self.clocked(held.pinned))
             held = held.streamed(self.policy.device)
         self.tidy()
         reference: Any = SimpleNamespace(policy=held, after_update=lambda *_: False)
-        leashed = PackedLeash(self.recipe, self.policy, reference, descent, total=100)
+        leashed = LeashedPolicy(self.recipe, self.policy, reference, optimizer, total=100)
         leashed.split = lambda batch: self.policy.parts(batch, self.recipe.part_tokens)
         self.recompute(0)
         return Watch(leashed, self)
 
     def recompute(self, more: int) -> None:
         """As many layers worked out again as memory asks for, and so many more."""
-        from kleash.train.packs import recomputed
+        from kleash.train.player import recomputed
 
         assert self.policy.packing is not None
         again = recomputed(self.policy, self.policy.packing) + more
@@ -231,7 +231,7 @@ class StepBench(Figures):
     def step(self, name: str, number: int) -> None:
         """Play, learn, and have the engine look at the weights again."""
         from kleash.rollout.agent import play_groups
-        from kleash.train.packs import make_room
+        from kleash.train.player import make_room
 
         phases, engine, watch = Phases({}, {}), self.engine.engine, self.watch
         ticks = engine.ticks

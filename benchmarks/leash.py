@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kleash.rollout import Groups
-    from kleash.train.update import Leashed
+    from kleash.train.update import LeashedPolicy
 
 RECIPE = {
     "env": "intention",
@@ -26,7 +26,7 @@ RECIPE = {
 }
 
 
-def without_reference(leashed: Leashed) -> None:
+def without_reference(leashed: LeashedPolicy) -> None:
     """Have a leash judge its policy alone: KL is taken as 0, and costs nothing."""
     import torch
 
@@ -46,8 +46,8 @@ def leash_bench(*, steps: int = 12) -> dict[str, Any]:
     from kleash.rollout import load_checkpoint, one_way
     from kleash.rollout.agent import AgentWorld, play_groups
     from kleash.train import train
-    from kleash.train.descent import Descent
-    from kleash.train.update import Leashed
+    from kleash.train.optimizer import Optimizer
+    from kleash.train.update import LeashedPolicy
 
     with (
         one_way(),
@@ -68,8 +68,8 @@ def leash_bench(*, steps: int = 12) -> dict[str, Any]:
             spent["playing"].append(time.process_time() - began)
             for way in ("with KL", "without") if step % 2 else ("without", "with KL"):
                 policy.load_state_dict(weights)
-                descent = Descent(policy, 1e-3, 1.0, str)
-                leashed = Leashed(recipe, policy, Reference(policy), descent, steps)
+                optimizer = Optimizer(policy, 1e-3, 1.0, str)
+                leashed = LeashedPolicy(recipe, policy, Reference(policy), optimizer, steps)
                 leashed.split = lambda batch: policy.parts(batch, recipe.part_tokens)
                 if way == "without":
                     without_reference(leashed)
@@ -87,8 +87,8 @@ def leash_bench(*, steps: int = 12) -> dict[str, Any]:
     }
 
 
-def seconds_of(leashed: Leashed, groups: Groups) -> float:
+def seconds_of(leashed: LeashedPolicy, groups: Groups) -> float:
     """The CPU time of learning from these groups."""
     began = time.process_time()
-    leashed.learn(groups)
+    leashed.update_on_batch(groups)
     return time.process_time() - began

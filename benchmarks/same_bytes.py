@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ RANKS = {
 def hash_of(run: Any) -> str:
     """Of everything that two equal runs share."""
     from kleash.policy import fingerprint
-    from kleash.train.pieces import Kept
+    from kleash.train.checkpoints import TrainerState
 
     digest = hashlib.sha256()
     for name in ("metrics.jsonl", "scores.jsonl"):
@@ -86,7 +87,7 @@ def hash_of(run: Any) -> str:
         digest.update(path.read_bytes() if path.is_file() else b"none")
     for name in run.checkpoints():
         digest.update(fingerprint(run.load(name, trainer=False).weights).encode())
-    digest.update(fingerprint(Kept(run, run.checkpoints()[-1]).tensors()).encode())
+    digest.update(fingerprint(TrainerState(run, run.checkpoints()[-1]).tensors()).encode())
     return digest.hexdigest()[:16]
 
 
@@ -114,16 +115,16 @@ def started(keys: str, start: Path, name: str) -> str:
 
 def runs(folder: Path, ledger: Any, wanted: str) -> Iterator[tuple[str, Any]]:
     """Every run that is wanted, trained."""
-    from agent_tools import SHORT
     from kleash.config import merge, parse_overrides
-    from tiny import given
+
+    given, short = import_module("tiny").given, import_module("agent_tools").SHORT
 
     families = (
         ("selector", SELECTOR, lambda keys: given(*keys), "", "rce-1", 6),
         (
             "agent",
             AGENT,
-            lambda keys: merge(SHORT, parse_overrides(keys)),
+            lambda keys: merge(short, parse_overrides(keys)),
             TAUGHT,
             "supervised-2",
             4,
@@ -143,15 +144,16 @@ def runs(folder: Path, ledger: Any, wanted: str) -> Iterator[tuple[str, Any]]:
 
 def ranked(folder: Path, wanted: str) -> Iterator[tuple[str, Any]]:
     """Runs of two processes, where they are wanted by name."""
-    from agent_tools import SHORT
     from kleash.runs import Run
+
+    short = import_module("agent_tools").SHORT
 
     for name, keys in RANKS.items():
         if "ranks" not in wanted or wanted not in name:
             continue
         place = folder / name.replace(" ", "-")
         command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "-m"]
-        command += ["kleash", "train", "agent", *flat(SHORT), *keys.split(), "--out", str(place)]
+        command += ["kleash", "train", "agent", *flat(short), *keys.split(), "--out", str(place)]
         env = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
         subprocess.run(command, env=env, check=True, capture_output=True)
         yield name, Run.open(place)

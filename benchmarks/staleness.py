@@ -86,14 +86,14 @@ def one_epoch(world: AgentWorld, weights: Mapping[str, Tensor], steps: int) -> d
     """Steps from these weights: seconds of each on the clock, and what they were spent on."""
     from kleash.policy import Reference
     from kleash.rollout.agent import grouped
-    from kleash.train.descent import Descent
-    from kleash.train.packs import PackedLeash
+    from kleash.train.optimizer import Optimizer
     from kleash.train.player import Player
+    from kleash.train.update import LeashedPolicy
 
     recipe, policy = world.recipe, world.empty_policy()
     policy.load_state_dict(weights)
-    leashed = PackedLeash(
-        recipe, policy, Reference(policy), Descent(policy, recipe.lr, 1.0, str), steps
+    leashed = LeashedPolicy(
+        recipe, policy, Reference(policy), Optimizer(policy, recipe.lr, 1.0, str), steps
     )
     leashed.split = lambda batch: policy.parts(batch, recipe.part_tokens)
     player = Player(world, policy, recipe.sampler.staleness)
@@ -105,7 +105,7 @@ def one_epoch(world: AgentWorld, weights: Mapping[str, Tensor], steps: int) -> d
     for played in player.batches(wanted):
         groups = grouped(policy, recipe, played.members)
         before = time.monotonic()
-        record, _ = leashed.learn(groups)
+        record, _ = leashed.update_on_batch(groups)
         player.learnt()
         updating += time.monotonic() - before
         playing += played.seconds

@@ -17,7 +17,7 @@ from kleash.rollout import Groups
 from kleash.rollout.agent import AgentWorld, Asked
 from kleash.runs import Run
 from kleash.train import train
-from kleash.train.packs import PackedLeash
+from kleash.train.update import LeashedPolicy
 from kleash.types import Episode
 
 AGENT: dict[str, Any] = {
@@ -100,14 +100,14 @@ class Learnt:
 
 def watch_learning(patch: pytest.MonkeyPatch) -> Learnt:
     """What packed updates are given from here on; they do what they did."""
-    seen, real = Learnt(), PackedLeash.learn
+    seen, real = Learnt(), LeashedPolicy.update_on_batch
 
-    def learn(self: PackedLeash, groups: Groups, *given: Any) -> Any:
+    def learn(self: LeashedPolicy, groups: Groups, *given: Any) -> Any:
         seen.weights.append({n: t.clone() for n, t in self.policy.state_dict().items()})
         seen.batches.append(groups)
         return real(self, groups, *given)
 
-    patch.setattr(PackedLeash, "learn", learn)
+    patch.setattr(LeashedPolicy, "update_on_batch", learn)
     return seen
 
 

@@ -16,8 +16,8 @@ from kleash.language.packed import Packing
 from kleash.language.policy import LanguagePolicy
 from kleash.policy import frozen
 from kleash.seeds import generator, torch_generator
-from kleash.train import pieces, sharded
-from kleash.train.rounded import RoundedAdamW
+from kleash.train import checkpoints, ranked
+from kleash.train.optimizer import RoundedAdamW
 from kleash.types import Turn
 
 SIZE, HOW = 19, Packing(tokens=32, step=8)
@@ -62,8 +62,9 @@ def shared(policy: LanguagePolicy, reference: Any, rank: int, ranks: int) -> Non
     """The gradient of this rank's episodes, summed over ranks."""
     batch = policy.gather(episodes())
     policy.zero_grad()
-    for part, index, counts in sharded.packs_of_rank(batch, rank, ranks, HOW):
-        sharded.backward(counts * loss_of(policy.judge(part, reference), index, len(batch)))
+    for part, index, counts in ranked.packs_of_rank(batch, rank, ranks, HOW):
+        loss = counts * loss_of(policy.judge(part, reference), index, len(batch))
+        (loss * ranks).backward()  # FSDP takes means over ranks, sums are meant
 
 
 def whole(tensors: Any) -> dict[str, torch.Tensor]:
@@ -84,14 +85,14 @@ def kept(policy: LanguagePolicy, optimiser: torch.optim.Optimizer) -> dict[str, 
 
 
 def save(folder: Path, policy: LanguagePolicy, optimiser: torch.optim.Optimizer) -> None:
-    files = pieces.save(folder, kept(policy, optimiser))
+    files = checkpoints.save(folder, kept(policy, optimiser))
     folder.with_suffix(".json").write_text(json.dumps(files))
 
 
 def load(folder: Path, policy: LanguagePolicy, optimiser: torch.optim.Optimizer) -> None:
-    pieces.begun(optimiser)
-    assert pieces.hashes(folder) == json.loads(folder.with_suffix(".json").read_text())
-    pieces.load(folder, kept(policy, optimiser))
+    checkpoints.empty_moments(optimiser)
+    assert checkpoints.hashes(folder) == json.loads(folder.with_suffix(".json").read_text())
+    checkpoints.load(folder, kept(policy, optimiser))
 
 
 def rank_main(rank: int, ranks: int, folder: str, resume: str) -> None:
@@ -104,8 +105,8 @@ def rank_main(rank: int, ranks: int, folder: str, resume: str) -> None:
         "gloo", init_method=f"file://{place}/meet-{resume or 'new'}", rank=rank, world_size=ranks
     )
     policy, reference = policy_and_reference()
-    sharded.shard(policy)
-    sharded.shard(reference)
+    ranked.shard(policy)
+    ranked.shard(reference)
     optimiser = optimiser_of(policy)
     found: dict[str, Any] = {}
     if resume:
@@ -158,7 +159,7 @@ def rounded_main(rank: int, ranks: int, folder: str) -> None:
         "gloo", init_method=f"file://{folder}/meet-{ranks}", rank=rank, world_size=ranks
     )
     policy = narrow_policy()
-    sharded.shard(policy)
+    ranked.shard(policy)
     found = rounded_steps(
         policy,
         lambda weight, drawn: distribute_tensor(drawn, weight.device_mesh, weight.placements),

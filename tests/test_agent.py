@@ -30,8 +30,8 @@ from kleash.policy import Reference
 from kleash.rollout.agent import AgentWorld, Asked, grouped, measured, play_groups
 from kleash.runs import Run
 from kleash.train import train
-from kleash.train.descent import Descent
-from kleash.train.update import Leashed
+from kleash.train.optimizer import Optimizer
+from kleash.train.update import LeashedPolicy
 from kleash.types import Episode, Heard, Turn
 
 SMALL = Agents(SHORT)
@@ -210,15 +210,15 @@ def test_parts_of_any_size_give_the_same_update(ledger: Ledger, form: str) -> No
         recipe = agent(f"leash.form={form}", f"part_tokens={tokens}", "entropy_bonus=0.01")
         world = AgentWorld(recipe, ledger)
         policy = world.fresh_policy().double()
-        descent = Descent(policy, 1e-3, 1.0, str)
-        held = Leashed(recipe, policy, Reference(policy), descent, 10)
+        optimizer = Optimizer(policy, 1e-3, 1.0, str)
+        held = LeashedPolicy(recipe, policy, Reference(policy), optimizer, 10)
         held.split = partial(policy.parts, tokens=tokens)
         for step in range(2):  # in the second one KL and ratios are at work
             engine = world.engine(policy)
             groups = play_groups(engine, policy, world, world.tasks("train")[:3], ("a", step))
             if tokens == 40:
                 assert len(held.split(groups.batch)) > 1
-            records.append(held.learn(groups)[0])
+            records.append(held.update_on_batch(groups)[0])
         weights.append(torch.cat([p.detach().flatten() for p in policy.parameters()]))
     torch.testing.assert_close(weights[0], weights[1], rtol=1e-6, atol=1e-9)
     for name, value in records[1].items():
@@ -230,14 +230,14 @@ def test_an_adapter_may_move_too_little_to_be_seen_in_its_first_update(ledger: L
     world = AgentWorld(recipe, ledger)
     policy = world.fresh_policy()
     start = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
-    descent = Descent(policy, recipe.lr, 1.0, str)
-    leashed = Leashed(recipe, policy, Reference(policy, "adapter_off"), descent, 2)
+    optimizer = Optimizer(policy, recipe.lr, 1.0, str)
+    leashed = LeashedPolicy(recipe, policy, Reference(policy, "adapter_off"), optimizer, 2)
     leashed.split = lambda batch: policy.parts(batch, 4096)
     engine, tasks = world.engine(policy), world.tasks("train")[:2]
     for step in range(2):
         groups = play_groups(engine, policy, world, tasks, ("grpo", 1, step))
         reward = torch.arange(len(groups.reward), dtype=torch.float32)
-        leashed.learn(replace(groups, reward=reward))  # its guard says so if a tensor stands still
+        leashed.update_on_batch(replace(groups, reward=reward))  # or its guard says so
         engine.refresh(policy)
         still = {n for n, t in policy.state_dict().items() if torch.equal(t, start[n])}
         assert still == ({name for name in start if ".lora_A." in name} if step == 0 else set())
@@ -250,19 +250,19 @@ def test_what_cannot_move_is_seen_at_the_first_update_with_signal(
     recipe = agent(*keys)
     world = AgentWorld(recipe, ledger)
     policy = world.fresh_policy()
-    descent = Descent(policy, recipe.lr, 1.0, str)
-    leashed = Leashed(recipe, policy, Reference(policy), descent, 8)
+    optimizer = Optimizer(policy, recipe.lr, 1.0, str)
+    leashed = LeashedPolicy(recipe, policy, Reference(policy), optimizer, 8)
     leashed.split = lambda batch: policy.parts(batch, 4096)
     engine, tasks = world.engine(policy), world.tasks("train")[:2]
     stuck = [p for p in policy.parameters() if p.requires_grad][-1]
     stuck.register_hook(torch.zeros_like)
-    descent.optimiser.param_groups[0]["weight_decay"] = 0.0
+    optimizer.adamw.param_groups[0]["weight_decay"] = 0.0
 
     def learn(step: int, rewards: int) -> None:
         engine.refresh(policy)
         groups = play_groups(engine, policy, world, tasks, ("grpo", 1, step))
         reward = torch.arange(len(groups.reward), dtype=torch.float32) % rewards
-        leashed.learn(replace(groups, reward=reward, credit=None, own=None))
+        leashed.update_on_batch(replace(groups, reward=reward, credit=None, own=None))
 
     for step in range(3):
         learn(step, rewards=1)  # all alike: no signal, and nothing is said
@@ -378,7 +378,7 @@ def test_collapse_ends_a_run_that_was_told_to_stop(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kleash.guard import Finding
-    from kleash.train.collapse import Collapse
+    from kleash.train.agent import Collapse
 
     def signs(self: Collapse) -> list[Finding]:
         return [Finding("collapse", "warning", "signs of collapse")] if self.epochs else []

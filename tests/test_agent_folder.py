@@ -12,7 +12,7 @@ from kleash.cli import app
 from kleash.language import models
 from kleash.rollout.agent import AgentWorld
 from kleash.seeds import torch_generator
-from kleash.train.descent import Descent
+from kleash.train.optimizer import Optimizer
 from test_language_chat import QWEN, chat
 
 transformers = pytest.importorskip("transformers")
@@ -99,14 +99,14 @@ def test_files_are_hashed_once_and_the_model_is_built_once(model, tmp_path, monk
     counting(AgentWorld, "fresh_policy", lambda *_: "built")
     counting(models, "load", lambda *_: "loaded")
     before = []
-    down = Descent.down
+    step = Optimizer.step
 
     def first(self, *given, **options):
         if not before:
             before.append(dict(counted))
-        return down(self, *given, **options)
+        return step(self, *given, **options)
 
-    monkeypatch.setattr(Descent, "down", first)
+    monkeypatch.setattr(Optimizer, "step", first)
     run("train", "agent", "--out", tmp_path / "run", f"model={model}", *KEYS)
     files = {str(file): 1 for file in model.glob("*")}
     assert before == [{**files, "built": 1, "loaded": 1}]

@@ -10,7 +10,7 @@ from benchmarks.gpu_step import COLD, WARM, StepBench
 from benchmarks.shapes import GROUP, TOKENS, lengths_of_turns
 from benchmarks.slow_users import alike_in_groups
 from kleash.engine.paged import PagedEngine
-from kleash.train import packs
+from kleash.train import player
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -36,7 +36,7 @@ def test_a_step_plays_learns_and_goes_on_when_the_engine_had_to_give_way(
     found, steps = [], (WARM, f"second {WARM}")
     for again in (0, 3):
         asked = itertools.chain([0], itertools.repeat(again))  # when planned, then beside the pages
-        monkeypatch.setattr(packs, "recomputed", lambda *given, asked=asked: next(asked))
+        monkeypatch.setattr(player, "recomputed", lambda *given, asked=asked: next(asked))
         found.append(gpu_bench("cpu", part="step", seconds=1e4, tokens=2400, reference=reference))
     for figures in found:
         assert not [name for name in figures if "failed" in name or "not measured" in name]
@@ -66,7 +66,7 @@ def test_without_time_a_step_ends_with_its_reason(capsys):
 
 def test_pages_go_only_where_an_update_does_not_fit_beside_them(monkeypatch):
     class Policy:
-        packing = packs.Packing(recompute=2)
+        packing = player.Packing(recompute=2)
 
     class Engine(PagedEngine):
         def __init__(self):
@@ -78,6 +78,6 @@ def test_pages_go_only_where_an_update_does_not_fit_beside_them(monkeypatch):
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     engine = Engine()
     for again, released in ((0, 0), (2, 0), (3, 1)):
-        monkeypatch.setattr(packs, "recomputed", lambda policy, packing, again=again: again)
-        packs.make_room(engine, Policy())
+        monkeypatch.setattr(player, "recomputed", lambda policy, packing, again=again: again)
+        player.make_room(engine, Policy())
         assert engine.released == released

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kleash.train.collapse import Collapse
+from kleash.train.agent import Collapse
 
 Lines = list[dict[str, Any]]
 

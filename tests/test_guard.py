@@ -12,7 +12,7 @@ from torch import nn
 from kleash import grpo, guard, kl
 from kleash.errors import CheckpointError, GuardError
 from kleash.policy import Judged, Reference, fingerprint
-from kleash.train.update import Leashed
+from kleash.train.update import LeashedPolicy
 from table_policy import TablePolicy
 
 LOGP = torch.tensor([-1.0, -2.0])
@@ -53,8 +53,8 @@ def test_kl_is_zero_at_the_start():
 @pytest.mark.parametrize(("kind", "fine"), [(torch.float32, 9e-6), (torch.bfloat16, 0.003)])
 def test_kl_at_the_start_may_be_what_rounding_leaves_and_no_more(kind, fine):
     """An 8B shape in bfloat16 was seen at 0.003 nats, each side being rounded its own way."""
-    leashed = object.__new__(Leashed)
-    leashed.policy, leashed.descent = nn.Linear(2, 2).to(kind), SimpleNamespace(step=0)
+    leashed = object.__new__(LeashedPolicy)
+    leashed.policy, leashed.optimizer = nn.Linear(2, 2).to(kind), SimpleNamespace(updates=0)
     leashed.recipe = SimpleNamespace(leash=SimpleNamespace(reference="start"))
     leashed.check_judged(Judged(LOGP, LOGP, LOGP, torch.tensor([0.0, fine])), LOGP, None)
     with pytest.raises(GuardError, match="before any update"):

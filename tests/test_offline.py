@@ -6,7 +6,7 @@ import torch
 from kleash.ledger import Ledger
 from kleash.rollout.proposed import buy_proposals, proposal_groups
 from kleash.rollout.selector import SelectorWorld
-from kleash.train.offline import Offline, joined
+from kleash.train.selector import Offline, joined
 from tiny import tiny_recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")

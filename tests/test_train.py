@@ -30,7 +30,7 @@ from kleash.seeds import generator
 from kleash.selector import Selector
 from kleash.stats import StopDecision
 from kleash.train import loop, selector, train, update
-from kleash.train.watch import validation
+from kleash.train.selector import validation
 from tiny import Reader, contents, given, tiny_recipe, train_tiny
 
 Trained = Callable[..., Run]

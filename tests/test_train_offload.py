@@ -15,8 +15,7 @@ from kleash.language.models import adapted, fresh
 from kleash.language.policy import Batch, LanguagePolicy
 from kleash.policy import Reference
 from kleash.seeds import torch_generator
-from kleash.train.descent import Descent
-from kleash.train.rounded import RoundedAdamW
+from kleash.train.optimizer import Optimizer, RoundedAdamW
 from kleash.types import Turn
 from memory_tools import peak_bytes
 
@@ -64,9 +63,9 @@ def test_a_step_holds_the_moments_of_one_tensor_at_a_time() -> None:
 
 def test_the_next_optimiser_gets_the_gradients() -> None:
     net = nn.Linear(4, 4).to(torch.bfloat16)
-    descent = Descent(net, 1e-3, 1.0, str)
-    descent.renew()
-    assert descent.down([net(torch.ones(2, 4, dtype=torch.bfloat16)).float().sum()], None) > 0
+    optimizer = Optimizer(net, 1e-3, 1.0, str)
+    optimizer.reset()
+    assert optimizer.step([net(torch.ones(2, 4, dtype=torch.bfloat16)).float().sum()], None) > 0
 
 
 @pytest.mark.slow

@@ -19,10 +19,9 @@ from kleash.language.policy import LanguagePolicy
 from kleash.ledger import Ledger
 from kleash.policy import Reference
 from kleash.rollout.agent import AgentWorld, play_groups
-from kleash.train.descent import Descent
-from kleash.train.packs import PackedLeash, packing_of
-from kleash.train.rounded import RoundedAdamW
-from kleash.train.update import Leashed
+from kleash.train.optimizer import Optimizer, RoundedAdamW
+from kleash.train.player import packing_of
+from kleash.train.update import LeashedPolicy
 
 SMALL = Agents(merge(SHORT, {"epochs": 1, "validation": {"tasks": 6, "training": 2}}))
 agent = SMALL.recipe
@@ -44,16 +43,15 @@ def test_one_pass_over_packs_is_the_update_of_the_whole_batch(
     for packing in (None, PACKING):
         policy = world.fresh_policy().double()
         policy.packing = packing
-        descent = Descent(policy, 1e-3, 1.0, str)
+        optimizer = Optimizer(policy, 1e-3, 1.0, str)
         reference = Reference(policy, pinned=where == "pinned" and packing is not None)
-        kind = Leashed if packing is None else PackedLeash
-        held = kind(recipe, policy, reference, descent, 10)
+        held = LeashedPolicy(recipe, policy, reference, optimizer, 10)
         held.split = partial(policy.parts, tokens=10**6)
         for step in range(2):  # in the second one KL is at work
             engine = world.engine(policy)
             groups = play_groups(engine, policy, world, world.tasks("train")[:3], ("a", step))
             assert packing is None or len(held.split(groups.batch)) > 1
-            record, judged = held.learn(groups)
+            record, judged = held.update_on_batch(groups)
             records.append(record)
             seen.append(judged)
         weights.append(torch.cat([p.detach().flatten() for p in policy.parameters()]))
@@ -78,8 +76,8 @@ def test_weights_in_bfloat16_are_trained_packed(tmp_path: Path, ledger: Ledger) 
 def test_bfloat16_takes_the_optimiser_that_rounds_at_random(ledger: Ledger) -> None:
     narrow = AgentWorld(agent("scale.precision=bfloat16"), ledger).fresh_policy()
     wide = AgentWorld(agent(), ledger).fresh_policy()
-    assert isinstance(Descent(narrow, 1e-3, 1.0, str).optimiser, RoundedAdamW)
-    assert isinstance(Descent(wide, 1e-3, 1.0, str).optimiser, torch.optim.AdamW)
+    assert isinstance(Optimizer(narrow, 1e-3, 1.0, str).adamw, RoundedAdamW)
+    assert isinstance(Optimizer(wide, 1e-3, 1.0, str).adamw, torch.optim.AdamW)
     assert narrow.model.model.rotary_emb.inv_freq.dtype == torch.float32
 
 
@@ -142,13 +140,13 @@ def test_a_broken_pack_is_kept_and_stops_the_run(ledger: Ledger) -> None:
     engine = world.engine(policy)
     groups = play_groups(engine, policy, world, world.tasks("train")[:3], ("a", 0))
     asked: list[Any] = []
-    descent = Descent(policy, 1e-3, 1.0, lambda batch: str(asked.append(batch)))
-    held = PackedLeash(recipe, policy, Reference(policy), descent, 10)
+    optimizer = Optimizer(policy, 1e-3, 1.0, lambda batch: str(asked.append(batch)))
+    held = LeashedPolicy(recipe, policy, Reference(policy), optimizer, 10)
     held.split = partial(policy.parts, tokens=10**6)
     with pytest.raises(Exception, match="the rewards"):
-        held.learn(replace(groups, reward=groups.reward * float("nan")))
+        held.update_on_batch(replace(groups, reward=groups.reward * float("nan")))
     with torch.no_grad():
         policy.model.model.norm.weight.fill_(float("nan"))
     with pytest.raises(Exception, match="the log-probabilities"):
-        held.learn(groups)
+        held.update_on_batch(groups)
     assert asked == [groups.batch] * 2

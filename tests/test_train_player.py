@@ -18,8 +18,8 @@ from kleash.ledger import Fact, Ledger
 from kleash.rollout import Groups
 from kleash.rollout.agent import AgentWorld, Asked
 from kleash.train import train
-from kleash.train.packs import PackedLeash
 from kleash.train.player import Player, twin
+from kleash.train.update import LeashedPolicy
 from kleash.types import Episode
 
 SMALL = Agents(
@@ -133,7 +133,7 @@ def test_the_next_batch_is_played_while_the_policy_learns(
 ) -> None:
     playing, learning = threading.Event(), threading.Event()
     met: list[bool] = []
-    play, learn = AgentWorld.play_one, PackedLeash.learn
+    play, learn = AgentWorld.play_one, LeashedPolicy.update_on_batch
 
     async def noticed(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
         if one.key is not None and one.key[1:4] == ("grpo", 1, 1) and not playing.is_set():
@@ -141,13 +141,13 @@ def test_the_next_batch_is_played_while_the_policy_learns(
             met.append(learning.wait(300))  # the second batch waits for the first one's update
         return await play(self, engine, one)
 
-    def patient(self: PackedLeash, groups: Groups, *given: Any) -> Any:
+    def patient(self: LeashedPolicy, groups: Groups, *given: Any) -> Any:
         learning.set()
         met.append(playing.wait(300))  # and that update for the second batch
         return learn(self, groups, *given)
 
     monkeypatch.setattr(AgentWorld, "play_one", noticed)
-    monkeypatch.setattr(PackedLeash, "learn", patient)
+    monkeypatch.setattr(LeashedPolicy, "update_on_batch", patient)
     trained(tmp_path / "run", ledger, *STALE, "epochs=1", "steps=2")
     assert met == [True, True, True]
 
@@ -166,14 +166,14 @@ def test_when_learning_fails_nobody_waits_for_who_plays(
             await asyncio.sleep(3600)
         return await play(self, engine, one)
 
-    def learn(self: PackedLeash, groups: Groups, *given: Any) -> Any:
+    def learn(self: LeashedPolicy, groups: Groups, *given: Any) -> Any:
         begun.wait(300)
         raise GuardError("broken")
 
     world = AgentWorld(agent(*keys), ledger)
     with monkeypatch.context() as patch:
         patch.setattr(AgentWorld, "play_one", stuck)
-        patch.setattr(PackedLeash, "learn", learn)
+        patch.setattr(LeashedPolicy, "update_on_batch", learn)
         with pytest.raises(GuardError, match="broken"):
             train(tmp_path / "run", world.recipe, asked(*keys), world)
     assert not [each for each in threading.enumerate() if each.name.startswith("player")]

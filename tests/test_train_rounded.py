@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from kleash.seeds import torch_generator
-from kleash.train.rounded import CHUNK, RoundedAdamW, mixed, rounded, seed
+from kleash.train.optimizer import CHUNK, RoundedAdamW, mixed, rounded, seed
 
 COUNT, STEPS, LR = 4096, 120, 1e-5
 
@@ -121,7 +121,7 @@ def test_it_goes_on_where_it_stopped_and_chunks_change_nothing(monkeypatch):
     whole = run()
     assert torch.equal(run(stop_at=3), whole)
     assert CHUNK > 40
-    monkeypatch.setattr("kleash.train.rounded.CHUNK", 7)
+    monkeypatch.setattr("kleash.train.optimizer.CHUNK", 7)
     assert torch.equal(run(), whole)
 
 

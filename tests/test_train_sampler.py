@@ -25,8 +25,8 @@ from kleash.recipe import recipe_from
 from kleash.rollout import Groups
 from kleash.rollout.agent import AgentWorld, play_groups
 from kleash.seeds import torch_generator
-from kleash.train.descent import Descent
-from kleash.train.packs import PackedLeash
+from kleash.train.optimizer import Optimizer
+from kleash.train.update import LeashedPolicy
 
 SMALL = Agents(
     merge(
@@ -55,9 +55,9 @@ class Held:
         if not recipe.lora.rank:
             self.policy = self.policy.double()
         self.policy.packing = packing
-        descent = Descent(self.policy, 1e-3, 1.0, str)
+        optimizer = Optimizer(self.policy, 1e-3, 1.0, str)
         reference = Reference(self.policy, recipe.leash.reference)
-        self.leashed = PackedLeash(recipe, self.policy, reference, descent, 10)
+        self.leashed = LeashedPolicy(recipe, self.policy, reference, optimizer, 10)
         self.leashed.split = partial(self.policy.parts, tokens=10**6)
 
     def played(self, step: int) -> Groups:
@@ -87,14 +87,14 @@ def test_every_step_says_how_far_the_sampler_was(
     held = Held(ledger, packing, *keys, "leash.form=k3")
     for step in range(2):
         groups = held.played(step)
-        record, judged = held.leashed.learn(groups)
+        record, judged = held.leashed.update_on_batch(groups)
         assert abs(record["kl/sampler/k1/choice/mean"]) < 1e-5
         assert record["kl/sampler/k1/choice/p99"] < 1e-4
         assert "sampler/weight" not in record
     held.leashed.recipe = agent(*keys, "leash.form=k3", "sampler.cap=9")
     groups = askew(held.played(2))
     assert groups.logp is not None
-    record, judged = held.leashed.learn(groups)
+    record, judged = held.leashed.update_on_batch(groups)
     off = groups.logp - judged.logp.detach()
     assert record["kl/sampler/k1/choice/mean"] == pytest.approx(off.mean().item(), abs=1e-6)
     assert record["kl/sampler/k1/choice/p99"] == pytest.approx(off.quantile(0.99).item(), abs=1e-4)
@@ -103,7 +103,7 @@ def test_every_step_says_how_far_the_sampler_was(
 def test_a_sampler_that_differs_stops_the_run_and_the_key_is_named(ledger: Ledger) -> None:
     held = Held(ledger, WIDE)
     with pytest.raises(GuardError, match=r"between sampling and training.*sampler\.cap=2"):
-        held.leashed.learn(askew(held.played(0)))
+        held.leashed.update_on_batch(askew(held.played(0)))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_with_a_cap_every_advantage_is_weighed_by_hand_too(
     ratio = (before.logp.detach() - groups.logp).exp()  # type: ignore[operator]
     assert (ratio > 1.25).any() and (ratio < 1).any()
     torch.testing.assert_close(weighed.advantage, plain.advantage * ratio.clamp(max=1.25))
-    record, _ = held.leashed.learn(groups)
+    record, _ = held.leashed.update_on_batch(groups)
     assert record["sampler/weight"] == pytest.approx(ratio.clamp(max=1.25).mean().item())
     assert record["sampler/truncated"] == pytest.approx((ratio > 1.25).double().mean().item())
     assert record["max_advantage"] == pytest.approx(weighed.advantage.max().item())
@@ -134,7 +134,7 @@ def test_packs_are_weighed_as_the_whole_batch_is(ledger: Ledger) -> None:
     for packing in (WIDE, PACKED):
         held = Held(ledger, packing, "sampler.cap=1.25", "leash.form=exact")
         for step in range(2):
-            records.append(held.leashed.learn(askew(held.played(step)))[0])
+            records.append(held.leashed.update_on_batch(askew(held.played(step)))[0])
         weights.append(held.weights())
     torch.testing.assert_close(weights[0], weights[1], rtol=1e-6, atol=1e-9)
     for name, value in records[1].items():
@@ -148,9 +148,9 @@ def test_a_cap_has_its_limits(ledger: Ledger) -> None:
     groups = held.played(0)
     assert groups.logp is not None
     with pytest.raises(DataError, match="the engine gave none"):
-        held.leashed.learn(replace(groups, logp=None))
+        held.leashed.update_on_batch(replace(groups, logp=None))
     with pytest.raises(GuardError, match=r"is 2\.5 nats for each choice.*another policy"):
-        held.leashed.learn(replace(groups, logp=groups.logp + 2.5))
+        held.leashed.update_on_batch(replace(groups, logp=groups.logp + 2.5))
     guard.same_sampler(guard.OTHER_SAMPLER)
     with pytest.raises(GuardError, match="is nan nats"):
         guard.same_sampler(math.nan)
@@ -190,7 +190,7 @@ def test_an_engine_gives_its_pages_back_before_updates_and_says_the_same(
     gc.disable()  # what is given back must be gone at once
     try:
         for again in (0, 1):  # layers, beside the pages; none were planned
-            monkeypatch.setattr("kleash.train.packs.recomputed", lambda *given, again=again: again)
+            monkeypatch.setattr("kleash.train.player.recomputed", lambda *given, again=again: again)
             keys = ("epochs=1", "scale.packed=on", "scale.recompute=0")
             found.append(bytes_of(SMALL.trained(tmp_path / str(again), ledger, *keys)))
     finally:

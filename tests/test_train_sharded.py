@@ -5,7 +5,7 @@ import torch
 import torch.multiprocessing as processes
 
 from kleash.seeds import generator
-from kleash.train import pieces, sharded
+from kleash.train import checkpoints, ranked
 from sharded_ranks import (
     HOW,
     alone,
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("ranks", [1, 2, 3, 8])
 def test_ranks_have_about_as_many_tokens(ranks):
     lengths = generator("lengths", ranks).integers(200, 6000, 48).tolist()
-    shares = sharded.balanced(lengths, ranks)
+    shares = ranked.balanced(lengths, ranks)
     assert sorted(at for share in shares for at in share) == list(range(48))
     held = [sum(lengths[at] for at in share) for share in shares]
     assert max(held) <= 1.03 * sum(held) / ranks
@@ -37,7 +37,7 @@ def test_ranks_have_about_as_many_tokens(ranks):
 def test_ranks_go_through_equally_many_packs_and_count_each_choice_once(ranks):
     policy, _ = policy_and_reference()
     batch = policy.gather(episodes())
-    packs = [sharded.packs_of_rank(batch, rank, ranks, HOW) for rank in range(ranks)]
+    packs = [ranked.packs_of_rank(batch, rank, ranks, HOW) for rank in range(ranks)]
     assert len({len(each) for each in packs}) == 1
     counted = [index for each in packs for _, index, counts in each if counts]
     assert torch.cat(counted).sort().values.tolist() == list(range(len(batch)))
@@ -46,7 +46,7 @@ def test_ranks_go_through_equally_many_packs_and_count_each_choice_once(ranks):
 def test_a_rank_without_episodes_goes_through_another_s_and_counts_nothing():
     policy, _ = policy_and_reference()
     batch = policy.gather(episodes())
-    packs = [sharded.packs_of_rank(batch, rank, 50, HOW) for rank in range(50)]
+    packs = [ranked.packs_of_rank(batch, rank, 50, HOW) for rank in range(50)]
     assert all(len(each) == 1 for each in packs)
     assert sum(counts for [(_, _, counts)] in packs) == len(batch.lengths)
     counted = torch.cat([index for [(_, index, counts)] in packs if counts])
@@ -57,20 +57,20 @@ def test_what_is_not_packed_is_not_shared_out():
     policy, _ = policy_and_reference()
     policy.packing = None
     with pytest.raises(ValueError, match="only a packed policy"):
-        sharded.shard(policy)
+        ranked.shard(policy)
 
 
 def test_an_optimiser_gets_its_moments_without_moving_a_weight():
     policy, reference = policy_and_reference()
     before, optimiser = whole(policy.named_parameters()), optimiser_of(policy)
-    pieces.begun(optimiser)
+    checkpoints.empty_moments(optimiser)
     assert all(torch.equal(each, before[name]) for name, each in policy.named_parameters())
     assert [group["lr"] for group in optimiser.param_groups] == [1e-2]
     assert len(optimiser.state) == len(before)
     alone(policy, reference)
     optimiser.step()
     moved = {id(weight): state["exp_avg"].clone() for weight, state in optimiser.state.items()}
-    pieces.begun(optimiser)  # of one that has them already nothing is changed
+    checkpoints.empty_moments(optimiser)  # of one that has them already nothing is changed
     assert any(each.any() for each in moved.values())
     for weight, state in optimiser.state.items():
         assert torch.equal(state["exp_avg"], moved[id(weight)])

@@ -1,8 +1,9 @@
 """One run: warm-up, then GRPO on a leash; from fresh weights or a checkpoint.
 
-`loop` goes through the phases and keeps checkpoints, `update` makes one batch's updates on a leash;
-`selector` and `agent` are what the families do in each phase; several processes that train one
-agent go together by `ranks`. How groups are made is in `rollout`, what must not pass in `guard`.
+`loop` goes through the phases and keeps checkpoints, `update` makes one batch's updates on a leash,
+`optimizer` one step; `selector` and `agent` are what the families do in each phase; several
+processes that train one agent go together by `ranks`. How groups are made is in `rollout`, what
+must not pass in `guard`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe
 from kleash.rollout import World, load_checkpoint, one_way
 from kleash.runs import Run, identity, machine_facts, revision_facts
 from kleash.sinks import open_sinks
-from kleash.train import ranks
+from kleash.train import checkpoints, ranks
 from kleash.train.loop import Trainer
 from kleash.train.selector import SelectorTrainer
 from kleash.types import Heard, Listener
@@ -48,7 +49,7 @@ def train(
     known = ranks.first(lambda: facts(recipe, world, began))
     config = recipe.resolved()
     plain = ranks.first(lambda: Run.create(folder, config, given, known | machine_facts()))
-    run = ranks.shared(plain)
+    run = checkpoints.shared(plain)
     if not ranks.is_first():
         listen, sinks = silent, ()
     with run.lock():

@@ -1,35 +1,38 @@
-"""How a language agent is trained: well-formed dialogues imitated, then GRPO on played groups."""
+"""How a language agent is trained: well-formed dialogues imitated, then GRPO on played groups.
+
+The file is long because all that is told of an agent while it trains (validation, speed, signs of
+collapse) stands beside what it is told of.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from kleash import guard
+from kleash import collapse, guard
 from kleash.engine.paged import SHARE
 from kleash.errors import DataError
+from kleash.guard import Finding
 from kleash.kl import by_label, measure
 from kleash.language.flops import Work, forward, peak, update
 from kleash.language.policy import Batch, LanguagePolicy, causal
 from kleash.language.shape import KINDS, Shape
-from kleash.policy import Judged
+from kleash.policy import Reference
 from kleash.recipe import PROBE_TASKS, AgentRecipe, Phase
-from kleash.rollout import Groups
 from kleash.rollout.agent import AgentWorld, Asked, episode_means, grouped
 from kleash.rollout.dialogue import example_dialogue
 from kleash.seeds import generator
-from kleash.train.collapse import Collapse
-from kleash.train.loop import Trainer
-from kleash.train.packs import PackedLeash, make_room, packing_of, recomputed
-from kleash.train.player import Player
-from kleash.train.totals import Totals
-from kleash.train.update import Leashed
+from kleash.train import ranks
+from kleash.train.loop import Rollout, Totals, Trainer
+from kleash.train.player import Player, make_room, packing_of, recomputed
+from kleash.train.update import LeashedPolicy
 from kleash.types import Episode, Heard, Turn
 
 FEW_TASKS = 200  # below, the noise of validation is as large as most effects
@@ -42,7 +45,6 @@ class AgentTrainer(Trainer):
     broke = ""
     """The error of an episode that broke when it was last validated."""
     SCORE, MARGIN = "reward", 0.02
-    LEASHED = PackedLeash
     recipe: AgentRecipe
     world: AgentWorld
     policy: LanguagePolicy
@@ -53,31 +55,38 @@ class AgentTrainer(Trainer):
         self.pinned = self.recipe.scale.reference == "pinned"
         self.moments = self.recipe.scale.moments
         self.player = Player(self.world, self.policy, self.recipe.sampler.staleness)
-        self.seconds: dict[str, float] = {}
+        self.spent: dict[str, Spent] = {}
         self.waited = 0.0
-        self.tokens: dict[str, float] = {}
-        self.work: dict[str, Work] = {}
         self.world.notice = self.say
 
-    def begin(self, phase: Phase, epochs: int) -> None:
-        """Batches are judged in parts; what memory is left then says what is worked out again."""
-        super().begin(phase, epochs)
-        if self.policy.packing is not None and self.recipe.scale.recompute < 0:
-            share = 1 - SHARE if self.player.staleness else 1.0  # who plays meanwhile keeps pages
-            again = recomputed(self.policy, self.policy.packing, share)
-            self.policy.packing = replace(self.policy.packing, recompute=again)
-        if self.leashed is not None:
-            most = self.recipe.part_tokens
-            self.leashed.split = lambda batch: self.policy.parts(batch, most)
-            self.player.follow()  # a server knows nothing of a checkpoint yet
-
-    def rate(self, phase: Phase) -> float:
+    def lr(self, phase: Phase) -> float:
         """Each phase has its own."""
         return self.recipe.lr if phase == "grpo" else self.recipe.supervised.lr
 
     def steps_in_epoch(self) -> int:
         """As many as were asked for."""
         return self.recipe.steps
+
+    def ready(self, phase: Phase) -> None:
+        """Batches are judged in micro-batches; what memory is left says what is worked out again.
+
+        All ranks work out as many layers again: they meet in each.
+        """
+        packing = self.policy.packing
+        if packing is not None:
+            again = packing.recompute
+            if self.recipe.scale.recompute < 0:
+                share = 1 - SHARE if self.player.staleness else 1.0  # who plays meanwhile has pages
+                again = recomputed(self.policy, packing, share)
+            packing = replace(packing, recompute=max(ranks.gathered(again)))
+            self.policy.packing = self.optimizer.policy.packing = packing  # type: ignore[assignment]
+        if self.leashed is not None:
+            self.leashed.split = self.micro_batches
+            self.player.follow()  # a server knows nothing of a checkpoint yet
+
+    def micro_batches(self, batch: Batch) -> Sequence[tuple[Any, ...]]:
+        """A batch in parts, and which choices each holds."""
+        return self.policy.parts(batch, self.recipe.part_tokens)
 
     # --- supervised
 
@@ -106,49 +115,44 @@ class AgentTrainer(Trainer):
     def imitate(self, batch: Batch) -> tuple[float, float]:
         """One update towards saying these dialogues; its loss and the gradient's norm."""
         loss = -self.policy.judge(batch).logp.mean()
-        return loss.item(), self.descent.down([loss], batch)
+        return loss.item(), self.optimizer.step([loss], batch)
 
     # --- GRPO
 
-    def learnt(
-        self, leashed: Leashed, epoch: int
-    ) -> Iterator[tuple[Groups, dict[str, float], Judged | None]]:
-        """Have a group played for every task of a batch, and learn from it."""
+    def rollouts(self, leashed: LeashedPolicy, epoch: int) -> Iterator[Rollout]:
+        """A group played for every task of a batch."""
         if epoch == 1:
             self.note(few_tasks(self.recipe.validation.tasks))
-        self.seconds, self.waited = {"rollout": 0.0, "update": 0.0}, 0.0
-        self.tokens = {"rollout": 0.0, "update": 0.0}
-        self.work = {"rollout": Work(0, 0), "update": Work(0, 0)}
+        self.spent, self.waited = {"rollout": Spent(), "update": Spent()}, 0.0
         forget_peak(self.world.device)
         steps, before = self.recipe.steps, (epoch - 1) * self.recipe.steps
-        wanted = [(self.batch_of(before + step), ("grpo", epoch, step)) for step in range(steps)]
+        wanted = [(self.tasks_of(before + step), ("grpo", epoch, step)) for step in range(steps)]
         asked = time.monotonic()
         for played in self.player.batches(wanted):
             groups = grouped(self.policy, self.recipe, played.members)
             began = time.monotonic()
+            self.waited += began - asked
             if not self.player.staleness:  # or somebody speaks
                 make_room(self.player.engine, self.policy)
-            record, judged = leashed.learn(groups)
+            made_room = time.monotonic() - began
+            rollout = Rollout(groups, record={"staleness": played.staleness})
+            yield rollout
+            learnt = time.monotonic()
             self.player.learnt()
-            record["staleness"] = played.staleness
-            self.waited += began - asked
-            self.seconds["rollout"] += played.seconds
-            self.seconds["update"] += time.monotonic() - began
-            self.tokens["rollout"] += float(len(groups.episode))
-            self.tokens["update"] += groups.measured["tokens"]
-            for phase, work in self.work_on(groups.batch).items():
-                self.work[phase] += work
-            yield groups, record, judged
+            told = time.monotonic() - learnt
+            seconds = made_room + rollout.update_seconds + told
+            work = self.work_on(groups.batch)
+            self.spent["rollout"].add(played.seconds, len(groups.episode), work.get("rollout"))
+            self.spent["update"].add(seconds, groups.measured["tokens"], work.get("update"))
             asked = time.monotonic()
 
-    def grpo_epoch(self, leashed: Leashed, epoch: int) -> dict[str, Any]:
-        """Also whether who sampled was far from who learnt."""
-        record = super().grpo_epoch(leashed, epoch)
+    def epoch_facts(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Nothing more; but whether who sampled was far from who learnt is noted."""
         if self.recipe.sampler.cap:
             self.note(guard.sampler_near(record["kl/sampler/k1/choice/mean"]))
-        return record
+        return {}
 
-    def batch_of(self, step: int) -> list[Any]:
+    def tasks_of(self, step: int) -> list[Any]:
         """The tasks of a step: all are met once before any is met again."""
         tasks = self.world.tasks("train")
         size = min(self.recipe.batch, len(tasks))
@@ -160,7 +164,7 @@ class AgentTrainer(Trainer):
     # --- what is measured
 
     @torch.no_grad()
-    def probe(self, leashed: Leashed) -> dict[str, float]:
+    def probe(self, reference: Reference) -> dict[str, float]:
         """KL and entropy of fresh samples on tasks and noise that every arm shares; by turn too."""
         seed = self.recipe.seed
         asked = [
@@ -171,7 +175,7 @@ class AgentTrainer(Trainer):
         if not played:
             raise DataError(f"all of {len(asked)} probe episodes broke")
         batch = self.policy.gather([episode.turns for episode in played])
-        judged = self.policy.judge(batch, leashed.reference.policy)
+        judged = self.policy.judge(batch, reference.policy)
         assert judged.exact_kl is not None
         found = measure(
             batch.episode,
@@ -237,72 +241,80 @@ class AgentTrainer(Trainer):
         playing nor updating (logging, the probe of KL) is the rest of the shares. Where a copy
         plays meanwhile the shares overlap, and waiting is what updates waited for it.
         """
-        if not self.seconds:
+        if not self.spent:
             return {}
-        found = {f"{phase}_seconds": seconds for phase, seconds in self.seconds.items()}
-        for phase, seconds in self.seconds.items():
-            found[f"{phase}_share"] = seconds / trained
-            found[f"{phase}_tokens_per_second"] = self.tokens[phase] / seconds
+        found = {}
+        for phase, spent in self.spent.items():
+            found[f"{phase}_seconds"] = spent.seconds
+            found[f"{phase}_share"] = spent.seconds / trained
+            found[f"{phase}_tokens_per_second"] = spent.tokens / spent.seconds
         if self.player.staleness:
             found |= {"waiting_seconds": self.waited, "waiting_share": self.waited / trained}
         most = peak(self.world.device)
-        if most is not None and self.work["update"].usual:
-            whole = self.work["rollout"] + self.work["update"]
-            spent = {**self.seconds, "step": trained}
-            for phase, work in {**self.work, "step": whole}.items():
-                for formula, share in work.mfu(spent[phase], most).items():
+        if most is not None and self.spent["update"].work.usual:
+            whole = self.spent["rollout"].work + self.spent["update"].work
+            for phase, spent in {**self.spent, "step": Spent(trained, 0.0, whole)}.items():
+                for formula, share in spent.work.mfu(spent.seconds, most).items():
                     found[f"speed/mfu/{phase}/{formula}"] = share
         return found | peak_memory(self.world.device)
 
     # --- collapse
 
-    def stop_decision(self) -> str:
-        """Early stopping's, or that the run shows signs of collapse and was told to stop then."""
+    def collapsed(self) -> bool:
+        """Signs of collapse are noted, each once; they end the run where that was asked for."""
         lines = list(self.run.metrics())
         found = Collapse.of(lines).signs()
         for sign in found:
             if sign.message not in {line.get("message") for line in lines}:
                 self.note(sign)
-        if found and self.recipe.collapse != "warn":
-            return "stop"
-        return super().stop_decision()
+        return bool(found) and self.recipe.collapse != "warn"
 
-    def run_phases(self) -> None:
-        """After the last epoch, what came after the best one is dropped if that was asked for."""
-        try:
-            super().run_phases()
-        finally:
-            self.player.close()
-        if self.recipe.collapse == "roll_back":
-            seen = Collapse.of(list(self.run.metrics()))
-            if seen.signs():
-                best = seen.best()
-                for name in self.run.checkpoints():
-                    if name.startswith("epoch-") and int(name.removeprefix("epoch-")) > best:
-                        self.run.drop(name)
+    def drop_collapsed(self) -> None:
+        """What came after the best epoch is dropped if that was asked for."""
+        seen = Collapse.of(list(self.run.metrics()))
+        if self.recipe.collapse != "roll_back" or not seen.signs():
+            return
+        best = seen.best()
+        for name in self.run.checkpoints():
+            if name.startswith("epoch-") and int(name.removeprefix("epoch-")) > best:
+                self.run.drop(name)
 
-    # --- what is kept
+    # --- what is told and saved
 
     def say(self, line: str) -> None:
         """Tell whoever listens; nothing is written, because when it happens is not the run's."""
         record = {"kind": "finding", "code": "endpoint", "severity": "warning", "message": line}
-        self.listen(Heard("finding", 0, 0, record, self.before + self.descent.step))
+        self.listen(Heard("finding", 0, 0, record, self.before + self.optimizer.updates))
 
-    def keep_batch(self, batch: Batch) -> str:
-        """Write the batch that broke, and the weights it broke, beside the run."""
-        from safetensors.torch import save_file
-
-        path = self.run.path / f"broken-step-{self.descent.step}.safetensors"
-        tensors = {
+    def tensors_of(self, batch: Batch) -> dict[str, Tensor]:
+        """Its ids and choices."""
+        return {
             "ids": batch.ids,
             "lengths": torch.tensor(batch.lengths),
             "place": batch.place,
             "chosen": batch.chosen,
             "episode": batch.episode,
-            **{f"weights.{name}": t for name, t in self.policy.state_dict().items()},
         }
-        save_file({name: t.detach().cpu().clone() for name, t in tensors.items()}, path)
-        return str(path)
+
+    def close(self) -> None:
+        """Nobody plays any more."""
+        self.player.close()
+
+
+@dataclass
+class Spent:
+    """What a part of an epoch's steps took."""
+
+    seconds: float = 0.0
+    tokens: float = 0.0
+    work: Work = field(default_factory=lambda: Work(0, 0))
+
+    def add(self, seconds: float, tokens: float, work: Work | None) -> None:
+        """One batch more."""
+        self.seconds += seconds
+        self.tokens += float(tokens)
+        if work is not None:
+            self.work += work
 
 
 def read_whole(turns: Sequence[Turn]) -> list[Turn]:
@@ -357,3 +369,81 @@ def peak_memory(device: str) -> dict[str, float]:
         "peak_memory": torch.cuda.max_memory_allocated(device) / 2**30,
         "reserved_memory": torch.cuda.max_memory_reserved(device) / 2**30,
     }
+
+
+# --- signs of collapse: the rules are `kleash.collapse`'s
+
+UNKNOWN = collapse.Reward(np.zeros(0, dtype=bool), np.zeros(0, dtype=bool))  # not asked for here
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """Signs of collapse in a run's lines: steps and epochs of GRPO, oldest first."""
+
+    steps: Sequence[Mapping[str, Any]]
+    epochs: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, lines: Sequence[Mapping[str, Any]]) -> Collapse:
+        """From all lines of a run."""
+        return cls(
+            [line for line in lines if line["kind"] == "step"],
+            [line for line in lines if line["kind"] == "epoch" and line["phase"] == "grpo"],
+        )
+
+    def signs(self) -> list[Finding]:
+        """Every sign there is now."""
+        found = [self.dead_groups(), self.unreadable(), self.fallen()]
+        return [sign for sign in found if sign is not None]
+
+    def best(self) -> int:
+        """The epoch with the highest validation reward."""
+        rewards = [line["validation/reward"] for line in self.epochs]
+        return int(self.epochs[int(np.argmax(rewards))]["epoch"])
+
+    def values(self, name: str) -> collapse.Floats:
+        """A quantity of the steps."""
+        return np.array([line[name] for line in self.steps if name in line], dtype=np.float64)
+
+    def dead_groups(self) -> Finding | None:
+        """Most groups no longer differ in reward, and not because all is reached."""
+        level = last(collapse.dead_groups(self.values("dead_groups"), UNKNOWN))
+        if level is None:
+            return None
+        return sign(
+            "dead groups", f"{level[0]:.0%} of groups have equal rewards", level[1], "{:.0%}"
+        )
+
+    def unreadable(self) -> Finding | None:
+        """Fewer actions can be read than at first."""
+        level = last(collapse.unreadable(self.values("episode/valid_actions"), UNKNOWN))
+        if level is None:
+            return None
+        return sign("valid actions", f"{level[0]:.0%} of actions can be read", level[1], "{:.0%}")
+
+    def fallen(self) -> Finding | None:
+        """Validation is far below its best, twice in a row."""
+        scores, errors = (
+            np.array([line[f"validation/{name}"] for line in self.epochs], dtype=np.float64)
+            for name in ("reward", "reward_se")
+        )
+        level = last(collapse.fallen_by_errors(scores, errors)) if len(scores) else None
+        if level is None:
+            return None
+        return sign("validation", f"reward {level[0]:.2f}, twice below", level[1], "{:.2f}")
+
+
+def last(seen: collapse.Seen) -> tuple[float, float] | None:
+    """The level now and before, where the sign is there now."""
+    there, now, before = seen
+    return (float(now[-1]), float(before[-1])) if len(there) and there[-1] else None
+
+
+def sign(what: str, now: str, before: float, form: str) -> Finding:
+    """A sign of collapse in one line."""
+    return Finding(
+        "collapse",
+        "warning",
+        f"signs of collapse in {what}: {now}, from {form.format(before)};"
+        " lower lr, raise leash.coefficient, or go on from an earlier checkpoint",
+    )

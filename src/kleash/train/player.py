@@ -1,5 +1,8 @@
 """Who plays an agent's batches: the policy itself, or a copy of it while the policy learns.
 
+Playing and learning share a GPU's memory: how an update goes through packs, and when an engine must
+give its pages back for it, is here too.
+
 Which weights play a batch is fixed by its number and never by the clock: batch t of an epoch is
 played by the weights that were there before batch max(0, t - staleness) was learnt from. Every
 epoch begins with nothing played, so a run that goes on from a checkpoint plays what was played.
@@ -9,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,11 +25,18 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from kleash.engine import Engine
+from kleash.engine.pages import unclaimed
 from kleash.errors import ConfigError
+from kleash.language.lean import of_this_shape
+from kleash.language.packed import Packing, layers_again
 from kleash.language.policy import LanguagePolicy
+from kleash.recipe import Scale
 from kleash.rollout import compute_one_way
 from kleash.rollout.agent import AgentWorld, Asked, play_tasks
 from kleash.types import Episode
+
+HALF = (torch.bfloat16, torch.float16)
 
 Wanted = tuple[Sequence[Any], tuple[object, ...]]
 """The tasks of a batch, and what names their draws."""
@@ -139,3 +150,44 @@ def settle(device: str) -> None:
     """Wait for what this thread has begun on a GPU: another thread's stream will need it."""
     if device.startswith("cuda"):
         torch.cuda.current_stream(torch.device(device)).synchronize()
+
+
+# --- the memory they share
+
+
+def packing_of(scale: Scale, policy: LanguagePolicy) -> Packing | None:
+    """How a policy is packed on its device; none where it is not."""
+    narrow = policy.device.type == "cuda" and next(policy.parameters()).dtype in HALF
+    can = of_this_shape(policy.model) is not None
+    if scale.packed == "off" or (scale.packed == "auto" and not (narrow and can)):
+        if scale.reference == "pinned":
+            raise ConfigError("scale.reference=pinned needs packs: set scale.packed=on")
+        return None
+    compiled = ("fixed" if narrow else "off") if scale.compile == "auto" else scale.compile
+    step = 128 if compiled == "dynamic" else 512
+    return Packing(
+        tokens=scale.pack_tokens,
+        step=min(step, scale.pack_tokens),
+        compile=compiled,
+        recompute=max(0, scale.recompute),
+    )
+
+
+def recomputed(policy: LanguagePolicy, packing: Packing, share: float = 1.0) -> int:
+    """How many layers are worked out again, if a share of the memory that is left is for them."""
+    if policy.device.type != "cuda":
+        return 0
+    return layers_again(policy.model, packing.tokens, share * unclaimed(policy.device))
+
+
+def make_room(engine: Engine, policy: LanguagePolicy) -> None:
+    """Have an engine give its memory back where an update does not fit beside it.
+
+    Without it the update was planned with `recompute` layers worked out again, and not with more.
+    One that is not packed was not planned, and has what the engine left.
+    """
+    packing = policy.packing
+    if packing is not None and recomputed(policy, packing) > packing.recompute:
+        engine.release()
+        gc.collect()
+        torch.cuda.empty_cache()

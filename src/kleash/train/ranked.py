@@ -1,39 +1,120 @@
-"""A language agent trained by several processes: each plays its groups and learns from its packs.
+"""A language agent trained by several processes (FSDP2), each on its own groups and packs.
 
 Every rank holds the policy twice: whole, to play with, to measure and to keep, and its share of the
-pieces that learn (FSDP2), which are gathered into the whole one after each update. What was played
-and judged is told to all ranks, so that each works out the same numbers of the whole batch.
+pieces that learn, which are gathered into the whole one after each update. Weights of a loss are
+fixed over the whole batch, so each rank adds up its own episodes and the sum over ranks is the
+gradient of one process. What was played and judged is told to all ranks, so that each works out the
+same numbers of the whole batch. Needs an initialised process group (`torchrun`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
-from typing import Any, Self, TypeVar
+from types import MethodType
+from typing import Any, Self
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from kleash.engine import Engine
 from kleash.errors import KleashError
-from kleash.grpo import Choices
+from kleash.language.packed import Packing, block_of, packable, plan
 from kleash.language.policy import Batch, LanguagePolicy
 from kleash.policy import Judged, Reference
-from kleash.recipe import AgentRecipe, Phase
-from kleash.rollout import Groups
+from kleash.recipe import AgentRecipe
 from kleash.rollout.agent import AgentWorld, Asked
 from kleash.runs import Run
 from kleash.train.agent import AgentTrainer
-from kleash.train.descent import Descent
-from kleash.train.packs import PackedLeash, Seen
-from kleash.train.pieces import Kept, begun
 from kleash.train.ranks import count, gathered, is_first, rank, summed
-from kleash.train.sharded import balanced, gather, packs_of_rank, pieces_of, shard
-from kleash.train.update import Losses, Parts, together
 from kleash.types import Episode, Listener
 
-T = TypeVar("T")
+# --- shares
+
+
+def balanced(lengths: Sequence[int], ranks: int) -> list[list[int]]:
+    """Episodes for each rank, so that all have about as many tokens: the longest goes first."""
+    shares: list[list[int]] = [[] for _ in range(ranks)]
+    held = [0] * ranks
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        rank = held.index(min(held))
+        shares[rank].append(index)
+        held[rank] += lengths[index]
+    return [sorted(share) for share in shares]
+
+
+def packs_of_rank(
+    batch: Batch, rank: int, ranks: int, how: Packing
+) -> list[tuple[Batch, Tensor, float]]:
+    """The packs of a rank, which of the batch's choices each holds, and what it counts.
+
+    All ranks go through equally many, since they meet in every layer: one that has fewer goes
+    through its last one again, or through another's, which then counts 0.
+    """
+    shares = balanced(batch.lengths, ranks)
+    plans = [plan([batch.lengths[at] for at in share], how) for share in shares]
+    packs = [
+        [([share[at] for at in held], room) for held, room in packs]
+        for share, packs in zip(shares, plans, strict=True)
+    ]
+    most, other = max(map(len, packs)), next(each[0] for each in packs if each)
+    made = [(*batch.take(*pack), 1.0) for pack in packs[rank]]
+    part, index = made[-1][:2] if made else batch.take(*other)
+    return made + [(part, index, 0.0)] * (most - len(made))
+
+
+def shard(policy: LanguagePolicy) -> None:
+    """Share out the weights: each layer by itself, and all that is not in one together.
+
+    Gradients are summed over ranks in float32. The policy must be packed; from here on its weights
+    are pieces, and `judge` gathers them as it goes.
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import (
+        MixedPrecisionPolicy,
+        fully_shard,
+        register_fsdp_forward_method,
+    )
+
+    if policy.packing is None:
+        raise ValueError("only a packed policy is shared out: give it a packing first")
+    narrow = next(policy.parameters()).dtype == torch.bfloat16
+    given: dict[str, Any] = {"mesh": init_device_mesh(policy.device.type, (dist.get_world_size(),))}
+    if narrow:
+        given["mp_policy"] = MixedPrecisionPolicy(reduce_dtype=torch.float32)
+    run = block_of(policy.packing.compile, policy.packing.backend)
+    for layer in packable(policy.model).model.layers:
+        layer.packed = MethodType(run, layer)
+        fully_shard(layer, **given)
+        register_fsdp_forward_method(layer, "packed")
+    fully_shard(policy, reshard_after_forward=False, **given)
+    held: Any = policy
+    held.said, held.judge = MethodType(said, policy), MethodType(judge, policy)
+    register_fsdp_forward_method(policy, "said")
+    register_fsdp_forward_method(policy, "hidden")
+
+
+def said(policy: LanguagePolicy, batch: Batch, reference: Any) -> tuple[Tensor | None, ...]:
+    """`LanguagePolicy.judge` as tensors, which FSDP's hooks look for."""
+    judged = LanguagePolicy.judge(policy, batch, reference)
+    return judged.logp, judged.entropy, judged.logp_ref, judged.exact_kl, judged.forward_kl
+
+
+def judge(policy: Any, batch: Batch, reference: Any = None) -> Judged:
+    """Every choice of a pack, the weights gathered layer by layer."""
+    theirs = None if reference is None else LanguagePolicy.tie(policy, batch, reference)
+    return Judged(*policy.said(batch, theirs))
+
+
+def pieces_of(policy: LanguagePolicy) -> LanguagePolicy:
+    """A copy of a policy of which every rank holds its share."""
+    made = copy.deepcopy(policy)
+    shard(made)
+    return made
+
 
 # --- playing
 
@@ -85,130 +166,11 @@ class SharedWorld(AgentWorld):
         return [found[place] for place in range(len(asked))]
 
 
-# --- learning
-
-
-class SharedDescent(Descent):
-    """An optimiser over the pieces here, of a loss that is the sum of all ranks' losses."""
-
-    whole: LanguagePolicy
-    """What plays: it gets the new weights after each update."""
-
-    def down(self, losses: Iterable[Tensor], batch: Any, rate: float | None = None) -> float:
-        """One update of all ranks; FSDP takes means of their gradients, where sums are meant."""
-        norm = super().down((loss * count() for loss in losses), batch, rate)
-        gather(self.policy, self.whole)
-        return norm
-
-    def clip(self) -> Tensor:
-        """The norm of the whole gradient."""
-        norm = super().clip()
-        return norm.full_tensor() if hasattr(norm, "full_tensor") else norm
-
-
-class SharedLosses(Losses):
-    """The losses of this rank's packs; the metrics, once all are through, are those of all."""
-
-    counts: Sequence[float] = ()
-    """0 for a pack that is gone through once more only to meet the others."""
-
-    def __iter__(self) -> Iterator[Tensor]:
-        parts = zip(self.parts, self.counts, strict=True)
-        self.parts = (replace(each, weight=each.weight * counts) for each, counts in parts)
-        yield from super().__iter__()
-        self.metrics = summed(self.metrics)
-
-
-@dataclass(frozen=True)
-class Beside:
-    """A reference that is judged pack by pack."""
-
-    policy: Any
-
-    def take(self, place: slice | Tensor) -> Any:
-        """All of it, whatever the pack."""
-        return self.policy
-
-
-class SharedLeash(PackedLeash):
-    """`PackedLeash` on this rank's packs. Whatever is told of a batch is of all ranks' packs."""
-
-    most = 0  # tokens of a pack
-    counts: Sequence[float] = ()
-
-    def shares(self, batch: Batch) -> Parts:
-        """This rank's packs of a batch."""
-        how = replace(self.policy.packing, tokens=min(self.most, self.policy.packing.tokens))
-        packs = packs_of_rank(batch, rank(), count(), how)
-        self.counts = [counts for _, _, counts in packs]
-        return [(part, index) for part, index, _ in packs]
-
-    def learn(
-        self, groups: Groups, logp_old: Tensor | None = None, tied: Tensor | None = None
-    ) -> tuple[dict[str, float], Judged]:
-        """One update goes over the packs once, with the reference; several, and a leash in the
-        reward, have them judged before.
-        """
-        if self.recipe.updates > 1 or self.recipe.leash.form == "reward_k1":
-            found = super(PackedLeash, self).learn(groups, logp_old, tied)
-        else:
-            parts = self.split(groups.batch)
-            found = self.learn_once(groups, parts, Beside(self.reference.policy))
-        if self.reference.kind != "adapter_off":
-            reference: Any = self.reference.module
-            reference.reshard()  # what is not in a layer was left whole
-        return found
-
-    def losses(self, parts: Iterator[Choices], coefficient: float) -> Losses:
-        """This rank's."""
-        made = SharedLosses(parts, self.loss(coefficient))
-        made.counts = self.counts
-        return made
-
-    def judge(self, parts: Parts, reference: Any) -> Judged:
-        """The whole batch, each rank its packs."""
-        with torch.no_grad():
-            own = [(place, self.judged(batch, reference)) for batch, place in parts]
-        every = self.of_all(own)
-        return together([judged for _, judged in every], [place for place, _ in every])
-
-    def now(
-        self, choices: Choices, parts: Parts, reference: Any, known: Judged | None
-    ) -> Iterator[Choices]:
-        """What is known of the whole batch came without gradients."""
-        return super().now(choices, parts, reference, None)
-
-    def all_seen(self, seen: Seen) -> tuple[Judged, Choices]:
-        """What all ranks saw, in the order of the batch."""
-        return super().all_seen(self.of_all(seen))
-
-    def of_all(self, own: Sequence[T]) -> list[T]:
-        """What all ranks have to say of their packs, each pack once."""
-        counted = [each for each, counts in zip(own, self.counts, strict=True) if counts]
-        every = gathered(moved(counted, "cpu"))
-        return [moved(each, self.policy.device) for theirs in every for each in theirs]
-
-
-def moved(value: Any, device: Any) -> Any:
-    """Tensors, and records and lists of them, on a device."""
-    if isinstance(value, Tensor):
-        return value.to(device)
-    if isinstance(value, (list, tuple)):
-        return type(value)(moved(each, device) for each in value)
-    if is_dataclass(value) and not isinstance(value, type):
-        columns = {f.name: moved(getattr(value, f.name), device) for f in fields(value)}
-        return replace(value, **columns)
-    return value
-
-
 # --- the run
 
 
 class RankedTrainer(AgentTrainer):
     """An agent's phases on one of several ranks."""
-
-    LEASHED = SharedLeash
-    DESCENT = SharedDescent
 
     def __init__(
         self, run: Run, recipe: AgentRecipe, world: AgentWorld, policy: Any, listen: Listener
@@ -216,18 +178,6 @@ class RankedTrainer(AgentTrainer):
         scale = recipe.scale.model_copy(update={"packed": "on"})
         packed = recipe.model_copy(update={"scale": scale})
         super().__init__(run, packed, SharedWorld.of(world), policy, listen)
-
-    def begin(self, phase: Phase, epochs: int) -> None:
-        """All ranks work out as many layers again: they meet in each."""
-        super().begin(phase, epochs)
-        assert isinstance(self.descent, SharedDescent)
-        assert self.policy.packing is not None
-        self.descent.whole = self.policy
-        again = max(gathered(self.policy.packing.recompute))
-        self.policy.packing = replace(self.policy.packing, recompute=again)
-        self.pieces.packing = self.policy.packing
-        if isinstance(self.leashed, SharedLeash):
-            self.leashed.most, self.leashed.split = self.recipe.part_tokens, self.leashed.shares
 
     def learner(self) -> LanguagePolicy:
         """The policy in pieces."""
@@ -248,29 +198,22 @@ class RankedTrainer(AgentTrainer):
         """Each rank's dialogues."""
         assert self.policy.packing is not None
         packs = packs_of_rank(batch, rank(), count(), self.policy.packing)
-        told: list[float] = []
+        found: list[float] = []
 
         def losses() -> Iterator[Tensor]:
             for part, _, counts in packs:
                 loss = self.pieces.judge(part).logp.sum() * (-counts / len(batch))
-                told.append(loss.item())
+                found.append(loss.item())
                 yield loss
 
-        norm = self.descent.down(losses(), batch)
-        return summed({"loss": sum(told)})["loss"], norm
+        norm = self.optimizer.step(losses(), batch)
+        return summed({"loss": sum(found)})["loss"], norm
 
-    def restore(self, name: str) -> None:
-        """Each rank reads its pieces, however many ranks wrote them."""
-        kept = Kept(self.run, name)
-        if any(key.startswith("optimiser.") for key in kept.names):
-            begun(self.descent.optimiser)
-        kept.fill(self.trainer_tensors())
-        state = self.run.state(name)
-        self.descent.step = state["step"]
-        if self.leashed is not None:
-            reference = self.leashed.reference
-            reference.load_state_dict(reference.state_dict())
-            self.leashed.controller.load(state["controller"])
+    def micro_batches(self, batch: Batch) -> Sequence[tuple[Any, ...]]:
+        """This rank's packs of a batch."""
+        assert self.policy.packing is not None
+        most = min(self.recipe.part_tokens, self.policy.packing.tokens)
+        return packs_of_rank(batch, rank(), count(), replace(self.policy.packing, tokens=most))
 
     def speed(self, trained: float) -> dict[str, float]:
         """Tokens of all ranks in rank 0's seconds; MFU is of all their GPUs."""

@@ -1,16 +1,18 @@
-"""The processes of one run: how they find each other, who writes, and what all of them hear.
+"""The processes of one run: how they find each other, and what all of them hear.
 
-Every rank goes through the same loop with the same numbers. Rank 0 alone reads and writes the run's
-folder, and tells the others what it found; to a checkpoint each adds its pieces. What is learnt and
-played in shares is in `ranked`. With one process everything here is a plain call.
+Every rank goes through the same loop with the same numbers. With one process everything here is a
+plain call. What is written by several is in `checkpoints`, what is played and learnt in shares in
+`ranked`.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -21,8 +23,6 @@ from torch.distributed.rendezvous import rendezvous
 
 from kleash.errors import ConfigError, KleashError
 from kleash.recipe import AgentRecipe, Recipe
-from kleash.runs import Checkpoint, Run
-from kleash.train.pieces import PIECES, save
 
 T = TypeVar("T")
 PATIENCE = timedelta(days=7)
@@ -79,6 +79,41 @@ def summed(numbers: Mapping[str, float]) -> dict[str, float]:
     """By name, the sum over ranks."""
     every = gathered(dict(numbers))
     return {name: sum(each[name] for each in every) for name in numbers}
+
+
+def gathered_tensors(own: T, device: Any) -> list[T]:
+    """What every rank has to say in tensors, and records and lists of them, by rank."""
+    return [moved(theirs, device) for theirs in gathered(moved(own, "cpu"))]
+
+
+def moved(value: Any, device: Any) -> Any:
+    """Tensors, and records and lists of them, on a device."""
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if isinstance(value, (list, tuple)):
+        return type(value)(moved(each, device) for each in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        columns = {f.name: moved(getattr(value, f.name), device) for f in fields(value)}
+        return replace(value, **columns)
+    return value
+
+
+# --- a tensor in pieces (FSDP2)
+
+
+def local(tensor: Tensor) -> Tensor:
+    """A tensor, or the piece of it that this rank holds."""
+    found: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return found
+
+
+def first_place(tensor: Tensor) -> int:
+    """Where in the whole tensor, laid flat, the piece here begins: rows go to ranks in order."""
+    if not hasattr(tensor, "to_local"):
+        return 0
+    rows = -(-tensor.shape[0] // dist.get_world_size())
+    before = min(dist.get_rank() * rows, tensor.shape[0])
+    return before * math.prod(tensor.shape[1:])
 
 
 # --- finding each other
@@ -166,86 +201,3 @@ def check(recipe: Recipe) -> None:
                 f"{key}={value} is for one process, and there are {here}: {reason}, so set"
                 f" {key}={instead}"
             )
-
-
-# --- the run's folder
-
-
-def shared(run: Run) -> Run:
-    """The run as all ranks may use it."""
-    return SharedRun(run) if count() > 1 else run
-
-
-def everyone(name: str) -> Any:
-    """The method of that name, made by rank 0; all have what it found."""
-
-    def call(run: SharedRun, *given: Any) -> Any:
-        return first(lambda: getattr(run.plain, name)(*given))
-
-    return call
-
-
-class SharedRun(Run):
-    """A run that several ranks train. All call the same methods in the same order."""
-
-    def __init__(self, plain: Run) -> None:
-        super().__init__(plain.path, plain.config, plain.given, plain.meta)
-        self.plain = plain
-
-    checkpoints = everyone("checkpoints")
-    state = everyone("state")
-    slim = everyone("slim")
-    drop = everyone("drop")
-    rewind = everyone("rewind")
-    finish = everyone("finish")
-
-    @property
-    def finished(self) -> bool:
-        """Whether all that was asked of the run has been done."""
-        return first(lambda: self.plain.finished)
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Rank 0 holds it."""
-        with ExitStack() as held:
-            first(lambda: held.enter_context(self.plain.lock()))
-            yield
-
-    def reopen(
-        self, config: Mapping[str, Any], given: Mapping[str, Any], meta: Mapping[str, Any]
-    ) -> None:
-        """Go on with a run; all hold what its folder then says."""
-        first(lambda: self.plain.reopen(config, given, meta))
-        mine = self.plain
-        told = first(lambda: (mine.config, mine.given, mine.meta))
-        self.config, self.given, self.meta = mine.config, mine.given, mine.meta = told
-
-    def log(self, record: Mapping[str, Any]) -> None:
-        """Rank 0 writes the line, which all have."""
-        if is_first():
-            self.plain.log(record)
-
-    def time(self, record: Mapping[str, Any]) -> None:
-        """Rank 0's time."""
-        if is_first():
-            self.plain.time(record)
-
-    def metrics(self) -> Iterator[dict[str, Any]]:
-        """The lines that are there now."""
-        return iter(first(lambda: list(self.plain.metrics())))
-
-    def save(
-        self,
-        name: str,
-        weights: Mapping[str, Tensor],
-        trainer: Mapping[str, Tensor],
-        state: Mapping[str, Any],
-    ) -> None:
-        """Weights, which every rank has whole, are written once, and the trainer's in pieces."""
-        passing = first(lambda: self.plain.begin_checkpoint(name))
-        told = {**state, "trainer_files": save(passing / PIECES, trainer)}
-        first(lambda: self.plain.end_checkpoint(passing, weights, told))
-
-    def load(self, name: str, *, trainer: bool = True) -> Checkpoint:
-        """Every rank reads what it needs by itself."""
-        return self.plain.load(name, trainer=trainer)

@@ -1,17 +1,25 @@
-"""Updates on one batch of groups: advantages, the leash, the clipped loss, and guards."""
+"""The update of a policy on one batch of groups: advantages, the leash, the clipped loss, guards.
+
+A batch is judged micro-batch by micro-batch, each forward and back before the next one is looked
+at. In the first update what the policy says of a micro-batch is also its own past, and what the
+leash takes off an advantage hangs on that episode alone: so one pass over the batch does both. Only
+a leash in the reward needs the whole batch judged before. Who samples and who are the other ranks
+is known here no further than what they have to say of a batch.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from kleash import guard
 from kleash.control import SCHEDULES, Controller
+from kleash.errors import DataError
 from kleash.grpo import (
     ADVANTAGES,
     WEIGHTS,
@@ -24,19 +32,30 @@ from kleash.grpo import (
     leash_reward,
     leash_value,
     reward_unit,
+    truncated,
 )
-from kleash.kl import episode_sum, k1
+from kleash.kl import episode_sum, k1, measure
 from kleash.policy import Judged, Reference
-from kleash.recipe import Recipe
+from kleash.recipe import AgentRecipe, Recipe
 from kleash.rollout import Groups
-from kleash.train.descent import Descent
+from kleash.train import ranks
+from kleash.train.optimizer import Optimizer
+
+Record = TypeVar("Record", Judged, Choices)
+Place = slice | Tensor
+"""Which choices of a batch: those of a micro-batch, or all of them."""
+WHOLE = slice(None)
 
 IN_ADVANTAGE = ("return_to_go", "exact")
 """The forms that take something off the advantages."""
+OTHER_SAMPLER = (
+    "; or, where the engine must differ, set sampler.cap=2: each advantage is then weighed by"
+    " how much likelier its choice is to the trainer, at most twice"
+)
 
 
 @dataclass(frozen=True)
-class Worth:
+class Signal:
     """What a batch's rewards are worth before any leash: the same whenever the batch is met."""
 
     advantage: Tensor
@@ -44,8 +63,8 @@ class Worth:
     unit: Tensor | None
     pull: float | None
     """The effective coefficient of a coefficient of 1; none where it has no meaning."""
-    signal: float
-    """The share of groups that teach anything."""
+    share: float
+    """Of groups that teach anything."""
     reward: float
 
 
@@ -57,92 +76,276 @@ def advantage(groups: Groups, reward: Tensor, name: str) -> Tensor:
     return found if groups.credit is None else found * groups.credit
 
 
-def worth(groups: Groups, recipe: Recipe) -> Worth:
+def signal(groups: Groups, recipe: Recipe) -> Signal:
     """Advantages, weights and units of a batch, from its rewards alone."""
     leash, name, episode = recipe.leash, recipe.advantage, groups.episode
     reward, group = groups.reward, groups.group
     unit = reward_unit(name, reward, group) if leash.scaled else None
     scaled = leash.scaled or leash.form == "reward_k1"
-    return Worth(
+    return Signal(
         advantage=advantage(groups, reward, name),
         weight=WEIGHTS[recipe.weight](episode, group),
         unit=None if unit is None else unit[episode],
         pull=effective_coefficient(1.0, name, reward, group, scaled=scaled),
-        signal=guard.share_with_signal(reward, group),
+        share=guard.share_with_signal(reward, group),
         reward=reward.mean().item(),
     )
 
 
-Parts = Sequence[tuple[Any, slice | Tensor]]
-"""A batch in parts, and which of its choices each holds."""
+@dataclass(frozen=True)
+class MicroBatch:
+    """A part of a batch that is judged at once, and which of the batch's choices it holds."""
+
+    batch: Any
+    place: Place
+    count: float = 1.0
+    """0 for one that is gone through once more only to meet the other ranks."""
 
 
-def together(found: Sequence[Judged], places: Sequence[slice | Tensor]) -> Judged:
-    """What was said of parts as one, in the order of the whole."""
-    whole = [torch.cat([getattr(each, f.name) for each in found]) for f in fields(Judged)]
-    if any(isinstance(place, slice) for place in places):  # cut in order
-        return Judged(*whole)
-    order = torch.cat([place for place in places if isinstance(place, Tensor)]).argsort()
-    return Judged(*(each[order] for each in whole))
+def in_order(records: Sequence[Record], places: Sequence[Place]) -> Record:
+    """Records of micro-batches as one, in the order of the batch."""
+    if len(records) == 1 and isinstance(places[0], slice):
+        return records[0]
+    columns = {
+        f.name: torch.cat([getattr(each, f.name) for each in records])
+        for f in fields(records[0])
+        if getattr(records[0], f.name) is not None
+    }
+    if all(isinstance(place, Tensor) for place in places):  # else they were cut in order
+        order = torch.cat([place for place in places if isinstance(place, Tensor)]).argsort()
+        columns = {name: each[order] for name, each in columns.items()}
+    return replace(records[0], **columns)
 
 
-class Losses:
-    """The losses of parts, one at a time; their metrics add up to those of the whole."""
-
-    def __init__(self, parts: Iterator[Choices], loss: Callable[[Choices], Loss]) -> None:
-        self.parts, self.loss = parts, loss
-        self.metrics: dict[str, float] = {}
-
-    def __iter__(self) -> Iterator[Tensor]:
-        for choices in self.parts:
-            loss = self.loss(choices)
-            for name, value in loss.metrics.items():
-                self.metrics[name] = self.metrics.get(name, 0.0) + value
-            yield loss.total
+def without_gradient(judged: Judged) -> Judged:
+    """What is kept of a micro-batch after its way back."""
+    said = {f.name: getattr(judged, f.name) for f in fields(Judged)}
+    return Judged(**{name: each.detach() for name, each in said.items() if each is not None})
 
 
-class Leashed:
-    """A policy, its descent, and the leash: reference and controller."""
-
-    ELSE = ""  # what can be done about a sampler that differs, but to mend it
+class LeashedPolicy:
+    """A policy, its optimizer, and the leash: reference and controller."""
 
     def __init__(
-        self, recipe: Recipe, policy: Any, reference: Reference, descent: Descent, total: int
+        self, recipe: Recipe, policy: Any, reference: Reference, optimizer: Optimizer, total: int
     ) -> None:
         self.recipe, self.policy = recipe, policy
-        self.reference, self.descent, self.total = reference, descent, total
+        self.reference, self.optimizer, self.total = reference, optimizer, total
         self.controller = Controller(recipe.leash)
-        self.split: Callable[[Any], Parts] = policy.parts
+        self.split: Callable[[Any], Sequence[tuple[Any, ...]]] = policy.parts
         # Updates with signal until all must move: LoRA's A has a gradient once B, zero, has moved.
         self.unproven = 1 if getattr(policy, "adapted", False) else 0
 
-    def learn(
-        self, groups: Groups, logp_old: Tensor | None = None, tied: Tensor | None = None
+    def update_on_batch(
+        self, groups: Groups, logp_old: Tensor | None = None, ref_logits: Tensor | None = None
     ) -> tuple[dict[str, float], Judged]:
         """All updates on a batch; its numbers, and how it was judged before the first of them.
 
-        Without `logp_old` the batch is fresh: the first judging is its own past. `tied` are the
-        reference's logits, where they are known.
+        Without `logp_old` the batch is fresh: the first judging is its own past. `ref_logits` are
+        the reference's, where they are known.
         """
-        reference = self.reference.policy if tied is None else tied
-        parts = self.split(groups.batch)
-        judged = before = self.judge(parts, reference)
-        guard.finite(
-            [("the rewards", groups.reward), ("the log-probabilities", judged.logp)],
-            lambda: self.descent.keep(groups.batch),
-        )
-        old = judged.logp.detach() if logp_old is None else logp_old
-        self.check_start(groups, judged, old)
+        self.check_finite(groups, "the rewards", groups.reward)
+        micro_batches = [MicroBatch(*each) for each in self.split(groups.batch)]
+        beside = self.beside(groups.batch, ref_logits)
         coefficient = self.controller.coefficient
-        choices = self.leash(groups, judged, old, coefficient)
-        record: dict[str, float] = {}
-        for update in range(self.recipe.updates):
-            known = judged if not update and len(parts) == 1 else None
-            losses = self.losses(self.now(choices, parts, reference, known), coefficient)
-            record = self.one_update(losses, groups, coefficient)
+        if self.recipe.leash.form == "reward_k1" and (len(micro_batches) > 1 or ranks.count() > 1):
+            judged = self.judged_whole(micro_batches, beside)
+            choices = self.with_leash(groups, judged, logp_old, coefficient)
+            record = self.one_update(self.again(choices, micro_batches, beside), groups)
+        else:
+            seen: list[tuple[Judged, Choices]] = []
+            first = self.first_pass(groups, micro_batches, beside, logp_old, seen)
+            record = self.one_update(first, groups)
+            judged = self.whole([each for each, _ in seen], micro_batches)
+            choices = self.whole([each for _, each in seen], micro_batches)
+        for _ in range(self.recipe.updates - 1):
+            beside = self.constant(self.reference.policy if ref_logits is None else ref_logits)
+            record = self.one_update(self.again(choices, micro_batches, beside), groups)
+        if ranks.count() > 1 and self.reference.kind != "adapter_off":
+            sharded: Any = self.reference.module
+            sharded.reshard()  # what is not in a layer was left whole
         value = self.leash_value(choices, record["leash/value"])
         leash = {"leash/value": value, "leash/penalty": coefficient * value}
-        return record | leash | self.after(groups, before, choices), before
+        return record | leash | self.measured(groups, judged, choices), judged
+
+    # --- passes over the micro-batches
+
+    def first_pass(
+        self,
+        groups: Groups,
+        micro_batches: Sequence[MicroBatch],
+        beside: Callable[[Place], Any],
+        logp_old: Tensor | None,
+        seen: list[tuple[Judged, Choices]],
+    ) -> Iterator[Choices]:
+        """The choices of each micro-batch as it is judged, with the leash on them."""
+        coefficient = self.controller.coefficient
+        for micro in micro_batches:
+            judged = self.judged(micro.batch, beside(micro.place))
+            old = None if logp_old is None else logp_old[micro.place]
+            choices = self.with_leash(groups, judged, old, coefficient, micro.place)
+            seen.append((without_gradient(judged), choices))
+            yield self.seen_now(choices, judged, micro)
+
+    def again(
+        self,
+        choices: Choices,
+        micro_batches: Sequence[MicroBatch],
+        beside: Callable[[Place], Any],
+    ) -> Iterator[Choices]:
+        """The choices as the policy sees them now, micro-batch by micro-batch."""
+        for micro in micro_batches:
+            judged = self.judged(micro.batch, beside(micro.place))
+            yield self.seen_now(choices.take(micro.place), judged, micro)
+
+    def seen_now(self, choices: Choices, judged: Judged, micro: MicroBatch) -> Choices:
+        """Choices with what the policy says of them now, with gradients."""
+        entropy = judged.entropy if self.recipe.entropy_bonus else judged.entropy.detach()
+        weight = choices.weight if micro.count == 1 else choices.weight * micro.count
+        return replace(
+            choices, weight=weight, logp=judged.logp, entropy=entropy, exact_kl=judged.exact_kl
+        )
+
+    def beside(self, batch: Any, ref_logits: Tensor | None) -> Callable[[Place], Any]:
+        """What each micro-batch is judged beside in its first pass.
+
+        A packed reference goes over the whole batch before, so that it may be streamed from
+        elsewhere; on several ranks, where each has its own packs, it goes pack by pack.
+        """
+        if ref_logits is not None:
+            return self.constant(ref_logits)
+        if getattr(self.policy, "packing", None) is None or ranks.count() > 1:
+            return self.constant(self.reference.policy)
+        whole = self.policy.tie(batch, self.reference.policy)
+        return lambda place: whole.take(place)
+
+    @staticmethod
+    def constant(reference: Any) -> Callable[[Place], Any]:
+        """The same beside every micro-batch."""
+        return lambda place: reference
+
+    def judged(self, batch: Any, reference: Any) -> Judged:
+        """What the policy says of a micro-batch, beside its reference."""
+        found: Judged = self.policy.judge(batch, reference)
+        return found
+
+    @torch.no_grad()
+    def judged_whole(
+        self, micro_batches: Sequence[MicroBatch], beside: Callable[[Place], Any]
+    ) -> Judged:
+        """The whole batch, by all ranks, before any update."""
+        found = [self.judged(micro.batch, beside(micro.place)) for micro in micro_batches]
+        return self.whole(found, micro_batches)
+
+    def whole(self, own: Sequence[Record], micro_batches: Sequence[MicroBatch]) -> Record:
+        """Records of the micro-batches as one of the batch, each of all ranks' once."""
+        found = [
+            (micro.place, record)
+            for micro, record in zip(micro_batches, own, strict=True)
+            if micro.count
+        ]
+        if ranks.count() > 1:
+            every = ranks.gathered_tensors(found, self.policy.device)
+            found = [each for theirs in every for each in theirs]
+        return in_order([record for _, record in found], [place for place, _ in found])
+
+    # --- one update
+
+    def one_update(self, passing: Iterator[Choices], groups: Groups) -> dict[str, float]:
+        """The losses of the micro-batches, an optimizer step, and what moved."""
+        coefficient, metrics = self.controller.coefficient, dict[str, float]()
+
+        def losses() -> Iterator[Tensor]:
+            for choices in passing:
+                loss = self.loss(choices, coefficient)
+                for name, value in loss.metrics.items():
+                    metrics[name] = metrics.get(name, 0.0) + value
+                yield loss.total
+
+        taught = bool(self.signal(groups).advantage.abs().max() > 0)
+        schedule = SCHEDULES[self.recipe.schedule]
+        lr = self.recipe.lr * schedule(self.optimizer.updates, self.recipe.warmup, self.total)
+        still = guard.snapshot(self.policy) if taught and lr > 0 and not self.unproven else None
+        norm = self.optimizer.step(losses(), groups.batch, lr)
+        record = ranks.summed(metrics)
+        self.check_coefficient(record, coefficient)
+        if still is not None and norm > 0:
+            guard.moved_as_meant(still, self.policy, rate=lr)
+        self.unproven -= taught and lr > 0 and norm > 0
+        if self.reference.after_update(self.policy, self.optimizer.updates):
+            self.optimizer.reset()
+        return record | {"grad_norm": norm, "lr": lr}
+
+    def loss(self, choices: Choices, coefficient: float) -> Loss:
+        """The loss of choices at this coefficient."""
+        recipe = self.recipe
+        return grpo_loss(
+            choices,
+            Clip(recipe.clip.low, recipe.clip.high, recipe.clip.dual),
+            form=recipe.leash.form,
+            coefficient=coefficient,
+            entropy_bonus=recipe.entropy_bonus,
+            clamp=recipe.leash.clamp,
+        )
+
+    # --- the leash
+
+    def with_leash(
+        self,
+        groups: Groups,
+        judged: Judged,
+        old: Tensor | None,
+        coefficient: float,
+        place: Place = WHOLE,
+    ) -> Choices:
+        """Checked choices with advantages, weights, and what the leash does before the loss.
+
+        Of the batch, or of whole episodes of it, as they were judged at that place.
+        """
+        logp = judged.logp.detach()
+        self.check_finite(groups, "the log-probabilities", logp)
+        old = logp if old is None else old
+        self.check_judged(judged, old, None if groups.logp is None else groups.logp[place])
+        leash, episode, worth = self.recipe.leash, groups.episode[place], self.signal(groups)
+        assert judged.logp_ref is not None
+        of_reward, unit, kind = worth.advantage[place], worth.unit, logp.dtype
+        if leash.form == "reward_k1":
+            reward = leash_reward(
+                groups.reward,
+                old,
+                judged.logp_ref,
+                episode,
+                form=leash.form,
+                coefficient=coefficient,
+            )
+            of_reward = advantage(groups, reward, self.recipe.advantage)
+        choices = Choices(
+            logp=logp,
+            logp_old=old,
+            logp_ref=judged.logp_ref,
+            advantage=of_reward.to(kind),
+            weight=worth.weight[place],
+            episode=episode,
+            exact_kl=None if judged.exact_kl is None else judged.exact_kl.detach(),
+            unit=None if unit is None else unit[place].to(kind),
+        )
+        if leash.form in IN_ADVANTAGE:
+            choices = self.off_advantages(choices, coefficient)
+        # The sampler's weights are for the gain alone: a leash in the loss has none.
+        return truncated(choices, sampled(groups)[place], self.cap)[0] if self.cap else choices
+
+    def off_advantages(self, choices: Choices, coefficient: float) -> Choices:
+        """The leash taken off the advantages, as much as was asked for."""
+        form = self.recipe.leash.form
+        found = leash_advantage(choices, form=form, coefficient=coefficient)
+        guard.leash_as_asked(
+            (choices.advantage - found.advantage).double().mean().item(),
+            coefficient,
+            leash_value(choices, form).double().mean().item(),
+            where="advantage",
+            size=(choices.advantage.abs().max() + found.advantage.abs().max()).item(),
+        )
+        return found
 
     def leash_value(self, choices: Choices, in_loss: float) -> float:
         """What the coefficient multiplied, wherever the form acts, with the weights of the loss.
@@ -158,166 +361,73 @@ class Leashed:
         weight = choices.weight.double()
         return in_loss + (weight @ leash_value(choices, self.recipe.leash.form).double()).item()
 
-    def judge(self, parts: Parts, reference: Any) -> Judged:
-        """All parts; with gradients where the whole is one part, and then it is not judged twice.
-
-        Otherwise each part is judged again when its loss is worked out, so that only one is held.
-        """
-        if len(parts) == 1:
-            return self.judged(parts[0][0], reference)
-        with torch.no_grad():
-            found = [self.judged(batch, reference) for batch, _ in parts]
-        return together(found, [place for _, place in parts])
-
-    def judged(self, batch: Any, reference: Any) -> Judged:
-        """What the policy says of a batch, beside its reference."""
-        found: Judged = self.policy.judge(batch, reference)
+    def signal(self, groups: Groups) -> Signal:
+        """What the batch's rewards are worth, worked out when it is first met."""
+        if "signal" not in groups.worked_out:
+            groups.worked_out["signal"] = signal(groups, self.recipe)
+        found: Signal = groups.worked_out["signal"]
         return found
 
-    def now(
-        self, choices: Choices, parts: Parts, reference: Any, known: Judged | None
-    ) -> Iterator[Choices]:
-        """The choices as the policy sees them now, part by part."""
-        for batch, place in parts:
-            judged = known or self.judged(batch, reference)
-            entropy = judged.entropy if self.recipe.entropy_bonus else judged.entropy.detach()
-            yield replace(
-                choices.take(place), logp=judged.logp, entropy=entropy, exact_kl=judged.exact_kl
-            )
+    @property
+    def cap(self) -> float:
+        """The most that a choice weighs for being likelier to the trainer than to the sampler."""
+        return self.recipe.sampler.cap if isinstance(self.recipe, AgentRecipe) else 0.0
 
-    def losses(self, parts: Iterator[Choices], coefficient: float) -> Losses:
-        """The losses of parts at this coefficient."""
-        return Losses(parts, self.loss(coefficient))
+    # --- what is measured
 
-    def loss(self, coefficient: float) -> Callable[[Choices], Loss]:
-        """The loss of choices at this coefficient."""
-        recipe = self.recipe
-        return lambda choices: grpo_loss(
-            choices,
-            Clip(recipe.clip.low, recipe.clip.high, recipe.clip.dual),
-            form=recipe.leash.form,
-            coefficient=coefficient,
-            entropy_bonus=recipe.entropy_bonus,
-            clamp=recipe.leash.clamp,
-        )
-
-    def one_update(self, losses: Losses, groups: Groups, coefficient: float) -> dict[str, float]:
-        """The loss, the step down, and what moved."""
-        taught = bool(self.worth(groups).advantage.abs().max() > 0)
-        rate = self.rate()
-        still = guard.snapshot(self.policy) if taught and rate > 0 and not self.unproven else None
-        norm = self.descent.down(losses, groups.batch, rate)
-        self.check_coefficient(losses.metrics, coefficient)
-        if still is not None and norm > 0:
-            guard.moved_as_meant(still, self.policy, rate=rate)
-        self.unproven -= taught and rate > 0 and norm > 0
-        if self.reference.after_update(self.policy, self.descent.step):
-            self.descent.renew()
-        return losses.metrics | {"grad_norm": norm, "lr": rate}
-
-    def leash(
-        self,
-        groups: Groups,
-        judged: Judged,
-        old: Tensor,
-        coefficient: float,
-        place: slice | Tensor = slice(None),
-    ) -> Choices:
-        """The batch with advantages, weights, and what the leash does before the loss.
-
-        Or whole episodes of it, as they were judged at that place.
-        """
-        leash, episode, worth = self.recipe.leash, groups.episode[place], self.worth(groups)
-        assert judged.logp_ref is not None
-        held, unit, kind = worth.advantage[place], worth.unit, judged.logp.dtype
-        if leash.form == "reward_k1":
-            reward = leash_reward(
-                groups.reward,
-                old,
-                judged.logp_ref,
-                episode,
-                form=leash.form,
-                coefficient=coefficient,
-            )
-            held = advantage(groups, reward, self.recipe.advantage)
-        bare = Choices(
-            logp=judged.logp.detach(),
-            logp_old=old,
-            logp_ref=judged.logp_ref,
-            advantage=held.to(kind),
-            weight=worth.weight[place],
-            episode=episode,
-            exact_kl=None if judged.exact_kl is None else judged.exact_kl.detach(),
-            unit=None if unit is None else unit[place].to(kind),
-        )
-        if leash.form not in IN_ADVANTAGE:
-            return bare
-        tied = leash_advantage(bare, form=leash.form, coefficient=coefficient)
-        guard.leash_as_asked(
-            (bare.advantage - tied.advantage).double().mean().item(),
-            coefficient,
-            leash_value(bare, leash.form).double().mean().item(),
-            where="advantage",
-            size=(bare.advantage.abs().max() + tied.advantage.abs().max()).item(),
-        )
-        return tied
-
-    def rate(self) -> float:
-        """The learning rate of the next update."""
-        schedule = SCHEDULES[self.recipe.schedule]
-        return self.recipe.lr * schedule(self.descent.step, self.recipe.warmup, self.total)
-
-    def after(self, groups: Groups, judged: Judged, choices: Choices) -> dict[str, float]:
+    def measured(self, groups: Groups, judged: Judged, choices: Choices) -> dict[str, float]:
         """Move the controller by the KL measured before the updates; the batch's own numbers."""
         assert judged.exact_kl is not None
-        worth, advantage = self.worth(groups), choices.advantage
-        used = worth.pull and {"effective_coefficient": self.controller.coefficient * worth.pull}
+        worth, advantage = self.signal(groups), choices.advantage
         exact = judged.exact_kl.detach().double()
         kl = episode_sum(exact, groups.episode).mean().item()
         # At proposals it is the KL of states that the policy may never meet: no KL of the policy.
         at = "kl/proposed/exact" if groups.logp is None else "kl/ref/exact"
-        measured = {
+        found: dict[str, float] = {
+            "reward": worth.reward,
             f"{at}/choice/mean": exact.mean().item(),
             f"{at}/episode/mean": kl,
             "leash/coefficient": self.controller.coefficient,
+            "groups_with_signal": worth.share,
+            "broken": float(groups.broken),
+            "dropped_groups": float(groups.dropped),
         }
+        if worth.pull:
+            found["effective_coefficient"] = self.controller.coefficient * worth.pull
         self.controller.update(kl)
         numbers = torch.stack([advantage.mean(), advantage.std(), advantage.max()]).tolist()
         names = ("mean_advantage", "std_advantage", "max_advantage")
-        return {
-            "reward": worth.reward,
-            **measured,
-            **dict(zip(names, numbers, strict=True)),
-            "groups_with_signal": worth.signal,
-            "broken": float(groups.broken),
-            "dropped_groups": float(groups.dropped),
-            **(used or {}),
-            **groups.measured,
-        }
+        found |= {**dict(zip(names, numbers, strict=True)), **groups.measured}
+        return found | self.from_sampler(groups, choices)
 
-    def worth(self, groups: Groups) -> Worth:
-        """What the batch's rewards are worth, worked out when it is first met."""
-        if "worth" not in groups.worked_out:
-            groups.worked_out["worth"] = worth(groups, self.recipe)
-        found: Worth = groups.worked_out["worth"]
+    def from_sampler(self, groups: Groups, choices: Choices) -> dict[str, float]:
+        """How far an engine was from the policy that was to learn, and what was weighed."""
+        if groups.logp is None or not isinstance(self.recipe, AgentRecipe):
+            return {}
+        found = measure(groups.episode, logp=choices.logp_old, logp_sampler=groups.logp)
+        if self.cap:
+            found |= truncated(choices, groups.logp, self.cap)[1]
+            guard.same_sampler(found["kl/sampler/k1/choice/mean"])
         return found
 
     # --- guards
 
-    def check_start(self, groups: Groups, judged: Judged, old: Tensor) -> None:
-        """What was sampled is what is judged; before the first update ratios are 1 and KL is 0."""
-        self.check_judged(judged, old, groups.logp)
+    def check_finite(self, groups: Groups, name: str, values: Tensor) -> None:
+        """NaN or infinity stops the run, the batch being saved."""
+        guard.finite([(name, values)], lambda: self.optimizer.save_batch(groups.batch))
 
-    def check_judged(self, judged: Judged, old: Tensor, sampled: Tensor | None) -> None:
-        """The same for a batch or a part of one."""
+    def check_judged(self, judged: Judged, old: Tensor, logp_sampler: Tensor | None) -> None:
+        """What was sampled is what is judged; before the first update ratios are 1 and KL is 0."""
         narrow = next(self.policy.parameters()).dtype == torch.bfloat16
-        if sampled is not None:
-            within = guard.GPU_TOLERANCE if sampled.is_cuda else guard.SAMPLED_TOLERANCE
-            within = guard.HALF_TOLERANCE if narrow else within
+        if logp_sampler is not None and not self.cap:
+            within = guard.GPU_TOLERANCE if logp_sampler.is_cuda else guard.SAMPLED_TOLERANCE
             guard.sampled_as_recomputed(
-                sampled, judged.logp.detach(), tolerance=within, otherwise=self.ELSE
+                logp_sampler,
+                judged.logp.detach(),
+                tolerance=guard.HALF_TOLERANCE if narrow else within,
+                otherwise=OTHER_SAMPLER if isinstance(self.recipe, AgentRecipe) else "",
             )
-        if self.descent.step == 0:
+        if self.optimizer.updates == 0:
             assert judged.logp_ref is not None
             kind, kl = self.recipe.leash.reference, judged.exact_kl
             most = guard.HALF_KL_AT_START if narrow else guard.KL_AT_START
@@ -333,3 +443,13 @@ class Leashed:
             guard.leash_as_asked(
                 added, coefficient, metrics["leash/value"], where="loss", size=size
             )
+
+
+def sampled(groups: Groups) -> Tensor:
+    """The engine's log-probabilities, which a cap cannot do without."""
+    if groups.logp is None:
+        raise DataError(
+            "sampler.cap weighs choices by the log-probabilities they were sampled with, and the"
+            " engine gave none: set sampler.cap=0"
+        )
+    return groups.logp

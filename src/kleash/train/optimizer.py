@@ -1,27 +1,133 @@
-"""AdamW for weights in bfloat16: gradients summed in float32, what is stored rounded at random.
+"""The optimizer of a policy: AdamW, its clipped gradient, and moments that can be kept.
 
-A weight of 1 in bfloat16 has its neighbour at 1.0078, so that updates of a usual size are lost when
-they are rounded to the nearest, and so are those of the second moment. Here weight and moments are
-worked out in float32 and rounded up or down with the odds of how near each side is (stochastic
-rounding, 2010.06192): what is stored is right on average, at 2 bytes each. The draws are named by
-step, tensor and place, so that a run that goes on is the run that was stopped. A weight may be in
-pieces on several ranks (FSDP2): each rounds its own, with the draws that the whole would have had.
+Weights in bfloat16 have one of their own. A weight of 1 in bfloat16 has its neighbour at 1.0078, so
+that updates of a usual size are lost when they are rounded to the nearest, and so are those of the
+second moment. There weight and moments are worked out in float32 and rounded up or down with the
+odds of how near each side is (stochastic rounding, 2010.06192), gradients are summed in float32,
+and what is stored is right on average, at 2 bytes each. The draws are named by step, tensor and
+place, so that a run that goes on is the run that was stopped. A weight may be in pieces on several
+ranks (FSDP2): each rounds its own, with the draws that the whole would have had.
 """
 
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from kleash import guard
+from kleash.train import ranks
+from kleash.train.ranks import first_place, local
+
 CHUNK = 1 << 24
 """Values updated at once where nothing is compiled."""
 BETAS, EPSILON, DECAY = (0.9, 0.999), 1e-8, 0.01
 """As torch.optim.AdamW has them."""
+
+
+class Optimizer:
+    """AdamW over what trains in a policy, with a clipped gradient; NaN stops it.
+
+    Where the policy is in pieces on several ranks, the loss is the sum of all ranks' losses, and
+    `whole` is the policy that gets the new weights after each step.
+    """
+
+    def __init__(
+        self,
+        policy: nn.Module,
+        lr: float,
+        clip_norm: float,
+        save_batch: Callable[[Any], str],
+        *,
+        moments: Literal["device", "host"] = "device",
+        whole: nn.Module | None = None,
+    ) -> None:
+        self.policy, self.lr, self.clip_norm = policy, lr, clip_norm
+        self.save_batch, self.moments, self.whole = save_batch, moments, whole
+        self.updates = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Start with empty moments."""
+        self.close()
+        self.weights = [p for p in self.policy.parameters() if p.requires_grad]
+        self.adamw = adamw_of(self.weights, self.lr, self.moments)
+        guard.optimiser_complete(self.adamw, self.policy)
+
+    def close(self) -> None:
+        """Let go of the gradients, so that the next optimizer gets them."""
+        before = getattr(self, "adamw", None)
+        if isinstance(before, RoundedAdamW):
+            before.gradients.close()
+
+    def step(self, losses: Iterable[Tensor], batch: Any, lr: float | None = None) -> float:
+        """One update on the sum of the losses, one after the other; the norm before clipping."""
+        self.adamw.zero_grad()
+        checked = []
+        for number, loss in enumerate(losses):
+            if self.whole is not None:  # FSDP takes means of gradients, where sums are meant
+                loss = loss * ranks.count()
+            loss.backward()
+            checked.append((f"the loss of part {number}" if number else "the loss", loss.detach()))
+        norm = self.clip()
+        guard.finite([*checked, ("the gradient", norm)], lambda: self.save_batch(batch))
+        for group in self.adamw.param_groups:
+            group["lr"] = self.lr if lr is None else lr
+        self.adamw.step()
+        self.updates += 1
+        if self.whole is not None:
+            gather_weights(self.policy, self.whole)
+        return norm.item()
+
+    def clip(self) -> Tensor:
+        """The norm of the whole gradient; what is stepped by has at most the largest."""
+        if isinstance(self.adamw, RoundedAdamW):
+            return self.adamw.clip(self.clip_norm)
+        norm = torch.nn.utils.clip_grad_norm_(self.weights, self.clip_norm)
+        return norm.full_tensor() if hasattr(norm, "full_tensor") else norm
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The moments, to be kept."""
+        return {
+            f"optimiser.{index}.{key}": value
+            for index, state in self.adamw.state_dict()["state"].items()
+            for key, value in state.items()
+        }
+
+    def load(self, tensors: Mapping[str, Tensor], updates: int) -> None:
+        """Go on from kept moments."""
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in tensors.items():
+            kind, _, rest = key.partition(".")
+            if kind == "optimiser":
+                index, _, field = rest.partition(".")
+                state.setdefault(int(index), {})[field] = tensor
+        groups = self.adamw.state_dict()["param_groups"]
+        self.adamw.load_state_dict({"state": state, "param_groups": groups})
+        self.updates = updates
+
+
+def adamw_of(
+    weights: Sequence[nn.Parameter], lr: float, moments: Literal["device", "host"] = "device"
+) -> torch.optim.Optimizer:
+    """AdamW; of weights in bfloat16 the one that loses no small updates."""
+    if all(weight.dtype == torch.bfloat16 for weight in weights):
+        return RoundedAdamW(weights, lr, moments=moments)
+    return torch.optim.AdamW(weights, lr=lr, fused=True)
+
+
+@torch.no_grad()
+def gather_weights(pieces: nn.Module, whole: nn.Module) -> None:
+    """Put the weights of all ranks into a policy that is whole, one tensor after the other."""
+    held = pieces.state_dict()
+    for name, tensor in whole.state_dict().items():
+        tensor.copy_(held[name].full_tensor())
+
+
+# --- in bfloat16
 
 
 class WideGradients:
@@ -150,21 +256,6 @@ class RoundedAdamW(torch.optim.Optimizer):
         for index, weight in enumerate(self.param_groups[0]["params"]):
             for name, kept in state_dict["state"][index].items():
                 self.state[weight][name].copy_(kept)
-
-
-def local(tensor: Tensor) -> Tensor:
-    """A tensor, or the piece of it that this rank holds."""
-    found: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
-    return found
-
-
-def first_place(tensor: Tensor) -> int:
-    """Where in the whole tensor, laid flat, the piece here begins: rows go to ranks in order."""
-    if not hasattr(tensor, "to_local"):
-        return 0
-    rows = -(-tensor.shape[0] // torch.distributed.get_world_size())
-    before = min(torch.distributed.get_rank() * rows, tensor.shape[0])
-    return before * math.prod(tensor.shape[1:])
 
 
 def empty_moment(weight: Tensor, place: str) -> Tensor:

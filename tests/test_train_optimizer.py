@@ -1,4 +1,4 @@
-"""The way down by hand: which rate, which gradient, and going on from kept moments."""
+"""The optimizer by hand: which rate, which gradient, and going on from kept moments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from kleash.errors import GuardError
-from kleash.train.descent import Descent
+from kleash.train.optimizer import Optimizer
 
 LR, CLIP = 0.1, 0.5
 
@@ -26,15 +26,15 @@ class Weight(nn.Module):
 
 
 @pytest.fixture
-def way() -> Descent:
-    return Descent(Weight(), LR, CLIP, str)
+def way() -> Optimizer:
+    return Optimizer(Weight(), LR, CLIP, str)
 
 
-def down(way: Descent, *slopes: float, rate: float | None = None) -> tuple[float, float]:
+def down(way: Optimizer, *slopes: float, rate: float | None = None) -> tuple[float, float]:
     """The norm that was told, and how far the weight went."""
     policy: Any = way.policy
     before = policy.own.item()
-    norm = way.down([policy.loss(slope) for slope in slopes], "batch", rate)
+    norm = way.step([policy.loss(slope) for slope in slopes], "batch", rate)
     return norm, before - policy.own.item()
 
 
@@ -49,31 +49,31 @@ def adam(slopes: list[float], rates: list[float]) -> list[float]:
     return gone
 
 
-def test_the_rate_of_an_update_is_the_one_given_and_else_its_own(way: Descent) -> None:
+def test_the_rate_of_an_update_is_the_one_given_and_else_its_own(way: Optimizer) -> None:
     rates = [None, 0.03, 0.0, None]
     found = [down(way, 0.4, rate=rate)[1] for rate in rates]
     asked = [LR if rate is None else rate for rate in rates]
     assert found == pytest.approx(adam([0.4] * 4, asked), rel=1e-6)
-    assert way.step == 4
+    assert way.updates == 4
 
 
 def test_losses_add_up_the_norm_is_told_before_it_is_clipped_and_nothing_stays(
-    way: Descent,
+    way: Optimizer,
 ) -> None:
     norms, gone = zip(*(down(way, *each) for each in ((0.1, 0.2), (3.0, 1.0), (0.2,))), strict=True)
     assert norms == pytest.approx((0.3, 4.0, 0.2))
     assert gone == pytest.approx(adam([0.3, CLIP, 0.2], [LR] * 3), rel=1e-5)
 
 
-def test_it_goes_on_from_kept_moments(way: Descent) -> None:
+def test_it_goes_on_from_kept_moments(way: Optimizer) -> None:
     down(way, 0.3)
-    again = Descent(Weight(), LR, CLIP, str)
+    again = Optimizer(Weight(), LR, CLIP, str)
     again.policy.load_state_dict(way.policy.state_dict())
     kept = {name: tensor.clone() for name, tensor in way.tensors().items()}
     again.load(kept | {"reference.own": torch.zeros(1)}, way.step)
     assert down(again, 0.1) == down(way, 0.1)
-    assert again.step == way.step == 2
-    again.renew()
+    assert again.step == way.updates == 2
+    again.reset()
     assert down(again, 0.1) != down(way, 0.1)  # it has forgotten what it went before
 
 
@@ -89,8 +89,8 @@ def test_what_is_no_number_moves_nothing_and_the_batch_is_kept(
     slopes: tuple[float, ...], said: str
 ) -> None:
     kept: list[Any] = []
-    way = Descent(Weight(), LR, CLIP, lambda batch: str(kept.append(batch)))
+    way = Optimizer(Weight(), LR, CLIP, lambda batch: str(kept.append(batch)))
     with pytest.raises(GuardError, match=said):
         down(way, *slopes)
-    assert kept == ["batch"] and way.step == 0
+    assert kept == ["batch"] and way.updates == 0
     assert next(way.policy.parameters()).item() == 0.5
