@@ -11,7 +11,7 @@ from torch import nn
 from typer.testing import CliRunner
 
 from kleash.adopt import adopt
-from kleash.adopt.inert import torch_object
+from kleash.adopt.files import torch_object
 from kleash.answer import ANSWERERS
 from kleash.cli import app
 from kleash.compare import Wish, compare

@@ -17,8 +17,7 @@ from kleash.plan import StudyFile, arms_of, base_given, bundled, read_study
 from kleash.plan.folder import overview, read_plan
 from kleash.report import markdown_of, study_material
 from kleash.results import results
-from kleash.rollout.agent import AgentWorld
-from kleash.rollout.dialogue import example_dialogue
+from kleash.rollout.agent import AgentWorld, example_dialogue
 from kleash.runs import Run
 from kleash.study import Asked, Ran, run_study
 from kleash.study.estimate import estimate

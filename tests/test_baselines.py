@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from kleash.baselines import BASELINES, best_greedy
 from kleash.demos.propose import Ask, Pointer, Pooled
 from kleash.demos.score import vqa_accuracy
+from kleash.evaluate.selector import BASELINES, best_greedy
 from kleash.ledger import Ledger
 from kleash.rollout.selector import SelectorWorld
 from tiny import tiny_recipe

@@ -7,7 +7,6 @@ import torch
 from typer.testing import CliRunner
 
 from agent_tools import trained
-from kleash.choices import load_policy
 from kleash.cli import app
 from kleash.errors import CheckpointError, DataError
 from kleash.evaluate import Wanted, evaluate
@@ -16,7 +15,7 @@ from kleash.language.chat import load_speech
 from kleash.language.models import merged
 from kleash.language.policy import LanguagePolicy
 from kleash.recipe import recipe_from
-from kleash.rollout import world_of
+from kleash.rollout import load_policy, world_of
 from kleash.rollout.agent import Asked
 from kleash.train.agent import passes_of
 

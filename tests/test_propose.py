@@ -21,10 +21,9 @@ from kleash.errors import ConfigError
 from kleash.policy import fingerprint
 from kleash.propose import propose_all, shard
 from kleash.recipe import recipe_from
-from kleash.rollout import chosen
-from kleash.rollout.chosen import chosen_by, selector_at
-from kleash.rollout.selector import SelectorWorld
-from kleash.rollout.written import candidate
+from kleash.rollout import selector as chosen
+from kleash.rollout.proposed import candidate
+from kleash.rollout.selector import SelectorWorld, chosen_by, selector_at
 from kleash.seeds import generator
 from kleash.selector import STOP
 from kleash.types import Answer

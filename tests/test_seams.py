@@ -179,7 +179,7 @@ def test_pools_baselines_and_parts_do_without_images(named, ledger):
     assert (pooled.query_rows.part("both") == pooled.query_rows.part("text")).all()
     with pytest.raises(DataError, match="nothing to compare by image"):
         pooled.query_rows.part("image")
-    from kleash.baselines import BASELINES
+    from kleash.evaluate.selector import BASELINES
 
     chosen = {name: choose(pooled, world.data, 2, world.ask) for name, choose in BASELINES.items()}
     assert chosen["similar-image"] is None and chosen["similar-both"] is None

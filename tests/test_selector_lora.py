@@ -18,9 +18,8 @@ from kleash.export import export_selector
 from kleash.kl import episode_sum
 from kleash.plan import arms_of, own_selector
 from kleash.policy import frozen
-from kleash.rollout.chosen import selector_at
 from kleash.rollout.proposed import best_pointers, buy_proposals
-from kleash.rollout.selector import SelectorWorld
+from kleash.rollout.selector import SelectorWorld, selector_at
 from kleash.selector import Queries, towers
 from kleash.train import facts
 from made_encoders import clip_folder, siglip_folder

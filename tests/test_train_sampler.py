@@ -114,12 +114,12 @@ def test_with_a_cap_every_advantage_is_weighed_by_hand_too(
 ) -> None:
     held = Held(ledger, packing, "sampler.cap=1.25", f"leash.form={form}")
     groups = askew(held.played(0))
-    before, coefficient = held.policy.judge(groups.batch), held.leashed.controller.coefficient
+    before = held.policy.judge(groups.batch)
     held.leashed.recipe = agent(f"leash.form={form}")
     judged = held.policy.judge(groups.batch, held.leashed.reference.policy)
-    plain = held.leashed.leash(groups, judged, judged.logp.detach(), coefficient)
+    plain = held.leashed.with_leash(groups, judged, judged.logp.detach())
     held.leashed.recipe = agent("sampler.cap=1.25", f"leash.form={form}")
-    weighed = held.leashed.leash(groups, judged, judged.logp.detach(), coefficient)
+    weighed = held.leashed.with_leash(groups, judged, judged.logp.detach())
     ratio = (before.logp.detach() - groups.logp).exp()  # type: ignore[operator]
     assert (ratio > 1.25).any() and (ratio < 1).any()
     torch.testing.assert_close(weighed.advantage, plain.advantage * ratio.clamp(max=1.25))

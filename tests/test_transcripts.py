@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from agent_tools import trained
-from kleash.choices import load_policy
 from kleash.evaluate import Wanted, evaluate, gaps
+from kleash.evaluate.agent import keep_transcripts, transcripts, transcripts_file
 from kleash.recipe import TRANSCRIPTS
-from kleash.transcripts import keep_transcripts, transcripts, transcripts_file
+from kleash.rollout import load_policy
 from kleash.types import Episode, Turn
 
 

@@ -17,7 +17,6 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from kleash import guard
-from kleash.choices import load_policy
 from kleash.config import build
 from kleash.demos.presets import Blocks
 from kleash.errors import CheckpointError, ConfigError, DataError
@@ -26,7 +25,7 @@ from kleash.language.words import WORDS_TEMPLATE, Words
 from kleash.ledger import Ledger
 from kleash.policy import fingerprint
 from kleash.recipe import AgentRecipe, SelectorRecipe, placed, recipe_from
-from kleash.rollout import one_way
+from kleash.rollout import load_policy, one_way
 from kleash.rollout.agent import AgentWorld
 from kleash.runs import Run, write_json
 from kleash.selector import Selector

@@ -80,9 +80,8 @@ def by_jobs(
 def shard(given: Mapping[str, Any], tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Every so many-th query with its proposals answered: plain values, as a file has them."""
     from kleash.rollout import one_way
-    from kleash.rollout.proposed import ask_for_some
+    from kleash.rollout.proposed import ask_for_some, rl_groups, rl_meta
     from kleash.rollout.selector import SelectorWorld
-    from kleash.rollout.written import rl_groups, rl_meta
 
     recipe = recipe_from(given["recipe"])
     assert isinstance(recipe, SelectorRecipe)

@@ -1,21 +1,28 @@
-"""Measures language agents: plays every task, greedily or in passes, and keeps what was said."""
+"""Measures language agents: plays every task, greedily or in passes, and keeps what was said.
+
+Of the first test tasks also token by token, for every checkpoint of a run: the log-probability of
+each and its exact KL to the base, which is what the run started from.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from kleash import guard
 from kleash.language.policy import LanguagePolicy
-from kleash.policy import fingerprint
+from kleash.recipe import TRANSCRIPTS
+from kleash.rollout import load_policy, one_way
 from kleash.rollout.agent import AgentWorld
-from kleash.runs import Run
+from kleash.runs import Run, canonical
 from kleash.train.agent import passes_of
 from kleash.types import Episode, Turn
 
 AT_ONCE = 256  # tasks played between two writes
+DIGITS = 6  # behind the point, of log-probabilities and KL
 
 
 def measured(
@@ -68,14 +75,66 @@ def few_words(world: AgentWorld) -> list[Turn]:
 
 
 def loaded(run: Run, world: AgentWorld, name: str) -> tuple[LanguagePolicy, str]:
-    """The policy of a checkpoint, proven to be the one that was trained."""
-    kept = run.load(name, trainer=False)
-    policy = world.empty_policy()
-    guard.load_strictly(policy, kept.weights, source=f"{run.path}/checkpoints/{name}")
-    weights = fingerprint(policy.state_dict())
-    guard.same_weights(kept.state["weights_hash"], weights)
-    policy.to(world.device)
+    """The policy of a checkpoint, each of its tensors proven to matter; the hash of its weights."""
+    policy: LanguagePolicy = load_policy(run, world, name)
     batch = policy.gather([few_words(world)])
     with torch.no_grad():
         guard.every_tensor_matters(policy, lambda: policy.judge(batch).logp)
-    return policy, weights
+    return policy, run.state(name)["weights_hash"]
+
+
+# --- transcripts: for reading, and nothing is chosen by them
+
+
+def transcripts_file(run: Path, checkpoint: str) -> Path:
+    """Where the transcripts of a checkpoint lie."""
+    return run / "transcripts" / f"{checkpoint}.jsonl"
+
+
+@one_way()
+@torch.no_grad()
+def keep_transcripts(
+    run: Run, world: AgentWorld, names: Sequence[str], base: LanguagePolicy
+) -> None:
+    """Write the transcripts of checkpoints that have none yet."""
+    tasks = world.tasks("test")[:TRANSCRIPTS]
+    for name in names:
+        path = transcripts_file(run.path, name)
+        if path.is_file():
+            continue
+        policy = load_policy(run, world, name)
+        episodes = world.play(world.engine(policy), passes_of(tasks, world.recipe.seed, 0))
+        weights = {"checkpoint": name, "weights": run.state(name)["weights_hash"]}
+        lines = [weights | line for line in transcripts(policy, base, world, episodes)]
+        path.parent.mkdir(exist_ok=True)
+        passing = run.path / f".{path.name}.tmp"  # whoever locks the run next clears it
+        passing.write_bytes(b"".join(canonical(line) for line in lines))
+        passing.replace(path)
+
+
+def transcripts(
+    policy: LanguagePolicy, base: LanguagePolicy, world: AgentWorld, episodes: Sequence[Episode]
+) -> Iterator[dict[str, Any]]:
+    """Each episode turn by turn; what broke has its error and the turns before it."""
+    speech = world.speech
+    batch = policy.gather([episode.turns for episode in episodes])
+    judged = policy.judge(batch, base)
+    assert judged.exact_kl is not None
+    rows = zip(judged.logp.tolist(), judged.exact_kl.tolist(), strict=True)
+    for episode in episodes:
+        turns: list[dict[str, Any]] = []
+        for at, turn in enumerate(episode.turns):
+            tokens = [
+                [speech.text([choice]), *(round(value, DIGITS) for value in next(rows))]
+                for choice in turn.choices
+            ]
+            turns.append({"said": speech.text(turn.choices), "tokens": tokens})
+            if episode.error is None:
+                turns[at]["reward"] = episode.rewards[at]
+                turns[at]["heard"] = episode.heard[at]
+                turns[at]["covered"] = list(episode.covered[at])
+        made: dict[str, Any] = {"item": episode.task, "turns": turns}
+        if episode.error is not None:
+            yield made | {"error": episode.error}
+        else:
+            yield made | {"answer": episode.stop_reason, "facts": dict(episode.facts)}

@@ -15,12 +15,22 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from kleash import guard
 from kleash.errors import CheckpointError
 from kleash.ledger import Ledger
+from kleash.policy import fingerprint
 from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe, recipe_from
 from kleash.runs import Checkpoint, Run
 
-__all__ = ["Groups", "World", "compute_one_way", "load_checkpoint", "one_way", "world_of"]
+__all__ = [
+    "Groups",
+    "World",
+    "compute_one_way",
+    "load_checkpoint",
+    "load_policy",
+    "one_way",
+    "world_of",
+]
 
 
 def compute_one_way() -> None:
@@ -108,6 +118,15 @@ def load_checkpoint(path: Path) -> tuple[Checkpoint, Recipe]:
         raise CheckpointError(f"{path} is not a checkpoint: give RUN/checkpoints/NAME")
     run = Run.open(path.parent.parent)
     return run.load(path.name, trainer=False), recipe_from(run.config)
+
+
+def load_policy(run: Run, world: Any, name: str) -> Any:
+    """The policy of a checkpoint, strictly, proven to be the one that was trained."""
+    found = run.load(name, trainer=False)
+    policy = world.empty_policy()
+    guard.load_strictly(policy, found.weights, source=f"{run.path}/checkpoints/{name}")
+    guard.same_weights(found.state["weights_hash"], fingerprint(policy.state_dict()))
+    return policy.to(world.device)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Where a language agent acts: a gym, a way to speak, an engine; groups of played episodes.
 
 Episodes advance independently. One that breaks is in no group; while nobody answers at an endpoint,
-playing waits and then plays again what was lost.
+playing waits and then plays again what was lost. The file is long because a world, what is played
+in it and what is made of that belong together.
 """
 
 from __future__ import annotations
@@ -398,3 +399,31 @@ def episode_means(episodes: Sequence[Episode]) -> dict[str, float]:
     cut = [episode.stop_reason in ("length", "malformed") for episode in episodes]
     means = {name: float(np.mean(values)) for name, values in names.items()}
     return means | {"episode/cut": float(np.mean(cut))}
+
+
+# --- dialogues for a model that cannot talk yet
+
+
+def example_dialogue(
+    world: AgentWorld, speech: Speech, task: Any, draw: tuple[object, ...]
+) -> list[Turn]:
+    """A well-formed dialogue in which every action is drawn at random."""
+    rng = generator("dialogue", *draw, task.id)
+    env = world.gym.make(task, seed=world.recipe.seed, rollout=0)
+    surface = world.gym.surface
+    turns: list[Turn] = []
+    heard = speech.opening(surface.instructions, surface.tools, env.start())
+
+    async def talked() -> None:
+        nonlocal heard
+        while True:
+            said = surface.example(rng)
+            ids = tuple(speech.ids(said))
+            turns.append(Turn(tuple(heard), ids, (0.0,) * len(ids)))
+            step = await env.step(said)
+            if step.done:
+                return
+            heard = speech.reply(step.observation)
+
+    world.wait(talked())
+    return turns

@@ -1,7 +1,8 @@
 """Where a selector acts: data, pools and the one who answers; groups of rewarded pointers.
 
 A world is the data, the answerer behind its ledger, and the pools, made the same way for training
-and evaluation. Groups come online (sample, answer, reward) or offline (the proposals).
+and evaluation. Groups come online (sample, answer, reward) or offline (the proposals, some of them
+a trained selector's). The file is long because everything a selector is asked stands in one world.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from kleash import guard
 from kleash.answer import Answerer, answerer
 from kleash.answer.asking import Asker
 from kleash.answer.serving import Model, Served
@@ -20,18 +22,17 @@ from kleash.data import Dataset, dataset
 from kleash.demos.embeddings import Embeddings
 from kleash.demos.pool import make_pools
 from kleash.demos.presets import Blocks
-from kleash.demos.propose import Pointer, Pooled, Proposal, propose
+from kleash.demos.propose import Pointer, Pooled, Proposal, Proposing, propose
 from kleash.demos.reward import REWARDS, facts
 from kleash.demos.score import scorer
 from kleash.embed import KEPT_ROWS, Encoder, encoder
 from kleash.embed.towers import TwoTowers
 from kleash.errors import ConfigError, DataError
 from kleash.ledger import Ledger
-from kleash.policy import fingerprint, keyed_noise
+from kleash.policy import Noise, fingerprint, keyed_noise
 from kleash.recipe import SelectorRecipe
-from kleash.rollout import Groups
+from kleash.rollout import Groups, load_checkpoint
 from kleash.rollout.adopted import AdoptedFacts
-from kleash.rollout.chosen import chosen_by, selector_at
 from kleash.seeds import generator, torch_generator
 from kleash.selector import STOP, Pointers, Queries, Selector
 from kleash.selector.towers import AdaptedTowers
@@ -378,3 +379,55 @@ def sample_groups(
     ]
     size = recipe.group
     return grouped(queries, [members[i : i + size] for i in range(0, len(members), size)])
+
+
+# --- proposals of a trained selector
+
+
+def selector_at(path: str, width: int) -> Selector:
+    """The selector of a checkpoint, loaded strictly for embeddings of this width."""
+    kept, recipe = load_checkpoint(Path(path))
+    if not isinstance(recipe, SelectorRecipe):
+        raise ConfigError(f"propose.policy {path!r} is an agent's checkpoint: give a selector's")
+    if recipe.blocks().towers != "fixed":
+        raise ConfigError(
+            f"propose.policy {path!r} chooses by towers of its own: give one that was trained"
+            " without +lora"
+        )
+    policy = Selector(recipe.blocks(), width, None)
+    guard.load_strictly(policy, kept.weights, source=path)
+    return policy
+
+
+@torch.no_grad()
+def chosen_by(
+    policy: Selector, queries: Queries, proposing: Proposing, shots: int, seed: int
+) -> list[list[Proposal]]:
+    """What the selector proposes for each query; pointers that stop early are left out."""
+    found: list[list[Proposal]] = [[] for _ in range(len(queries))]
+    settled = policy.settle(queries)
+    if proposing.policy_beams:
+        pointers, _ = policy.beams(settled, shots, proposing.policy_beams)
+        for query, pointer in zip(pointers.query_P.tolist(), pointers.lists(), strict=True):
+            if STOP not in pointer:
+                found[query].append(Proposal(pointer, "policy"))
+    for heat in proposing.temperatures if proposing.samples else ():
+        query_P = torch.arange(len(queries), device=queries.mask_BK.device)
+        query_P = query_P.repeat_interleave(proposing.samples)
+        keys = [
+            (seed, "propose", "sample", heat, task, draw)
+            for task in queries.tasks
+            for draw in range(proposing.samples)
+        ]
+        pointers, _ = policy.choose(
+            settled, shots, hotter(keyed_noise(keys), heat), query_P=query_P
+        )
+        for query, pointer in zip(query_P.tolist(), pointers.lists(), strict=True):
+            if STOP not in pointer:
+                found[query].append(Proposal(pointer, "sample"))
+    return found
+
+
+def hotter(noise: Noise, heat: float) -> Noise:
+    """Noise with which the largest is a draw at this temperature (the Gumbel trick, scaled)."""
+    return lambda index, step, size: heat * noise(index, step, size)

@@ -68,9 +68,10 @@ def make_baselines(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
 
 def make_run(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
     """One run of an arm: trained, every checkpoint validated, the chosen one tested."""
-    from kleash.choices import keep_choices, load_policy
+    from kleash.evaluate.agent import keep_transcripts
+    from kleash.evaluate.selector import keep_choices
+    from kleash.rollout import load_policy
     from kleash.runs import Run
-    from kleash.transcripts import keep_transcripts
 
     folder, file, seed = Path(given["folder"]), build(StudyFile, given["file"]), given["seed"]
     arm = Arm(given["arm"], given["keys"])

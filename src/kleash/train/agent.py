@@ -26,8 +26,7 @@ from kleash.language.policy import Batch, LanguagePolicy, causal
 from kleash.language.shape import KINDS, Shape
 from kleash.policy import Reference
 from kleash.recipe import PROBE_TASKS, AgentRecipe, Phase
-from kleash.rollout.agent import AgentWorld, Asked, episode_means, grouped
-from kleash.rollout.dialogue import example_dialogue
+from kleash.rollout.agent import AgentWorld, Asked, episode_means, example_dialogue, grouped
 from kleash.seeds import generator
 from kleash.train import ranks
 from kleash.train.loop import Rollout, Totals, Trainer

@@ -3,7 +3,8 @@
 Every draw is named by seed, phase and epoch, and a checkpoint is written after each epoch: a run
 that was killed goes on from the last one and ends with the same bytes. Whatever is read from a
 clock goes to `timings.jsonl` alone. What differs between the families is asked of them by name
-(`rollouts`, `validate` …); a family never changes the order of things.
+(`rollouts`, `validate` …); a family never changes the order of things. The file is long because the
+whole order of a run can be read in it from top to bottom.
 """
 
 from __future__ import annotations

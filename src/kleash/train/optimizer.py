@@ -12,7 +12,7 @@ ranks (FSDP2): each rounds its own, with the draws that the whole would have had
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -96,18 +96,6 @@ class Optimizer:
             for index, state in self.adamw.state_dict()["state"].items()
             for key, value in state.items()
         }
-
-    def load(self, tensors: Mapping[str, Tensor], updates: int) -> None:
-        """Go on from kept moments."""
-        state: dict[int, dict[str, Tensor]] = {}
-        for key, tensor in tensors.items():
-            kind, _, rest = key.partition(".")
-            if kind == "optimiser":
-                index, _, field = rest.partition(".")
-                state.setdefault(int(index), {})[field] = tensor
-        groups = self.adamw.state_dict()["param_groups"]
-        self.adamw.load_state_dict({"state": state, "param_groups": groups})
-        self.updates = updates
 
 
 def adamw_of(

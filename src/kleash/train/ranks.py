@@ -177,27 +177,22 @@ def check(recipe: Recipe) -> None:
         return
     if not isinstance(recipe, AgentRecipe):
         raise ConfigError(f"a selector trains in one process, not in {here}: start it without them")
-    scale = recipe.scale
-    for key, value, alone, why in (
+    scale, engine = recipe.scale, recipe.engine
+    for key, value, alone, instead, why in (
+        ("scale.moments", scale.moments, "host", "device", "each rank holds a share"),
+        ("scale.reference", scale.reference, "pinned", "device", "it is shared out"),
+        ("scale.packed", scale.packed, "off", "on", "ranks learn from packs"),
+        ("lora.base", recipe.lora.base, recipe.lora.base, "plain", "it is shared out"),
         (
-            "scale.moments",
-            scale.moments,
-            scale.moments == "host",
-            "each rank holds a share: device",
+            "engine",
+            engine,
+            engine if ":" in engine else "",
+            "own",
+            "each rank plays on its own weights",
         ),
-        (
-            "scale.reference",
-            scale.reference,
-            scale.reference == "pinned",
-            "it is shared out: device",
-        ),
-        ("scale.packed", scale.packed, scale.packed == "off", "ranks learn from packs: on"),
-        ("lora.base", recipe.lora.base, recipe.lora.base != "plain", "it is shared out: plain"),
-        ("engine", recipe.engine, ":" in recipe.engine, "each rank plays on its own weights: own"),
     ):
-        if alone:
-            reason, _, instead = why.partition(": ")
+        if value == alone != instead:
             raise ConfigError(
-                f"{key}={value} is for one process, and there are {here}: {reason}, so set"
+                f"{key}={value} is for one process, and there are {here}: {why}, so set"
                 f" {key}={instead}"
             )

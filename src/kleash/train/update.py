@@ -4,7 +4,8 @@ A batch is judged micro-batch by micro-batch, each forward and back before the n
 at. In the first update what the policy says of a micro-batch is also its own past, and what the
 leash takes off an advantage hangs on that episode alone: so one pass over the batch does both. Only
 a leash in the reward needs the whole batch judged before. Who samples and who are the other ranks
-is known here no further than what they have to say of a batch.
+is known here no further than what they have to say of a batch. The file is long because one update
+is one idea: what is done to a batch, and what is asked of every number on the way.
 """
 
 from __future__ import annotations
@@ -123,6 +124,11 @@ def without_gradient(judged: Judged) -> Judged:
     return Judged(**{name: each.detach() for name, each in said.items() if each is not None})
 
 
+def always(reference: Any) -> Callable[[Place], Any]:
+    """The same beside every micro-batch."""
+    return lambda place: reference
+
+
 class LeashedPolicy:
     """A policy, its optimizer, and the leash: reference and controller."""
 
@@ -149,17 +155,19 @@ class LeashedPolicy:
         beside = self.beside(groups.batch, ref_logits)
         coefficient = self.controller.coefficient
         if self.recipe.leash.form == "reward_k1" and (len(micro_batches) > 1 or ranks.count() > 1):
-            judged = self.judged_whole(micro_batches, beside)
-            choices = self.with_leash(groups, judged, logp_old, coefficient)
+            with torch.no_grad():
+                seen = [self.judged(micro.batch, beside(micro.place)) for micro in micro_batches]
+            judged = self.whole(seen, micro_batches)
+            choices = self.checked(groups, judged, logp_old)
             record = self.one_update(self.again(choices, micro_batches, beside), groups)
         else:
-            seen: list[tuple[Judged, Choices]] = []
-            first = self.first_pass(groups, micro_batches, beside, logp_old, seen)
+            made: list[tuple[Judged, Choices]] = []
+            first = self.first_pass(groups, micro_batches, beside, logp_old, made)
             record = self.one_update(first, groups)
-            judged = self.whole([each for each, _ in seen], micro_batches)
-            choices = self.whole([each for _, each in seen], micro_batches)
+            judged = self.whole([each for each, _ in made], micro_batches)
+            choices = self.whole([each for _, each in made], micro_batches)
         for _ in range(self.recipe.updates - 1):
-            beside = self.constant(self.reference.policy if ref_logits is None else ref_logits)
+            beside = always(self.reference.policy if ref_logits is None else ref_logits)
             record = self.one_update(self.again(choices, micro_batches, beside), groups)
         if ranks.count() > 1 and self.reference.kind != "adapter_off":
             sharded: Any = self.reference.module
@@ -176,15 +184,14 @@ class LeashedPolicy:
         micro_batches: Sequence[MicroBatch],
         beside: Callable[[Place], Any],
         logp_old: Tensor | None,
-        seen: list[tuple[Judged, Choices]],
+        made: list[tuple[Judged, Choices]],
     ) -> Iterator[Choices]:
         """The choices of each micro-batch as it is judged, with the leash on them."""
-        coefficient = self.controller.coefficient
         for micro in micro_batches:
             judged = self.judged(micro.batch, beside(micro.place))
             old = None if logp_old is None else logp_old[micro.place]
-            choices = self.with_leash(groups, judged, old, coefficient, micro.place)
-            seen.append((without_gradient(judged), choices))
+            choices = self.checked(groups, judged, old, micro.place)
+            made.append((without_gradient(judged), choices))
             yield self.seen_now(choices, judged, micro)
 
     def again(
@@ -212,38 +219,22 @@ class LeashedPolicy:
         A packed reference goes over the whole batch before, so that it may be streamed from
         elsewhere; on several ranks, where each has its own packs, it goes pack by pack.
         """
-        if ref_logits is not None:
-            return self.constant(ref_logits)
-        if getattr(self.policy, "packing", None) is None or ranks.count() > 1:
-            return self.constant(self.reference.policy)
-        whole = self.policy.tie(batch, self.reference.policy)
-        return lambda place: whole.take(place)
-
-    @staticmethod
-    def constant(reference: Any) -> Callable[[Place], Any]:
-        """The same beside every micro-batch."""
-        return lambda place: reference
+        reference = self.reference.policy if ref_logits is None else ref_logits
+        packed = getattr(self.policy, "packing", None) is not None and ref_logits is None
+        if not packed or ranks.count() > 1:
+            return always(reference)
+        head = self.policy.tie(batch, reference)
+        return lambda place: head.take(place)
 
     def judged(self, batch: Any, reference: Any) -> Judged:
         """What the policy says of a micro-batch, beside its reference."""
         found: Judged = self.policy.judge(batch, reference)
         return found
 
-    @torch.no_grad()
-    def judged_whole(
-        self, micro_batches: Sequence[MicroBatch], beside: Callable[[Place], Any]
-    ) -> Judged:
-        """The whole batch, by all ranks, before any update."""
-        found = [self.judged(micro.batch, beside(micro.place)) for micro in micro_batches]
-        return self.whole(found, micro_batches)
-
     def whole(self, own: Sequence[Record], micro_batches: Sequence[MicroBatch]) -> Record:
         """Records of the micro-batches as one of the batch, each of all ranks' once."""
-        found = [
-            (micro.place, record)
-            for micro, record in zip(micro_batches, own, strict=True)
-            if micro.count
-        ]
+        both = zip(micro_batches, own, strict=True)
+        found = [(micro.place, record) for micro, record in both if micro.count]
         if ranks.count() > 1:
             every = ranks.gathered_tensors(found, self.policy.device)
             found = [each for theirs in every for each in theirs]
@@ -290,46 +281,48 @@ class LeashedPolicy:
 
     # --- the leash
 
-    def with_leash(
-        self,
-        groups: Groups,
-        judged: Judged,
-        old: Tensor | None,
-        coefficient: float,
-        place: Place = WHOLE,
+    def checked(
+        self, groups: Groups, judged: Judged, old: Tensor | None, place: Place = WHOLE
     ) -> Choices:
-        """Checked choices with advantages, weights, and what the leash does before the loss.
-
-        Of the batch, or of whole episodes of it, as they were judged at that place.
-        """
+        """The leashed choices of a place, once it is clear that what was said of them is sound."""
         logp = judged.logp.detach()
         self.check_finite(groups, "the log-probabilities", logp)
         old = logp if old is None else old
         self.check_judged(judged, old, None if groups.logp is None else groups.logp[place])
-        leash, episode, worth = self.recipe.leash, groups.episode[place], self.signal(groups)
+        return self.with_leash(groups, judged, old, place)
+
+    def with_leash(
+        self, groups: Groups, judged: Judged, old: Tensor, place: Place = WHOLE
+    ) -> Choices:
+        """Choices with advantages, weights, and what the leash does before the loss.
+
+        Of the batch, or of whole episodes of it, as they were judged at that place.
+        """
+        form, coefficient = self.recipe.leash.form, self.controller.coefficient
+        episode, worth, kind = groups.episode[place], self.signal(groups), judged.logp.dtype
         assert judged.logp_ref is not None
-        of_reward, unit, kind = worth.advantage[place], worth.unit, logp.dtype
-        if leash.form == "reward_k1":
+        of_reward = worth.advantage[place]
+        if form == "reward_k1":
             reward = leash_reward(
                 groups.reward,
                 old,
                 judged.logp_ref,
                 episode,
-                form=leash.form,
+                form=form,
                 coefficient=coefficient,
             )
             of_reward = advantage(groups, reward, self.recipe.advantage)
         choices = Choices(
-            logp=logp,
+            logp=judged.logp.detach(),
             logp_old=old,
             logp_ref=judged.logp_ref,
             advantage=of_reward.to(kind),
             weight=worth.weight[place],
             episode=episode,
             exact_kl=None if judged.exact_kl is None else judged.exact_kl.detach(),
-            unit=None if unit is None else unit[place].to(kind),
+            unit=None if worth.unit is None else worth.unit[place].to(kind),
         )
-        if leash.form in IN_ADVANTAGE:
+        if form in IN_ADVANTAGE:
             choices = self.off_advantages(choices, coefficient)
         # The sampler's weights are for the gain alone: a leash in the loss has none.
         return truncated(choices, sampled(groups)[place], self.cap)[0] if self.cap else choices
