@@ -14,7 +14,7 @@ from kleash.config import merge, parse_overrides
 from kleash.ledger import Ledger
 from kleash.recipe import AgentRecipe, recipe_from
 from kleash.rollout import Groups
-from kleash.rollout.agent import AgentWorld, Asked
+from kleash.rollout.agent import AgentWorld, Attempt
 from kleash.runs import Run
 from kleash.train import train
 from kleash.train.update import LeashedPolicy
@@ -119,7 +119,7 @@ def cut_after(patch: pytest.MonkeyPatch, episodes: int) -> None:
     """Stop a run once so many episodes of GRPO have begun: others are over or under way."""
     begun, real = {"count": 0}, AgentWorld.play_one
 
-    async def cut(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
+    async def cut(self: AgentWorld, engine: Any, one: Attempt) -> Episode | None:
         begun["count"] += one.key is not None and one.key[1] == "grpo"
         if begun["count"] > episodes:
             raise Cut

@@ -27,7 +27,7 @@ from kleash.errors import ConfigError, GuardError
 from kleash.evaluate import Wanted, evaluate
 from kleash.ledger import Ledger
 from kleash.policy import Reference
-from kleash.rollout.agent import AgentWorld, Asked, grouped, measured, play_groups
+from kleash.rollout.agent import AgentWorld, Attempt, grouped, measured, play_groups
 from kleash.runs import Run
 from kleash.train import train
 from kleash.train.optimizer import Optimizer
@@ -169,7 +169,7 @@ def test_a_conversation_ends_where_the_model_has_no_room_for_another_turn(
         def forget(self, talk: Talk) -> None: ...
 
     def played() -> Episode:
-        (found,) = world.play(Asks(), [Asked(task, 0, 0, None)])  # type: ignore[list-item]
+        (found,) = world.play(Asks(), [Attempt(task, 0, 0, None)])  # type: ignore[list-item]
         return found
 
     whole = played()
@@ -194,7 +194,7 @@ def test_as_many_places_are_kept_as_the_recipe_says(
         world = AgentWorld(agent(f"scale.places={places}"), ledger)
         engine = world.engine(world.fresh_policy())
         assert isinstance(engine, PagedEngine)
-        found = world.play(engine, [Asked(world.tasks("train")[0], 0, 0, None)])
+        found = world.play(engine, [Attempt(world.tasks("train")[0], 0, 0, None)])
         assert found[0].reward is not None
         counts[places] = engine.decoder.pages.count
     assert counts == {0: ON_CPU // PAGE, 5 * PAGE: 5}
@@ -299,7 +299,7 @@ def test_evaluating_plays_what_is_asked_for_and_no_more(
     played: list[str] = []
     play_one = AgentWorld.play_one
 
-    async def counted(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
+    async def counted(self: AgentWorld, engine: Any, one: Attempt) -> Episode | None:
         played.append(one.task.id)
         return await play_one(self, engine, one)
 
@@ -340,7 +340,7 @@ def test_a_run_in_a_notebook_is_the_same_run(tmp_path: Path, ledger: Ledger, who
 def test_what_breaks_in_a_notebook_is_told_there_and_the_world_goes_on(ledger: Ledger) -> None:
     world = AgentWorld(agent(), ledger)
     policy = world.fresh_policy()
-    asked = [Asked(task, 0, 0, None) for task in world.tasks("test")[:3]]
+    asked = [Attempt(task, 0, 0, None) for task in world.tasks("test")[:3]]
 
     async def interrupted() -> list[Episode]:
         engine = world.engine(policy)
@@ -455,7 +455,7 @@ def test_what_breaks_is_no_reward_and_a_dead_endpoint_is_waited_for(
     told: list[str] = []
     world.notice = told.append
     tasks = world.tasks("train")[:3]
-    wanted = [Asked(task, 0, 0, (0, task.id)) for task in tasks]
+    wanted = [Attempt(task, 0, 0, (0, task.id)) for task in tasks]
     calm = world.play(Asker(world), wanted)
     real, faults = world.gym.make, [[], [EpisodeBroken("cut")], [EndpointDown("refused")]]
     by_task = {task.id: fault for task, fault in zip(tasks, faults, strict=True)}
@@ -498,7 +498,7 @@ def test_episodes_go_on_while_a_user_thinks(ledger: Ledger, monkeypatch: Any) ->
         return kind(real(task, seed=seed, rollout=rollout), [])
 
     monkeypatch.setattr(world.gym, "make", make)
-    world.play(Asker(world), [Asked(task, 0, 0, (0, task.id)) for task in tasks])
+    world.play(Asker(world), [Attempt(task, 0, 0, (0, task.id)) for task in tasks])
     assert order.index("slow") == order.count("quick")  # the quick one was over by then
 
 
@@ -509,7 +509,7 @@ def test_a_turn_that_is_cut_counts_as_one_that_cannot_be_read(ledger: Ledger) ->
             return Said(whole.ids, whole.logp, stopped=talk.turns < 2)
 
     world = AgentWorld(agent(), ledger)
-    (found,) = world.play(Endless(world), [Asked(world.tasks("train")[0], 0, 0, None)])
+    (found,) = world.play(Endless(world), [Attempt(world.tasks("train")[0], 0, 0, None)])
     assert found.stop_reason == "length" and len(found.turns) == len(found.rewards) == 2
     assert found.facts["turns"] == 2 and found.facts["valid_actions"] == 0.5
 

@@ -16,7 +16,7 @@ from kleash.language.models import merged
 from kleash.language.policy import LanguagePolicy
 from kleash.recipe import recipe_from
 from kleash.rollout import load_policy, world_of
-from kleash.rollout.agent import Asked
+from kleash.rollout.agent import Attempt
 from kleash.train.agent import passes_of
 
 transformers = pytest.importorskip("transformers")
@@ -84,7 +84,7 @@ def test_it_can_be_trained_and_measured_again_from_its_folder(exported, tmp_path
     assert speech.identity == world.speech.identity and speech.words == world.speech.words
     run, again = trained(tmp_path, "again", model=str(folder), epochs=1, steps=1)
     assert run.checkpoints() == ["epoch-1"]  # it can talk: there is no supervised phase
-    asked = [Asked(task, 0, 0, None) for task in world.tasks("test")[:4]]
+    asked = [Attempt(task, 0, 0, None) for task in world.tasks("test")[:4]]
     policies = load_policy(*exported[:2], "epoch-1"), again.fresh_policy()
     ours, theirs = (world.play(world.engine(each), asked) for each in policies)
     assert [e.turns[0].choices for e in ours] == [e.turns[0].choices for e in theirs]

@@ -16,7 +16,7 @@ from kleash.config import merge
 from kleash.errors import ConfigError, GuardError
 from kleash.ledger import Fact, Ledger
 from kleash.rollout import Groups
-from kleash.rollout.agent import AgentWorld, Asked
+from kleash.rollout.agent import AgentWorld, Attempt
 from kleash.train import train
 from kleash.train.player import Player, twin
 from kleash.train.update import LeashedPolicy
@@ -99,7 +99,7 @@ def test_who_waits_to_play_has_the_weights_of_its_number_and_the_last_has_the_po
     assert len(spoken) == 4
     for found, meant in zip(spoken, (before, before, before, copied(policy)), strict=True):
         assert all(torch.equal(found[name], tensor) for name, tensor in meant.items())
-    again = [Asked(world.tasks("train")[0], 0, 0, None)]  # nothing is left that would end it
+    again = [Attempt(world.tasks("train")[0], 0, 0, None)]  # nothing is left that would end it
     assert world.play(world.engine(policy), again)[0].reward is not None
 
 
@@ -135,7 +135,7 @@ def test_the_next_batch_is_played_while_the_policy_learns(
     met: list[bool] = []
     play, learn = AgentWorld.play_one, LeashedPolicy.update_on_batch
 
-    async def noticed(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
+    async def noticed(self: AgentWorld, engine: Any, one: Attempt) -> Episode | None:
         if one.key is not None and one.key[1:4] == ("grpo", 1, 1) and not playing.is_set():
             playing.set()
             met.append(learning.wait(300))  # the second batch waits for the first one's update
@@ -159,7 +159,7 @@ def test_when_learning_fails_nobody_waits_for_who_plays(
     play, keys = AgentWorld.play_one, ("sampler.cap=2", "sampler.staleness=2")
     asked_for: list[tuple[object, ...]] = []
 
-    async def stuck(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
+    async def stuck(self: AgentWorld, engine: Any, one: Attempt) -> Episode | None:
         asked_for.append((one.key or ())[1:4])
         if one.key is not None and one.key[1:4] == ("grpo", 1, 1):
             begun.set()
@@ -179,7 +179,7 @@ def test_when_learning_fails_nobody_waits_for_who_plays(
     assert not [each for each in threading.enumerate() if each.name.startswith("player")]
     assert ("grpo", 1, 2) not in asked_for  # which waited behind the one under way
     policy = world.fresh_policy()  # and the world can be played in again
-    wanted = [Asked(world.tasks("train")[0], 0, 0, None)]
+    wanted = [Attempt(world.tasks("train")[0], 0, 0, None)]
     assert world.play(world.engine(policy), wanted)[0].reward is not None
 
 

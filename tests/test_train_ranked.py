@@ -17,7 +17,7 @@ import pytest
 from agent_tools import SHORT, Agents
 from kleash.errors import GuardError
 from kleash.ledger import Ledger, Usage
-from kleash.rollout.agent import AgentWorld, Asked
+from kleash.rollout.agent import AgentWorld, Attempt
 from kleash.train import ranked
 from kleash.train.ranked import SharedWorld
 from kleash.types import Episode
@@ -67,13 +67,13 @@ def test_every_rank_has_every_episode_and_the_first_counts_what_all_asked(
 ) -> None:
     recipe, real = Agents(SHORT).recipe("supervised.epochs=0"), AgentWorld.play_one
 
-    async def paid(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
+    async def paid(self: AgentWorld, engine: Any, one: Attempt) -> Episode | None:
         self.ledger.count(Usage(asked=3, bought=2))
         return await real(self, engine, one)
 
     worlds = [AgentWorld(recipe, ledger) for ledger in ledgers]
     asked = [
-        Asked(task, 0, member, (0, task.id, member))
+        Attempt(task, 0, member, (0, task.id, member))
         for task in worlds[0].tasks("train")[:3]
         for member in range(3)
     ]
@@ -102,13 +102,13 @@ def test_what_ends_one_rank_s_playing_ends_all(
     recipe, real = Agents(SHORT).recipe("supervised.epochs=0"), AgentWorld.play_one
     worlds = [AgentWorld(recipe, ledger) for ledger in ledgers]
 
-    async def broken(self: AgentWorld, engine: Any, one: Asked) -> Episode | None:
+    async def broken(self: AgentWorld, engine: Any, one: Attempt) -> Episode | None:
         if self.ledger is ledgers[1]:
             raise GuardError("rank 1 has seen enough")
         return await real(self, engine, one)
 
     monkeypatch.setattr(AgentWorld, "play_one", broken)
-    asked = [Asked(task, 0, 0, (0, task.id)) for task in worlds[0].tasks("train")[:2]]
+    asked = [Attempt(task, 0, 0, (0, task.id)) for task in worlds[0].tasks("train")[:2]]
 
     def play(rank: int) -> str:
         world = SharedWorld.of(worlds[rank])

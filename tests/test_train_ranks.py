@@ -21,13 +21,13 @@ from kleash.ledger import Ledger, Usage
 from kleash.plan import StudyFile, arms_of, base_recipe, most_ranks
 from kleash.plan.folder import overview
 from kleash.recipe import recipe_from
-from kleash.rollout.agent import Asked
+from kleash.rollout.agent import Attempt
 from kleash.runs import Run
 from kleash.study import Asked as AskedStudy
 from kleash.study import jobs_for
 from kleash.study.estimate import estimate
 from kleash.train import ranks
-from kleash.train.ranked import dealt
+from kleash.train.ranked import deal
 from made_agents import ASKED
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
@@ -40,19 +40,19 @@ TIMEOUT = 900
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_ranks_play_whole_groups_and_about_as_many(count):
     asked = [
-        Asked(SimpleNamespace(id=f"task-{task}"), 0, member, (0, task, member))
+        Attempt(SimpleNamespace(id=f"task-{task}"), 0, member, (0, task, member))
         for task in range(16)
         for member in range(8)
     ]
-    shares = dealt(asked, count)
+    shares = deal(asked, count)
     assert sorted(place for share in shares for place in share) == list(range(128))
     assert max(map(len, shares)) - min(map(len, shares)) <= 8
     for share in shares:
         tasks = [asked[place].task.id for place in share]
         assert all(tasks.count(task) == 8 for task in tasks)
     uneven = [*asked[:8], *asked[8:64:8]]  # a group as large as seven others together
-    assert max(map(len, dealt(uneven, count))) == (8 if count > 1 else 15)
-    few = dealt(asked[:8], count)  # one group: the other ranks play nothing
+    assert max(map(len, deal(uneven, count))) == (8 if count > 1 else 15)
+    few = deal(asked[:8], count)  # one group: the other ranks play nothing
     assert sorted(map(len, few)) == [0] * (count - 1) + [8]
 
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("ranks", [1, 2, 3, 8])
 def test_ranks_have_about_as_many_tokens(ranks):
     lengths = generator("lengths", ranks).integers(200, 6000, 48).tolist()
-    shares = ranked.balanced(lengths, ranks)
+    shares = ranked.balance(lengths, ranks)
     assert sorted(at for share in shares for at in share) == list(range(48))
     held = [sum(lengths[at] for at in share) for share in shares]
     assert max(held) <= 1.03 * sum(held) / ranks

@@ -176,10 +176,10 @@ class AgentWorld:
 
     # --- playing
 
-    def play(self, engine: Engine, asked: Sequence[Asked]) -> list[Episode]:
+    def play(self, engine: Engine, attempts: Sequence[Attempt]) -> list[Episode]:
         """Every episode that was asked for, in that order; whatever ends it early ends them all."""
         try:
-            return self.wait(self.play_all(engine, asked))
+            return self.wait(self.play_all(engine, attempts))
         except BaseException:
             self.wait(ended(asyncio.all_tasks(self.loop)))
             raise
@@ -198,17 +198,17 @@ class AgentWorld:
         """End what another thread plays here."""
         self.loop.call_soon_threadsafe(lambda: [t.cancel() for t in asyncio.all_tasks(self.loop)])
 
-    async def play_all(self, engine: Engine, asked: Sequence[Asked]) -> list[Episode]:
+    async def play_all(self, engine: Engine, attempts: Sequence[Attempt]) -> list[Episode]:
         """All at once; those lost to an endpoint that is down are played again when it is back."""
         episodes: dict[int, Episode] = {}
-        while missing := [place for place in range(len(asked)) if place not in episodes]:
-            played = await asyncio.gather(*(self.play_one(engine, asked[at]) for at in missing))
+        while missing := [place for place in range(len(attempts)) if place not in episodes]:
+            played = await asyncio.gather(*(self.play_one(engine, attempts[at]) for at in missing))
             for place, episode in zip(missing, played, strict=True):
                 if episode is not None:
                     episodes[place] = episode
-            if len(episodes) < len(asked):
-                await self.until_back(engine, len(asked) - len(episodes))
-        return [episodes[place] for place in range(len(asked))]
+            if len(episodes) < len(attempts):
+                await self.until_back(engine, len(attempts) - len(episodes))
+        return [episodes[place] for place in range(len(attempts))]
 
     async def until_back(self, engine: Engine, lost: int) -> None:
         """Wait for the user's endpoint, or for the server that samples, and say so."""
@@ -221,12 +221,12 @@ class AgentWorld:
                 await asyncio.sleep(WAIT)
             self.notice(f"{where} is back: going on")
 
-    async def play_one(self, engine: Engine, asked: Asked) -> Episode | None:
+    async def play_one(self, engine: Engine, attempt: Attempt) -> Episode | None:
         """One conversation; None where nobody answers at all."""
-        env = self.gym.make(asked.task, seed=asked.seed, rollout=asked.rollout)
+        env = self.gym.make(attempt.task, seed=attempt.seed, rollout=attempt.rollout)
         surface, speech = self.gym.surface, self.speech
         talk = engine.talk(
-            asked.key, temperature=self.recipe.temperature, most=self.recipe.turn_tokens
+            attempt.key, temperature=self.recipe.temperature, most=self.recipe.turn_tokens
         )
         turns: list[Turn] = []
         rewards: list[float] = []
@@ -263,12 +263,12 @@ class AgentWorld:
         except EndpointDown:
             return None
         except EpisodeBroken as error:
-            return Episode(asked.task.id, tuple(turns), None, "broken", str(error))
+            return Episode(attempt.task.id, tuple(turns), None, "broken", str(error))
         finally:
             engine.forget(talk)
         self.progress(1)
         return Episode(
-            task=asked.task.id,
+            task=attempt.task.id,
             turns=tuple(turns),
             reward=math.fsum(rewards),
             stop_reason=reason,
@@ -287,7 +287,7 @@ async def ended(tasks: Collection[asyncio.Task[Any]]) -> None:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Attempt:
     """An episode to play: its task, what names the user's draws, and what names the policy's."""
 
     task: Any
@@ -313,12 +313,12 @@ def play_tasks(
 ) -> list[list[Episode]]:
     """The episodes of each task, whether they broke or not."""
     recipe = world.recipe
-    asked = [
-        Asked(task, recipe.seed, rollout, (recipe.seed, *draw, task.id, rollout))
+    attempts = [
+        Attempt(task, recipe.seed, rollout, (recipe.seed, *draw, task.id, rollout))
         for task in tasks
         for rollout in range(recipe.group)
     ]
-    played = world.play(engine, asked)
+    played = world.play(engine, attempts)
     size = recipe.group
     return [played[i : i + size] for i in range(0, len(played), size)]
 

@@ -26,7 +26,7 @@ from kleash.language.policy import Batch, LanguagePolicy, causal
 from kleash.language.shape import KINDS, Shape
 from kleash.policy import Reference
 from kleash.recipe import PROBE_TASKS, AgentRecipe, Phase
-from kleash.rollout.agent import AgentWorld, Asked, episode_means, example_dialogue, grouped
+from kleash.rollout.agent import AgentWorld, Attempt, episode_means, example_dialogue, grouped
 from kleash.seeds import generator
 from kleash.train import ranks
 from kleash.train.loop import Rollout, Totals, Trainer
@@ -126,11 +126,11 @@ class AgentTrainer(Trainer):
         forget_peak(self.world.device)
         steps, before = self.recipe.steps, (epoch - 1) * self.recipe.steps
         wanted = [(self.tasks_of(before + step), ("grpo", epoch, step)) for step in range(steps)]
-        asked = time.monotonic()
+        waiting_since = time.monotonic()
         for played in self.player.batches(wanted):
             groups = grouped(self.policy, self.recipe, played.members)
             began = time.monotonic()
-            self.waited += began - asked
+            self.waited += began - waiting_since
             if not self.player.staleness:  # or somebody speaks
                 make_room(self.player.engine, self.policy)
             made_room = time.monotonic() - began
@@ -143,7 +143,7 @@ class AgentTrainer(Trainer):
             work = self.work_on(groups.batch)
             self.spent["rollout"].add(played.seconds, len(groups.episode), work.get("rollout"))
             self.spent["update"].add(seconds, groups.measured["tokens"], work.get("update"))
-            asked = time.monotonic()
+            waiting_since = time.monotonic()
 
     def epoch_facts(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Nothing more; but whether who sampled was far from who learnt is noted."""
@@ -166,13 +166,13 @@ class AgentTrainer(Trainer):
     def probe(self, reference: Reference) -> dict[str, float]:
         """KL and entropy of fresh samples on tasks and noise that every arm shares; by turn too."""
         seed = self.recipe.seed
-        asked = [
-            Asked(task, seed, 0, (seed, "probe", task.id, 0))
+        attempts = [
+            Attempt(task, seed, 0, (seed, "probe", task.id, 0))
             for task in self.world.tasks("validation")[:PROBE_TASKS]
         ]
-        played = [e for e in self.player.play(asked) if e.reward is not None]
+        played = [e for e in self.player.play(attempts) if e.reward is not None]
         if not played:
-            raise DataError(f"all of {len(asked)} probe episodes broke")
+            raise DataError(f"all of {len(attempts)} probe episodes broke")
         batch = self.policy.gather([episode.turns for episode in played])
         judged = self.policy.judge(batch, reference.policy)
         assert judged.exact_kl is not None
@@ -191,11 +191,11 @@ class AgentTrainer(Trainer):
 
     def validate(self) -> dict[str, float]:
         """Greedy play, or sampled passes, on validation tasks and on as fixed training tasks."""
-        asked = self.recipe.validation
-        scored = self.scored("validation", asked.tasks)
+        wanted = self.recipe.validation
+        scored = self.scored("validation", wanted.tasks)
         found = {f"validation/{name}": value for name, value in scored.items()}
-        if asked.training:
-            beside = self.scored("train", asked.training)
+        if wanted.training:
+            beside = self.scored("train", wanted.training)
             found |= {f"training_tasks/{name}": beside[name] for name in ("reward", "reward_se")}
             found["overfit"] = beside["reward"] - scored["reward"]
         return found
@@ -322,12 +322,12 @@ def read_whole(turns: Sequence[Turn]) -> list[Turn]:
     return [Turn((first,), tuple(rest), (0.0,) * len(rest))]
 
 
-def passes_of(tasks: Sequence[Any], seed: int, passes: int) -> list[Asked]:
+def passes_of(tasks: Sequence[Any], seed: int, passes: int) -> list[Attempt]:
     """Each task once and greedily, or as many sampled passes as asked for."""
     if not passes:
-        return [Asked(task, seed, 0, None) for task in tasks]
+        return [Attempt(task, seed, 0, None) for task in tasks]
     return [
-        Asked(task, seed, each, (seed, "validation", task.id, each))
+        Attempt(task, seed, each, (seed, "validation", task.id, each))
         for task in tasks
         for each in range(passes)
     ]

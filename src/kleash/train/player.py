@@ -33,7 +33,7 @@ from kleash.language.packed import Packing, layers_again
 from kleash.language.policy import LanguagePolicy
 from kleash.recipe import Scale
 from kleash.rollout import compute_one_way
-from kleash.rollout.agent import AgentWorld, Asked, play_tasks
+from kleash.rollout.agent import AgentWorld, Attempt, play_tasks
 from kleash.types import Episode
 
 HALF = (torch.bfloat16, torch.float16)
@@ -73,9 +73,9 @@ class Player:
             settle(self.world.device)
         self.engine.refresh(self.speaks)
 
-    def play(self, asked: Sequence[Asked]) -> list[Episode]:
+    def play(self, attempts: Sequence[Attempt]) -> list[Episode]:
         """Episodes by the weights that were followed last."""
-        return self.world.play(self.engine, asked)
+        return self.world.play(self.engine, attempts)
 
     def batches(self, wanted: Sequence[Wanted]) -> Iterator[Played]:
         """Each batch in order; when the next one is asked for, the policy has learnt from it."""

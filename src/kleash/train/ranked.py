@@ -26,7 +26,7 @@ from kleash.language.packed import Packing, block_of, packable, plan
 from kleash.language.policy import Batch, LanguagePolicy
 from kleash.policy import Judged, Reference
 from kleash.recipe import AgentRecipe
-from kleash.rollout.agent import AgentWorld, Asked
+from kleash.rollout.agent import AgentWorld, Attempt
 from kleash.runs import Run
 from kleash.train.agent import AgentTrainer
 from kleash.train.ranks import count, gathered, is_first, rank, summed
@@ -35,7 +35,7 @@ from kleash.types import Episode, Listener
 # --- shares
 
 
-def balanced(lengths: Sequence[int], ranks: int) -> list[list[int]]:
+def balance(lengths: Sequence[int], ranks: int) -> list[list[int]]:
     """Episodes for each rank, so that all have about as many tokens: the longest goes first."""
     shares: list[list[int]] = [[] for _ in range(ranks)]
     held = [0] * ranks
@@ -54,7 +54,7 @@ def packs_of_rank(
     All ranks go through equally many, since they meet in every layer: one that has fewer goes
     through its last one again, or through another's, which then counts 0.
     """
-    shares = balanced(batch.lengths, ranks)
+    shares = balance(batch.lengths, ranks)
     plans = [plan([batch.lengths[at] for at in share], how) for share in shares]
     packs = [
         [([share[at] for at in held], room) for held, room in packs]
@@ -119,14 +119,14 @@ def pieces_of(policy: LanguagePolicy) -> LanguagePolicy:
 # --- playing
 
 
-def dealt(asked: Sequence[Asked], ranks: int) -> list[list[int]]:
+def deal(attempts: Sequence[Attempt], ranks: int) -> list[list[int]]:
     """For each rank, the places of what it plays: whole groups, about as many episodes each.
 
     Episodes of a task stay together, since an engine hears what they share once.
     """
-    places = groupby(range(len(asked)), key=lambda place: asked[place].task.id)
+    places = groupby(range(len(attempts)), key=lambda place: attempts[place].task.id)
     groups = [list(group) for _, group in places]
-    shares = balanced([len(group) for group in groups], ranks)
+    shares = balance([len(group) for group in groups], ranks)
     return [[place for at in share for place in groups[at]] for share in shares]
 
 
@@ -143,13 +143,13 @@ class SharedWorld(AgentWorld):
         made.__dict__.update(world.__dict__)
         return made
 
-    def play(self, engine: Engine, asked: Sequence[Asked]) -> list[Episode]:
+    def play(self, engine: Engine, attempts: Sequence[Attempt]) -> list[Episode]:
         """Every episode in order; what ends one rank's playing ends all."""
-        shares, before = dealt(asked, count()), self.ledger.usage()
+        shares, before = deal(attempts, count()), self.ledger.usage()
         played: list[Episode] = []
         failed: KleashError | None = None
         try:
-            played = super().play(engine, [asked[at] for at in shares[rank()]])
+            played = super().play(engine, [attempts[at] for at in shares[rank()]])
         except KleashError as error:
             failed = error
         everyone = gathered((played, failed, self.ledger.usage().since(before)))
@@ -159,11 +159,11 @@ class SharedWorld(AgentWorld):
             if is_first() and other:
                 self.ledger.count(usage)
         if is_first():
-            self.progress(len(asked) - len(played))
+            self.progress(len(attempts) - len(played))
         found: dict[int, Episode] = {}
         for share, (theirs, _, _) in zip(shares, everyone, strict=True):
             found |= zip(share, theirs, strict=True)
-        return [found[place] for place in range(len(asked))]
+        return [found[place] for place in range(len(attempts))]
 
 
 # --- the run
