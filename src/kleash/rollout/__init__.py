@@ -153,7 +153,7 @@ class Groups:
     """Of every choice, a value compared with the same turn's of the group, in place of all that."""
     measured: Mapping[str, float] = field(default_factory=dict)
     """What else is logged of these episodes."""
-    worked_out: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What follows from the rewards alone, for groups that are met again."""
 
     @property

@@ -28,7 +28,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
-class Bought:
+class Proposals:
     """The proposals of some queries with what their answers were worth."""
 
     pointers: list[list[Pointer]]
@@ -63,7 +63,7 @@ class Bought:
         return sum(reward > 0 for reward in known) / max(len(known), 1)
 
 
-def buy_proposals(world: SelectorWorld, split: str, count: int) -> Bought:
+def buy_proposals(world: SelectorWorld, split: str, count: int) -> Proposals:
     """Propose pointers and have every one of them answered.
 
     Worlds that share what they hold work it out once; the ledger counts the asking every time.
@@ -71,7 +71,7 @@ def buy_proposals(world: SelectorWorld, split: str, count: int) -> Bought:
     recipe, ledger = world.recipe, world.ledger
     before = ledger.usage()
 
-    def ask() -> tuple[Bought, Usage]:
+    def ask() -> tuple[Proposals, Usage]:
         bought = ask_for_proposals(world, split, count)
         return bought, ledger.usage().since(before)
 
@@ -84,14 +84,14 @@ def buy_proposals(world: SelectorWorld, split: str, count: int) -> Bought:
     return bought
 
 
-def ask_for_proposals(world: SelectorWorld, split: str, count: int) -> Bought:
+def ask_for_proposals(world: SelectorWorld, split: str, count: int) -> Proposals:
     """Propose pointers and have every one of them answered; or take facts from a file."""
     if split == "train" and world.recipe.propose.facts:
         return from_facts(world, count)
     return ask_for_some(world, split, range(count))
 
 
-def ask_for_some(world: SelectorWorld, split: str, places: Sequence[int]) -> Bought:
+def ask_for_some(world: SelectorWorld, split: str, places: Sequence[int]) -> Proposals:
     """The proposals of some queries, answered; more of them where a view asks for it."""
     proposals = world.proposals_for(split, places)
     bought = answered(
@@ -113,7 +113,7 @@ def ask_for_some(world: SelectorWorld, split: str, places: Sequence[int]) -> Bou
     ]
     named = [["further"] * len(group) for group in again]
     news = answered(world, split, places, again, named)
-    return Bought(
+    return Proposals(
         beside(bought.pointers, news.pointers),
         beside(bought.rewards, news.rewards),
         beside(bought.truth_logp, news.truth_logp),
@@ -134,13 +134,13 @@ def answered(
     places: Sequence[int],
     pointers: list[list[Pointer]],
     methods: list[list[str]],
-) -> Bought:
+) -> Proposals:
     """Pointers of queries with what came of asking."""
     asked = [(places[at], pointer) for at, group in enumerate(pointers) for pointer in group]
     rewards, answers = world.rewards(split, asked)
     truth = [-np.inf if answer is None else answer.truth_logp for answer in answers]
     sizes = [len(group) for group in pointers]
-    return Bought(pointers, cut(rewards, sizes), cut(truth, sizes), methods, cut(answers, sizes))
+    return Proposals(pointers, cut(rewards, sizes), cut(truth, sizes), methods, cut(answers, sizes))
 
 
 def cut(values: Sequence[Value], sizes: Sequence[int]) -> list[list[Value]]:
@@ -149,7 +149,7 @@ def cut(values: Sequence[Value], sizes: Sequence[int]) -> list[list[Value]]:
     return [list(values[end - size : end]) for end, size in zip(ends, sizes, strict=True)]
 
 
-def from_facts(world: SelectorWorld, count: int) -> Bought:
+def from_facts(world: SelectorWorld, count: int) -> Proposals:
     """The facts of a file in the place of proposals; every reward is worked out from its answer."""
     recipe, adopted = world.recipe, world.adopted
     reward, needs = REWARDS[recipe.reward], "gtprob" in recipe.reward
@@ -161,7 +161,7 @@ def from_facts(world: SelectorWorld, count: int) -> Bought:
             f"{recipe.propose.facts} holds no vqa_gt_prob, so no pointer to imitate is known: set"
             " supervised.epochs=0, or start from a checkpoint with phase=rce"
         )
-    return Bought(
+    return Proposals(
         [adopted.pointers(place) for place in every],
         [
             [reward(each) for each in adopted.facts(place, world.score, needs_truth=needs)]
@@ -172,7 +172,7 @@ def from_facts(world: SelectorWorld, count: int) -> Bought:
     )
 
 
-def viewed(bought: Bought, view: View, names: Sequence[str], seed: int) -> Bought:
+def viewed(bought: Proposals, view: View, names: Sequence[str], seed: int) -> Proposals:
     """What a view leaves of it; as it is where none is set."""
     if not view.is_set:
         return bought
@@ -196,7 +196,7 @@ def viewed(bought: Bought, view: View, names: Sequence[str], seed: int) -> Bough
     )
 
 
-def best_pointers(queries: Queries, bought: Bought, places: Sequence[int]) -> Pointers:
+def best_pointers(queries: Queries, bought: Proposals, places: Sequence[int]) -> Pointers:
     """The best proposal of each query, without the queries whose answers all broke."""
     found = [(place, best) for place in places if (best := bought.best(place)) is not None]
     if not found:
@@ -204,7 +204,7 @@ def best_pointers(queries: Queries, bought: Bought, places: Sequence[int]) -> Po
     return Pointers.of(queries.take([place for place, _ in found]), [[best] for _, best in found])
 
 
-def proposal_groups(queries: Queries, bought: Bought, places: Sequence[int]) -> Groups:
+def proposal_groups(queries: Queries, bought: Proposals, places: Sequence[int]) -> Groups:
     """The proposals of some of the queries as groups."""
     return grouped(
         queries.take(places),
@@ -222,7 +222,7 @@ def proposal_groups(queries: Queries, bought: Bought, places: Sequence[int]) -> 
 
 
 def rl_groups(
-    world: SelectorWorld, split: str, places: Sequence[int], bought: Bought
+    world: SelectorWorld, split: str, places: Sequence[int], bought: Proposals
 ) -> list[RlGroup]:
     """Some queries with their facts; answers that broke are none.
 

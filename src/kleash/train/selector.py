@@ -21,7 +21,7 @@ from kleash.policy import Reference, judge_logits, keyed_noise
 from kleash.recipe import Phase, SelectorRecipe
 from kleash.rollout import Groups
 from kleash.rollout.proposed import (
-    Bought,
+    Proposals,
     best_pointers,
     buy_proposals,
     proposal_groups,
@@ -48,7 +48,7 @@ class SelectorTrainer(Trainer):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.bought: dict[str, Bought] = {}
+        self.bought: dict[str, Proposals] = {}
         self.offline: Offline | None = None
         self.ref_logits: dict[str, Tensor] = {}
 
@@ -151,7 +151,7 @@ class SelectorTrainer(Trainer):
         bought = self.offline.bought
         return {"positive_share": bought.positive_share()} | self.seen(bought)
 
-    def proposed(self, split: str) -> Bought:
+    def proposed(self, split: str) -> Proposals:
         """The proposals of a split, answered; asked for once."""
         if split not in self.bought:
             count = len(self.world.queries(split))
@@ -161,7 +161,7 @@ class SelectorTrainer(Trainer):
                 self.run.learn(positive_share=bought.positive_share(), health=bought.health())
         return self.bought[split]
 
-    def shaped(self) -> Bought:
+    def shaped(self) -> Proposals:
         """The proposals of the training queries through the recipe's view."""
         bought, view = self.proposed("train"), self.recipe.view
         if not view.is_set:
@@ -173,7 +173,7 @@ class SelectorTrainer(Trainer):
         return self.bought["view"]
 
     @staticmethod
-    def seen(bought: Bought) -> dict[str, float]:
+    def seen(bought: Proposals) -> dict[str, float]:
         """How much a view has left, for an epoch's line; nothing without one."""
         return {f"view/{name}": value for name, value in bought.counts.items()}
 
@@ -214,7 +214,7 @@ class Offline:
     do not depend on the order of an epoch or on where a run was gone on with.
     """
 
-    def __init__(self, world: SelectorWorld, bought: Bought, policy: Selector) -> None:
+    def __init__(self, world: SelectorWorld, bought: Proposals, policy: Selector) -> None:
         self.bought, self.queries = bought, world.queries("train")
         # Frozen towers and projections make the same of the queries in every update.
         before = [part for part in (policy.towers, policy.projections) if part is not None]
@@ -274,7 +274,7 @@ def joined(values: dict[str, Tensor], groups: Groups) -> Tensor | None:
 
 
 @torch.no_grad()
-def validation(policy: Selector, world: SelectorWorld, bought: Bought) -> dict[str, float]:
+def validation(policy: Selector, world: SelectorWorld, bought: Proposals) -> dict[str, float]:
     """The loss of the best proposals beside a blind choice's; the accuracy of greedy choices."""
     recipe, queries = world.recipe, policy.settle(world.queries("validation"))
     batch = best_pointers(queries, bought, range(len(bought.pointers)))

@@ -356,9 +356,9 @@ class LeashedPolicy:
 
     def signal(self, groups: Groups) -> Signal:
         """What the batch's rewards are worth, worked out when it is first met."""
-        if "signal" not in groups.worked_out:
-            groups.worked_out["signal"] = signal(groups, self.recipe)
-        found: Signal = groups.worked_out["signal"]
+        if "signal" not in groups.cache:
+            groups.cache["signal"] = signal(groups, self.recipe)
+        found: Signal = groups.cache["signal"]
         return found
 
     @property
