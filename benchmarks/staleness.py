@@ -85,7 +85,7 @@ def staleness_bench(
 def one_epoch(world: AgentWorld, weights: Mapping[str, Tensor], steps: int) -> dict[str, float]:
     """Steps from these weights: seconds of each on the clock, and what they were spent on."""
     from kleash.policy import Reference
-    from kleash.rollout.agent import grouped
+    from kleash.rollout.agent import make_groups
     from kleash.train.optimizer import Optimizer
     from kleash.train.player import Player
     from kleash.train.update import LeashedPolicy
@@ -97,16 +97,16 @@ def one_epoch(world: AgentWorld, weights: Mapping[str, Tensor], steps: int) -> d
     )
     leashed.split = lambda batch: policy.parts(batch, recipe.part_tokens)
     player = Player(world, policy, recipe.sampler.staleness)
-    player.follow()
+    player.sync_weights()
     tasks, count = world.tasks("train"), recipe.batch
     wanted = [(tasks[i * count : (i + 1) * count], ("bench", i)) for i in range(steps)]
     playing = updating = apart = 0.0
     began = time.monotonic()
     for played in player.batches(wanted):
-        groups = grouped(policy, recipe, played.members)
+        groups = make_groups(policy, recipe, played.members)
         before = time.monotonic()
         record, _ = leashed.update_on_batch(groups)
-        player.learnt()
+        player.after_update()
         updating += time.monotonic() - before
         playing += played.seconds
         apart += record["kl/sampler/k1/choice/mean"]

@@ -27,7 +27,7 @@ from kleash.errors import ConfigError, GuardError
 from kleash.evaluate import Wanted, evaluate
 from kleash.ledger import Ledger
 from kleash.policy import Reference
-from kleash.rollout.agent import AgentWorld, Attempt, grouped, measured, play_groups
+from kleash.rollout.agent import AgentWorld, Attempt, make_groups, measured, play_groups
 from kleash.runs import Run
 from kleash.train import train
 from kleash.train.optimizer import Optimizer
@@ -93,11 +93,11 @@ def episode(*rewards: float) -> Episode:
 def test_credit_reaches_every_token_of_its_turn(ledger: Ledger) -> None:
     policy = AgentWorld(agent(), ledger).fresh_policy()
     members = [[episode(1.0, 0.0), episode(0.0, 0.5)]]
-    to_go = grouped(policy, agent("credit.turn=reward_to_go", "credit.gamma=0.5"), members)
+    to_go = make_groups(policy, agent("credit.turn=reward_to_go", "credit.gamma=0.5"), members)
     assert to_go.reward.tolist() == [1.0, 0.5]
     assert to_go.credit is not None
     assert to_go.credit.tolist() == [1, 1, 0, 0, 0.25, 0.25, 0.5, 0.5]
-    own = grouped(policy, agent("credit.turn=turn_baseline", "credit.gamma=0.5"), members).own
+    own = make_groups(policy, agent("credit.turn=turn_baseline", "credit.gamma=0.5"), members).own
     assert own is not None  # leave one out: each turn's own less the other episode's same turn
     assert own.tolist() == [0.75, 0.75, -0.5, -0.5, -0.75, -0.75, 0.5, 0.5]
 
@@ -114,7 +114,7 @@ def test_with_a_baseline_by_turn_earning_more_never_lowers_a_turn(
         more = [list(row) for row in rewards]
         more[0][1] += 0.3
         before, after = (
-            grouped(policy, recipe, [[episode(*row) for row in each]]).own
+            make_groups(policy, recipe, [[episode(*row) for row in each]]).own
             for each in (rewards, more)
         )
         assert before is not None and after is not None
@@ -125,10 +125,10 @@ def test_a_broken_episode_is_in_no_group_and_a_group_of_one_is_dropped(ledger: L
     policy = AgentWorld(agent(), ledger).fresh_policy()
     broken = Episode("t", (), None, "broken", "cut connection")
     members = [[episode(1.0), episode(0.5), broken], [episode(1.0), broken, broken]]
-    groups = grouped(policy, agent(), members)
+    groups = make_groups(policy, agent(), members)
     assert (groups.size, groups.broken, groups.dropped) == (1, 3, 1)
     with pytest.raises(Exception, match="cut connection"):
-        grouped(policy, agent(), [[broken, broken]])
+        make_groups(policy, agent(), [[broken, broken]])
 
 
 def test_what_is_logged_of_groups_by_hand() -> None:

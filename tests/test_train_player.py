@@ -77,16 +77,16 @@ def test_who_waits_to_play_has_the_weights_of_its_number_and_the_last_has_the_po
     """Whether a batch has begun when the policy learns is up to the clock, its weights are not."""
     world = AgentWorld(agent("sampler.cap=2", "sampler.staleness=2"), ledger)
     policy = world.fresh_policy()
-    player, real = Player(world, policy, 2), Player.follow
+    player, real = Player(world, policy, 2), Player.sync_weights
     learnt = threading.Event()
     spoken: list[dict[str, torch.Tensor]] = []
 
-    def follow(self: Player, *given: Any) -> None:
+    def sync_weights(self: Player, *given: Any) -> None:
         assert not spoken or learnt.wait(10)
         real(self, *given)
-        spoken.append(copied(self.speaks))
+        spoken.append(copied(self.speaker))
 
-    monkeypatch.setattr(Player, "follow", follow)
+    monkeypatch.setattr(Player, "sync_weights", sync_weights)
     before = copied(policy)
     played = player.batches([(world.tasks("train")[:1], ("grpo", 1, n)) for n in range(3)])
     assert next(played).staleness == 0
@@ -192,10 +192,10 @@ def test_an_engine_is_told_of_every_update_unless_it_may_be_stale(
     player = Player(world, world.fresh_policy(), staleness)
     told: list[object] = []
     monkeypatch.setattr(player.engine, "refresh", told.append)
-    player.learnt()
+    player.after_update()
     assert told == ([] if staleness else [player.policy])
-    player.follow()
-    assert len(told) == 2 - staleness and told[-1] is player.speaks
+    player.sync_weights()
+    assert len(told) == 2 - staleness and told[-1] is player.speaker
 
 
 def test_a_ledger_is_used_by_threads_in_turns(ledger: Ledger) -> None:

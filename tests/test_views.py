@@ -7,7 +7,7 @@ import pytest
 from kleash.demos.views import View, see
 from kleash.errors import ConfigError, DataError
 from kleash.recipe import recipe_from
-from kleash.rollout.proposed import buy_proposals, viewed
+from kleash.rollout.proposed import buy_proposals, through_view
 from kleash.rollout.selector import SelectorWorld
 from kleash.runs import canonical
 from tiny import given, tiny_recipe
@@ -83,14 +83,14 @@ def test_what_was_bought_stays_and_the_view_says_what_it_left(world):
     bought = buy_proposals(world, "train", 24)
     before = json.dumps([bought.pointers, bought.rewards])
     names = world.item_ids("train")
-    left = viewed(bought, View(keep="mixed"), names, 0)
+    left = through_view(bought, View(keep="mixed"), names, 0)
     assert json.dumps([bought.pointers, bought.rewards]) == before
     mixed = bought.health()["mixed"]
     assert len(left.kept) == left.counts["kept_groups"] <= mixed
     assert all(left.pointers[at] == bought.pointers[at] for at in left.kept)
-    assert viewed(bought, View(), names, 0) is bought
+    assert through_view(bought, View(), names, 0) is bought
     with pytest.raises(DataError, match="leaves none of 24 groups"):
-        viewed(bought, View(keep="mixed", low=1.0), names, 0)
+        through_view(bought, View(keep="mixed", low=1.0), names, 0)
 
 
 def test_more_pointers_are_asked_for_where_there_was_no_signal(world):

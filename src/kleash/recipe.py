@@ -271,7 +271,7 @@ class SelectorRecipe(Recipe):
         return [(phase, length[phase]) for phase in PHASES if self.phase in ("all", phase)]
 
 
-class Cold(Config):
+class SupervisedDialogues(Config):
     """Phase one of an agent: well-formed dialogues with questions drawn at random are imitated."""
 
     epochs: int = Field(4, ge=0)
@@ -406,7 +406,7 @@ class AgentRecipe(Recipe):
     lora: Lora = Lora()
     phase: Literal["all", "supervised", "grpo"] = "all"
     """The one phase to run, or all of them; a model that can talk already has no supervised one."""
-    supervised: Cold = Cold()
+    supervised: SupervisedDialogues = SupervisedDialogues()
     epochs: int = Field(15, ge=0)
     """Epochs of the GRPO phase, each with validation and a checkpoint; a run can be given more."""
     steps: int = Field(10, ge=1)
@@ -488,8 +488,8 @@ class AgentRecipe(Recipe):
 
     def phases(self) -> list[tuple[Phase, int]]:
         """The phases to run and their epochs, in order."""
-        cold = self.supervised.epochs if self.model == "tiny" else 0
-        length: dict[Phase, int] = {"supervised": cold, "grpo": self.epochs}
+        supervised = self.supervised.epochs if self.model == "tiny" else 0
+        length: dict[Phase, int] = {"supervised": supervised, "grpo": self.epochs}
         return [(phase, n) for phase, n in length.items() if self.phase in ("all", phase)]
 
 

@@ -305,7 +305,7 @@ def play_groups(
     draw: tuple[object, ...],
 ) -> Groups:
     """For each task a group of sampled episodes. Arms that share a seed share every draw."""
-    return grouped(policy, world.recipe, play_tasks(engine, world, tasks, draw))
+    return make_groups(policy, world.recipe, play_tasks(engine, world, tasks, draw))
 
 
 def play_tasks(
@@ -323,7 +323,7 @@ def play_tasks(
     return [played[i : i + size] for i in range(0, len(played), size)]
 
 
-def grouped(
+def make_groups(
     policy: LanguagePolicy, recipe: AgentRecipe, members: Sequence[Sequence[Episode]]
 ) -> Groups:
     """Groups from the episodes of each task."""

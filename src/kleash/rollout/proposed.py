@@ -20,7 +20,7 @@ from kleash.errors import DataError
 from kleash.ledger import Usage
 from kleash.rollout import Groups
 from kleash.rollout.adopted import NUMBERS
-from kleash.rollout.selector import BROKEN, SelectorWorld, grouped
+from kleash.rollout.selector import BROKEN, SelectorWorld, make_groups
 from kleash.selector import STOP, Pointers, Queries
 from kleash.types import Answer, Item
 
@@ -172,7 +172,7 @@ def from_facts(world: SelectorWorld, count: int) -> Proposals:
     )
 
 
-def viewed(bought: Proposals, view: View, names: Sequence[str], seed: int) -> Proposals:
+def through_view(bought: Proposals, view: View, names: Sequence[str], seed: int) -> Proposals:
     """What a view leaves of it; as it is where none is set."""
     if not view.is_set:
         return bought
@@ -206,7 +206,7 @@ def best_pointers(queries: Queries, bought: Proposals, places: Sequence[int]) ->
 
 def proposal_groups(queries: Queries, bought: Proposals, places: Sequence[int]) -> Groups:
     """The proposals of some of the queries as groups."""
-    return grouped(
+    return make_groups(
         queries.take(places),
         [
             [

@@ -320,7 +320,7 @@ def drawn_order(items: Sequence[Item], split: str, data: str) -> list[Item]:
     return [items[place] for place in order]
 
 
-def grouped(
+def make_groups(
     queries: Queries,
     members: Sequence[Sequence[tuple[Pointer, float | None, tuple[float, ...] | None]]],
 ) -> Groups:
@@ -378,7 +378,7 @@ def sample_groups(
         for (_, pointer), reward, logp in zip(asked, rewards, logp_PT.tolist(), strict=True)
     ]
     size = recipe.group
-    return grouped(queries, [members[i : i + size] for i in range(0, len(members), size)])
+    return make_groups(queries, [members[i : i + size] for i in range(0, len(members), size)])
 
 
 # --- proposals of a trained selector

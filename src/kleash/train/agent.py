@@ -26,7 +26,7 @@ from kleash.language.policy import Batch, LanguagePolicy, causal
 from kleash.language.shape import KINDS, Shape
 from kleash.policy import Reference
 from kleash.recipe import PROBE_TASKS, AgentRecipe, Phase
-from kleash.rollout.agent import AgentWorld, Attempt, episode_means, example_dialogue, grouped
+from kleash.rollout.agent import AgentWorld, Attempt, episode_means, example_dialogue, make_groups
 from kleash.seeds import generator
 from kleash.train import ranks
 from kleash.train.loop import Rollout, Totals, Trainer
@@ -81,7 +81,7 @@ class AgentTrainer(Trainer):
             self.policy.packing = self.optimizer.policy.packing = packing  # type: ignore[assignment]
         if self.leashed is not None:
             self.leashed.split = self.micro_batches
-            self.player.follow()  # a server knows nothing of a checkpoint yet
+            self.player.sync_weights()  # a server knows nothing of a checkpoint yet
 
     def micro_batches(self, batch: Batch) -> Sequence[tuple[Any, ...]]:
         """A batch in parts, and which choices each holds."""
@@ -108,7 +108,7 @@ class AgentTrainer(Trainer):
             batch = self.policy.gather([read_whole(turns) for turns in some])
             loss, norm = self.imitate(batch)
             totals.add(len(some), loss=loss, grad_norm=norm)
-        self.player.follow()
+        self.player.sync_weights()
         return totals.means()
 
     def imitate(self, batch: Batch) -> tuple[float, float]:
@@ -128,7 +128,7 @@ class AgentTrainer(Trainer):
         wanted = [(self.tasks_of(before + step), ("grpo", epoch, step)) for step in range(steps)]
         waiting_since = time.monotonic()
         for played in self.player.batches(wanted):
-            groups = grouped(self.policy, self.recipe, played.members)
+            groups = make_groups(self.policy, self.recipe, played.members)
             began = time.monotonic()
             self.waited += began - waiting_since
             if not self.player.staleness:  # or somebody speaks
@@ -137,7 +137,7 @@ class AgentTrainer(Trainer):
             rollout = Rollout(groups, record={"staleness": played.staleness})
             yield rollout
             learnt = time.monotonic()
-            self.player.learnt()
+            self.player.after_update()
             told = time.monotonic() - learnt
             seconds = made_room + rollout.update_seconds + told
             work = self.work_on(groups.batch)

@@ -62,16 +62,16 @@ class Player:
                 " would wait for each other in another order on each; set it to 0"
             )
         self.world, self.policy, self.staleness = world, policy, staleness
-        self.speaks = twin(policy) if staleness else policy
-        self.engine = world.engine(self.speaks)
+        self.speaker = twin(policy) if staleness else policy
+        self.engine = world.engine(self.speaker)
         self.thread: ThreadPoolExecutor | None = None
 
-    def follow(self, weights: Mapping[str, Tensor] | None = None) -> None:
+    def sync_weights(self, weights: Mapping[str, Tensor] | None = None) -> None:
         """Speak with these weights; with the policy's as they are now, if none are given."""
         if self.staleness:
-            self.speaks.load_state_dict(weights or self.policy.state_dict())
-            settle(self.world.device)
-        self.engine.refresh(self.speaks)
+            self.speaker.load_state_dict(weights or self.policy.state_dict())
+            synchronize(self.world.device)
+        self.engine.refresh(self.speaker)
 
     def play(self, attempts: Sequence[Attempt]) -> list[Episode]:
         """Episodes by the weights that were followed last."""
@@ -81,15 +81,15 @@ class Player:
         """Each batch in order; when the next one is asked for, the policy has learnt from it."""
         if self.staleness:
             yield from self._ahead(wanted)
-            self.follow()
+            self.sync_weights()
             return
         for one in wanted:
             yield self._batch(one, 0)
 
-    def learnt(self) -> None:
+    def after_update(self) -> None:
         """The policy has learnt from a batch: who is never stale follows at once."""
         if not self.staleness:
-            self.follow()
+            self.sync_weights()
 
     def _ahead(self, wanted: Sequence[Wanted]) -> Iterator[Played]:
         """The same, later ones being played meanwhile."""
@@ -109,7 +109,7 @@ class Player:
 
     def _snapshot(self) -> dict[str, Tensor]:
         kept = {name: each.detach().clone() for name, each in self.policy.state_dict().items()}
-        settle(self.world.device)
+        synchronize(self.world.device)
         return kept
 
     def _batch(
@@ -117,7 +117,7 @@ class Player:
     ) -> Played:
         began = time.monotonic()
         if weights is not None:
-            self.follow(weights)
+            self.sync_weights(weights)
         members = play_tasks(self.engine, self.world, *one)
         return Played(members, time.monotonic() - began, staleness)
 
@@ -146,7 +146,7 @@ def begin_thread(device: str) -> None:
         torch.cuda.set_stream(torch.cuda.Stream(torch.device(device)))
 
 
-def settle(device: str) -> None:
+def synchronize(device: str) -> None:
     """Wait for what this thread has begun on a GPU: another thread's stream will need it."""
     if device.startswith("cuda"):
         torch.cuda.current_stream(torch.device(device)).synchronize()

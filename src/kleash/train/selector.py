@@ -25,7 +25,7 @@ from kleash.rollout.proposed import (
     best_pointers,
     buy_proposals,
     proposal_groups,
-    viewed,
+    through_view,
 )
 from kleash.rollout.selector import SelectorWorld, sample_groups
 from kleash.seeds import generator
@@ -168,7 +168,7 @@ class SelectorTrainer(Trainer):
             return bought
         if "view" not in self.bought:
             names = self.world.item_ids("train")
-            self.bought["view"] = viewed(bought, view, names, self.recipe.seed)
+            self.bought["view"] = through_view(bought, view, names, self.recipe.seed)
             self.run.learn(view=dict(self.bought["view"].counts))
         return self.bought["view"]
 
