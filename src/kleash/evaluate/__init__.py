@@ -108,21 +108,21 @@ def scored_as_trained(run: Run, names: Sequence[str]) -> None:
 Scores = dict[tuple[str, int], dict[str, float | None]]
 
 
-def read_scores(run: Run, wanted: Wanted) -> Scores:
-    """By (checkpoint, shots): the score of each item, None where its answer broke."""
+def read_scores(run: Run, wanted: Wanted, kind: str = "score") -> Scores:
+    """By (checkpoint, shots): the score of each item, None where its answer broke or has none."""
     found: Scores = {(name, count): {} for name in wanted.checkpoints for count in wanted.shots}
     for line in run.scores():
         key = (line["checkpoint"], line["shots"])
         if line["split"] != wanted.split or key not in found:
             continue
         if len(found[key]) < wanted.items:  # measured in the drawn order: the first are nested
-            found[key][line["item"]] = line.get("score")
+            found[key][line["item"]] = line.get(kind)
     return found
 
 
 def table(run: Run, wanted: Wanted) -> list[dict[str, Any]]:
     """Every cell: its mean with an interval, n, and how many answers broke."""
-    cells, by_lemmas = [], lemmatised(run, wanted)
+    cells, by_lemmas = [], read_scores(run, wanted, "lemmatised")
     bounds = (0.0, 1.0) if "selector" in run.config else None  # a reward has none
     for (name, count), scores in read_scores(run, wanted).items():
         good = [score for score in scores.values() if score is not None]
@@ -131,24 +131,12 @@ def table(run: Run, wanted: Wanted) -> list[dict[str, Any]]:
         if len(good) > 1 or (good and bounds):
             found = mean_interval(good, bounds=bounds)
             cell |= {"mean": found.estimate, "low": found.low, "high": found.high}
-        if by_lemmas[name, count]:
-            cell["lemmatised"] = sum(by_lemmas[name, count]) / len(by_lemmas[name, count])
+        if lemmas := [score for score in by_lemmas[name, count].values() if score is not None]:
+            cell["lemmatised"] = sum(lemmas) / len(lemmas)
         if void := voided(scores):
             cell["void"] = void.message
         cells.append(cell)
     return cells
-
-
-def lemmatised(run: Run, wanted: Wanted) -> dict[tuple[str, int], list[float]]:
-    """By (checkpoint, shots): the scores by lemmas of the same items, where there are any."""
-    found: dict[tuple[str, int], list[float]] = {
-        (name, count): [] for name in wanted.checkpoints for count in wanted.shots
-    }
-    for line in run.scores():
-        scores = found.get((line["checkpoint"], line["shots"]), [])
-        if "lemmatised" in line and line["split"] == wanted.split and len(scores) < wanted.items:
-            scores.append(line["lemmatised"])
-    return found
 
 
 def voided(scores: Mapping[str, float | None]) -> guard.Finding | None:

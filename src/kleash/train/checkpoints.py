@@ -20,7 +20,7 @@ from torch import Tensor
 
 from kleash.errors import CheckpointError
 from kleash.runs import Checkpoint, Run
-from kleash.train.ranks import count, first, first_place, is_first, local
+from kleash.train.ranks import count, first, first_place, gathered, is_first, local, rank
 
 PIECES = "trainer"
 """The folder in a checkpoint that every rank writes its pieces of the trainer's tensors to."""
@@ -88,17 +88,11 @@ class TrainerState:
 
 def hashes(folder: Path) -> dict[str, str]:
     """SHA-256 of every file, each read by one of the ranks."""
-    alone = not dist.is_initialized()
-    rank, ranks = (0, 1) if alone else (dist.get_rank(), dist.get_world_size())
     own = {}
-    for path in sorted(folder.iterdir())[rank::ranks]:
+    for path in sorted(folder.iterdir())[rank() :: count()]:
         with path.open("rb") as handle:
             own[path.name] = hashlib.file_digest(handle, "sha256").hexdigest()
-    every: list[Any] = [own]
-    if not alone:
-        every = [None] * ranks
-        dist.all_gather_object(every, own)
-    return {name: found for each in every for name, found in each.items()}
+    return {name: found for each in gathered(own) for name, found in each.items()}
 
 
 @contextlib.contextmanager
