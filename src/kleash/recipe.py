@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from kleash.config import Config, build, merge
 from kleash.control import LEASHES, SCHEDULES, Leash
@@ -29,6 +29,12 @@ PROBE_TASKS = 64
 """Validation tasks of an agent on which KL is measured after every epoch."""
 TRANSCRIPTS = 40
 """Test tasks of an agent that a study keeps word by word, at every checkpoint."""
+UNSAID = (
+    *("clip.dual", "leash.clamp", "lora.base", "scale", "sampler"),
+    *("data_options", "answerer_options", "encoder", "encoder_options", "view"),
+)
+"""Keys that stand in `config.json` only where they are not the default: a recipe that names none of
+them is the same recipe as before there were any."""
 
 
 class Supervised(Config):
@@ -137,14 +143,17 @@ class Recipe(Config):
         raise NotImplementedError
 
     def resolved(self) -> dict[str, Any]:
-        """The recipe as plain values, as `config.json` keeps it.
-
-        Without the clamps where there are none: the same recipe as before there were any.
-        """
+        """The recipe as plain values, as `config.json` keeps it, without what is `UNSAID`."""
         whole = self.model_dump(mode="json", by_alias=True)
-        for part, bound in (("clip", "dual"), ("leash", "clamp")):
-            if not whole[part][bound]:
-                del whole[part][bound]
+        for part, _, key in (name.partition(".") for name in UNSAID):
+            if part not in whole:
+                continue
+            usual = type(self).model_fields[part].default
+            usual = usual.model_dump(mode="json") if isinstance(usual, Config) else usual
+            if not key and whole[part] == usual:
+                del whole[part]
+            elif key and whole[part][key] == usual[key]:
+                del whole[part][key]
         return whole
 
 
@@ -155,16 +164,6 @@ def needs_start(phase: str, start: str) -> None:
             f"phase {phase!r} starts from what came before:"
             " give from=RUN/checkpoints/NAME, or phase=all"
         )
-
-
-MODEST: dict[str, Any] = {
-    "data_options": {},
-    "answerer_options": {},
-    "encoder": "answerer",
-    "encoder_options": {},
-    "view": {},
-}
-"""Keys that stand in `config.json` only where they are not this."""
 
 
 class SelectorRecipe(Recipe):
@@ -228,14 +227,6 @@ class SelectorRecipe(Recipe):
             )
         needs_start(self.phase, self.start)
         return self
-
-    def resolved(self) -> dict[str, Any]:
-        """Without what only some data sets and models ask for, where nothing was asked for.
-
-        So a recipe that names none of it is the same recipe as before there was any.
-        """
-        whole = super().resolved()
-        return {key: whole[key] for key in whole if key not in MODEST or whole[key] != MODEST[key]}
 
     def validated_at(self) -> int:
         """The number of shots in training."""
@@ -306,12 +297,6 @@ class Lora(Config):
     """Which products have one, with commas; all but the head if not said."""
     base: Literal["plain", "nf4", "host"] = "plain"
     """What they are put on: weights as they are, in four bits (extra `nf4`), or on the host."""
-
-    @model_serializer(mode="wrap")
-    def modest(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without a plain base, so that a recipe that names none is the recipe it was."""
-        found: dict[str, Any] = whole(self)
-        return {key: found[key] for key in found if key != "base" or found[key] != "plain"}
 
 
 class Credit(Config):
@@ -455,15 +440,6 @@ class AgentRecipe(Recipe):
                 " set gym.surface=tokens, or give a model that can talk"
             )
         return self
-
-    def resolved(self) -> dict[str, Any]:
-        """Without how a large model is gone through and sampled, where nothing was asked for.
-
-        So a recipe that names none of it is the same recipe as before there was any.
-        """
-        plain = {"scale": Scale(), "sampler": Sampling()}
-        unsaid = [k for k, v in plain.items() if getattr(self, k).model_dump() == v.model_dump()]
-        return {key: value for key, value in super().resolved().items() if key not in unsaid}
 
     def validated_at(self) -> int:
         """An agent is shown nothing: among its scores 0 is greedy play, n is n sampled passes."""

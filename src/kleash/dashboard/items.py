@@ -21,7 +21,7 @@ from kleash.dashboard.worker import Unread, Worker, tell_pools
 from kleash.data import DATASETS, Dataset, dataset
 from kleash.plan import BASELINE, CHOSEN, arm_recipe, column_key
 from kleash.plan.cells import Cell, Column
-from kleash.recipe import MODEST, SelectorRecipe
+from kleash.recipe import UNSAID, SelectorRecipe
 from kleash.types import Item
 
 MOST_SIDE = 12  # arms beside each other
@@ -342,7 +342,7 @@ class Items:
     ) -> tuple[dict[str, Any], bool]:
         """The candidates of a query; None of them while they are being made."""
         title = ask.t("pool_title")
-        plain = not MODEST.keys() & recipe.resolved().keys()
+        plain = not set(UNSAID) & recipe.resolved().keys()
         for name in (recipe.data, recipe.answerer):
             if name not in (self.trusted if plain else self.named):
                 return {"title": title, "note": ask.t("no_data", name=name)}, False
