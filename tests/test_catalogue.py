@@ -42,9 +42,9 @@ def test_every_finding_has_a_sentence_made_of_its_facts():
 
 
 def test_every_known_metric_and_setting_has_both_names():
-    assert METRICS.keys() == {metric.name for metric in names._METRICS}
+    assert METRICS.keys() == {metric.name for metric in names.METRICS}
     missing = {
-        name for name, kind in names._KEYS if kind in ("treatment", "must match")
+        key.name for key in names.KEYS if key.kind in ("treatment", "must match")
     } - KEYS.keys()
     assert missing <= {"leash.reward_coefficient"}
 

@@ -82,11 +82,11 @@ def test_a_metric_has_a_unit_a_direction_and_what_is_fixed_by_construction():
 
 
 def test_no_spelling_belongs_to_two_metrics_or_two_keys():
-    for table in (names._METRICS, names._KEYS):
+    for table in (names.METRICS, names.KEYS):
         spelt = [
             (names.spelling(alias), str(what))
             for what, aliases in table.items()
-            for alias in aliases.split("|")
+            for alias in aliases
         ]
         assert len({alias for alias, _ in spelt}) == len(set(spelt))
 

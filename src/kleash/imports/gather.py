@@ -355,6 +355,67 @@ def first_object(path: Path) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+# --- YAML --------------------------------------------------------------------------------------
+
+WORDS = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+    ".nan": math.nan, ".NaN": math.nan, ".inf": math.inf, "-.inf": -math.inf,
+}  # fmt: skip
+INT = re.compile(r"[-+]?(0|[1-9][0-9_]{0,40})$")
+FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?$")
+
+
+def literal(text: str) -> Any:
+    """A scalar as people mean it: 1e-06 is a number (YAML 1.1 says text), `on` and 010 are text."""
+    if text in WORDS:
+        return WORDS[text]
+    if INT.match(text):
+        return int(text.replace("_", ""))
+    return float(text) if FLOAT.match(text) else text
+
+
+def read_yaml(path: Path) -> tuple[Any, dict[str, int]]:
+    """The value in a YAML file, and the line of every dotted key; no tags and no aliases."""
+    import yaml  # 20 ms, and few formats need it
+
+    lines: dict[str, int] = {}
+    seen: set[int] = set()
+
+    def built(node: Any, prefix: str) -> Any:
+        if id(node) in seen or len(seen) > METRICS:
+            raise ValueError("it refers to a part of itself, or is too long")
+        seen.add(id(node))
+        if not node.tag.endswith((":str", ":seq", ":map")):
+            raise ValueError(f"line {node.start_mark.line + 1}: a value with a tag")
+        if isinstance(node, yaml.ScalarNode):
+            return literal(node.value) if node.style is None else node.value
+        if isinstance(node, yaml.SequenceNode):
+            return [built(part, f"{prefix}{at}.") for at, part in enumerate(node.value)]
+        made: dict[str, Any] = {}
+        for key, part in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode) or key.value in made:
+                raise ValueError(f"line {line} repeats a key, or has one that is no word")
+            lines[f"{prefix}{key.value}"] = line
+            made[key.value] = built(part, f"{prefix}{key.value}.")
+        return made
+
+    try:
+        node = yaml.compose(content(path).decode(), Loader=yaml.BaseLoader)
+        return None if node is None else built(node, ""), lines
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        said = " ".join(str(error).split()) or "nested too deeply"
+        raise DataError(f"{path} cannot be read: {said}") from None
+
+
+def yaml_settings(path: Path) -> dict[str, Setting]:
+    """The settings in a YAML file, each with its line."""
+    values, lines = read_yaml(path)
+    made = settings(values, Where(str(path))) if isinstance(values, dict) else {}
+    return {n: Setting(s.value, Where(str(path), lines.get(n))) for n, s in made.items()}
+
+
 # --- settings, names ---------------------------------------------------------------------------
 
 

@@ -16,13 +16,11 @@ from typing import Any
 from kleash.errors import DataError
 from kleash.imports import Imported, Setting, Source, Where
 from kleash.imports.database import has_tables, opened
-from kleash.imports.gather import Points, content, moment, printed, raw_lines
-from kleash.imports.plain_yaml import plain, read_yaml
+from kleash.imports.gather import Points, content, literal, moment, printed, raw_lines, read_yaml
 from kleash.imports.run_names import label
 
 LARGEST = 1.7976931348623157e308  # what MLflow's database holds instead of infinity
 STATES = {"FINISHED": True, "3": True, "RUNNING": False, "1": False}
-LITERAL = {"None": None}
 
 
 def fits(path: Path) -> bool:
@@ -90,10 +88,7 @@ def _stored(value: Any, is_nan: Any) -> float:
 
 def _literal(written: Any) -> Any:
     """A parameter: MLflow keeps all of them as text."""
-    written = str(written)
-    if written in LITERAL:
-        return LITERAL[written]
-    return plain(written) if written and written[0] not in "\"'" else written
+    return None if written == "None" else literal(str(written)) if written else written
 
 
 def _moment(milliseconds: Any) -> str | None:
@@ -118,13 +113,9 @@ LINE = re.compile(r"(-?\d{1,18}) (\S{1,40})(?: (-?\d{1,18}))?(?: \S+ \S+)?\n")
 
 
 def _from_folder(folder: Path, notes: list[str]) -> Imported:
-    meta = folder / "meta.yaml"
-    try:
-        facts = read_yaml(content(meta).decode())[0]
-        if not isinstance(facts, dict):
-            raise ValueError("it holds no mapping")
-    except ValueError as error:
-        raise DataError(f"{meta} cannot be read: {error}") from None
+    facts = read_yaml(folder / "meta.yaml")[0]
+    if not isinstance(facts, dict):
+        raise DataError(f"{folder / 'meta.yaml'} holds no mapping")
     start, end = facts.get("start_time"), facts.get("end_time")
     whole = isinstance(start, int) and isinstance(end, int)
     run = Imported(

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kleash.imports import Imported, Source, Where
-from kleash.imports.gather import Points, content, head, moment, number, parsed, settings
-from kleash.imports.plain_yaml import read_yaml
+from kleash.imports.gather import Points, head, moment, number, parsed, read_yaml, settings
 from kleash.imports.run_names import label
 from kleash.imports.wire import chosen, double, read_log, signed, text
 
@@ -72,7 +71,7 @@ class Log:
         file = self.path.parent / "files/config.yaml"
         if not file.is_file():
             return
-        values, _ = read_yaml(content(file).decode())
+        values, _ = read_yaml(file)
         if isinstance(values, dict):
             plain = {
                 name: held["value"] if isinstance(held, dict) and "value" in held else held

@@ -1,8 +1,7 @@
 """Output folders of TRL and Hugging Face trainers: `trainer_state.json` and completions.
 
 The longest history is taken: each checkpoint repeats that of the one before it. Values are means
-over `logging_steps`. `training_args.bin` is a pickle and is never opened. Completions need a reader
-of Parquet (`duckdb` or `pyarrow`); without one that is noted and the rest is read.
+over `logging_steps`. `training_args.bin` is a pickle and is never opened.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ import numpy as np
 
 from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Scores, Series, Setting, Source, Where
-from kleash.imports.gather import Points, item_id, number, repeats, score, whole_object
+from kleash.imports.gather import Points, head, item_id, number, repeats, score, whole_object
 from kleash.imports.run_names import label
 
 STATE = "trainer_state.json"
@@ -142,14 +140,7 @@ def _completions(path: Path) -> list[Path]:
 def _all_scores(files: list[Path], notes: list[str]) -> list[Scores]:
     made = []
     for file in files:
-        table = parquet(file)
-        if table is None:
-            notes.append(
-                f"{len(files)} files like {file} were not read: Parquet needs "
-                "`pip install duckdb` (or pyarrow)"
-            )
-            break
-        made += _scores(file, table, notes)
+        made += _scores(file, parquet(file), notes)
     return made
 
 
@@ -183,39 +174,13 @@ def _scores(path: Path, table: dict[str, list[Any]], notes: list[str]) -> list[S
     return made
 
 
-def parquet(path: Path) -> dict[str, list[Any]] | None:
-    """The columns of a Parquet file; None where nothing is installed that reads it."""
-    with path.open("rb") as handle:
-        if handle.read(4) != MAGIC:
-            raise DataError(f"{path} is not Parquet")
-    for reader in (_by_pyarrow, _by_duckdb):
-        try:
-            return reader(path)
-        except ImportError:
-            continue
-    return None
+def parquet(path: Path) -> dict[str, list[Any]]:
+    """The columns of a Parquet file."""
+    if head(path, 4) != MAGIC:
+        raise DataError(f"{path} is not Parquet")
+    import polars  # 0.2 s, which few sources need
 
-
-def _by_pyarrow(path: Path) -> dict[str, list[Any]]:
-    pyarrow, reader = import_module("pyarrow"), import_module("pyarrow.parquet")
     try:
-        columns: dict[str, list[Any]] = reader.read_table(path).to_pydict()
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {_first_line(error)}") from None
-    return columns
-
-
-def _by_duckdb(path: Path) -> dict[str, list[Any]]:
-    duckdb = import_module("duckdb")
-    try:
-        with duckdb.connect(":memory:") as database:
-            answer = database.execute("SELECT * FROM read_parquet(?)", [str(path)])
-            names = [column[0] for column in answer.description]
-            rows = answer.fetchall()
-    except duckdb.Error as error:
-        raise DataError(f"{path} cannot be read: {_first_line(error)}") from None
-    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+        return polars.read_parquet(path).to_dict(as_series=False)
+    except (polars.exceptions.PolarsError, OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from None

@@ -22,7 +22,6 @@ from kleash.errors import DataError
 from kleash.imports import Imported, Scores, Series, Setting, Source, Where
 from kleash.imports.gather import (
     Points,
-    content,
     first_object,
     item_id,
     json_lines,
@@ -32,8 +31,8 @@ from kleash.imports.gather import (
     repeats,
     score,
     settings,
+    yaml_settings,
 )
-from kleash.imports.plain_yaml import read_yaml
 from kleash.imports.run_names import label
 
 NOISE = re.compile(r"\x1b\[[0-9;]*m|^\s*\((?:\w+ )*pid=[^)]*\)\s?")
@@ -319,14 +318,10 @@ def read_dump(path: Path, notes: list[str]) -> list[Scores]:
 def _add_config(path: Path, whole: _Whole) -> None:
     """Hydra's record of the settings, for the run it lies beside."""
     try:
-        values, lines = read_yaml(content(path).decode())
-    except ValueError as error:
-        whole.notes.append(f"{path} was not read: {error}")
+        made = yaml_settings(path)
+    except DataError as error:
+        whole.notes.append(f"not read: {error}")
         return
-    given = settings(values, Where(str(path))) if isinstance(values, dict) else {}
-    made = {
-        name: Setting(held.value, Where(str(path), lines.get(name))) for name, held in given.items()
-    }
     run = whole.owner(path)
     if run is None:
         whole.notes.append(f"{path}: no saying which run's settings these are")

@@ -12,19 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Setting, Source, Where
 from kleash.imports.gather import (
     Points,
-    content,
     head,
     moment,
     number,
     parsed,
     settings,
     whole_object,
+    yaml_settings,
 )
-from kleash.imports.plain_yaml import read_yaml
 from kleash.imports.run_names import label
 from kleash.imports.wire import HEADER, chosen, double, fields, read_log, signed, text, zigzag
 
@@ -267,27 +265,11 @@ def read_files(folder: Path, notes: list[str]) -> Imported:
 
 def read_config(path: Path) -> dict[str, Setting]:
     """The settings in a `config.yaml`, each under `value`."""
-    try:
-        values, lines = read_yaml(content(path).decode())
-    except ValueError as error:
-        raise DataError(f"{path} cannot be read: {error}") from None
-    made: dict[str, Setting] = {}
-    for key, entry in (values if isinstance(values, dict) else {}).items():
-        if key in ("_wandb", "wandb_version") or not isinstance(entry, dict):
-            continue
-        value, line = entry.get("value"), lines.get(f"{key}.value")
-        where = Where(str(path), line)
-        if isinstance(value, dict) and value:
-            inner = settings(value, where, f"{key}.")
-            made |= {
-                name: Setting(
-                    held.value,
-                    Where(str(path), lines.get(f"{key}.value{name.removeprefix(key)}", line)),
-                )
-                for name, held in inner.items()
-            }
-        else:
-            made[key] = Setting(value, where)
+    made = {}
+    for name, setting in yaml_settings(path).items():
+        outer, inner, rest = name.partition(".value")
+        if inner and rest[:1] in ("", ".") and "." not in outer and outer != "_wandb":
+            made[outer + rest] = setting
     return made
 
 
