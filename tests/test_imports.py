@@ -19,7 +19,7 @@ from kleash.imports import (
     database,
     gather,
     read,
-    stretches,
+    tables,
     tensorboard,
     trl,
     wandb,
@@ -849,7 +849,7 @@ def test_a_log_record_may_go_over_blocks(tmp_path):
 )
 def test_a_column_is_read_at_once_as_it_is_one_by_one(entries, values, decimals):
     found = csv_rows.numbers(entries)
-    plain = stretches.one_by_one(entries, csv_rows.value)
+    plain = tables.one_by_one(entries, csv_rows.value)
     assert found.values.tolist() == plain.values.tolist() == values
     assert found.rows.tolist() == plain.rows.tolist()
     assert (found.decimals, found.coarse) == (plain.decimals, plain.coarse) == (decimals, True)

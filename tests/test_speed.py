@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kleash.findings import find, record
 from kleash.imports import Imported, Series, Source, Where, csv_rows, gather, read
-from kleash.imports.stretches import one_by_one
+from kleash.imports.tables import one_by_one
 from kleash.stats.resampling import drawn_means, resample
 from pace import soon
 

@@ -22,7 +22,7 @@ from kleash.compare.seeds import broken_off, run_means, shared_end, shared_run_m
 from kleash.compare.wished import known_metric
 from kleash.errors import ConfigError, DataError
 from kleash.imports import in_names, names
-from kleash.imports.layouts import TABLES
+from kleash.imports.tables import TABLES
 from kleash.stats import Floats
 
 COEFFICIENT = "leash.coefficient"

@@ -130,7 +130,7 @@ def beside(watched: Watch, language: Language) -> list[str]:
 
 def shown(watched: Watch) -> list[Told]:
     """The runs that have curves, or may have them later: a table of results never will."""
-    from kleash.imports.layouts import TABLES
+    from kleash.imports.tables import TABLES
 
     return [told for told in watched.runs if told.count or told.format not in TABLES]
 

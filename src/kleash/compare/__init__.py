@@ -49,8 +49,8 @@ from kleash.compare.wished import known_metric, wished
 from kleash.errors import ConfigError, DataError
 from kleash.findings import find
 from kleash.imports import Source, names
-from kleash.imports.layouts import TABLES
 from kleash.imports.run_names import shortly
+from kleash.imports.tables import TABLES
 from kleash.matrix import Matrix, may_lack
 
 __all__ = [

@@ -19,7 +19,6 @@ from kleash.compare.quantities import called, in_percent, other_quantities
 from kleash.imports import Cell, Imported, Number, Role, Scores, Series, Source, in_names, names
 from kleash.imports.course import Divergence, divergence, last_branch
 from kleash.imports.given import tell_apart
-from kleash.imports.layouts import RIGHT
 from kleash.imports.names import Resolved
 from kleash.stats import Floats
 
@@ -282,7 +281,7 @@ def _add(replicate: Replicate, run: Imported) -> None:
     for (metric, axis), sets in several.items():
         _add_sets(replicate, metric, axis, sets)
     # What was counted right is told last: where its share stands beside it, that is taken.
-    for cell in sorted(run.cells, key=lambda one: one.metric.casefold() in RIGHT):
+    for cell in sorted(run.cells, key=lambda one: one.metric.casefold() in names.COLUMNS["right"]):
         _add_cell(replicate, cell)
     replicate.scores += run.scores
 
@@ -294,7 +293,7 @@ def _add_cell(replicate: Replicate, cell: Cell) -> None:
         return
     told = in_names.within(cell.metric) if metric in EVALUATED else in_names.Within()
     cell = replace(cell, items=cell.items or told.items, split=cell.split or told.split)
-    if metric.casefold() in RIGHT and cell.items and number.value is not None:
+    if metric.casefold() in names.COLUMNS["right"] and cell.items and number.value is not None:
         if not 0 <= number.value <= cell.items:
             return
         metric, number = "accuracy", replace(number, value=number.value / cell.items, decimals=None)

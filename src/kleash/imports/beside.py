@@ -16,8 +16,8 @@ import numpy as np
 
 from kleash.errors import DataError
 from kleash.imports import Imported, Series, Source
-from kleash.imports.rows import AT_EPOCH, OF_SIZE, name_of
 from kleash.imports.run_names import label
+from kleash.imports.tables import AT_EPOCH, OF_SIZE, name_of
 from kleash.imports.trl import RESULTS
 
 HOLDERS = ("trl", "tensorboard")  # formats whose folders people put evaluations into

@@ -10,24 +10,21 @@ import csv
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from io import StringIO
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
 
 from kleash.errors import DataError
 from kleash.imports import Source
-from kleash.imports.gather import LINE, head, printed, raw_blocks
-from kleash.imports.layouts import layout
-from kleash.imports.rows import read_tables
-from kleash.imports.stretches import Form, Numbers, Stretch, Value, one_by_one
+from kleash.imports.gather import LINE, Numbers, head, printed, raw_blocks
+from kleash.imports.tables import Form, Rows, Value, layout, one_by_one, read_table
 
 MISSING = {"", "?", "-", "—", "n/a", "na", "null", "none"}
-PLAIN = bytes(ord(sign) for sign in "0123456789+-.eE\n")  # of numbers, a line each
-EXPONENT = re.compile(r"[eE][-+]?\d{5}")  # longer than a number's can be: looked at one by one
+PLAIN = bytes(ord(sign) for sign in "0123456789+-.\n")  # of numbers, a line each
 PERCENT = re.compile(r"[-+]?[\d.]+\s*[%％]")
+EXPONENT = re.compile(r"[eE][-+]?\d{5}")  # longer than a number's can be: looked at one by one
 WIDTH = 10_000  # columns
 DIGITS = 15  # a shorter text cannot hold as many as a float has
 ROWS, ENTRIES = 4096, 200_000  # taken at a time, whichever is fewer
@@ -43,27 +40,19 @@ def fits(path: Path) -> bool:
 def read(path: Path) -> Source:
     """The runs that the rows are about."""
     source = Source(str(path), "csv")
-    header, stretches = _stretches(path, source.notes)
+    header, parts = table(path, source.notes)
     plan = layout(header)
     if plan.kind == "series" and plan.value and len(header) <= 3:
         # `Wall time,Step,Value`, as TensorBoard writes it: the file's name is the metric's.
         header[header.index(plan.value)] = path.stem
-    read_tables(path, "csv", stretches, plan, source)
+    read_table(path, "csv", parts, plan, source)
     if not any(run.series or run.scores or run.cells for run in source.runs):
         raise DataError(f"{path} holds no rows with numbers under {header[:8]}")
     return source
 
 
-def table(
-    path: Path, notes: list[str], naming: Sequence[str] = ()
-) -> tuple[list[str], Iterator[tuple[int, dict[str, Value]]]]:
-    """The names of the columns, and the rows with their lines; `naming` are columns of names."""
-    header, stretches = _stretches(path, notes)
-    return header, (row for part in stretches for row in replace(part, naming=naming).rows())
-
-
-def _stretches(path: Path, notes: list[str]) -> tuple[list[str], Iterator[Stretch]]:
-    """The names of the columns, and the rows by the stretch."""
+def table(path: Path, notes: list[str]) -> tuple[list[str], Iterator[Rows]]:
+    """The names of the columns, and the rows."""
     records = _records(path, notes)
     first = next(records, None)
     if first is None:
@@ -73,19 +62,16 @@ def _stretches(path: Path, notes: list[str]) -> tuple[list[str], Iterator[Stretc
         raise DataError(f"{path} has {len(header)} columns: not a table that is read here")
     if all(printed(name) for name in header):
         raise DataError(f"{path} has no header: its first line is {header[:5]}")
-    twice = (
-        {name for name in header if name and header.count(name) > 1}
-        if len(header) < 1000
-        else set()
-    )
-    if twice:
-        raise DataError(f"{path} has two columns named {sorted(twice)[0]!r}")
-    return header, _columns(path, header, records)
+    names = sorted(filter(None, header))
+    for one, other in pairwise(names):
+        if one == other:
+            raise DataError(f"{path} has two columns named {one!r}")
+    return header, _parts(path, header, records)
 
 
-def _columns(
+def _parts(
     path: Path, header: list[str], records: Iterator[tuple[int, list[str]]]
-) -> Iterator[Stretch]:
+) -> Iterator[Rows]:
     while some := list(islice(records, max(1, min(ROWS, ENTRIES // len(header))))):
         rows: list[list[str]] = []
         lines = array("q")
@@ -100,20 +86,21 @@ def _columns(
             rows.append(parts)
             lines.append(line)
         if rows:
+            every = np.arange(len(rows))
             named = zip(header, zip(*rows, strict=True), strict=True)
-            columns: dict[str, Sequence[str]] = {name: held for name, held in named if name}
-            yield Stretch(np.array(lines, dtype=np.int64), columns, FORM)
+            columns = {name: (every, held) for name, held in named if name}
+            yield Rows(np.array(lines, dtype=np.int64), columns, FORM)
 
 
 def numbers(parts: Sequence[str]) -> Numbers:
     """The numbers of a column: at once where all are plain or empty, else one by one."""
-    held: Sequence[str] = parts
-    rows = np.arange(len(parts))
-    if "" in parts:
-        rows = np.array([row for row, part in enumerate(parts) if part], dtype=np.intp)
-        held = list(filter(None, parts))
+    rows = np.array([row for row, part in enumerate(parts) if part], dtype=np.intp)
+    held = [part for part in parts if part] if len(rows) < len(parts) else parts
     text = "\n".join(held)
-    odd = not text.isascii() or text.encode().translate(None, PLAIN) or EXPONENT.search(text)
+    longest = max(held, key=len, default="")
+    full = len(longest) >= DIGITS and (printed(longest) or (0, 0))[1] is None
+    odd = not text.isascii() or text.encode().translate(None, PLAIN + b"eE" * full)
+    odd = odd or (full and EXPONENT.search(text)) or (len(longest) >= DIGITS and not full)
     if odd or text.count("\n") != len(held) - 1:
         return one_by_one(parts, value)
     try:
@@ -122,27 +109,9 @@ def numbers(parts: Sequence[str]) -> Numbers:
         return one_by_one(parts, value)
     if not np.isfinite(values).all():
         return one_by_one(parts, value)
-    longest = max(held, key=len)
-    if len(longest) >= DIGITS:
-        if _decimals(longest) is None:  # one number with all its digits is enough
-            return Numbers(values, rows, coarse=False)
-        return one_by_one(parts, value)
-    whole, _, rest = longest.partition(".")
-    decimals = len(rest)  # no fewer, and seldom more
-    powers = [part for part in held if "e" in part or "E" in part] if "e" in text.lower() else []
-    if powers:
-        decimals = max(_decimals(part) or 0 for part in powers)
-        text = "\n".join(part for part in held if "e" not in part and "E" not in part)
-    # Where no number has fewer digits before its point, the longest has the most behind it.
-    if powers or len(whole) > 1 or text.startswith(".") or "\n." in text:
-        while re.search(rf"\.\d{{{decimals + 1}}}", text, re.ASCII):
-            decimals += 1
-    return Numbers(values, rows, decimals, coarse=True)
-
-
-def _decimals(part: str) -> int | None:
-    found = printed(part)
-    return None if found is None else found[1]
+    if full:  # one number with all its digits is enough
+        return Numbers(values, rows, coarse=False)
+    return Numbers(values, rows, max(len(part.partition(".")[2]) for part in held), coarse=True)
 
 
 def value(part: str) -> Value:

@@ -12,7 +12,7 @@ import re
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from io import BytesIO
@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kleash.errors import DataError
-from kleash.imports import Series, Setting, Where
-from kleash.imports.stretches import Numbers
+from kleash.imports import Scores, Series, Setting, Where
 
 Axis = Literal["step", "epoch", "time"]
 
@@ -75,6 +74,19 @@ def printed(text: str) -> tuple[float, int | None] | None:
     significant = sum(map(str.isdigit, digits.lstrip("+-0.")))
     decimals = len(fraction) - int(match[3] or 0)
     return float(text), None if significant >= 15 else max(0, decimals)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of a column, and which rows they are of.
+
+    `coarse`: whether all were printed with few digits, then `decimals` at most; None if not said.
+    """
+
+    values: NDArray[np.float64]
+    rows: NDArray[np.intp]
+    decimals: int = 0
+    coarse: bool | None = None
 
 
 # --- series ------------------------------------------------------------------------------------
@@ -157,6 +169,17 @@ class Points:
         if found.coarse is not None:
             column.coarse = found.coarse and column.coarse is not False
 
+    def _in_order(self, column: Column) -> None:
+        """Put points in the order of the file: those of several sorts were taken sort by sort."""
+        lines = np.array(column.lines)
+        if len(column.parts) > 1 or (lines[1:] >= lines[:-1]).all():
+            return
+        order = np.argsort(lines, kind="stable")
+        for name in ("steps", "values", "lines", "times"):
+            held = getattr(column, name)
+            if len(held) == len(order):
+                setattr(column, name, array(held.typecode, np.array(held)[order].tobytes()))
+
     def _column(self, metric: str) -> Column:
         """Where the next points of a metric belong."""
         column = self.columns.get(metric)
@@ -184,6 +207,7 @@ class Points:
 
         seen: dict[int, tuple[bool, float]] = {}
         for metric, column in self.columns.items():
+            self._in_order(column)
             whole_times = len(column.times) == len(column.steps)
             each = Series(
                 metric=metric,
@@ -220,6 +244,47 @@ def some_points(series: Series, points: NDArray[np.intp]) -> Series:
         times=some(series.times),
         parts=tuple((int(np.searchsorted(points, at)), file) for at, file in series.parts),
     )
+
+
+class Items:
+    """Scores of the items of one measurement, growing: columns of equal length."""
+
+    def __init__(self) -> None:
+        """Empty."""
+        self.items: list[str] = []
+        self.lines = array("q")
+        self.columns: dict[str, array[float]] = {}
+
+    def add(self, item: str, line: int, scores: Mapping[str, float | None]) -> None:
+        """One try at an item; what other tries have and it has not is NaN."""
+        for name in scores.keys() - self.columns.keys():
+            self.columns[name] = array("d", [math.nan]) * len(self.items)
+        self.items.append(sys.intern(item))
+        self.lines.append(line)
+        for name, column in self.columns.items():
+            value = scores.get(name)
+            column.append(math.nan if value is None else value)
+
+    def extend(
+        self,
+        items: Iterable[str],
+        lines: NDArray[np.int64],
+        columns: Mapping[str, NDArray[np.float64]],
+    ) -> None:
+        """Many at once, each with all scores."""
+        self.items += map(sys.intern, items)
+        self.lines.frombytes(lines.tobytes())
+        for name, values in columns.items():
+            self.columns.setdefault(name, array("d")).frombytes(values.tobytes())
+
+    def scores(self, file: Path | str, spot: str = "", **about: Any) -> list[Scores]:
+        """A record for each column. `about` is what else the records say: step, split, shots."""
+        where, lines = Where(str(file), self.lines[0] if self.lines else None, spot), self.lines
+        about.setdefault("repeats", repeats(self.items))
+        return [
+            Scores(name, self.items, np.array(column), where, lines=np.array(lines), **about)
+            for name, column in self.columns.items()
+        ]
 
 
 # --- JSON --------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from kleash.errors import DataError
 from kleash.imports import Imported, Source, Where, in_names, names
 from kleash.imports.gather import (
     DEPTH,
+    Numbers,
     Points,
     first_object,
     head,
@@ -27,14 +27,11 @@ from kleash.imports.gather import (
     score,
     whole_json,
 )
-from kleash.imports.layouts import RIGHT, SIZES, Layout, layout
-from kleash.imports.rows import Row, name_of, read_tables
 from kleash.imports.run_names import label
-from kleash.imports.stretches import Form, Numbers, Stretch, Value, one_by_one
+from kleash.imports.tables import Form, Rows, Value, layout, name_of, one_by_one, read_table
 
 LOOKED_AT = 100  # rows, before it is said what the rows are
 ROWS = 1024  # taken at a time
-SPARSE = 3  # columns of a stretch by those of its rows, on average, from which it has none
 NUMBERS = {float, int, bool}
 PLAIN = {*NUMBERS, str, type(None)}
 EXACT = 2.0**53  # from here on a float is not every whole number
@@ -70,7 +67,7 @@ def read(path: Path) -> Source:
         raise DataError(f"{path} holds no rows")
     plan = layout(list(dict.fromkeys(name for _, row in first for name in row)))
     plan.single = path.suffix == ".json" and isinstance(value, dict)
-    read_tables(path, "jsonl", _stretches(chain(first, rows), plan), plan, source)
+    read_table(path, "jsonl", _parts(chain(first, rows)), plan, source)
     if not any(run.series or run.scores or run.cells for run in source.runs):
         raise DataError(f"{path} holds no numbers")
     return source
@@ -150,10 +147,12 @@ def _shares(value: dict[str, Any]) -> dict[str, float]:
         return found  # of most rows at once: logs have many
     for name in value:
         of_set, _, word = name.rpartition("_")
-        right, of_set = (word, of_set) if word in RIGHT else (name, "")
-        if right not in RIGHT or type(value[name]) is not int:
+        right, of_set = (word, of_set) if word in names.COLUMNS["right"] else (name, "")
+        if right not in names.COLUMNS["right"] or type(value[name]) is not int:
             continue
-        counts = [f"{of_set}_{size}" if of_set else size for size in ("total", *SIZES)]
+        counts = [
+            f"{of_set}_{size}" if of_set else size for size in ("total", *names.COLUMNS["size"])
+        ]
         held = [value[count] for count in counts if type(value.get(count)) is int]
         if len(held) == 1 and 0 <= value[name] <= held[0] and held[0]:
             found[f"{of_set}.accuracy" if of_set else "accuracy"] = value[name] / held[0]
@@ -161,28 +160,27 @@ def _shares(value: dict[str, Any]) -> dict[str, float]:
     return {} if "accuracy" in known else found
 
 
-def _stretches(rows: Iterator[Flat], plan: Layout) -> Iterator[Stretch | Sequence[Row]]:
-    """Rows by the stretch; one by one where each is its own, or most columns would be empty."""
+def _parts(rows: Iterator[Flat]) -> Iterator[Rows]:
+    """Rows by their columns, a thousand at a time; few rows may have a column."""
     while some := list(islice(rows, ROWS)):
-        lines, flat = [line for line, _ in some], [row for _, row in some]
-        names: dict[str, Any] = {}
-        for row in flat:
-            names.update(row)
-        entries = sum(map(len, flat))
-        full = entries == len(names) * len(flat)
-        alike = plan.by_column or (full and plan.among)  # which may be found to name items
-        if not alike or len(names) * len(flat) > SPARSE * entries:
-            takes = {plan.item: _text}
-            yield [
-                (line, {name: takes.get(name, _value)(held) for name, held in row.items()})
-                for line, row in some
-            ]
-            continue
-        columns = {
-            name: list(map(itemgetter(name), flat)) if full else [row.get(name) for row in flat]
-            for name in names
-        }
-        yield Stretch(np.array(lines, dtype=np.int64), columns, FORM)
+        lines, flat = zip(*some, strict=True)
+        columns: dict[str, tuple[list[int], list[Any]]] = {}
+        for at, row in enumerate(flat):
+            for name, held in row.items():
+                found = columns.get(name)
+                if found is None:
+                    found = columns[name] = [], []
+                found[0].append(at)
+                found[1].append(held)
+        every = np.arange(len(flat))
+        yield Rows(
+            np.array(lines, dtype=np.int64),
+            {
+                name: (every if len(at) == len(flat) else np.array(at, dtype=np.intp), held)
+                for name, (at, held) in columns.items()
+            },
+            FORM,
+        )
 
 
 def _value(held: Any) -> Value:

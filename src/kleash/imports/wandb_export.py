@@ -14,9 +14,8 @@ from kleash.errors import DataError
 from kleash.imports import Imported, Source, Where
 from kleash.imports.csv_rows import table
 from kleash.imports.gather import Axis, Points, head
-from kleash.imports.layouts import Layout
-from kleash.imports.rows import read_rows
 from kleash.imports.run_names import label
+from kleash.imports.tables import Layout, read_table
 
 AXES: dict[str, Axis] = {
     "step": "step", "epoch": "epoch", "relative time (process)": "time",
@@ -39,16 +38,17 @@ def fits(path: Path) -> bool:
 def read(path: Path) -> Source:
     """The runs in the table."""
     source = Source(str(path), "wandb export")
-    header, rows = table(path, source.notes, naming=("Name",))
+    header, parts = table(path, source.notes)
     if not any(name.endswith("__MIN") for name in header):
-        read_rows(path, "wandb export", rows, Layout("cells", run="Name"), source)
-        source.notes.append(f"{path}: a list of runs does not tell settings from results")
+        read_table(path, "wandb export", parts, Layout("cells", run="Name"), source)
+        source.notes[-1] = f"{path}: a list of runs does not tell settings from results"
         return source
     axis = AXES.get(header[0].lower())
     if axis is None:
         raise DataError(f"{path}: {header[0]!r} is no axis that is read here")
     points: dict[str, Points] = {}
     merged = 0
+    rows = (row for part in parts for row in zip(part.lines.tolist(), part.rows(), strict=True))
     for line, row in rows:
         place = row.get(header[0])
         if not isinstance(place, tuple):
