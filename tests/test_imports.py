@@ -1,14 +1,18 @@
 """Files of other tools come back as the numbers that went in, and say where each one stands."""
 
+import contextlib
 import gzip
 import json
 import math
 import shutil
+import socket
 import struct
 import subprocess
 import sys
+import time
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -526,6 +530,116 @@ def test_beams_and_rl_data_are_counted():
         "queries: mixed": 1,
         "queries: all wrong": 1,
     }
+
+
+# --- trainers that write folders
+
+
+def test_a_folder_of_prime_rl_has_the_metrics_of_trainer_and_orchestrator():
+    run = only(read(HANDMADE / "prime_rl/kl0.01-s1"))
+    assert (run.arm, run.seed, run.format) == ("kl0.01", 1, "prime-rl")
+    assert run.config["trainer.optim.lr"].value == 1e-6
+    assert named(run, "loss/mean").values.tolist() == [0.5, 0.25, 0.5 / 3]
+    assert named(run, "time/step").values.tolist() == [2.0] * 3
+    assert named(run, "run_default/time/step").values.tolist() == [1.0] * 3
+    reward = named(run, "reward/all/mean")
+    assert reward.place(1).file.endswith("run_default/metrics.jsonl")
+    assert (reward.place(1).line, reward.times[0]) == (2, 1.7e9)
+
+
+def test_a_folder_of_tinker_cookbook_has_scores_of_its_evaluations():
+    run = only(read(HANDMADE / "tinker/kl0.1-s3"))
+    assert (run.arm, run.seed, run.format) == ("kl0.1", 3, "tinker-cookbook")
+    assert run.resolved.values["leash.coefficient"] == 0.1
+    assert named(run, "test/env/all/reward/total").steps.tolist() == [0, 2]
+    first, last = run.scores
+    assert (first.step, last.step, first.split) == (0, 2, "eval/gsm8k")
+    assert [*first.items] == ["0", "0", "1", "1"] and first.repeats.tolist() == [0, 1, 0, 1]
+    assert (first.values.tolist(), last.values.tolist()) == ([1, 0, 0, 0], [1, 0, 1, 0])
+
+
+def test_a_folder_of_nemo_rl_has_curves_of_its_logger_and_scores_of_its_validations():
+    run = only(read(HANDMADE / "nemo_rl"))
+    assert (run.name, run.format) == ("grpo-kl0.01", "nemo-rl")
+    plain = only(read(FIXTURES / "tensorboard/kl0.15-s3"))
+    assert [s.metric for s in run.series] == [s.metric for s in plain.series]
+    assert run.config.keys() == plain.config.keys()
+    first, last = run.scores
+    assert (first.step, last.step, first.metric) == (0, 10, "validation/reward")
+    assert (first.values.tolist(), last.values.tolist()) == ([0, 1], [1, 1])
+
+
+# --- servers
+
+
+@pytest.fixture(scope="module")
+def mlflow_server(tmp_path_factory):
+    """A tracking server of MLflow on this machine."""
+    pytest.importorskip("mlflow")
+    place = tmp_path_factory.mktemp("server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        host = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--workers", "1"]
+    command += ["--port", host.rpartition(":")[2], "--backend-store-uri", f"sqlite:///{place}/a.db"]
+    server = subprocess.Popen(
+        command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
+    )
+    try:
+        for _ in range(240):
+            with contextlib.suppress(OSError), socket.create_connection(host.split(":"), 1):
+                break
+            time.sleep(0.5)
+        yield host
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def test_runs_come_from_a_server_of_mlflow_exactly(mlflow_server):
+    import mlflow
+
+    mlflow.set_tracking_uri(f"http://{mlflow_server}")
+    mlflow.set_experiment("leash")
+    for seed in (1, 2):
+        with mlflow.start_run(run_name=f"kl0.15-s{seed}"):
+            mlflow.log_params({"kl_coef": 0.15, "lr": 1e-6, "note": "on"})
+            for step, value in ((5, 0.1), (10, 1 / 3), (20, seed)):
+                mlflow.log_metric("reward", value, step=step)
+    source = read(Path(f"mlflow://{mlflow_server}/leash"))
+    first, last = sorted(source.runs, key=lambda run: run.name)
+    assert (first.arm, first.seed, last.seed, first.finished) == ("kl0.15", 1, 2, True)
+    assert named(first, "reward").steps.tolist() == [5, 10, 20]
+    assert named(last, "reward").values.tolist() == [0.1, 1 / 3, 2.0]
+    assert {key: one.value for key, one in first.config.items()} == {
+        "kl_coef": 0.15, "lr": 1e-6, "note": "on"
+    }  # fmt: skip
+    with pytest.raises(DataError, match="there is no experiment 'other'"):
+        read(Path(f"mlflow://{mlflow_server}/other"))
+
+
+class Project:
+    """Stands in for `wandb.Api`: a project with a run whose history is logged unevenly."""
+
+    def runs(self, path, order):
+        assert path == "team/leash"
+        rows = [{"_step": 0, "loss": 2.0, "_timestamp": 5.0}, {"_step": 3, "val": {"acc": 0.5}}]
+        config = {"actor": {"kl_loss_coef": 0.1}, "_wandb": {"x": 1}}
+        yield SimpleNamespace(
+            id="x1", name="kl0.1-s4", group="", state="crashed", created_at="2026-01-01T00:00:00Z",
+            config=config, scan_history=lambda: rows,
+        )  # fmt: skip
+
+
+def test_runs_come_from_a_project_of_wandb(monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(Api=Project))
+    run = only(read(Path("wandb://team/leash")))
+    assert (run.arm, run.seed, run.finished) == ("kl0.1", 4, False)
+    assert run.config.keys() == {"actor.kl_loss_coef"}
+    assert named(run, "val.acc").steps.tolist() == [3]
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(DataError, match=r"pip install 'kleash\[wandb\]'"):
+        read(Path("wandb://team/leash"))
 
 
 # --- own runs

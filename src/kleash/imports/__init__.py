@@ -257,6 +257,9 @@ READERS: dict[str, str] = {
     "mlflow": "kleash.imports.mlflow",
     "trackio": "kleash.imports.trackio",
     "trl": "kleash.imports.trl",
+    "prime-rl": "kleash.imports.prime_rl",
+    "tinker-cookbook": "kleash.imports.tinker",
+    "nemo-rl": "kleash.imports.nemo_rl",
     "lm-eval": "kleash.imports.lm_eval",
     "inspect": "kleash.imports.inspect_log",
     "markdown": "kleash.imports.markdown",  # before logs: a report may quote some
@@ -282,10 +285,15 @@ def read(path: Path) -> Source:
 
     A folder that is no format's own is looked through: what is in it makes one source.
     """
-    if not path.exists():
+    remote = import_module("kleash.imports.remote")
+    if not path.exists() and not remote.address(path):
         raise DataError(f"no such file or folder: {path}")
     try:
-        source = _known(path) or (_inside(path) if path.is_dir() else None)
+        source = (
+            remote.read(path)
+            if remote.address(path)
+            else _known(path) or (_inside(path) if path.is_dir() else None)
+        )
     except OSError as error:
         raise DataError(f"cannot read {error.filename or path}: {error.strerror}") from None
     except DataError as error:

@@ -53,7 +53,9 @@ def settings(runs: Sequence[Imported]) -> pl.DataFrame:
     for run in runs:
         for name, one in run.config.items():
             known = names.key(name)
-            value = one.value if one.value is None or isinstance(one.value, str) else repr(one.value)
+            value = (
+                one.value if one.value is None or isinstance(one.value, str) else repr(one.value)
+            )
             key = known.name if known else None
             rows.append((run.arm, key, name, value, one.where.file, one.where.line))
     types = dict.fromkeys(SETTINGS, pl.String) | {"line": pl.Int64}
@@ -105,9 +107,7 @@ def _curve(run: Imported, one: Series) -> Iterator[Part]:
         state = np.where(one.estimated, "estimated", state)
     whole = {"at": one.steps, "value": one.values, "state": state, "line": one.lines}
     for first, last, file in zip(cuts, cuts[1:], files, strict=False):
-        columns = {
-            name: None if held is None else held[first:last] for name, held in whole.items()
-        }
+        columns = {name: None if held is None else held[first:last] for name, held in whole.items()}
         yield (*about, file), last - first, columns
 
 

@@ -155,7 +155,7 @@ class Log:
         for kind, _, part in fields(body):
             if kind == 1 and isinstance(part, bytes):
                 names, value = _item(part)
-                row |= _numbers(".".join(names), value)
+                row |= numbers(".".join(names), value)
             elif kind == 2 and isinstance(part, bytes):
                 step = float(signed(chosen(part, 1).get(1, 0)))
         if "_step" in row:
@@ -188,7 +188,7 @@ class Log:
         self.run.series = self.points.series(spot="record")
         known = set(self.points.columns)
         for name, (value, record) in self.summary.items():
-            held = _numbers(name, value)
+            held = numbers(name, value)
             for inner, found in held.items():
                 if inner not in known and not inner.startswith("_"):
                     where = Where(str(self.path), record, "record, summary")
@@ -221,7 +221,7 @@ def _item(data: bytes) -> tuple[list[str], Any]:
     return names, value
 
 
-def _numbers(name: str, value: Any) -> dict[str, float]:
+def numbers(name: str, value: Any) -> dict[str, float]:
     """The numbers in a logged value under their names; media and text hold none."""
     if isinstance(value, dict):
         if "_type" in value:
@@ -229,7 +229,7 @@ def _numbers(name: str, value: Any) -> dict[str, float]:
         held: dict[str, float] = {}
         for inner, part in value.items():
             if not isinstance(part, dict):
-                held |= _numbers(f"{name}.{inner}", part)
+                held |= numbers(f"{name}.{inner}", part)
         return held
     found = (
         None
@@ -279,5 +279,5 @@ def _summary(path: Path, run: Imported) -> Iterator[Cell]:
     run.seconds = number(values.get("_runtime"))
     for name, value in values.items():
         if not name.startswith("_"):
-            for inner, found in _numbers(name, value).items():
+            for inner, found in numbers(name, value).items():
                 yield Cell(inner, Number(found, "known", Where(str(path), spot=name)), step=step)
