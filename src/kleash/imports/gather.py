@@ -257,8 +257,9 @@ class Items:
 
     def add(self, item: str, line: int, scores: Mapping[str, float | None]) -> None:
         """One try at an item; what other tries have and it has not is NaN."""
-        for name in scores.keys() - self.columns.keys():
-            self.columns[name] = array("d", [math.nan]) * len(self.items)
+        for name in scores:
+            if name not in self.columns:
+                self.columns[name] = array("d", [math.nan]) * len(self.items)
         self.items.append(sys.intern(item))
         self.lines.append(line)
         for name, column in self.columns.items():

@@ -7,8 +7,6 @@ Inspect reads them: C is 1, P is 0.5, I and N are 0. A sample that broke has no 
 from __future__ import annotations
 
 import math
-import sys
-from array import array
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ import numpy as np
 
 from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Scores, Source, Where
-from kleash.imports.gather import head, number, score, settings, whole_object
+from kleash.imports.gather import Items, head, number, score, settings, whole_object
 from kleash.imports.run_names import label
 
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -113,25 +111,16 @@ def _objects(holder: Any, name: str) -> list[dict[str, Any]]:
 
 def _scores(samples: Any, path: Path) -> list[Scores]:
     """A score for each sample and epoch, by scorer; NaN where the sample broke."""
-    rows = _objects({"samples": samples}, "samples")
+    rows, items = _objects({"samples": samples}, "samples"), Items()
     scorers = sorted({name for row in rows for name in _mapping(row.get("scores"))})
-    items = [sys.intern(str(row.get("id", place))) for place, row in enumerate(rows)]
+    for place, row in enumerate(rows):
+        given = _mapping(row.get("scores"))
+        items.add(
+            str(row.get("id", place)), place + 1, {one: _value(given.get(one)) for one in scorers}
+        )
     epochs = [row.get("epoch") for row in rows]
     tries = np.array([e - 1 if type(e) is int else 0 for e in epochs], dtype=np.int64)
-    made = []
-    for name in scorers:
-        values = array("d", [_value(_mapping(row.get("scores")).get(name)) for row in rows])
-        made.append(
-            Scores(
-                metric=name,
-                items=items,
-                values=np.array(values),
-                where=Where(str(path), 1, "sample"),
-                repeats=tries,
-                lines=np.arange(1, len(rows) + 1),
-            )
-        )
-    return made
+    return items.scores(path, "sample", repeats=tries)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -7,9 +7,8 @@ the hash of its document; a task with several filters has scores under each.
 from __future__ import annotations
 
 import re
-import sys
-from array import array
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,12 @@ import numpy as np
 from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Scores, Source, Where
 from kleash.imports.gather import (
+    Items,
     head,
     item_id,
     json_lines,
     moment,
     number,
-    repeats,
     score,
     settings,
     whole_object,
@@ -132,38 +131,23 @@ def _cell(task: str, metric: str, value: Any, where: Where, shots: int | None, c
 def _samples(path: Path, shots: dict[str, int], notes: list[str]) -> Iterator[Scores]:
     """The scores of a task's items, for each metric under each filter."""
     task = TIME.sub("", path.stem).removeprefix("samples_")
-    items: dict[tuple[str, str], list[str]] = {}
-    values: dict[tuple[str, str], array[float]] = {}
-    lines: dict[tuple[str, str], array[int]] = {}
+    filters: dict[str, Items] = {}
     for line, row in json_lines(path, notes):
         if not isinstance(row, dict):
             raise DataError(f"{path} line {line} is not an object")
-        item = _item(row)
-        for metric in _metrics(row):
-            key = (metric, str(row.get("filter", "none")))
-            taken = score(row.get(metric))
-            items.setdefault(key, []).append(item)
-            values.setdefault(key, array("d")).append(np.nan if taken is None else taken)
-            lines.setdefault(key, array("q")).append(line)
-    for (metric, kind), found in items.items():
-        held = np.array(values[metric, kind])
-        if np.isnan(held).all():
-            notes.append(f"{path}: {metric} is no number in any line: left out")
-            continue
-        yield Scores(
-            metric=f"{task}/{metric},{kind}",
-            items=found,
-            values=held,
-            where=Where(str(path), 1),
-            shots=shots.get(task),
-            repeats=repeats(found),
-            lines=np.array(lines[metric, kind]),
-        )
+        items = filters.setdefault(str(row.get("filter", "none")), Items())
+        items.add(_item(row), line, {metric: score(row.get(metric)) for metric in _metrics(row)})
+    for kind, items in filters.items():
+        for one in items.scores(path, shots=shots.get(task)):
+            if np.isnan(one.values).all():
+                notes.append(f"{path}: {one.metric} is no number in any line: left out")
+            else:
+                yield replace(one, metric=f"{task}/{one.metric},{kind}")
 
 
 def _item(row: dict[str, Any]) -> str:
     known = row.get("doc_hash") or row.get("doc_id")
-    return item_id(repr(row.get("doc"))) if known is None else sys.intern(str(known))
+    return item_id(repr(row.get("doc"))) if known is None else str(known)
 
 
 FIXED = {

@@ -7,28 +7,23 @@ broke is NaN: counted, and in no average.
 
 from __future__ import annotations
 
-import sys
-from array import array
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
-from itertools import chain, groupby, islice
-from operator import itemgetter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Scores, Series, Source, Where, selector_files
 from kleash.imports.gather import (
-    METRICS,
     Axis,
+    Items,
+    Numbers,
+    Points,
     head,
     number,
-    repeats,
     settings,
-    shared,
     whole_object,
 )
 from kleash.imports.run_names import label
@@ -39,6 +34,7 @@ OUTCOMES = {"selector": "accuracy", "env": "eval_reward", "trainer": "eval_rewar
 FIXED = {"kind", "phase", "epoch", "step"}
 NUMBERS = {float, int}
 STRETCH = 4096  # records that are taken at once
+NO_TIMES = np.empty(0)
 Record = dict[str, Any]
 
 
@@ -104,7 +100,7 @@ def seedless(config: dict[str, Any]) -> dict[str, Any]:
 def _series(run: Run, noticed: list[tuple[str, int, Where]], *, finished: bool) -> list[Series]:
     """All metrics; what guards noticed among them goes to a list of its own."""
     file = run.file("metrics.jsonl")
-    made: dict[Axis, dict[str, list[_Part]]] = {"step": {}, "epoch": {}}
+    made: dict[Axis, Points] = {"step": Points(file), "epoch": Points(file)}
     for first, records in _alike(read_lines(file, torn_tail=not finished)):
         kind, phase = records[0].get("kind", "step"), records[0].get("phase", "grpo")
         if kind == "finding":
@@ -113,115 +109,39 @@ def _series(run: Run, noticed: list[tuple[str, int, Where]], *, finished: bool) 
                 noticed.append((str(record.get("code")), int(step), Where(file, line)))
         if kind not in ("step", "epoch"):
             continue
-        axis: Axis = "step" if kind == "step" else "epoch"
-        places = [record.get(axis) for record in records]
-        if not NUMBERS.issuperset(map(type, places)):
-            places = list(map(number, places))
-        if None in places:
-            raise DataError(f"{file} line {first + places.index(None)} has no {axis}")
+        places = numbers([record.get(kind) for record in records])
+        if len(places.rows) < len(records):
+            lacking = next(at for at, r in enumerate(records) if number(r.get(kind)) is None)
+            raise DataError(f"{file} line {first + lacking} has no {kind}")
+        lines = np.arange(first, first + len(records))
         prefix = "" if phase == "grpo" else f"{phase}/"
-        for name, part in _parts(file, places, first, records):
-            made[axis].setdefault(prefix + name, []).append(part)
-        if len(made[axis]) > METRICS:
-            raise DataError(f"{file}: more than {METRICS:,} names of metrics in one run")
-    return [each for axis, named in made.items() for each in _joined(file, axis, named)]
-
-
-class _Part(NamedTuple):
-    """Points of one metric: steps and lines are shared by all metrics of the same records."""
-
-    steps: NDArray[np.float64]
-    lines: NDArray[np.int64]
-    values: NDArray[np.float64]
-    finite: bool
-    """Whether all values of its records are numbers."""
-
-
-class _Steps(NamedTuple):
-    """What metrics with the same records share; but for the file, runs logged alike, too."""
-
-    steps: NDArray[np.float64]
-    lines: NDArray[np.int64]
-    rises: bool
-    last: float
-
-
-@lru_cache(maxsize=16)
-def _steps(steps: bytes, lines: bytes) -> _Steps:
-    made = shared(np.frombuffer(steps)), shared(np.frombuffer(lines, np.int64))
-    first = Series("", "step", made[0], made[0], Where(""))
-    return _Steps(*made, first.rises, first.last)
-
-
-def _joined(file: str, axis: Axis, named: Mapping[str, list[_Part]]) -> Iterator[Series]:
-    """The parts of every metric as one; metrics with the same parts share steps and lines."""
-    known: dict[object, tuple[_Steps, Where]] = {}
-    for metric, parts in named.items():
-        steps, lines, values, finite = parts[0]
-        key: object = id(steps)
-        if len(parts) > 1:
-            key = tuple(id(part.steps) for part in parts)
-            values = np.concatenate([part.values for part in parts])
-            finite = all(part.finite for part in parts)
-        if key not in known:
-            if len(parts) > 1:
-                steps = np.concatenate([part.steps for part in parts])
-                lines = np.concatenate([part.lines for part in parts])
-            every = _steps(steps.tobytes(), lines.tobytes())
-            known[key] = every, Where(file, int(lines[0]))
-        (steps, lines, rises, last), where = known[key]
-        made = Series(metric, axis, steps, values, where, lines=lines)
-        finite = finite or bool(np.isfinite(values).all())
-        yield made.known(rises=rises, last=last, finite=finite)
+        for name in (key for key in records[0] if key not in FIXED):
+            found = numbers([record[name] for record in records])
+            if len(found.rows):
+                at = places.values[found.rows]
+                made[kind].extend(prefix + name, at, found, lines[found.rows], NO_TIMES)
+    return [each for axis, points in made.items() for each in points.series(axis)]
 
 
 def _alike(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
     """Records that follow each other and are about the same, by the stretch; the first's line."""
     first = 1
-    for names, group in groupby(records, key=tuple):
-        told = [name for name in ("kind", "phase") if name in names]
+    for _, group in groupby(records, key=lambda one: (*one, one.get("kind"), one.get("phase"))):
         while stretch := list(islice(group, STRETCH)):
-            kinds = [[record[name] for record in stretch] for name in told]
-            several = any(each.count(each[0]) < len(each) for each in kinds)
-            parts = groupby(stretch, key=itemgetter(*told)) if several else [(None, stretch)]
-            for part in (list(part) for _, part in parts):
-                yield first, part
-                first += len(part)
+            yield first, stretch
+            first += len(stretch)
 
 
-def _parts(
-    file: str, places: list[Any], first: int, records: list[Record]
-) -> Iterator[tuple[str, _Part]]:
-    """The numbers of records with the same keys: by the column, where there is nothing else."""
-    told = dict(zip(records[0], zip(*map(dict.values, records), strict=True), strict=True))
-    names, count = [name for name in told if name not in FIXED], len(records)
-    if not names:
-        return
-    every = list(chain.from_iterable(told[name] for name in names))
-    plain = NUMBERS.issuperset(map(type, every))
-    if not plain:
-        every = list(map(number, every))  # None where there is no number
+def numbers(column: Sequence[Any]) -> Numbers:
+    """The numbers of a column: at once where there is nothing else."""
+    rows = np.arange(len(column))
+    if not NUMBERS.issuperset(map(type, column)):
+        known = [at for at, value in enumerate(column) if number(value) is not None]
+        rows, column = rows[known], [number(column[at]) for at in known]
     try:
-        columns = np.array(every, dtype=np.float64).reshape(len(names), count)
-        steps = np.array(places, dtype=np.float64)
+        return Numbers(np.array(column, dtype=np.float64), rows, coarse=False)
     except OverflowError:
-        raise DataError(f"{file} line {first} or later: a number is too large") from None
-    lines = np.arange(first, first + count, dtype=np.int64)
-    finite = bool(np.isfinite(columns).all())
-    if plain:
-        for at, name in enumerate(names):
-            yield name, _Part(steps, lines, columns[at], finite)
-        return
-    known = {
-        at: [nth for nth in range(count) if every[at * count + nth] is not None]
-        for at in range(len(names))
-    }
-    for at in sorted((at for at in known if known[at]), key=lambda at: known[at][0]):
-        rows = known[at]
-        part = _Part(steps, lines, columns[at], finite)
-        if len(rows) < count:
-            part = _Part(steps[rows], lines[rows], columns[at][rows], finite)
-        yield names[at], part
+        raise DataError("a number is too large") from None
 
 
 def _seconds(run: Run) -> float | None:
@@ -231,54 +151,29 @@ def _seconds(run: Run) -> float | None:
     return sum(known) if known else None
 
 
-class _Cell:
-    """The scores of one checkpoint at one number of shots on one split, growing."""
-
-    def __init__(self) -> None:
-        self.items: list[str] = []
-        self.lines = array("q")
-        self.step: float | None = None
-        self.weights = ""
-        self.values = {"score": array("d"), "truth_logp": array("d")}
-
-    def add(self, line: int, record: Mapping[str, Any]) -> None:
-        self.items.append(sys.intern(str(record.get("item"))))
-        self.lines.append(line)
-        self.step = number(record.get("step"))
-        self.weights = str(record.get("weights") or "")
-        for name, column in self.values.items():
-            taken = number(record.get(name))
-            column.append(np.nan if taken is None else taken)
-
-
 def _scores(run: Run) -> list[Scores]:
-    cells: dict[tuple[str, int | None, str], _Cell] = {}
+    cells: dict[tuple[str, int | None, str], Items] = {}
+    about: dict[tuple[str, int | None, str], tuple[float | None, str]] = {}
     outcome = next((name for key, name in OUTCOMES.items() if key in run.config), "score")
     for line, record in enumerate(run.scores(), 1):
         shots = record.get("shots") if type(record.get("shots")) is int else None
         key = (str(record.get("checkpoint")), shots, str(record.get("split", "")))
-        cells.setdefault(key, _Cell()).add(line, record)
+        scores = {outcome: number(record.get("score"))}
+        if (logp := number(record.get("truth_logp"))) is not None:
+            scores["truth_logp"] = logp
+        cells.setdefault(key, Items()).add(str(record.get("item")), line, scores)
+        about[key] = number(record.get("step")), str(record.get("weights") or "")
     made = []
-    for (checkpoint, shots, split), cell in cells.items():
-        for name, column in cell.values.items():
-            values = np.array(column)
-            if name != "score" and np.isnan(values).all():
-                continue
-            made.append(
-                Scores(
-                    metric=outcome if name == "score" else name,
-                    items=cell.items,
-                    values=values,
-                    where=Where(str(run.path / "scores.jsonl"), cell.lines[0]),
-                    step=_step(run, checkpoint) if cell.step is None else cell.step,
-                    shots=shots,
-                    split=split,
-                    checkpoint=checkpoint,
-                    repeats=repeats(cell.items),
-                    lines=np.array(cell.lines),
-                    weights=cell.weights,
-                )
-            )
+    for (checkpoint, shots, split), items in cells.items():
+        step, weights = about[checkpoint, shots, split]
+        made += items.scores(
+            run.path / "scores.jsonl",
+            step=_step(run, checkpoint) if step is None else step,
+            shots=shots,
+            split=split,
+            checkpoint=checkpoint,
+            weights=weights,
+        )
     return made
 
 

@@ -6,8 +6,8 @@ over `logging_steps`. `training_args.bin` is a pickle and is never opened.
 
 from __future__ import annotations
 
+import math
 import re
-from array import array
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 
 from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Scores, Series, Setting, Source, Where
-from kleash.imports.gather import Points, head, item_id, number, repeats, score, whole_object
+from kleash.imports.gather import Items, Points, head, item_id, number, score, whole_object
 from kleash.imports.run_names import label
 
 STATE = "trainer_state.json"
@@ -150,28 +150,18 @@ def _scores(path: Path, table: dict[str, list[Any]], notes: list[str]) -> list[S
     if prompts is None:
         notes.append(f"{path} has no column `prompt`: left out")
         return []
-    items = [item_id(prompt if isinstance(prompt, str) else repr(prompt)) for prompt in prompts]
     steps = table.pop("step", None) or [None]
     match = re.search(r"_(\d{1,12})$", path.stem)
     step = number(steps[0]) if steps[0] is not None else float(match[1]) if match else None
-    made = []
+    columns = {}
     for name, column in table.items():
-        values = array("d", [np.nan if (s := score(v)) is None else s for v in column])
-        if name in ("completion", "advantage") or not len(values) or bool(np.isnan(values).all()):
-            continue
-        made.append(
-            Scores(
-                metric=name,
-                items=items,
-                values=np.array(values),
-                where=Where(str(path), 1, "row"),
-                step=step,
-                split="train",
-                repeats=repeats(items),
-                lines=np.arange(1, len(items) + 1),
-            )
-        )
-    return made
+        values = np.array([math.nan if (s := score(v)) is None else s for v in column])
+        if name not in ("completion", "advantage") and not np.isnan(values).all():
+            columns[name] = values
+    items = Items()
+    texts = (prompt if isinstance(prompt, str) else repr(prompt) for prompt in prompts)
+    items.extend(map(item_id, texts), np.arange(1, len(prompts) + 1), columns)
+    return items.scores(path, "row", step=step, split="train")
 
 
 def parquet(path: Path) -> dict[str, list[Any]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import re
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -21,6 +20,7 @@ import numpy as np
 from kleash.errors import DataError
 from kleash.imports import Imported, Scores, Series, Setting, Source, Where
 from kleash.imports.gather import (
+    Items,
     Points,
     first_object,
     item_id,
@@ -28,7 +28,6 @@ from kleash.imports.gather import (
     number,
     printed,
     raw_lines,
-    repeats,
     score,
     settings,
     yaml_settings,
@@ -284,35 +283,16 @@ def _balanced(lines: list[str]) -> bool:
 
 def read_dump(path: Path, notes: list[str]) -> list[Scores]:
     """The scores in `<step>.jsonl`, and every other column of numbers."""
-    items: list[str] = []
-    lines = array("q")
-    columns: dict[str, array[float]] = {"score": array("d")}
+    items = Items()
     for line, row in json_lines(path, notes):
         if not isinstance(row, dict) or not isinstance(row.get("input"), str):
             raise DataError(f"{path} line {line} has no `input`: it is not a dump of generations")
-        items.append(item_id(row["input"]))
-        lines.append(line)
-        for name, value in row.items():
-            if name not in columns and name != "step" and score(value) is not None:
-                columns[name] = array("d", [np.nan]) * (len(items) - 1)
-        for name, column in columns.items():
-            taken = score(row.get(name))
-            column.append(np.nan if taken is None else taken)
+        found = {name: score(value) for name, value in row.items() if name != "step"}
+        known = {name: value for name, value in found.items() if value is not None}
+        items.add(item_id(row["input"]), line, {"score": None} | known)
     split = "train" if re.search("rollout|train", path.parent.name) else "validation"
-    tries = repeats(items)
-    return [
-        Scores(
-            metric=name,
-            items=items,
-            values=np.array(column),
-            where=Where(str(path), 1),
-            step=float(path.stem) if path.stem.isdigit() else None,
-            split=split,
-            repeats=tries,
-            lines=np.array(lines),
-        )
-        for name, column in columns.items()
-    ]
+    step = float(path.stem) if path.stem.isdigit() else None
+    return items.scores(path, step=step, split=split)
 
 
 def _add_config(path: Path, whole: _Whole) -> None:
