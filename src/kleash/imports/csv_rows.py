@@ -94,8 +94,10 @@ def _parts(
 
 def numbers(parts: Sequence[str]) -> Numbers:
     """The numbers of a column: at once where all are plain or empty, else one by one."""
-    rows = np.array([row for row, part in enumerate(parts) if part], dtype=np.intp)
-    held = [part for part in parts if part] if len(rows) < len(parts) else parts
+    rows, held = np.arange(len(parts)), parts
+    if "" in parts:
+        rows = np.array([row for row, part in enumerate(parts) if part], dtype=np.intp)
+        held = list(filter(None, parts))
     text = "\n".join(held)
     longest = max(held, key=len, default="")
     full = len(longest) >= DIGITS and (printed(longest) or (0, 0))[1] is None
@@ -111,7 +113,10 @@ def numbers(parts: Sequence[str]) -> Numbers:
         return one_by_one(parts, value)
     if full:  # one number with all its digits is enough
         return Numbers(values, rows, coarse=False)
-    return Numbers(values, rows, max(len(part.partition(".")[2]) for part in held), coarse=True)
+    decimals = len(longest.partition(".")[2])  # seldom fewer than others have
+    while re.search(rf"\.\d{{{decimals + 1}}}", text, re.ASCII):
+        decimals += 1
+    return Numbers(values, rows, decimals, coarse=True)
 
 
 def value(part: str) -> Value:

@@ -164,23 +164,19 @@ def _parts(rows: Iterator[Flat]) -> Iterator[Rows]:
     """Rows by their columns, a thousand at a time; few rows may have a column."""
     while some := list(islice(rows, ROWS)):
         lines, flat = zip(*some, strict=True)
-        columns: dict[str, tuple[list[int], list[Any]]] = {}
-        for at, row in enumerate(flat):
-            for name, held in row.items():
-                found = columns.get(name)
-                if found is None:
-                    found = columns[name] = [], []
-                found[0].append(at)
-                found[1].append(held)
         every = np.arange(len(flat))
-        yield Rows(
-            np.array(lines, dtype=np.int64),
-            {
-                name: (every if len(at) == len(flat) else np.array(at, dtype=np.intp), held)
-                for name, (at, held) in columns.items()
-            },
-            FORM,
-        )
+        columns: dict[str, tuple[Any, Sequence[Any]]] = {}
+        if len({tuple(row) for row in flat}) == 1:
+            held = zip(*map(dict.values, flat), strict=True)
+            columns = {name: (every, one) for name, one in zip(flat[0], held, strict=True)}
+        else:
+            rare: dict[str, dict[int, Any]] = {}
+            for at, row in enumerate(flat):
+                for name, entry in row.items():
+                    rare.setdefault(name, {})[at] = entry
+            for name, one in rare.items():
+                columns[name] = np.array(list(one), dtype=np.intp), list(one.values())
+        yield Rows(np.array(lines, dtype=np.int64), columns, FORM)
 
 
 def _value(held: Any) -> Value:

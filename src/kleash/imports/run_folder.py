@@ -35,6 +35,7 @@ FIXED = {"kind", "phase", "epoch", "step"}
 NUMBERS = {float, int}
 STRETCH = 4096  # records that are taken at once
 NO_TIMES = np.empty(0)
+NONE = Numbers(NO_TIMES, np.empty(0, dtype=np.intp))
 Record = dict[str, Any]
 
 
@@ -115,8 +116,10 @@ def _series(run: Run, noticed: list[tuple[str, int, Where]], *, finished: bool) 
             raise DataError(f"{file} line {first + lacking} has no {kind}")
         lines = np.arange(first, first + len(records))
         prefix = "" if phase == "grpo" else f"{phase}/"
-        for name in (key for key in records[0] if key not in FIXED):
-            found = numbers([record[name] for record in records])
+        for name, column in zip(
+            records[0], zip(*map(dict.values, records), strict=True), strict=True
+        ):
+            found = numbers(column) if name not in FIXED else NONE
             if len(found.rows):
                 at = places.values[found.rows]
                 made[kind].extend(prefix + name, at, found, lines[found.rows], NO_TIMES)

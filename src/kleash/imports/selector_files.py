@@ -1,20 +1,19 @@
 """What projects that train demonstration selectors leave behind (`docs/imports.md` names them).
 
-Training metrics as a JSON list of epochs, the table that training prints, accuracy by shots, beams
-and RL data. Of the last two only counts are taken: they are data, not results.
+Training metrics as a JSON list of epochs, the table that training prints, accuracy by shots. Beams
+and RL data are known too, and refused: they are data, not results.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Source, Where
-from kleash.imports.gather import Points, head, number, printed, raw_lines, whole_json
+from kleash.imports.gather import Points, head, number, printed, raw_lines, whole_json, whole_object
 from kleash.imports.run_names import label
 
 CURVES = {"grpo_loss", "ppo_loss", "kl_loss", "kl", "val_loss", "mean_ratio", "std_advantage"}
@@ -61,26 +60,23 @@ def read(path: Path) -> Source:
     name = re.sub(r"^training_metrics_|_(?:training_)?metrics$", "", path.stem)
     arm = re.sub(r"_epoch[_-]?\d{1,6}$", "", name)
     run = Imported(name, arm if arm != name else "", "selector", Where(str(path)))
-    if path.suffix != ".json":
-        points = Points(path)
+    points = Points(path)
+    kind = kind_of(head(path, 16_384)) if path.suffix == ".json" else "printed"
+    if kind == "printed":
         _printed_table(points, path, source.notes)
-        run.series = points.series("epoch")
+    elif kind == "curves":
+        _curves(points, whole_json(path), path)
+    elif kind == "accuracy":
+        run.cells = list(_accuracy(whole_object(path), path))
     else:
-        value = whole_json(path)
-        if isinstance(value, list):
-            points = Points(path)
-            _curves(points, value, path)
-            run.series = points.series("epoch", spot="entry")
-        elif isinstance(value, dict):
-            run.cells = list(_cells(value, path, kind_of(head(path, 16_384))))
-        else:
-            raise DataError(f"{path} is neither a list of epochs nor an object")
+        raise DataError(f"{path} holds data to train with and no results")
+    run.series = points.series("epoch", spot="entry" if kind == "curves" else "")
     source.runs.append(label(run))
     return source
 
 
-def _curves(points: Points, rows: list[Any], path: Path) -> None:
-    for place, row in enumerate(rows, 1):
+def _curves(points: Points, rows: Any, path: Path) -> None:
+    for place, row in enumerate(rows if isinstance(rows, list) else [rows], 1):
         epoch = number(row.get("epoch")) if isinstance(row, dict) else None
         if epoch is None:
             raise DataError(f"{path}: entry {place} has no epoch")
@@ -120,41 +116,6 @@ def _printed_table(points: Points, path: Path, notes: list[str]) -> None:
                 points.add(name, epoch[0], found[0], line, decimals=found[1])
 
 
-def _cells(value: dict[str, Any], path: Path, kind: str | None) -> Iterator[Cell]:
-    if kind == "accuracy":
-        yield from _accuracy(value, path)
-        return
-    counts: Counter[str] = Counter()
-    for key, entry in value.items():
-        if key == "_meta" or not isinstance(entry, dict):
-            continue
-        counts["queries"] += 1
-        if kind == "beams":
-            counts["pointers"] += _length(entry.get("id_list"))
-        else:
-            _count_candidates(counts, entry.get("pointer_candidates"))
-    for name, count in counts.items():
-        yield Cell(name, Number(float(count), "known", Where(str(path), spot="counted"), 0))
-
-
-def _length(value: Any) -> int:
-    return len(value) if isinstance(value, list) else 0
-
-
-def _count_candidates(counts: Counter[str], candidates: Any) -> None:
-    """How many pointers there are, how they were made, and whether a query can teach anything."""
-    right = set()
-    for candidate in candidates if isinstance(candidates, list) else ():
-        if isinstance(candidate, dict):
-            counts["pointers"] += 1
-            counts[f"pointers: {candidate.get('gen_method', 'unknown')}"] += 1
-            if candidate.get("vqa_correct") is not None:
-                right.add(bool(candidate["vqa_correct"]))
-    if right:
-        health = "mixed" if len(right) == 2 else "all right" if right == {True} else "all wrong"
-        counts[f"queries: {health}"] += 1
-
-
 def _accuracy(value: dict[str, Any], path: Path) -> Iterator[Cell]:
     """Accuracy by shots; several times of measuring in one file stay apart by `spot`."""
     epoch = re.search(r"epoch[_-]?(\d{1,6})", path.stem)
@@ -166,14 +127,10 @@ def _accuracy(value: dict[str, Any], path: Path) -> Iterator[Cell]:
             place = SHOTS.fullmatch(name)
             if place is None:
                 raise DataError(f"{path}: {name[:80]!r} is not `shot_num=N`")
-            taken = number(held)
+            taken, where = number(held), Where(str(path), spot=f"{key}: {name}")
             yield Cell(
-                metric="accuracy",
-                number=Number(
-                    taken,
-                    "missing" if taken is None else "known",
-                    Where(str(path), spot=f"{key}: {name}"),
-                ),
+                "accuracy",
+                Number(taken, "missing" if taken is None else "known", where),
                 epoch=float(epoch[1]) if epoch else None,
                 shots=int(place[1]),
                 items=int(match["items"]),
