@@ -401,6 +401,15 @@ def json_lines(path: Path, notes: list[str]) -> Iterator[tuple[int, Any]]:
             raise DataError(f"{path} line {line_number} is not JSON: {error}") from None
 
 
+def below(folder: Path, depth: int) -> Iterator[Path]:
+    """The files in a folder and so many levels under it, by name; links are not followed."""
+    for path in sorted(folder.iterdir()):
+        if path.is_file():
+            yield path
+        elif path.is_dir() and depth and not path.is_symlink():
+            yield from below(path, depth - 1)
+
+
 def head(path: Path, size: int = 4096) -> bytes:
     """The first bytes of a file; nothing where it cannot be read."""
     if not path.is_file():  # a pipe would never end

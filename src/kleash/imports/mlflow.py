@@ -51,21 +51,14 @@ def _from_database(database: sqlite3.Connection, path: Path) -> list[Imported]:
         "SELECT run_uuid, name, status, start_time, end_time FROM runs "
         "WHERE lifecycle_stage = 'active' ORDER BY start_time, run_uuid"
     ):
-        runs[identity] = Imported(
-            name=name or identity,
-            arm="",
-            format="mlflow",
-            where=Where(str(path), spot=f"run {identity}"),
-            finished=STATES.get(status, False),
-            started=_moment(start),
-            seconds=(end - start) / 1000 if start is not None and end is not None else None,
-        )
+        where = Where(str(path), spot=f"run {identity}")
+        runs[identity] = begun(name or identity, status, start, end, where)
     for row, key, value, identity in database.execute(
         "SELECT rowid, key, value, run_uuid FROM params ORDER BY rowid"
     ):
         if identity in runs:
             where = Where(str(path), row, "row of params")
-            runs[identity].config[key] = Setting(_literal(value), where)
+            runs[identity].config[key] = Setting(parameter(value), where)
     points = {identity: Points(path) for identity in runs}
     for row, key, value, time, identity, step, is_nan in database.execute(
         "SELECT rowid, key, value, timestamp, run_uuid, step, is_nan FROM metrics ORDER BY rowid"
@@ -86,13 +79,18 @@ def _stored(value: Any, is_nan: Any) -> float:
     return math.copysign(math.inf, value) if abs(value) == LARGEST else float(value)
 
 
-def _literal(written: Any) -> Any:
+def begun(name: str, status: Any, start: Any, end: Any, where: Where) -> Imported:
+    """A run before anything is read of it; times are milliseconds."""
+    run = Imported(name, "", "mlflow", where, finished=STATES.get(str(status), False))
+    if isinstance(start, int):
+        run.started = moment(start / 1000)
+        run.seconds = (end - start) / 1000 if isinstance(end, int) else None
+    return run
+
+
+def parameter(written: Any) -> Any:
     """A parameter: MLflow keeps all of them as text."""
     return None if written == "None" else literal(str(written)) if written else written
-
-
-def _moment(milliseconds: Any) -> str | None:
-    return moment(milliseconds / 1000) if isinstance(milliseconds, int) else None
 
 
 # --- files -------------------------------------------------------------------------------------
@@ -116,20 +114,16 @@ def _from_folder(folder: Path, notes: list[str]) -> Imported:
     facts = read_yaml(folder / "meta.yaml")[0]
     if not isinstance(facts, dict):
         raise DataError(f"{folder / 'meta.yaml'} holds no mapping")
-    start, end = facts.get("start_time"), facts.get("end_time")
-    whole = isinstance(start, int) and isinstance(end, int)
-    run = Imported(
-        name=str(facts.get("run_name") or folder.name),
-        arm="",
-        format="mlflow",
-        where=Where(str(folder), spot=str(facts.get("lifecycle_stage", ""))),
-        finished=STATES.get(str(facts.get("status")), False),
-        started=_moment(start),
-        seconds=(end - start) / 1000 if whole else None,  # type: ignore[operator]
+    run = begun(
+        str(facts.get("run_name") or folder.name),
+        facts.get("status"),
+        facts.get("start_time"),
+        facts.get("end_time"),
+        Where(str(folder), spot=str(facts.get("lifecycle_stage", ""))),
     )
     for file in _files(folder / "params"):
         name = file.relative_to(folder / "params").as_posix()
-        run.config[name] = Setting(_literal(_text(file)), Where(str(file), 1))
+        run.config[name] = Setting(parameter(_text(file)), Where(str(file), 1))
     points = Points(folder)
     for file in _files(folder / "metrics"):
         _add_metric(points, file, file.relative_to(folder / "metrics").as_posix(), notes)

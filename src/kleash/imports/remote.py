@@ -14,7 +14,8 @@ from typing import Any
 
 from kleash.errors import DataError
 from kleash.imports import Imported, Source, Where
-from kleash.imports.gather import Points, literal, moment, number, settings
+from kleash.imports.gather import Points, number, settings
+from kleash.imports.mlflow import begun, parameter
 from kleash.imports.run_names import label
 
 ADDRESS = re.compile(r"(mlflow|wandb):/{1,2}([^/]+)/(.+)")  # a Path has one slash of two
@@ -63,13 +64,11 @@ def _mlflow(client: Any, host: str, project: str, place: str) -> Iterator[Import
         page = server.search_runs([found.experiment_id], max_results=PAGE, page_token=token)
         for one in page:
             where = Where(place, spot=f"run {one.info.run_id}")
-            run = Imported(one.info.run_name or one.info.run_id, "", "mlflow", where)
-            run.finished = one.info.status == "FINISHED"
-            start, end = one.info.start_time, one.info.end_time
-            run.started = moment(start / 1000) if start else None
-            run.seconds = (end - start) / 1000 if start and end else None
-            values = {name: literal(value) for name, value in one.data.params.items()}
-            run.config = settings({n: None if v == "None" else v for n, v in values.items()}, where)
+            info = one.info
+            name = info.run_name or info.run_id
+            run = begun(name, info.status, info.start_time, info.end_time, where)
+            values = {name: parameter(value) for name, value in one.data.params.items()}
+            run.config = settings(values, where)
             points = Points(place)
             for name in sorted(one.data.metrics):
                 for line, point in enumerate(server.get_metric_history(one.info.run_id, name), 1):

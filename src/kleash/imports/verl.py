@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from math import inf
 from pathlib import Path
@@ -22,6 +21,7 @@ from kleash.imports import Imported, Scores, Series, Setting, Source, Where
 from kleash.imports.gather import (
     Items,
     Points,
+    below,
     first_object,
     item_id,
     json_lines,
@@ -30,6 +30,7 @@ from kleash.imports.gather import (
     raw_lines,
     score,
     settings,
+    some_points,
     yaml_settings,
 )
 from kleash.imports.run_names import label
@@ -81,9 +82,9 @@ def _ends(path: Path) -> str:
 def read(path: Path) -> Source:
     """Everything that is there, put together run by run."""
     source = Source(str(path), "verl")
-    whole = _Whole(path, source.notes)
+    whole = _Whole(path)
     parts: dict[str, list[Path]] = {"rows": [], "console": [], "dump": [], "config": []}
-    for file in [path] if path.is_file() else _below(path, BELOW):
+    for file in [path] if path.is_file() else below(path, BELOW):
         what = "config" if file.match(".hydra/config.yaml") else kind(file)
         if what:
             parts[what].append(file)
@@ -105,7 +106,7 @@ def read(path: Path) -> Source:
         for file in sorted(dumps, key=lambda dump: int(dump.stem)):
             run.scores += read_dump(file, source.notes)
     for file in parts["config"]:
-        _add_config(file, whole)
+        whole.configure(file, source.notes)
     source.runs = [label(run) for run in whole.runs]
     return source
 
@@ -113,14 +114,13 @@ def read(path: Path) -> Source:
 class _Whole:
     """The runs of a source, and which of them a part belongs to."""
 
-    def __init__(self, path: Path, notes: list[str]) -> None:
-        self.path, self.notes = path, notes
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
         self.runs: list[Imported] = []
 
     def add(self, place: Path, name: str) -> Imported:
         """A new run; without a name of its own it has the name of what was pointed at."""
-        whole = self.path.resolve()
-        named = name or (whole.stem if whole.is_file() else whole.name)
+        named = name or (self.path.stem if self.path.is_file() else self.path.name)
         self.runs.append(Imported(named, "", "verl", Where(str(place))))
         return self.runs[-1]
 
@@ -131,13 +131,18 @@ class _Whole:
             return max(inner, key=lambda run: len(run.name))
         return self.runs[0] if sole and len(self.runs) == 1 else None
 
-
-def _below(folder: Path, depth: int) -> Iterator[Path]:
-    for path in sorted(folder.iterdir()):
-        if path.is_file():
-            yield path
-        elif path.is_dir() and depth and not path.is_symlink():
-            yield from _below(path, depth - 1)
+    def configure(self, file: Path, notes: list[str]) -> None:
+        """Hydra's record of the settings, for the run it lies beside."""
+        run = self.owner(file)
+        try:
+            made = yaml_settings(file)
+        except DataError as error:
+            notes.append(f"not read: {error}")
+            return
+        if run is None:
+            notes.append(f"{file}: no saying which run's settings these are")
+        else:
+            run.config = made | run.config
 
 
 # --- JSON lines --------------------------------------------------------------------------------
@@ -224,58 +229,42 @@ def _span(path: Path) -> tuple[float, float]:
 def _add_console(run: Imported, path: Path, notes: list[str], until: float = inf) -> None:
     """What the console knows and the run does not: its settings, and steps that are lost."""
     known = {series.metric: set(series.steps.tolist()) for series in run.series}
-    kept = 0
+    lost = 0
     for series in read_console(path, notes):
-        new = np.array([step not in known.get(series.metric, ()) for step in series.steps.tolist()])
-        new &= series.steps < until
-        kept += int(new.sum()) if series.metric in known else 0
-        if new.all():
-            run.series.append(series)
-        elif new.any():
-            assert series.lines is not None
-            run.series.append(
-                replace(
-                    series,
-                    steps=series.steps[new],
-                    values=series.values[new],
-                    lines=series.lines[new],
-                )
-            )
-    if kept and run.where.file.endswith(".jsonl"):
-        notes.append(f"{path}: {kept} points that the JSON lines of {run.name} no longer have")
+        had = known.get(series.metric, set())
+        new = [at for at, step in enumerate(series.steps) if step not in had and step < until]
+        lost += len(new) if series.metric in known else 0
+        if new:
+            run.series.append(some_points(series, np.array(new)))
+    if lost and run.where.file.endswith(".jsonl"):
+        notes.append(f"{path}: {lost} points that the JSON lines of {run.name} no longer have")
     for name, setting in _printed_config(path, notes).items():
         run.config.setdefault(name, setting)
 
 
 def _printed_config(path: Path, notes: list[str]) -> dict[str, Setting]:
     """The settings that verl prints as a Python mapping before it begins."""
-    kept: list[str] = []
-    begun = 0
-    size = 0
+    lines: list[str] = []
+    begun = size = depth = 0
     for line, raw in raw_lines(path):
-        written = NOISE.sub("", raw.decode("utf-8", "replace")).rstrip()
-        if not kept and not written.startswith("{'"):
-            if size > CONFIG:
-                return {}
-            size += len(raw)
-            continue
-        begun = begun or line
-        kept.append(written)
         size += len(raw)
-        if (written.endswith("}") and _balanced(kept)) or size > 2 * CONFIG:
+        written = NOISE.sub("", raw.decode("utf-8", "replace")).rstrip()
+        begun = begun or line * written.startswith("{'")
+        if size > CONFIG * (2 if begun else 1):
             break
-    if not kept:
+        if begun:
+            lines.append(written)
+            depth += written.count("{") - written.count("}")
+            if written.endswith("}") and not depth:
+                break
+    if not lines:
         return {}
     try:
-        values = ast.literal_eval("\n".join(kept))
+        values = ast.literal_eval("\n".join(lines))
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         notes.append(f"{path} line {begun}: settings were printed here but cannot be read")
         return {}
     return settings(values, Where(str(path), begun)) if isinstance(values, dict) else {}
-
-
-def _balanced(lines: list[str]) -> bool:
-    return sum(line.count("{") - line.count("}") for line in lines) == 0
 
 
 # --- dumps -------------------------------------------------------------------------------------
@@ -293,17 +282,3 @@ def read_dump(path: Path, notes: list[str]) -> list[Scores]:
     split = "train" if re.search("rollout|train", path.parent.name) else "validation"
     step = float(path.stem) if path.stem.isdigit() else None
     return items.scores(path, step=step, split=split)
-
-
-def _add_config(path: Path, whole: _Whole) -> None:
-    """Hydra's record of the settings, for the run it lies beside."""
-    try:
-        made = yaml_settings(path)
-    except DataError as error:
-        whole.notes.append(f"not read: {error}")
-        return
-    run = whole.owner(path)
-    if run is None:
-        whole.notes.append(f"{path}: no saying which run's settings these are")
-    else:
-        run.config = made | run.config

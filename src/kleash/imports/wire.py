@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
@@ -256,78 +256,52 @@ def crc32c_rows(rows_NB: NDArray[np.uint8]) -> NDArray[np.uint32]:
 
 def tf_records(handle: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
     """Number (from 1) and content of every record; None for those too long to hold numbers."""
-    buffer, begun, ended = b"", 0, False
-    while not ended:
-        more = handle.read(AT_ONCE)
-        ended = not more
+    buffer, begun = b"", 0
+    while more := handle.read(AT_ONCE):
         buffer += more
-        frames, used, skip = _frames(buffer)
-        good, bad = _checked(buffer, frames)
-        for _, start, size, _ in frames[:good]:
+        starts, sizes, used = _frames(buffer)
+        good = _checked(buffer, starts, sizes)
+        for start, size in zip(starts[:good], sizes[:good], strict=True):
             begun += 1
-            yield begun, buffer[start : start + size]
-        if bad:
-            if good == len(frames) - 1 and ended_here(handle, buffer, used):
-                raise TornError(f"record {begun + 1} does not have its checksum and is the last")
-            raise ValueError(f"record {begun + 1} does not have its checksum")
+            yield begun, buffer[start : start + size] if size <= LONG else None
+        if good < len(starts):
+            last = good == len(starts) - 1 and used == len(buffer) and not _more(handle)
+            said = f"record {begun + 1} does not have its checksum"
+            raise TornError(f"{said} and is the last") if last else ValueError(said)
         buffer = buffer[used:]
-        if skip:
-            begun += 1
-            yield begun, None
-            buffer = _skip(handle, buffer, skip)
-            ended = False
     if buffer:
         raise TornError(f"the file ends inside record {begun + 1}")
 
 
-def ended_here(handle: BinaryIO, buffer: bytes, used: int) -> bool:
-    """Whether nothing follows what was used of the buffer."""
-    return used == len(buffer) and not _more(handle)
-
-
-def _frames(buffer: bytes) -> tuple[list[tuple[int, int, int, int]], int, int]:
-    """(header, start, size, CRC) of the whole records in a buffer, bytes used, bytes to skip."""
-    frames: list[tuple[int, int, int, int]] = []
+def _frames(buffer: bytes) -> tuple[list[int], list[int], int]:
+    """Where the whole records in a buffer begin, their sizes, and the bytes used."""
+    starts: list[int] = []
+    sizes: list[int] = []
     at = 0
     while at + 12 <= len(buffer):
         size, check = struct.unpack_from("<QI", buffer, at)
         if masked(crc32c(buffer[at : at + 8])) != check:
             raise ValueError("the length of a record does not have its checksum")
-        if size > LONG:
-            return frames, at, int(size) + 16
+        if size > RECORD:
+            raise ValueError(f"a record is longer than {RECORD // 2**20} MiB")
         if at + 16 + size > len(buffer):
             break
-        (crc,) = struct.unpack_from("<I", buffer, at + 12 + size)
-        frames.append((at, at + 12, int(size), int(crc)))
+        starts.append(at + 12)
+        sizes.append(int(size))
         at += 16 + int(size)
-    return frames, at, 0
+    return starts, sizes, at
 
 
-def _checked(buffer: bytes, frames: list[tuple[int, int, int, int]]) -> tuple[int, bool]:
-    """How many records from the front have their checksum, and whether one has not."""
+def _checked(buffer: bytes, starts: Sequence[int], sizes: Sequence[int]) -> int:
+    """How many records from the front have their checksum; of long ones nothing is taken."""
     flat = np.frombuffer(buffer, dtype=np.uint8)
-    by_size: dict[int, list[int]] = {}
-    for place, (_, _, size, _) in enumerate(frames):
-        by_size.setdefault(size, []).append(place)
-    bad = len(frames)
-    for size, places in by_size.items():
-        starts = np.array([frames[place][1] for place in places])
-        crc = crc32c_rows(flat[starts[:, None] + np.arange(size)])
-        stored = np.array([frames[place][3] for place in places], dtype=np.uint32)
+    good = len(starts)
+    for size in {size for size in sizes if size <= LONG}:
+        places = np.array([at for at, each in enumerate(sizes) if each == size])
+        rows = flat[np.array(starts)[places, None] + np.arange(size + 4)]
+        crc = crc32c_rows(rows[:, :size])
         turned = (crc >> np.uint32(15) | crc << np.uint32(17)) + np.uint32(0xA282EAD8)
-        wrong = np.flatnonzero(turned != stored)
+        wrong = np.flatnonzero(turned != np.ascontiguousarray(rows[:, size:]).view("<u4")[:, 0])
         if len(wrong):
-            bad = min(bad, places[int(wrong[0])])
-    return bad, bad < len(frames)
-
-
-def _skip(handle: BinaryIO, buffer: bytes, size: int) -> bytes:
-    """What is left of the buffer behind a record that is passed over."""
-    if size <= len(buffer):
-        return buffer[size:]
-    here = handle.tell()
-    end = handle.seek(0, 2)
-    if here + size - len(buffer) > end:
-        raise TornError("the file ends inside a long record")
-    handle.seek(here + size - len(buffer))
-    return b""
+            good = min(good, int(places[wrong[0]]))
+    return good
