@@ -300,7 +300,7 @@ def read(path: Path) -> Source:
         raise DataError(_line(error)) from None
     if source is None:
         raise DataError(f"{path}: none of the known formats ({', '.join(READERS)})")
-    import_module("kleash.imports.whole").settle(source)
+    import_module("kleash.imports.given").settle(source)
     return source
 
 

@@ -80,13 +80,11 @@ def _together(found: Sequence[Imported]) -> list[Imported]:
     """One run for each that files tell of, its curves through all of them."""
     runs: dict[str, Imported] = {}
     for run in found:
-        if first := runs.get(run.name):
+        if (first := runs.setdefault(run.name, run)) is not run:
             first.series += run.series
             first.cells += run.cells
             first.scores += run.scores
             first.config = run.config | first.config
-        else:
-            runs[run.name] = run
     for run in runs.values():
         curves: dict[tuple[str, str], list[Series]] = defaultdict(list)
         for series in run.series:

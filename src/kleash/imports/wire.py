@@ -156,40 +156,34 @@ def log_records(handle: BinaryIO) -> Iterator[bytes]:
 
 
 def placed_records(handle: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """The same with the byte at which each ends: whoever follows a file goes on from there."""
+    """The same with the byte at which each ends: whoever follows a file goes on from there.
+
+    A record does not cross a block unless it is cut into fragments.
+    """
     parts: list[bytes] = []
-    size = 0
-    for at, kind, piece in _fragments(handle):
-        if (kind in (FULL, FIRST)) == bool(parts):
-            raise ValueError(f"a record begins or goes on where it should not, at byte {at}")
-        parts.append(piece)
-        size += len(piece)
-        if size > RECORD:
-            raise ValueError(f"the record before byte {at} is longer than {RECORD // 2**20} MiB")
-        if kind in (FULL, LAST):
-            yield at + 7 + len(piece), b"".join(parts)
-            parts, size = [], 0
-    if parts:
-        raise TornError("the last record has no end")
-
-
-def _fragments(handle: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
-    """Offset, kind and content of every piece: a record does not cross a block unless cut up."""
     at = handle.tell()
     while block := handle.read(BLOCK - at % BLOCK):
-        inner = 0
-        last = not _more(handle)
+        inner, last = 0, not _more(handle)
         while len(block) - inner >= 7:
             if last and not any(block[inner:]):
                 raise TornError(f"only zeros from byte {at + inner}")
             kind, piece = _fragment(block, inner, last=last)
-            yield at + inner, kind, piece
+            if (kind in (FULL, FIRST)) == bool(parts):
+                raise ValueError(f"a record begins or goes on at byte {at + inner}, wrongly")
             inner += 7 + len(piece)
+            parts.append(piece)
+            if sum(map(len, parts)) > RECORD:
+                raise ValueError(f"the record before byte {at + inner} is too long")
+            if kind in (FULL, LAST):
+                yield at + inner, b"".join(parts)
+                parts = []
         if any(block[inner:]):
             if last:
                 raise TornError(f"the file ends inside a header at byte {at + inner}")
             raise ValueError(f"the end of the block before byte {at + len(block)} is not empty")
         at += len(block)
+    if parts:
+        raise TornError("the last record has no end")
 
 
 def _more(handle: BinaryIO) -> bool:
