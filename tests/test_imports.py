@@ -12,7 +12,6 @@ import struct
 import subprocess
 import sys
 import time
-import zlib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,11 +20,8 @@ import pytest
 
 from kleash.errors import DataError
 from kleash.imports import (
-    csv_rows,
-    database,
     gather,
     read,
-    tables,
     tensorboard,
     trl,
     wandb,
@@ -339,10 +335,6 @@ def test_a_value_that_differs_from_its_index_is_damage(tmp_path):
     path.write_bytes(content.replace(stored, struct.pack(">d", 1.5), 1))
     with pytest.raises(DataError, match=r"damaged|cannot be read"):
         read(path)
-
-
-def test_a_text_file_is_no_database(tmp_path):
-    assert not database.has_tables(write(tmp_path / "x.db", "hello"), "metrics")
 
 
 def test_mlflow_lines_without_an_end_are_dropped_and_others_refused(tmp_path):
@@ -919,47 +911,6 @@ def test_yaml_that_is_not_read_is_refused_in_one_line(text, tmp_path):
     with pytest.raises(DataError) as refused:
         gather.read_yaml(write(tmp_path / "a.yaml", text))
     assert "\n" not in str(refused.value)
-
-
-def test_a_log_record_may_go_over_blocks(tmp_path):
-    def fragment(kind, data):
-        return (
-            struct.pack("<IHB", zlib.crc32(data, zlib.crc32(bytes([kind]))), len(data), kind) + data
-        )
-
-    room = wire.BLOCK - 7 - 7
-    parts = [b"a" * room, b"b" * (wire.BLOCK - 7), b"c" * 10]
-    content = bytes(7) + b"".join(
-        fragment(kind, data) for kind, data in zip((2, 3, 4), parts, strict=True)
-    )
-    path = write(tmp_path / "log", content)
-    with path.open("rb") as handle:
-        handle.seek(7)
-        assert list(wire.log_records(handle)) == [b"".join(parts)]
-
-
-@pytest.mark.parametrize(
-    ("entries", "values", "decimals"),
-    [
-        (["0.5", "0.25", "1"], [0.5, 0.25, 1.0], 2),
-        (["-12.5", ".125", "3"], [-12.5, 0.125, 3.0], 3),
-        (["1.5e-3", "0.25"], [0.0015, 0.25], 4),
-        (["1e-1", "0.125"], [0.1, 0.125], 3),
-        (["0.5\n", "0.25"], [0.5, 0.25], 2),
-        (["1\n2", "0.25"], [0.25], 2),
-        (["1_0", "0.5"], [0.5], 1),
-        (["1e00005", "0.5"], [0.5], 1),
-        (["+-1", "0.5"], [0.5], 1),
-        (["", "?", "0.5"], [0.5], 1),
-        (["inf", "0.5"], [math.inf, 0.5], 1),
-    ],
-)
-def test_a_column_is_read_at_once_as_it_is_one_by_one(entries, values, decimals):
-    found = csv_rows.numbers(entries)
-    plain = tables.one_by_one(entries, csv_rows.value)
-    assert found.values.tolist() == plain.values.tolist() == values
-    assert found.rows.tolist() == plain.rows.tolist()
-    assert (found.decimals, found.coarse) == (plain.decimals, plain.coarse) == (decimals, True)
 
 
 def test_a_file_that_is_called_like_all_others_has_the_name_of_its_folder(tmp_path):

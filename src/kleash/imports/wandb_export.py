@@ -41,7 +41,7 @@ def read(path: Path) -> Source:
     header, parts = table(path, source.notes)
     if not any(name.endswith("__MIN") for name in header):
         read_table(path, "wandb export", parts, Layout("cells", run="Name"), source)
-        source.notes[-1] = f"{path}: a list of runs does not tell settings from results"
+        source.notes.append(f"{path}: a list of runs does not tell settings from results")
         return source
     axis = AXES.get(header[0].lower())
     if axis is None:
