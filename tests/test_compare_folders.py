@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kleash.attribution import attribute
+from kleash.attribution import effect_of
 from kleash.catalogue import attribution_screen, metric_name, screen
 from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
@@ -331,7 +331,7 @@ def test_runs_that_went_on_longer_are_judged_by_the_steps_they_share(tmp_path: P
     seeds_of(tmp_path, "kl0.1", [0.2, 0.4], [10, 20], "accuracy")
     (judged,) = levels(tmp_path).values()
     assert judged.estimate == pytest.approx(0.0, abs=0.01)
-    found = attribute([read(tmp_path)])
+    found = effect_of("kl_coef", [read(tmp_path)])
     assert [row.value for row in found.rows[::4]] == pytest.approx([0.4, 0.4])
 
 
@@ -339,13 +339,13 @@ def test_one_run_in_many_that_broke_off_does_not_judge_all_where_it_ended(tmp_pa
     seeds_of(tmp_path, "kl0", [0.2, 0.4, 0.6, 0.8], [10, 20, 30, 40], "accuracy")
     seeds_of(tmp_path, "kl0.1", [0.2, 0.4, 0.6, 0.7], [10, 20, 30, 40], "accuracy")
     put(tmp_path, **{"kl0.1__seed_3_csv": curve(step=[10], accuracy=[0.2])})
-    found = attribute([read(tmp_path)])
-    assert found.broke_off == ["kl0.1/seed_3"]
+    found = effect_of("kl_coef", [read(tmp_path)])
+    assert found.left_out["broke_off"] == ["kl0.1/seed_3"]
     assert found.over is not None
     assert found.over.last == 40
     assert {round(row.value, 1) for row in found.rows} == {0.7, 0.8}
     said = attribution_screen.terminal(found, "en")
-    assert "judged by accuracy at step 40" in said
+    assert "on accuracy at step 40" in said
     assert "broke off before the others ended" in said
 
 

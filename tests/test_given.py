@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from kleash.attribution import attribute
+from kleash.attribution import effect_of
 from kleash.cli import app
 from kleash.cli.train import show_scores
 from kleash.compare import compare
@@ -339,9 +339,14 @@ def test_a_finished_run_did_not_break_off():
     sizes = {("kl0", 0): 6}
     runs = [own(arm, seed, 0.3 + seed / 50, sizes.get((arm, seed), 12))
             for arm in ("kl0", "kl0.1", "kl0.2") for seed in (0, 1)]  # fmt: skip
-    assert attribute([Source("runs", "kleash", runs)], "accuracy").broke_off == []
+
+    def broke_off():
+        found = effect_of("kl_coef", [Source("runs", "kleash", runs)], "accuracy")
+        return found.left_out["broke_off"]
+
+    assert broke_off() == []
     runs[0].finished = False
-    assert attribute([Source("runs", "kleash", runs)], "accuracy").broke_off != []
+    assert broke_off() != []
 
 
 @pytest.mark.parametrize("kind", ["env", "selector"])

@@ -229,3 +229,28 @@ def test_a_moment_is_no_setting():
     assert told.values == {"lr": 1e-6}
     assert (told.unknown, told.clashes) == ([], [])
     assert names.resolve({"start": "ckpt/2025-12-01"}).values == {"start": "ckpt/2025-12-01"}
+
+
+@pytest.mark.parametrize(
+    ("arms", "told"),
+    [
+        (["lr1e-6_kl0.05", "lr5e-6_kl0.05"], [{"lr": 1e-6}, {"lr": 5e-6}]),
+        (["k1-G8", "k3-G16"], [{"group": 8, "k1/k3": "k1"}, {"group": 16, "k1/k3": "k3"}]),
+        (["qwen_7b_a", "qwen_135m_a"], [{"model size": "7b"}, {"model size": "135m"}]),
+        (["7b-nokl", "1.5b-nokl"], [{"model size": "7b"}, {"model size": "1.5b"}]),
+        (["gsm8k-a", "mbpp-a"], [{"gsm8k/mbpp": "gsm8k"}, {"gsm8k/mbpp": "mbpp"}]),
+        (["kl0.1", "kl0.1_ent"], [{"ent": False}, {"ent": True}]),
+        (["run_kl_on", "run"], [{"kl_on": True}, {"kl_on": False}]),
+        (["grpo_kl0.1-train_samples=500", "grpo_kl0.1-train_samples=100"],
+         [{"train_samples": 500}, {"train_samples": 100}]),
+        (["qwen2.5-x-b0.1", "qwen2.5-x-b0.2"], [{}, {}]),  # the coefficient is told elsewhere
+        (["low-kl0.01", "high-kl0.1"], [{}, {}]),  # words that say it again
+        (["base", "lr2e-6", "g16"], [{}, {"lr": 2e-6}, {"group": 16}]),  # one change at a time
+        (["rce", "grpo_hard", "grpo_soft"],
+         [{"rce/grpo hard/grpo soft": each} for each in ("rce", "grpo hard", "grpo soft")]),
+        (["k1-loss", "k3-loss", "k1-rew", "k3-rew"],
+         [{"k1/k3": k, "loss/rew": form} for form in ("loss", "rew") for k in ("k1", "k3")]),
+    ],
+)  # fmt: skip
+def test_what_names_of_arms_tell(arms, told):
+    assert in_names.settings(arms) == told

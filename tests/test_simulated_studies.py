@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from kleash.attribution import attribute
+from kleash.attribution import effect_of
 from kleash.compare import Wish, compare
-from kleash.errors import DataError
+from kleash.errors import ConfigError, DataError
 from kleash.imports import Imported, Scores, Setting, Source, Where
 from kleash.seeds import generator
 
@@ -164,15 +164,22 @@ ASKED = ("level", "pairs", "trend", "trend_zero", "gain", "untrained")
 
 
 def _attributed(study: Made, seen: Counter) -> None:
-    """Where only the learning rate does anything: whether `attribute` names the coefficient."""
+    """Where only the learning rate does anything: whether the coefficient is named for it."""
     try:
-        found = attribute([study.source], "accuracy")
-    except DataError:
+        leash = effect_of("leash.coefficient", [study.source], "accuracy")
+    except (ConfigError, DataError):
         return
     seen["attributed"] += 1
-    named = [each for each in found.effects if each.named]
-    seen["leash named"] += any(each.keys == ("leash.coefficient",) for each in named)
-    seen["rate named"] += any(each.keys == ("lr",) for each in named)
+    for name, found in (("leash", leash), ("rate", _effect_of_rate(study))):
+        small = found and any(each.p is not None and each.p < 0.05 for each in found.changes)
+        seen[f"{name} named"] += bool(small and not found.refusals)
+
+
+def _effect_of_rate(study: Made):
+    try:
+        return effect_of("lr", [study.source], "accuracy")
+    except ConfigError:
+        return None  # one rate for all
 
 
 WRONG = (

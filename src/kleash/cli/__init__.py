@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 
 from kleash.cli.adopt import adopt
-from kleash.cli.attribute import attribute
 from kleash.cli.check import check
 from kleash.cli.coef import coef
 from kleash.cli.compare import compare
@@ -43,7 +42,6 @@ app = typer.Typer(
 VERBS: dict[str, dict[str, Callable[..., None]]] = {
     "You have runs or logs, of any tool": {
         "compare": compare,
-        "attribute": attribute,
         "watch": watch,
         "runs": runs,
     },

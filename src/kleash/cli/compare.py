@@ -34,6 +34,9 @@ def compare(  # noqa: PLR0913  # one for each option
         float | None, typer.Option(help="The gap that would matter; fractions for accuracy.")
     ] = None,
     unit: Unit = None,
+    effect: Annotated[
+        str, typer.Option(metavar="KEY", help="What this one setting did, all others equal.")
+    ] = "",
     as_json: AsJson = False,
     md: Annotated[
         Path | None, typer.Option(help="Write everything as Markdown.", callback=place_to_write)
@@ -49,6 +52,7 @@ def compare(  # noqa: PLR0913  # one for each option
     kleash compare wandb/run-1 wandb/run-2 --on reward
     kleash compare report.md logs/ --baseline 0.12 --margin 0.01 --lang zh
     kleash compare --name "no KL=a/console.log" --name "KL 0.01=b/console.log"
+    kleash compare runs.csv --effect lr  (of one setting, where runs differ in several)
     kleash compare a.pt b.safetensors  (tensors that differ; of two checkpoints, choices, too)
     """
     _start_lean()
@@ -57,13 +61,18 @@ def compare(  # noqa: PLR0913  # one for each option
     from kleash.compare.checkpoints import are_checkpoints
 
     if sources and are_checkpoints(sources):
-        if on or baseline or margin is not None or md or page:
+        if on or baseline or margin is not None or md or page or effect:
             raise ConfigError("of two checkpoints only --json and --lang can be asked for")
         _tell_checkpoints(sources, lang, as_json=as_json)
         return
 
     told = as_their_studies(sources or (), name or ())
     language = language_of(lang, told)
+    if effect:
+        if baseline or margin is not None or md or page:
+            raise ConfigError("of --effect only --on, --name, --unit, --json, --lang can be asked")
+        _tell_effect(effect, told, on, unit or (), language, as_json=as_json)
+        return
     found = compared(told, Wish(on, baseline, margin, shortly=not as_json, units=tuple(unit or ())))
     from kleash.catalogue import screen
 
@@ -73,6 +82,25 @@ def compare(  # noqa: PLR0913  # one for each option
         _write(page, _page(told, found, language))
     if as_json:
         print(json.dumps(_plain(found, language), ensure_ascii=False))
+    else:
+        print(screen.terminal(found, language, _columns()))
+
+
+def _tell_effect(
+    key: str,
+    told: Sequence[Source],
+    on: str,
+    units: Sequence[str],
+    language: Language,
+    *,
+    as_json: bool,
+) -> None:
+    from kleash.attribution import effect_of
+    from kleash.catalogue import attribution_screen as screen
+
+    found = effect_of(key, told, on, units)
+    if as_json:
+        print(json.dumps(screen.plain(found, language), ensure_ascii=False, default=str))
     else:
         print(screen.terminal(found, language, _columns()))
 

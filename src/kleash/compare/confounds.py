@@ -2,7 +2,7 @@
 
 Configs are compared under known names and by content. Keys that are the treatment are the factor;
 keys that must match are confounds if they do not, whatever other arms there are: what a model of
-several arms could part is for `attribute`.
+several arms could part is for `--effect`.
 """
 
 from __future__ import annotations
