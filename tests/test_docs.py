@@ -224,9 +224,9 @@ def test_the_commands_of_the_page_on_planning_run(tmp_path, monkeypatch):
     place_runs(tmp_path)
     page = (ROOT / "docs/plan.md").read_text(encoding="utf-8")
     lines = "".join(re.findall(r"^```console\n(.*?)^```", page, re.S | re.M)).splitlines()
-    assert len(lines) > 6
+    assert len(lines) == 4
     page = (ROOT / "docs/compare.md").read_text(encoding="utf-8")
     lines += re.findall(r"^\$ (kleash compare .* --effect .*)$", page, re.M)
+    assert len(lines) > 5
     for line in lines:
         ran(line.removeprefix("$ "))
-    assert (tmp_path / "next.toml").is_file()

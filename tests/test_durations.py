@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from kleash.cli.plan import answer, grounds
+from kleash.compare import Wish
 from kleash.compare.arms import gather
 from kleash.compare.durations import Clock, clock, devices_of, training_hours
 from kleash.imports import read
-from kleash.prospect import Asked, Cost, after, screen
-from kleash.prospect.costs import cost_of_logs
+from kleash.prospect import Cost, after_runs, cost_of
 
 
 @pytest.mark.parametrize(
@@ -87,9 +88,9 @@ def test_hours_of_devices_are_shared_among_them(tmp_path: Path) -> None:
     assert hours(tmp_path, rows, "runs.csv") == (2.0, 2.0)
     (arm,) = gather([read(tmp_path / "runs.csv")])
     assert devices_of(arm) == 8
-    assert cost_of_logs([arm]) == Cost(run=16.0)
+    assert cost_of([arm]) == Cost(16.0)
     hours(tmp_path, ["run,accuracy,gpu_hours", "kl0.1,0.5,16"], "runs.csv")
-    assert cost_of_logs(gather([read(tmp_path / "runs.csv")])) == Cost(run=16.0)
+    assert cost_of(gather([read(tmp_path / "runs.csv")])) == Cost(16.0)
 
 
 def test_times_of_epochs_beside_shots(tmp_path: Path) -> None:
@@ -117,19 +118,15 @@ def arms(folder: Path, seeds: int) -> list[Path]:
 
 
 def test_one_training_decides_nothing_about_a_setting(tmp_path: Path) -> None:
-    found = after(Asked(12.0), [read(path) for path in arms(tmp_path, 1)])
-    assert found.rest.cost.run == pytest.approx(3.0)
+    found = after_runs([read(path) for path in arms(tmp_path, 1)], Wish(), 12.0)
+    assert found.cost.run == pytest.approx(3.0)
     assert ([each.arms[0] for each in found.open], found.decided) == (["kl0.1"], [])
-    said = "\n".join(screen.prospect_lines(found, "en"))
-    assert "12 hours do not bring all 2 arms to four seeds" in said
-    assert "that takes 18 hours, or 18 for kl0 and one other" in said
-    rest = screen.rests_on(found.rest, None, None, "en")
-    assert any("not tell on how many devices" in each for each in rest)
-    enough = after(Asked(18.0), [read(path) for path in arms(tmp_path, 1)])
-    assert enough.options
-    assert enough.options[0].seeds == 3
+    assert "four seeds of all arms take 18 hours, of two arms 18" in "\n".join(answer(found, "en"))
+    assert any("not tell on how many devices" in each for each in grounds(found, "en"))
+    enough = after_runs([read(path) for path in arms(tmp_path, 1)], Wish(), 18.0)
+    assert enough.designs[0].seeds == 4
 
 
 def test_four_seeds_that_agree_do(tmp_path: Path) -> None:
-    found = after(Asked(12.0), [read(path) for path in arms(tmp_path, 5)])
+    found = after_runs([read(path) for path in arms(tmp_path, 5)], Wish(), 12.0)
     assert ([each.arms[0] for each in found.decided], found.open) == (["kl0.1"], [])

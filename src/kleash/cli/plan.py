@@ -2,201 +2,225 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kleash.cli.compare import _columns as columns
 from kleash.cli.compare import _start_lean as start_lean
-from kleash.cli.console import AsJson, On, Unit, language_of, place_to_write
+from kleash.cli.console import AsJson, On, Unit, language_of
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kleash.plan import StudyFile
-    from kleash.prospect import Asked, Option, Prospect
-    from kleash.stats import GapSpread
+    from kleash.catalogue import Language
+    from kleash.prospect import Design, Plan
 
-TEMPLATE = "demos-kl-wide"
-HELP = "Runs or a study's folder, to go on with; or a study file, to plan one like it."
-What = Annotated[
-    list[str] | None, typer.Argument(metavar="[WHAT]...", help=HELP, show_default=False)
-]
-Write = Annotated[
-    Path | None,
-    typer.Option(help="Write the plan as a study's file.", callback=place_to_write),
-]
+HEADS = ("arms", "seeds", "hours", "gap", "margin")
 
 
 def plan(  # noqa: PLR0913  every flag of a verb is an argument
-    what: What = None,
-    hours: Annotated[float, typer.Option(help="Hours of one device that may be spent.")] = 0.0,
-    trial: Annotated[
-        list[Path] | None,
-        typer.Option("--from", help="Runs that tell costs, spreads and KL; may be repeated."),
+    what: Annotated[
+        list[Path] | None, typer.Argument(help="A study's folder or other runs, to go on with.")
     ] = None,
-    run_hours: Annotated[float | None, typer.Option(help="Hours of one training.")] = None,
-    base_hours: Annotated[float | None, typer.Option(help="Hours of a seed's start.")] = None,
-    item_seconds: Annotated[
-        float | None, typer.Option(help="Seconds to score an item once, all its shots.")
+    hours: Annotated[
+        float | None, typer.Option(help="Hours of one device; else as many as the runs took.")
     ] = None,
-    seed_sd: Annotated[
-        float | None, typer.Option(help="SD of a gap between seeds; fractions for accuracy.")
-    ] = None,
-    item_sd: Annotated[
-        float | None, typer.Option(help="SD of a gap between items; with --seed-sd.")
+    run_hours: Annotated[
+        float | None, typer.Option(help="Hours of one run, where no log tells.")
     ] = None,
     margin: Annotated[float | None, typer.Option(help="The gap that would matter.")] = None,
-    power: Annotated[float, typer.Option(help="How often it should be seen.")] = 0.8,
-    arms: Annotated[
-        int | None, typer.Option(help="So many arms, the one without a leash among them.")
-    ] = None,
-    most_items: Annotated[int | None, typer.Option(help="How many items there are.")] = None,
     on: On = "",
     baseline: Annotated[str, typer.Option(help="The arm to compare with.")] = "",
     unit: Unit = None,
-    write: Write = None,
     as_json: AsJson = False,
     lang: Annotated[str, typer.Option(help="zh or en; else the locale's, else theirs.")] = "",
 ) -> None:
-    """Say what hours buy: arms, seeds and items to run, and what would then be decided.
+    """Say what hours buy: arms and seeds to run, and what would then be decided.
 
     \b
-    kleash plan --hours 40 --run-hours 0.5 --item-seconds 0.4 --seed-sd 0.01 --item-sd 0.1
-    kleash plan demos-kl-wide --hours 5 --from studies/demos-kl --write mine.toml
-    kleash plan studies/demos-kl --hours 10  (what 10 more hours would change)
+    kleash plan studies/demos-kl  (what as many hours again would change)
+    kleash plan studies/demos-kl --hours 10
+    kleash plan --hours 40 --run-hours 2  (before any run)
     kleash plan wandb/run-1 wandb/run-2 --hours 100 --run-hours 6 --margin 0.1 --lang zh
     """
     start_lean()
-    from kleash.prospect import Asked, Cost
-
-    asked = Asked(
-        hours=hours,
-        cost=Cost(run_hours, base_hours, item_seconds),
-        spread=_spread(seed_sd, item_sd),
-        margin=margin,
-        power=power,
-        arms=arms,
-        most_items=most_items,
-        on=on,
-        baseline=baseline,
-        units=tuple(unit or ()),
-    )
-    if (named := what or []) and all(_holds_runs(each) for each in named):
-        if trial:
-            raise ConfigError("--from is for a new study: runs to go on with tell for themselves")
-        _go_on(asked, [Path(each) for each in named], write, lang, as_json=as_json)
-    else:
-        _propose(asked, named, trial or [], write, lang, as_json=as_json)
-
-
-def _spread(seed_sd: float | None, item_sd: float | None) -> GapSpread | None:
-    """The spread of a gap as it was given, if it was."""
-    from kleash.stats import GapSpread
-
-    if seed_sd is None and item_sd is not None:
-        raise ConfigError("--item-sd alone says nothing of seeds: give --seed-sd too")
-    return None if seed_sd is None else GapSpread(seed_sd, item_sd or 0.0, 0.0)
-
-
-def _holds_runs(what: str) -> bool:
-    """Whether it is something that was run, not the file or the name of a study."""
-    from kleash.plan import bundled
-
-    path = Path(what)
-    return what not in bundled() and path.exists() and path.suffix != ".toml"
-
-
-def _propose(
-    asked: Asked,
-    named: list[str],
-    trial: list[Path],
-    write: Path | None,
-    lang: str,
-    *,
-    as_json: bool,
-) -> None:
-    """A study that was not run yet."""
-    from kleash.plan import read_study
-    from kleash.prospect import before, screen
-    from kleash.prospect.written import proposed_file, write_file
+    from kleash.compare import Wish
+    from kleash.prospect import after_runs, before_runs
     from kleash.results.sources import is_study, read_sources
 
-    if len(named) > 1:
-        raise ConfigError(f"a new study is planned like one: {', '.join(named)} are several")
-    file = read_study(named[0] if named else TEMPLATE)
-    sources = read_sources(trial) if trial else []
-    folder = next((path for path in trial if is_study(path)), None)
-    if folder is not None:
-        asked = _with_study_cost(asked, folder)
-    found = before(asked, file, sources, folder)
+    for name, value in (("hours", hours), ("run-hours", run_hours), ("margin", margin)):
+        if value is not None and not 0 < value < math.inf:
+            raise ConfigError(f"--{name} {value:g}: give a number above 0")
     command = ""
-    if write is not None:
-        write_file(write, proposed_file(found, file, write.stem))
-        command = f"kleash study {shlex.quote(str(write))} --dry-run"
-    language = language_of(lang, sources)
-    if as_json:
-        print(json.dumps(screen.plain(found, command, language), ensure_ascii=False))
+    if what:
+        told = read_sources(what)
+        found = after_runs(
+            told, Wish(on, baseline, margin, units=tuple(unit or ())), hours, run_hours
+        )
+        if len(what) == 1 and is_study(what[0]):
+            command = _command(found, what[0])
+        language = language_of(lang, told)
+    elif hours is None or run_hours is None:
+        raise ConfigError("without runs that tell, give --hours and --run-hours")
     else:
-        print(screen.proposal_text(found, command, language, columns()))
-
-
-def _with_study_cost(asked: Asked, folder: Path) -> Asked:
-    """What jobs of a study took, where nothing else was given."""
-    from dataclasses import replace
-
-    from kleash.compare.arms import gather
-    from kleash.plan import read_study
-    from kleash.prospect.costs import cost_of_study
-    from kleash.results.sources import study_source
-
-    told = cost_of_study(folder, read_study(str(folder)), gather([study_source(folder)]))
-    return replace(asked, cost=asked.cost.over(told))
-
-
-def _go_on(
-    asked: Asked, paths: list[Path], write: Path | None, lang: str, *, as_json: bool
-) -> None:
-    """Runs that are there, and what further ones would change."""
-    from kleash.plan import read_study
-    from kleash.prospect import after, screen
-    from kleash.results.sources import is_study, read_sources
-
-    folder = paths[0] if len(paths) == 1 and is_study(paths[0]) else None
-    if write is not None and folder is None:
-        raise ConfigError("--write continues one study: name its folder, or plan a new one")
-    file = None if folder is None else read_study(str(folder))
-    sources = read_sources(paths)
-    found = after(asked, sources, folder, file)
-    language = language_of(lang, sources)
-    command = "" if folder is None or file is None else _command(found, folder, file, write)
+        found, language = before_runs(hours, run_hours), language_of(lang, ())
     if as_json:
-        print(json.dumps(screen.plain(found, command, language), ensure_ascii=False))
+        print(json.dumps(_finite(_plain(found, command, language)), ensure_ascii=False))
     else:
-        print(screen.prospect_text(found, command, language, columns()))
+        print(_screen(found, command, language))
 
 
-def _command(found: Prospect, folder: Path, file: StudyFile, write: Path | None) -> str:
-    """How to spend the hours on a study; an option that leaves arms out needs a file."""
-    from kleash.plan import arms_of
-    from kleash.plan.folder import placed
-    from kleash.prospect.written import grown_file, write_file
+def _command(found: Plan, folder: Path) -> str:
+    """How to spend the hours on all arms of a study."""
+    from kleash.plan import read_study
 
-    if not found.options:
+    whole = next((each for each in found.designs if each.arms == len(found.arms)), None)
+    if whole is None:
         return ""
-    first: Option = found.options[0]
-    if write is not None:
-        write_file(write, grown_file(first, file, arms_of(file, placed(folder))))
-        return f"kleash study {shlex.quote(str(write))} --out {shlex.quote(str(folder))}"
-    if first.kind == "open":
-        return f"kleash plan {shlex.quote(str(folder))} --hours {found.hours:g} --write FILE.toml"
-    return shlex.join(["kleash", "study", str(folder), *_keys(first, file)])
+    file = read_study(str(folder))
+    used = {*file.seeds, *file.search.seeds, *file.calibrate.seeds}
+    fresh = (seed for seed in itertools.count() if seed not in used)
+    seeds = [*file.seeds, *itertools.islice(fresh, whole.seeds - found.seeds)]
+    return shlex.join(["kleash", "study", str(folder), f"seeds={seeds}"])
 
 
-def _keys(option: Option, file: StudyFile) -> list[str]:
-    from kleash.prospect.written import items_then, seeds_then
+def _amount(value: float, found: Plan, language: Language) -> str:
+    """A gap in points, in the metric's own unit, or in SDs between seeds."""
+    from kleash.catalogue import say, show
+    from kleash.compare import Amount
 
-    keys = [f"seeds={seeds_then(option, file)}"] if option.seeds else []
-    return keys + ([f"measure.items={items_then(option, file)}"] if option.items else [])
+    if not math.isfinite(value):
+        return "—"
+    if found.in_sds:
+        return say("plan_sds", {"size": f"{value:.2f}"}, language)
+    return show(Amount(value, found.unit, gap=True), language)
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:.3g}" if hours < 100 else f"{hours:.0f}"
+
+
+def _decides(each: Design, found: Plan, language: Language) -> dict[str, str]:
+    return {
+        "arms": str(each.arms),
+        "seeds": str(each.seeds),
+        "hours": _hours(each.hours),
+        "gap": _amount(each.gap, found, language),
+        "margin": _amount(each.margin, found, language),
+    }
+
+
+def answer(found: Plan, language: Language) -> list[str]:
+    """What there is, and what the hours would best be spent on."""
+    from kleash.catalogue import gap_text, say
+
+    said: list[tuple[str, dict[str, Any]]] = []
+    if found.now is not None:
+        said.append(("plan_now", _decides(found.now, found, language)))
+    elif found.arms:
+        said.append(("plan_now_few", {"seeds": str(found.seeds)}))
+    if found.decided:
+        said.append(("plan_settled", {"arms": [each.arms[0] for each in found.decided]}))
+    if found.arms and not found.open:
+        said.append(("plan_all_settled", {}))
+    elif not found.designs:
+        least = {n: _hours(found.to_decide(n)) for n in (2, max(2, len(found.arms)))}
+        facts = {"least": max(least.values(), key=float), "pair": least[2]}
+        said.append(("plan_too_little", facts | {"hours": _hours(found.hours)}))
+    elif found.arms:
+        said += _best(found, language)
+    for each in found.open:
+        if each.arms[0] in found.chances and each.estimate is not None:
+            gap = gap_text(each.estimate, each.low, each.high, each.unit, language)
+            share = f"{found.chances[each.arms[0]]:.0%}"
+            said.append(("plan_chance", {"arm": each.arms[0], "gap": gap, "share": share}))
+    return [say(code, facts, language) for code, facts in said]
+
+
+def _best(found: Plan, language: Language) -> list[tuple[str, dict[str, Any]]]:
+    """The way that sees the smallest gap, and what it does not see."""
+    first = found.designs[0]
+    names = [found.baseline, *(each.arms[0] for each in found.open)]
+    names = found.arms if first.arms == len(found.arms) else names
+    more = {"more": str(first.seeds - found.seeds), "names": names}
+    said: list[tuple[str, dict[str, Any]]]
+    said = [("plan_best", _decides(first, found, language) | more)]
+    if found.margin and not found.in_sds and min(first.gap, first.margin) > found.margin:
+        said.append(("plan_not_at_margin", {"margin": _amount(found.margin, found, language)}))
+    spread, items = found.spread.gap, found.spread.items
+    if spread.of_items(items) ** 2 > spread.of_seed(items) ** 2 / first.seeds:
+        said.append(("plan_more_items", {"items": str(items)}))
+    return said
+
+
+def grounds(found: Plan, language: Language) -> list[str]:
+    """What the plan rests on: costs, and how far gaps spread."""
+    from kleash.catalogue import say, show
+    from kleash.compare import Amount
+
+    said = [say("plan_cost", {"run": f"{found.cost.run:.3g}"}, language)]
+    if found.cost.start:
+        said.append(say("plan_cost_start", {"start": f"{found.cost.start:.3g}"}, language))
+    if found.cost.of_machine:
+        said.append(say("plan_cost_machine", {}, language))
+    spread = found.spread
+    parts = {
+        name: show(Amount(getattr(spread.gap, name), found.unit, gap=True), language)
+        for name in ("seeds", "items", "rest")
+    }
+    facts = {"seeds": parts["seeds"], "items": parts["items"], "left": parts["rest"]}
+    facts |= {"n": str(spread.items), "count": str(spread.seeds)}
+    said.append(say(f"spread_{spread.way}", facts, language))
+    if found.cautious is not None:
+        said.append(say("plan_cautious", _decides(found.cautious, found, language), language))
+    return said
+
+
+def _screen(found: Plan, command: str, language: Language) -> str:
+    from kleash.catalogue import cut, metric_name, pad, say, width
+
+    metric = metric_name(found.metric, language)
+    facts = {"hours": _hours(found.hours), "metric": metric, "power": "80%"}
+    lines = [say("plan_title" if found.arms else "plan_title_blank", facts, language)]
+    for said in (answer(found, language), grounds(found, language)):
+        lines += [""] if said else []
+        for text in said:
+            first, *rest = cut(text, columns() - 2)
+            lines += [f"- {first}", *(f"  {each}" for each in rest)]
+    if len(found.designs) > 1 or (found.designs and not found.arms):
+        heads = [say(f"column_{name}", {}, language) for name in HEADS]
+        rows = [heads, *(list(_decides(d, found, language).values()) for d in found.designs)]
+        wide = [max(map(width, column)) for column in zip(*rows, strict=True)]
+        lines.append("")
+        for row in rows:
+            cells = zip(row, wide, strict=True)
+            lines.append("  ".join(pad(cell, size, right=True) for cell, size in cells))
+    if command:
+        lines += ["", say("plan_command", {}, language), f"  {command}"]
+    return "\n".join("".join(c for c in line if c.isprintable()) for line in lines)
+
+
+def _plain(found: Plan, command: str, language: Language) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(found) | {
+        "in_sds": found.in_sds,
+        "decided": [each.arms[0] for each in found.decided],
+        "open": [each.arms[0] for each in found.open],
+        "command": command,
+        "because": [*answer(found, language), *grounds(found, language)],
+    }
+
+
+def _finite(value: Any) -> Any:
+    """The same with null where a number is beyond bounds: JSON has no infinity."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
