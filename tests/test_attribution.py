@@ -266,6 +266,14 @@ def test_a_balanced_study_gives_the_gap_of_its_means(tmp_path):
     assert made.metric == "eval_reward"
 
 
+def test_names_of_our_own_runs_are_no_settings(tmp_path):
+    arms = {"none": {"leash": {"coefficient": 0.0}}, "tight": {"leash": {"coefficient": 1.0}}}
+    made_factorial(tmp_path / "made", lambda keys: 1.0, grid={}, arms=arms, seeds=4)
+    made = effect_of("kl_coef", read_sources([tmp_path / "made"]))
+    assert (made.keys, made.refusals, made.by_name) == (("leash.coefficient",), [], [])
+    assert not did(made)
+
+
 def test_values_are_the_same_by_what_they_mean(tmp_path):
     assert partition([1, 1.0, "a", "A", None]) == (0, 0, 1, 1, -1)
     assert partition([1, 1.0, True, "1", None]) == (0, 0, 1, 2, -1)

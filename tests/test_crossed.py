@@ -122,7 +122,6 @@ def test_what_items_add_by_hand():
     found = stats.crossed_seeds(table)
     alone = stats.paired_seeds(table.mean(axis=1), np.zeros(5))
     assert found.on_these_items == alone.interval and found.sd == alone.sd
-    assert stats.crossed_interval(table) == found.interval
     halves = [t_quantile(df, 0.975) * e for e, df in (alone.errors[0], (error, 29))]
     assert found.interval.high - found.interval.estimate == pytest.approx(math.hypot(*halves))
     # A cluster is one item: items that are copies of each other count once.

@@ -286,11 +286,3 @@ def test_the_scoreboard_has_both_sides(study):
     row = next(line for line in board.splitlines() if "| kl0.15" in line)
     assert re.findall(r"\d+\.\d%", row) == ["41.2%", "81.2%"]
     assert re.search(r"points \| +kl0\.15 \| +L3 \|", row)
-
-
-def test_gaps_that_are_all_the_same_have_no_interval():
-    from kleash.report.gaps import paired
-
-    assert paired({0: 0.5, 1: 0.4}, {0: 0.5, 1: 0.4}) is None
-    found = paired({0: 0.5, 1: 0.4}, {0: 0.5, 1: 0.3})
-    assert found is not None and found.low < found.high

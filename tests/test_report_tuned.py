@@ -4,14 +4,11 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 import made_study as made
 from kleash import report
-from kleash.report import choices, courses, curves, efficiency, gaps, study_tables, tuned
+from kleash.report import choices, courses, curves, efficiency, study_tables, tuned
 from kleash.report.parts import Figure, Table, cells, text_of
 from kleash.results import results
-from kleash.results.proxy import proxy_rows
 from test_report_links import unlinked
 
 
@@ -31,55 +28,6 @@ def tables(parts):
 def all_linked(parts, one):
     names = sorted((arm.name for arm in one.arms), key=len, reverse=True)
     return not [text for part in parts for text in unlinked(part, one, names)]
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_proxy_stands_beside_gold_with_a_picture(tmp_path, language):
-    one = material(tmp_path / "paid", language, grpo=made.ASKED["grpo"] | {"reward": "wordy"})
-    parts = tuned.proxy(one)
-    picture = next(part for part in parts if isinstance(part, Figure))
-    assert picture.name == "proxy"
-    assert [text_of(row[0]) for row in picture.chart.rows] == [
-        "base",
-        one.arm("none"),
-        "kl0.15",
-        "kl1.5",
-    ]
-    (rows,) = tables(parts)
-    by_arm = {one.arm(row.arm): row for row in proxy_rows(one.study)}
-    for name, paid, gold, *_ in rows:
-        assert paid.startswith(f"{by_arm[name].proxy.estimate:.3g} [")
-        assert gold.startswith(f"{100 * by_arm[name].gold.estimate:.1f}% [")
-    assert rows[2][2] == "81.2% [80.1, 82.4]"  # as in the table of arms
-    assert all_linked(parts, one)
-    assert report.document(one).sections[8].key in ("frontier", "proxy")
-
-
-def test_a_study_paid_by_what_it_is_judged_by_has_no_such_section(tmp_path):
-    one = material(tmp_path / "plain")
-    assert tuned.proxy(one) == tuned.matched(one) == tuned.tuning(one) == []
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_settings_are_told_at_equal_kl_and_equal_updates(tmp_path, monkeypatch, language):
-    arms = dict(made.ASKED["arms"])
-    for name, coefficient, far, share in (("f0", 0.0, 1.5, 0.6), ("f1", 1.5, 0.02, 0.6)):
-        arms[name] = {"updates": 3, "leash": {"coefficient": coefficient}}
-        monkeypatch.setitem(made.FAR, name, far)
-        monkeypatch.setitem(made.SHARES, name, share)
-    one = material(tmp_path / "fast", language, arms=arms)
-    parts = tuned.matched(one)
-    names = [part.name for part in parts if isinstance(part, Figure)]
-    assert names == ["matched-kl-1", "matched-updates"]
-    (rows,) = tables(parts)
-    assert [row[0] for row in rows] == ["updates=3"] * 3 + ["f0", "f1"]
-    # Epoch 1 of the fast is as many updates as epoch 3 of the slow: 0.6 - 0.1 less 0.4 and 0.42.
-    assert rows[3][3].startswith("+10.000 [")
-    assert rows[4][3].startswith("+8.000 [")
-    assert all_linked(parts, one)
-    places = [cell.where for cell in parts[-1].rows[3][2:]]
-    line = (tmp_path / "fast/runs/f0-s0/metrics.jsonl").read_text().splitlines()[places[1].line - 1]
-    assert json.loads(line)["validation/accuracy"] == pytest.approx(0.5)
 
 
 def searched(tmp_path, *, won):
@@ -207,8 +155,6 @@ def test_a_cut_table_says_how_much_is_left_out_and_where_all_is(tmp_path, monkey
 
 def test_of_many_arms_some_have_a_column_and_the_rest_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(courses, "MOST_COLUMNS", 2)
-    monkeypatch.setattr(gaps, "MOST_ROWS", 3)
-    monkeypatch.setattr("kleash.results.courses.FEWEST_EPOCHS", 3)
     one = material(tmp_path / "wide")
     assert [arm.name for arm in courses.beside(one)] == ["none", "kl0.15"]  # the baseline first
     for section in (curves.curves, curves.epochs, curves.steps, curves.dynamics):
@@ -226,8 +172,6 @@ def test_of_many_arms_some_have_a_column_and_the_rest_is_named(tmp_path, monkeyp
     told = ["".join(map(text_of, cells(line))) for line in gallery.entries[0].lines]
     assert [line.partition(":")[0] for line in told[-2:]] == ["no KL", "kl0.15"]
     assert not any("kl1.5" in line for line in told)
-    whole = report.markdown_of(one, tmp_path / "wide")
-    assert "rows are left out; kleash study --json has them all." in whole
     monkeypatch.setattr(courses, "MOST_COLUMNS", 3)
     again = report.study_material(one.study, "en")
     assert len(courses.beside(again)) == 3

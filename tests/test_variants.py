@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kleash.cli.summary import summary_table
 from kleash.demos.presets import PRESETS
 from kleash.plan import arms_of, own_selector, read_study
-from kleash.report import markdown_of, study_material
 from kleash.results import results
-from kleash.results.presets import preset_rows
 from kleash.runs import Run
 from study_tools import inline, run_small
 
@@ -48,22 +45,5 @@ def test_another_preset_starts_from_its_own_base(tmp_path: Path, inline: None) -
     distances = {pair.arms: pair.kl for pair in found.agreements}
     assert distances["none", "other"] is None
     assert distances["other", "held"] is not None
-    rows = {row.arm: row for row in preset_rows(found)}
-    assert [row.preset for row in rows.values()] == ["v3", "v3", "v1", "v1"]
-    assert rows["other"].parameters < rows["none"].parameters
-    assert min(rows["other"].seconds, rows["other"].cpu_seconds) > 0
-    shots, most = found.file.measure.shots[0], found.file.measure.items[-1]
-    ours, theirs = (
-        seen.scored[seen.chosen, "test", shots].mean(most)
-        for seen in (found.overview.seen[arm, 0] for arm in ("other", "none"))
-    )
-    assert rows["other"].scores[shots].estimate == pytest.approx(ours)
-    assert rows["other"].gaps[shots].estimate == pytest.approx(ours - theirs)
-    assert rows["none"].gaps[shots] is None, "it is what others are compared with"
-    for language, heading in (("en", "Presets beside each other"), ("zh", "各预设对照")):
-        text = markdown_of(study_material(found, language), folder)
-        table = text.split(f"## {heading}")[1].split("\n## ")[0]
-        assert all(f"{row.parameters:,}" in table for row in rows.values())
-    assert any("presets:" in str(table.title) for table in summary_table(found, "en"))
     _, again = run_small(folder, seeds=1, arms=arms, measure={"baselines": ["base"]})
     assert again == []

@@ -3,7 +3,8 @@
 One linear model over runs, with errors that seeds share (`stats.fitted`); every setting that
 differs is in it, so an effect is told with all others equal. It is refused where settings act on
 each other, where runs of some spread more than those of others, and where these runs cannot tell
-it from others. Codes and facts, no sentences.
+it from others. Codes and facts, no sentences. The file is long because what became of every
+setting, a factor or not, belongs to the answer.
 """
 
 from __future__ import annotations
@@ -96,8 +97,6 @@ class Effect:
     unit: str
     rows: list[Row]
     df: int
-    shared: float
-    """The part of the spread that runs of one seed share."""
     others: list[str]
     """Settings that are held equal."""
     outside: list[str]
@@ -150,7 +149,9 @@ def effect_of(
     known = names.key(key)
     key = key if known is None else known.name
     by_name: list[str] = []
-    if all(factor.keys == (COEFFICIENT,) for factor in _factors(rows)[0]):
+    # Our own runs tell all of their settings: whatever they are called says nothing more.
+    whole = all(run.format == "kleash" for source in sources for run in source.runs)
+    if not whole and all(factor.keys == (COEFFICIENT,) for factor in _factors(rows)[0]):
         # No config tells anything else: then what names of arms say is all there is.
         rows, by_name = _with_names(rows)
     factors, outside = _factors(rows, key)
@@ -175,7 +176,6 @@ def effect_of(
         unit=metric.unit,
         rows=rows,
         df=len(rows) - stats.rank(design),
-        shared=0.0 if fit is None else fit.shared,
         others=[each for factor in factors if factor is not ours for each in factor.keys],
         outside=outside,
         aliased_with=aliased.get(ours.keys[0], ()),
@@ -349,30 +349,26 @@ def _mark(value: Any) -> Any:
 
 
 def factor(keys: tuple[str, ...], values: Sequence[Any]) -> Factor:
-    """The columns of a setting: a line in the logarithm of three numbers or more, else levels."""
+    """The columns of a setting: a line in the logarithm of three numbers or more, else levels.
+
+    A line is a slope per doubling; 0, which has no logarithm, is a level against the others' mean.
+    """
     places = partition(values)
     numeric = all(isinstance(v, int | float) and not isinstance(v, bool) and v >= 0 for v in values)
     if numeric and len(set(places)) >= LINEAR_FROM:
-        return _line(keys, np.array(values, dtype=float))
+        positive = np.array(values, dtype=float) > 0
+        logs = np.log2(np.where(positive, values, 1.0))
+        middle = float(logs[positive].mean())
+        columns = [np.where(positive, logs - middle, 0.0), ~positive]
+        levels = (DOUBLING,) if positive.all() else (DOUBLING, "0")
+        table = np.column_stack(columns[: len(levels)])
+        return Factor(keys, tuple(values), 2.0**middle, levels, table)
     counts = Counter(places)
     usual = max(counts, key=lambda place: (counts[place], -place))
     others = [place for place in dict.fromkeys(places) if place != usual]
-    columns = np.array([[float(place == other) for place in places] for other in others]).T
-    levels = tuple(values[places.index(other)] for other in others)
-    return Factor(keys, tuple(values), values[places.index(usual)], levels, columns)
-
-
-def _line(keys: tuple[str, ...], numbers: Floats) -> Factor:
-    """One slope per doubling; 0, which has no logarithm, is a level against the others' mean."""
-    positive = numbers > 0
-    logs = np.zeros(len(numbers))
-    logs[positive] = np.log2(numbers[positive]) - np.log2(numbers[positive]).mean()
-    reference = float(np.exp(np.log(numbers[positive]).mean()))
-    values = tuple(numbers.tolist())
-    if positive.all():
-        return Factor(keys, values, reference, (DOUBLING,), logs[:, None])
-    columns = np.column_stack([logs, ~positive])
-    return Factor(keys, values, reference, (DOUBLING, "0"), columns)
+    table = np.array([[float(place == other) for place in places] for other in others]).T
+    named = tuple(values[places.index(other)] for other in others)
+    return Factor(keys, tuple(values), values[places.index(usual)], named, table)
 
 
 # --- the model

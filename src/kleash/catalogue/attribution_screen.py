@@ -62,12 +62,10 @@ def _limits(found: Effect, language: Language) -> Iterator[tuple[str, dict[str, 
     yield from ((each.code, dict(each.facts)) for each in found.of_units)
     if found.seeds == 1:
         yield "one_seed_only", {}
-    elif found.shared > 0:
-        yield "seeds_shared_part", {"part": f"{found.shared:.0%}"}
     if found.misfit is None:
         yield "misfit_unknown", {}
-    else:
-        yield ("misfit_found" if found.misfit < ALPHA else "misfit_none"), {"p": found.misfit}
+    elif found.misfit < ALPHA:
+        yield "misfit_found", {"p": found.misfit}
     acting = [pair for pair, _ in found.acting]
     for code, pairs in (("pairs_acting", acting), ("pairs_unseen", found.unseen)):
         if pairs:

@@ -66,17 +66,9 @@ ATTRIBUTION: dict[str, tuple[str, str]] = {
         "all runs have one seed: another seed may move the effect by an unknown amount",
         "所有运行只用了一个随机种子：换一个种子，作用可能有未知的变化",
     ),
-    "seeds_shared_part": (
-        "runs of one seed share about {part} of the spread; the interval allows for not knowing it",
-        "同一随机种子的运行约共有 {part} 的离散程度；区间已计入对此的不确定",
-    ),
     "misfit_found": (
         "repeated runs say that effects do not just add up (p {p})",
         "重复运行表明各作用并非简单相加（p {p}）",
-    ),
-    "misfit_none": (
-        "repeated runs do not contradict that effects add up (p {p})",
-        "重复运行与“各作用相加”并无矛盾（p {p}）",
     ),
     "misfit_unknown": (
         "that effects add up is assumed: these runs cannot check it",

@@ -34,9 +34,7 @@ def compare(  # noqa: PLR0913  # one for each option
         float | None, typer.Option(help="The gap that would matter; fractions for accuracy.")
     ] = None,
     unit: Unit = None,
-    effect: Annotated[
-        str, typer.Option(metavar="KEY", help="What this one setting did, all others equal.")
-    ] = "",
+    effect: Annotated[str, typer.Option(metavar="KEY", help="What this one setting did.")] = "",
     as_json: AsJson = False,
     md: Annotated[
         Path | None, typer.Option(help="Write everything as Markdown.", callback=place_to_write)
@@ -60,17 +58,17 @@ def compare(  # noqa: PLR0913  # one for each option
     from kleash.compare import compare as compared
     from kleash.compare.checkpoints import are_checkpoints
 
+    of_arms = bool(baseline or margin is not None or md or page)
+    if effect and of_arms:
+        raise ConfigError("of --effect only --on, --name, --unit, --json, --lang can be asked")
     if sources and are_checkpoints(sources):
-        if on or baseline or margin is not None or md or page or effect:
+        if on or effect or of_arms:
             raise ConfigError("of two checkpoints only --json and --lang can be asked for")
         _tell_checkpoints(sources, lang, as_json=as_json)
         return
-
     told = as_their_studies(sources or (), name or ())
     language = language_of(lang, told)
     if effect:
-        if baseline or margin is not None or md or page:
-            raise ConfigError("of --effect only --on, --name, --unit, --json, --lang can be asked")
         _tell_effect(effect, told, on, unit or (), language, as_json=as_json)
         return
     found = compared(told, Wish(on, baseline, margin, shortly=not as_json, units=tuple(unit or ())))

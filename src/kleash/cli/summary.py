@@ -7,28 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from kleash.catalogue import called
 from kleash.cli.console import told
 from kleash.compare import Judged
 from kleash.plan import StudyFile
 from kleash.results import Results
-from kleash.results.factors import factor_effects
-from kleash.results.gains import gains
-from kleash.results.matched import at_equal_kl, at_equal_updates
-from kleash.results.presets import preset_rows
-from kleash.results.proxy import proxy_rows
 from kleash.results.summary import baselines, scored, shown
 from kleash.results.tuning import Searched, signed
-from kleash.stats import Interval
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from kleash.catalogue import Language
 
-WORDS = ("arm", "against", "effect", "of", "setting", "matched_at", "start", "baseline")
+WORDS = ("arm", "against", "start", "baseline")
 """Columns that hold names, which may be long and differ at their end."""
 
 
@@ -55,10 +49,6 @@ def summary_table(found: Results, language: Language) -> list[Table]:
     columns = ("arm", "kl_nats", score, "against", "gap", "verdict")
     return [
         made(title, columns, rows, language),
-        *preset_table(found, language),
-        *factor_table(found, language),
-        *proxy_table(found, language),
-        *matched_table(found, language),
         baseline_table(found, language),
         *gain_table(found, language),
     ]
@@ -81,18 +71,14 @@ def made(
     language: Language,
     counts: Sequence[str] = (),
 ) -> Table:
-    """A table whose columns have words; `counts` are further ones, before the last of `all`."""
+    """A table whose columns have words; `counts` are further ones."""
     from rich.table import Table
 
     table = Table(title=title)
-    last = [name for name in columns if name == "all"]
-    for name in (each for each in columns if each not in last):
-        table.add_column(
-            told(language, f"col.{name}"),
-            justify="left" if name in WORDS else "right",
-            overflow="fold",
-        )
-    for text in (*counts, *(told(language, f"col.{name}") for name in last)):
+    for name in columns:
+        side: Literal["left", "right"] = "left" if name in WORDS else "right"
+        table.add_column(told(language, f"col.{name}"), justify=side, overflow="fold")
+    for text in counts:
         table.add_column(text, justify="right")
     for row in rows:
         table.add_row(*row)
@@ -113,59 +99,6 @@ def by_shots(file: StudyFile, language: Language) -> list[str]:
     return [counted(n, language, of_agents=file.of_agents) for n in file.measure.shots]
 
 
-def preset_table(found: Results, language: Language) -> list[Table]:
-    """Size, time and score by shots of each preset, where arms differ in it."""
-    rows, file = [], found.file
-    for row in preset_rows(found):
-        size = "–" if row.parameters is None else f"{row.parameters:,}"
-        read = (row.seconds, row.cpu_seconds)
-        seconds = ["–" if each is None else f"{each:.3g}" for each in read]
-        cells = [valued(row.scores[n], row.gaps[n]) for n in file.measure.shots]
-        rows.append((called(row.arm, language), size, *seconds, *cells))
-    columns = ("arm", "parameters", "seconds", "cpu_seconds")
-    shots = by_shots(file, language)
-    return [made(told(language, "presets"), columns, rows, language, shots)] if rows else []
-
-
-def valued(score: Interval | None, gap: Interval | None) -> str:
-    """A score, and its gap where there is something to compare it with."""
-    text = "–" if score is None else f"{score.estimate:.3f}"
-    return text if gap is None else f"{text} {signed(gap)}"
-
-
-def factor_table(found: Results, language: Language) -> list[Table]:
-    """What each key of a grid did by itself, and which two did something together."""
-    rows = [
-        (row.name, row.levels, signed(row.gap), f"{row.adjusted_p:.2g}")
-        for row in factor_effects(found)
-    ]
-    columns = ("effect", "of", "gap", "p")
-    return [made(told(language, "factors"), columns, rows, language)] if rows else []
-
-
-def proxy_table(found: Results, language: Language) -> list[Table]:
-    """What training paid for beside what is measured, where these are not the same."""
-    rows = [
-        (called(row.arm, language), shown(row.proxy), shown(row.gold), shown(row.retained))
-        for row in proxy_rows(found)
-    ]
-    columns = ("arm", "proxy", "gold", "retained")
-    return [made(told(language, "proxy"), columns, rows, language)] if rows else []
-
-
-def matched_table(found: Results, language: Language) -> list[Table]:
-    """Settings at equal realised KL and after equally many updates, where there are several."""
-    rows = []
-    for row in (*at_equal_kl(found), *at_equal_updates(found)):
-        kl = row.on == "kl"
-        at = f"{row.at:.3g}" if kl else f"{row.at:,.0f}"
-        place = told(language, "matched.kl" if kl else "matched.updates", at=at)
-        pair = called(row.ours, language), called(row.theirs, language)
-        rows.append((*pair, place, signed(row.gap)))
-    columns = ("setting", "against", "matched_at", "gap")
-    return [made(told(language, "matched"), columns, rows, language)] if rows else []
-
-
 def baseline_table(found: Results, language: Language) -> Table:
     """What needs no training, at each number of shots, at the largest n."""
     agents, shots = found.file.of_agents, found.file.measure.shots
@@ -180,13 +113,10 @@ def baseline_table(found: Results, language: Language) -> Table:
 
 def gain_table(found: Results, language: Language) -> list[Table]:
     """What each arm gained over the start it grew from."""
-    rows = []
-    for row in gains(found):
-        cells = (*row.by_shots.values(), row.mean)
-        gaps = ("–" if each is None else signed(each) for each in cells)
-        rows.append((called(row.arm, language), str(row.seeds), *gaps))
-    columns, shots = ("arm", "seeds", "all"), by_shots(found.file, language)
-    return [made(told(language, "gained"), columns, rows, language, shots)] if rows else []
+    gains = [(called(row.name, language), *gap_text(row.gain, language)) for row in found.rows]
+    rows = [row for row in gains if row[1]]
+    title = told(language, "gained")
+    return [made(title, ("arm", "gap", "verdict"), rows, language)] if rows else []
 
 
 def gap_text(gap: Judged | None, language: Language) -> tuple[str, str]:

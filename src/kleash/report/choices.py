@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kleash.charts import Dot, Spot, bars, frontier, heat
+from kleash.charts import Dot, Spot, bars, frontier
 from kleash.data import dataset
 from kleash.errors import KleashError
 from kleash.imports import Where
@@ -35,7 +35,7 @@ from kleash.report.parts import (
     Table,
 )
 from kleash.report.places import first_place, kl_place, linked, scores_place
-from kleash.report.study_tables import agreement_table, left_out
+from kleash.report.study_tables import left_out
 from kleash.results import Results, over_seeds, seed_means
 from kleash.stats import Interval
 
@@ -119,31 +119,6 @@ def dot(name: str, interval: Interval, times: float, where: Where | None) -> Dot
     """An interval as a chart draws it, with its place."""
     low, high = times * interval.low, times * interval.high
     return Dot(name, times * interval.estimate, low, high, where=where)
-
-
-def agreement(made: Material) -> list[Part]:
-    """Shares of equal pointers as a heat map, then every number."""
-    if made.study is None or not made.study.agreements:
-        return []
-    names = [arm.name for arm in made.study.arms]
-    if not 1 < len(names) <= MOST_HEAT:
-        return agreement_table(made)
-    found = {frozenset(each.arms): each.equal_pointers for each in made.study.agreements}
-    values = [
-        [1.0 if one == other else found.get(frozenset((one, other))) for other in names]
-        for one in names
-    ]
-    shares = list(found.values())
-    low, high = percent(min(shares)), percent(max(shares))
-    title = made.say("agreement_title", low=low, high=high)
-    head = made.head("arm", "arm", "equal_pointers")
-    shown = [made.arm(name) for name in names]
-    places = {made.arm(name): first_place(made, name) for name in names}
-    said = linked(title, places[shown[0]])
-    return [
-        Figure("agreement", heat(title, shown, values, head, places), said),
-        *agreement_table(made),
-    ]
 
 
 # --- demonstrations

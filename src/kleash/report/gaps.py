@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice
 from typing import Any
 
-import numpy as np
-
-from kleash.catalogue import AXES, LANGUAGES, gap_text, show
+from kleash.catalogue import AXES, LANGUAGES, show
 from kleash.catalogue.lines import placed, reasons
 from kleash.catalogue.screen import sentence, word
 from kleash.catalogue.terms import QUESTIONS
@@ -23,17 +20,10 @@ from kleash.report.opening import recommendation as recommended
 from kleash.report.parts import Cell, Code, Figure, Line, Lines, Linked, Paragraph, Part, Table
 from kleash.report.places import (
     arm_place,
-    first_place,
     judged_place,
     linked,
-    logged_place,
-    scores_place,
 )
-from kleash.report.study_tables import MOST_ROWS, left_out, score_of
-from kleash.results import Results
-from kleash.results.courses import DIMENSIONS, Course, dimensions, pairs, swinging
-from kleash.results.paired import mean_gap
-from kleash.stats import Interval, mean_interval
+from kleash.report.study_tables import score_of
 
 BOARD = (
     *("level", "average", "at_end", "best_step", "faster", "steadier"),
@@ -104,85 +94,6 @@ def _brief(text: str) -> str:
     return re.split(r" ?[（(]", text)[0]
 
 
-# --- by epoch, and cells won
-
-
-def wins(made: Material) -> list[Part]:
-    """Of a study: the gap of every checkpoint on validation, and cells in which an arm is best."""
-    study = made.study
-    if study is None:
-        return []
-    own = contested(study)
-    won = [winner for by_arm in own.values() if (winner := separably_best(by_arm))]
-    epochs = list(dict.fromkeys(place[1] for place in own if place[0] == "validation"))
-    rows: list[list[Cell]] = []
-    for row in study.rows:
-        told: list[Cell] = [made.arm(row.name), made.arm(row.against)]
-        for epoch in epochs:
-            place = next(p for p in own if p[0] == "validation" and p[1] == epoch)
-            gap = gap_at(study, (row.name, row.against), place)
-            seen = study.overview.seen[row.name, study.file.seeds[0]]
-            where = scores_place(seen, epoch, "validation", place[2])
-            told.append(Linked(made.gap(gap), where))
-        count = f"{won.count(row.name)}/{len(own)}"
-        rows.append([*told, Linked(count, first_place(made, row.name))])
-    head = [*made.head("arm", "against"), *epochs, made.column("wins")]
-    return [Table(made.say("wins_of"), head, rows, left=2)] if rows and epochs else []
-
-
-Contested = tuple[str, str, int]
-"""A split, a checkpoint and a number of shots, at the largest size: smaller ones are part of it."""
-
-
-def contested(study: Results) -> dict[Contested, dict[str, dict[int, float]]]:
-    """Where two arms or more were measured: by arm and seed, the means."""
-    names, sizes = {arm.name for arm in study.arms}, dict[Contested, int]()
-    done = [each for each in study.measured if each.cell.arm in names and each.state == "done"]
-    for each in done:
-        place = (each.cell.split, each.cell.checkpoint, each.cell.shots)
-        sizes[place] = max(sizes.get(place, 0), each.cell.items)
-    found: dict[Contested, dict[str, dict[int, float]]] = {}
-    for each in done:
-        place = (each.cell.split, each.cell.checkpoint, each.cell.shots)
-        if each.mean is not None and each.cell.items == sizes[place]:
-            by_seed = found.setdefault(place, {}).setdefault(each.cell.arm, {})
-            by_seed[each.cell.seed] = each.mean
-    return {place: by_arm for place, by_arm in found.items() if len(by_arm) > 1}
-
-
-def gap_at(study: Results, arms: tuple[str, str], place: Contested) -> Interval | None:
-    """The mean gap of one checkpoint, paired by seed and item; None below two seeds."""
-    split, name, shots = place
-    sides = [study.overview.of_arm(arm, study.file.seeds) for arm in arms]
-    rows = []
-    for seed in sides[0].keys() & sides[1].keys():
-        ours, theirs = (side[seed].scored.get((name, split, shots)) for side in sides)
-        if ours is not None and theirs is not None and ours.items == theirs.items:
-            scores = np.array([ours.scores, theirs.scores], np.float64)  # None becomes NaN
-            rows.append(scores[0] - scores[1])
-    whole = [row for row in rows if len(row) == len(rows[0])]
-    return mean_gap(np.array(whole)) if len(whole) > 1 else None
-
-
-def paired(ours: dict[int, float], theirs: dict[int, float]) -> Interval | None:
-    """The mean gap over the seeds that both have; None below two or where all are the same."""
-    both = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
-    if len(both) < 2:
-        return None
-    found = mean_interval(both)
-    return found if found.low < found.high else None  # one of width 0 shows no noise
-
-
-def separably_best(by_arm: dict[str, dict[int, float]]) -> str:
-    """The arm whose gap to each other has an interval above 0; '' if there is none."""
-    for ours, scores in by_arm.items():
-        others = (theirs for name, theirs in by_arm.items() if name != ours)
-        gaps = (paired(scores, theirs) for theirs in others)  # mostly the first decides
-        if all(gap is not None and gap.low > 0 for gap in gaps):
-            return ours
-    return ""
-
-
 # --- scoreboard
 
 
@@ -212,41 +123,7 @@ def scoreboard(made: Material) -> list[Part]:
             head += made.head("interval", "winner", "level")
             said = made.say("scoreboard_of", baseline=baseline)
             parts.append(Table(said, head, rows, left=2 if several else 1))
-    return [*parts, *over_seeds(made)]
-
-
-def over_seeds(made: Material) -> list[Part]:
-    """Of a study: how arms got there, with seeds as the replicates."""
-    rows: list[list[Cell]] = []
-    every = [] if made.study is None else list(pairs(made.study))
-    count = sum(len(DIMENSIONS) - (not swinging(ours, theirs)) for *_, ours, theirs in every)
-    found = chain.from_iterable(dimensions(*pair) for pair in every)  # most are not shown
-    for each in islice(found, MOST_ROWS):
-        where = logged_place(made, each.arm, made.study.file.logged) if made.study else None
-        names = {"level": made.scored(each.at)} if each.dimension == "threshold" else {}
-        texts = [_course_value(made, each, side) for side in (each.theirs, each.ours)]
-        unit = made.unit if each.unit == "score" else each.unit
-        gap = gap_text(each.gap.estimate, each.gap.low, each.gap.high, unit, made.language)
-        rows.append(
-            [
-                made.say(f"course.{each.dimension}", **names),
-                made.arm(each.arm),
-                made.arm(each.against),
-                *(Linked(text, where) for text in (*texts, gap)),
-                made.arm(each.ahead) or made.answer("undecided"),
-            ]
-        )
-    if not rows:
-        return []
-    head = made.head("dimension", "arm", "against", "theirs", "ours", "interval", "winner")
-    cut = left_out(made, count, len(rows), None, "left_out_json")
-    return [Table(made.say("courses_of"), head, rows, left=3, below=cut)]
-
-
-def _course_value(made: Material, each: Course, value: float) -> str:
-    if each.unit == "epoch":
-        return f"{value:.3g}"
-    return f"{value:.3g}" if each.unit == "ratio" else made.scored(value)
+    return parts
 
 
 def values_of(made: Material, judged: Judged) -> tuple[str, str]:

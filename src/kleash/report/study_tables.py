@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from kleash.catalogue import key_name
 from kleash.catalogue.terms import WORDS
 from kleash.imports import Where
 from kleash.plan import BASELINE, dotted
-from kleash.report.material import Material, percent, short
+from kleash.report.material import Material, short
 from kleash.report.parts import Cell, Code, Line, Linked, Paragraph, Part, Table
 from kleash.report.places import (
     asked_place,
@@ -20,9 +19,7 @@ from kleash.report.places import (
     linked,
     study_file,
 )
-from kleash.results import ArmRow, Measured, Results
-from kleash.results.agreement import last_choices
-from kleash.results.gains import gains
+from kleash.results import ArmRow, Measured
 from kleash.results.summary import baselines as baseline_means
 from kleash.runs import Run
 from kleash.stats import Interval, mean_interval
@@ -171,22 +168,7 @@ def baselines(made: Material) -> list[Part]:
         return []
     said = made.say("baselines_of", items=study.file.measure.items[-1])
     table = Table(said, made.head("baseline", *(f"shots:{n}" for n in shots)), rows)
-    return [table, *gained(made, study)]
-
-
-def gained(made: Material, study: Results) -> list[Part]:
-    """What each arm gained over the start it grew from."""
-    rows: list[list[Cell]] = []
-    for each in gains(study):
-        where = first_place(made, each.arm)
-        found = (*each.by_shots.values(), each.mean)
-        gaps = (Linked(made.gap(gap), where) for gap in found)
-        rows.append([made.arm(each.arm), Linked(str(each.seeds), where), *gaps])
-    if not rows:
-        return []
-    file = study.file
-    head = made.head("arm", "seeds", *(f"shots:{n}" for n in file.measure.shots), "mean")
-    return [Table(made.say("gained_of", items=file.measure.items[-1]), head, rows, left=1)]
+    return [table]
 
 
 def expectations(made: Material) -> list[Part]:
@@ -206,47 +188,7 @@ def expectations(made: Material) -> list[Part]:
     return [Table(made.say("expectations_of"), head, rows, left=4)]
 
 
-# --- alike, different
-
-
-def agreement_table(made: Material) -> list[Part]:
-    """How alike every two arms are."""
-    if made.study is None or not made.study.agreements:
-        return []
-    every, places = len(made.study.agreements), made.study.agreements.places
-    found = list(islice(made.study.agreements, MOST_ROWS))
-    kept = {arm: _kept(made, arm) for arm in dict.fromkeys(each.arms[0] for each in found)}
-    rows: list[list[Cell]] = []
-    for each in found:
-        scores, choices, weights = kept[each.arms[0]]
-        texts = [percent(each.equal_pointers), *(percent(share) for share in each.equal_choices)]
-        between = "—" if each.kl is None else f"{each.kl:.3g}"
-        size = "—"
-        if each.differ is not None and each.parameters:
-            size = f"{each.differ:,}/{each.parameters:,}"
-        row: list[Cell] = [
-            " / ".join(map(made.arm, each.arms)),
-            *(Linked(text, scores) for text in texts),
-        ]
-        if not made.of_agents:  # a run keeps no distributions over all that could be said
-            row.append(Linked(between, choices))
-        row.append(Linked(f"{each.identical_outputs}/{each.seeds}", scores))
-        rows.append([*row, Linked(size, weights)])
-    head = made.head("arms", "equal_pointers", *(f"place:{n + 1}" for n in range(places)))
-    head += made.head(*([] if made.of_agents else ["kl_between"]), "identical", "parameters")
-    below = made.say("left_out_pairs", count=every - len(rows), of=every)
-    cut = below if every > len(rows) else ""
-    return [Table(made.say("agreement_of"), head, rows, below=cut)]
-
-
-def _kept(made: Material, arm: str) -> tuple[Where | None, Where, Where]:
-    """Where an arm's first run keeps its scores, its distributions and its weights."""
-    assert made.study is not None
-    every = made.study.overview.of_arm(arm, made.study.file.seeds).values()
-    seen = next(seen for seen in every if seen.run is not None)
-    assert seen.run is not None
-    weights = seen.run.path / "checkpoints" / seen.chosen / "weights.safetensors"
-    return first_place(made, arm), Where(str(last_choices(seen.run))), Where(str(weights))
+# --- what differs, and what was used
 
 
 def settings(made: Material) -> list[Part]:

@@ -42,7 +42,7 @@ from kleash.plan.folder import (
     spent,
     test_uses,
 )
-from kleash.results.agreement import Agreements
+from kleash.results.agreement import Agreement, agreements
 from kleash.results.sources import Runs, read_once, source_of, strangers
 from kleash.runs import Run
 from kleash.stats import Interval
@@ -123,7 +123,6 @@ class Results:
     rows: list[ArmRow]
     comparison: Comparison | None
     """Of all arms, their start and what needs no training; None before two have begun."""
-    agreements: Agreements
     expectations: list[Expectation]
     mixed: list[dict[str, Any]]
     test_uses: dict[str, int]
@@ -131,6 +130,12 @@ class Results:
     late: list[str]
     failures: dict[str, str] = field(default_factory=dict)
     runs: Runs = field(default_factory=dict)
+
+    @property
+    def agreements(self) -> Iterator[Agreement]:
+        """How alike every two arms are; made as it is asked for."""
+        compared = {row.name: row.against for row in self.rows}
+        return agreements(self.overview, self.file, self.arms, compared)
 
     def read(self, run: Run) -> Imported:
         """A run with its config and series; not to be written to."""
@@ -158,7 +163,6 @@ def results(folder: Path, *, file: StudyFile | None = None) -> Results:
         measured=list(measured(found, file, folder, failures)),
         rows=[arm_row(file, arm, found, compared, comparison, late, runs) for arm in arms],
         comparison=comparison,
-        agreements=Agreements(found, file, arms, compared),
         expectations=expectations(file, compared, comparison),
         mixed=mixed,
         test_uses=test_uses(found),

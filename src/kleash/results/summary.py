@@ -8,12 +8,6 @@ from typing import Any
 from kleash.compare import Judged
 from kleash.plan import BASELINE, CHOSEN
 from kleash.results import ArmRow, Results
-from kleash.results.courses import courses
-from kleash.results.factors import factor_effects
-from kleash.results.gains import gains
-from kleash.results.matched import at_equal_kl, at_equal_updates
-from kleash.results.presets import preset_rows
-from kleash.results.proxy import proxy_rows
 from kleash.results.tuning import searched
 from kleash.stats import Interval, mean_interval
 
@@ -67,17 +61,10 @@ def plain(found: Results) -> dict[str, Any]:
             name: {str(shots): asdict(each) for shots, each in by_shots.items()}
             for name, by_shots in baselines(found).items()
         },
-        "gains": [asdict(each) for each in gains(found)],
         "expectations": [asdict(each) for each in found.expectations],
-        "agreements": [asdict(each) for each in found.agreements],
         "mixed": found.mixed,
         "late_arms": found.late,
         "test_uses": found.test_uses,
-        "proxy": [asdict(row) for row in proxy_rows(found)],
-        "courses": [asdict(row) | {"ahead": row.ahead} for row in courses(found)],
-        "presets": [asdict(row) for row in preset_rows(found)],
-        "factors": [asdict(row) for row in factor_effects(found)],
-        "matched": [asdict(row) for row in (*at_equal_kl(found), *at_equal_updates(found))],
         "spent": found.spent,
         "search": None
         if search is None

@@ -118,7 +118,6 @@ from kleash.stats.power import (
 from kleash.stats.replicates import (
     SeedGap,
     UnpairedSeeds,
-    crossed_interval,
     crossed_seeds,
     least_error,
     look,
@@ -198,7 +197,6 @@ __all__ = [
     "clustered_width",
     "collapse",
     "contenders",
-    "crossed_interval",
     "crossed_seeds",
     "curve_gap",
     "design",

@@ -153,12 +153,6 @@ def least_error(size: float, error: float, df: float) -> Errors:
     return ((math.hypot(error, math.sqrt(2) * size / (df + 1)), df),)
 
 
-def crossed_interval(gaps_SN: ArrayLike, *, level: float = 0.95) -> Interval:
-    """The interval of `crossed_seeds` alone: what nobody asks the p of needs no search for it."""
-    mean, errors, _ = _crossed(gaps_SN, None)
-    return parts_interval(mean, errors, level=level, n=len(np.asarray(gaps_SN)))
-
-
 def _crossed(
     gaps_SN: ArrayLike, clusters: Sequence[Hashable] | None
 ) -> tuple[float, Errors, float]:
