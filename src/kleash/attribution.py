@@ -30,7 +30,7 @@ from kleash.compare.wished import known_metric, wished
 from kleash.errors import ConfigError, DataError
 from kleash.findings import find
 from kleash.imports import Source, in_names, names
-from kleash.imports.layouts import TABLES
+from kleash.imports.tables import TABLES
 from kleash.stats import Floats, Interval
 
 ALPHA = 0.05
