@@ -7,12 +7,10 @@ from dataclasses import replace
 import pytest
 
 from kleash.catalogue import CODES, cut, gap_text, metric_name, pad, say, show, width
-from kleash.catalogue.found import FOUND
 from kleash.catalogue.lines import cost
 from kleash.catalogue.screen import _table
 from kleash.catalogue.terms import KEYS, METRICS, QUESTIONS, WORDS
 from kleash.compare import Amount, Step
-from kleash.findings import CODES as FINDINGS
 from kleash.imports import names
 
 
@@ -32,13 +30,8 @@ def test_a_whole_number_is_told_as_one_in_every_sentence(language):
         facts = dict.fromkeys(fields(sentences[0]), 465.0) | {"axis": "step"}
         facts |= dict.fromkeys(("p", "chance"), 0.5)  # no counts: always with three decimals
         assert "465.0" not in say(code, facts, language), code
-    assert say("too-long-for-dates", {"arm": "a", "steps": 465.0}, "zh").count("465 步")
-
-
-def test_every_finding_has_a_sentence_made_of_its_facts():
-    assert not FINDINGS.keys() - FOUND.keys()
-    for code, facts in FINDINGS.items():
-        assert fields(FOUND[code][0]) <= set(facts), code
+    facts = {"arm": "a", "axis": "step", "last": 45.0, "planned": 465.0}
+    assert say("fewer-than-planned", facts, "zh").count("465 步")
 
 
 def test_every_known_metric_and_setting_has_both_names():
@@ -81,9 +74,9 @@ def test_a_code_without_a_sentence_is_told_with_its_facts():
 
 
 def test_facts_that_are_not_known_are_not_told():
-    facts = {"arm": "a", "printed": "0.000", "configured": None}
-    assert say("lr-below-print", facts, "zh") == "a：学习率印作 0.000，是低于打印精度，并不是 0"
-    assert "1e-06" in say("lr-below-print", facts | {"configured": 1e-6}, "en")
+    facts = {"queries": 8, "pointers": 80, "positive": None, "share": None}
+    assert say("rl.counts", facts, "en") == "8 queries, 80 pointers, no reward at all"
+    assert "20 of them positive" in say("rl.counts", facts | {"positive": 20, "share": 0.25}, "en")
 
 
 def test_places_and_pairs_are_told_in_the_language():

@@ -524,8 +524,7 @@ def test_findings_of_one_kind_share_a_line_on_the_screen():
     found = compare(two(np.arange(9.0), np.arange(9.0) + 1))
     kind = {"severity": "error", "where": (Where("a.md", 3),)}
     found.findings = [
-        Found(code="lr-below-print", facts={"arm": f"r{at}", "printed": "0"}, **kind)
-        for at in range(7)
+        Found(code="diverged", facts={"arm": f"r{at}", "metric": "kl"}, **kind) for at in range(7)
     ]
     out = screen.terminal(found, "en")
     assert out.count("r0") == 1

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kleash.findings import CODES, find
+from kleash.findings import find
 from kleash.imports import markdown
 from kleash.matrix import matrix
 
@@ -41,11 +41,9 @@ def only(found, code):
     return facts
 
 
-def test_every_finding_has_the_facts_of_its_code(sweep, curves, leash, reports):
-    every = [*sweep, *curves, *leash, *find(list(reports.values()))]
-    for one in every:
-        assert set(one.facts) == set(CODES[one.code])
-        assert all(place.line for place in one.where)
+def test_every_finding_says_on_which_line(reports):
+    for one in find(list(reports.values())):
+        assert one.where and all(place.line for place in one.where)
 
 
 # --- the sweep of coefficients
@@ -54,8 +52,7 @@ def test_every_finding_has_the_facts_of_its_code(sweep, curves, leash, reports):
 def test_four_arms_gave_identical_outputs(sweep):
     facts = only(sweep, "identical-results")
     assert facts["arms"] == [f"KL_BETA={beta}" for beta in (0.12, 0.145, 0.155, 0.18)]
-    assert facts["values"] == [0.57, 0.561, 0.551, 0.552]
-    assert facts["items"] == 200
+    assert facts["cells"] == 4
 
 
 def test_they_do_not_change_between_epochs_either(sweep):
@@ -84,18 +81,14 @@ def test_differences_to_numbers_that_are_missing(sweep):
     ]
 
 
-def test_a_difference_of_rounded_means(sweep):
-    facts = only(sweep, "derived-from-rounded")
-    assert facts["low"] == pytest.approx(-0.00275)
-
-
 def test_almost_no_group_had_a_signal(sweep):
     assert only(sweep, "little-signal")["spread"] == 0.0063
 
 
 def test_the_first_items_are_easier(sweep):
     first, second = of(sweep, "order-effect")
-    assert first["sizes"] == second["sizes"] == [100, 200, 400, 800]
+    assert len(first["blocks"]) == len(second["blocks"]) == 4
+    assert first["blocks"] == sorted(first["blocks"], reverse=True)
     assert max(first["p"], second["p"]) < 0.05
 
 
@@ -122,7 +115,7 @@ def test_the_validation_loss_is_that_of_a_uniform_choice(reports, curves):
 
 
 def test_the_sums_of_the_curves_come_out(curves):
-    wrong = {"loss-identity", "kl-loss-identity", "printed-twice"}
+    wrong = {"loss-identity", "kl-loss-identity", "duplicate-step"}
     assert not wrong & {one.code for one in curves}
 
 
@@ -132,7 +125,6 @@ def test_the_sums_of_the_curves_come_out(curves):
 def test_seven_values_are_estimates_and_five_differences_have_the_wrong_sign(leash):
     facts = only(leash, "estimated-values")
     assert (facts["estimated"], facts["of"]) == (7, 9)
-    assert only(leash, "derived-from-estimate")["count"] == 7
     facts = only(leash, "estimate-contradicted")
     assert (facts["count"], facts["wrong_signs"], facts["signs"]) == (7, 5, 7)
 
@@ -142,30 +134,9 @@ def test_both_reports_tell_of_the_same_two_runs(leash):
     assert not of(leash, "identical-results")
 
 
-def test_the_gap_between_bests_is_inside_the_noise_of_choosing(leash):
-    for facts in of(leash, "best-against-best"):
-        assert abs(facts["gap"]) == pytest.approx(0.079)
-        assert facts["noise"] > 0.079
-
-
-def test_plans_evaluations_and_dates(leash):
-    assert [one["expected"] for one in of(leash, "evaluations-missing")] == [97, 93]
-    facts = only(leash, "too-long-for-dates")
-    assert (facts["steps"], facts["hours_low"], facts["hours"]) == (465, 26.5, 22.3)
-
-
-def test_numbers_that_are_compared_at_different_steps(leash):
-    assert {tuple(one["steps"]) for one in of(leash, "unequal-steps")} == {(5, 10)}
-
-
-def test_the_second_run_began_before_the_first_can_have_ended(leash):
-    facts = only(leash, "runs-overlap")
-    assert (facts["hours"], facts["between"]) == (26.0, 21.3)
-
-
-def test_bests_and_steps_of_the_reports_are_so(reports):
-    for report in reports.values():
-        assert not {"best-step-false", "stray-step"} & {one.code for one in find([report])}
+def test_the_curves_end_long_before_the_plan(leash):
+    ends = [(one["last"], one["planned"]) for one in of(leash, "fewer-than-planned")]
+    assert ends == [(45, 485), (45, 465)]
 
 
 # --- the matrix

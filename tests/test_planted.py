@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kleash.findings import CODES, find
+from kleash.findings import find
 from kleash.imports import markdown
 
 REPORTS = Path(__file__).parent / "reports"
@@ -20,7 +20,6 @@ PLANTS = [
     ("beta-rows", "| 0.118 |", "| 0.188 |", "loss-identity"),
     ("ranking-zh", "| 0.00510 |", "| 0.00150 |", "kl-loss-identity"),
     ("shots-zh", "| 基线 | 61.25% |", "| 基线 | ? |", "derived-from-missing"),
-    ("seeds", "| std | 0.008 |", "| std | 0.021 |", "spread-identity"),
     ("nested-samples-zh", "| 1 | 57.75% |", "| 1 | 57.25% |", "duplicate-step"),
     # too much alike
     (
@@ -37,29 +36,9 @@ PLANTS = [
     ),
     # what can be
     ("nested-samples-zh", "| 100 | 61.0% |", "| 100 | 61.3% |", "off-lattice"),
-    ("metric-column-zh", "| 2 | 响应长度 | 810 |", "| 2 | 响应长度 | 1810 |", "beyond-limit"),
-    ("verl-names", "| 588.1 | -24.3 |", "| 5881 | +5268.6 |", "beyond-limit"),
-    # which run is meant
-    # plans, dates, costs
-    ("cost-zh", "| 88.0 |", "| 38.0 |", "gpu-hours"),
-    ("cost-zh", "run-20260303_080000", "run-20260703_080000", "started-after-report"),
-    ("cost-zh", "| 每步时间 | 90s | 99s |", "| 每步时间 | 90s | 999s |", "too-long-for-dates"),
-    ("cost-zh", "run-20260303_080000", "run-20260302_090000", "runs-overlap"),
-    ("early-look", "| Max steps | 100 | 100 |", "| Max steps | 500 | 500 |", "evaluations-missing"),
-    ("early-look", "| Max steps | 100 | 100 |", "| Max steps | 50 | 50 |", "beyond-plan"),
-    ("early-look", "| Warmup steps | 10 |", "| Warmup steps | 100 |", "inside-warmup"),
-    # guesses
-    ("early-look", "| 60 | 0.560 |", "| 60 | ~0.56 (estimated) |", "derived-from-estimate"),
-    # at which step
-    ("step-lists-zh", "| 0.437 (Step 80) |", "| 0.437 (Step 40) |", "best-step-false"),
-    (
-        "step-lists-zh",
-        "| 0.437 (Step 80) | 0.420 (Step 100) | -0.017 (-3.9%)",
-        "| 0.415 (Step 100) | 0.420 (Step 100) | +0.005 (+1.2%)",
-        "best-step-false",
-    ),
-    ("early-look", "Step 60: 0.571", "Step 66: 0.571", "stray-step"),
-    # what is said
+    # what was planned, what was guessed
+    ("early-look", "| Max steps | 100 | 100 |", "| Max steps | 500 | 500 |", "fewer-than-planned"),
+    ("early-look", "| 60 | 0.560 |", "| 60 | ~0.56 (estimated) |", "estimated-values"),
 ]
 
 
@@ -95,5 +74,3 @@ def test_a_planted_slip_is_found(tmp_path, name, old, new, code):
     assert of_code, sorted({one.code for one in after} - before)
     touched = text[: text.index(old)].count("\n") + 1
     assert any(place.line == touched for one in of_code for place in one.where)
-    for one in of_code:
-        assert set(one.facts) == set(CODES[code])

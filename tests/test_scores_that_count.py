@@ -1,4 +1,4 @@
-"""Which scores of a run a comparison takes, and which of them are strays."""
+"""Which scores of a run a comparison takes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import numpy as np
 from kleash.compare.arms import Arm, Replicate
 from kleash.compare.items import latest
 from kleash.compare.seeds import run_means
-from kleash.findings.lattices import scores_off_lattice
-from kleash.imports import Imported, Scores, Source, Where
+from kleash.imports import Scores, Where
 
 
 def scores(split: str, step: float, values: list[float], shots: int = 2) -> Scores:
@@ -45,26 +44,3 @@ def test_without_a_test_the_last_common_step_is_taken() -> None:
     found = latest([one, other], "accuracy")
     assert found is not None
     assert [group[0].step for group in found] == [100, 100]
-
-
-def source(*measured: Scores) -> Source:
-    run = Imported("r", "a", "kleash", Where("r"))
-    run.scores = list(measured)
-    made = Source("r", "kleash")
-    made.runs = [run]
-    return made
-
-
-def test_rare_values_that_come_again_and_again_are_on_the_lattice() -> None:
-    mostly = [0.0, 1.0] * 50
-    found = list(
-        scores_off_lattice([source(*(scores("test", s, [*mostly, 0.3]) for s in range(3)))])
-    )
-    assert found == []
-
-
-def test_a_value_that_comes_once_is_a_stray() -> None:
-    mostly = [0.0, 1.0, 0.3, 0.9] * 30
-    (found,) = scores_off_lattice([source(scores("test", 1, [*mostly, 0.37]))])
-    assert found.facts["value"] == 0.37
-    assert found.facts["step"] == 0.1

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kleash.findings import find, record
+from kleash.findings import evidence, find
 from kleash.imports import Imported, Series, Source, Where, csv_rows, gather, read
 from kleash.imports.tables import one_by_one
 from kleash.stats.resampling import drawn_means, resample
@@ -63,28 +63,27 @@ def test_two_small_logs_are_compared_in_a_second_of_cpu_and_load_nothing_large(t
     assert soon(spent, 1.0)
 
 
-def test_rules_ask_for_the_points_of_a_series_and_they_are_made_once(monkeypatch):
+def test_checks_ask_for_the_points_of_a_metric_and_they_are_made_once(monkeypatch):
     made = []
-    real = record._of_series
+    real = evidence._points
 
-    def spied(series, places):
-        made.append(series.where.file)
-        return real(series, places)
+    def spied(metric, origin):
+        made.append((origin.where.file, metric))
+        return real(metric, origin)
 
-    monkeypatch.setattr(record, "_of_series", spied)
+    monkeypatch.setattr(evidence, "_points", spied)
     steps = np.arange(5.0)
     sources = []
     for name in "ab":
-        series = [Series("kl", "step", steps, steps / 10, Where(f"{name}.csv", 2))]
+        series = [
+            Series(m, "step", steps, steps / 10, Where(f"{name}.csv", 2)) for m in ("kl", "x")
+        ]
         runs = [Imported(name, name, "csv", Where("x"), series=series)]
         sources.append(Source(f"{name}.csv", "csv", runs))
     find(sources)
-    assert sorted(made) == ["a.csv", "b.csv"]
+    assert sorted(made) == [("a.csv", "kl"), ("b.csv", "kl")]
     find(sources)
     assert len(made) == 4, "nothing is kept from one look to the next"
-    monkeypatch.setattr(record, "KEPT", 3)
-    find(sources)
-    assert len(made) > 6, "what would take too much memory is made again"
 
 
 ENTRIES = st.one_of(

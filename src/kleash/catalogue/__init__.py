@@ -18,7 +18,6 @@ from kleash.catalogue.dashboard_words import DASHBOARD
 from kleash.catalogue.data_words import DATA
 from kleash.catalogue.decision_sentences import DECISIONS
 from kleash.catalogue.document_words import DOCUMENTS
-from kleash.catalogue.found import FOUND
 from kleash.catalogue.memory_words import MEMORY
 from kleash.catalogue.report_sentences import REPORT
 from kleash.catalogue.running_words import RUNNING
@@ -27,6 +26,7 @@ from kleash.catalogue.study_words import STUDY
 from kleash.catalogue.terms import KEYS, METRICS, PLACES
 from kleash.catalogue.watch_words import WATCH
 from kleash.compare import Amount
+from kleash.findings import CHECKS
 from kleash.imports import names
 
 __all__ = ["Language", "cut", "gap_text", "key_name", "metric_name", "pad", "say", "show", "width"]
@@ -49,7 +49,7 @@ TOLD_AS_METRICS = ("metric", "metrics")
 TOLD_AS_ARMS = ("arm", "arms", "baseline", "ours", "theirs", "other", "against", "lowest", "high")
 ARMS = {"none": ("no KL", "无 KL")}
 CODES: dict[str, tuple[str, str]] = {
-    **FOUND,
+    **{code: (english, chinese) for code, (_, _, english, chinese) in CHECKS.items()},
     **SENTENCES,
     **REPORT,
     **AGENT,

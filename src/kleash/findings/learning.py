@@ -1,46 +1,77 @@
-"""Whether anything was learnt: the loss of a uniform choice, signal, learning rate, warm-up."""
+"""Whether anything was learnt, and whether KL is to the policy that training starts from."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-import numpy as np
-
-from kleash.findings.record import (
-    Found,
-    Point,
-    canonical,
-    known_values,
-    number_of,
-    points,
-    runs,
-    setting_place,
-    shown,
-)
-from kleash.imports import Imported, Source, Where
+from kleash.findings.evidence import Check, Evidence, Hit, Numbers, Point
 
 LEARNT = 0.05  # the share of the uniform loss below which nothing much was learnt
 MOVED = 0.02
 SIGNAL = 0.1
 SHOTS = range(1, 5)
-POOLS = (8, 16, 32, 64, 128, 256)  # sizes that pools usually have, where none is named
+LARGE = 0.02  # nats: beyond what first updates do
+FALL = 0.05  # of the first value
 _POOL = re.compile(
     r"(?<![a-z0-9])(?:k|pool|top|candidates?|候选池?)[_=: -]?(\d{1,4})(?![0-9a-z])", re.I
 )
 
 
-def _ends(run: Imported, metric: str) -> tuple[Point, Point] | None:
-    """The first and last known value of a metric."""
-    found = [p for p in points(run, metric) if p.known]
-    curve = [p for p in found if p.at.startswith(("epoch", "step"))]
-    curve.sort(key=lambda p: p.epoch if p.epoch is not None else p.step or 0.0)
-    if len(curve) > 1:
-        return curve[0], curve[-1]
-    ends = {p.at: p for p in found}
-    return (ends["first"], ends["last"]) if {"first", "last"} <= ends.keys() else None
+# --- the leash
+
+
+def _kl(run: Numbers) -> list[Point]:
+    """KL of a run in the order of training; the KL loss where KL itself is not given."""
+    return run.curve("kl") or run.curve("kl_loss")
+
+
+def _starts(point: Point) -> bool:
+    """Whether a point stands at the very start of training."""
+    return point.at == "first" or (point.at.startswith(("epoch", "step")) and point.time <= 1)
+
+
+def _fall(found: list[Point]) -> float:
+    """How far KL falls from its first value to its last, as a part of it; 0 where it does not."""
+    first, last = found[0], found[-1]
+    fall = (last.value - first.value) / first.value if first.value > 0 else 0.0
+    return fall if fall < -FALL and last.value + last.half < first.value - first.half else 0.0
+
+
+def kl_at_start(run: Numbers) -> Iterator[Hit]:
+    """KL to the policy that training starts from is 0 before any update.
+
+    A first step may be logged after its updates and a first epoch is many of them: there it tells
+    only where KL falls afterwards, or of a step where it did not grow to that from 0.
+    """
+    found = _kl(run)
+    if not found or not _starts(found[0]) or run.setting("leash.coefficient") == 0:
+        return
+    first = found[0]
+    grown = first.epoch is not None or _grows(found)
+    large = first.value - first.half >= LARGE
+    if large and (not first.time or not grown or _fall(found)):
+        yield run.hit([first], value=first.value)
+
+
+def _grows(found: list[Point]) -> bool:
+    """Whether KL goes on as it would have come from 0 to its first value."""
+    if len(found) < 2 or found[1].time <= found[0].time:
+        return False
+    slope = (found[1].value - found[0].value) / (found[1].time - found[0].time)
+    return found[0].value <= 2 * slope * found[0].time
+
+
+def kl_falls(run: Numbers) -> Iterator[Hit]:
+    """KL to a fixed start rises from 0; one that falls from the start measures something else."""
+    found = _kl(run)
+    if len(found) > 1 and _starts(found[0]) and (fall := _fall(found)):
+        ends = [found[0], found[-1]]
+        yield run.hit(ends, first=ends[0].value, last=ends[1].value, change=fall)
+
+
+# --- what was learnt
 
 
 def uniform_loss(pool: int, shots: int) -> float:
@@ -48,124 +79,68 @@ def uniform_loss(pool: int, shots: int) -> float:
     return sum(math.log(pool - drawn) for drawn in range(shots))
 
 
-def near_uniform(sources: Sequence[Source]) -> Iterator[Found]:
+def near_uniform(evidence: Evidence) -> Iterator[Hit]:
     """A loss just below that of a uniform choice means that almost nothing was learnt."""
-    named = _pools(sources)
-    pools = named or (POOLS if _choose(sources) else ())
-    for source in sources:
-        close: dict[tuple[int, int], list[tuple[Imported, Point]]] = defaultdict(list)
-        for run in source.runs:
-            ends = _ends(run, "val_loss")
-            for pool in pools if ends else ():
-                for shots in SHOTS:
-                    uniform = uniform_loss(pool, shots) if pool > shots else 0.0
-                    if ends and _is_near(uniform, ends[0].value, ends[1].value):
-                        close[pool, shots].append((run, ends[1]))
-        for (pool, shots), found in close.items():
-            facts = {
-                "arm": ", ".join(run.arm for run, _ in found),
-                "metric": found[0][1].written,
-                "value": found[0][1].value,
-                "uniform": round(uniform_loss(pool, shots), 4),
-                "shots": shots,
-                "pool": pool,
-            }
-            where = tuple(point.number.where for _, point in found)
-            yield Found("near-uniform", "warning" if named else "note", where, facts)
+    pools = _pools(evidence)
+    choices = [(pool, shots) for pool in pools for shots in SHOTS if pool > shots]
+    for runs in evidence.by_source():
+        curves = [(run, run.curve("val_loss")) for run in runs if choices]
+        for pool, shots in choices:
+            uniform = uniform_loss(pool, shots)
+            close = [
+                (run, curve[-1])
+                for run, curve in curves
+                if len(curve) > 1
+                and abs(curve[0].value - uniform) <= 2 * LEARNT * uniform
+                and 0 < uniform - curve[-1].value <= LEARNT * uniform
+            ]
+            if close:
+                arms, points = ", ".join(run.arm for run, _ in close), [last for _, last in close]
+                facts = {"pool": pool, "shots": shots, "uniform": round(uniform, 4)}
+                yield close[0][0].hit(points, **facts, arm=arms, value=points[0].value)
 
 
-def _is_near(uniform: float, first: float, last: float) -> bool:
-    """Whether a loss began about where a uniform choice is, and ended just below it."""
-    return abs(first - uniform) <= 2 * LEARNT * uniform and 0 < uniform - last <= LEARNT * uniform
-
-
-def _choose(sources: Sequence[Source]) -> bool:
-    """Whether it is demonstrations that are chosen: a loss alone fits some pool too easily."""
-    return any(cell.shots is not None for run in runs(sources) for cell in run.cells)
-
-
-def _pools(sources: Sequence[Source]) -> list[int]:
+def _pools(evidence: Evidence) -> list[int]:
     """Sizes of pools that configs name: `pool=64`, or `k64` in the name of a data file."""
-    told = {(key, str(s.value)) for run in runs(sources) for key, s in run.config.items()}
+    told = {(key, str(s.value)) for run in evidence.runs for key, s in run.run.config.items()}
     texts = (text for key, value in told for text in (f"{key}={value}", value))
     found = {int(size) for text in texts for size in _POOL.findall(text.replace("_", " "))}
     return sorted(size for size in found if size > 1)
 
 
-def barely_moved(sources: Sequence[Source]) -> Iterator[Found]:
+def barely_moved(run: Numbers) -> Iterator[Hit]:
     """A validation loss that a whole training leaves where it was."""
-    for run in runs(sources):
-        ends = _ends(run, "val_loss")
-        if ends is None or ends[0].value == 0:
-            continue
-        change = (ends[1].value - ends[0].value) / abs(ends[0].value)
+    curve = run.curve("val_loss")
+    if len(curve) > 1 and curve[0].value:
+        first, last = curve[0].value, curve[-1].value
+        change = (last - first) / abs(first)
         if abs(change) < MOVED:
-            facts = {
-                "arm": run.arm,
-                "metric": ends[0].written,
-                "first": ends[0].value,
-                "last": ends[1].value,
-                "change": shown(change),
-            }
-            where = tuple(end.number.where for end in ends)
-            yield Found("barely-moved", "warning", where, facts)
+            yield run.hit([curve[0], curve[-1]], first=first, last=last, change=change)
 
 
-def little_signal(sources: Sequence[Source]) -> Iterator[Found]:
+def little_signal(run: Numbers) -> Iterator[Hit]:
     """Advantages without spread: nearly all groups had equal rewards."""
-    for run in runs(sources):
-        if any(value >= SIGNAL for value in known_values(run, "std_advantage")):
-            continue
-        found = [p for p in points(run, "std_advantage") if p.known]
-        if not found:
-            continue
-        most = max(found, key=lambda point: point.value)
-        if most.value < SIGNAL:
-            facts = {"arm": run.arm, "spread": most.value, "at": most.at}
-            where = tuple(point.number.where for point in found[:8])
-            yield Found("little-signal", "warning", where, facts)
+    found = run.known("std_advantage")
+    most = max(found, key=lambda point: point.value, default=None)
+    if most is not None and most.value < SIGNAL:
+        yield run.hit([most, *found[:8]], spread=most.value)
 
 
-def lr_below_print(sources: Sequence[Source]) -> Iterator[Found]:
-    """A learning rate of 1e-6 printed to three decimals is 0.000."""
-    for run in runs(sources):
-        for series in run.series:
-            coarse = series.decimals is not None and canonical(series.metric) == "learning_rate"
-            if coarse and len(series.values) and not np.any(series.values):
-                printed, configured = f"{0:.{series.decimals}f}", number_of(run, "lr")
-                facts = {"arm": run.arm, "printed": printed, "configured": configured}
-                yield Found("lr-below-print", "warning", (series.where,), facts)
+def noticed(guard: str) -> Check:
+    """The check that tells what one kind of guard noticed while runs trained, once for all."""
 
+    def check(evidence: Evidence) -> Iterator[Hit]:
+        seen = {
+            id(run): (run.arm, step, where)
+            for run in evidence.runs
+            for code, step, where in reversed(run.run.noticed)  # the first stays
+            if code == guard
+        }
+        if seen:
+            arms = list(dict.fromkeys(arm for arm, _, _ in seen.values()))
+            of = sum(run.arm in arms for run in evidence.runs)
+            at = f"step {min(step for _, step, _ in seen.values())}"
+            facts = {"arms": arms, "count": len(seen), "of": of, "at": at}
+            yield Hit(tuple(where for _, _, where in seen.values()), facts)
 
-def inside_warmup(sources: Sequence[Source]) -> Iterator[Found]:
-    """Evaluations that all lie before the warm-up ends say nothing of the schedule."""
-    for run in runs(sources):
-        last, warmup = _last_evaluation(run), _warmup(run)
-        if last is not None and warmup is not None and last[1] <= warmup:
-            facts = {"arm": run.arm, "metric": last[0], "last": last[1], "warmup": warmup}
-            places = (
-                (last[2], setting_place(run, "warmup")) if number_of(run, "warmup") else last[2:]
-            )
-            yield Found("inside-warmup", "warning", places, facts)
-
-
-def _warmup(run: Imported) -> float | None:
-    steps = number_of(run, "warmup")
-    ratio, whole = number_of(run, "warmup_ratio"), number_of(run, "steps")
-    if steps is None and ratio is not None and whole is not None:
-        return ratio * whole
-    return steps if steps else None
-
-
-def _last_evaluation(run: Imported) -> tuple[str, float, Where] | None:
-    """The metric, step and place of the last evaluation of a run."""
-    outcomes = ("accuracy", "eval_reward", "performance", "val_loss")
-    found = [
-        (series.metric, float(series.steps.max()), series.where)
-        for series in run.series
-        if series.axis == "step" and len(series.steps) and canonical(series.metric) in outcomes
-    ]
-    return max(found, key=lambda one: one[1], default=None)
-
-
-RULES = (near_uniform, barely_moved, little_signal, lr_below_print, inside_warmup)
+    return check

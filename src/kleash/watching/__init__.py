@@ -16,10 +16,7 @@ import numpy as np
 
 from kleash import collapse
 from kleash.errors import DataError
-from kleash.findings import Found, Rule
-from kleash.findings.identities import kl_loss_identity, loss_identity
-from kleash.findings.learning import little_signal, near_uniform
-from kleash.findings.leash import kl_at_start, kl_falls
+from kleash.findings import Found, find
 from kleash.imports import Imported, Source, fitting, names, read, swanlab, verl, wandb
 from kleash.imports.given import below, differing
 from kleash.imports.run_names import label, whole_name
@@ -37,13 +34,13 @@ from kleash.watching.follow import (
 
 __all__ = ["Told", "Warned", "Watch", "course"]
 
-GUARDS: tuple[Rule, ...] = (
-    kl_at_start,
-    kl_falls,
-    loss_identity,
-    kl_loss_identity,
-    near_uniform,
-    little_signal,
+GUARDS = (
+    "kl-at-start",
+    "kl-falls",
+    "loss-identity",
+    "kl-loss-identity",
+    "near-uniform",
+    "little-signal",
 )
 DEPTH = 4  # folders below a source in which runs are sought
 AGAIN = 6  # looks, after which new files are sought
@@ -194,10 +191,8 @@ class Watch:
             return
         for run in imported.runs:
             self.call(run)
-        for rule in GUARDS:
-            for found in rule([imported]):
-                if found.severity != "note":
-                    yield of_finding(found, source, imported)
+        for found in find([imported], GUARDS):
+            yield of_finding(found, source, imported)
 
     def call(self, run: Imported) -> None:
         """A run that was read as it is shown."""
