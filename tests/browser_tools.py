@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import time
@@ -43,26 +42,6 @@ def opened_page(browser: Any, **keys: Any) -> Iterator[Any]:
     with browser.new_context(**keys) as context:
         context.set_default_timeout(SOON)
         yield context.new_page()
-
-
-def stay(page: Any, pattern: re.Pattern[str]) -> None:
-    """Pages at such addresses stay as they come: none loads itself again when more is known."""
-
-    def passed_on(route: Any) -> None:
-        answer = route.fetch(timeout=SOON)
-        kept = {name: value for name, value in answer.headers.items() if name != "refresh"}
-        route.fulfill(response=answer, headers=kept)
-
-    page.route(pattern, passed_on)
-
-
-def worked_out(page: Any, place: str) -> str:
-    """An address, once its page is whole: till then a browser loads it again every second."""
-    end = time.monotonic() + SOON / 1000
-    while "refresh" in page.request.get(place, timeout=SOON).headers:
-        assert time.monotonic() < end, f"{place} is never worked out"
-        page.wait_for_timeout(100)
-    return place
 
 
 def until(page: Any, told: str) -> None:

@@ -11,8 +11,9 @@ from starlette.testclient import TestClient
 
 from kleash.charts import STYLE
 from kleash.dashboard import dashboard
-from kleash.dashboard.talks import LEVELS, legend, talk, tokens
-from kleash.dashboard.worker import tell_study
+from kleash.dashboard.answers import study_answer
+from kleash.dashboard.store import Store
+from kleash.dashboard.transcripts import LEVELS, episode, legend, tokens
 from made_agents import KEPT, made_agents, said_by
 from test_contrast import THEMES, colours, contrast
 
@@ -101,9 +102,9 @@ def test_without_a_transcript_the_turns_are_those_of_the_scores(finished):
 def test_a_transcript_of_something_else_than_was_scored_does_not_count():
     line = {"pointer": ["ASK date ;"], "heard": ["TASK party ;"], "rewards": [0.0]}
     kept = {"turns": [{"said": "STOP ;", "tokens": [["STOP", -1.0, 0.1]]}]}
-    assert talk(line, [kept])["kl"] == ""
+    assert episode(line, [kept])["kl"] == ""
     kept["turns"][0]["said"] = "ASK date ;"
-    assert talk(line, [kept])["kl"] == "0.100"
+    assert episode(line, [kept])["kl"] == "0.100"
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -120,12 +121,11 @@ def test_the_filter_lists_the_tasks_on_which_two_arms_disagree(finished, languag
 
 def test_every_page_of_a_study_of_agents_opens_and_an_average_is_no_percentage(finished):
     asked = client(finished)
-    for address in ("/", "/study/talking", "/study/talking/arm?arm=tight"):
+    for address in ("/", "/study/talking", "/study/talking/items?ours=tight&theirs="):
         assert asked.get(address).status_code == 200
-    query = "arm=tight&seed=0&checkpoint=chosen&split=test&shots=0&items=6"
-    page = asked.get(f"/study/talking/cell?{query}")
+    page = asked.get("/run?run=talking/runs/tight-s0")
     assert page.status_code == 200
-    assert "<td>1.200</td>" in page.text and "%</td>" not in page.text
+    assert ">1.200</a></td>" in page.text and "%</td>" not in page.text
     assert asked.get(f"{ITEM}?item=nothing").status_code == 404
 
 
@@ -185,7 +185,7 @@ def test_no_file_outside_the_folder_is_read(folder, tmp_path):
 
 
 def test_what_a_study_of_agents_tells_is_rewards(finished):
-    told = tell_study(finished / "talking", finished)
-    assert told["en"]["rows"]["none"]["score"].startswith("1.7")
-    assert told["en"]["rows"]["tight"]["score"].startswith("1.2")
-    assert "test reward" in client(finished).get("/study/talking").text
+    told = study_answer(Store(finished), finished / "talking", "en")
+    rows = dict(re.findall(r'<td class="w">([\w ]+)</td>.*?<td>([\d.]+) \[', told))
+    assert (rows["no KL"], rows["tight"]) == ("1.700", "1.200")
+    assert "test reward" in told.lower()

@@ -31,7 +31,7 @@ def serve(
         typer.Option(help="A data set or answerer of your own, module:Class, that may be run."),
     ] = None,
 ) -> None:
-    """Show studies as pages: verdicts, matrices, curves, items; live while one runs.
+    """Show studies and runs as pages: verdicts, curves, items; live while one runs.
 
     \b
     kleash serve                   (everything in studies/)
@@ -48,7 +48,7 @@ def serve(
     import uvicorn
 
     from kleash.dashboard import Rules, dashboard
-    from kleash.dashboard.door import LOCAL
+    from kleash.dashboard.auth import LOCAL
 
     rules = Rules((*LOCAL, *(host or ())), secrets.token_urlsafe(24) if public else "")
     with socket.socket() as bound:
@@ -63,14 +63,11 @@ def serve(
         bound.listen(128)  # whoever reads the address may come at once
         print(f"http://{shown}:{bound.getsockname()[1]}/{query}", flush=True)
         sys.stderr.write("Ctrl-C ends it\n")
-        # Pages that are open let go of it at once; one that is being made is waited for.
         config = uvicorn.Config(
             app,
             log_level="warning",
             timeout_keep_alive=IDLE,
             timeout_graceful_shutdown=GOODBYE,
         )
-        server = uvicorn.Server(config)
-        app.state.over = lambda: server.should_exit
         with suppress(KeyboardInterrupt):
-            server.run([bound])
+            uvicorn.Server(config).run([bound])

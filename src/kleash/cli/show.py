@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from kleash.catalogue import Language
-    from kleash.dashboard.shelf import Plan
+    from kleash.dashboard.store import Plan
     from kleash.report.material import Material
+    from kleash.report.parts import Line, Part
     from kleash.results import Results
 
 
@@ -45,8 +47,7 @@ def show(
     from rich.padding import Padding
     from rich.text import Text
 
-    from kleash.dashboard.shelf import Shelf
-    from kleash.dashboard.worker import texts
+    from kleash.dashboard.store import Store
     from kleash.report.answer import verdict
     from kleash.report.material import Material
     from kleash.report.opening import limits
@@ -58,10 +59,28 @@ def show(
         for line in texts(parts):
             console.print(Padding(Text(line), (0, 0, 0, 2)))
     console.print(arms_table(found, made))
-    plan = Shelf(folder).plan(folder)
+    plan = Store(folder).plan(folder)
     if plan.cells:
         console.print(matrix_table(found, plan, made))
         console.print(counts_line(plan, language), highlight=False)
+
+
+def texts(parts: Sequence[Part]) -> list[str]:
+    """Paragraphs and lists as lines."""
+    from kleash.report.markdown import clean
+    from kleash.report.parts import Cards, Lines, Paragraph, Stated, cells, text_of
+
+    lines: list[Line] = []
+    for part in parts:
+        if isinstance(part, Paragraph):
+            lines.append(part.line)
+        elif isinstance(part, Stated):
+            lines += [part.decision, *([part.why] if part.why else [])]
+        elif isinstance(part, Cards):
+            lines += [" ".join((card.heading, *card.lines)) for card in part.cards]
+        elif isinstance(part, Lines):
+            lines += part.lines
+    return [clean("".join(text_of(cell) for cell in cells(line))) for line in lines]
 
 
 def arms_table(found: Results, made: Material) -> Table:
@@ -96,15 +115,10 @@ def arms_table(found: Results, made: Material) -> Table:
 
 def validation(found: Results, arm: str) -> list[float]:
     """The validation score by epoch, the mean over seeds."""
-    from kleash.dashboard.curves import over_seeds, read_epochs
+    from kleash.dashboard.store import Store
 
-    runs = [
-        read_epochs(seen.run.path / "metrics.jsonl")
-        for (name, _), seen in found.overview.seen.items()
-        if name == arm and seen.run is not None
-    ]
-    line = over_seeds(arm, runs, found.file.logged, 1.0)
-    return [] if line is None else list(line.values)
+    seen = [each for (name, _), each in found.overview.seen.items() if name == arm]
+    return Store(found.folder).validation(each.run.path for each in seen if each.run is not None)
 
 
 def matrix_table(found: Results, plan: Plan, made: Material) -> Table:
@@ -113,7 +127,7 @@ def matrix_table(found: Results, plan: Plan, made: Material) -> Table:
     from rich.text import Text
 
     from kleash.catalogue import say
-    from kleash.dashboard.pages import MARKS
+    from kleash.dashboard.store import MARKS
     from kleash.plan import BASELINE
     from kleash.results import seed_means
 

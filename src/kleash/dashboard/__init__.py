@@ -1,15 +1,17 @@
 """`kleash serve`: studies and runs of a folder as pages, made on the server, live while one runs.
 
-`door` says who may come in, `shelf` reads the folder, `worker` does what takes long, `pages` and
-`items` make pages, `live` tells what changes. It reads only; agents' transcripts are not shown yet.
+`auth` says who may come in, `store` reads the folder, `answers` makes in a thread what takes long,
+`pages` and `items` make pages. It reads only.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib import resources
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from starlette.applications import Starlette
@@ -20,57 +22,52 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from kleash.charts import STYLE
-from kleash.dashboard.asking import ENVIRONMENT, Asking
-from kleash.dashboard.door import Door, Rules
+from kleash.dashboard.answers import Background
+from kleash.dashboard.auth import Auth, Rules
 from kleash.dashboard.items import Items
-from kleash.dashboard.live import events
-from kleash.dashboard.pages import Pages, one_line
-from kleash.dashboard.shelf import Nowhere, Shelf
-from kleash.dashboard.worker import Worker
+from kleash.dashboard.pages import Pages
+from kleash.dashboard.store import Nowhere, Store
+from kleash.dashboard.visit import ENVIRONMENT, Visit, one_line
 from kleash.errors import KleashError
 from kleash.report.page import CSS
 
 __all__ = ["Rules", "dashboard"]
 
+View = Callable[[Request], Response]
+
 
 def dashboard(folder: Path, rules: Rules | None = None, trusted: Sequence[str] = ()) -> Starlette:
     """The pages of a folder; `trusted` are data sets and answerers of your own that may be run."""
-    shelf, worker = Shelf(folder), Worker()
-    pages, items = Pages(shelf, worker), Items(shelf, worker, trusted)
+    store, background = Store(folder), Background()
+    pages, items = Pages(store, background), Items(store, background, trusted)
     static = resources.files("kleash.dashboard").joinpath("static")
     style = STYLE + CSS + static.joinpath("page.css").read_text(encoding="utf-8")
     script = static.joinpath("live.js").read_text(encoding="utf-8")
-
     for name in ENVIRONMENT.list_templates():
         ENVIRONMENT.get_template(name)  # compiled now: the first reader does not wait for it
 
-    def fixed(text: str, kind: str) -> Any:
+    def fixed(text: str, kind: str) -> View:
         return lambda request: Response(text, media_type=kind)
 
     @asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
         yield
-        worker.close()
+        background.close()
 
-    views = {
-        "/arm": pages.arm,
-        "/cell": items.cell,
-        "/items": items.items,
-        "/item": items.item,
-        "/image": items.image,
-        "/events": events(pages),
-        "": pages.study,  # the last: a study's path may have several parts
+    routes: dict[str, View] = {
+        "/page.css": fixed(style, "text/css"),
+        "/live.js": fixed(script, "text/javascript"),
+        "/": looked_again(pages.index),
+        "/run": looked_again(pages.run),
+        "/compare": looked_again(pages.compare),
+        "/study/{study:path}/items": items.items,
+        "/study/{study:path}/item": looked_again(items.item),
+        "/study/{study:path}/image": items.image,
+        "/study/{study:path}": looked_again(pages.study),  # the last: a path may have several parts
     }
     return Starlette(
-        routes=[
-            Route("/", pages.index),
-            Route("/compare", pages.compare),
-            Route("/run", pages.run),
-            Route("/page.css", fixed(style, "text/css")),
-            Route("/live.js", fixed(script, "text/javascript")),
-            *(Route("/study/{study:path}" + below, view) for below, view in views.items()),
-        ],
-        middleware=[Middleware(Door, rules=rules or Rules())],
+        routes=[Route(path, view) for path, view in routes.items()],
+        middleware=[Middleware(Auth, rules=rules or Rules())],
         exception_handlers={
             Nowhere: nowhere,
             HTTPException: nowhere,
@@ -81,13 +78,36 @@ def dashboard(folder: Path, rules: Rules | None = None, trusted: Sequence[str] =
     )
 
 
+def looked_again(view: View) -> View:
+    """A view that answers a page that looks again in short where nothing has changed.
+
+    Those who look within a second share what is made.
+    """
+    lock, made = Lock(), dict[Any, Response]()
+
+    def answer(request: Request) -> Response:
+        tag = request.headers.get("if-none-match")
+        if tag is None:
+            return view(request)
+        with lock:
+            now = int(time.monotonic())
+            key = now, str(request.url), Visit(request).language
+            for old in [each for each in made if each[0] != now]:
+                del made[old]
+            found = made[key] = made.get(key) or view(request)
+        same = found.headers.get("etag") == tag
+        return Response(status_code=304, headers={"etag": tag}) if same else found
+
+    return answer
+
+
 def nowhere(request: Request, error: Exception) -> Response:
     """An address of nothing."""
-    ask = Asking(request)
-    return ask.page("error.html", status=404, why=ask.t("no_page"))
+    visit = Visit(request)
+    return visit.page("error.html", status=404, why=visit.t("no_page"))
 
 
 def unreadable(request: Request, error: Exception) -> Response:
     """A folder that is not what it should be: one clear error."""
-    ask = Asking(request)
-    return ask.page("error.html", status=422, why=ask.t("unread", why=one_line(error)))
+    visit = Visit(request)
+    return visit.page("error.html", status=422, why=visit.t("unread", why=one_line(error)))

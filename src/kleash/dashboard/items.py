@@ -1,31 +1,32 @@
-"""A cell, the items on which two arms disagree, and one item: why two arms differ."""
+"""The items on which two arms disagree, and one item: why two arms differ."""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from kleash.answer import ANSWERERS
-from kleash.dashboard.asking import ROWS, Asking, cut, items_address, turn
-from kleash.dashboard.pages import family, item_choices
-from kleash.dashboard.shelf import UNREAD, Nowhere, Plan, Shelf
-from kleash.dashboard.talks import legend, stop_text, talk, texts, transcripts
-from kleash.dashboard.worker import Unread, Worker, tell_pools
+from kleash.dashboard.answers import Background, Unread, pools
+from kleash.dashboard.pages import item_choices
+from kleash.dashboard.store import Nowhere, Store, lines_about
+from kleash.dashboard.transcripts import episode, legend, stop_text, texts, transcripts
+from kleash.dashboard.visit import ROWS, Visit, cut, turn
 from kleash.data import DATASETS, Dataset, dataset
-from kleash.plan import BASELINE, CHOSEN, arm_recipe, column_key
+from kleash.plan import BASELINE, CHOSEN, arm_recipe, base_checkpoint, column_key
 from kleash.plan.cells import Cell, Column
 from kleash.recipe import UNSAID, SelectorRecipe
 from kleash.types import Item
 
 MOST_SIDE = 12  # arms beside each other
-LARGEST_LINE = 1 << 20
+SET = ("seed", "shots")
+EPISODE = ("score", "stop", "coverage", "kl")
 
 
 @lru_cache(maxsize=4)
@@ -36,333 +37,211 @@ def opened(name: str, seed: int, options: str) -> tuple[Dataset, dict[str, Item]
     return data, {item.id: item for item in every}
 
 
+class Said(NamedTuple):
+    """What an arm did with an item: its line among the scores of a run."""
+
+    arm: str
+    address: str
+    run: Path
+    line: dict[str, Any]
+
+
 class Items:
     """Pages about single items."""
 
-    def __init__(self, shelf: Shelf, worker: Worker, trusted: Sequence[str]) -> None:
-        self.shelf, self.worker = shelf, worker
+    def __init__(self, store: Store, background: Background, trusted: Sequence[str]) -> None:
+        self.store, self.background = store, background
         # A folder from elsewhere may not name code to run, nor files to show: options hold paths.
         self.trusted, self.named = {*DATASETS, *ANSWERERS, *trusted}, {*trusted}
 
-    def recipe(self, study: Path) -> SelectorRecipe:
-        """What all arms share of data and pools."""
-        file, arms = self.shelf.file(study)
-        recipe = arm_recipe(file, arms[0], file.seeds[0], "BASE")
+    def data(self, study: Path) -> tuple[SelectorRecipe, Dataset | None, dict[str, Item]]:
+        """What arms share of data and pools; the data set and its items, if it may be loaded."""
+        asked = self.store.study(study)
+        recipe = arm_recipe(asked.file, asked.arms[0], asked.file.seeds[0], "BASE")
         if not isinstance(recipe, SelectorRecipe):
             raise Nowhere
-        return recipe
-
-    def data(self, recipe: SelectorRecipe) -> tuple[Dataset | None, dict[str, Item]]:
-        """The data set and its items by id, if it may be loaded."""
         if recipe.data not in (self.named if recipe.data_options else self.trusted):
-            return None, {}
-        return opened(recipe.data, recipe.data_seed, json.dumps(recipe.data_options))
-
-    def chosen(self, plan: Plan, path: Path) -> str:
-        """The checkpoint of a run that was chosen on validation."""
-        return plan.chosen.get(path.name, "")
-
-    # --- a cell
-
-    def cell(self, request: Request) -> Response:
-        """One measurement and the items it is of."""
-        ask, name = Asking(request), request.path_params["study"]
-        study = self.shelf.study(name)
-        plan = self.shelf.plan(study)
-        arm, checkpoint, split = (ask.text(key) for key in ("arm", "checkpoint", "split"))
-        seed, shots, items = (ask.number(key, -1) for key in ("seed", "shots", "items"))
-        wanted = Cell(arm, seed, checkpoint, split, shots, items)
-        state = next((state for cell, state in plan.cells if cell == wanted), None)
-        if state is None:
-            raise Nowhere
-        path = self.shelf.place(study, wanted.arm, wanted.seed)
-        key = column_key(wanted, self.chosen(plan, path))
-        column = self.shelf.columns(path).get(key, Column())
-        rows, turning = self.cell_items(ask, name, wanted, column)
-        mean = column.mean(wanted.items)
-        agents = self.shelf.file(study)[0].of_agents
-        word = family("shots", agents=agents)
-        head = ("arm", "seed", "checkpoint", "split", word, "items", "state", "mean")
-        arm = ask.arm(wanted.arm)
-        link = {"address": ask.study(name, "/arm", arm=wanted.arm), "text": arm}
-        shown = key[0] if wanted.checkpoint == CHOSEN and key[0] else wanted.checkpoint
-        facts = [link, wanted.seed, shown, wanted.split, wanted.shots, wanted.items]
-        listed = (
-            ("task", "of_talk.score", "in.pointer.agent")
-            if agents
-            else ("item", "score", "pointer")
-        )
-        job = "baselines" if wanted.arm.startswith(BASELINE) else f"{wanted.arm}-s{wanted.seed}"
-        file = path.relative_to(self.shelf.folder) / "scores.jsonl"
-        return ask.page(
-            "cell.html",
-            trail=[(name, ask.study(name)), (arm, link["address"])],
-            cell=wanted,
-            facts_head=[ask.t(each) for each in head],
-            facts=[*facts, ask.t(state), mean_text(mean, agents=agents)],
-            items_head=[ask.t(each) for each in listed],
-            why=plan.failures.get(job, ""),
-            file=f"{file}" if column.lines else "",
-            broken=column.broken(wanted.items),
-            command="" if state in ("done", "void") else f"kleash study {study}",
-            rows=rows,
-            live="",
-            **turning,
-        )
-
-    def cell_items(
-        self, ask: Asking, name: str, cell: Cell, column: Column
-    ) -> tuple[list[list[Any]], dict[str, Any]]:
-        """The items of a cell, a page of them."""
-        count = min(cell.items, len(column.items))
-        first, turning = turn(ask, count)
-        query = {"seed": cell.seed, "shots": cell.shots, "ours": cell.arm}
-        rows = []
-        for at in range(first, min(first + ROWS, count)):
-            item = str(column.items[at])
-            link = {"address": ask.study(name, "/item", item=item, **query), "text": item}
-            pointer = cut(", ".join(map(str, column.pointers[at])))
-            rows.append([link, score_text(column.scores[at]), pointer])
-        return rows, turning
+            return recipe, None, {}
+        return recipe, *opened(recipe.data, recipe.data_seed, json.dumps(recipe.data_options))
 
     # --- where arms disagree
 
     def items(self, request: Request) -> Response:
-        """The items on which two chosen arms disagree."""
-        ask, name = Asking(request), request.path_params["study"]
-        study = self.shelf.study(name)
-        file, arms = self.shelf.file(study)
-        names = [arm.name for arm in arms]
-        choices = item_choices(ask, names, file)
+        """The items on which two arms disagree; with one arm alone, all of its."""
+        visit, name = Visit(request), request.path_params["study"]
+        path = self.store.find_study(name)
+        study = self.store.study(path)
+        visit.of_agents = study.file.of_agents
+        choices = item_choices(visit, study)
         ours, theirs, seed, shots, kind = (choice[3] for choice in choices)
-        facts: dict[str, Any] = {"trail": [(name, ask.study(name))], "choices": choices}
-        facts["title"] = ask.t(family("disagree", agents=file.of_agents))
-        facts["items_address"] = request.url.path
-        one, other = (self.tested(study, arm, seed, shots) for arm in (ours, theirs))
-        if one is None or other is None:
-            return ask.page("items.html", summary="", **facts)
-        found = disagreements(one, other, kind)
-        first, turning = turn(ask, len(found))
+        arms = [arm for arm in (ours, theirs) if arm]
+        found = [self.tested(path, arm, seed, shots) for arm in arms]
+        rows = disagreements([each for each in found if each is not None], kind)
+        first, pages = turn(visit, len(rows))
         query = {"ours": ours, "theirs": theirs, "seed": seed, "shots": shots}
-        rows = []
-        for item, *scores in found[first : first + ROWS]:
-            link = {"address": ask.study(name, "/item", item=item, **query), "text": item}
-            rows.append([link, *map(score_text, scores)])
-        total = len(one.items)
-        said = family("disagreeing", agents=file.of_agents)
-        summary = ask.t(said, count=len(found), total=total, **query)
-        head = [ask.t("task" if file.of_agents else "item"), ours, theirs]
-        return ask.page("items.html", summary=summary, head=head, rows=rows, **facts, **turning)
+        shown = [
+            [
+                {"address": visit.study(name, "/item", item=item, **query), "text": item},
+                *map(score_text, scores),
+            ]
+            for item, *scores in rows[first : first + ROWS]
+        ]
+        summary = ""
+        if found and all(found):
+            facts = query | {"count": len(rows), "total": len(found[0].items)}
+            summary = visit.t("disagreeing" if theirs else "of_one", **facts)
+        return visit.page(
+            "items.html",
+            trail=[(name, visit.study(name))],
+            choices=choices,
+            items_address=request.url.path,
+            summary=summary,
+            head=[visit.t("item"), *map(visit.arm, arms)],
+            rows=shown,
+            **pages,
+        )
 
     def tested(self, study: Path, arm: str, seed: int, shots: int) -> Column | None:
-        """What the chosen checkpoint of an arm did on the test."""
-        if arm not in {each.name for each in self.shelf.file(study)[1]}:
+        """What the chosen checkpoint of an arm, the start or a baseline did on the test."""
+        plan = self.store.plan(study)
+        path = self.store.folders(study, plan).get((arm, seed))
+        if path is None:
             return None
-        path = self.shelf.place(study, arm, seed)
-        chosen = self.chosen(self.shelf.plan(study), path)
-        return self.shelf.columns(path).get((chosen, "test", shots))
+        file = self.store.study(study).file
+        checkpoint = base_checkpoint(file, seed) if arm == "base" else CHOSEN
+        cell = Cell(arm, seed, checkpoint, "test", shots, 0)
+        return self.store.columns(path).get(column_key(cell, plan.chosen.get(path.name, "")))
 
     # --- one item
 
     def item(self, request: Request) -> Response:
         """The query, the pool, what each arm chose, what was answered, and the scores."""
-        ask, name = Asking(request), request.path_params["study"]
-        study, wanted = self.shelf.study(name), ask.text("item")
-        file, _ = self.shelf.file(study)
-        seed, shots, names = self.side(ask, study)
+        visit, name = Visit(request), request.path_params["study"]
+        path, item = self.store.find_study(name), visit.text("item")
+        file, arms = self.store.study(path).file, self.store.study(path).arms
+        visit.of_agents = file.of_agents
+        usual = file.measure.shots[0 if file.of_agents else -1]
+        what = item, visit.number("seed", file.seeds[0]), visit.number("shots", usual)
+        asked = [arm for arm in (visit.text("ours"), visit.text("theirs")) if arm]
+        names = list(dict.fromkeys([*asked, *(arm.name for arm in arms)]))[:MOST_SIDE]
+        found = [found for arm in names for found in self.lines(visit, path, arm, what)]
+        back = visit.study(name, "/items", seed=what[1], shots=what[2], **side(visit))
+        sizes = [(n, n) for n in file.measure.shots]
+        around = {
+            "trail": [(name, visit.study(name)), (visit.t("disagree"), back)],
+            "kept": [each for each in request.query_params.multi_items() if each[0] not in SET],
+            "choices": [
+                ("seed", visit.t("seed"), [(n, n) for n in file.seeds], what[1]),
+                ("shots", visit.t("shots"), sizes, what[2]),
+            ],
+        }
         if file.of_agents:
-            return self.talks(ask, name, study, (wanted, seed, shots), names)
-        recipe = self.recipe(study)
-        data, known = self.data(recipe)
-        said = [
-            each
-            for arm in names
-            for each in self.said(ask, name, study, arm, (wanted, seed, shots))
-        ]
-        if not said and wanted not in known:
+            return self.episodes(visit, item, found, around)
+        recipe, data, known = self.data(path)
+        if not found and item not in known:
             raise Nowhere
 
         def shown(each: str) -> dict[str, Any]:
-            return self.shown(ask, name, each, known, pictures=data is not None)
+            return entry(visit, name, each, known.get(each) if data is not None else None)
 
-        pointers = {each["arm"]: each["pointer"] for each in said}
-        for each in said:
-            each["pointer"] = [shown(one) for one in each["pointer"]]
-        pool, again = self.pool(ask, study, recipe, wanted)
-        taken = {
-            one: ", ".join(arm for arm, chosen in pointers.items() if one in chosen)
-            for chosen in pointers.values()
-            for one in chosen
-        }
-        return ask.page(
+        pointers = {each.arm: texts(each.line.get("pointer"))[:64] for each in found}
+        said = [
+            {
+                "arm": each.arm,
+                "address": each.address,
+                "pointer": [shown(one) for one in pointers[each.arm]],
+                "answer": cut(each.line.get("answer") or each.line.get("error") or "—"),
+                "score": score_text(each.line.get("score")),
+            }
+            for each in found
+        ]
+        pool = self.pool(visit, path, recipe, item)
+        ids = pool.get(item, []) if isinstance(pool, dict) else []
+        by = {one: ", ".join(a for a, chosen in pointers.items() if one in chosen) for one in ids}
+        return visit.page(
             "item.html",
-            again=again,
-            query=shown(wanted),
-            no_data="" if data is not None else ask.t("no_data", name=recipe.data),
+            live=pool is None,
+            query=shown(item),
+            no_data="" if data is not None else visit.t("no_data", name=recipe.data),
             said=said,
-            pool=[shown(each) | {"by": taken.get(each, "")} for each in pool.get("ids", ())],
-            pool_title=pool["title"],
-            pool_note=pool.get("note", ""),
-            **self.around(ask, name, study, seed, shots),
+            pool=[shown(one) | {"by": by[one]} for one in ids],
+            pool_title=visit.t("pool", count=len(ids)) if ids else visit.t("pool_title"),
+            pool_note=visit.t("look_again") if pool is None else getattr(pool, "why", ""),
+            **around,
         )
 
-    def side(self, ask: Asking, study: Path) -> tuple[int, int, list[str]]:
-        """The seed and shots that are asked for, and the arms side by side: chosen ones first."""
-        file, arms = self.shelf.file(study)
-        first = [arm for arm in (ask.text("ours"), ask.text("theirs")) if arm]
-        names = list(dict.fromkeys([*first, *(arm.name for arm in arms)]))[:MOST_SIDE]
-        shots = file.measure.shots[0 if file.of_agents else -1]
-        return ask.number("seed", file.seeds[0]), ask.number("shots", shots), names
-
-    def around(self, ask: Asking, name: str, study: Path, seed: int, shots: int) -> dict[str, Any]:
-        """Where an item's page leads to, and what it can be set to."""
-        file, _ = self.shelf.file(study)
-        back = items_address(ask, name, ask.text("ours"), ask.text("theirs"), seed, shots)
-        given = ask.request.query_params.multi_items()
-        seeds = [(each, each) for each in file.seeds]
-        sizes = [(each, each) for each in file.measure.shots]
-        word = family("shots", agents=file.of_agents)
-        return {
-            "trail": [
-                (name, ask.study(name)),
-                (ask.t(family("disagree", agents=file.of_agents)), back),
-            ],
-            "kept": [(k, v) for k, v in given if k not in ("seed", "shots")],
-            "choices": [("seed", ask.t("seed"), seeds, seed), ("shots", ask.t(word), sizes, shots)],
-        }
-
-    def talks(
-        self, ask: Asking, name: str, study: Path, what: tuple[str, int, int], names: list[str]
+    def episodes(
+        self, visit: Visit, item: str, found: Sequence[Said], around: dict[str, Any]
     ) -> Response:
         """What each arm said to a task's user, turn by turn."""
-        said = []
-        for arm in names:
-            for path, line in self.line_of(study, arm, what):
-                kept = self.lines(transcripts(path, line.get("checkpoint")), what[0])
-                said.append(
-                    talk(line, kept)
-                    | {
-                        "arm": ask.arm(arm),
-                        "address": ask.study(name, "/arm", arm=arm),
-                        "score": score_text(line.get("score")),
-                        "stop": stop_text(ask, line),
-                    }
-                )
-        if not said:
+        if not found:
             raise Nowhere
-        keys = ("score", "stop", "coverage", "kl")
-        return ask.page(
-            "talk.html",
-            item=cut(what[0]),
+        said = []
+        for each in found:
+            path = transcripts(each.run, each.line.get("checkpoint"))
+            facts = {
+                "arm": each.arm,
+                "address": each.address,
+                "score": score_text(each.line.get("score")),
+                "stop": stop_text(visit, each.line),
+            }
+            said.append(episode(each.line, list(lines_about(path, item))) | facts)
+        return visit.page(
+            "episode.html",
+            item=cut(item),
             request=next((each["request"] for each in said if each["request"]), ""),
             said=said,
-            facts=[(ask.t(f"of_talk.{key}"), key) for key in keys],
+            facts=[(visit.t(f"of_episode.{key}"), key) for key in EPISODE],
             longest=max(len(each["turns"]) for each in said),
             marked=any(each["kl"] for each in said),
             unmarked=", ".join(each["arm"] for each in said if not each["kl"]),
             legend=legend(),
-            **self.around(ask, name, study, *what[1:]),
+            **around,
         )
 
-    def said(
-        self, ask: Asking, name: str, study: Path, arm: str, what: tuple[str, int, int]
-    ) -> list[dict[str, Any]]:
-        """What an arm did with an item: its pointer, the answer, the score."""
-        return [
-            {
-                "arm": ask.arm(arm),
-                "address": ask.study(name, "/arm", arm=arm),
-                "pointer": texts(line.get("pointer"))[:64],
-                "answer": cut(line.get("answer") or line.get("error") or "—"),
-                "score": score_text(line.get("score")),
-            }
-            for _, line in self.line_of(study, arm, what)
-        ]
-
-    def line_of(
-        self, study: Path, arm: str, what: tuple[str, int, int]
-    ) -> list[tuple[Path, dict[str, Any]]]:
-        """The line of an arm about an item, at most one, and the run that it stands in."""
+    def lines(
+        self, visit: Visit, study: Path, arm: str, what: tuple[str, int, int]
+    ) -> Iterator[Said]:
+        """The line of an arm about an item, at most one."""
         item, seed, shots = what
-        arms = {each.name for each in self.shelf.file(study)[1]}
-        if arm not in arms and arm != "base" and not arm.startswith(BASELINE):
-            return []
-        try:
-            path = self.shelf.place(study, arm, seed)
-            chosen = self.chosen(self.shelf.plan(study), path)
-            lines = self.lines(path / "scores.jsonl", item)
-        except UNREAD:
-            return []
-        for line in lines:
+        plan = self.store.plan(study)
+        path = self.store.folders(study, plan).get((arm, seed))
+        if path is None:
+            return
+        chosen, of_start = plan.chosen.get(path.name, ""), path.name.startswith("base-s")
+        for line in lines_about(path / "scores.jsonl", item):
             checkpoint, split = line.get("checkpoint"), line.get("split")
-            if arm not in arms:
-                own = not str(checkpoint).startswith(BASELINE)
-                fits = checkpoint == arm if arm.startswith(BASELINE) else own
+            if arm.startswith(BASELINE):
+                fits = checkpoint == arm
+            elif of_start:
+                fits = not str(checkpoint).startswith(BASELINE)
             else:
                 fits = checkpoint == chosen or (split == "validation" and not chosen)
             if fits and (line.get("shots") == shots or split == "validation"):
-                return [(path, line)]
-        return []
-
-    def lines(self, path: Path, item: str) -> list[dict[str, Any]]:
-        """The lines of a run's file about an item, found without parsing the others."""
-        if not path.is_file():
-            return []
-        self.shelf.inside(path)
-        needle = b'"item": ' + json.dumps(item, ensure_ascii=False).encode("utf-8", "replace")
-        found = []
-        with path.open("rb") as handle:
-            for line in handle:
-                if needle in line and len(line) <= LARGEST_LINE:
-                    try:
-                        record = json.loads(line)
-                    except (ValueError, RecursionError):
-                        continue
-                    if isinstance(record, dict) and record.get("item") == item:
-                        found.append(record)
-        return found
-
-    def shown(
-        self, ask: Asking, name: str, item: str, known: dict[str, Item], *, pictures: bool
-    ) -> dict[str, Any]:
-        """An item with its picture, or its id alone."""
-        found = known.get(item)
-        if found is None or not pictures:
-            return {"id": cut(item)}
-        return {
-            "id": item,
-            "question": found.question,
-            "answer": found.answer,
-            "answers": ", ".join(found.answers),
-            "image": ask.study(name, "/image", name=found.image),
-        }
+                address = visit.to("/run", run=self.store.name(path))
+                yield Said(visit.arm(arm), address, path, line)
+                return
 
     def pool(
-        self, ask: Asking, study: Path, recipe: SelectorRecipe, item: str
-    ) -> tuple[dict[str, Any], bool]:
-        """The candidates of a query; None of them while they are being made."""
-        title = ask.t("pool_title")
-        plain = not set(UNSAID) & recipe.resolved().keys()
+        self, visit: Visit, study: Path, recipe: SelectorRecipe, item: str
+    ) -> dict[str, list[str]] | Unread | None:
+        """By query the candidates; None while they are being made."""
+        trusted = self.named if set(UNSAID) & recipe.resolved().keys() else self.trusted
         for name in (recipe.data, recipe.answerer):
-            if name not in (self.trusted if plain else self.named):
-                return {"title": title, "note": ask.t("no_data", name=name)}, False
+            if name not in trusted:
+                return Unread(visit.t("no_data", name=name))
         split = "validation" if item.startswith("validation") else "test"
         given = json.dumps(recipe.resolved(), sort_keys=True)
-        found = self.worker.ask(("pools", given, split), tell_pools, given, split, study)
-        if found is None:
-            return {"title": title, "note": ask.t("look_again")}, True
-        if isinstance(found, Unread):
-            return {"title": title, "note": ask.t("no_pool", why=found.why)}, False
-        ids = found.get(item, [])
-        return {"title": ask.t("pool", count=len(ids)), "ids": ids}, False
+        made = self.background.ask(("pools", given, split), 0, pools, given, split, study)
+        return Unread(visit.t("no_pool", why=made.why)) if isinstance(made, Unread) else made
 
     def image(self, request: Request) -> Response:
         """A picture of the data set, by its name there; no file is read."""
         from PIL import Image
 
-        ask, name = Asking(request), request.path_params["study"]
-        data, known = self.data(self.recipe(self.shelf.study(name)))
-        wanted = ask.text("name")
+        visit = Visit(request)
+        _, data, known = self.data(self.store.find_study(request.path_params["study"]))
+        wanted = visit.text("name")
         if data is None or not any(item.image == wanted for item in known.values()):
             raise Nowhere
         file = io.BytesIO()
@@ -370,28 +249,42 @@ class Items:
         return Response(file.getvalue(), media_type="image/png")
 
 
+def side(visit: Visit) -> dict[str, str]:
+    """The arms that were asked for."""
+    return {key: visit.text(key) for key in ("ours", "theirs") if visit.text(key)}
+
+
+def entry(visit: Visit, study: str, item: str, known: Item | None) -> dict[str, Any]:
+    """An item with its picture, or its id alone."""
+    if known is None:
+        return {"id": cut(item)}
+    return {
+        "id": item,
+        "question": known.question,
+        "answer": known.answer,
+        "answers": ", ".join(known.answers),
+        "image": visit.study(study, "/image", name=known.image),
+    }
+
+
 def disagreements(
-    ours: Column, theirs: Column, kind: str
-) -> list[tuple[str, float | None, float | None]]:
-    """Items whose scores, or whose demonstrations, differ; the furthest apart first."""
+    columns: Sequence[Column], kind: str
+) -> list[tuple[str, *tuple[float | None, ...]]]:
+    """Items whose scores, or whose demonstrations, differ, the furthest apart first; or all."""
+    if len(columns) < 2:
+        return [pair for each in columns for pair in zip(each.items, each.scores, strict=True)]
+    ours, theirs = columns
     other = {item: at for at, item in enumerate(theirs.items)}
     found = []
     for at, item in enumerate(ours.items):
-        if item not in other:
+        there = other.get(item)
+        if there is None:
             continue
-        there = other[item]
-        one, two = ours.scores[at], theirs.scores[there]
-        differ = ours.pointers[at] != theirs.pointers[there] if kind == "pointer" else one != two
-        if differ:
-            found.append((item, one, two))
+        pair = ours.scores[at], theirs.scores[there]
+        pointers = ours.pointers[at], theirs.pointers[there]
+        if len({*(pointers if kind == "pointer" else pair)}) > 1:
+            found.append((item, *pair))
     return sorted(found, key=lambda each: -abs((each[1] or 0.0) - (each[2] or 0.0)))
-
-
-def mean_text(mean: float | None, *, agents: bool) -> str:
-    """An accuracy, or an agent's reward, which is no share of anything."""
-    if mean is None:
-        return "—"
-    return f"{mean:.3f}" if agents else f"{100 * mean:.1f}%"
 
 
 def score_text(score: Any) -> str:

@@ -1,298 +1,282 @@
-"""The pages of a folder and of a study: index, study, arm, comparison. Items are in `items`."""
+"""The pages of a folder: index, study, run, comparison. Items are in `items`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kleash.dashboard.asking import Asking, cut
-from kleash.dashboard.curves import MOST_CHARTS, MOST_LINES, Points, drawn, epochs
-from kleash.dashboard.shelf import TORN, UNREAD, Nowhere, Plan, Shelf, size
-from kleash.dashboard.worker import Unread, Worker, tell_comparison, tell_study
-from kleash.plan import StudyFile
-from kleash.plan.cells import Cell
+from kleash.charts import blocks
+from kleash.dashboard.answers import Background, Unread, comparison, run_curves, study_answer
+from kleash.dashboard.store import (
+    MARKS,
+    TORN,
+    UNREAD,
+    Plan,
+    Store,
+    Study,
+    reading,
+    size,
+    stamp,
+    who,
+)
+from kleash.dashboard.visit import ROWS, Visit, cut, one_line
+from kleash.plan import BASELINE, dotted
+from kleash.runs import read_json
 from kleash.study.estimate import seconds_left
 
 MOST_RUNS = 64
-MARKS = {"done": "✓", "missing": "·", "running": "▶", "failed": "✗", "void": "∅"}
+MOST_ROWS = 1_000  # of runs on the index
+STATES = ("running", "done", "unfinished")
 
 
 class Pages:
     """Pages of one folder."""
 
-    def __init__(self, shelf: Shelf, worker: Worker) -> None:
-        self.shelf, self.worker = shelf, worker
+    def __init__(self, store: Store, background: Background) -> None:
+        self.store, self.background = store, background
 
     # --- the index
 
     def index(self, request: Request) -> Response:
-        """All studies, and runs that are in none."""
-        ask = Asking(request)
-        named, loose = self.shelf.below()
-        studies = [self.study_row(ask, n, p) for n, p in named.items()]
-        words = {True: ask.t("yes"), False: ask.t("no")}
-        runs = [self.run_row(ask, path, words) for path in loose]
-        names = [path.relative_to(self.shelf.folder).as_posix() for path in loose]
-        ticks = [{"value": name, "name": name} for name in names]
-        facts: dict[str, Any] = {"runs": runs, "ticks": ticks, "most_runs": MOST_RUNS}
-        return ask.page("index.html", studies=studies, **facts)
+        """Studies and runs that are in none; what is looked for is sought in studies, too."""
+        visit = Visit(request)
+        wanted = {name: visit.text(name).strip() for name in ("q", "tag", "state")}
+        studies, loose = self.store.below()
+        found = [self.study_row(visit, path) for path in studies]
+        runs = list(loose)
+        if any(wanted.values()):
+            runs += [run for study in studies for run in self.store.runs(study).values()]
+        rows = [self.run_row(visit, path) for path in runs]
+        tags = sorted({tag for row in (*found, *rows) for tag in row["tags"]})
+        rows = [row for row in rows if fits(row, wanted)]
+        for at, row in enumerate(rows[:ROWS]):
+            rows[at] = row | self.spark([row["path"]])
+        return visit.page(
+            "index.html",
+            studies=[row for row in found if fits(row, wanted)],
+            runs=rows[:MOST_ROWS],
+            left=max(0, len(rows) - MOST_ROWS),
+            tags=tags,
+            states={state: visit.t(state) for state in STATES},
+            wanted=wanted,
+            most_runs=MOST_RUNS,
+        )
 
-    def study_row(self, ask: Asking, name: str, path: Path) -> dict[str, Any]:
+    def study_row(self, visit: Visit, path: Path) -> dict[str, Any]:
         """A study in one line, or why it cannot be read."""
-        row: dict[str, Any] = {"name": name, "address": ask.study(name)}
+        name = self.store.name(path)
+        row: dict[str, Any] = {"name": name, "address": visit.study(name), "tags": []}
         try:
-            file, _ = self.shelf.file(path)
-            plan = self.shelf.plan(path)
+            study, plan = self.store.study(self.store.guard(path)), self.store.plan(path)
         except UNREAD as error:
-            return row | {"why": one_line(error)}
-        state = "running" if plan.who else "missing" if plan.todo or not plan.cells else "done"
-        done, total = plan.counts.get("done", 0), len(plan.cells)
-        about = file.about if len(file.about) < 300 else file.about[:300] + "…"
-        return row | {"about": about, "done": done, "total": total, "state": ask.t(state)}
+            return row | {"why": one_line(error), "state": ""}
+        arm, word = recommended(visit, path)
+        shown = next((each for each in study.arms if each.name == arm), study.arms[0])
+        return row | {
+            "about": cut(study.file.about)[:300],
+            "tags": study.tags,
+            "state": plan.state,
+            "done": plan.counts.get("done", 0),
+            "total": len(plan.cells),
+            "word": word,
+            **self.spark([path / f"runs/{shown.name}-s{seed}" for seed in study.file.seeds[:ROWS]]),
+        }
 
-    def run_row(self, ask: Asking, path: Path, words: Mapping[bool, str]) -> list[Any]:
+    def run_row(self, visit: Visit, path: Path) -> dict[str, Any]:
         """A run in one line."""
+        name = self.store.name(path)
+        row = {"name": name, "path": path, "address": visit.to("/run", run=name), "tags": []}
         try:
-            leash = self.shelf.leash(path)
-        except TORN as error:
-            leash = ask.t("unread", why=one_line(error))
-        name = path.relative_to(self.shelf.folder).as_posix()
-        link = {"address": ask.to("/run", run=name), "text": name}
-        return [link, cut(leash), words[size(f"{path}/done") is not None]]
+            facts = self.store.facts(path)
+        except UNREAD as error:
+            return row | {"about": visit.t("unread", why=one_line(error)), "state": ""}
+        return row | {"about": facts.leash, "tags": facts.tags, "state": run_state(path)}
 
-    # --- a run
-
-    def run(self, request: Request) -> Response:
-        """A run: its leash, whether it is finished, its curves."""
-        ask = Asking(request)
-        path = self.shelf.named_run(ask.text("run"))
-        if size(f"{path}/meta.json") is None:
-            raise Nowhere
-        _, leash, finished = self.run_row(ask, path, {True: ask.t("yes"), False: ask.t("no")})
-        charts = drawn([(path.name, [epochs(self.shelf, path)])], ask.language)
-        facts = [leash, f"{ask.t('finished')}: {finished}"]
-        return ask.page("run.html", name=path.name, facts=facts, charts=charts, fewer="")
+    def spark(self, runs: Iterable[Path]) -> dict[str, str]:
+        """How validation went over epochs, and where it stands."""
+        course = self.store.validation(runs)
+        return {"spark": blocks(course), "last": f"{course[-1]:.3f}"} if course else {}
 
     # --- a study
 
     def study(self, request: Request) -> Response:
-        """Verdict, matrix, curves; live while it runs."""
-        ask, name = Asking(request), request.path_params["study"]
-        path = self.shelf.study(name)
-        file, arms = self.shelf.file(path)
-        plan = self.shelf.plan(path)
-        seeds = sorted({cell.seed for cell, _ in plan.cells})
-        base = path.relative_to(self.shelf.folder) / "runs"
-        runs = [each.name for each in self.shelf.runs(path / "runs")]
-        return ask.page(
+        """The report's blocks, cells done by arm and seed, curves; live while it runs."""
+        visit, name = Visit(request), request.path_params["study"]
+        path = self.store.find_study(name)
+        study, plan = self.store.study(path), self.store.plan(path)
+        visit.of_agents = study.file.of_agents
+        runs, seeds = self.store.folders(path, plan), sorted({cell.seed for cell, _ in plan.cells})
+        return visit.page(
             "study.html",
+            live=True,
             name=name,
-            about=cut(file.about),
-            live=live_address(ask, name, plan, page="study"),
+            about=cut(study.file.about),
             seeds=seeds,
-            matrix=self.matrix(ask, name, plan, seeds),
-            ticks=[{"value": f"{base}/{run}", "name": run} for run in runs],
+            matrix=self.matrix(visit, plan, seeds, runs),
+            failures=[(job, why) for job, why in plan.failures.items()][:ROWS],
             most_runs=MOST_RUNS,
             items_address=f"{request.url.path}/items",
-            disagree=ask.t(family("disagree", agents=file.of_agents)),
-            choices=item_choices(ask, [a.name for a in arms], file),
-            **self.progress(path, plan),
-            **self.told(ask, name, path, plan),
-            **self.curves(ask, path, [arm.name for arm in arms], file.seeds),
+            choices=item_choices(visit, study),
+            plan=plan,
+            left=self.minutes_left(path, plan),
+            folder=str(path),
+            answer=self.answer(visit, path, plan, runs),
         )
 
-    def progress(self, path: Path, plan: Plan) -> dict[str, Any]:
-        """How far it is, and how long it will take by what jobs of a kind took."""
-        left = None
-        if plan.who and plan.todo:
-            self.shelf.inside(path / "spent.jsonl")
-            try:
-                seconds = seconds_left(path, plan.todo)
-            except TORN:
-                seconds = None
-            left = None if seconds is None else f"{seconds / 60 / max(1, plan.at_work):.1f}"
-        return {"plan": plan, "left": left, "folder": str(path)}
-
-    def told(self, ask: Asking, name: str, path: Path, plan: Plan) -> dict[str, Any]:
-        """The verdict and a row for each arm, as far as they have been worked out."""
+    def minutes_left(self, path: Path, plan: Plan) -> str:
+        """How long it will take, by what jobs of a kind took."""
         try:
-            stamp = self.result_stamp(path, plan)
-            found = self.worker.ask(("study", path, stamp), tell_study, path, self.shelf.folder)
-        except UNREAD as error:
-            found = Unread(one_line(error))
-        whole = found if found is None or isinstance(found, Unread) else found[ask.language]
-        known = {} if whole is None or isinstance(whole, Unread) else whole["rows"]
-        rows = []
-        file, arms = self.shelf.file(path)
-        for arm in arms:
-            row = known.get(arm.name, {})
-            link = {"address": ask.study(name, "/arm", arm=arm.name), "text": ask.arm(arm.name)}
-            keys = ("kl", "score", "against", "gap", "word")
-            rows.append([link, *(row.get(key, "…") for key in keys)])
-        score = ask.t(family("score", agents=file.of_agents))
-        return {"told": whole, "rows": rows, "score": score}
+            seconds = seconds_left(path, plan.todo) if plan.who and plan.todo else None
+        except TORN:
+            seconds = None
+        return "" if seconds is None else f"{seconds / 60 / max(1, plan.at_work):.1f}"
 
-    def result_stamp(self, path: Path, plan: Plan) -> tuple[Any, ...]:
-        """What the verdict depends on. While a study runs its plan says when cells were filled."""
-        asked = self.shelf.stamp(path / "study.toml")
+    def answer(
+        self, visit: Visit, path: Path, plan: Plan, runs: Mapping[tuple[str, int], Path]
+    ) -> Any:
+        """What the report says, once it is worked out; of a study that runs, as far as it is."""
         done = plan.counts.get("done", 0), plan.counts.get("void", 0), len(plan.cells)
-        if plan.who:
-            return (asked, done)
-        runs = self.shelf.runs(path / "runs") + self.shelf.runs(path)
-        sizes = [size(f"{run}/scores.jsonl") for run in runs]
-        return (asked, done, tuple(each for each in sizes if each is not None))
+        sizes = () if plan.who else tuple(size(f"{run}/scores.jsonl") for run in runs.values())
+        stamps = (stamp(path / "study.toml"), done, sizes)
+        key = ("study", path, visit.language)
+        return self.background.ask(key, stamps, study_answer, self.store, path, visit.language)
 
-    def matrix(self, ask: Asking, name: str, plan: Plan, seeds: Sequence[int]) -> list[Any]:
-        """A row for each arm: how many cells of each seed are done."""
-        ids = {key: at for at, key in enumerate(plan.jobs)}
-        rows = []
-        for arm in dict.fromkeys(cell.arm for cell, _ in plan.cells):
-            address = ask.study(name, "/arm", arm=arm)
-            runs = [
-                self.run_mark(ask, plan, (arm, seed), ids[arm, seed], address)
-                if (arm, seed) in ids
-                else None
-                for seed in seeds
-            ]
-            rows.append({"name": ask.arm(arm), "address": address, "runs": runs})
-        return rows
+    def matrix(
+        self, visit: Visit, plan: Plan, seeds: Sequence[int], runs: Mapping[tuple[str, int], Path]
+    ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        """A row for each arm: how many cells of each seed are done, and its run, to be ticked."""
+        words = {state: visit.t(state) for state in MARKS}
+        arms = dict.fromkeys(cell.arm for cell, _ in plan.cells)
+        for arm in sorted(arms, key=lambda name: name == "base" or name.startswith(BASELINE)):
+            row: list[dict[str, Any]] = []
+            for seed in seeds:
+                places, run = plan.jobs.get((arm, seed), []), runs.get((arm, seed))
+                state, done = plan.job_state(places) if places else ("", 0)
+                text = f"{MARKS[state]} {done}/{len(places)}" if places else ""
+                row.append({"state": state, "word": words.get(state), "text": text})
+                if run is not None:
+                    name = self.store.name(run)
+                    row[-1] |= {"address": visit.to("/run", run=name), "run": run.name}
+                    row[-1]["tick"] = "" if run.name.startswith("base-s") else name
+            yield visit.arm(arm), row
 
-    def run_mark(
-        self, ask: Asking, plan: Plan, key: tuple[str, int], at: int, address: str
-    ) -> dict[str, Any]:
-        """A run in the matrix."""
-        places = plan.jobs[key]
-        state, done = plan.job_state(places)
-        text = f"{MARKS[state]} {done}/{len(places)}"
-        return mark(f"r{at}", state, text, ask.t(state), address)
+    # --- a run
 
-    def curves(
-        self, ask: Asking, path: Path, names: Sequence[str], seeds: Sequence[int]
-    ) -> dict[str, Any]:
-        """Charts of all arms, or of as many as a page can hold, and that there are more."""
-        most = MOST_LINES * MOST_CHARTS
-        named = [(ask.arm(name), self.points(path, name, seeds)) for name in names[:most]]
-        fewer = ""
-        if len(names) > most:
-            fewer = ask.t("first_arms", count=most, total=len(names))
-        return {"charts": drawn(named, ask.language), "fewer": fewer}
-
-    def points(self, path: Path, arm: str, seeds: Sequence[int]) -> list[Points]:
-        """What the runs of an arm have logged; a run that cannot be read has no curve."""
-        found = []
-        for seed in seeds:
-            try:
-                found.append(epochs(self.shelf, self.shelf.place(path, arm, seed)))
-            except UNREAD:
-                continue
-        return found
-
-    # --- an arm
-
-    def arm(self, request: Request) -> Response:
-        """An arm: what it differs in, every cell, a curve for each seed."""
-        ask, name = Asking(request), request.path_params["study"]
-        path, arm = self.shelf.study(name), ask.text("arm")
-        file, arms = self.shelf.file(path)
-        plan = self.shelf.plan(path)
-        cells = [(at, *plan.cells[at]) for at, (c, _) in enumerate(plan.cells) if c.arm == arm]
-        known = next((each for each in arms if each.name == arm), None)
-        if not cells and known is None:
-            raise Nowhere
-        shots = family("shots", agents=file.of_agents)
-        head, rows = self.cell_rows(ask, name, cells, shots)
-        seeds = sorted({cell.seed for _, cell, _ in cells})
-        named = []
-        if known is not None:
-            by_seed = [(seed, self.points(path, arm, [seed])) for seed in seeds]
-            named = [(ask.t("seed_n", n=seed), each) for seed, each in by_seed]
-        return ask.page(
-            "arm.html",
-            name=name,
-            arm=ask.arm(arm),
-            trail=[(name, ask.study(name))],
-            live=live_address(ask, name, plan, page="arm", arm=arm),
-            keys=[] if known is None else [(k, cut(v)) for k, v in known.keys.items()],
-            head=head,
-            rows=rows,
-            charts=drawn(named, ask.language),
-            fewer="",
-            **self.progress(path, plan),
+    def run(self, request: Request) -> Response:
+        """A run: its leash, what was asked, every measurement, its curves."""
+        visit = Visit(request)
+        path = self.store.find_run(visit.text("run"))
+        facts, study = self.store.facts(path), self.store.home(path)
+        visit.of_agents = facts.of_agents
+        known = "" if study is None else self.store.name(study)
+        chosen = "" if study is None else self.store.plan(study).chosen.get(path.name, "")
+        name, seed = arm_and_seed(path.name)
+        measured = []
+        for (checkpoint, split, shots), column in self.store.columns(path).items():
+            count, address = len(column.scores), ""
+            arm = checkpoint if checkpoint.startswith(BASELINE) else name
+            if known and split == "test" and (checkpoint in (chosen, arm) or name == "base"):
+                query = {"ours": arm, "seed": seed, "shots": shots}
+                address = visit.study(known, "/items", **query, theirs="")
+            mean = {"text": mean_text(visit, column.mean(count)), "address": address}
+            measured.append((checkpoint, split, shots, count, column.broken(count), mean))
+        return visit.page(
+            "run.html",
+            live=True,
+            name=path.name,
+            trail=[(known, visit.study(known))] if known else [],
+            facts=[facts.leash, ", ".join(facts.tags), visit.t(run_state(path))],
+            asked=reading(path / "given.json", asked_keys, path),
+            measured=measured,
+            answer=self.background.ask(
+                ("run", path, visit.language),
+                size(path / "metrics.jsonl"),
+                *(run_curves, self.store, path, visit.language),
+            ),
         )
-
-    def cell_rows(
-        self, ask: Asking, name: str, cells: Sequence[tuple[int, Cell, str]], shots: str
-    ) -> tuple[list[str], list[list[Any]]]:
-        """Cells as a table: a row for each measurement, a column for each seed."""
-        seeds = sorted({cell.seed for _, cell, _ in cells})
-        table: dict[tuple[Any, ...], dict[int, Any]] = {}
-        for at, cell, state in cells:
-            spot = table.setdefault((cell.checkpoint, cell.split, cell.shots, cell.items), {})
-            address = ask.study(name, "/cell", **cell._asdict())
-            text = f"{MARKS[state]} {ask.t(state)}"
-            spot[cell.seed] = mark(f"c{at}", state, text, ask.t(state), address)
-        head = [ask.t(each) for each in ("checkpoint", "split", shots, "items")]
-        head += [ask.t("seed_n", n=seed) for seed in seeds]
-        return head, [[*key, *(by.get(s, "") for s in seeds)] for key, by in table.items()]
 
     # --- comparing
 
     def compare(self, request: Request) -> Response:
         """What `kleash compare` says of the runs that are ticked."""
-        ask = Asking(request)
+        visit = Visit(request)
         names = list(dict.fromkeys(request.query_params.getlist("run")))
-        ticks = [{"value": n, "name": n, "ticked": True} for n in names[:MOST_RUNS]]
-        facts: dict[str, Any] = {"ticks": ticks, "most_runs": MOST_RUNS}
         if not 2 <= len(names) <= MOST_RUNS:
-            told: Any = Unread(ask.t("tick_two", most=MOST_RUNS))
-            return ask.page("compare.html", status=400, told=told, **facts)
-        paths = [self.shelf.named_run(name) for name in names]
-        stamp = [self.shelf.stamp(f) for p in paths for f in sorted(p.glob("*.json*"))]
-        key = ("compare", tuple(paths), ask.language, tuple(stamp))
-        told = self.worker.ask(key, tell_comparison, paths, self.shelf.folder, ask.language)
-        return ask.page("compare.html", again=told is None, told=told, **facts)
+            why = Unread(visit.t("tick_two", most=MOST_RUNS))
+            return visit.page(
+                "compare.html", status=400, answer=why, names=names[:MOST_RUNS], most_runs=MOST_RUNS
+            )
+        paths = [self.store.find_run(name) for name in names]
+        stamps = tuple(stamp(f) for p in paths for f in sorted(p.glob("*.json*")))
+        key = ("compare", tuple(paths), visit.language)
+        made = self.background.ask(key, stamps, comparison, self.store, paths, visit.language)
+        return visit.page("compare.html", live=True, answer=made, names=names, most_runs=MOST_RUNS)
 
 
-def live_address(ask: Asking, name: str, plan: Plan, **query: str) -> str:
-    """Where a page hears what has changed since it was made."""
-    return ask.study(name, "/events", seen=plan.stamp, layout=plan.layout, **query)
+def arm_and_seed(run: str) -> tuple[str, str]:
+    """Whose run of a study it is, by the name of its folder; eight digits may follow."""
+    arm, _, seed = run.rpartition("-s")
+    return arm, seed.split("-")[0]
 
 
-def mark(at: str, state: str, text: str, label: str, address: str = "") -> dict[str, Any]:
-    """A state that can change while the page is open."""
-    return {"id": at, "state": state, "text": text, "label": label, "address": address}
+def asked_keys(run: Path) -> list[tuple[str, str]]:
+    """The settings that a run was given."""
+    return [(key, cut(value)) for key, value in dotted(read_json(run / "given.json"))]
 
 
-def family(code: str, *, agents: bool) -> str:
-    """The code of a sentence, for language agents where they have one of their own."""
-    return f"{code}.agent" if agents else code
+def run_state(run: Path) -> str:
+    """How far a run is."""
+    return "running" if who(run) else "unfinished" if size(run / "done") is None else "done"
 
 
-def item_choices(
-    ask: Asking, arms: Sequence[str], file: StudyFile
-) -> list[tuple[str, str, list[tuple[Any, Any]], Any]]:
+def recommended(visit: Visit, study: Path) -> tuple[str, str]:
+    """The arm that the study's last report recommends, and that as a few words."""
+    if size(study / "report.json") is None:
+        return "", ""
+    try:
+        verdicts = {
+            str(key): str(v)
+            for key, v in read_json(study / "report.json")["now"]["verdicts"].items()
+        }
+    except TORN:
+        return "", ""
+    for key, verdict in verdicts.items():
+        question, _, arm = key.partition(": ")
+        if question == "recommend" and verdict.startswith("better"):
+            return arm, visit.t("use", arm=visit.arm(arm))
+    return "", visit.t("use_none") if verdicts else ""
+
+
+def fits(row: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
+    """Whether a study or a run is what is looked for."""
+    text = " ".join((row["name"], row.get("about", ""), *row["tags"])).casefold()
+    return (
+        all(word in text for word in wanted["q"].casefold().split())
+        and (not wanted["tag"] or wanted["tag"] in row["tags"])
+        and (not wanted["state"] or wanted["state"] == row["state"])
+    )
+
+
+def item_choices(visit: Visit, study: Study) -> list[tuple[str, str, list[tuple[Any, Any]], Any]]:
     """What the filter of items can be set to, and what it is set to."""
-    seeds, shots, agents = file.seeds, file.measure.shots, file.of_agents
-    first, second = [*arms[:2], "", ""][:2]
-    named = [(name, ask.arm(name)) for name in arms]
-    said = family("in.pointer", agents=agents)
-    kinds = [("score", ask.t("in.score")), ("pointer", ask.t(said))]
-    first_shots = shots[0 if agents else -1]
-    word = ask.t(family("shots", agents=agents))
+    seeds, shots = study.file.seeds, study.file.measure.shots
+    named = [(arm.name, visit.arm(arm.name)) for arm in study.arms]
+    first, second = [*(name for name, _ in named[:2]), "", ""][:2]
+    kinds = [(kind, visit.t(f"in.{kind}")) for kind in ("score", "pointer")]
+    usual = shots[0 if visit.of_agents else -1]
     return [
-        ("ours", ask.t("ours"), named, ask.text("ours", first)),
-        ("theirs", ask.t("theirs"), named, ask.text("theirs", second)),
-        ("seed", ask.t("seed"), [(s, s) for s in seeds], ask.number("seed", seeds[0])),
-        ("shots", word, [(s, s) for s in shots], ask.number("shots", first_shots)),
-        ("in", ask.t("in"), kinds, ask.text("in", "score")),
+        ("ours", visit.t("ours"), named, visit.text("ours", first)),
+        ("theirs", visit.t("theirs"), [*named, ("", "—")], visit.text("theirs", second)),
+        ("seed", visit.t("seed"), [(s, s) for s in seeds], visit.number("seed", seeds[0])),
+        ("shots", visit.t("shots"), [(s, s) for s in shots], visit.number("shots", usual)),
+        ("in", visit.t("in"), kinds, visit.text("in", "score")),
     ]
 
 
-def one_line(error: BaseException) -> str:
-    """An error as one line."""
-    text = (str(error).splitlines() or [""])[0]
-    return cut(text if text else type(error).__name__)
+def mean_text(visit: Visit, mean: float | None) -> str:
+    """An accuracy, or an agent's reward, which is no share of anything."""
+    return "—" if mean is None else f"{mean:.3f}" if visit.of_agents else f"{100 * mean:.1f}%"

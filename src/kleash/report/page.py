@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from kleash.charts import STYLE
 from kleash.report.links import Links
 from kleash.report.markdown import clean
-from kleash.report.parts import Cell, Document, Line, Part, cells, text_of
+from kleash.report.parts import Cell, Document, Line, Part, Section, cells, text_of
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -78,7 +78,7 @@ PLAIN = re.compile(r"[\w .,;:%()/+=#\[\]−—–↑↓-]*", re.ASCII).fullmatch
 """What most cells and addresses hold, and what stays as it is."""
 LONG = 28  # characters of a cell among numbers before its text may be broken
 
-TEMPLATE = """
+MACROS = """
 {%- macro table(caption, head, rows, left) -%}
 <p class="cap">{{ caption }}</p>
 <div class="wide" tabindex="0" role="region" aria-label="{{ caption }}"><table><thead><tr>
@@ -89,7 +89,8 @@ TEMPLATE = """
 {%- macro below(part) -%}
 {% if part.below %}<p class="below">{{ line(part.below) }}</p>{% endif %}
 {%- endmacro -%}
-<!doctype html>
+"""
+HEAD = """<!doctype html>
 <html lang="{{ document.language }}"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{{ document.title }}</title><style>{{ style | safe }}</style></head>
@@ -98,7 +99,8 @@ TEMPLATE = """
 <nav aria-label="{{ document.contents }}"><ul>
 {%- for section in document.sections %}<li><a href="#{{ section.key }}">{{ section.heading }}</a>
 </li>{% endfor %}</ul></nav>{% endif %}
-{% for section in document.sections -%}
+"""
+SECTIONS = """{% for section in document.sections -%}
 <section id="{{ section.key }}">{% if section.folded %}<details><summary>
 {%- endif %}<h2>{{ section.heading }}</h2>{% if section.folded %}</summary>{% endif %}
 {% for part in section.parts %}{% set kind = kind_of(part) -%}
@@ -128,8 +130,7 @@ TEMPLATE = """
 {%- for said in each.lines %}<p>{{ line(said) }}</p>{% endfor %}</li>
 {% endfor %}</ul>
 {% endif %}{% endfor %}{% if section.folded %}</details>{% endif %}</section>
-{% endfor %}</main></body></html>
-"""
+{% endfor %}"""
 
 
 @lru_cache(maxsize=65_536)
@@ -181,20 +182,30 @@ class Writer:
 
 
 @cache
-def _template() -> Template:
+def _template(text: str) -> Template:
     """Compiled once: a report has two pages."""
     from jinja2 import Environment
 
-    return Environment(autoescape=True, keep_trailing_newline=False).from_string(TEMPLATE.strip())
+    return Environment(autoescape=True, keep_trailing_newline=False).from_string(text.strip())
+
+
+def _rendered(text: str, document: Document, links: Links | None) -> str:
+    def kind_of(part: Part) -> str:
+        return type(part).__name__
+
+    writer = Writer(links)
+    tools: dict[str, Any] = {"line": writer.line, "body": writer.body, "kind_of": kind_of}
+    style = STYLE + CSS.replace("\n", "")
+    return _template(MACROS + text).render(document=document, style=style, **tools)
 
 
 def page(document: Document, links: Links) -> str:
     """The whole report."""
+    whole = f"{HEAD}{SECTIONS}</main></body></html>"
+    return _rendered(whole, document, links if document.whole else None)
 
-    def kind_of(part: Part) -> str:
-        return type(part).__name__
 
-    writer = Writer(links if document.whole else None)
-    tools: dict[str, Any] = {"line": writer.line, "body": writer.body, "kind_of": kind_of}
-    style = STYLE + CSS.replace("\n", "")
-    return _template().render(document=document, style=style, **tools)
+def fragments(sections: list[Section], as_table: str) -> Markup:
+    """Sections alone, their numbers no links, for a page that has a head of its own."""
+    document = Document("", "", sections, "", as_table, whole=False)
+    return Markup(_rendered(SECTIONS, document, None))  # escaped by the template

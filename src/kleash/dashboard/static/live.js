@@ -1,47 +1,45 @@
 "use strict";
-// What changes while a study runs, and keys that follow links. Every page works without it.
-// A reader stays where he is: what is open stays open, and what has the focus keeps it.
-const FOCUSED = "a, summary, [tabindex]";
-const replace = (part, html) => {
-  const made = part.cloneNode(false);
-  made.innerHTML = html;
-  if (made.innerHTML === part.innerHTML) return; // as the page was made with it
-  const open = [...part.querySelectorAll("details")].map((each) => each.open);
-  const before = document.activeElement;
-  const at = [...part.querySelectorAll(FOCUSED)].indexOf(before);
-  part.replaceChildren(...made.childNodes);
-  part.querySelectorAll("details").forEach((each, nth) => (each.open = Boolean(open[nth])));
-  if (at < 0) return;
-  const now = [...part.querySelectorAll(FOCUSED)];
-  const here = before.getAttribute("href");
-  const same = here ? now.find((each) => each.getAttribute("href") === here) : now[at];
-  if (same && same.tagName === before.tagName) same.focus({ preventScroll: true });
+// A page that may change looks again, and keys follow links. Every page works without it.
+// What has not changed is not touched: what is open, ticked, chosen or has the focus stays so.
+const EVERY = 2000; // milliseconds between two looks
+const morph = (now, made) => {
+  if (now.isEqualNode(made)) return;
+  if (now.nodeType !== made.nodeType || now.nodeName !== made.nodeName) {
+    now.replaceWith(made.cloneNode(true));
+    return;
+  }
+  if (now.nodeType !== Node.ELEMENT_NODE) {
+    now.nodeValue = made.nodeValue;
+    return;
+  }
+  for (const { name } of [...now.attributes])
+    if (name !== "open" && !made.hasAttribute(name)) now.removeAttribute(name);
+  for (const { name, value } of made.attributes)
+    if (now.getAttribute(name) !== value) now.setAttribute(name, value);
+  const before = [...now.childNodes];
+  [...made.childNodes].forEach((each, at) =>
+    at < before.length ? morph(before[at], each) : now.append(each.cloneNode(true)),
+  );
+  before.slice(made.childNodes.length).forEach((each) => each.remove());
 };
-const address = document.body.dataset.live;
-if (address) {
-  const source = new EventSource(address);
-  source.onmessage = (event) => {
-    const told = JSON.parse(event.data);
-    if (told.reload) {
-      source.close();
-      location.reload();
-      return;
+let tag = "";
+const look = async () => {
+  try {
+    const answer = document.hidden
+      ? null
+      : await fetch(location.href, { headers: { "If-None-Match": tag || '"new"' } });
+    if (answer && answer.status === 200) {
+      tag = answer.headers.get("etag");
+      const made = new DOMParser().parseFromString(await answer.text(), "text/html");
+      morph(document.querySelector("main"), made.querySelector("main"));
+      if (!("live" in made.body.dataset)) return;
     }
-    for (const [id, [state, text, label]] of Object.entries(told.marks || {})) {
-      const mark = document.getElementById(id);
-      if (mark) {
-        mark.className = "mark-" + state;
-        mark.textContent = text;
-        mark.title = label;
-      }
-    }
-    for (const [id, html] of Object.entries(told.parts || {})) {
-      const part = document.getElementById(id);
-      if (part) replace(part, html);
-    }
-  };
-  addEventListener("pagehide", () => source.close());
-}
+  } catch {
+    // the server is away for a moment, or for good
+  }
+  setTimeout(look, EVERY);
+};
+if ("live" in document.body.dataset) setTimeout(look, EVERY / 2);
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.closest("input, select, textarea")) return;

@@ -2,55 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
+from zlib import crc32
 
 from jinja2 import Environment, PackageLoader
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from kleash.catalogue import Language, called, say
-from kleash.charts import Chart
+from kleash.catalogue import CODES, LANGUAGES, Language, called
 from kleash.plan import BASELINE
 
 ROWS = 100  # on a page
 LONGEST = 2_000  # characters of a text from a file that a page shows
 
-
-def drawing(chart: Chart) -> Markup:
-    """The one thing that is not escaped: our own drawing, in which every text is already."""
-    return Markup(chart.drawing)  # made by kleash.charts
-
-
 ENVIRONMENT = Environment(
     loader=PackageLoader("kleash.dashboard"), autoescape=True, trim_blocks=True
 )
-ENVIRONMENT.globals["drawing"] = drawing
 
 
-class Asking:
+class Visit:
     """What a page is asked for, and how it answers."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         given = request.query_params.get("lang", "")
-        self.explicit = given in ("zh", "en")
+        self.explicit = given in LANGUAGES
         accepted = request.headers.get("accept-language", "").lower()
         self.language: Language = "zh" if (given or accepted).startswith("zh") else "en"
-        if given == "en":
-            self.language = "en"
+        self.of_agents = False
+        """Whether it is about language agents, which have words of their own."""
 
     def t(self, code: str, **facts: Any) -> str:
-        """A sentence in the reader's language."""
-        # A sentence quotes a text in short; an error or a command must be whole.
-        whole = {f"\ue000{name}\ue001": cut(v) for name, v in facts.items() if type(v) is str}
-        marked = {n: f"\ue000{n}\ue001" if type(v) is str else v for n, v in facts.items()}
-        said = say(f"dash.{code}", marked, self.language)
-        for mark, text in whole.items():
-            said = said.replace(mark, text)
-        return said
+        """A sentence in the reader's language, its facts whole: a command that is cut is none."""
+        own = f"dash.{code}.agent"
+        code = own if self.of_agents and own in CODES else f"dash.{code}"
+        sentence = CODES[code][LANGUAGES.index(self.language)]
+        return sentence.format(**{k: cut(v) if type(v) is str else v for k, v in facts.items()})
 
     def arm(self, name: str) -> str:
         """An arm as a reader calls it."""
@@ -76,32 +64,26 @@ class Asking:
         plain = len(text) < 10 and text.removeprefix("-").isdecimal() and text.isascii()
         return int(text) if plain else default
 
-    def facts(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """What every template reads, and what this one does."""
+    def page(
+        self, template: str, *, status: int = 200, live: bool = False, **facts: Any
+    ) -> HTMLResponse:
+        """A page; a `live` one looks again, and its tag says whether anything has changed."""
         other = "en" if self.language == "zh" else "zh"
         query = [(k, v) for k, v in self.request.query_params.multi_items() if k != "lang"]
         turned = urlencode([*query, ("lang", other)], errors="replace")
-        return {
+        always: dict[str, Any] = {
             "t": self.t,
             "to": self.to,
             "language": self.language,
             "explicit": self.explicit,
             "turned": f"{self.request.url.path}?{turned}",
             "trail": [],
-            **facts,
+            "live": live,
         }
-
-    def part(self, template: str, **facts: Any) -> str:
-        """A piece of a page."""
-        text = ENVIRONMENT.get_template(template).render(self.facts(facts))
-        return text.encode("utf-8", "replace").decode()  # half a character can be in any file
-
-    def page(
-        self, template: str, *, status: int = 200, again: bool = False, **facts: Any
-    ) -> HTMLResponse:
-        """A page; `again` has the browser look once more in a second."""
-        headers = {"refresh": "1"} if again else {}
-        return HTMLResponse(self.part(template, **facts), status, headers)
+        text = ENVIRONMENT.get_template(template).render(always | facts)
+        body = text.encode("utf-8", "replace")  # half a character can be in any file
+        headers = {"etag": f'"{crc32(body):08x}"'} if live else {}
+        return HTMLResponse(body, status, headers)
 
 
 def cut(text: Any) -> str:
@@ -110,22 +92,17 @@ def cut(text: Any) -> str:
     return whole if len(whole) <= LONGEST else whole[:LONGEST] + f"… ({len(whole):,})"
 
 
-def items_address(ask: Asking, name: str, ours: str, theirs: str, seed: int, shots: int) -> str:
-    """Back to the items on which two arms disagree."""
-    query: dict[str, Any] = {"seed": seed, "shots": shots}
-    query |= {k: v for k, v in (("ours", ours), ("theirs", theirs)) if v}
-    return ask.study(name, "/items", **query)
+def one_line(error: BaseException) -> str:
+    """An error as one line."""
+    return cut((str(error).splitlines() or [""])[0] or type(error).__name__)
 
 
-def turn(ask: Asking, count: int) -> tuple[int, dict[str, Any]]:
+def turn(visit: Visit, count: int) -> tuple[int, dict[str, Any]]:
     """The first row of the page that is asked for, and the addresses of those beside it."""
     pages = max(1, -(-count // ROWS))
-    page = min(max(1, ask.number("page", 1)), pages)
-    query = {k: v for k, v in ask.request.query_params.items() if k not in ("page", "lang")}
-
-    def address(at: int) -> str:
-        return ask.to(ask.request.url.path, **query, page=at)
-
-    back = address(page - 1) if page > 1 else ""
-    forth = address(page + 1) if page < pages else ""
+    page = min(max(1, visit.number("page", 1)), pages)
+    query = {k: v for k, v in visit.request.query_params.items() if k not in ("page", "lang")}
+    path = visit.request.url.path
+    back = visit.to(path, **query, page=page - 1) if page > 1 else ""
+    forth = visit.to(path, **query, page=page + 1) if page < pages else ""
     return (page - 1) * ROWS, {"page": page, "pages": pages, "back": back, "forth": forth}

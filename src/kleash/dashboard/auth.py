@@ -39,18 +39,16 @@ class Rules:
     def knows(self, host: str) -> bool:
         """Whether a Host header means us: a name of another could be made to point here."""
         name = urlsplit(f"//{host}").hostname or ""
-        return name in self.hosts or bool(self.token and _address(name))
+        if name in self.hosts or not self.token:
+            return name in self.hosts
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
 
 
-def _address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
-class Door:
+class Auth:
     """Every request passes here first; every answer gets its headers here."""
 
     def __init__(self, app: ASGIApp, rules: Rules) -> None:
@@ -58,24 +56,21 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self.app(scope, receive, send)
-            return
 
         async def headed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers[name] = value
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        refused = self.refusal(scope)
-        await (refused or self.app)(scope, receive, headed)
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+        elif scope["type"] == "http":
+            refused = self.refusal(scope["method"], Headers(scope=scope))
+            refused = refused or (self.login(scope) if self.rules.token else None)
+            await (refused or self.app)(scope, receive, headed)
 
-    def refusal(self, scope: Scope) -> Response | None:
-        """Why not, if so; or the way back to the same page once a token has been shown."""
-        headers = Headers(scope=scope)
+    def refusal(self, method: str, headers: Headers) -> Response | None:
+        """Why a request is not answered, if so."""
         try:
             known = self.rules.knows(headers.get("host", ""))
             origin = headers.get("origin")
@@ -86,30 +81,26 @@ class Door:
             return PlainTextResponse("this server has another name", 421)
         if not ours:
             return PlainTextResponse("asked from another site", 403)
-        if scope["method"] not in ("GET", "HEAD"):
+        if method not in ("GET", "HEAD"):
             return PlainTextResponse("only GET", 405, {"allow": "GET"})
-        return self.unshown(scope, headers) if self.rules.token else None
+        return None
 
-    def unshown(self, scope: Scope, headers: Headers) -> Response | None:
+    def login(self, scope: Scope) -> Response | None:
         """A token is shown once, in the address; from then on a cookie says it."""
-        token = self.rules.token
+        token = self.rules.token.encode()
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        if same(query.pop("token", [""])[0], token):
+        # Compared so that the time it takes tells nothing.
+        if hmac.compare_digest(query.pop("token", [""])[0].encode(), token):
             rest = urlencode(query, doseq=True)
             # Slashes at the start would name another host.
             address = "/" + scope["path"].lstrip("/\\") + (f"?{rest}" if rest else "")
             answer = RedirectResponse(address, 303)
-            answer.set_cookie(COOKIE, token, httponly=True, samesite="strict")
+            answer.set_cookie(COOKIE, self.rules.token, httponly=True, samesite="strict")
             return answer
         try:
-            jar = SimpleCookie(headers.get("cookie", ""))
+            jar = SimpleCookie(Headers(scope=scope).get("cookie", ""))
         except CookieError:
             jar = SimpleCookie()
-        if COOKIE in jar and same(jar[COOKIE].value, token):
+        if COOKIE in jar and hmac.compare_digest(jar[COOKIE].value.encode(), token):
             return None
         return PlainTextResponse("a token is needed: open the address that was printed", 401)
-
-
-def same(given: str, token: str) -> bool:
-    """Compared so that the time it takes tells nothing."""
-    return hmac.compare_digest(given.encode(), token.encode())

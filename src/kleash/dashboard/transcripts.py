@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from kleash.dashboard.asking import Asking, cut
+from kleash.dashboard.visit import Visit, cut
 
 MOST_TURNS = 64
 MOST_TOKENS = 2_000  # of a turn
@@ -19,7 +19,7 @@ LEVELS = (0.01, 0.1, 0.5, 2.0)  # nats: from each on a token is marked more stro
 STOPS = ("covered", "finished", "limit", "length", "malformed", "broken")
 
 
-def talk(line: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def episode(line: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """An episode by its line among the scores; tokens and what was covered by its transcript.
 
     A transcript counts only where it says what was scored: that may be a sampled pass.
@@ -85,11 +85,11 @@ def legend() -> list[dict[str, Any]]:
     return [{"level": n, "text": t} for n, t in enumerate([*ranges, f"≥ {LEVELS[-1]:g}"])]
 
 
-def stop_text(ask: Asking, line: Mapping[str, Any]) -> str:
+def stop_text(visit: Visit, line: Mapping[str, Any]) -> str:
     """Why an episode ended, or the error that broke it."""
     reason = line.get("answer")
     if reason in STOPS:
-        return ask.t(f"stop.{reason}")
+        return visit.t(f"stop.{reason}")
     return cut(reason or line.get("error") or "—")
 
 
