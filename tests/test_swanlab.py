@@ -8,7 +8,7 @@ import pytest
 
 from kleash.errors import DataError
 from kleash.imports import Imported, read
-from kleash.watching.follow import Framed
+from kleash.watching.follow import Whole
 
 FIXTURES = Path(__file__).parent / "fixtures/imports/swanlab"
 LOSS = [1.695 / (step + 1) for step in range(6)]
@@ -75,16 +75,19 @@ def test_a_version_that_is_not_known_is_one_line(tmp_path: Path) -> None:
 
 
 @eras
-def test_a_growing_log_is_followed_record_by_record(era: str, tmp_path: Path) -> None:
+def test_a_growing_log_is_followed(
+    era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kleash.watching.follow.OFTEN", 0)
     [log] = (FIXTURES / era).rglob("*.swanlab")
     whole, grown = log.read_bytes(), tmp_path / log.name
-    grown.write_bytes(whole[:7])
-    followed = Framed(grown)
+    followed = Whole(grown)
     for size in range(7, len(whole) + 300, 300):
         grown.write_bytes(whole[:size])
         followed.poll()
-    assert followed.told.name == "kl0.15-s3"
-    assert followed.told.points["train/loss"].steps == list(range(6))
-    assert followed.told.points["train/loss"].values == LOSS
-    assert followed.told.finished is True
+    [told] = followed.runs
+    assert told.name == "kl0.15-s3"
+    assert told.points["train/loss"].steps == list(range(6))
+    assert told.points["train/loss"].values == LOSS
+    assert told.finished is True
     assert followed.poll() is False

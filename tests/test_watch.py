@@ -18,7 +18,7 @@ from kleash.collapse import Curve, first_signs
 from kleash.errors import ConfigError, DataError
 from kleash.imports import read
 from kleash.watching import Watch
-from kleash.watching.follow import Framed
+from kleash.watching.follow import Whole
 from kleash.watching.tell import BOTS
 
 Rows = list[dict[str, float]]
@@ -279,18 +279,23 @@ def test_steps_that_come_again_replace_what_followed(tmp_path: Path) -> None:
     assert points.values[-1] == 7.0
 
 
-def test_a_log_of_wandb_is_followed_record_by_record(tmp_path: Path) -> None:
+def test_a_log_of_wandb_is_followed_as_it_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kleash.watching.follow.OFTEN", 0)
     [log] = (FIXTURES / "wandb").rglob("*.wandb")
     whole, grown = log.read_bytes(), tmp_path / log.name
     [run] = read(log).runs
-    grown.write_bytes(whole[:7])
-    followed = Framed(grown)
+    followed, counts = Whole(grown), []
     for size in range(7, len(whole) + 997, 997):
         grown.write_bytes(whole[:size])
         followed.poll()
-    assert followed.told.name == run.name
+        counts.append(sum(told.count for told in followed.runs))
+    assert counts == sorted(counts) and len({*counts}) >= 5
+    [told] = followed.runs
+    assert told.name == run.name
     for series in run.series:
-        points = followed.told.points[series.metric]
+        points = told.points[series.metric]
         assert points.steps == series.steps.tolist()
         np.testing.assert_array_equal(points.values, series.values)
 

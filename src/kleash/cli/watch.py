@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,8 +16,8 @@ from kleash.cli.console import Named, language_of, stderr, stdout
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rich.console import Group
     from rich.table import Table
+    from rich.text import Text
 
     from kleash.catalogue import Language
     from kleash.collapse import Curve
@@ -64,51 +65,50 @@ def watch(  # noqa: PLR0913  # one for each option
             seen = {"runs": [plain(told) for told in watched.runs], "warnings": len(watched.warned)}
             print(json.dumps(seen, ensure_ascii=False))
         else:
-            end(watched, language)
+            for each in (*view(watched, language), looked(watched, language)):
+                stdout().print(each, highlight=False, markup=False)
         return
-    if as_json:
-        follow(watched, teller, every)
-    else:
-        live(watched, teller, every, language)
+    with suppress(KeyboardInterrupt):
+        follow(watched, teller, every, language)
 
 
-def follow(watched: Watch, teller: Teller, every: float) -> None:
-    """Look again and again, until Ctrl-C."""
-    try:
-        while True:
-            teller.tell(watched.look())
-            time.sleep(every)
-    except KeyboardInterrupt:
-        return
-
-
-def live(watched: Watch, teller: Teller, every: float, language: Language) -> None:
-    """The same with a table that is drawn anew after each look."""
+def follow(watched: Watch, teller: Teller, every: float, language: Language) -> None:
+    """Look again and again; where a person looks on, with a table that is drawn anew."""
+    from rich.console import Group
     from rich.live import Live
+    from rich.text import Text
 
-    with Live(console=stdout(), auto_refresh=False, screen=False) as screen:
-        try:
-            while True:
-                teller.tell(watched.look(), quiet=True)
-                screen.update(view(watched, language), refresh=True)
-                time.sleep(every)
-        except KeyboardInterrupt:
-            return
+    shown = nullcontext() if teller.as_json else Live(console=stdout(), auto_refresh=False)
+    with shown as screen:
+        while True:
+            teller.tell(watched.look(), quiet=screen is not None)
+            if screen is not None:
+                last = [sentence(each, language) for each in watched.warned[-LAST:]]
+                lines = [Text(each, style="yellow") for each in last]
+                screen.update(Group(*view(watched, language), *lines), refresh=True)
+            time.sleep(every)
 
 
-def end(watched: Watch, language: Language) -> None:
-    """The table, and what could not be read."""
+def view(watched: Watch, language: Language) -> list[Table | Text]:
+    """The table, and what it does not show."""
+    from rich.text import Text
+
     from kleash.catalogue import say
 
-    console = stdout()
-    if shown(watched):
-        console.print(table(watched, language))
-    for line in beside(watched, language):
-        console.print(line, highlight=False, markup=False)
+    lines = list(map(Text, beside(watched, language)))
     if not watched.runs:
         where = ", ".join(map(str, watched.sources))
-        console.print(say("watch.nothing", {"where": where}, language), highlight=False)
-    console.print(say("watch.looked", counts(watched), language), highlight=False)
+        return [*lines, Text(say("watch.nothing", {"where": where}, language))]
+    return [*([table(watched, language)] if shown(watched) else []), *lines]
+
+
+def looked(watched: Watch, language: Language) -> str:
+    """How much there was to see."""
+    from kleash.catalogue import say
+
+    points = sum(told.count for told in watched.runs)
+    facts = {"runs": len(shown(watched)), "points": points, "n": len(watched.warned)}
+    return say("watch.looked", facts, language)
 
 
 def beside(watched: Watch, language: Language) -> list[str]:
@@ -133,13 +133,6 @@ def shown(watched: Watch) -> list[Told]:
     from kleash.imports.tables import TABLES
 
     return [told for told in watched.runs if told.count or told.format not in TABLES]
-
-
-def counts(watched: Watch) -> dict[str, Any]:
-    """How much there was to see."""
-    points = sum(told.count for told in watched.runs)
-    found = {"runs": len(shown(watched)), "points": points, "n": len(watched.warned)}
-    return found
 
 
 # --- warnings ------------------------------------------------------------------------------------
@@ -208,20 +201,6 @@ def plain(told: Told) -> dict[str, Any]:
 
 
 # --- the screen ----------------------------------------------------------------------------------
-
-
-def view(watched: Watch, language: Language) -> Group:
-    """The table, and the last warnings below it."""
-    from rich.console import Group
-    from rich.text import Text
-
-    from kleash.catalogue import say
-
-    lines = [Text(sentence(each, language), style="yellow") for each in watched.warned[-LAST:]]
-    if not watched.runs:
-        where = ", ".join(map(str, watched.sources))
-        return Group(Text(say("watch.nothing", {"where": where}, language)), *lines)
-    return Group(table(watched, language), *map(Text, beside(watched, language)), *lines)
 
 
 def table(watched: Watch, language: Language) -> Table:

@@ -23,7 +23,6 @@ from kleash.imports.run_names import label, whole_name
 from kleash.runs import FACTS
 from kleash.watching.follow import (
     Follower,
-    Framed,
     Lines,
     Told,
     Whole,
@@ -262,10 +261,8 @@ def followers(path: Path, depth: int) -> Iterator[tuple[Path, Follower]]:
         yield from of_verl(path)
     elif form in ("wandb", "swanlab"):
         logs = swanlab.logs if form == "swanlab" else wandb.logs
-        framed = [path] if path.is_file() else logs(path)
-        yield from ((log, Framed(log)) for log in framed)
-        if not framed:
-            yield path, Whole(path)
+        found = [path] if path.is_file() else logs(path)
+        yield from ((log, Whole(log)) for log in found or [path])
     elif form:
         yield path, Whole(path)
     elif path.is_dir() and depth:

@@ -1,9 +1,9 @@
 """Logs that grow: what is new in them since the last look, and nothing is ever written to them.
 
-Lines (our runs, verl's JSON lines and console) and the framed logs of W&B and SwanLab are read on
-from where the last whole line or record ended; whatever else `imports` reads is read anew when it
-has changed. A torn end is waited for, a line that cannot be read is counted and passed over, and a
-file that got shorter is begun again: the run was rewound.
+Lines (our runs, verl's JSON lines and console) are read on from where the last whole one ended;
+whatever else `imports` reads is read anew when it has changed, the longer it takes the more seldom.
+A torn end is waited for, a line that cannot be read is counted and passed over, and a file that got
+shorter is begun again: the run was rewound.
 """
 
 from __future__ import annotations
@@ -21,11 +21,7 @@ from kleash.errors import DataError
 from kleash.imports import read
 from kleash.imports.gather import number
 from kleash.imports.run_names import whole_name
-from kleash.imports.swanlab import MAGIC as SWANLAB
-from kleash.imports.swanlab import Log as SwanLabLog
 from kleash.imports.verl import NOISE, STEP, console_values
-from kleash.imports.wandb import Log as WandbLog
-from kleash.imports.wire import TornError, placed_records
 
 AT_ONCE = 2**24  # bytes of a log read in one look
 OFTEN = 20  # times as long as reading took, before a whole file is read again
@@ -173,68 +169,6 @@ def take_console(told: Told, line: bytes) -> None:
     if match is not None:
         for name, (value, _) in console_values(written[match.end() :]):
             told.add(name, float(match[1]), value)
-
-
-# --- framed logs ---------------------------------------------------------------------------------
-
-
-class Framed:
-    """The log of W&B or SwanLab, record by record."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.begin()
-
-    def begin(self) -> None:
-        """Behind the file's header, knowing nothing."""
-        self.at, self.record, self.broken = 7, 0, False
-        self.log: WandbLog | SwanLabLog | None = None
-        self.told = Told(self.path.stem.removeprefix("run-"), "", self.path)
-        self.seen: dict[str, int] = {}
-
-    @property
-    def runs(self) -> list[Told]:
-        """The one run."""
-        return [self.told]
-
-    def poll(self) -> bool:
-        """Every whole record since the last look."""
-        began = self.record
-        try:
-            with self.path.open("rb") as handle:
-                start = handle.read(7)
-                if handle.seek(0, 2) < self.at:
-                    self.begin()
-                if self.log is None and len(start) == 7 and not self.broken:
-                    self.log = (
-                        SwanLabLog(self.path) if start[:6] == SWANLAB else WandbLog(self.path)
-                    )
-                    self.told.format = "swanlab" if start[:6] == SWANLAB else "wandb"
-                handle.seek(self.at)
-                if self.log is None or self.broken:
-                    return False
-                for end, data in placed_records(handle):
-                    self.record += 1
-                    self.at = end
-                    self.log.take(self.record, data)
-        except (TornError, OSError):
-            pass  # the rest is still to come
-        except ValueError:
-            self.told.unread += 1
-            self.broken = True  # behind damage nothing can be trusted
-        if self.record > began:
-            self.pass_on()
-        return self.record > began
-
-    def pass_on(self) -> None:
-        """The points that the log has gathered since."""
-        assert self.log is not None
-        self.told.name, self.told.finished = self.log.run.name, self.log.run.finished or None
-        for name, column in self.log.points.columns.items():
-            first = self.seen.get(name, 0)
-            for step, value in zip(column.steps[first:], column.values[first:], strict=True):
-                self.told.add(name, step, value)
-            self.seen[name] = len(column.steps)
 
 
 # --- anything else that can be read --------------------------------------------------------------
