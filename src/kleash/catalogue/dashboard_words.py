@@ -34,7 +34,6 @@ DASHBOARD: dict[str, tuple[str, str]] = {
     ),
     "dash.skip": ("To the content", "跳到正文"),
     "dash.other": ("中文", "English"),
-    "dash.verdict": ("Verdict", "结论"),
     "dash.being_made": (
         "Being worked out from the scores; it will appear here.",
         "正在根据得分计算，完成后会显示在这里。",
@@ -60,28 +59,6 @@ DASHBOARD: dict[str, tuple[str, str]] = {
     "dash.gap": ("gap", "差距"),
     "dash.word": ("verdict", "结论"),
     "dash.curves": ("Curves", "曲线"),
-    "dash.accuracy_of": (
-        "Validation accuracy by epoch; the band reaches from the lowest seed to the highest",
-        "各轮的验证准确率；色带从最低的随机种子到最高的随机种子",
-    ),
-    "dash.kl_of": (
-        "KL to the base by epoch; the band reaches from the lowest seed to the highest",
-        "各轮相对起点的 KL；色带从最低的随机种子到最高的随机种子",
-    ),
-    "dash.reward_of": (
-        "Validation reward by epoch; the band reaches from the lowest seed to the highest",
-        "各轮的验证奖励；色带从最低的随机种子到最高的随机种子",
-    ),
-    "dash.reward_axis": ("validation reward", "验证奖励"),
-    "dash.epoch": ("epoch", "轮"),
-    "dash.accuracy_axis": ("validation accuracy, %", "验证准确率（%）"),
-    "dash.low": ("lowest", "最低"),
-    "dash.high": ("highest", "最高"),
-    "dash.as_table": ("The same as a table", "以表格显示"),
-    "dash.first_arms": (
-        "The first {count} of {total} arms; every arm has a page of its own.",
-        "{total} 个配置中的前 {count} 个；每个配置都有自己的页面。",
-    ),
     "dash.no_curves": ("No epoch has ended yet.", "还没有任何一轮结束。"),
     "dash.asked": ("Settings that were given", "给定的设置"),
     "dash.compare_ticked": ("Compare what is ticked", "比较勾选的运行"),
@@ -176,9 +153,6 @@ DASHBOARD: dict[str, tuple[str, str]] = {
         "以下配置没有保留这个回合的逐词元 KL：{arms}。只有前 40 个测试任务的贪心回合会保留。",
     ),
     "dash.as_numbers": ("{arm}: every token's KL as numbers", "{arm}：每个词元的 KL 数值"),
-    "dash.next": ("next", "下一页"),
-    "dash.previous": ("previous", "上一页"),
-    "dash.page_of": ("page {page} of {pages}", "第 {page} 页，共 {pages} 页"),
     "dash.no_page": ("There is no such page.", "没有这个页面。"),
     "dash.sparks": ("validation by epoch", "各轮验证"),
 }

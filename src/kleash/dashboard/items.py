@@ -17,7 +17,7 @@ from kleash.dashboard.answers import Background, Unread, pools
 from kleash.dashboard.pages import item_choices
 from kleash.dashboard.store import Nowhere, Store, lines_about
 from kleash.dashboard.transcripts import episode, legend, stop_text, texts, transcripts
-from kleash.dashboard.visit import ROWS, Visit, cut, turn
+from kleash.dashboard.visit import ROWS, Visit, cut
 from kleash.data import DATASETS, Dataset, dataset
 from kleash.plan import BASELINE, CHOSEN, arm_recipe, base_checkpoint, column_key
 from kleash.plan.cells import Cell, Column
@@ -75,20 +75,20 @@ class Items:
         choices = item_choices(visit, study)
         ours, theirs, seed, shots, kind = (choice[3] for choice in choices)
         arms = [arm for arm in (ours, theirs) if arm]
-        found = [self.tested(path, arm, seed, shots) for arm in arms]
-        rows = disagreements([each for each in found if each is not None], kind)
-        first, pages = turn(visit, len(rows))
+        tested = [self.tested(path, arm, seed, shots) for arm in arms]
+        columns = [each for each in tested if each is not None]
+        rows = disagreements(columns, kind)
         query = {"ours": ours, "theirs": theirs, "seed": seed, "shots": shots}
         shown = [
             [
                 {"address": visit.study(name, "/item", item=item, **query), "text": item},
                 *map(score_text, scores),
             ]
-            for item, *scores in rows[first : first + ROWS]
+            for item, scores in rows[:ROWS]
         ]
         summary = ""
-        if found and all(found):
-            facts = query | {"count": len(rows), "total": len(found[0].items)}
+        if columns and len(columns) == len(arms):
+            facts = query | {"count": len(rows), "total": len(columns[0].items)}
             summary = visit.t("disagreeing" if theirs else "of_one", **facts)
         return visit.page(
             "items.html",
@@ -98,7 +98,6 @@ class Items:
             summary=summary,
             head=[visit.t("item"), *map(visit.arm, arms)],
             rows=shown,
-            **pages,
         )
 
     def tested(self, study: Path, arm: str, seed: int, shots: int) -> Column | None:
@@ -122,12 +121,12 @@ class Items:
         visit.of_agents = file.of_agents
         usual = file.measure.shots[0 if file.of_agents else -1]
         what = item, visit.number("seed", file.seeds[0]), visit.number("shots", usual)
-        asked = [arm for arm in (visit.text("ours"), visit.text("theirs")) if arm]
-        names = list(dict.fromkeys([*asked, *(arm.name for arm in arms)]))[:MOST_SIDE]
+        given = {key: visit.text(key) for key in ("ours", "theirs") if visit.text(key)}
+        names = list(dict.fromkeys([*given.values(), *(arm.name for arm in arms)]))[:MOST_SIDE]
         found = [found for arm in names for found in self.lines(visit, path, arm, what)]
-        back = visit.study(name, "/items", seed=what[1], shots=what[2], **side(visit))
+        back = visit.study(name, "/items", seed=what[1], shots=what[2], **given)
         sizes = [(n, n) for n in file.measure.shots]
-        around = {
+        around: dict[str, Any] = {
             "trail": [(name, visit.study(name)), (visit.t("disagree"), back)],
             "kept": [each for each in request.query_params.multi_items() if each[0] not in SET],
             "choices": [
@@ -249,11 +248,6 @@ class Items:
         return Response(file.getvalue(), media_type="image/png")
 
 
-def side(visit: Visit) -> dict[str, str]:
-    """The arms that were asked for."""
-    return {key: visit.text(key) for key in ("ours", "theirs") if visit.text(key)}
-
-
 def entry(visit: Visit, study: str, item: str, known: Item | None) -> dict[str, Any]:
     """An item with its picture, or its id alone."""
     if known is None:
@@ -267,12 +261,10 @@ def entry(visit: Visit, study: str, item: str, known: Item | None) -> dict[str, 
     }
 
 
-def disagreements(
-    columns: Sequence[Column], kind: str
-) -> list[tuple[str, *tuple[float | None, ...]]]:
+def disagreements(columns: Sequence[Column], kind: str) -> list[tuple[str, list[float | None]]]:
     """Items whose scores, or whose demonstrations, differ, the furthest apart first; or all."""
     if len(columns) < 2:
-        return [pair for each in columns for pair in zip(each.items, each.scores, strict=True)]
+        return [(i, [s]) for c in columns for i, s in zip(c.items, c.scores, strict=True)]
     ours, theirs = columns
     other = {item: at for at, item in enumerate(theirs.items)}
     found = []
@@ -280,11 +272,11 @@ def disagreements(
         there = other.get(item)
         if there is None:
             continue
-        pair = ours.scores[at], theirs.scores[there]
+        pair = [ours.scores[at], theirs.scores[there]]
         pointers = ours.pointers[at], theirs.pointers[there]
         if len({*(pointers if kind == "pointer" else pair)}) > 1:
-            found.append((item, *pair))
-    return sorted(found, key=lambda each: -abs((each[1] or 0.0) - (each[2] or 0.0)))
+            found.append((item, pair))
+    return sorted(found, key=lambda each: -abs((each[1][0] or 0.0) - (each[1][1] or 0.0)))
 
 
 def score_text(score: Any) -> str:

@@ -23,13 +23,13 @@ from kleash.dashboard.store import (
     stamp,
     who,
 )
-from kleash.dashboard.visit import ROWS, Visit, cut, one_line
+from kleash.dashboard.visit import MOST_RUNS, ROWS, Visit, cut, one_line
 from kleash.plan import BASELINE, dotted
+from kleash.plan.folder import job_of
 from kleash.runs import read_json
 from kleash.study.estimate import seconds_left
 
-MOST_RUNS = 64
-MOST_ROWS = 1_000  # of runs on the index
+SPARKS = 100  # on the index
 STATES = ("running", "done", "unfinished")
 
 
@@ -53,17 +53,16 @@ class Pages:
         rows = [self.run_row(visit, path) for path in runs]
         tags = sorted({tag for row in (*found, *rows) for tag in row["tags"]})
         rows = [row for row in rows if fits(row, wanted)]
-        for at, row in enumerate(rows[:ROWS]):
+        for at, row in enumerate(rows[:SPARKS]):
             rows[at] = row | self.spark([row["path"]])
         return visit.page(
             "index.html",
             studies=[row for row in found if fits(row, wanted)],
-            runs=rows[:MOST_ROWS],
-            left=max(0, len(rows) - MOST_ROWS),
+            runs=rows[:ROWS],
+            left=max(0, len(rows) - ROWS),
             tags=tags,
             states={state: visit.t(state) for state in STATES},
             wanted=wanted,
-            most_runs=MOST_RUNS,
         )
 
     def study_row(self, visit: Visit, path: Path) -> dict[str, Any]:
@@ -83,7 +82,9 @@ class Pages:
             "done": plan.counts.get("done", 0),
             "total": len(plan.cells),
             "word": word,
-            **self.spark([path / f"runs/{shown.name}-s{seed}" for seed in study.file.seeds[:ROWS]]),
+            **self.spark(
+                [path / f"runs/{shown.name}-s{seed}" for seed in study.file.seeds[:SPARKS]]
+            ),
         }
 
     def run_row(self, visit: Visit, path: Path) -> dict[str, Any]:
@@ -118,7 +119,6 @@ class Pages:
             seeds=seeds,
             matrix=self.matrix(visit, plan, seeds, runs),
             failures=[(job, why) for job, why in plan.failures.items()][:ROWS],
-            most_runs=MOST_RUNS,
             items_address=f"{request.url.path}/items",
             choices=item_choices(visit, study),
             plan=plan,
@@ -133,7 +133,8 @@ class Pages:
             seconds = seconds_left(path, plan.todo) if plan.who and plan.todo else None
         except TORN:
             seconds = None
-        return "" if seconds is None else f"{seconds / 60 / max(1, plan.at_work):.1f}"
+        at_work = {job_of(cell) for cell, state in plan.cells if state == "running"}
+        return "" if seconds is None else f"{seconds / 60 / max(1, len(at_work)):.1f}"
 
     def answer(
         self, visit: Visit, path: Path, plan: Plan, runs: Mapping[tuple[str, int], Path]
@@ -207,14 +208,12 @@ class Pages:
         names = list(dict.fromkeys(request.query_params.getlist("run")))
         if not 2 <= len(names) <= MOST_RUNS:
             why = Unread(visit.t("tick_two", most=MOST_RUNS))
-            return visit.page(
-                "compare.html", status=400, answer=why, names=names[:MOST_RUNS], most_runs=MOST_RUNS
-            )
+            return visit.page("compare.html", status=400, answer=why, names=names[:MOST_RUNS])
         paths = [self.store.find_run(name) for name in names]
         stamps = tuple(stamp(f) for p in paths for f in sorted(p.glob("*.json*")))
         key = ("compare", tuple(paths), visit.language)
         made = self.background.ask(key, stamps, comparison, self.store, paths, visit.language)
-        return visit.page("compare.html", live=True, answer=made, names=names, most_runs=MOST_RUNS)
+        return visit.page("compare.html", live=True, answer=made, names=names)
 
 
 def arm_and_seed(run: str) -> tuple[str, str]:

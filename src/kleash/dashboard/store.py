@@ -86,11 +86,6 @@ class Plan:
         """The jobs whose cells are not all there."""
         return {job_of(cell) for cell, state in self.cells if state not in ("done", "void")}
 
-    @cached_property
-    def at_work(self) -> int:
-        """How many jobs are running."""
-        return len({job_of(cell) for cell, state in self.cells if state == "running"})
-
     @property
     def state(self) -> str:
         """Of the study as a whole."""
@@ -353,10 +348,11 @@ def read_validation(metrics: Path) -> dict[int, float]:
                 record = json.loads(line)
             except (ValueError, RecursionError):
                 continue
-            epoch = record.get("epoch") if isinstance(record, dict) else None
-            for value in (record.get(name) for name in VALIDATED) if type(epoch) is int else ():
+            if not isinstance(record, dict) or type(epoch := record.get("epoch")) is not int:
+                continue
+            for value in map(record.get, VALIDATED):
                 if isinstance(value, int | float) and math.isfinite(value):
-                    found[epoch] = float(value)
+                    found[int(epoch)] = float(value)
     return found
 
 

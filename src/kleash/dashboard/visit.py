@@ -13,12 +13,14 @@ from starlette.responses import HTMLResponse
 from kleash.catalogue import CODES, LANGUAGES, Language, called
 from kleash.plan import BASELINE
 
-ROWS = 100  # on a page
+ROWS = 1_000  # of a table
+MOST_RUNS = 64  # that are compared
 LONGEST = 2_000  # characters of a text from a file that a page shows
 
 ENVIRONMENT = Environment(
     loader=PackageLoader("kleash.dashboard"), autoescape=True, trim_blocks=True
 )
+ENVIRONMENT.globals["most_runs"] = MOST_RUNS
 
 
 class Visit:
@@ -95,14 +97,3 @@ def cut(text: Any) -> str:
 def one_line(error: BaseException) -> str:
     """An error as one line."""
     return cut((str(error).splitlines() or [""])[0] or type(error).__name__)
-
-
-def turn(visit: Visit, count: int) -> tuple[int, dict[str, Any]]:
-    """The first row of the page that is asked for, and the addresses of those beside it."""
-    pages = max(1, -(-count // ROWS))
-    page = min(max(1, visit.number("page", 1)), pages)
-    query = {k: v for k, v in visit.request.query_params.items() if k not in ("page", "lang")}
-    path = visit.request.url.path
-    back = visit.to(path, **query, page=page - 1) if page > 1 else ""
-    forth = visit.to(path, **query, page=page + 1) if page < pages else ""
-    return (page - 1) * ROWS, {"page": page, "pages": pages, "back": back, "forth": forth}

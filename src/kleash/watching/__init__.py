@@ -261,8 +261,8 @@ def followers(path: Path, depth: int) -> Iterator[tuple[Path, Follower]]:
         yield from of_verl(path)
     elif form in ("wandb", "swanlab"):
         logs = swanlab.logs if form == "swanlab" else wandb.logs
-        found = [path] if path.is_file() else logs(path)
-        yield from ((log, Whole(log)) for log in found or [path])
+        files = [path] if path.is_file() else logs(path)
+        yield from ((file, Whole(file)) for file in files or [path])
     elif form:
         yield path, Whole(path)
     elif path.is_dir() and depth:

@@ -1,5 +1,5 @@
 "use strict";
-// A page that may change looks again, and keys follow links. Every page works without it.
+// A page that may change looks again, and `u` goes up. Every page works without it.
 // What has not changed is not touched: what is open, ticked, chosen or has the focus stays so.
 const EVERY = 2000; // milliseconds between two looks
 const morph = (now, made) => {
@@ -43,7 +43,6 @@ if ("live" in document.body.dataset) setTimeout(look, EVERY / 2);
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.closest("input, select, textarea")) return;
-  const rel = { j: "next", ArrowRight: "next", k: "prev", ArrowLeft: "prev", u: "up" }[event.key];
-  const link = rel && document.querySelector(`a[rel="${rel}"]`);
+  const link = event.key === "u" && document.querySelector('a[rel="up"]');
   if (link) link.click();
 });
