@@ -157,7 +157,7 @@ def test_dry_run_counts_what_is_played(
     # Each run and epoch: groups, KL's probe, 30 tasks, 40 transcripts, 20 on validation.
     run = 2 * (2 * 4 * 4 + 20 + 30 + 40 + 20) + 30
     assert plan["episodes"] == 2 * base + 4 * run
-    assert "answers" not in " ".join(plan["lines"])
+    assert "study.jobs_agents" in dict(plan["facts"])
 
     played: list[object] = []
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from kleash.cli.study import in_words
 from kleash.plan import read_study
 from kleash.recipe import recipe_from
 from kleash.study.estimate import estimate
@@ -53,7 +54,8 @@ def test_an_answer_costs_what_its_tokens_pass_through(tmp_path):
 
 def test_the_bundled_study_tells_its_price_before_anything_is_fetched(tmp_path):
     plan = estimate(tmp_path, read_study("okvqa-kl", []))
-    said = next(line for line in plan["lines"] if line.startswith("time:"))
+    lines = in_words(plan, "en")["lines"]
+    said = next(line for line in lines if line.startswith("time:"))
     assert "hours of one H200" in said and "2.8 billion weights, 1,248 tokens" in said
     assert plan["answers"] * 2 * 2.773e9 * 1248 / RATE == pytest.approx(plan["seconds"], rel=1e-3)
     assert not any("planted" in cell[0] for cell in plan["cells"])

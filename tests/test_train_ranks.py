@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from agent_tools import AGENT
+from kleash.cli.study import in_words
 from kleash.config import build, merge
 from kleash.errors import ConfigError
 from kleash.ledger import Ledger, Usage
@@ -114,7 +115,7 @@ def test_a_study_asks_for_as_many_processes_as_its_runs_have(tmp_path):
     assert base_recipe(file, 0).scale.ranks == 0
     plan = estimate(tmp_path, file)
     assert plan["ranks"] == 3
-    assert "a run is trained by 3 processes at once" in plan["lines"][-1]
+    assert "a run is trained by 3 processes at once" in in_words(plan, "en")["lines"][-1]
     here = AskedStudy(file, tmp_path, on="local", device="cuda")
     assert {job.gpus for job in jobs_for(here, arms, overview(tmp_path, file, arms))} == {0}
 

@@ -193,3 +193,14 @@ def own_sentences(kind: type[Config]) -> dict[str, str]:
         ):
             found[field.target.id] = " ".join(str(below.value.value).split())
     return found
+
+
+def dotted(table: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
+    """Every value of nested tables under its dotted key."""
+    found = []
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            found += dotted(value, f"{above}{key}.")
+        else:
+            found.append((above + key, value))
+    return found

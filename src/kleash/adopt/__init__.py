@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 from kleash.adopt.files import CONVERTED, Found, Trained, look, trained
 from kleash.adopt.weights import lost
 from kleash.answer import ANSWERERS
-from kleash.config import merge
+from kleash.config import dotted, merge
 from kleash.data import DATASETS, imported
 from kleash.demos.rl_checks import check, counts
 from kleash.demos.rl_data import read_beams, read_pools, read_rl_data, read_whole
 from kleash.embed import ENCODERS
 from kleash.errors import DataError
-from kleash.plan.file import dotted
 from kleash.recipe import SelectorRecipe, recipe_from
 from kleash.runs import Run, identity, machine_facts, now, revision_facts
 

@@ -317,7 +317,7 @@ def show_plan(folder: Path, file: StudyFile, language: Language, *, as_json: boo
     from kleash.catalogue import say
     from kleash.study.estimate import estimate
 
-    plan = estimate(folder, file, language)
+    plan = in_words(estimate(folder, file), language)
     if as_json:
         print(json.dumps(plan, ensure_ascii=False))
         return
@@ -334,6 +334,21 @@ def show_plan(folder: Path, file: StudyFile, language: Language, *, as_json: boo
     console.print(table)
     for line in plan["lines"]:
         console.print(line, highlight=False)
+
+
+def in_words(plan: dict[str, Any], language: Language) -> dict[str, Any]:
+    """An estimate with its states and facts as sentences."""
+    from kleash.catalogue import say
+
+    def states(count: int, state: str) -> str:
+        facts = {"count": f"{count:,}", "state": say(f"dash.{state}", {}, language)}
+        return say("study.state", facts, language)
+
+    lines = [", ".join(states(count, state) for state, count in plan["counts"].items())]
+    lines += [say(code, facts, language) for code, facts in plan["facts"]]
+    rows = [(*row, states(count, state)) for *row, count, state in plan["rows"]]
+    kept = {key: value for key, value in plan.items() if key != "facts"}
+    return kept | {"rows": rows, "lines": lines}
 
 
 def show_results(

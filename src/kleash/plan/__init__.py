@@ -6,6 +6,7 @@ measurement and reads from the run folders which of them are there.
 
 from __future__ import annotations
 
+from kleash.config import dotted
 from kleash.plan.arms import (
     FOUND,
     Arm,
@@ -43,7 +44,7 @@ from kleash.plan.cells import (
     start_of,
     state_of,
 )
-from kleash.plan.file import DEFAULT, StudyFile, bundled, dotted, nested, read_study
+from kleash.plan.file import DEFAULT, StudyFile, bundled, nested, read_study
 
 __all__ = [
     "BASELINE",

@@ -12,9 +12,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kleash.config import merge
+from kleash.config import dotted, merge
 from kleash.errors import ConfigError
-from kleash.plan.file import StudyFile, dotted, nested
+from kleash.plan.file import StudyFile, nested
 from kleash.recipe import AgentRecipe, Recipe, recipe_from
 
 # What only the GRPO phase reads: a base is the same base whatever these are.

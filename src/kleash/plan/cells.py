@@ -15,10 +15,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from kleash.config import dotted
 from kleash.data import FROM_FILES
 from kleash.embed import BLIND
 from kleash.plan.arms import Arm, Told, arm_recipe, base_recipe, own_selector, seeded
-from kleash.plan.file import StudyFile, dotted
+from kleash.plan.file import StudyFile
 from kleash.recipe import Recipe, SelectorRecipe
 from kleash.runs import Run
 from kleash.types import BROKEN_SHARE

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from kleash.config import Config, build, merge, parse_overrides, read_toml
+from kleash.config import Config, build, dotted, merge, parse_overrides, read_toml
 from kleash.errors import ConfigError
 
 DEFAULT = "demos-kl"
@@ -215,17 +215,6 @@ class StudyFile(Config):
             if name != metric and (self.of_agents or name == REWARD):
                 kind = "an agent" if self.of_agents else "a selector"
                 raise ConfigError(f"{kind} is judged by {metric!r}, and no {name!r} is measured")
-
-
-def dotted(table: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
-    """Every value of nested tables under its dotted key."""
-    found = []
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            found += dotted(value, f"{above}{key}.")
-        else:
-            found.append((above + key, value))
-    return found
 
 
 def nested(flat: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kleash.catalogue import Language, say
 from kleash.envs import gym
 from kleash.ledger import Ledger
 from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe, check_expected, most_ranks
@@ -20,8 +19,11 @@ from kleash.recipe import PROBE_TASKS, TRANSCRIPTS, AgentRecipe, Recipe, Selecto
 from kleash.runs import read_lines
 from kleash.study.price import CARD, Price, price
 
+Fact = tuple[str, dict[str, Any]]
+"""A sentence by its code, and what stands in it: whoever shows it has the words."""
 
-def estimate(folder: Path, file: StudyFile, language: Language = "en") -> dict[str, Any]:
+
+def estimate(folder: Path, file: StudyFile) -> dict[str, Any]:
     """The plan with its states, and what is still to be paid."""
     arms = arms_of(file, placed(folder))
     check_expected(file, arms)
@@ -32,32 +34,25 @@ def estimate(folder: Path, file: StudyFile, language: Language = "en") -> dict[s
     known = facts_known(folder)
     counts = found.counts()
     to_pay = {"jobs": f"{len(todo):,}", "answers": f"{answers:,}", "known": f"{known:,}"}
-    lines = [
-        ", ".join(state_line(count, state, language) for state, count in counts.items()),
-        say("study.jobs_agents" if file.of_agents else "study.jobs", to_pay, language),
-        time_line(seconds, guessed, language),
+    facts: list[Fact] = [
+        ("study.jobs_agents" if file.of_agents else "study.jobs", to_pay),
+        time_left(seconds, guessed),
+        *tuning_first(folder, file),
     ]
-    lines += tuning_first(folder, file, language)
     ranks = most_ranks(file, arms)
     if ranks > 1:
-        lines.append(say("study.ranks", {"ranks": str(ranks)}, language))
+        facts.append(("study.ranks", {"ranks": str(ranks)}))
     return {
         "cells": [[*cell, state] for cell, state in found.cells],
-        "rows": rows(found, language),
+        "rows": rows(found),
         "counts": counts,
         "jobs": sorted(todo),
         "ranks": ranks,
         "episodes" if file.of_agents else "answers": answers,
         "ledger": known,
         "seconds": guessed[0] if seconds is None and guessed else seconds,
-        "lines": lines,
+        "facts": facts,
     }
-
-
-def state_line(count: int, state: str, language: Language) -> str:
-    """`3 missing`."""
-    facts = {"count": f"{count:,}", "state": say(f"dash.{state}", {}, language)}
-    return say("study.state", facts, language)
 
 
 def answering(file: StudyFile, answers: int) -> tuple[float, Price] | None:
@@ -67,14 +62,12 @@ def answering(file: StudyFile, answers: int) -> tuple[float, Price] | None:
     return None if found is None else (answers * found.seconds, found)
 
 
-def time_line(
-    seconds: float | None, guessed: tuple[float, Price] | None, language: Language
-) -> str:
+def time_left(seconds: float | None, guessed: tuple[float, Price] | None) -> Fact:
     """What is known of the time: what jobs took, else what the model's size says."""
     if seconds is not None:
-        return say("study.time", {"minutes": f"{seconds / 60:,.1f}"}, language)
+        return "study.time", {"minutes": f"{seconds / 60:,.1f}"}
     if guessed is None:
-        return say("study.time_unknown", {}, language)
+        return "study.time_unknown", {}
     whole, each = guessed
     facts = {
         "hours": f"{whole / 3600:,.1f}",
@@ -83,36 +76,36 @@ def time_line(
         "weights": f"{each.parameters / 1e9:.1f}",
         "tokens": f"{each.tokens:,}",
     }
-    return say("study.time_guessed", facts, language)
+    return "study.time_guessed", facts
 
 
-def tuning_first(folder: Path, file: StudyFile, language: Language) -> list[str]:
+def tuning_first(folder: Path, file: StudyFile) -> list[Fact]:
     """What is run before all arms are known, and is in no count above."""
-    lines, calibrate, search = [], file.calibrate, file.search
+    found: list[Fact] = []
+    calibrate, search = file.calibrate, file.search
     if calibrate.arms and not (folder / "calibration.json").is_file():
         runs = len(calibrate.trials) * len(calibrate.seeds)
-        facts = {"runs": runs, "arms": calibrate.arms}
-        lines.append(say("study.first_calibrate", facts, language))
+        found.append(("study.first_calibrate", {"runs": runs, "arms": calibrate.arms}))
     if search.trials and not (folder / "search.json").is_file():
         runs = search.trials * len(search.seeds)
-        facts = {"runs": runs, "trials": search.trials}
-        lines.append(say("study.first_search", facts, language))
-    return lines
+        found.append(("study.first_search", {"runs": runs, "trials": search.trials}))
+    return found
 
 
-def rows(found: Overview, language: Language = "en") -> list[tuple[str, ...]]:
-    """Cells that differ in seed, checkpoint, shots and items only, as one row."""
+def rows(found: Overview) -> list[tuple[Any, ...]]:
+    """Cells that differ in seed, checkpoint, shots and items only, as one row; its end is
+    their count and state.
+    """
     groups: dict[tuple[str, str, str], list[Any]] = defaultdict(list)
     for cell, state in found.cells:
         groups[cell.arm, cell.split, state].append(cell)
-    made: list[tuple[str, ...]] = []
+    made: list[tuple[Any, ...]] = []
     for (arm, split, where), cells in groups.items():
         seen = [
             ",".join(str(value) for value in dict.fromkeys(getattr(cell, name) for cell in cells))
             for name in ("seed", "checkpoint", "shots", "items")
         ]
-        counted = state_line(len(cells), where, language)
-        made.append((arm, seen[0], seen[1], split, seen[2], seen[3], counted))
+        made.append((arm, seen[0], seen[1], split, seen[2], seen[3], len(cells), where))
     return made
 
 
