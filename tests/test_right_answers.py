@@ -226,13 +226,6 @@ def test_kl_and_score_of_a_row_are_of_the_checkpoint_that_was_chosen(tmp_path):
         assert row.kl.estimate == pytest.approx(np.mean(logged))
 
 
-def test_cells_that_hold_no_arm_and_smaller_sizes_of_a_cell_are_not_counted(used):
-    page = bare(report.markdown_of(report.study_material(results(used), "en"), used))
-    # Three checkpoints on validation, and the chosen one on the test at two numbers of shots.
-    assert re.search(r"\| kl0\.15 \|.*? 5/5 \|", page)
-    assert "/55" not in page
-
-
 def test_hashes_at_hand_are_compared_and_not_asked_for(tmp_path, monkeypatch):
     monkeypatch.setattr(made, "SHARES", {"none": 0.4, "kl0.15": 0.4, "kl1.5": 0.2})
     made_study(tmp_path / "made")

@@ -145,7 +145,7 @@ def effect_of(
     arms = gather(sources)
     void = [arm for arm in arms if wrong & {arm.name, *arm.names}]
     metric = _outcome([arm for arm in arms if arm not in void], on)
-    rows, over, left_out = _judged([arm for arm in arms if arm not in void], metric.name)
+    rows, over, left_out = _rows([arm for arm in arms if arm not in void], metric.name)
     known = names.key(key)
     key = key if known is None else known.name
     by_name: list[str] = []
@@ -205,7 +205,7 @@ def _outcome(arms: Sequence[Arm], wanted: str) -> names.Metric:
     return known_metric(most, OUTCOMES)
 
 
-def _judged(
+def _rows(
     arms: Sequence[Arm], metric: str
 ) -> tuple[list[Row], Window | None, dict[str, list[str]]]:
     """Every run that has the outcome, judged where all of them end; and who is left out, and why.
@@ -214,14 +214,14 @@ def _judged(
     """
     runs = [(arm, run, mean) for arm in arms for run, mean in run_means(arm, metric)]
     rows = [_row(*each) for each in runs]
-    told = [row.settings[COEFFICIENT] for row in rows if COEFFICIENT in row.settings]
-    sweep = len(told) >= FEWEST_RUNS and len(set(told)) > 1
+    values = [row.settings[COEFFICIENT] for row in rows if COEFFICIENT in row.settings]
+    sweep = len(values) >= FEWEST_RUNS and len(set(values)) > 1
     fit = [at for at, row in enumerate(rows) if not sweep or COEFFICIENT in row.settings]
     early = broken_off([runs[at][1] for at in fit], metric)
     whole = [at for nth, at in enumerate(fit) if nth not in early]
     left_out = {
         "aside": list(dict.fromkeys(row.arm for at, row in enumerate(rows) if at not in fit)),
-        "broke_off": [_called(rows[at]) for at in fit if at not in whole],
+        "broke_off": [_label(rows[at]) for at in fit if at not in whole],
     }
     judged = [runs[at][1] for at in whole]
     means = shared_run_means(judged, metric) if judged else []
@@ -236,7 +236,7 @@ def _judged(
     return made, shared_end(judged, metric), left_out
 
 
-def _called(row: Row) -> str:
+def _label(row: Row) -> str:
     return row.name if row.arm in row.name else f"{row.arm}/{row.name}"
 
 
@@ -331,7 +331,8 @@ def _is_label(key: str, rows: Sequence[Row], places: tuple[int, ...]) -> bool:
 
 def partition(values: Sequence[Any]) -> tuple[int, ...]:
     """Which values are the same, as numbers from 0 in the order they come; -1 is not told."""
-    marks = {repr(value): _mark(value) for value in values if value is not None}
+    different = {repr(value): value for value in values if value is not None}
+    marks = {text: text if len(different) == 1 else _mark(v) for text, v in different.items()}
     places = {mark: at for at, mark in enumerate(dict.fromkeys(marks.values()))}
     return tuple(-1 if value is None else places[marks[repr(value)]] for value in values)
 
@@ -343,7 +344,8 @@ def _mark(value: Any) -> Any:
     if not isinstance(value, str):
         return repr(value)
     try:
-        return hashlib.sha256(Path(value).read_bytes()).hexdigest()
+        with Path(value).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except (OSError, ValueError):
         return names.spelling(value)
 

@@ -128,7 +128,7 @@ def before_runs(hours: float, run_hours: float) -> Plan:
     """What a study that was not run yet would decide, by its number of arms."""
     found = Plan(hours, Cost(run_hours), Spread("unknown"))
     for arms in range(2, MOST_ARMS + 1):
-        found.designs += _bought(found, arms)
+        found.designs += _designs(found, arms)
     return found
 
 
@@ -164,14 +164,14 @@ def after_runs(
     if seeds >= FEWEST_SEEDS and spread.way != "unknown":
         found.now = design(spread.gap, spread.items, len(arms), seeds, 0.0)
     for count in dict.fromkeys((len(arms), 1 + len(found.open) if found.open else len(arms))):
-        found.designs += _bought(found, count)
+        found.designs += _designs(found, count)
     found.designs.sort(key=lambda each: (round(each.gap, 6), each.hours))
     if found.designs and spread.way != "unknown":
         _weigh(found, found.designs[0])
     return found
 
 
-def _bought(plan: Plan, arms: int) -> list[Design]:
+def _designs(plan: Plan, arms: int) -> list[Design]:
     """The design that the hours allow with so many arms, if they allow one."""
     each = plan.cost.of_study(arms, 1)
     more = min(MOST_SEEDS - plan.seeds, int(plan.hours / each + 1e-9))

@@ -34,13 +34,13 @@ def terminal(found: Effect, language: Language, columns: int = 100) -> str:
 def answer(found: Effect, language: Language) -> list[str]:
     """What the setting did, or why these runs cannot say."""
     with_it = found.keys[1:] or found.aliased_with
-    facts = {"key": found.keys[0], "others": _keys(with_it, language)}
+    facts: dict[str, Any] = {"key": found.keys[0], "others": _keys(with_it, language)}
     said = [say(code, facts, language) for code in found.refusals]
     for each in found.changes:
         inside = each.interval
-        ends = (None, None) if inside is None else (inside.low, inside.high)
-        gap = gap_text(each.estimate, *ends, found.unit, language)
-        facts = {"key": found.keys[0], "gap": gap, "change": _change(each, language), "p": each.p}
+        low, high = (None, None) if inside is None else (inside.low, inside.high)
+        gap = gap_text(each.estimate, low, high, found.unit, language)
+        facts |= {"gap": gap, "change": _change(each, language), "p": each.p}
         small = each.p is not None and each.p < ALPHA
         code = "effect_plain" if each.p is None else "effect_named" if small else "effect_none"
         said.append(say("effect_joint" if found.refusals else code, facts, language))
@@ -69,8 +69,8 @@ def _limits(found: Effect, language: Language) -> Iterator[tuple[str, dict[str, 
     acting = [pair for pair, _ in found.acting]
     for code, pairs in (("pairs_acting", acting), ("pairs_unseen", found.unseen)):
         if pairs:
-            told = [" × ".join(key_name(key, language) for key in pair) for pair in pairs]
-            yield code, {"pairs": _few(told)}
+            named = [" × ".join(key_name(key, language) for key in pair) for pair in pairs]
+            yield code, {"pairs": _few(named)}
     for code, keys in (
         ("held_equal", found.others),
         ("not_held_equal", found.outside),
@@ -95,8 +95,8 @@ def _few(names: Sequence[str]) -> list[str]:
 def plain(found: Effect, language: Language) -> dict[str, Any]:
     """The answer as JSON: fractions as fractions, and the sentences in the language."""
     runs = [{"run": row.name, "seed": row.seed, "value": row.value} for row in found.rows]
-    told = {name: value for name, value in vars(found).items() if name not in ("rows", "of_units")}
-    return told | {
+    facts = {name: value for name, value in vars(found).items() if name not in ("rows", "of_units")}
+    return facts | {
         "changes": [asdict(each) for each in found.changes],
         "over": None if found.over is None else asdict(found.over),
         "refusals": found.refusals,

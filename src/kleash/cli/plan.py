@@ -58,13 +58,13 @@ def plan(  # noqa: PLR0913  every flag of a verb is an argument
             raise ConfigError(f"--{name} {value:g}: give a number above 0")
     command = ""
     if what:
-        told = read_sources(what)
+        sources = read_sources(what)
         found = after_runs(
-            told, Wish(on, baseline, margin, units=tuple(unit or ())), hours, run_hours
+            sources, Wish(on, baseline, margin, units=tuple(unit or ())), hours, run_hours
         )
         if len(what) == 1 and is_study(what[0]):
             command = _command(found, what[0])
-        language = language_of(lang, told)
+        language = language_of(lang, sources)
     elif hours is None or run_hours is None:
         raise ConfigError("without runs that tell, give --hours and --run-hours")
     else:

@@ -68,7 +68,7 @@ def plain(found: Results) -> dict[str, Any]:
         "spent": found.spent,
         "search": None
         if search is None
-        else asdict(search) | {"optimism": plain_interval(search.optimism)},
+        else asdict(search) | {"optimism": search.optimism and asdict(search.optimism)},
         "failures": found.failures,
         "cells": [
             {
@@ -93,11 +93,6 @@ def used(found: Results) -> dict[str, Any] | None:
         if use is None
         else {"verdict": use.verdict, "arms": list(use.arms), "level": use.level}
     )
-
-
-def plain_interval(interval: Interval | None) -> dict[str, Any] | None:
-    """An interval as JSON."""
-    return None if interval is None else asdict(interval)
 
 
 def plain_row(row: ArmRow) -> dict[str, Any]:
