@@ -20,8 +20,7 @@ from kleash.cli import app
 from kleash.documents.check import check
 from kleash.documents.formula import FUNCTIONS, Formula, FormulaError
 from kleash.documents.interpreter import interpreted
-from kleash.documents.numbered import Addresses, column_at, column_name
-from kleash.documents.page import read_page
+from kleash.documents.page import Addresses, column_at, column_name, read_page
 
 REPORT = """# Two arms
 
@@ -545,7 +544,7 @@ def test_a_server_is_asked_once_and_its_answers_are_kept(tmp_path, server):
     told = run(tmp_path / "r.md", *flags)
     assert told.exit_code == 1
     assert "0.505 · C7 is 0.550" in told.output
-    assert "of 2 sentences with numbers 2 became formulas (9 numbers" in told.output
+    assert "Of 2 sentences with numbers 2 became formulas (9 claims" in told.output
     assert "1 question(s), about" in told.output and "model tiny; 0 already" in told.output
     assert [body["model"] for body in server.asked] == ["tiny"] * 3
     assert "Answer for lines 1 to 10." in server.asked[1]["messages"][0]["content"]
@@ -566,7 +565,7 @@ def test_an_interpreter_that_says_nothing_is_told(tmp_path):
     (open_,) = (json.loads(one) for one in kept.read_text().splitlines())
     kept.write_text(json.dumps({**open_, "answer": "16. The gold score is 0.76."}) + "\n")
     told = run(tmp_path / "r.md", "--answers", str(kept))
-    assert "of 2 sentences with numbers 0 became formulas" in told.output
+    assert "Of 2 sentences with numbers 0 became formulas" in told.output
     assert "Not understood in its answers: 1 × a line that is no JSON" in told.output
     assert "a larger model may" in told.output
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kleash.cli import app
-from kleash.documents.styles import written_as_row
+from kleash.documents.fill import written_as_row
 from kleash.imports import Number, Where
 
 HERE = Path(__file__).parent / "planted_by_hand"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kleash.catalogue import Language
     from kleash.documents.interpreter import Reading
-    from kleash.documents.marks import Mark
+    from kleash.documents.judge import Mark
     from kleash.documents.page import Page
     from kleash.documents.questions import Question
 

@@ -82,8 +82,9 @@ def ask_first(
     """Say what is not the logs'; on a terminal ask, else stop, unless nothing is to be written."""
     from kleash.catalogue import CODES, LANGUAGES, say
 
-    at = LANGUAGES.index(language)
-    lines = [CODES[f"fill.other-{one.what}"][at].format(**vars(one)) for one in made.differences]
+    told, at = CODES["fill.other"], LANGUAGES.index(language)
+    names = {what: CODES[f"fill.{what}"][at] for what in ("data", "model", "level")}
+    lines = [told[at].format(**vars(one) | {"what": names[one.what]}) for one in made.differences]
     if dry_run or (is_terminal() and not as_json):
         print("\n".join(lines), file=sys.stderr)
         if dry_run or typer.confirm(
@@ -130,9 +131,9 @@ def told(
     from kleash.catalogue import say
 
     counts = {"count": len(made.filled), "corrected": len(made.corrected), "left": len(made.left)}
-    code = "fill.would" if dry_run else "fill.filled"
-    code = code if any(counts.values()) else "fill.nothing"
-    lines = [f"{target}: {say(code, counts, language)}"]
+    code = "fill.filled" if any(counts.values()) else "fill.nothing"
+    would = say("fill.would", {}, language) if dry_run and any(counts.values()) else ""
+    lines = [f"{target}: {would}{say(code, counts, language)}"]
     for one in made.corrected:
         facts = {"line": one.line, "before": one.before, "after": one.after}
         lines.append("  " + say("fill.corrected", facts, language))
@@ -150,7 +151,8 @@ def told(
             facts = {"count": len(rest), "lines": stretches(one.line for one in rest)}
             lines.append("  " + say(f"fill.{why}", facts, language))
     if made.filled and made.unsaid:
-        lines += ["  " + say(f"fill.unsaid-{what}", {}, language) for what in made.unsaid]
+        what = ", ".join(say(f"fill.{one}", {}, language) for one in made.unsaid)
+        lines.append(f"  {say('fill.unsaid', {'what': what}, language)}")
     return lines
 
 

@@ -16,7 +16,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from kleash.documents.numbered import LARGEST, Addresses, Numbered, column_at, place
+from kleash.documents.page import LARGEST, Addresses, Numbered, column_at, place
 
 Array = NDArray[np.float64]
 Cells = dict[tuple[int, int, int], Numbered]

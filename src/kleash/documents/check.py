@@ -12,14 +12,20 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from kleash.documents.blame import acquitted, blamed, numbers_of
+from kleash.documents.accounts import proposals
 from kleash.documents.boards import Table, bare, tables_of
 from kleash.documents.faults import at_another_step, copied, false_winners
-from kleash.documents.judge import Judged, settled, worked_out
-from kleash.documents.marks import Mark, State
-from kleash.documents.numbered import Addresses
-from kleash.documents.page import Page
-from kleash.documents.search import proposals
+from kleash.documents.judge import (
+    Judged,
+    Mark,
+    State,
+    acquitted,
+    blamed,
+    numbers_of,
+    settled,
+    worked_out,
+)
+from kleash.documents.page import Addresses, Page
 from kleash.documents.trace import Tracer, log_marks
 from kleash.imports import Source
 

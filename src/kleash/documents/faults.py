@@ -11,8 +11,8 @@ from itertools import combinations
 from math import log
 
 from kleash.documents.boards import Board, Table, bare, label, names_of, numbers_in
-from kleash.documents.marks import Mark
-from kleash.documents.numbered import Addresses, Numbered
+from kleash.documents.judge import Mark
+from kleash.documents.page import Addresses, Numbered
 
 # How unlikely a copy must be by chance, in nats: of a whole row, and of most of it.
 WHOLE, MOST = 9.0, 14.0

@@ -81,7 +81,7 @@ def _first(truths: Array) -> Any:
 
 def _flat(parts: Sequence[Value]) -> Array:
     """Every number that a function was given, in one line; cells without a number are left out."""
-    every = [np.ma.ravel(np.ma.asarray(part)).compressed() for part in parts]
+    every = [x.compressed() if np.ma.isMaskedArray(x) else np.ravel(x) for x in parts]
     if not sum(map(len, every)):
         raise FormulaError("a function of nothing")
     return np.concatenate(every)
@@ -194,12 +194,12 @@ class Formula:
             case ast.Constant(value=int() | float() as value):
                 return value
             case ast.Name(id=name) if name in self.names:
-                own = [numbers.get(one, np.nan) for one in self.names[name]]
+                own = np.array([numbers.get(one, np.nan) for one in self.names[name]])
                 if name.startswith("range"):
-                    return np.ma.masked_invalid(own)
-                if own[0] is np.nan:
+                    return np.ma.masked_invalid(own) if np.isnan(own).any() else own
+                if np.isnan(own[0]):
                     raise FormulaError(f"no number at {self.names[name][0]}")
-                return own[0]
+                return float(own[0])
             case ast.List(elts=parts) | ast.Tuple(elts=parts):
                 return _flat([self._of(one, numbers) for one in parts])
             case ast.Call():

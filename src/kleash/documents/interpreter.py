@@ -17,16 +17,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from kleash.documents.claims import SCHEMA, Claim, claims_in
 from kleash.documents.formula import Formula, FormulaError
-from kleash.documents.judge import Judged, judged, worked_out
-from kleash.documents.numbered import Addresses
-from kleash.documents.page import Page
+from kleash.documents.judge import Claim, Judged, judged, worked_out
+from kleash.documents.page import Addresses, Page
 from kleash.documents.questions import FRAME, Question, once_more, questions, version_of
 from kleash.envs.contract import EndpointDown, EpisodeBroken
 from kleash.envs.endpoint import Chat, EndpointOptions
 from kleash.errors import DataError, KleashError
 
+SCHEMA = Path(__file__).with_name("claim.schema.json")
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.S)
+_ADDRESS = r"(?:n\d{1,7}\.\d{1,4}|[A-Z]{1,2}\d{1,7}(?:\.\d{1,4})?)"
+_AT = re.compile(rf"{_ADDRESS}(?:\s*:\s*{_ADDRESS})?", re.ASCII)
+_WRAPPING = re.compile(r'\s*(?:```\w*|\{\s*"claims"\s*:)?[\[\]{},\s]*')
+_STABILITY = re.compile(r"stead|stabl|stabil|smooth|fluctuat|swing|平稳|稳定|平滑|波动|震荡", re.I)
+_CURVE = r"\((?:changes\()?([^(),]+)\)?\)"
+_SPREADS = re.compile(rf"\b(std|spread){_CURVE}\s*([<>])=?\s*\1{_CURVE}")
 CONTEXT = 8192  # tokens that a model can hold, if nobody says otherwise
 TOKENS = 16_000  # of an answer: a line for each claim
 PATIENCE = 900.0  # seconds for one answer
@@ -207,3 +213,50 @@ def _count(addresses: Addresses, every: Sequence[Judged]) -> tuple[int, int]:
         for line, text, tags in told
     )
     return len(told), count
+
+
+# --- what an answer says
+
+
+def claims_in(answer: str) -> Iterator[Claim | str]:
+    """The claims of an answer, as one object with all or an object a line; as text what is none.
+
+    An answer that breaks off has the claims before that.
+    """
+    text, at = _THOUGHT.sub("", answer), 0
+    decoder, rest = json.JSONDecoder(), list[str]()
+    while (begin := text.find("{", at)) >= 0:
+        try:
+            told, end = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            told, end = None, begin + 1
+        rest.append(text[at : begin if told is not None else end])
+        every = told.get("claims") if isinstance(told, dict) else []
+        for one in every if isinstance(every, list) else [told]:
+            yield _claim(one) or json.dumps(one, ensure_ascii=False)
+        at = end
+    lines = "".join([*rest, text[at:]]).splitlines()
+    yield from (line.strip() for line in lines if not _WRAPPING.fullmatch(line))
+
+
+def _claim(told: object) -> Claim | None:
+    if not isinstance(told, dict):
+        return None
+    at, words, formula, why = (
+        str(told.get(key) or "").strip() for key in ("at", "words", "formula", "why")
+    )
+    line = str(told.get("line"))
+    number = int(line) if line.isascii() and line.isdigit() and len(line) < 10 else 0
+    if _AT.fullmatch(at) and formula:
+        return Claim(at=at, formula=formula)
+    if words and number and (formula or why):
+        if _STABILITY.search(words):
+            formula = _SPREADS.sub(_tested, formula)
+        return Claim(line=number, words=words, formula=formula, why=why)
+    return None
+
+
+def _tested(spreads: re.Match[str]) -> str:
+    """A comparison of two spreads as the test of it: one of two is always the smaller."""
+    _, one, sign, other = spreads.groups()
+    return f"steadier({one}, {other})" if sign == "<" else f"steadier({other}, {one})"

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from math import isfinite, log
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from kleash.documents.claims import Claim
 from kleash.documents.formula import Formula, FormulaError, Undecided
-from kleash.documents.numbered import Addresses, Numbered
+from kleash.documents.page import Addresses, Numbered
 
 NEARLY = 1 + 1e-6
 ROUGH, FINE = 0.15, 0.05  # of a number that is said to be about so much; with three digits
@@ -30,6 +30,28 @@ TELLING = 0.5
 HIDDEN, SLIP, SURE = 0.2, 0.03, log(7)
 COUNTED = log(20)  # that counts are worked with as they are printed
 Holds = Literal["yes", "no", "nearly", "unsaid"]
+State = Literal["right", "wrong", "unsupported", "unknown"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A number and what gives it; or words and what must hold for them; or what nothing shows."""
+
+    at: str = ""
+    """The address of the number, or the range of addresses."""
+    line: int = 0
+    words: str = ""
+    formula: str = ""
+    why: str = ""
+    by: str = "model"
+    """Who proposes it: a model, or numbers: of columns, of rows, of another table."""
+    line_of: str = ""
+    """Which line of which table it is one formula of, and of what kind."""
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """What it is about."""
+        return self.at, self.line, self.words
 
 
 @dataclass(frozen=True)
@@ -199,3 +221,67 @@ def settled(every: Sequence[Judged]) -> list[Judged]:
         replace(one, holds="no" if is_slip(one) else "yes") if one.holds == "nearly" else one
         for one in every
     ]
+
+
+FEW = 5  # numbers of a row of which one may be the difference of two
+
+
+def acquitted(every: Sequence[Judged], addresses: Addresses) -> list[Judged]:
+    """Without failures of numbers that follow in another way, of others than their own line."""
+    right = {
+        x
+        for one in every
+        if one.holds == "yes" and not one.is_quote and len(one.sources) <= 2
+        for x in numbers_of(one)
+    }
+
+    def follows(one: Judged) -> bool:
+        number, row = one.number, addresses.on(one.line)
+        if number is None or (number in right and one.sources[0].line != one.line):
+            return number is not None
+        like = [x for x in row if x != number and x.printed == number.printed]
+        pairs = [(x, y) for x, y in combinations(like, 2) if {x, y} != {*one.sources}]
+        gaps = [abs(abs(x.value - y.value) - abs(number.value)) for x, y in pairs]
+        return len(row) <= FEW and any(gap <= number.half for gap in gaps)
+
+    return [one for one in every if one.holds != "no" or one.is_quote or not follows(one)]
+
+
+def numbers_of(one: Judged) -> set[Numbered]:
+    """A number and what it is made of."""
+    return {*one.sources} | ({one.number} if one.number else set())
+
+
+def blamed(
+    every: Sequence[Judged], doubtful: Collection[int], right: Collection[str] = ()
+) -> Iterator[tuple[Numbered, Judged]]:
+    """The fewest numbers that explain what fails, each with an account that it breaks.
+
+    Rows that are copies come first; what a log has is right, and blamed last.
+    """
+    fine = Counter(x.address for one in every if one.holds == "yes" for x in numbers_of(one))
+    left = [one for one in every if one.holds == "no" and one.number is not None]
+    while left:
+        results = {one.number for one in left}
+        failing = Counter(x for one in left for x in numbers_of(one))
+        excess = {x: bad - fine[x.address] for x, bad in failing.items()}
+        doubts = {x: (x.address not in right, x.line in doubtful, excess[x] > 0) for x in failing}
+        worst = max(failing, key=lambda x: (doubts[x], excess[x], x in results, x.address))
+        about = [one for one in left if worst in numbers_of(one)]
+        yield worst, next((one for one in about if one.number == worst), about[0])
+        left = [one for one in left if one not in about]
+
+
+# --- what a check says of it
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A number or a claim, where it stands, what came of it, and why: a code and its facts."""
+
+    line: int
+    text: str
+    state: State
+    code: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    spot: str = ""

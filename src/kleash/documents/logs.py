@@ -17,8 +17,7 @@ import numpy as np
 
 from kleash.compare.arms import Arm, Curve, Replicate, gather, known_name
 from kleash.documents.boards import tables_of
-from kleash.documents.numbered import Addresses
-from kleash.documents.page import Page
+from kleash.documents.page import Addresses, Page
 from kleash.documents.trace import STATISTICS, Held, Tracer
 from kleash.errors import DataError
 from kleash.imports import Number, Source, in_names, names, read

@@ -6,11 +6,13 @@ Text is only ever put back in the encoding it came in, and only if that gives ba
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
+from string import ascii_uppercase
 
 from kleash.errors import DataError
 
@@ -103,3 +105,201 @@ def percent(text: str) -> str:
     """The percent sign of a number, with the blank before it; '' where it has none."""
     found = re.search(r"[ \u00a0\u202f]?[%％]", text)
     return found.group() if found else ""
+
+
+LARGEST, MOST_DECIMALS = 1e15, 15  # what is beyond is an identifier, or a slip of the keyboard
+_NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_.#^])(?:(?<![\w)%~-])(?P<sign>[+−-]))?"
+    r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d])|\d+(?:\.\d+)?)(?P<power>e[+-]?\d{1,3})?"
+    r"(?![\d_]|\.\d|[A-Za-z]*/[A-Za-z])(?P<share>\s?[%％](?!\s?个?百分点))?"
+)
+_ITEM = re.compile(r"\s*(?:>\s*)*(?:#+\s*|[-*+]\s+)*(?:\d{1,3}[.)、]\s|\*\*\d{1,2}\.)?")
+_RULE = re.compile(r"\s*\|?\s*:?-{2,}[\s|:-]*")
+_NAME = re.compile(  # a path, a file, "Qwen3-8B"
+    r"`[^`]*(?:/|\.[a-z]{2,5})[^`]*`|(?<![\w/])(?:/[\w.-]+){2,}/?|(?<!\w)[A-Za-z][\w.]*-\d+[A-Za-z]?"
+)
+_ROUGH = re.compile(
+    r"(?:约|大约|近|将近|(?:about|roughly|nearly|almost|around)\s)\s?\**$|[~≈]\s?\**$"
+)
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A number of a report: where it stands, as what, and how exactly it was printed."""
+
+    address: str
+    line: int
+    text: str
+    value: float
+    decimals: int
+    is_rough: bool = False
+    is_signed: bool = False
+    """Whether a sign would be printed if it had one: it has one, or others of its column have."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is of a size that anything was measured in."""
+        return abs(self.value) < LARGEST and abs(self.decimals) <= MOST_DECIMALS
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is printed as a percentage."""
+        return self.text.endswith(("%", "％"))
+
+    @property
+    def printed(self) -> tuple[int, bool]:
+        """How it is printed: with how many decimals, and whether as a percentage."""
+        return self.decimals, self.is_share
+
+    @property
+    def half(self) -> float:
+        """Half a unit of its last digit."""
+        return 0.5 * 10.0**-self.decimals
+
+
+class Addresses:
+    """Every number of a page by its address, and the page as one who is asked sees it."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.count = len(page.lines)
+
+    @cached_property
+    def rules(self) -> set[int]:
+        """The lines under the titles of tables."""
+        line = self.page.line
+        both = ((nth, line(nth), line(nth - 1)) for nth in range(2, self.count + 1))
+        return {
+            nth for nth, own, title in both if _RULE.fullmatch(own) and "|" in own and "|" in title
+        }
+
+    @cached_property
+    def rows(self) -> dict[int, int]:
+        """The rows of tables, titles too, each with the line of its titles."""
+        found = dict[int, int]()
+        for rule in sorted(self.rules):
+            found[rule - 1] = rule - 1
+            rest = range(rule + 1, self.count + 1)
+            found |= dict.fromkeys(takewhile(lambda n: "|" in self.page.line(n), rest), rule - 1)
+        return found
+
+    @cached_property
+    def numbers(self) -> dict[str, Numbered]:
+        """By address."""
+        every = (line for line in range(1, self.count + 1) if line not in self.rules)
+        found = [one for line in every for one, _ in self._found(line)]
+        columns = {self._column(one) for one in found if one.is_signed} - {None}
+        return {
+            one.address: replace(one, is_signed=one.is_signed or self._column(one) in columns)
+            for one in found
+        }
+
+    @cached_property
+    def values(self) -> dict[str, float]:
+        """The numbers alone, by address."""
+        return {address: one.value for address, one in self.numbers.items()}
+
+    @cached_property
+    def measured(self) -> dict[str, float]:
+        """The same without estimates, which are no evidence."""
+        return {at: value for at, value in self.values.items() if not self.numbers[at].is_rough}
+
+    def on(self, line: int) -> list[Numbered]:
+        """The numbers of a line, in their order."""
+        return self._by_line.get(line, [])
+
+    @cached_property
+    def _by_line(self) -> dict[int, list[Numbered]]:
+        found = defaultdict[int, list[Numbered]](list)
+        for one in self.numbers.values():
+            found[one.line].append(one)
+        return dict(found)
+
+    def _column(self, one: Numbered) -> tuple[int, str] | None:
+        """The column of a table that a number is of, by the line of its titles."""
+        letters, line, _ = place(one.address)
+        return (self.rows[line], letters) if line in self.rows else None
+
+    def between(self, first: str, last: str) -> list[str]:
+        """The addresses from one to another: down a column, along a row, a block, or of lines.
+
+        Cells that hold no number are among them, so that two ranges of a table stay side by side.
+        """
+        one, other = place(first), place(last)
+        tables = {self.rows.get(one[1]), self.rows.get(other[1])} - {None}
+        lines = range(one[1], min(other[1], self.count) + 1)
+        if one[0] == "n":
+            same = one[1] == other[1]
+            most = max((len(self.on(line)) for line in lines), default=0)
+            nths = range(one[2], min(other[2], most) + 1) if same else (one[2],)
+            named = [f"n{line}.{nth}" for line in lines for nth in nths]
+            return [address for address in named if address in self.numbers]
+        columns = range(column_at(one[0]), column_at(other[0]) + 1)
+        ends = {one[1], other[1]}  # titles between are no part of a column
+        own = [at for at in lines if self.rows.get(at) in tables - ({at} - ends)]
+        return [_cell(at, line, one[2]) for line in own for at in columns]
+
+    def shown(self, line: int) -> str:
+        """A line as it is shown to whoever puts its claims into formulas."""
+        if line in self.rows:
+            cells = enumerate(self.cells(line))
+            return f"{line} | {' | '.join(f'{column_name(nth)}: {text}' for nth, text in cells)}"
+        text = self.page.line(line)
+        for one, end in reversed(list(self._found(line))):
+            text = f"{text[:end]}⟨{one.address}⟩{text[end:]}"
+        return f"{line} {text}"
+
+    def cells(self, line: int) -> list[str]:
+        """The texts of the cells of a row."""
+        return [self.page.text[slice(*span)] for span in self.page.cells(line)]
+
+    def _found(self, line: int) -> Iterator[tuple[Numbered, int]]:
+        """The numbers of a line, and where in it or in its cell each ends."""
+        is_row = line in self.rows
+        for nth, text in enumerate(self.cells(line) if is_row else [self.page.line(line)]):
+            item = None if is_row else _ITEM.match(text)
+            matches = _NUMBER.finditer(_blanked(text), item.end() if item else 0)
+            for at, match in enumerate(matches, 1):
+                address = _cell(nth, line, at) if is_row else f"n{line}.{at}"
+                one = _numbered(address, line, text, match)
+                if one.is_plain:
+                    yield one, match.end()
+
+
+def _blanked(text: str) -> str:
+    """A text without the numbers of paths and names."""
+    return _NAME.sub(lambda match: " " * len(match[0]), text)
+
+
+def _numbered(address: str, line: int, text: str, match: re.Match[str]) -> Numbered:
+    digits, power = match["digits"].replace(",", ""), match["power"] or ""
+    sign = "-" if match["sign"] in ("-", "−") else ""
+    decimals = len(digits.partition(".")[2]) - int(power[1:] or 0)
+    rough = bool(_ROUGH.search(text[: match.start()]))
+    value = float(sign + digits + power)
+    return Numbered(address, line, match[0].strip(), value, decimals, rough, bool(match["sign"]))
+
+
+def column_name(nth: int) -> str:
+    """A, B, …, Z, AA, AB, … of columns counted from 0."""
+    head, last = divmod(nth, len(ascii_uppercase))
+    return (column_name(head - 1) if head else "") + ascii_uppercase[last]
+
+
+def column_at(name: str) -> int:
+    """Which column has a name."""
+    nth = 0
+    for letter in name:
+        nth = nth * len(ascii_uppercase) + ascii_uppercase.index(letter) + 1
+    return nth - 1
+
+
+def _cell(column: int, line: int, at: int) -> str:
+    return f"{column_name(column)}{line}" + (f".{at}" if at > 1 else "")
+
+
+def place(address: str) -> tuple[str, int, int]:
+    """The column, or `n`, the line and which number of its cell or line an address names."""
+    letters = address.rstrip("0123456789.")
+    line, _, at = address[len(letters) :].partition(".")
+    return letters, int(line), int(at or 1)

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kleash.documents.boards import Array, Board, Table, bare, label, numbers_in
-from kleash.documents.marks import Mark, State
-from kleash.documents.numbered import Numbered
+from kleash.documents.judge import Mark, State
+from kleash.documents.page import Numbered
 from kleash.imports import Imported, Source
 
 DIGITS = 6  # of the numbers that are a log's
