@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 from kleash.cli import app
 from kleash.documents.interpreter import claims_in, interpreted
 from kleash.documents.judge import Claim
-from kleash.documents.page import Addresses, Page
 from kleash.documents.questions import questions, tokens_in
+from kleash.imports.markdown.page import Addresses, Page
 from made_reports import STYLES
 
 ROOM = 4096

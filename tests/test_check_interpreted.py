@@ -20,7 +20,7 @@ from kleash.cli import app
 from kleash.documents.check import check
 from kleash.documents.formula import FUNCTIONS, Formula, FormulaError
 from kleash.documents.interpreter import interpreted
-from kleash.documents.page import Addresses, column_at, column_name, read_page
+from kleash.imports.markdown.page import Addresses, column_at, column_name, read_page
 
 REPORT = """# Two arms
 

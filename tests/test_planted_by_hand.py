@@ -14,7 +14,7 @@ import pytest
 
 from kleash.documents.check import check
 from kleash.documents.interpreter import interpreted
-from kleash.documents.page import Addresses, Page
+from kleash.imports.markdown.page import Addresses, Page
 from score_check import folders, score
 
 HERE = Path(__file__).parent / "planted_by_hand"

@@ -318,9 +318,9 @@ def test_a_name_of_nothing_would_be_seen():
 
 
 def test_what_reads_reports_by_hand_does_not_grow():
-    """The aim is 3,500 lines; until then a line more takes one away."""
-    files = (SOURCE / "documents").glob("*.py")
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 3_746
+    """A line more takes one away."""
+    files = [*(SOURCE / "documents").glob("*.py"), SOURCE / "catalogue/document_words.py"]
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 3_500
     names = ("check*", "fill*", "study_from", "planted_by_hand")
     tests = [path for name in names for path in Path(__file__).parent.glob(f"test_{name}.py")]
     tests = [path for path in tests if path.name != "test_checkpoints.py"]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kleash.catalogue import Language
     from kleash.documents.interpreter import Reading
     from kleash.documents.judge import Mark
-    from kleash.documents.page import Page
     from kleash.documents.questions import Question
+    from kleash.imports.markdown.page import Page
 
 SHOWN = ("wrong", "unsupported")
 LOGGED = ("check.log", "check.not-log")
@@ -74,7 +74,7 @@ def check(  # noqa: PLR0913  # its options
     are kept and never asked for again; with a file alone the questions wait in it.
     """
     start_lean()
-    from kleash.documents.page import read_page
+    from kleash.imports.markdown.page import read_page
 
     if lang not in ("", "zh", "en"):
         raise ConfigError(f"no language {lang!r}: there is zh and en")

@@ -52,8 +52,8 @@ def fill(
     from kleash.documents.fill import commands
     from kleash.documents.fill import fill as filled
     from kleash.documents.logs import logs_of
-    from kleash.documents.page import read_page
     from kleash.imports.markdown import document
+    from kleash.imports.markdown.page import read_page
 
     page = read_page(report)
     with progress(None, ", ".join(map(str, measured))):

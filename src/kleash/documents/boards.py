@@ -16,7 +16,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from kleash.documents.page import LARGEST, Addresses, Numbered, column_at, place
+from kleash.imports.markdown.page import LARGEST, Addresses, Numbered, column_at, place
 
 Array = NDArray[np.float64]
 Cells = dict[tuple[int, int, int], Numbered]
@@ -149,7 +149,7 @@ def tables_of(addresses: Addresses) -> list[Table]:
 
 
 def _table(addresses: Addresses, head: int, lines: list[int]) -> Table:
-    titles, *texts = map(addresses.cells, (head, *lines))
+    titles, *texts = map(addresses.page.row, (head, *lines))
     winners, labels = _winners(titles, texts), _labels(titles, texts)
     at, steps = Cells(), dict[tuple[int, int], Numbered]()
     for r, line in enumerate(lines):

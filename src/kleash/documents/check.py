@@ -25,9 +25,9 @@ from kleash.documents.judge import (
     settled,
     worked_out,
 )
-from kleash.documents.page import Addresses, Page
 from kleash.documents.trace import Tracer, log_marks
 from kleash.imports import Source
+from kleash.imports.markdown.page import Addresses, Page
 
 OF_WORDS = ("check.word", "check.not-best")
 LONG = 60  # letters of a row that is shown

@@ -12,7 +12,7 @@ from math import log
 
 from kleash.documents.boards import Board, Table, bare, label, names_of, numbers_in
 from kleash.documents.judge import Mark
-from kleash.documents.page import Addresses, Numbered
+from kleash.imports.markdown.page import Addresses, Numbered
 
 # How unlikely a copy must be by chance, in nats: of a whole row, and of most of it.
 WHOLE, MOST = 9.0, 14.0

@@ -19,11 +19,11 @@ from typing import Literal
 
 from kleash.documents.formula import Formula, FormulaError
 from kleash.documents.judge import Claim, Judged, judged, worked_out
-from kleash.documents.page import Addresses, Page
 from kleash.documents.questions import FRAME, Question, once_more, questions, version_of
 from kleash.envs.contract import EndpointDown, EpisodeBroken
 from kleash.envs.endpoint import Chat, EndpointOptions
 from kleash.errors import DataError, KleashError
+from kleash.imports.markdown.page import Addresses, Page
 
 SCHEMA = Path(__file__).with_name("claim.schema.json")
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.S)

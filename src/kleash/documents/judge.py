@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kleash.documents.formula import Formula, FormulaError, Undecided
-from kleash.documents.page import Addresses, Numbered
+from kleash.imports.markdown.page import Addresses, Numbered
 
 NEARLY = 1 + 1e-6
 ROUGH, FINE = 0.15, 0.05  # of a number that is said to be about so much; with three digits

@@ -17,11 +17,11 @@ import numpy as np
 
 from kleash.compare.arms import Arm, Curve, Replicate, gather, known_name
 from kleash.documents.boards import tables_of
-from kleash.documents.page import Addresses, Page
 from kleash.documents.trace import STATISTICS, Held, Tracer
 from kleash.errors import DataError
 from kleash.imports import Number, Source, in_names, names, read
 from kleash.imports.markdown.numbers import Place
+from kleash.imports.markdown.page import Addresses, Page
 from kleash.types import BROKEN_SHARE
 
 # What our own runs call a quantity that reports name otherwise; the first that is there.

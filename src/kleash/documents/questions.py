@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kleash.config import read_toml
 from kleash.documents.judge import Judged
-from kleash.documents.page import Addresses, Page
+from kleash.imports.markdown.page import Addresses, Page
 
 BRIEFS = Path(__file__).with_name("brief.toml")
 CLAIM = 40  # tokens of a claim in an answer

@@ -17,8 +17,8 @@ import numpy as np
 
 from kleash.documents.boards import Array, Board, Table, bare, label, numbers_in
 from kleash.documents.judge import Mark, State
-from kleash.documents.page import Numbered
 from kleash.imports import Imported, Source
+from kleash.imports.markdown.page import Numbered
 
 DIGITS = 6  # of the numbers that are a log's
 SURE = 3  # of them, less two for each that is not, before one that is not is called wrong

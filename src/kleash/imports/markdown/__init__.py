@@ -28,9 +28,11 @@ def fits(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         start = file.read(65_536)
-    if b"\0" in start and not start.startswith((b"\xff\xfe", b"\xfe\xff")):
+    from kleash.imports.markdown.page import MARKS, Page
+
+    if b"\0" in start and start[:2] not in MARKS:
         return False
-    text = decoded(start)
+    text = Page.of(path, start[: start.rfind(b"\n") + 1] or start).text
     table = re.search(r"^\s{0,3}\|?[ \t]*:?-{2,}:?[ \t]*\|[ \t:|-]*$", text, re.M)
     headings = re.findall(r"^#{1,6} \S", text, re.M)
     return bool(table) or (len(headings) > 1 and bool(re.search(r"^#{2,6} \S", text, re.M)))
@@ -41,19 +43,3 @@ def read(path: Path) -> Source:
     from kleash.imports.markdown import document  # a hundred patterns: only where there is one
 
     return document.read(path)
-
-
-def decoded(raw: bytes) -> str:
-    """The text of bytes: UTF-8 or 16, else GB 18030, else what of UTF-8 can be read."""
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return raw.decode("utf-16", errors="replace")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        # A character cut at the end of what was read is no reason to doubt the encoding.
-        if error.start > len(raw) - 4:
-            return raw.decode("utf-8-sig", errors="replace")
-    try:
-        return raw.decode("gb18030")
-    except UnicodeDecodeError:
-        return raw.decode("utf-8", errors="replace")

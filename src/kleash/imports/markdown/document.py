@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from kleash.errors import DataError
 from kleash.imports import Derived, Source, names
-from kleash.imports.markdown import decoded
 from kleash.imports.markdown.differences import Lookup
 from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.labels import Arms, pair_label, pairs
 from kleash.imports.markdown.lists import read_code, read_items, read_paragraph
 from kleash.imports.markdown.numbers import places
+from kleash.imports.markdown.page import MARKS, Page
 from kleash.imports.markdown.prose import likens
 from kleash.imports.markdown.senses import head_of, shape, without_index
 from kleash.imports.markdown.tables import read_table
@@ -24,9 +24,9 @@ from kleash.imports.markdown.text import (
     Grid,
     Heading,
     Item,
+    Outline,
     Paragraph,
     bare,
-    blocks,
     fold,
     plain,
 )
@@ -46,31 +46,20 @@ def drafted(path: Path) -> Draft:
     if len(raw) > LARGEST:
         size = f"{len(raw):,} bytes"
         raise DataError(f"{path}: {size} is no report written by hand; the limit is {LARGEST:,}")
-    if b"\0" in raw and not raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if b"\0" in raw and raw[:2] not in MARKS:
         raise DataError(f"{path}: holds NUL bytes, so it is not text")
-    return draft_of(decoded(raw), path)
-
-
-def draft_of(text: str, path: Path) -> Draft:
-    """The same of a text that stands in a file, or could."""
-    source = Source(str(path), "markdown", language=language(text))
+    page = Page.of(path, raw)
+    text = re.sub("[\ud800-\udfff\ufffd]", "\ufffd", page.text)
+    source = Source(str(path), "markdown", language=page.language)
     if "\ufffd" in text:
+        page = replace(page, text=text)
         source.notes.append("some bytes are not UTF-8 and were left out")
-    parts, titles, notes = blocks(text)
-    source.notes += notes
-    draft = Draft(source, _arms(parts, titles), _outcome(text))
-    _tell(parts, titles, draft)
+    outline = Outline(page)
+    source.notes += outline.notes
+    draft = Draft(source, _arms(outline.blocks, outline.titles), _outcome(text))
+    _tell(outline.blocks, outline.titles, draft)
     draft.finish()
     return draft
-
-
-def language(text: str) -> Literal["zh", "en", ""]:
-    """The language of a text, by its letters."""
-    chinese = len(re.findall(r"[\u4e00-\u9fff]", text))
-    latin = len(re.findall(r"[A-Za-z]+", text))
-    if not chinese and not latin:
-        return ""
-    return "zh" if chinese > latin / 5 else "en"
 
 
 def _outcome(text: str) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from kleash.imports.markdown.page import QUOTED, WIDEST, Page
+
 LONGEST = 2_000  # characters of a line or cell that are looked at
-WIDEST = 200  # columns of a table
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>|<!--.{0,500}?-->")
 _LINK = re.compile(r"!?\[([^\[\]]{0,300})\]\([^()\s]{0,500}\)")
@@ -22,7 +22,7 @@ _STRUCK = re.compile(r"~~[^~]{1,200}~~")
 _ITEM = re.compile(r"(\s{0,40})(?:[-*+•]|\d{1,3}[.)、])\s+(.*)")
 _BOX = re.compile(r"\[([ xX✓✔])\]\s*(.*)")
 _HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*")
-_FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,})\s*([\w+-]{0,20}).*")
+_UNDER = re.compile(r"(?:={3,}|-{3,})\s*")
 _RULE = re.compile(r"\s{0,3}(?:-{3,}|={3,}|\*{3,}|_{3,})\s*")
 _TEX = (
     (re.compile(r"\\(?:text|math)?(?:bf|it|rm|tt|sf)\{([^{}]{0,100})\}"), r"\1"),
@@ -76,9 +76,8 @@ class Item(Block):
 
 @dataclass(frozen=True)
 class Code(Block):
-    """Fenced code: the language it names, and its lines with their numbers."""
+    """Fenced code: its lines with their numbers."""
 
-    language: str = ""
     lines: tuple[tuple[int, str], ...] = ()
 
 
@@ -120,161 +119,114 @@ def bare(text: str) -> str:
 
 
 @dataclass
-class _Reader:
-    lines: Sequence[str]
+class Outline:
+    """The blocks of a page in order, all its headings, and notes on what is torn."""
+
+    page: Page
     blocks: list[Block] = field(default_factory=list)
-    headings: list[Heading] = field(default_factory=list)
+    titles: list[Heading] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    headings: tuple[Heading, ...] = ()
     lead: str = ""
-    stack: list[tuple[int, str]] = field(default_factory=list)
-    at: int = 0
+    parents: list[tuple[int, str]] = field(default_factory=list)
 
-    def under(self) -> tuple[tuple[Heading, ...], str]:
-        return tuple(self.headings), self.lead
+    def __post_init__(self) -> None:
+        nth, last = 1, len(self.page.lines)
+        while nth <= last:
+            nth = self._read(nth) + 1
 
-    def head(self, level: int, text: str) -> None:
-        while self.headings and self.headings[-1].level >= level:
-            self.headings.pop()
-        self.headings.append(Heading(level, plain(text), self.at + 1))
-        self.lead, self.stack = "", []
+    def line(self, nth: int) -> str:
+        """A line without marks of quotes, as much of it as is looked at."""
+        return QUOTED.sub("", self.page.line(nth)[: 50 * LONGEST].removeprefix("\ufeff"), count=1)
 
-
-def blocks(text: str) -> tuple[list[Block], list[Heading], list[str]]:
-    """The blocks of a document in order, all its headings, and notes on what is torn."""
-    reader = _Reader([line[: 50 * LONGEST] for line in text.splitlines()])
-    titles: list[Heading] = []
-    while reader.at < len(reader.lines):
-        line = re.sub(r"^\s{0,3}(?:>\s?){1,5}", "", reader.lines[reader.at])
-        if heading := _HEADING.fullmatch(line[:LONGEST].strip()) if line.startswith("#") else None:
-            reader.head(len(heading[1]), heading[2])
-            titles.append(reader.headings[-1])
-            reader.at += 1
-        elif fence := _FENCE.fullmatch(line[:LONGEST]):
-            _code(reader, fence[1], fence[2])
-        elif "|" in line and _dashes(reader, reader.at + 1, line):
-            _table(reader, line)
+    def _read(self, nth: int) -> int:
+        """Read the block that begins at a line; the line at which it ends."""
+        line = self.line(nth)
+        heading = _HEADING.fullmatch(line[:LONGEST].strip()) if line.startswith("#") else None
+        if heading:
+            self._head(nth, len(heading[1]), heading[2])
+        elif nth in self.page.fences:
+            return self._code(nth)
+        elif self.page.rows.get(nth) == nth:
+            return self._table(nth)
         elif not line.strip() or _RULE.fullmatch(line[:LONGEST]):
             # A blank line ends neither a list nor what a lead stands over; a rule ends both.
             if line.strip():
-                reader.lead, reader.stack = "", []
-            reader.at += 1
+                self.lead, self.parents = "", []
+        elif item := _ITEM.fullmatch(line[:LONGEST]):
+            self._item(nth, len(item[1].expandtabs(4)), item[2])
+        elif line.lstrip().startswith("|"):
+            told = "a row outside any table (no row of dashes above it), left out"
+            self.notes.append(f"line {nth}: {told}")
+        elif _UNDER.fullmatch(self.page.line(nth + 1)[:LONGEST]) and not _is_lead(line):
+            self._head(nth, 1 if self.page.line(nth + 1).startswith("=") else 2, line)
+            return nth + 1
         else:
-            titles += _line(reader, line)
-    return reader.blocks, titles, reader.notes
+            self._prose(nth, line)
+        return nth
 
+    def _head(self, nth: int, level: int, text: str) -> None:
+        above = (one for one in self.headings if one.level < level)
+        self.headings = (*above, Heading(level, plain(text), nth))
+        self.titles.append(self.headings[-1])
+        self.lead, self.parents = "", []
 
-def _line(reader: _Reader, line: str) -> list[Heading]:
-    """A list item, a heading underlined, or a line of prose."""
-    follow = reader.lines[reader.at + 1] if reader.at + 1 < len(reader.lines) else ""
-    item = _ITEM.fullmatch(line[:LONGEST])
-    if item:
-        _item(reader, len(item[1].expandtabs(4)), item[2])
-    elif line.lstrip().startswith("|"):
-        reader.notes.append(
-            f"line {reader.at + 1}: a row outside any table (no row of dashes above it), left out"
+    def _prose(self, nth: int, line: str) -> None:
+        text = line.strip()[:LONGEST]
+        indented = line.startswith((" ", "\t")) and self.parents
+        if not indented:
+            self.parents = []
+        last = self.blocks[-1] if self.blocks else None
+        goes_on = (
+            isinstance(last, Paragraph)
+            and last.headings == self.headings
+            and self.page.line(nth - 1).strip()
+            and not re.search(r"[。.!?！？:：;；*]\s*$", last.text)
+            and not text.startswith("**")
+            and len(last.text) + len(text) < LONGEST
         )
-    elif re.fullmatch(r"(?:={3,}|-{3,})\s*", follow[:LONGEST]) and not _is_lead(line):
-        reader.head(1 if follow.startswith("=") else 2, line)
-        reader.at += 2
-        return [reader.headings[-1]]
-    else:
-        _prose(reader, line)
-    reader.at += 1
-    return []
+        if goes_on and isinstance(last, Paragraph):
+            self.blocks[-1] = replace(last, text=f"{last.text} {text}")
+            return
+        self.blocks.append(Paragraph(nth, self.headings, self.lead, text))
+        if _is_lead(text) and not indented:
+            self.lead = plain(text)
+
+    def _item(self, nth: int, indent: int, text: str) -> None:
+        while self.parents and self.parents[-1][0] >= indent:
+            self.parents.pop()
+        box = _BOX.fullmatch(text)
+        body, mark = (box[2], box[1].strip().casefold()) if box else (text, None)
+        parents = tuple(parent for _, parent in self.parents[-8:])
+        self.blocks.append(Item(nth, self.headings, self.lead, body, parents, mark))
+        self.parents.append((indent, plain(body)))
+
+    def _code(self, nth: int) -> int:
+        end, last = self.page.fences[nth], len(self.page.lines)
+        if end > last:
+            self.notes.append(f"line {nth}: code that is never closed, read to the end")
+        lines = tuple((at, self.page.line(at)[:LONGEST]) for at in range(nth + 1, end))
+        self.blocks.append(Code(nth, self.headings, self.lead, lines))
+        return end
+
+    def _table(self, nth: int) -> int:
+        last = nth + 2
+        while self.page.rows.get(last) == nth:
+            last += 1
+        head, *rows = (self._cells(at) for at in (nth, *range(nth + 2, last)))
+        for at, cells in enumerate(rows, nth + 2):
+            if len(cells) != len(head):
+                self.notes.append(f"line {at}: {len(cells)} cells under {len(head)} columns")
+        header = tuple(head[:WIDEST])
+        wide = tuple(tuple((row + [""] * len(header))[: len(header)]) for row in rows)
+        lines = tuple(range(nth + 2, last))
+        self.blocks.append(Grid(nth, self.headings, self.lead, header, wide, lines))
+        return last - 1
+
+    def _cells(self, nth: int) -> list[str]:
+        return [plain(cell.replace("\\|", "|")) for cell in self.page.row(nth)]
 
 
 def _is_lead(line: str) -> bool:
     text = line.strip()
     return text.startswith("**") or text.endswith((":", "："))
-
-
-def _prose(reader: _Reader, line: str) -> None:
-    text = line.strip()[:LONGEST]
-    headings, lead = reader.under()
-    indented = line.startswith((" ", "\t")) and reader.stack
-    if not indented:
-        reader.stack = []
-    last = reader.blocks[-1] if reader.blocks else None
-    goes_on = (
-        isinstance(last, Paragraph)
-        and last.headings == headings
-        and reader.at > 0
-        and reader.lines[reader.at - 1].strip()
-        and not re.search(r"[。.!?！？:：;；*]\s*$", last.text)
-        and not text.startswith("**")
-        and len(last.text) + len(text) < LONGEST
-    )
-    if goes_on and isinstance(last, Paragraph):
-        joined = f"{last.text} {text}"
-        reader.blocks[-1] = Paragraph(last.line, last.headings, last.lead, joined)
-        return
-    reader.blocks.append(Paragraph(reader.at + 1, headings, lead, text))
-    if _is_lead(text) and not indented:
-        reader.lead = plain(text)
-
-
-def _item(reader: _Reader, indent: int, text: str) -> None:
-    while reader.stack and reader.stack[-1][0] >= indent:
-        reader.stack.pop()
-    headings, lead = reader.under()
-    parents = tuple(parent for _, parent in reader.stack[-8:])
-    box = _BOX.fullmatch(text)
-    body = box[2] if box else text
-    mark = box[1].strip().casefold() if box else None
-    reader.blocks.append(Item(reader.at + 1, headings, lead, body, parents, mark))
-    reader.stack.append((indent, plain(body)))
-
-
-def _code(reader: _Reader, fence: str, language: str) -> None:
-    headings, lead = reader.under()
-    start, inside = reader.at, list[tuple[int, str]]()
-    reader.at += 1
-    while reader.at < len(reader.lines):
-        line = reader.lines[reader.at]
-        reader.at += 1
-        if line.strip().startswith(fence) and not line.strip().strip(fence[0]):
-            break
-        inside.append((reader.at, line[:LONGEST]))
-    else:
-        reader.notes.append(f"line {start + 1}: code that is never closed, read to the end")
-    reader.blocks.append(Code(start + 1, headings, lead, language.casefold(), tuple(inside)))
-
-
-def split(line: str) -> list[str]:
-    r"""The cells of a row; `\|` is a character and not a border."""
-    inner = line.strip().removeprefix("|")
-    inner = inner[:-1] if inner.endswith("|") and not inner.endswith("\\|") else inner
-    cells = re.split(r"(?<!\\)\|", inner)
-    return [cell.replace("\\|", "|").strip() for cell in cells]
-
-
-def _dashes(reader: _Reader, at: int, header: str) -> bool:
-    """Whether a line is the row of dashes under a header."""
-    if at >= len(reader.lines):
-        return False
-    line = reader.lines[at]
-    if "-" not in line or set(line.strip()) - set("|-: \t"):
-        return False
-    cells = split(line)
-    return all(re.fullmatch(r":?-{1,200}:?", cell) for cell in cells) and len(cells) <= WIDEST
-
-
-def _table(reader: _Reader, line: str) -> None:
-    headings, lead = reader.under()
-    start = reader.at
-    header = [plain(cell) for cell in split(line)][:WIDEST]
-    rows, numbers = list[tuple[str, ...]](), list[int]()
-    reader.at += 2
-    while reader.at < len(reader.lines):
-        body = re.sub(r"^\s{0,3}(?:>\s?){1,5}", "", reader.lines[reader.at])
-        if not body.strip() or "|" not in body:
-            break
-        cells = [plain(cell) for cell in split(body)]
-        reader.at += 1
-        if len(cells) != len(header):
-            had = f"{len(cells)} cells under {len(header)} columns"
-            reader.notes.append(f"line {reader.at}: {had}")
-        rows.append(tuple((cells + [""] * len(header))[: len(header)]))
-        numbers.append(reader.at)
-    grid = Grid(start + 1, headings, lead, tuple(header), tuple(rows), tuple(numbers))
-    reader.blocks.append(grid)

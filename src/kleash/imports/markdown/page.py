@@ -1,6 +1,9 @@
-"""A report as its bytes: lines, the places of cells in them, and edits that touch nothing else.
+"""A report as it is printed: its text with tables and cells in their places, and every number.
 
-Text is only ever put back in the encoding it came in, and only if that gives back the same bytes.
+A cell has the letter of its column and the line of the page for an address: `C37`, and `C37.2` is
+its second number. A number elsewhere is `n52.3`: the third of line 52. Columns are counted as
+printed, from A. Text is put back only in the encoding it came in, and where that gives the same
+bytes. Left out: what anything means.
 """
 
 from __future__ import annotations
@@ -10,16 +13,20 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from pathlib import Path
 from string import ascii_uppercase
+from typing import Literal
 
 from kleash.errors import DataError
 
-# What a text may be encoded in, in the order in which `imports.markdown` reads it.
 MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 ENCODINGS = (("utf-8", "strict"), ("gb18030", "strict"), ("utf-8", "surrogateescape"))
-_ROW = re.compile(r"(?:\s{0,3}(?:>\s?){1,5})?\s*\|?(.*?)(?:(?<!\\)\|)?\s*\Z", re.S)
+WIDEST = 200  # columns of a table
+QUOTED = re.compile(r"^\s{0,3}(?:>\s?){1,5}")
+_FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,}).*")
+_DASHES = re.compile(r"\s*:?-+:?\s*")
+_ROW = re.compile(rf"(?:{QUOTED.pattern})?\s*\|?(.*?)(?:(?<!\\)\|)?\s*\Z", re.S)
 _BORDER = re.compile(r"(?<!\\)\|")
 Span = tuple[int, int]
 
@@ -30,19 +37,32 @@ class Page:
 
     path: Path
     text: str
-    encoding: str
+    encoding: str = "utf-8"
     errors: str = "strict"
+
+    @classmethod
+    def of(cls, path: Path, raw: bytes) -> Page:
+        """The text of bytes: UTF-8 or 16, else GB 18030, else what of UTF-8 can be read."""
+        marked = MARKS.get(raw[:2])
+        for encoding, errors in [(marked, "strict"), (marked, "replace")] if marked else ENCODINGS:
+            try:
+                page = cls(path, raw.decode(encoding, errors), encoding, errors)
+            except UnicodeDecodeError:
+                continue
+            if page.bytes() == raw:
+                break
+        return page
 
     def bytes(self, text: str | None = None) -> bytes:
         """A text in the report's own encoding; its own where none is given."""
         return (self.text if text is None else text).encode(self.encoding, self.errors)
 
     @property
-    def language(self) -> str:
-        """The language of a report: Chinese, if one letter in ten is."""
-        letters = sum(map(str.isalpha, self.text))
-        chinese = sum("\u4e00" <= letter <= "\u9fff" for letter in self.text)
-        return "zh" if 10 * chinese > letters else "en"
+    def language(self) -> Literal["zh", "en", ""]:
+        """The language of a report, by its letters."""
+        chinese = len(re.findall(r"[\u4e00-\u9fff]", self.text))
+        latin = len(re.findall(r"[A-Za-z]+", self.text))
+        return "" if not chinese and not latin else "zh" if chinese > latin / 5 else "en"
 
     @cached_property
     def lines(self) -> list[Span]:
@@ -58,6 +78,41 @@ class Page:
         """The text of a line, counted from 1; nothing beyond the last."""
         return self.text[slice(*self.lines[nth - 1])] if 0 < nth <= len(self.lines) else ""
 
+    @cached_property
+    def fences(self) -> dict[int, int]:
+        """Where code begins, and the line that ends it: one beyond the last where none does."""
+        found, begun, fence = dict[int, int](), 0, ""
+        for nth in range(1, len(self.lines) + 1):
+            line = self.line(nth)
+            if not fence:
+                match = _FENCE.fullmatch(line)
+                begun, fence = nth, match[1] if match else ""
+            elif line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+                found[begun], fence = nth, ""
+        return found | ({begun: len(self.lines) + 1} if fence else {})
+
+    @cached_property
+    def rows(self) -> dict[int, int]:
+        """The rows of tables, titles too, each with the line of its titles."""
+        found, nth, last = dict[int, int](), 1, len(self.lines)
+        while nth < last:
+            if nth in self.fences:
+                nth = self.fences[nth]
+            elif "|" in self.line(nth) and self._is_rule(nth + 1):
+                head, found[nth] = nth, nth
+                nth += 2
+                while "|" in self.line(nth):
+                    found[nth] = head
+                    nth += 1
+                continue
+            nth += 1
+        return found
+
+    def _is_rule(self, nth: int) -> bool:
+        line = QUOTED.sub("", self.line(nth), count=1).strip()
+        cells = line.strip("|").split("|")
+        return "|" in line and len(cells) <= WIDEST and all(map(_DASHES.fullmatch, cells))
+
     def cells(self, line: int) -> list[Span]:
         """The places of a table row's cells, without the blanks around them; lines count from 1."""
         start, end = self.lines[line - 1]
@@ -72,6 +127,10 @@ class Page:
             found.append((first, first + len(inner.strip())))
         return found
 
+    def row(self, line: int) -> list[str]:
+        """The texts of the cells of a row."""
+        return [self.text[slice(*span)] for span in self.cells(line)]
+
 
 def read_page(path: Path) -> Page:
     """A report's text, so that it can be written back byte for byte."""
@@ -79,15 +138,10 @@ def read_page(path: Path) -> Page:
         raw = path.read_bytes()
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
-    marked = MARKS.get(raw[:2])
-    for encoding, errors in [(marked, "strict")] if marked else ENCODINGS:
-        try:
-            page = Page(path, raw.decode(encoding, errors), encoding, errors)
-        except UnicodeDecodeError:
-            continue
-        if page.bytes() == raw:
-            return page
-    raise DataError(f"{path}: its encoding cannot be kept; save it as UTF-8")
+    page = Page.of(path, raw)
+    if page.bytes() != raw:
+        raise DataError(f"{path}: its encoding cannot be kept; save it as UTF-8")
+    return page
 
 
 def edited(page: Page, edits: Mapping[Span, str]) -> str:
@@ -114,7 +168,6 @@ _NUMBER = re.compile(
     r"(?![\d_]|\.\d|[A-Za-z]*/[A-Za-z])(?P<share>\s?[%％](?!\s?个?百分点))?"
 )
 _ITEM = re.compile(r"\s*(?:>\s*)*(?:#+\s*|[-*+]\s+)*(?:\d{1,3}[.)、]\s|\*\*\d{1,2}\.)?")
-_RULE = re.compile(r"\s*\|?\s*:?-{2,}[\s|:-]*")
 _NAME = re.compile(  # a path, a file, "Qwen3-8B"
     r"`[^`]*(?:/|\.[a-z]{2,5})[^`]*`|(?<![\w/])(?:/[\w.-]+){2,}/?|(?<!\w)[A-Za-z][\w.]*-\d+[A-Za-z]?"
 )
@@ -165,23 +218,14 @@ class Addresses:
         self.count = len(page.lines)
 
     @cached_property
-    def rules(self) -> set[int]:
-        """The lines under the titles of tables."""
-        line = self.page.line
-        both = ((nth, line(nth), line(nth - 1)) for nth in range(2, self.count + 1))
-        return {
-            nth for nth, own, title in both if _RULE.fullmatch(own) and "|" in own and "|" in title
-        }
-
-    @cached_property
     def rows(self) -> dict[int, int]:
         """The rows of tables, titles too, each with the line of its titles."""
-        found = dict[int, int]()
-        for rule in sorted(self.rules):
-            found[rule - 1] = rule - 1
-            rest = range(rule + 1, self.count + 1)
-            found |= dict.fromkeys(takewhile(lambda n: "|" in self.page.line(n), rest), rule - 1)
-        return found
+        return self.page.rows
+
+    @cached_property
+    def rules(self) -> set[int]:
+        """The lines under the titles of tables."""
+        return {head + 1 for head in self.rows.values()}
 
     @cached_property
     def numbers(self) -> dict[str, Numbered]:
@@ -242,21 +286,17 @@ class Addresses:
     def shown(self, line: int) -> str:
         """A line as it is shown to whoever puts its claims into formulas."""
         if line in self.rows:
-            cells = enumerate(self.cells(line))
+            cells = enumerate(self.page.row(line))
             return f"{line} | {' | '.join(f'{column_name(nth)}: {text}' for nth, text in cells)}"
         text = self.page.line(line)
         for one, end in reversed(list(self._found(line))):
             text = f"{text[:end]}⟨{one.address}⟩{text[end:]}"
         return f"{line} {text}"
 
-    def cells(self, line: int) -> list[str]:
-        """The texts of the cells of a row."""
-        return [self.page.text[slice(*span)] for span in self.page.cells(line)]
-
     def _found(self, line: int) -> Iterator[tuple[Numbered, int]]:
         """The numbers of a line, and where in it or in its cell each ends."""
         is_row = line in self.rows
-        for nth, text in enumerate(self.cells(line) if is_row else [self.page.line(line)]):
+        for nth, text in enumerate(self.page.row(line) if is_row else [self.page.line(line)]):
             item = None if is_row else _ITEM.match(text)
             matches = _NUMBER.finditer(_blanked(text), item.end() if item else 0)
             for at, match in enumerate(matches, 1):
