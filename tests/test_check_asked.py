@@ -331,7 +331,7 @@ def test_a_small_model_that_answers_nonsense_is_survived_and_told(tmp_path):
     assert server.asked
     assert "sentences with numbers 0 became formulas" in told.output
     assert "Not understood in its answers: " in told.output
-    assert "a larger model may" in told.output
+    assert "A larger model may" in told.output
     assert told.output.splitlines()[-1] == alone.output.splitlines()[-1]
 
 

@@ -357,7 +357,7 @@ STATED = """# Sweep
 @pytest.mark.parametrize(
     ("data", "model", "said"),
     [
-        ("OKVQA", "embedded", ["on OKVQA (line 5)", "are on scenes"]),
+        ("OKVQA", "embedded", ["OKVQA in the report (line 5)", "scenes in the runs"]),
         ("scenes", "Qwen2.5-VL-3B-Instruct", ["Qwen2.5-VL-3B-Instruct in the report (line 6)"]),
     ],
 )
@@ -402,7 +402,7 @@ def test_printed_numbers_that_are_none_of_the_runs_are_asked_about(tmp_path):
     asked = ["fill", str(report), "--from", str(logs), "--lang", "en"]
     study(tmp_path / "more", {0.1: {(1, 2): 0.45}}, {})
     told = CliRunner().invoke(app, [*asked, "--from", str(tmp_path / "more")])
-    assert "line 7 prints 51.00%, the runs have 25.00%" in str(told.exception), told.output
+    assert "51.00% in the report (line 7), 25.00%" in str(told.exception), told.output
     assert report.read_text() == text
 
 

@@ -32,7 +32,7 @@ DOCUMENTS: dict[str, tuple[str, str]] = {
         "正确 {right}，错误 {wrong}，无依据 {unsupported}，无法核对 {unknown}",
     ),
     "check.read-numbers": (
-        "Read: tables{logs}, no sentences: 7 to 8 of 20 errors (with --interpreter URL 18 to 20)",
+        "Read: tables{logs}, not sentences: 7 to 8 of 20 errors; with --interpreter URL 18 to 20",
         "已核对表格{logs}，未读句子：20 处错误能查出 7 到 8 处（加 --interpreter URL 为 18 到 20）",
     ),
     "check.read-logs": (" and logs", "和日志"),
@@ -96,7 +96,10 @@ DOCUMENTS: dict[str, tuple[str, str]] = {
         "运行之前要回答的问题：",
     ),
     "ask.default": ("the default", "默认值"),
-    "ask.differs": ("{key} is {values}. Here: {here}.", "{key} 不一致：{values}。此处：{here}。"),
+    "ask.differs": (
+        "{key} is not the same everywhere: {values}. Here: {here}.",
+        "{key} 各处不一致：{values}。此处取：{here}。",
+    ),
     "ask.not-here": (
         "{key}: the reports have {values}, which is not among {known}. Here: {here}.",
         "{key}：报告中为 {values}，这里只有 {known}。此处取：{here}。",
@@ -126,7 +129,7 @@ DOCUMENTS: dict[str, tuple[str, str]] = {
         "没有给出系数，未作为配置：{names}。其中有配置吗？",
     ),
     "ask.coefficient": (
-        "no coefficient of {arm}. Here: {here}.",
-        "{arm} 没有系数。此处取：{here}。",
+        "no coefficient is given for {arm}. Here: {here}.",
+        "没有给出 {arm} 的系数。此处取：{here}。",
     ),
 }

@@ -19,10 +19,10 @@ from kleash.documents.logs import SECONDS, Difference, Logs, Measured, as_printe
 from kleash.findings.identities import roughly
 from kleash.imports import Derived, Number, Where
 from kleash.imports.markdown.derived import allowed, follows
-from kleash.imports.markdown.differences import metric_of
 from kleash.imports.markdown.draft import Draft, Printed, identity
 from kleash.imports.markdown.numbers import VALUE, Place
 from kleash.imports.markdown.page import Page, Span, edited, percent
+from kleash.imports.markdown.tables import metric_of
 
 OPEN = re.compile(
     r"[?？]{1,3}|TBD|TODO|待填充|待评估|待补充|待测试?|待定|待完成|待更新|待运行|pending", re.I

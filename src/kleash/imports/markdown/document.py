@@ -9,15 +9,13 @@ from pathlib import Path
 
 from kleash.errors import DataError
 from kleash.imports import Derived, Source, names
-from kleash.imports.markdown.differences import Lookup
 from kleash.imports.markdown.draft import Draft
 from kleash.imports.markdown.labels import Arms, pair_label, pairs
 from kleash.imports.markdown.lists import read_code, read_items, read_paragraph
 from kleash.imports.markdown.numbers import places
 from kleash.imports.markdown.page import MARKS, Page
-from kleash.imports.markdown.prose import likens
 from kleash.imports.markdown.senses import head_of, shape, without_index
-from kleash.imports.markdown.tables import read_table
+from kleash.imports.markdown.tables import Lookup, read_table
 from kleash.imports.markdown.text import (
     Block,
     Code,
@@ -26,7 +24,6 @@ from kleash.imports.markdown.text import (
     Item,
     Outline,
     Paragraph,
-    bare,
     fold,
     plain,
 )
@@ -103,11 +100,8 @@ def _tell(parts: list[Block], titles: list[Heading], draft: Draft) -> None:
     title = _title(titles)
     lookups: list[Lookup] = []
     items: list[Item] = []
-    draft.lines = [(one.line, bare(one.text)) for one in titles]
-    spoken = [part for part in parts if isinstance(part, Item | Paragraph)]
-    draft.lines += [(part.line, bare(plain(part.text))) for part in spoken]
     for heading in titles:
-        likens(draft, heading.text)
+        draft.liken(heading.text)
     for part in [*parts, None]:
         if isinstance(part, Item):
             items.append(part)

@@ -6,6 +6,7 @@ the first. Where two places give one arm different numbers for the same point, b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -17,8 +18,17 @@ from kleash.imports.markdown.derived import bounds
 from kleash.imports.markdown.labels import Arms
 from kleash.imports.markdown.numbers import Place, Reading
 from kleash.imports.markdown.senses import Sense
+from kleash.imports.markdown.text import bare, plain
 
 Course = Literal["step", "epoch"]
+_ALIKE = re.compile(
+    r"完全相同|完全一致|(?<!不)一样|(?<!不)相同|毫无差异|没有差异|(?<!not )identical|"
+    r"(?<!not )(?<![a-z])(?:the same(?! (?:way|time|reason))|equal(?!ly|iz))|"
+    r"非常相似|差不多|相似|接近|几乎一致|相当|不相上下|差异不大|"
+    r"no (?:real |clear |visible |meaningful |notable )?difference|on par|indistinguishable|"
+    r"as good as|similar|comparable|close to|does not matter|makes? no difference",
+    re.I,
+)
 SEED = "\0seed "  # between an arm and its seed; no text holds NUL
 
 
@@ -48,11 +58,6 @@ def identity(metric: str) -> str:
     return known.name if known else names.spelling(metric)
 
 
-def _is_outcome(metric: str) -> bool:
-    known = names.metric(metric)
-    return known is not None and known.direction == 1 and known.unit in ("fraction", "reward", "")
-
-
 def _elsewhere(cell: Cell, place: Place, statistic: str) -> bool:
     """Whether a best is told again at another step or epoch."""
     steps = ((cell.step, place.step), (cell.epoch, place.epoch))
@@ -80,8 +85,8 @@ class Command:
         if named:
             return all(a == b for a, b in named)
         at = cell.epoch if cell.epoch is not None else cell.step
-        bare = at in self.values and (cell.items is None or cell.items in self.values)
-        return bare or (self.every and self.evaluates)
+        alone = at in self.values and (cell.items is None or cell.items in self.values)
+        return alone or (self.every and self.evaluates)
 
 
 @dataclass(frozen=True)
@@ -112,8 +117,11 @@ class Draft:
     boxes: list[tuple[str, str, Number, Place]] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     printed: list[Printed] = field(default_factory=list)
-    lines: list[tuple[int, str]] = field(default_factory=list)
-    """Headings, items and paragraphs, folded and without marks, each with its line."""
+
+    def liken(self, text: str) -> None:
+        """Keep that a text calls things alike, unless it asks."""
+        said = bare(plain(text))
+        self.source.likens |= bool(_ALIKE.search(said)) and not said.endswith("?")
 
     def where(self, line: int, spot: str = "") -> Where:
         """A place in this document."""
@@ -165,7 +173,7 @@ class Draft:
     ) -> None:
         """A measurement. A value fills the gap of an equal missing cell; differing values stay."""
         # A best is one, whether or not it is said at which step.
-        at = Place() if statistic in ("best", "min", "max") else replace(place, span=None)
+        at = Place() if statistic in ("best", "min", "max") else place._replace(span=None)
         key = (arm, identity(metric), at, statistic)
         held = self.cells.setdefault(key, [])
         cell = Cell(
@@ -217,18 +225,6 @@ class Draft:
             if fits and at.epoch == place.epoch and at.items == place.items:
                 found += [cell.number for cell in cells[:1]]
         return found
-
-    def course(self, arm: str) -> list[Number]:
-        """The numbers of an arm's outcome over steps, in their order, if one metric has them."""
-        mine = [
-            (what, each)
-            for (whose, what, _), told in self.histories.items()
-            for each in told
-            if whose == arm
-        ]
-        found = [each for what, each in mine if what == identity(self.outcome)]
-        found = found or [each for what, each in mine if _is_outcome(what)]
-        return [found[0].points[at] for at in sorted(found[0].points)] if len(found) == 1 else []
 
     def settle(self) -> None:
         """What needs the whole document: boxes without a cell, commands."""

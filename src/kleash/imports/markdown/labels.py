@@ -38,12 +38,15 @@ _AXES: dict[Axis, str] = {
         "hyperparameters|option|key|setting|配置参数|configitem|field"
     ),
 }
-_VALUES = "值|取值|数值|设置值|参数值|value|values|结果|result|results|默认值|number"
-_REMARKS = (
-    "备注|评价|说明|趋势|最佳场景|注释|描述|结论|评估|状态|原因|分析|观察|解读|note|notes|"
-    "remark|remarks|comment|comments|description|verdict|status|conclusion|trend|reason|assessment|来源|source"
-)
-_WINNERS = "胜者|赢家|优胜|更好|更优|winner|better|best|胜出|胜出方"
+_KINDS = {
+    "remark": (
+        "备注|评价|说明|趋势|最佳场景|注释|描述|结论|评估|状态|原因|分析|观察|解读|note|notes|remark|"
+        "remarks|comment|comments|description|verdict|status|conclusion|trend|reason|assessment|"
+        "来源|source"
+    ),
+    "winner": "胜者|赢家|优胜|更好|更优|winner|better|best|胜出|胜出方",
+    "value": "值|取值|数值|设置值|参数值|value|values|结果|result|results|默认值|number",
+}
 _STATISTICS: dict[str, str] = {
     "mean": "平均值|平均|均值|mean|average|avg",
     "first": "初始值|初始|起始|起点|initial|first|start|开始",
@@ -114,10 +117,6 @@ def without_seed(text: str) -> tuple[str, int | None]:
     return (text[: match.start()], int(match[1])) if match else (text, None)
 
 
-def _one_of(text: str, words: str) -> bool:
-    return names.spelling(re.sub(r"\(.*?\)", "", bare(text))) in words.split("|")
-
-
 def is_index(header: str) -> bool:
     """Whether a column only counts its rows."""
     return bare(header).casefold().strip(".") in ("#", "no", "序号", "编号", "rank", "排名", "id")
@@ -128,19 +127,12 @@ def in_percent(label: str) -> bool:
     return bool(re.search(r"[(\[,/]\s*%\s*[)\]]?\s*$|[(\[]%[)\]]|百分比", bare(label)))
 
 
-def is_value(header: str) -> bool:
-    """Whether a column is headed "value", so that it belongs to the arm named above the table."""
-    return _one_of(header, _VALUES)
-
-
-def is_remark(header: str) -> bool:
-    """Whether a column holds remarks and judgements, not measurements."""
-    return _one_of(header, _REMARKS)
-
-
-def is_winner(header: str) -> bool:
-    """Whether a column says who won."""
-    return _one_of(header, _WINNERS)
+def kind_of(header: str) -> str:
+    """What a column holds by its header alone: a "value" of the arm named above its table, a
+    "remark", or who is the "winner"; '' where it does not say.
+    """
+    plain = names.spelling(re.sub(r"\(.*?\)", "", bare(header)))
+    return next((kind for kind, words in _KINDS.items() if plain in words.split("|")), "")
 
 
 def is_difference(label: str) -> bool:
@@ -299,10 +291,6 @@ class Arms:
             return by_value
         begun = {name for key, name in self.names.items() if key.startswith(wanted)}
         return begun.pop() if len(begun) == 1 and len(wanted) < 30 else None
-
-    def named(self, text: str) -> bool:
-        """Whether a bare number is the value that names an arm."""
-        return self._by_value(text) is not None
 
     def _by_value(self, text: str) -> str | None:
         if not re.fullmatch(r"[+-]?\d{1,9}(?:\.\d{1,9})?", text):

@@ -7,19 +7,17 @@ a missing cell, and a command beside the name of a missing cell is what would fi
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kleash.imports import Derived, Fact, Number, names
 from kleash.imports.markdown import labels
 from kleash.imports.markdown.derived import best
-from kleash.imports.markdown.differences import metric_of
 from kleash.imports.markdown.draft import Command, Course, Draft
 from kleash.imports.markdown.numbers import Place, Reading, arrows, places, reading
-from kleash.imports.markdown.prose import facts, likens
 from kleash.imports.markdown.senses import Sense, head_of
-from kleash.imports.markdown.tables import setting_value
+from kleash.imports.markdown.tables import metric_of, setting_value
 from kleash.imports.markdown.text import Code, Item, Paragraph, bare, fold, plain
 
 _POINT = re.compile(r"(step|epoch|第)\s*(\d{1,9})\s*(步|轮)?\s*:\s*(.{1,200})", re.I)
@@ -36,8 +34,18 @@ _COMMAND = re.compile(
 _EVALUATES = re.compile(r"eval|评估|测试|test|infer|推理|validat", re.I)
 _ALL = re.compile(r"所有|全部|完整|(?<![a-z])all(?![a-z])", re.I)
 _BEST = re.compile(r"最佳|最优|最好|best|peak", re.I)
-_DONE = re.compile(r"已完成|完成了|done|completed|finished", re.I)
-_PLANNED = re.compile(r"待完成|待评估|待运行|待测|进行中|todo|pending|to do|planned", re.I)
+
+
+_WANDB = re.compile(r"(?<![\w-])(?:offline-)?run-(\d{8})_(\d{6})-[a-z0-9]{4,16}(?![\w-])")
+_DATE = re.compile(r"(?<!\d)20\d\d(?:-\d{1,2}-\d{1,2}|/\d{1,2}/\d{1,2}|年\d{1,2}月\d{1,2}日)(?!\d)")
+_ENDINGS = (
+    "json|jsonl|pt|pth|ckpt|sh|py|md|csv|tsv|ya?ml|toml|log|safetensors|bin|parquet|txt|npz|pkl"
+)
+_PATH = re.compile(
+    rf"`([^`\n]{{0,300}}(?:/[^`\n]{{0,300}}|\.(?:{_ENDINGS})))`|(?<![\w/.])"
+    rf"((?:~|\.{{1,2}})?/?(?:[\w.-]{{1,80}}/){{0,20}}[\w.-]{{1,80}}\.(?:{_ENDINGS})|"
+    r"/(?:[\w.-]{1,80}/){1,20}[\w.-]{0,80})(?![\w/])"
+)
 
 
 @dataclass(frozen=True)
@@ -76,10 +84,9 @@ def read_items(items: Sequence[Item], draft: Draft, *, title: int) -> None:
             continue
         match = _LABEL.fullmatch(text)
         if not (match and _labelled(item, match[1], match[2], head, draft, gaps)):
-            _state(draft, item, text)
             arm = _one(draft.arms.within(match[1])) if match else None
             if not facts(draft, item.text, item.line, arm):
-                likens(draft, text)
+                draft.liken(text)
     _tell(draft, told)
 
 
@@ -251,7 +258,7 @@ def _config(item: Item, label: str, value: str, arm: str | None, draft: Draft) -
     simple = named[1] if named and isinstance(simple, str) else simple
     if not _CONFIG.search(above) and not (known and not isinstance(simple, str)):
         return False
-    if labels.is_remark(label) or (known is None and len(value) > 120):
+    if labels.kind_of(label) == "remark" or (known is None and len(value) > 120):
         return False
     where = draft.where(item.line, label)
     if simple is not None:
@@ -263,28 +270,13 @@ def _config(item: Item, label: str, value: str, arm: str | None, draft: Draft) -
     return True
 
 
-def _state(draft: Draft, item: Item, text: str) -> None:
-    """ "已完成: …" and "待完成: …" as what is done and planned."""
-    label = text.split(":")[0]
-    for kind, pattern in (("done", _DONE), ("planned", _PLANNED)):
-        if len(label) < 20 and pattern.search(label):
-            arm = _one(draft.arms.within(text)) or ""
-            where = draft.where(item.line)
-            done = kind == "done"
-            draft.source.facts.append(Fact("done" if done else "planned", bare(text), where, arm))
-            return
-
-
 def _box(item: Item, text: str, head: Sense, draft: Draft) -> None:
-    """A check-box that names a cell: ticked is done, unticked is missing."""
+    """A check-box that names a cell: unticked, it is missing."""
     arm = _one(draft.arms.within(text)) or head.arm or ""
-    where = draft.where(item.line)
-    kind = "done" if item.box else "planned"
-    draft.source.facts.append(Fact("done" if item.box else "planned", bare(text), where, arm))
     place = places(text)[0].over(head.place)
-    if kind == "planned" and arm and (place.epoch is not None or place.step is not None):
+    if not item.box and arm and (place.epoch is not None or place.step is not None):
         metric = head.metric or ("accuracy" if place.items or place.shots else draft.outcome)
-        gone = Number(None, "missing", where, text="[ ]")
+        gone = Number(None, "missing", draft.where(item.line), text="[ ]")
         draft.boxes.append((arm, metric or "value", gone, place))
 
 
@@ -344,4 +336,32 @@ def read_paragraph(paragraph: Paragraph, draft: Draft) -> None:
     arm = draft.arms.find(label) if ":" in text and len(label) < 40 else None
     found = facts(draft, paragraph.text, paragraph.line, arm)
     if not found or len(text) > 40:
-        likens(draft, text)
+        draft.liken(text)
+
+
+def facts(draft: Draft, raw: str, line: int, arm: str | None = None) -> bool:
+    """Keep the paths, dates and W&B ids of a line; whether there were any."""
+    found = list(_facts(draft, raw[:2000], line, arm))
+    draft.source.facts += found
+    return bool(found)
+
+
+def _facts(draft: Draft, raw: str, line: int, arm: str | None) -> Iterator[Fact]:
+    where = draft.where(line)
+    for match in _WANDB.finditer(raw):
+        after = re.match(
+            r"[`*]{0,3}\s?[(（]([^()（）]{1,40})[)）]", raw[match.end() : match.end() + 60]
+        )
+        whose = (draft.arms.find(after[1]) if after else None) or arm or ""
+        if whose:
+            day, clock = match[1], match[2]
+            started = f"{day[:4]}-{day[4:6]}-{day[6:]}T{clock[:2]}:{clock[2:4]}:{clock[4:]}"
+            draft.run(whose).started = started
+        yield Fact("wandb", match.group(), where, whose)
+    rest = _WANDB.sub(" ", raw)
+    for match in _PATH.finditer(rest):
+        text = (match[1] or match[2]).strip()
+        if len(text) > 2 and not re.fullmatch(r"[\d./-]+", text):
+            yield Fact("path", text, where, arm or "")
+    for match in _DATE.finditer(fold(_PATH.sub(" ", rest))):
+        yield Fact("date", match.group(), where, arm or "")

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from typing import NamedTuple
 
 from kleash.imports import Number, Where
 from kleash.imports.markdown.text import bare, fold, plain
@@ -30,8 +31,6 @@ _UNITS = (
     "秒|分钟|小时|天|步|轮|个|条|次|万|亿|样本|个样本|x|倍|GPUs?"
 )
 VALUE = re.compile(rf"([+±-]?)\s?({_DIGITS}{_POWER})\s?({_UNITS})?(?![A-Za-z0-9_])")
-_LOOSE = re.compile(rf"(?<![A-Za-z0-9_.\-/]){VALUE.pattern}")
-_LOOSE_RANGE = re.compile(rf"([+-]?{_DIGITS}%?)\s?[-~]\s?({_DIGITS}\s?(?:{_UNITS})?)(?![\w.-])")
 _ABOUT = re.compile(r"(?:~|≈|约为|大约|约|about|approx(?:imately)?\.?|circa|ca\.|around)\s*", re.I)
 _ESTIMATE = re.compile(
     r"估|预计|推测|推断|猜测|外推|插值|(?<![a-z])est(?:\.|\b)|estimat|guess|extrapolat|interpolat",
@@ -48,8 +47,7 @@ _AT = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a number belongs, as far as a text says so; `span` is a stretch of steps."""
 
     epoch: int | None = None
@@ -60,18 +58,14 @@ class Place:
 
     def over(self, other: Place) -> Place:
         """This place, and the other's where this says nothing."""
-        return Place(
-            *(
-                theirs if ours is None else ours
-                for ours, theirs in zip(self._all(), other._all(), strict=True)
-            )  # type: ignore[arg-type]
-        )
-
-    def _all(self) -> tuple[object, ...]:
-        return self.epoch, self.step, self.shots, self.items, self.span
+        both = zip(self._fields, self, other, strict=True)
+        return Place(**{name: b if a is None else a for name, a, b in both})
 
     def __bool__(self) -> bool:
-        return any(part is not None for part in self._all())
+        return any(part is not None for part in self)
+
+
+HERE = Place()
 
 
 @dataclass(frozen=True)
@@ -84,7 +78,7 @@ class Reading:
 
     words: str
     number: Number | None = None
-    place: Place = Place()
+    place: Place = HERE
     change: Number | None = None
     unsigned: bool = False
     inner: Number | None = None
@@ -178,27 +172,6 @@ def percent(read: Reading) -> Reading:
 
 def _hundredth(value: float) -> float:
     return float(Decimal(repr(value)).scaleb(-2))
-
-
-def numbers_in(text: str, where: Where) -> list[tuple[Number, int, int]]:
-    """Every number in a sentence with its place in the text; not those inside names and dates."""
-    found = []
-    after = 0
-    for match in _LOOSE.finditer(text):
-        if match.start() < after:
-            continue
-        start = match.start(1) if match[1] else match.start(2)
-        ranged = _LOOSE_RANGE.match(text, start)
-        one = _range(VALUE.match(ranged[1]), VALUE.match(ranged[2]), where) if ranged else None
-        one = replace(one, text=ranged.group().strip()) if one and ranged else one
-        after = ranged.end() if ranged and one else match.end()
-        if one is None and not re.match(
-            r"\.[A-Za-z0-9]|[-/:]\d", text[match.end() : match.end() + 2]
-        ):
-            one = number(match, where)
-        if one is not None:
-            found.append((one, start, after))
-    return found
 
 
 def _brackets(text: str) -> tuple[str, list[str]]:

@@ -14,12 +14,11 @@ from typing import Literal
 from kleash.imports import Where, in_names, names
 from kleash.imports.markdown import labels
 from kleash.imports.markdown.labels import Arms, Axis
-from kleash.imports.markdown.numbers import Place, places, reading
+from kleash.imports.markdown.numbers import HERE, Place, places, reading
 from kleash.imports.markdown.text import Block, Grid, bare
 
 Role = Literal["value", "difference", "remark", "winner", "label"]
 NOWHERE = Where("")
-HERE = Place()
 PLACED: tuple[Axis, ...] = ("step", "epoch", "shots", "items")
 
 
@@ -39,17 +38,8 @@ class Sense:
 
     def over(self, other: Sense) -> Sense:
         """This sense, and the other's where this says nothing."""
-        return Sense(
-            self.role if self.role != "value" else other.role,
-            other.arm if self.arm is None else self.arm,
-            self.metric or other.metric,
-            self.statistic or other.statistic,
-            self.setting or other.setting,
-            self.place.over(other.place),
-            self.against or other.against,
-            self.label or other.label,
-            other.seed if self.seed is None else self.seed,
-        )
+        said = {name: own for name, own in vars(self).items() if own != getattr(Sense, name)}
+        return replace(other, **said | {"place": self.place.over(other.place)})
 
 
 @dataclass(frozen=True)
@@ -158,7 +148,7 @@ def lies_down(grid: Grid) -> bool:
 
 def _is_beside(header: str) -> bool:
     """Whether a column stands beside measurements: a mean, a difference, a remark."""
-    beside = labels.is_remark(header) or labels.is_difference(header) or labels.is_winner(header)
+    beside = labels.kind_of(header) in ("remark", "winner") or labels.is_difference(header)
     return beside or bool(labels.statistic(header)[0])
 
 
@@ -320,17 +310,16 @@ def _columns(grid: Grid, axis: Axis, head: Sense, arms: Arms) -> tuple[Sense, ..
 def column_sense(header: str, axis: Axis, arms: Arms, *, filled: bool, across: bool) -> Sense:
     """What a column stands for, by its header; `across` where unknown headers are arms."""
     text = bare(header)
-    if labels.is_remark(text):
-        return Sense("remark", label=text)
-    if labels.is_winner(text):
-        return Sense("winner", label=text)
+    kind = labels.kind_of(text)
+    if kind == "remark" or kind == "winner":
+        return Sense(kind, label=text)
     if labels.is_difference(text):
         kind = "mean" if re.search(r"平均|mean|avg|average", text, re.I) else ""
         against = labels.versus(text)
         return Sense(
             "difference", place=places(text)[0], statistic=kind, against=against, label=text
         )
-    if labels.is_value(text):
+    if kind == "value":
         return Sense(label=text)
     seed = labels.seed_of(text)
     if seed is not None:  # "Best, seed 1" is the best of that run
