@@ -71,7 +71,6 @@ def head_with_parents(item: Item, draft: Draft, title: int) -> Sense:
 def read_items(items: Sequence[Item], draft: Draft, *, title: int) -> None:
     """A list, or several that follow one another."""
     told: list[Told] = []
-    gaps = _Gaps(draft)
     for item in items:
         head = head_with_parents(item, draft, title)
         text = fold(plain(item.text))
@@ -83,7 +82,7 @@ def read_items(items: Sequence[Item], draft: Draft, *, title: int) -> None:
             told.append(point)
             continue
         match = _LABEL.fullmatch(text)
-        if not (match and _labelled(item, match[1], match[2], head, draft, gaps)):
+        if not (match and _labelled(item, match[1], match[2], head, draft)):
             arm = _one(draft.arms.within(match[1])) if match else None
             if not facts(draft, item.text, item.line, arm):
                 draft.liken(text)
@@ -138,34 +137,7 @@ def _changed(told: Told, before: Number | None, kind: str) -> Derived | None:
     return made if kind == "relative" else replace(made, kind="difference")
 
 
-@dataclass
-class _Gaps:
-    """The last two bests of a list, for a "difference" that is said after them."""
-
-    draft: Draft
-    numbers: tuple[Number, ...] = ()
-
-    def add(self, number: Number) -> None:
-        self.numbers = (*self.numbers[-1:], number)
-
-    def derive(self, read: Reading) -> bool:
-        if len(self.numbers) != 2 or read.number is None or read.number.value is None:
-            return False
-        gap, change = read.number, read.change
-
-        def derived(pair: tuple[Number, Number]) -> list[Derived | None]:
-            made: list[Derived | None] = [Derived("difference", gap, pair[:1], pair[1:])]
-            if change is not None:
-                unsigned = read.unsigned
-                made.append(Derived("relative", change, pair[:1], pair[1:], unsigned=unsigned))
-            return made
-
-        first, second = self.numbers
-        self.draft.source.derived += best(((second, first), (first, second)), derived)
-        return True
-
-
-def _labelled(item: Item, label: str, value: str, head: Sense, draft: Draft, gaps: _Gaps) -> bool:
+def _labelled(item: Item, label: str, value: str, head: Sense, draft: Draft) -> bool:
     """An item `label: value`; whether it was understood."""
     where = draft.where(item.line, label)
     arm = draft.arms.find(label) or _one(draft.arms.within(label))
@@ -178,9 +150,7 @@ def _labelled(item: Item, label: str, value: str, head: Sense, draft: Draft, gap
     if _course(label, value, whose, head, draft, item.line):
         return True
     read = reading(value, where)
-    if labels.is_difference(label) and gaps.derive(read):
-        return True
-    if arm and read.number is not None and _best(label, arm, read, draft, gaps):
+    if arm and read.number is not None and _best(label, arm, read, draft):
         return True
     return draft.arms.find(label) is None and _config(item, label, value, whose, draft)
 
@@ -189,13 +159,12 @@ def _one(found: Sequence[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _best(label: str, arm: str, read: Reading, draft: Draft, gaps: _Gaps) -> bool:
+def _best(label: str, arm: str, read: Reading, draft: Draft) -> bool:
     """`**新实验最佳**: 2.123 (Step 40)`."""
     if not _BEST.search(label) or read.number is None or read.number.value is None:
         return False
     metric = metric_of(draft, Sense(metric=names.mention(label)), read.number)
     draft.add_cell(arm, metric, read.number, read.place, "best")
-    gaps.add(read.number)
     return True
 
 

@@ -487,15 +487,11 @@ def brackets(reader: Reader) -> None:
 
 
 def _bracket(reader: Reader, spot: Spot, first: int, kind: str) -> Derived | None:
-    change, ours = spot.read.change, spot.value
     if first < 0 and spot.row == 0:
         return None
     other = reader.spots[spot.row][first] if first >= 0 else reader.spots[spot.row - 1][spot.column]
-    if change is None or ours is None or other.value is None:
-        return None
-    metric = metric_of(reader.draft, spot.sense, ours)
-    made = Derived("relative", change, (ours,), (other.value,), metric, (), spot.read.unsigned)
-    return made if kind == "relative" else replace(made, kind="difference")
+    made = _change(reader, spot, spot.value, other.value)
+    return made if made is None or kind == "relative" else replace(made, kind="difference")
 
 
 def statistics(reader: Reader) -> None:
