@@ -91,16 +91,25 @@ class Command:
 
 @dataclass(frozen=True)
 class Printed:
-    """One cell of a table that was understood: its line and column, what it is and holds."""
+    """One cell of a table that was understood: where it stands, what it is and holds."""
 
+    table: int
+    """The line of the table's header."""
     line: int
     column: int
+    row: int
+    nth: int
+    """Its row, and its column behind those that name rows, each from 0."""
     sense: Sense
     read: Reading
     where: Where
-    header: str
-    table: int
-    """The line of the table's header."""
+
+    @property
+    def value(self) -> Number | None:
+        """The number to take differences of: for "45 (2.202)" under a best step, the value."""
+        if self.sense.statistic == "best step" and self.read.inner is not None:
+            return self.read.inner
+        return self.read.number
 
 
 @dataclass

@@ -252,7 +252,7 @@ def _placed_row(text: str, axis: Axis) -> Sense:
     if number is not None and number.value is not None and number.value.is_integer():
         if axis == "seed":
             return Sense(seed=int(number.value), label=text)
-        place = _at(axis, int(number.value)).over(place)
+        place = Place(**{axis: int(number.value)}).over(place)
     if axis == "seed" and labels.seed_of(text) is not None:
         return Sense(seed=labels.seed_of(text), label=text)
     if place:
@@ -260,11 +260,6 @@ def _placed_row(text: str, axis: Axis) -> Sense:
     kind, rest = labels.statistic(text)
     role: Role = "difference" if labels.is_difference(text) else "value" if kind else "remark"
     return Sense(role, statistic=kind, metric=names.mention(rest), label=text)
-
-
-def _at(axis: Axis, value: int) -> Place:
-    named = {"step": Place(step=value), "epoch": Place(epoch=value), "shots": Place(shots=value)}
-    return named.get(axis, Place(items=value))
 
 
 def _arm_row(label: str, first: str, arms: Arms) -> Sense:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kleash.imports import Derived, Number, Table, Where, names
+from kleash.imports import Derived, Number, Table, names
 from kleash.imports.markdown import labels
 from kleash.imports.markdown.derived import allowed, best, follows
 from kleash.imports.markdown.draft import SEED, Course, Draft, Printed
@@ -25,24 +25,6 @@ _AS_ABOVE = {"同上", "as above", "same as above", "〃", '"', "↑"}
 WIDE = 0.2
 
 
-@dataclass(frozen=True)
-class Spot:
-    """One cell: what it stands for and what it holds."""
-
-    row: int
-    column: int
-    sense: Sense
-    read: Reading
-    where: Where
-
-    @property
-    def value(self) -> Number | None:
-        """The number to take differences of: for "45 (2.202)" under a best step, the value."""
-        if self.sense.statistic == "best step" and self.read.inner is not None:
-            return self.read.inner
-        return self.read.number
-
-
 @dataclass
 class Reader:
     """A table while it is read."""
@@ -50,7 +32,7 @@ class Reader:
     grid: Grid
     draft: Draft
     form: Shape
-    spots: list[list[Spot]] = field(default_factory=list)
+    spots: list[list[Printed]] = field(default_factory=list)
     points: dict[tuple[str, str, Course], list[tuple[float, Number]]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -106,9 +88,9 @@ def read_table(grid: Grid, draft: Draft, *, title: int) -> list[Lookup]:
             read = reading(_meant(grid, at, column + 1) if whole.setting else cell, where)
             if any(map(labels.in_percent, (grid.header[column + 1], row[0]))):
                 read = percent(read)
-            spots.append(Spot(at, column, whole, read, where))
-            nth, header = column + 1 + left_out, grid.header[column + 1]
-            draft.printed.append(Printed(line, nth, whole, read, where, header, above))
+            nth = column + 1 + left_out
+            spots.append(Printed(above, line, nth, at, column, whole, read, where))
+        draft.printed += spots
         reader.spots.append(spots)
     for spots in reader.spots:
         for spot in spots:
@@ -131,7 +113,7 @@ def _meant(grid: Grid, row: int, column: int) -> str:
     return text
 
 
-def _tell(reader: Reader, spot: Spot) -> None:
+def _tell(reader: Reader, spot: Printed) -> None:
     """Hand one cell on to where it belongs. Differences come later, when all cells are read."""
     sense, read = spot.sense, spot.read
     line = reader.grid.lines[spot.row]
@@ -196,38 +178,38 @@ def _measure(reader: Reader, sense: Sense, read: Reading) -> None:
         draft.add_cell(arm, metric, one, place)
 
 
-def _siblings(reader: Reader, spot: Spot) -> list[Number]:
+def _siblings(reader: Reader, spot: Printed) -> list[Number]:
     """The numbers that a mean is of: the other shots of its row, or the steps above it."""
     rows, columns = reader.form.rows, reader.form.columns
-    if columns[spot.column].statistic == "mean":
+    if columns[spot.nth].statistic == "mean":
         row = reader.spots[spot.row]
-        near = [each for each in row if columns[each.column].place and each.column != spot.column]
+        near = [each for each in row if columns[each.nth].place and each.nth != spot.nth]
         near = near or _all_beside(reader, spot)
     elif rows[spot.row].statistic == "mean":
-        near = [line[spot.column] for line in reader.spots if rows[line[0].row].place]
-        near += [each[spot.column] for each in reader.spots if _is_run(rows[each[0].row])]
+        near = [line[spot.nth] for line in reader.spots if rows[line[0].row].place]
+        near += [each[spot.nth] for each in reader.spots if _is_run(rows[each[0].row])]
         near = near or _all_above(reader, spot)
     else:
         near = []
     return [each.value for each in near if each.value is not None]
 
 
-def _all_beside(reader: Reader, spot: Spot) -> list[Spot]:
+def _all_beside(reader: Reader, spot: Printed) -> list[Printed]:
     """All measurements of a row, if in most rows the column of means is the mean of them."""
     columns = reader.form.columns
 
-    def near(row: Sequence[Spot]) -> list[Spot]:
+    def near(row: Sequence[Printed]) -> list[Printed]:
         return [
             each
             for each in row
-            if columns[each.column].role == "value"
-            and not (columns[each.column].statistic or columns[each.column].setting)
+            if columns[each.nth].role == "value"
+            and not (columns[each.nth].statistic or columns[each.nth].setting)
             and each.read.number is not None
         ]
 
     fits = 0
     for row in reader.spots:
-        whole, parts = row[spot.column].read.number, [each.value for each in near(row)]
+        whole, parts = row[spot.nth].read.number, [each.value for each in near(row)]
         known = [one for one in parts if one is not None and one.value is not None]
         if whole is not None and whole.value is not None and len(known) > 1:
             fits += follows(Derived("mean", whole, tuple(known))) is True
@@ -235,29 +217,29 @@ def _all_beside(reader: Reader, spot: Spot) -> list[Spot]:
     return near(reader.spots[spot.row]) if rows > 2 and 3 * fits >= 2 * rows else []
 
 
-def _all_above(reader: Reader, spot: Spot) -> list[Spot]:
+def _all_above(reader: Reader, spot: Printed) -> list[Printed]:
     """All measurements of a column, if for most columns the row of means is the mean of them."""
     rows, columns = reader.form.rows, reader.form.columns
 
-    def near(column: int) -> list[Spot]:
+    def near(column: int) -> list[Printed]:
         plain = [line for line in reader.spots if not rows[line[0].row].statistic]
         return [line[column] for line in plain if line[column].read.number is not None]
 
     fits = misses = 0
     for each in reader.spots[spot.row]:
-        known = [s.value for s in near(each.column) if s.value is not None and s.value.value]
+        known = [s.value for s in near(each.nth) if s.value is not None and s.value.value]
         whole = each.read.number
-        if columns[each.column].role == "value" and whole is not None and len(known) > 1:
+        if columns[each.nth].role == "value" and whole is not None and len(known) > 1:
             holds = follows(Derived("mean", whole, tuple(known))) is True
             fits, misses = fits + holds, misses + (not holds)
-    return near(spot.column) if fits and misses <= 1 and len(near(spot.column)) > 2 else []
+    return near(spot.nth) if fits and misses <= 1 and len(near(spot.nth)) > 2 else []
 
 
 def _is_run(sense: Sense) -> bool:
     return bool(sense.arm or sense.seed is not None) and not sense.place
 
 
-def _is_mean(reader: Reader, spot: Spot) -> bool:
+def _is_mean(reader: Reader, spot: Printed) -> bool:
     """Whether a cell is the mean of others in its table; it is then derived, not measured."""
     numbers = _siblings(reader, spot) if spot.sense.statistic == "mean" else []
     if len(numbers) < 2 or spot.read.number is None:
@@ -273,7 +255,7 @@ def _is_mean(reader: Reader, spot: Spot) -> bool:
 
 def _made(
     reader: Reader,
-    spot: Spot,
+    spot: Printed,
     of: Sequence[Number | None],
     minus: Sequence[Number | None],
     kind: str,
@@ -299,7 +281,7 @@ def _made(
     return Derived("difference", one, ours, theirs, metric, arms, unsigned)
 
 
-def _signed(spot: Spot) -> Number | None:
+def _signed(spot: Printed) -> Number | None:
     one = spot.read.number
     if one is None:
         # "KL version is 5 steps faster": the only number among the words.
@@ -330,17 +312,17 @@ def differences(reader: Reader) -> list[Lookup]:
     return lookups
 
 
-def _numbers_by_arm(reader: Reader, row: Sequence[Spot]) -> dict[str, Spot]:
+def _numbers_by_arm(reader: Reader, row: Sequence[Printed]) -> dict[str, Printed]:
     """The cells of a row that belong to arms by their column."""
     columns = reader.form.columns
     return {
-        str(columns[spot.column].arm): spot
+        str(columns[spot.nth].arm): spot
         for spot in row
-        if columns[spot.column].arm and columns[spot.column].role == "value" and spot.value
+        if columns[spot.nth].arm and columns[spot.nth].role == "value" and spot.value
     }
 
 
-def _across(reader: Reader, sense: Sense, spots: Sequence[Spot]) -> None:
+def _across(reader: Reader, sense: Sense, spots: Sequence[Printed]) -> None:
     """A column of differences between columns that are arms."""
     against = reader.draft.arms.find(sense.against) if sense.against else None
     every = [_numbers_by_arm(reader, reader.spots[spot.row]) for spot in spots]
@@ -375,7 +357,7 @@ def _orders(
 
 
 def _change(
-    reader: Reader, spot: Spot, ours: Number | None, theirs: Number | None
+    reader: Reader, spot: Printed, ours: Number | None, theirs: Number | None
 ) -> Derived | None:
     """The percentage in the brackets of "-0.079 (-3.6%)"."""
     change = spot.read.change
@@ -385,19 +367,19 @@ def _change(
     return Derived("relative", change, (ours,), (theirs,), metric, (), spot.read.unsigned)
 
 
-def _row_numbers(reader: Reader, row: Sequence[Spot]) -> list[Number]:
+def _row_numbers(reader: Reader, row: Sequence[Printed]) -> list[Number]:
     """What a row of an arm is compared by: its mean, else all its measurements of one metric."""
     columns = reader.form.columns
-    values = [s for s in row if columns[s.column].role == "value" and s.value is not None]
+    values = [s for s in row if columns[s.nth].role == "value" and s.value is not None]
     values = [s for s in values if not s.sense.setting]
-    means = [s for s in values if columns[s.column].statistic == "mean"]
-    chosen = means[:1] or [s for s in values if columns[s.column].place.shots is not None]
+    means = [s for s in values if columns[s.nth].statistic == "mean"]
+    chosen = means[:1] or [s for s in values if columns[s.nth].place.shots is not None]
     if not chosen and len(values) == 1:
         chosen = values
     return [s.value for s in chosen if s.value is not None]
 
 
-def _down(reader: Reader, sense: Sense, spots: Sequence[Spot]) -> list[Lookup]:
+def _down(reader: Reader, sense: Sense, spots: Sequence[Printed]) -> list[Lookup]:
     """A column of differences between rows that are arms."""
     arms = reader.draft.arms
     against = arms.find(sense.against) if sense.against else None
@@ -421,7 +403,7 @@ def _down(reader: Reader, sense: Sense, spots: Sequence[Spot]) -> list[Lookup]:
             if spot.read.number is not None and reader.form.rows[spot.row].arm and against
         ]
 
-    def base_of(spot: Spot) -> int | None:
+    def base_of(spot: Printed) -> int | None:
         """The row of the base: of several, the one of the same epoch or step."""
         same = [row for row in bases if rows[row].place == rows[spot.row].place]
         return first if len(bases) == 1 else same[0] if len(same) == 1 else None
@@ -437,13 +419,13 @@ def _down(reader: Reader, sense: Sense, spots: Sequence[Spot]) -> list[Lookup]:
     return []
 
 
-def _between_rows(reader: Reader, spots: Sequence[Spot]) -> None:
+def _between_rows(reader: Reader, spots: Sequence[Printed]) -> None:
     """A row of differences under two rows that are arms."""
     rows = [row for row in reader.spots if reader.form.rows[row[0].row].arm]
     if len(rows) != 2:
         return
     for spot in spots:
-        first, second = rows[0][spot.column].value, rows[1][spot.column].value
+        first, second = rows[0][spot.nth].value, rows[1][spot.nth].value
         made = best(
             ((second, first), (first, second)),
             lambda pair, spot=spot: [_made(reader, spot, [pair[0]], [pair[1]], "difference")],  # type: ignore[misc]
@@ -451,7 +433,7 @@ def _between_rows(reader: Reader, spots: Sequence[Spot]) -> None:
         reader.derive([replace(one, unsigned=spot.read.number is None) for one in made])
 
 
-def _winners(reader: Reader, spots: Sequence[Spot]) -> None:
+def _winners(reader: Reader, spots: Sequence[Printed]) -> None:
     """ "A (+3.6 %)" in a column of winners: A against the other arm of its row."""
     for spot in spots:
         row = _numbers_by_arm(reader, reader.spots[spot.row])
@@ -486,10 +468,10 @@ def brackets(reader: Reader) -> None:
         reader.derive(best([(way, kind) for way in ways for kind in kinds], derive))
 
 
-def _bracket(reader: Reader, spot: Spot, first: int, kind: str) -> Derived | None:
+def _bracket(reader: Reader, spot: Printed, first: int, kind: str) -> Derived | None:
     if first < 0 and spot.row == 0:
         return None
-    other = reader.spots[spot.row][first] if first >= 0 else reader.spots[spot.row - 1][spot.column]
+    other = reader.spots[spot.row][first] if first >= 0 else reader.spots[spot.row - 1][spot.nth]
     made = _change(reader, spot, spot.value, other.value)
     return made if made is None or kind == "relative" else replace(made, kind="difference")
 
@@ -504,8 +486,8 @@ def statistics(reader: Reader) -> None:
         made = []
         for spot in reader.spots[rows["change"]]:
             if spot.sense.role == "value":
-                last = reader.spots[rows["last"]][spot.column].value
-                first = reader.spots[rows["first"]][spot.column].value
+                last = reader.spots[rows["last"]][spot.nth].value
+                first = reader.spots[rows["first"]][spot.nth].value
                 made.append(_made(reader, spot, [last], [first], kind))
         return made
 
