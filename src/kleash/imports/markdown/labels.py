@@ -7,7 +7,6 @@ are known by any spelling that leads to one of them alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Literal
@@ -226,11 +225,8 @@ def pairs(text: str) -> list[Pair]:
 
 def beside(header: str, value: str) -> Pair | None:
     """The arm of a row "0.12" under a header "KL_BETA"."""
-    return (
-        _pair(bare(header), bare(value))
-        if re.search(r"\d|true|false|on|off", value, re.I)
-        else None
-    )
+    named = re.search(r"\d|true|false|on|off", value, re.I)
+    return _pair(bare(header), bare(value)) if named else None
 
 
 def pair_label(text: str) -> Pair | None:
@@ -316,22 +312,7 @@ class Arms:
             if len(key) > 2 and key in rest and self.names[key] not in self.pairs.values():
                 found.append(self.names[key])
                 rest = rest.replace(key, "\0")
-        found += _mentioned(self, text)
         return list(dict.fromkeys(found))
-
-
-def _mentioned(arms: Arms, text: str) -> Iterable[str]:
-    """Arms by a short form ("KL版本", "新实验") or by the bare value of their setting."""
-    folded = bare(text)[:400]
-    for match in re.finditer(r"[^\s,。:;()、]{1,12}?(?:版本|实验|version|experiment)", folded):
-        name = arms.find(match.group())
-        if name:
-            yield name
-    if arms.pairs:
-        for value in re.findall(r"(?<![\w.])\d{1,9}\.\d{1,9}(?![\w%]|\.\d)", folded):
-            name = arms._by_value(value)
-            if name:
-                yield name
 
 
 def arm_and_metric(text: str, arms: Arms) -> tuple[str, str]:
@@ -350,18 +331,15 @@ def arm_and_metric(text: str, arms: Arms) -> tuple[str, str]:
 
 def heading_arm(arms: Arms, text: str) -> str | None:
     """The one arm that a heading is about; None if it names several or none."""
-    given = {pair.written for pair in pairs(text)}
-    found = {arms.pairs[p.key, p.value] for p in pairs(text) if (p.key, p.value) in arms.pairs}
-    if len(given) > 1 or len(found) > 1:
+    said = pairs(text)
+    found = {arms.pairs[p.key, p.value] for p in said if (p.key, p.value) in arms.pairs}
+    is_versus = re.search(r"(?<![A-Za-z])vs(?![A-Za-z])", text)
+    if len({pair.written for pair in said}) > 1 or len(found) > 1:
         return None
     if found:
-        return None if re.search(r"(?<![A-Za-z])vs(?![A-Za-z])", text) else found.pop()
+        return None if is_versus else found.pop()
     whole = re.sub(r"[(（].*?[)）]", "", text)
     if names.metric(whole) is None and key_of(whole) in arms.names:
         return arms.names[key_of(whole)]
     named = arms.within(re.sub(r"[(（][^()（）]{0,40}\d[^()（）]{0,40}[)）]", "", text))
-    return (
-        named[0]
-        if len(named) == 1 and not re.search(r"(?<![A-Za-z])vs(?![A-Za-z])", text)
-        else None
-    )
+    return named[0] if len(named) == 1 and not is_versus else None
