@@ -123,8 +123,8 @@ def folders(given: list[str], room: Path) -> Iterator[Path]:
             yield path
             continue
         with tarfile.open(path) as archive:
-            archive.extractall(room, filter="data")
-        yield from sorted(one.parent for one in room.glob("*/*/plants.json"))
+            archive.extractall(room / path.name, filter="data")
+        yield from sorted(one.parent for one in (room / path.name).glob("*/*/plants.json"))
 
 
 def main() -> None:

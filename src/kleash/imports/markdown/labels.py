@@ -14,6 +14,7 @@ from typing import Literal
 from kleash.imports import names
 from kleash.imports.markdown.text import bare, fold, undecorated
 
+Kind = Literal["value", "remark", "winner", ""]
 Axis = Literal["arm", "step", "epoch", "shots", "items", "seed", "metric", "setting"]
 MOST = 300  # arms of a document beyond which only exact spellings are found
 
@@ -37,7 +38,7 @@ _AXES: dict[Axis, str] = {
         "hyperparameters|option|key|setting|配置参数|configitem|field"
     ),
 }
-_KINDS = {
+_KINDS: dict[Kind, str] = {
     "remark": (
         "备注|评价|说明|趋势|最佳场景|注释|描述|结论|评估|状态|原因|分析|观察|解读|note|notes|remark|"
         "remarks|comment|comments|description|verdict|status|conclusion|trend|reason|assessment|"
@@ -126,7 +127,7 @@ def in_percent(label: str) -> bool:
     return bool(re.search(r"[(\[,/]\s*%\s*[)\]]?\s*$|[(\[]%[)\]]|百分比", bare(label)))
 
 
-def kind_of(header: str) -> str:
+def kind_of(header: str) -> Kind:
     """What a column holds by its header alone: a "value" of the arm named above its table, a
     "remark", or who is the "winner"; '' where it does not say.
     """

@@ -15,7 +15,7 @@ from kleash.imports import Derived, Fact, Number, names
 from kleash.imports.markdown import labels
 from kleash.imports.markdown.derived import best
 from kleash.imports.markdown.draft import Command, Course, Draft
-from kleash.imports.markdown.numbers import Place, Reading, arrows, places, reading
+from kleash.imports.markdown.numbers import Place, Reading, arrows, percent, places, reading
 from kleash.imports.markdown.senses import Sense, head_of
 from kleash.imports.markdown.tables import metric_of, setting_value
 from kleash.imports.markdown.text import Code, Item, Paragraph, bare, fold, plain
@@ -128,9 +128,7 @@ def _changed(told: Told, before: Number | None, kind: str) -> Derived | None:
         return None
     change = read.change
     if read.number.unit == before.unit == "%" and change.unit != "%" and change.value is not None:
-        # Between percentages "+0.60" is in points.
-        points = change.value / 100
-        change = replace(change, value=points, decimals=(change.decimals or 0) + 2, unit="%")
+        change = percent(Reading("", change)).number or change  # between percentages in points
     made = Derived(
         "relative", change, (read.number,), (before,), told.metric, (told.arm,), read.unsigned
     )

@@ -58,8 +58,7 @@ class Place(NamedTuple):
 
     def over(self, other: Place) -> Place:
         """This place, and the other's where this says nothing."""
-        both = zip(self._fields, self, other, strict=True)
-        return Place(**{name: b if a is None else a for name, a, b in both})
+        return Place._make(b if a is None else a for a, b in zip(self, other, strict=True))
 
     def __bool__(self) -> bool:
         return any(part is not None for part in self)
