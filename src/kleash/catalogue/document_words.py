@@ -32,8 +32,10 @@ DOCUMENTS: dict[str, tuple[str, str]] = {
         "正确 {right}，错误 {wrong}，无依据 {unsupported}，无法核对 {unknown}",
     ),
     "check.read-numbers": (
-        "Read: tables{logs}, not sentences: 7 to 8 of 20 errors; with --interpreter URL 18 to 20",
-        "已核对表格{logs}，未读句子：20 处错误能查出 7 到 8 处（加 --interpreter URL 为 18 到 20）",
+        "Read: tables{logs}; not sentences. Of 20 errors in a stranger's report this finds 7 to 8;"
+        " with a language model 18 to 20: --interpreter URL --model NAME",
+        "已核对表格{logs}，不读句子。别人的报告里若有 20 处错误，这样能查出 7 到 8 处；"
+        "加上语言模型能查出 18 到 20 处：--interpreter URL --model NAME",
     ),
     "check.read-logs": (" and logs", "和日志"),
     "check.read-formulas": (

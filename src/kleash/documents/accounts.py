@@ -1,7 +1,8 @@
-"""How a line of numbers may be made of others: differences, shares, means, losses.
+"""What a line of numbers is made of: differences, shares, means, losses of others.
 
-Numbers propose here what a model proposes of sentences: formulas, which `judge` works out. Which of
-these candidates a line holds to is for `search`.
+Numbers propose here what a model proposes of sentences: formulas, which `judge` works out. What
+most numbers of a line hold to, all should, unless chance explains it: what other accounts of the
+kind come to. Long, because candidates are of no use without the search among them.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A cell that asks ("?", "TBD", 待填充) gets what the logs have for it, written as its neighbours are.
 Means and differences are worked out again from what then stands there. One that was wrong keeps its
 old text struck out beside the new one, so that filling again changes nothing. What was never
-measured stays as it is, and is listed with what would measure it.
+measured stays as it is, and is listed with what would measure it. Long, because how neighbours
+write a number is part of filling it in.
 """
 
 from __future__ import annotations

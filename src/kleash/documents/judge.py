@@ -2,7 +2,8 @@
 
 What is printed stands for all numbers that would be printed so. A claim that misses what the
 printed numbers give, and would be right by digits that were not printed, counts as a slip only in a
-report whose other claims nearly all come out of the printed ones.
+report whose other claims nearly all come out of the printed ones. Of what fails, as few numbers
+are blamed as explain it.
 """
 
 from __future__ import annotations

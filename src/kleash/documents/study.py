@@ -2,7 +2,8 @@
 
 What all reports agree on becomes a setting with its lines beside it. What they contradict each
 other in, or what cannot be had here, becomes a question: a comment at the top that says who says
-what, and what was put there until somebody answers. All arms of a seed share one base.
+what, and what was put there until somebody answers. All arms of a seed share one base. Long,
+because which names of a report are arms is settled here and nowhere else.
 """
 
 from __future__ import annotations

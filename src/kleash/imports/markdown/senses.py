@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from kleash.imports import Where, in_names, names
 from kleash.imports.markdown import labels
@@ -252,7 +252,8 @@ def _placed_row(text: str, axis: Axis) -> Sense:
     if number is not None and number.value is not None and number.value.is_integer():
         if axis == "seed":
             return Sense(seed=int(number.value), label=text)
-        place = Place(**{axis: int(number.value)}).over(place)
+        at: dict[str, Any] = {axis: int(number.value)}
+        place = place._replace(**at)
     if axis == "seed" and labels.seed_of(text) is not None:
         return Sense(seed=labels.seed_of(text), label=text)
     if place:
@@ -305,16 +306,16 @@ def _columns(grid: Grid, axis: Axis, head: Sense, arms: Arms) -> tuple[Sense, ..
 def column_sense(header: str, axis: Axis, arms: Arms, *, filled: bool, across: bool) -> Sense:
     """What a column stands for, by its header; `across` where unknown headers are arms."""
     text = bare(header)
-    kind = labels.kind_of(text)
-    if kind == "remark" or kind == "winner":
-        return Sense(kind, label=text)
+    role = labels.kind_of(text)
+    if role == "remark" or role == "winner":
+        return Sense(role, label=text)
     if labels.is_difference(text):
         kind = "mean" if re.search(r"平均|mean|avg|average", text, re.I) else ""
         against = labels.versus(text)
         return Sense(
             "difference", place=places(text)[0], statistic=kind, against=against, label=text
         )
-    if kind == "value":
+    if role == "value":
         return Sense(label=text)
     seed = labels.seed_of(text)
     if seed is not None:  # "Best, seed 1" is the best of that run

@@ -3,6 +3,7 @@
 What is derived (means, differences, changes in brackets) is kept apart from what was measured, with
 the numbers that it should follow from. Nobody writes whether "差异" is ours minus theirs or the
 other way round, or whether "-1.8%" is a share: a column is read as most of its numbers follow.
+Long, because what is a mean or a difference of others is no measurement.
 """
 
 from __future__ import annotations
