@@ -305,6 +305,8 @@ def differences(reader: Reader) -> list[Lookup]:
                 lookups += _down(reader, sense, spots)
             else:
                 _across(reader, sense, spots)
+        elif sense.role == "winner":
+            _winners(reader, spots)
     for at, sense in enumerate(reader.form.rows):
         if sense.role == "difference":
             _between_rows(reader, reader.spots[at])
@@ -430,6 +432,20 @@ def _between_rows(reader: Reader, spots: Sequence[Printed]) -> None:
             lambda pair, spot=spot: [_made(reader, spot, [pair[0]], [pair[1]], "difference")],  # type: ignore[misc]
         )
         reader.derive([replace(one, unsigned=spot.read.number is None) for one in made])
+
+
+def _winners(reader: Reader, spots: Sequence[Printed]) -> None:
+    """ "A (+3.6 %)" in a column of winners: A against the other arm of its row."""
+    for spot in spots:
+        row = _numbers_by_arm(reader, reader.spots[spot.row])
+        winner = reader.draft.arms.find(bare(spot.read.words).split("(")[0])
+        others = [arm for arm in row if arm != winner]
+        if winner not in row or len(others) != 1:
+            continue
+        ours, theirs = row[winner].value, row[others[0]].value
+        found = _change(reader, spot, ours, theirs)
+        steps = _made(reader, spot, [ours], [theirs], "difference") if found is None else None
+        reader.derive([each for each in (found, steps) if each is not None])
 
 
 def brackets(reader: Reader) -> None:
