@@ -21,7 +21,7 @@ DOCUMENTS: dict[str, tuple[str, str]] = {
     "check.copied": ("rows {lines} are the same: copied?", "第 {lines} 行数字相同：是否抄错？"),
     "check.not-best": ("not the extreme of its row or column", "不是本行（列）的最大或最小值"),
     "check.elsewhere": (
-        "tables have it at {value}, not at {said}",
+        "the tables have it at {value}, not at {said}",
         "表中它在 {value}，而非 {said}",
     ),
     "check.estimate": ("is an estimate: nothing measured it", "是估计值，没有实测"),
@@ -75,7 +75,10 @@ DOCUMENTS: dict[str, tuple[str, str]] = {
         "cells that follow from some that were not measured: {count} (lines {lines})",
         "要由未测的单元格得出的单元格：{count} 个（第 {lines} 行）",
     ),
-    "fill.words": ("want words: {count} (lines {lines})", "要填文字：{count} 个（第 {lines} 行）"),
+    "fill.words": (
+        "cells that ask for words: {count} (lines {lines})",
+        "要填文字的单元格：{count} 个（第 {lines} 行）",
+    ),
     "fill.other": (
         "The {what} differs: {report} in the report (line {line}), {logs} in the runs.",
         "{what}不同：报告中为 {report}（第 {line} 行），训练中为 {logs}。",
