@@ -6,7 +6,7 @@ import torch
 from kleash.ledger import Ledger
 from kleash.rollout.proposed import buy_proposals, proposal_groups
 from kleash.rollout.selector import SelectorWorld
-from kleash.train.selector import Offline, joined
+from kleash.train.selector import Offline, values_of_batch
 from tiny import tiny_recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -26,7 +26,9 @@ def test_a_batch_gets_what_a_policy_says_of_it(
     plain = proposal_groups(world.queries("train"), bought, places)
     assert groups.batch.lists() == plain.batch.lists()
     assert torch.equal(groups.reward, plain.reward)
-    logp, logits = (joined(made(policy), groups) for made in (offline.logp, offline.logits))
+    logp, logits = (
+        values_of_batch(made(policy), groups) for made in (offline.logp, offline.logits)
+    )
     torch.testing.assert_close(logp, policy.judge(plain.batch).logp.detach())
     torch.testing.assert_close(logits, policy.logits(plain.batch).detach())
     torch.testing.assert_close(logp, policy.judge(groups.batch).logp.detach())
@@ -38,4 +40,4 @@ def test_a_lone_query_is_laid_out_once(ledger: Ledger) -> None:
     offline = Offline(world, bought, world.fresh_policy())
     assert offline.groups([3]) is offline.groups([3])
     assert offline.groups([3]) is not offline.groups([4])
-    assert joined({}, offline.groups([3])) is None
+    assert values_of_batch({}, offline.groups([3])) is None

@@ -36,9 +36,9 @@ class Ranks:
         patch.setattr(ranked, "count", lambda: COUNT)
         patch.setattr(ranked, "rank", lambda: self.here.rank)
         patch.setattr(ranked, "is_first", lambda: self.here.rank == 0)
-        patch.setattr(ranked, "gathered", self.gathered)
+        patch.setattr(ranked, "all_gather", self.all_gather)
 
-    def gathered(self, own: Any) -> list[Any]:
+    def all_gather(self, own: Any) -> list[Any]:
         self.told[self.here.rank] = own
         self.met.wait(60)
         every = list(self.told)

@@ -77,7 +77,7 @@ class AgentTrainer(Trainer):
             if self.recipe.scale.recompute < 0:
                 share = 1 - SHARE if self.player.staleness else 1.0  # who plays meanwhile has pages
                 again = recomputed(self.policy, packing, share)
-            packing = replace(packing, recompute=max(ranks.gathered(again)))
+            packing = replace(packing, recompute=max(ranks.all_gather(again)))
             self.policy.packing = self.optimizer.policy.packing = packing  # type: ignore[assignment]
         if self.leashed is not None:
             self.leashed.split = self.micro_batches
@@ -192,10 +192,10 @@ class AgentTrainer(Trainer):
     def validate(self) -> dict[str, float]:
         """Greedy play, or sampled passes, on validation tasks and on as fixed training tasks."""
         wanted = self.recipe.validation
-        scored = self.scored("validation", wanted.tasks)
+        scored = self.score_split("validation", wanted.tasks)
         found = {f"validation/{name}": value for name, value in scored.items()}
         if wanted.training:
-            beside = self.scored("train", wanted.training)
+            beside = self.score_split("train", wanted.training)
             found |= {f"training_tasks/{name}": beside[name] for name in ("reward", "reward_se")}
             found["overfit"] = beside["reward"] - scored["reward"]
         return found
@@ -204,7 +204,7 @@ class AgentTrainer(Trainer):
         """As whoever was asked says it."""
         return self.broke
 
-    def scored(self, split: str, count: int) -> dict[str, float]:
+    def score_split(self, split: str, count: int) -> dict[str, float]:
         """Means over the first tasks of a split."""
         passes = self.recipe.validation.passes
         tasks = self.world.tasks(split)[:count]

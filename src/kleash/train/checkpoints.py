@@ -20,7 +20,7 @@ from torch import Tensor
 
 from kleash.errors import CheckpointError
 from kleash.runs import Checkpoint, Run
-from kleash.train.ranks import count, first, first_place, gathered, is_first, local, rank
+from kleash.train.ranks import all_gather, count, first, first_place, is_first, local, rank
 
 PIECES = "trainer"
 """The folder in a checkpoint that every rank writes its pieces of the trainer's tensors to."""
@@ -92,7 +92,7 @@ def hashes(folder: Path) -> dict[str, str]:
     for path in sorted(folder.iterdir())[rank() :: count()]:
         with path.open("rb") as handle:
             own[path.name] = hashlib.file_digest(handle, "sha256").hexdigest()
-    return {name: found for each in gathered(own) for name, found in each.items()}
+    return {name: found for each in all_gather(own) for name, found in each.items()}
 
 
 @contextlib.contextmanager

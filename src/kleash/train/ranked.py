@@ -29,7 +29,7 @@ from kleash.recipe import AgentRecipe
 from kleash.rollout.agent import AgentWorld, Attempt
 from kleash.runs import Run
 from kleash.train.agent import AgentTrainer
-from kleash.train.ranks import count, gathered, is_first, rank, summed
+from kleash.train.ranks import all_gather, all_sum, count, is_first, rank
 from kleash.types import Episode, Listener
 
 # --- shares
@@ -152,7 +152,7 @@ class SharedWorld(AgentWorld):
             played = super().play(engine, [attempts[at] for at in shares[rank()]])
         except KleashError as error:
             failed = error
-        everyone = gathered((played, failed, self.ledger.usage().since(before)))
+        everyone = all_gather((played, failed, self.ledger.usage().since(before)))
         for other, (_, broke, usage) in enumerate(everyone):
             if broke is not None:
                 raise broke
@@ -207,7 +207,7 @@ class RankedTrainer(AgentTrainer):
                 yield loss
 
         norm = self.optimizer.step(losses(), batch)
-        return summed({"loss": sum(found)})["loss"], norm
+        return all_sum({"loss": sum(found)})["loss"], norm
 
     def micro_batches(self, batch: Batch) -> Sequence[tuple[Any, ...]]:
         """This rank's packs of a batch."""

@@ -49,7 +49,7 @@ def is_first() -> bool:
 # --- what all hear
 
 
-def gathered(own: T) -> list[T]:
+def all_gather(own: T) -> list[T]:
     """What every rank has to say, by rank."""
     if count() == 1:
         return [own]
@@ -75,15 +75,15 @@ def first(call: Callable[[], T]) -> T:
     return found
 
 
-def summed(numbers: Mapping[str, float]) -> dict[str, float]:
+def all_sum(numbers: Mapping[str, float]) -> dict[str, float]:
     """By name, the sum over ranks."""
-    every = gathered(dict(numbers))
+    every = all_gather(dict(numbers))
     return {name: sum(each[name] for each in every) for name in numbers}
 
 
-def gathered_tensors(own: T, device: Any) -> list[T]:
+def all_gather_tensors(own: T, device: Any) -> list[T]:
     """What every rank has to say in tensors, and records and lists of them, by rank."""
-    return [moved(theirs, device) for theirs in gathered(moved(own, "cpu"))]
+    return [moved(theirs, device) for theirs in all_gather(moved(own, "cpu"))]
 
 
 def moved(value: Any, device: Any) -> Any:

@@ -60,7 +60,7 @@ class SelectorTrainer(Trainer):
     def ready(self, phase: Phase) -> None:
         """Groups that are not sampled are made of the proposals."""
         if phase == "grpo" and self.recipe.source == "offline":
-            self.offline = Offline(self.world, self.shaped(), self.policy)
+            self.offline = Offline(self.world, self.view_of_proposals(), self.policy)
 
     def lr(self, phase: Phase) -> float:
         """Each phase has its own."""
@@ -69,7 +69,7 @@ class SelectorTrainer(Trainer):
 
     def steps_in_epoch(self) -> int:
         """Until every training query was met that is trained on."""
-        kept = self.kept("grpo")
+        kept = self.queries_used("grpo")
         count = len(self.world.queries("train")) if kept is None else len(kept)
         return math.ceil(count / self.recipe.batch)
 
@@ -79,7 +79,7 @@ class SelectorTrainer(Trainer):
 
     def validate(self) -> dict[str, float]:
         """Loss and accuracy."""
-        return validation(self.policy, self.world, self.proposed("validation"))
+        return validation(self.policy, self.world, self.proposals("validation"))
 
     def why_broken(self) -> str:
         """As the answerer says it."""
@@ -97,7 +97,7 @@ class SelectorTrainer(Trainer):
 
     def supervised_epoch(self, epoch: int, epochs: int) -> dict[str, Any]:
         """Cross-entropy of the pointer that made the true answer likeliest."""
-        bought, queries, totals = self.proposed("train"), self.world.queries("train"), Totals()
+        bought, queries, totals = self.proposals("train"), self.world.queries("train"), Totals()
         for places in self.batches("supervised", epoch):
             batch = best_pointers(queries, bought, places)
             loss = -episode_sum(self.policy.judge(batch).logp, batch.episode).mean()
@@ -112,7 +112,7 @@ class SelectorTrainer(Trainer):
 
     def rce_epoch(self, epoch: int, epochs: int) -> dict[str, Any]:
         """Σ softmax(R/τ) × cross-entropy over the proposals of a query; τ falls linearly."""
-        bought, rce, totals = self.shaped(), self.recipe.rce, Totals()
+        bought, rce, totals = self.view_of_proposals(), self.recipe.rce, Totals()
         queries = self.world.queries("train")
         tau = rce.hot + (rce.cold - rce.hot) * (epoch - 1) / max(epochs - 1, 1)
         for places in self.batches("rce", epoch):
@@ -127,7 +127,7 @@ class SelectorTrainer(Trainer):
             broken = {"broken": float(groups.broken), "dropped_groups": float(groups.dropped)}
             totals.add(groups.size, loss=loss.item(), grad_norm=norm, **broken)
         told = {"tau": tau, "positive_share": bought.positive_share(), **totals.means()}
-        return told | self.seen(bought)
+        return told | self.view_counts(bought)
 
     def rollouts(self, leashed: LeashedPolicy, epoch: int) -> Iterator[Rollout]:
         """Pointers sampled and answered for every query of a batch, or its proposals."""
@@ -142,16 +142,18 @@ class SelectorTrainer(Trainer):
             self.ref_logits = offline.logits(leashed.reference.policy)
         for places in self.batches("grpo", epoch):
             groups = offline.groups(places)
-            yield Rollout(groups, joined(past, groups), joined(self.ref_logits, groups))
+            yield Rollout(
+                groups, values_of_batch(past, groups), values_of_batch(self.ref_logits, groups)
+            )
 
     def epoch_facts(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """How many of the offline pointers had any reward, and what a view has left."""
         if self.offline is None:
             return {}
         bought = self.offline.bought
-        return {"positive_share": bought.positive_share()} | self.seen(bought)
+        return {"positive_share": bought.positive_share()} | self.view_counts(bought)
 
-    def proposed(self, split: str) -> Proposals:
+    def proposals(self, split: str) -> Proposals:
         """The proposals of a split, answered; asked for once."""
         if split not in self.bought:
             count = len(self.world.queries(split))
@@ -161,9 +163,9 @@ class SelectorTrainer(Trainer):
                 self.run.learn(positive_share=bought.positive_share(), health=bought.health())
         return self.bought[split]
 
-    def shaped(self) -> Proposals:
+    def view_of_proposals(self) -> Proposals:
         """The proposals of the training queries through the recipe's view."""
-        bought, view = self.proposed("train"), self.recipe.view
+        bought, view = self.proposals("train"), self.recipe.view
         if not view.is_set:
             return bought
         if "view" not in self.bought:
@@ -173,16 +175,16 @@ class SelectorTrainer(Trainer):
         return self.bought["view"]
 
     @staticmethod
-    def seen(bought: Proposals) -> dict[str, float]:
+    def view_counts(bought: Proposals) -> dict[str, float]:
         """How much a view has left, for an epoch's line; nothing without one."""
         return {f"view/{name}": value for name, value in bought.counts.items()}
 
-    def kept(self, phase: Phase) -> set[int] | None:
+    def queries_used(self, phase: Phase) -> set[int] | None:
         """The training queries that a phase uses; None for all of them."""
         shapes = phase == "rce" or (phase == "grpo" and self.recipe.source == "offline")
         if not self.recipe.view.is_set or not shapes:
             return None
-        return set(self.shaped().kept or ())
+        return set(self.view_of_proposals().kept or ())
 
     def tensors_of(self, batch: Pointers) -> dict[str, Tensor]:
         """Its queries, pools and pointers."""
@@ -197,7 +199,7 @@ class SelectorTrainer(Trainer):
         """The training queries in this epoch's order, some at a time."""
         count = len(self.world.queries("train"))
         order = generator("order", self.recipe.seed, phase, epoch).permutation(count).tolist()
-        kept = self.kept(phase)
+        kept = self.queries_used(phase)
         order = [place for place in order if kept is None or place in kept]
         for start in range(0, len(order), self.recipe.batch):
             yield order[start : start + self.recipe.batch]
@@ -262,7 +264,7 @@ def by_query(values: Tensor, pointers: Pointers) -> dict[str, Tensor]:
     return dict(zip(pointers.queries.tasks, values.split(sizes), strict=True))
 
 
-def joined(values: dict[str, Tensor], groups: Groups) -> Tensor | None:
+def values_of_batch(values: dict[str, Tensor], groups: Groups) -> Tensor | None:
     """The values of a batch, from those of its queries; none where none were worked out."""
     if not values:
         return None

@@ -236,7 +236,7 @@ class LeashedPolicy:
         both = zip(micro_batches, own, strict=True)
         found = [(micro.place, record) for micro, record in both if micro.count]
         if ranks.count() > 1:
-            every = ranks.gathered_tensors(found, self.policy.device)
+            every = ranks.all_gather_tensors(found, self.policy.device)
             found = [each for theirs in every for each in theirs]
         return in_order([record for _, record in found], [place for place, _ in found])
 
@@ -258,7 +258,7 @@ class LeashedPolicy:
         lr = self.recipe.lr * schedule(self.optimizer.updates, self.recipe.warmup, self.total)
         still = guard.snapshot(self.policy) if taught and lr > 0 and not self.unproven else None
         norm = self.optimizer.step(losses(), groups.batch, lr)
-        record = ranks.summed(metrics)
+        record = ranks.all_sum(metrics)
         self.check_coefficient(record, coefficient)
         if still is not None and norm > 0:
             guard.moved_as_meant(still, self.policy, rate=lr)
