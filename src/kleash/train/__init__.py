@@ -56,10 +56,10 @@ def train(
         if run.finished and run.config["epochs"] >= recipe.epochs:
             return plain
         run.reopen(config, given, known)
-        with open_sinks(sinks, run, listen) as told:
+        with open_sinks(sinks, run, listen) as listener:
             trainer = trainer_of(recipe)
             try:
-                trainer(run, recipe, world, began[0], told).run_phases()
+                trainer(run, recipe, world, began[0], listener).run_phases()
             except KeyboardInterrupt:
                 raise Stopped(plain) from None
             run.finish()
