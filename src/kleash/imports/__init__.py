@@ -286,14 +286,13 @@ def read(path: Path) -> Source:
     A folder that is no format's own is looked through: what is in it makes one source.
     """
     remote = import_module("kleash.imports.remote")
-    if not path.exists() and not remote.address(path):
+    is_remote = remote.address(path) is not None
+    if not is_remote and not path.exists():
         raise DataError(f"no such file or folder: {path}")
     try:
-        source = (
-            remote.read(path)
-            if remote.address(path)
-            else _known(path) or (_inside(path) if path.is_dir() else None)
-        )
+        source = labelled(remote.read(path)) if is_remote else _known(path)
+        if source is None and path.is_dir():
+            source = _inside(path)
     except OSError as error:
         raise DataError(f"cannot read {error.filename or path}: {error.strerror}") from None
     except DataError as error:
@@ -330,6 +329,13 @@ def _beginning(path: Path) -> bytes:
         return b""
 
 
+def labelled(source: Source) -> Source:
+    """With the arms and seeds of its runs, where the tool did not tell them."""
+    label = import_module("kleash.imports.run_names").label
+    source.runs = list(map(label, source.runs))
+    return source
+
+
 def _known(path: Path) -> Source | None:
     if not path.is_file() and not path.is_dir():
         return None
@@ -339,6 +345,8 @@ def _known(path: Path) -> Source | None:
     if first is None:
         return None
     source: Source = first[1].read(path)
+    if first[0] != "markdown":  # which says itself whose its numbers are
+        labelled(source)
     others = [name for name, _ in known] if path.is_dir() else []
     if others:
         source.notes.append(

@@ -101,8 +101,8 @@ def numbers(parts: Sequence[str]) -> Numbers:
     text = "\n".join(held)
     longest = max(held, key=len, default="")
     full = len(longest) >= DIGITS and (printed(longest) or (0, 0))[1] is None
-    odd = not text.isascii() or text.encode().translate(None, PLAIN + b"eE" * full)
-    odd = odd or (full and EXPONENT.search(text)) or (len(longest) >= DIGITS and not full)
+    odd = not text.isascii() or bool(text.encode().translate(None, PLAIN + b"eE" * full))
+    odd = odd or (full and bool(EXPONENT.search(text))) or (len(longest) >= DIGITS and not full)
     if odd or text.count("\n") != len(held) - 1:
         return one_by_one(parts, value)
     try:

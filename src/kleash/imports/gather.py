@@ -11,7 +11,7 @@ import math
 import re
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -150,6 +150,20 @@ class Points:
             column.coarse = column.coarse is not False
         elif math.isfinite(value):
             column.coarse = False
+
+    def add_row(
+        self,
+        row: Mapping[str, Any],
+        step: float,
+        line: int,
+        *,
+        skip: Collection[str] = (),
+        time: float | None = None,
+    ) -> None:
+        """Every number of a row, under the names it has there."""
+        for name, value in row.items():
+            if name not in skip and (taken := number(value)) is not None:
+                self.add(name, step, taken, line, time=time)
 
     def extend(
         self,

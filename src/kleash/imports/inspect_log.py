@@ -16,7 +16,6 @@ import numpy as np
 from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Scores, Source, Where
 from kleash.imports.gather import Items, head, number, score, settings, whole_object
-from kleash.imports.run_names import label
 
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 
@@ -65,7 +64,7 @@ def read(path: Path) -> Source:
     run.config |= settings({"task": task, "model": model}, Where(str(path), spot="eval"))
     run.cells = _cells(values.get("results"), path)
     run.scores = _scores(values.get("samples"), path)
-    return Source(str(path), "inspect", [label(run)])
+    return Source(str(path), "inspect", [run])
 
 
 def _by_inspect(path: Path) -> dict[str, Any]:

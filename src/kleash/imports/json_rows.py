@@ -27,7 +27,6 @@ from kleash.imports.gather import (
     score,
     whole_json,
 )
-from kleash.imports.run_names import label
 from kleash.imports.tables import Form, Rows, Value, layout, name_of, one_by_one, read_table
 
 LOOKED_AT = 100  # rows, before it is said what the rows are
@@ -229,4 +228,4 @@ def _columns(path: Path, value: dict[str, Any]) -> Imported:
             assert step is not None and taken is not None
             points.add(name, step, taken, place + 1)
     run.series = points.series(plan.axis, spot="place in its list")
-    return label(run)
+    return run

@@ -27,7 +27,6 @@ from kleash.imports.gather import (
     settings,
     whole_object,
 )
-from kleash.imports.run_names import label
 
 TIME = re.compile(r"_(\d{4}-\d{2}-\d{2}T[\d.:-]+)$")
 
@@ -67,11 +66,11 @@ def read(path: Path) -> Source:
         for samples in sorted(folder.glob(f"samples_*{time}.jsonl")):
             run.scores += _samples(samples, shots, source.notes)
             alone = [other for other in alone if other != samples]
-        source.runs.append(label(run))
+        source.runs.append(run)
     for samples in alone:
         run = Imported(samples.stem.removeprefix("samples_"), "", "lm-eval", Where(str(samples)))
         run.scores = list(_samples(samples, {}, source.notes))
-        source.runs.append(label(run))
+        source.runs.append(run)
     return source
 
 

@@ -17,7 +17,6 @@ from kleash.errors import DataError
 from kleash.imports import Imported, Setting, Source, Where
 from kleash.imports.database import has_tables, opened
 from kleash.imports.gather import Points, content, literal, moment, printed, raw_lines, read_yaml
-from kleash.imports.run_names import label
 
 LARGEST = 1.7976931348623157e308  # what MLflow's database holds instead of infinity
 STATES = {"FINISHED": True, "3": True, "RUNNING": False, "1": False}
@@ -67,7 +66,7 @@ def _from_database(database: sqlite3.Connection, path: Path) -> list[Imported]:
             points[identity].add(key, step, _stored(value, is_nan), row, time=time / 1000)
     for identity, run in runs.items():
         run.series = points[identity].series(spot="row of metrics")
-    return [label(run) for run in runs.values()]
+    return list(runs.values())
 
 
 def _stored(value: Any, is_nan: Any) -> float:
@@ -128,7 +127,7 @@ def _from_folder(folder: Path, notes: list[str]) -> Imported:
     for file in _files(folder / "metrics"):
         _add_metric(points, file, file.relative_to(folder / "metrics").as_posix(), notes)
     run.series = points.series()
-    return label(run)
+    return run
 
 
 def _files(folder: Path) -> list[Path]:

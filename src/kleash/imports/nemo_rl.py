@@ -13,7 +13,6 @@ from pathlib import Path
 from kleash.errors import DataError
 from kleash.imports import Imported, Scores, Source, Where, swanlab, tensorboard, wandb
 from kleash.imports.gather import Items, json_lines, score
-from kleash.imports.run_names import label
 
 STEP = re.compile(r"val_data_step(\d{1,12})\.jsonl")
 
@@ -42,7 +41,7 @@ def read(path: Path) -> Source:
             run.started, run.seconds = told.started or run.started, told.seconds or run.seconds
     for file in sorted(path.glob("val_data_step*.jsonl")):
         run.scores += _scores(file, source.notes)
-    source.runs.append(label(run))
+    source.runs.append(run)
     return source
 
 

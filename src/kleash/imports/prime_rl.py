@@ -12,7 +12,6 @@ from pathlib import Path
 from kleash.errors import DataError
 from kleash.imports import Imported, Source, Where
 from kleash.imports.gather import Points, content, json_lines, number, settings
-from kleash.imports.run_names import label
 
 CONFIGS = ("rl.toml", "sft.toml", "trainer.toml", "orchestrator.toml")
 
@@ -47,7 +46,7 @@ def read(path: Path) -> Source:
             run.config = settings(values, Where(str(file)), "" if whole else f"{file.stem}.") | (
                 run.config
             )
-    source.runs.append(label(run))
+    source.runs.append(run)
     return source
 
 
@@ -59,7 +58,6 @@ def add_rows(points: Points, file: Path, notes: list[str]) -> None:
         step = number(row.get("step")) if isinstance(row, dict) else None
         if step is None:
             raise DataError(f"{file} line {line} has no step")
-        for name, value in row.items():
-            if name not in ("step", "time") and (taken := number(value)) is not None:
-                called = f"{file.parent.name}/{name}" if name in others else name
-                points.add(called, step, taken, line, time=number(row.get("time")))
+        time = number(row.get("time"))
+        own = {f"{file.parent.name}/{n}" if n in others else n: held for n, held in row.items()}
+        points.add_row(own, step, line, skip=("step", "time"), time=time)

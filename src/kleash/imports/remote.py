@@ -16,7 +16,6 @@ from kleash.errors import DataError
 from kleash.imports import Imported, Source, Where
 from kleash.imports.gather import Points, number, settings
 from kleash.imports.mlflow import begun, parameter
-from kleash.imports.run_names import label
 
 ADDRESS = re.compile(r"(mlflow|wandb):/{1,2}([^/]+)/(.+)")  # a Path has one slash of two
 PAGE = 1000  # runs asked for at a time
@@ -75,7 +74,7 @@ def _mlflow(client: Any, host: str, project: str, place: str) -> Iterator[Import
                     time = point.timestamp / 1000
                     points.add(name, float(point.step), float(point.value), line, time=time)
             run.series = points.series(spot=where.spot)
-            yield label(run)
+            yield run
         token = page.token
         if not token:
             return
@@ -99,4 +98,4 @@ def _wandb(client: Any, host: str, project: str, place: str) -> Iterator[Importe
                     if step is not None:
                         points.add(inner, step, taken, line, time=number(row.get("_timestamp")))
         run.series = points.series(spot=where.spot)
-        yield label(run)
+        yield run

@@ -14,7 +14,6 @@ from typing import Any, Literal
 from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Source, Where
 from kleash.imports.gather import Points, head, number, printed, raw_lines, whole_json, whole_object
-from kleash.imports.run_names import label
 
 CURVES = {"grpo_loss", "ppo_loss", "kl_loss", "kl", "val_loss", "mean_ratio", "std_advantage"}
 KEY = re.compile(r"(?P<time>.*?)-?test_data_num=(?P<items>\d{1,9})-(?P<retriever>.+)")
@@ -71,7 +70,7 @@ def read(path: Path) -> Source:
     else:
         raise DataError(f"{path} holds data to train with and no results")
     run.series = points.series("epoch", spot="entry" if kind == "curves" else "")
-    source.runs.append(label(run))
+    source.runs.append(run)
     return source
 
 
@@ -80,9 +79,7 @@ def _curves(points: Points, rows: Any, path: Path) -> None:
         epoch = number(row.get("epoch")) if isinstance(row, dict) else None
         if epoch is None:
             raise DataError(f"{path}: entry {place} has no epoch")
-        for name, value in row.items():
-            if name != "epoch" and (taken := number(value)) is not None:
-                points.add(name, epoch, taken, place)
+        points.add_row(row, epoch, place, skip=("epoch",))
 
 
 def _header(line: str) -> list[str]:

@@ -15,7 +15,6 @@ from typing import Any
 
 from kleash.imports import Imported, Source, Where
 from kleash.imports.gather import Points, head, moment, number, parsed, read_yaml, settings
-from kleash.imports.run_names import label
 from kleash.imports.wire import chosen, double, read_log, signed, text
 
 MAGIC = b":SWL\xd6\xe1"
@@ -133,7 +132,7 @@ class Log:
     def finish(self) -> Imported:
         """The run, once all records are read."""
         self.run.series = self.points.series(spot="record")
-        return label(self.run)
+        return self.run
 
 
 def _old_number(written: Any) -> float | None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from kleash.imports import Cell, Imported, Number, Setting, Source, Where, names
 from kleash.imports.gather import Axis, Items, Numbers, Points
 from kleash.imports.names import COLUMNS
-from kleash.imports.run_names import SEED, label
+from kleash.imports.run_names import SEED
 
 Value = tuple[float, int | None] | str | None
 Row = Mapping[str, Value]
@@ -108,7 +108,8 @@ class Rows:
         for name, (where, entries) in self.columns.items():
             new = place[where]
             held = np.flatnonzero(new >= 0)
-            columns[name] = new[held], [entries[at] for at in held]
+            if len(held):
+                columns[name] = new[held], [entries[at] for at in held.tolist()]
         return replace(self, lines=self.lines[rows], columns=columns)
 
     def alike(self, about: Sequence[str]) -> Iterator[Rows]:
@@ -152,9 +153,8 @@ class Rows:
         """What its first row says under these names."""
         found = {}
         for name in about:
-            rows, entries = self.columns.get(name, ((), ()))
-            if len(rows) and rows[0] == 0:
-                found[name] = self.value(name, entries[0])
+            if name in self.columns and self.columns[name][0][0] == 0:
+                found[name] = self.value(name, self.columns[name][1][0])
         return found
 
     def numbers(self, name: str) -> Numbers:
@@ -337,8 +337,9 @@ def _is_set(value: Value) -> bool:
 
 def layout(columns: list[str]) -> Layout:
     """What a table with these columns is."""
-    parts = ("run", "seed", "item", "metric", "value", "time", "shots", "split")
-    found = Layout("cells", **{part: _named(columns, part) for part in parts})
+    found = Layout("cells")
+    for part in ("run", "seed", "item", "metric", "value", "time", "shots", "split"):
+        setattr(found, part, _named(columns, part))
     found.step = _named(columns, "step", "epoch")
     found.leash = next((one for one in columns if _is_leash(one)), None)
     lower = {column: column.strip().lower() for column in columns}
@@ -591,7 +592,7 @@ class _Runs:
                 run.scores.append(replace(each, metric=metric, shots=shots, step=at))
         if self.plan.wide:
             self.runs.pop(self.name, None)
-        return [label(run) for run in self.runs.values()]
+        return list(self.runs.values())
 
 
 def _epoch(name: str) -> float | None:

@@ -15,7 +15,6 @@ from typing import Any
 from kleash.errors import DataError
 from kleash.imports import Imported, Setting, Source, Where
 from kleash.imports.gather import Points, moment, parsed, settings
-from kleash.imports.run_names import label
 from kleash.imports.wire import (
     TornError,
     chosen,
@@ -54,7 +53,7 @@ def read(path: Path) -> Source:
         for file in files:
             reading.file(file, source.notes)
         reading.finish(source.notes)
-        source.runs.append(label(run))
+        source.runs.append(run)
     return source
 
 

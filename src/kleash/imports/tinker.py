@@ -12,7 +12,6 @@ from kleash.errors import DataError
 from kleash.imports import Imported, Scores, Source, Where
 from kleash.imports.gather import Items, Points, json_lines, number, settings, whole_object
 from kleash.imports.prime_rl import add_rows
-from kleash.imports.run_names import label
 
 SUMMARIES = "_rollout_summaries.jsonl"
 
@@ -36,7 +35,7 @@ def read(path: Path) -> Source:
     found = [*path.glob(f"iteration_*/eval_*{SUMMARIES}"), *path.glob(f"eval_*{SUMMARIES}")]
     for file in sorted(found):
         run.scores += _scores(file, source.notes)
-    source.runs.append(label(run))
+    source.runs.append(run)
     return source
 
 

@@ -14,7 +14,6 @@ from kleash.errors import DataError
 from kleash.imports import Imported, Source, Where
 from kleash.imports.database import has_tables, opened
 from kleash.imports.gather import Points, number, parsed, settings
-from kleash.imports.run_names import label
 
 
 def fits(path: Path) -> bool:
@@ -62,7 +61,7 @@ def _runs(database: sqlite3.Connection, path: Path) -> list[Imported]:
         run.series = points[identity].series(spot="row of metrics")
         if identity in spans:
             run.seconds = spans[identity][1] - spans[identity][0]
-    return [label(run) for run in runs.values()]
+    return list(runs.values())
 
 
 def _object(content: Any, path: Path, row: int) -> dict[str, Any]:

@@ -18,7 +18,6 @@ import numpy as np
 from kleash.errors import DataError
 from kleash.imports import Cell, Imported, Number, Scores, Series, Setting, Source, Where
 from kleash.imports.gather import Items, Points, head, item_id, number, score, whole_object
-from kleash.imports.run_names import label
 
 STATE = "trainer_state.json"
 SETTINGS = (
@@ -57,7 +56,7 @@ def read(path: Path) -> Source:
         beside = sorted(path.glob(pattern))
         if beside:
             source.notes.append(f"{path} also holds {beside[0]}: the same run, not read twice")
-    source.runs.append(label(run))
+    source.runs.append(run)
     return source
 
 
@@ -93,9 +92,7 @@ def _history(run: Imported, path: Path) -> None:
         step = number(row.get("step"))
         if step is None:
             raise DataError(f"{path}: entry {place} of log_history has no step")
-        for name, value in row.items():
-            if name != "step" and (taken := number(value)) is not None:
-                points.add(name, step, taken, place)
+        points.add_row(row, step, place, skip=("step",))
     run.series = [_rounded(series) for series in points.series(spot="entry of log_history")]
     run.config = {
         name: Setting(values[name], Where(str(path), spot=name))

@@ -33,7 +33,6 @@ from kleash.imports.gather import (
     some_points,
     yaml_settings,
 )
-from kleash.imports.run_names import label
 
 NOISE = re.compile(r"\x1b\[[0-9;]*m|^\s*\((?:\w+ )*pid=[^)]*\)\s?")
 STEP = re.compile(r"(?:^|\s)step:(-?\d{1,15}) - (?=\S+?:)")
@@ -107,7 +106,7 @@ def read(path: Path) -> Source:
             run.scores += read_dump(file, source.notes)
     for file in parts["config"]:
         whole.configure(file, source.notes)
-    source.runs = [label(run) for run in whole.runs]
+    source.runs = whole.runs
     return source
 
 
@@ -154,9 +153,7 @@ def _rows(path: Path, notes: list[str]) -> list[Series]:
         step = number(row.get("step")) if isinstance(row, dict) else None
         if step is None or not isinstance(row.get("data"), dict):
             raise DataError(f"{path} line {line} is not {{step, data}}")
-        for name, value in row["data"].items():
-            if (taken := number(value)) is not None:
-                points.add(name, step, taken, line)
+        points.add_row(row["data"], step, line)
     return points.series()
 
 
@@ -276,9 +273,11 @@ def read_dump(path: Path, notes: list[str]) -> list[Scores]:
     for line, row in json_lines(path, notes):
         if not isinstance(row, dict) or not isinstance(row.get("input"), str):
             raise DataError(f"{path} line {line} has no `input`: it is not a dump of generations")
-        found = {name: score(value) for name, value in row.items() if name != "step"}
-        known = {name: value for name, value in found.items() if value is not None}
-        items.add(item_id(row["input"]), line, {"score": None} | known)
+        found: dict[str, float | None] = {"score": None}
+        for name, value in row.items():
+            if name != "step" and (taken := score(value)) is not None:
+                found[name] = taken
+        items.add(item_id(row["input"]), line, found)
     split = "train" if re.search("rollout|train", path.parent.name) else "validation"
     step = float(path.stem) if path.stem.isdigit() else None
     return items.scores(path, step=step, split=split)

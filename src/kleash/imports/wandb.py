@@ -23,7 +23,6 @@ from kleash.imports.gather import (
     whole_object,
     yaml_settings,
 )
-from kleash.imports.run_names import label
 from kleash.imports.wire import HEADER, chosen, double, fields, read_log, signed, text, zigzag
 
 MAGIC = b":W&B\xe1\xbe"
@@ -198,7 +197,7 @@ class Log:
                 f"{self.path}: {self.unplaced} points were logged before the metric they are "
                 "plotted over: left out"
             )
-        return label(self.run)
+        return self.run
 
 
 def _item(data: bytes) -> tuple[list[str], Any]:
@@ -260,7 +259,7 @@ def read_files(folder: Path, notes: list[str]) -> Imported:
 
         run.series = verl.read_console(printed_log, notes)
     notes.append(f"{folder}: its log is gone, so there is no history but what was printed")
-    return label(run)
+    return run
 
 
 def read_config(path: Path) -> dict[str, Setting]:

@@ -14,7 +14,6 @@ from kleash.errors import DataError
 from kleash.imports import Imported, Source, Where
 from kleash.imports.csv_rows import table
 from kleash.imports.gather import Axis, Points, head
-from kleash.imports.run_names import label
 from kleash.imports.tables import Layout, read_table
 
 AXES: dict[str, Axis] = {
@@ -67,5 +66,5 @@ def read(path: Path) -> Source:
     for name, found in points.items():
         run = Imported(name, "", "wandb export", Where(str(path)))
         run.series = found.series(axis)
-        source.runs.append(label(run))
+        source.runs.append(run)
     return source
