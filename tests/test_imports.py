@@ -940,3 +940,18 @@ def test_the_mean_of_an_epoch_is_not_the_value_of_its_last_step(tmp_path):
     assert found["kl"] == pytest.approx([0.08, 0.07, 0.06])
     assert found["epoch kl"] == [0.5]
     assert found["val_loss"] == [7.9]
+
+
+def test_rows_that_say_different_things_keep_the_order_of_the_file(tmp_path):
+    """Columns are taken sort by sort, and a key that some rows lack names no run of others."""
+    rows = [
+        {"step": 1, "loss": 3.0, "type": "x"},
+        {"step": 2, "loss": 2.0},
+        {"type": "x", "step": 3, "loss": 1.0},
+    ]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    loss = named(only(read(write(tmp_path / "a.jsonl", lines))), "loss")
+    assert (loss.steps.tolist(), loss.lines.tolist()) == ([1, 2, 3], [1, 2, 3])
+    told = '[{"acc": 0.5, "note": "first"}, {"name": "second", "acc": 0.6, "note": "x"}]'
+    runs = read(write(tmp_path / "b.json", told)).runs
+    assert [run.name for run in runs] == ["first", "second"]

@@ -294,10 +294,14 @@ class Items:
 
     def scores(self, file: Path | str, spot: str = "", **about: Any) -> list[Scores]:
         """A record for each column. `about` is what else the records say: step, split, shots."""
-        where, lines = Where(str(file), self.lines[0] if self.lines else None, spot), self.lines
-        about.setdefault("repeats", repeats(self.items))
+        lines, items = np.array(self.lines), self.items
+        order = np.argsort(lines, kind="stable")  # of several sorts each was taken by itself
+        if (order[1:] < order[:-1]).any():
+            lines, items = lines[order], [items[at] for at in order.tolist()]
+        where = Where(str(file), int(lines[0]) if len(lines) else None, spot)
+        about.setdefault("repeats", repeats(items))
         return [
-            Scores(name, self.items, np.array(column), where, lines=np.array(lines), **about)
+            Scores(name, items, np.array(column)[order], where, lines=lines, **about)
             for name, column in self.columns.items()
         ]
 

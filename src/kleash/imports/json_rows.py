@@ -170,11 +170,17 @@ def _parts(rows: Iterator[Flat]) -> Iterator[Rows]:
             columns = {name: (every, one) for name, one in zip(flat[0], held, strict=True)}
         else:
             rare: dict[str, dict[int, Any]] = {}
+            order = [""]
             for at, row in enumerate(flat):
+                before = ""
                 for name, entry in row.items():
-                    rare.setdefault(name, {})[at] = entry
-            for name, one in rare.items():
-                columns[name] = np.array(list(one), dtype=np.intp), list(one.values())
+                    if name not in rare:  # in its place: the first word of a row may name its run
+                        order.insert(order.index(before) + 1, name)
+                        rare[name] = {}
+                    rare[name][at] = entry
+                    before = name
+            for name in order[1:]:
+                columns[name] = np.array(list(rare[name]), dtype=np.intp), [*rare[name].values()]
         yield Rows(np.array(lines, dtype=np.int64), columns, FORM)
 
 

@@ -437,7 +437,8 @@ class _Runs:
             if plan.kind == "items":
                 self.scores(key, row.get(plan.step or ""), rows)
             else:
-                self.series(key, rows, row)
+                self.series(key, rows, row, part.lines)
+        self.count += len(part)
 
     def metric(self, key: str, name: str, row: Row) -> str:
         """What a number is called: what several sorts of records have, by its sort but the first.
@@ -450,31 +451,29 @@ class _Runs:
                 name = f"{sort} {name}"
         return name
 
-    def series(self, key: str, part: Rows, row: Row) -> None:
-        """Rows of the series of one run, of one sort."""
+    def series(self, key: str, part: Rows, row: Row, lines: NDArray[np.int64]) -> None:
+        """Rows of the series of one run, of one sort, among the rows of these lines."""
         plan = self.plan
         steps, known = part.dense(plan.step)
         if plan.step is None:  # counted, or values that have no step
             known[:] = True
             steps = np.zeros(len(part))
             if plan.kind == "counted":
-                steps += np.arange(self.count, self.count + len(part))
-                self.count += len(part)
-        self.empty += int((~known).sum())
+                steps += self.count + np.searchsorted(lines, part.lines)
+        if not known.all():
+            self.empty += int((~known).sum())
+            part, steps = part.take(np.flatnonzero(known)), steps[known]
         times, timed = part.dense(plan.time)
         one = {plan.value: shown(row.get(plan.metric or ""))} if plan.kind == "long" else None
         for name in part.columns:
             if plan.is_part(name) or (one is not None and name not in one):
                 continue
             found = part.numbers(name)
-            held = known[found.rows]
-            if not held.all():
-                found = replace(found, values=found.values[held], rows=found.rows[held])
             if len(found.rows):
                 clock = times[found.rows][timed[found.rows]]
                 called = self.metric(key, name if one is None else one[name], row)
-                lines = part.lines[found.rows]
-                self.points[key].extend(called, steps[found.rows], found, lines, clock)
+                at = part.lines[found.rows]
+                self.points[key].extend(called, steps[found.rows], found, at, clock)
 
     def owner(self, line: int, row: Row) -> str:
         """The name of the run a row is about."""
