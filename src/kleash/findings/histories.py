@@ -247,12 +247,17 @@ def fewer_than_planned(run: Numbers) -> Iterator[Hit]:
     """A run of which fewer epochs or steps are shown than were configured."""
     for axis, key in (("epoch", "epochs"), ("step", "steps")):
         planned = run.setting(key)
+        if planned is None or planned <= 0:  # 0 and -1 stand for no limit
+            continue
         curves = [each for each in run.run.series if each.axis == axis and len(each.steps)]
-        ends = [(each.last, each.place(int(each.steps.argmax()))) for each in curves]
-        if axis == "epoch":  # a cell of a best epoch does not show that training went so far
-            told = [cell for cell in run.cells() if cell.at.startswith("epoch")]
-            ends += [(cell.time, cell.where) for cell in told]
-        last = max(ends, key=lambda end: end[0], default=None)
-        if last is not None and planned and last[0] < planned * SHORTFALL[axis]:
-            facts = {"arm": run.arm, "axis": axis, "last": last[0], "planned": planned}
-            yield Hit((last[1], run.setting_place(key)), facts)
+        longest = max(curves, key=lambda series: series.last, default=None)
+        ends: list[tuple[float, Where]] = []
+        if longest is not None:
+            ends.append((longest.last, longest.place(int(longest.steps.argmax()))))
+        # A cell of a best epoch does not show that training went so far.
+        cells = [cell for cell in run.cells() if cell.at.startswith("epoch")]
+        ends += [(cell.time, cell.where) for cell in cells if axis == "epoch"]
+        last, where = max(ends, key=lambda end: end[0], default=(planned, run.run.where))
+        if last < planned * SHORTFALL[axis]:
+            facts = {"arm": run.arm, "axis": axis, "last": last, "planned": planned}
+            yield Hit((where, run.setting_place(key)), facts)

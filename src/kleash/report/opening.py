@@ -15,8 +15,8 @@ from kleash.report.parts import Line, Lines, Linked, Paragraph, Part
 from kleash.report.places import joined, linked, study_file
 
 FOLDED = 3  # findings of one kind before they are counted
-# Which scores an item of a study can have is for the scorer to know, not to be guessed from them.
-OF_DOCUMENTS = ("scores-off-lattice", "constant-by-construction")
+# That advantages are centred is no news to whoever runs a study.
+OF_DOCUMENTS = ("constant-by-construction",)
 
 
 def recommendation(found: Comparison) -> Judged | None:
