@@ -533,6 +533,10 @@ def test_kl_of_a_first_step_is_told_where_updates_cannot_have_made_it(steps, val
     assert bool(found(told, "kl-at-start")) == fires
 
 
+def test_the_first_value_of_a_summary_stands_before_any_update():
+    assert found(source(leashed(cell("KL", 0.079, statistic="first"))), "kl-at-start")
+
+
 def test_steps_that_end_long_before_the_plan_and_a_measured_epoch_beyond_the_curve():
     config = {"training steps": 485}
     early = run("a", series("eval reward", [1.8, 2.1], steps=[5, 45]), config=config)

@@ -43,7 +43,7 @@ class Point:
     items: int | None = None
 
     @property
-    def written(self) -> str:
+    def name(self) -> str:
         """The metric as its source calls it."""
         return self.origin.metric
 
@@ -79,7 +79,7 @@ class Numbers:
 
     def __init__(self, source: Source, run: Imported) -> None:
         self.source, self.run, self.arm = source, run, run.arm
-        self.typed = run.format == "markdown"
+        self.by_hand = run.format == "markdown"
         """Whether a person wrote them down."""
         self.origins: dict[str, list[Series | Cell]] = {}
         every: list[Series | Cell] = [*run.series, *run.cells]
@@ -89,7 +89,7 @@ class Numbers:
 
     def hit(self, points: Sequence[Point], **facts: Any) -> Hit:
         """A check fires at some points: the first of them says which metric it is, and where."""
-        whose = {"arm": self.arm, "metric": points[0].written, "at": points[0].at}
+        whose = {"arm": self.arm, "metric": points[0].name, "at": points[0].at}
         return Hit(tuple(dict.fromkeys(point.where for point in points)), whose | facts)
 
     def points(self, metrics: Iterable[str] | None = None) -> list[Point]:
@@ -116,8 +116,8 @@ class Numbers:
         found = [point for point in self.known(metric) if point.items is None]
         curve = [point for point in found if point.at.startswith(("epoch", "step"))]
         ends = {point.at: point for point in found if point.at in ("first", "last")}
-        told = len(curve) < 2 and len(ends) == 2
-        return sorted(ends.values() if told else curve, key=lambda p: (p.time, p.at == "last"))
+        summary = not curve or (len(curve) < 2 and len(ends) == 2)
+        return sorted(ends.values() if summary else curve, key=lambda p: (p.time, p.at == "last"))
 
     @cached_property
     def placed(self) -> Places:
@@ -132,8 +132,8 @@ class Numbers:
     def paths(self) -> set[str]:
         """Folders and W&B ids that its source gives as its origin, and as that of no other."""
         facts = [fact for fact in self.source.facts if fact.kind in ("path", "wandb") and fact.arm]
-        told = [(fact.arm == self.arm, fact.text.strip().rstrip("/")) for fact in facts]
-        return {text for mine, text in told if mine} - {text for mine, text in told if not mine}
+        paths = [(fact.arm == self.arm, fact.text.strip().rstrip("/")) for fact in facts]
+        return {path for mine, path in paths if mine} - {path for mine, path in paths if not mine}
 
     def setting(self, key: str) -> float | None:
         """A setting that is a number."""

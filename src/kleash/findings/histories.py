@@ -59,7 +59,7 @@ def _numbers_apart(ours: Places, theirs: Places) -> Iterator[Difference]:
     for place, point in ours.items():
         twin = theirs.get(place)
         if twin is not None and point.at and point.known and twin.known and differ(point, twin):
-            label, where = f"{point.written}, {point.at}", (point.where, twin.where)
+            label, where = f"{point.name}, {point.at}", (point.where, twin.where)
             yield label, point.value, twin.value, where
 
 
@@ -88,8 +88,8 @@ def settings_differ(key: str, ours: Any, theirs: Any) -> bool:
 
 def estimated_values(run: Numbers) -> Iterator[Hit]:
     """A value that somebody guessed is no measurement."""
-    told = run.run.cells or any(series.estimated is not None for series in run.run.series)
-    for metric in run.origins if told else ():
+    marks = run.run.cells or any(series.estimated is not None for series in run.run.series)
+    for metric in run.origins if marks else ():
         points = run.points([metric])
         guesses = [point for point in points if not point.known]
         if guesses:
@@ -151,7 +151,7 @@ def unless_misread(check: Callable[[Numbers], Iterable[Hit]]) -> Check:
     def by_source(evidence: Evidence) -> Iterator[Hit]:
         for runs in evidence.by_source():
             hits = [hit for run in runs for hit in check(run)]
-            misread = runs[0].typed and len(hits) > MISREAD
+            misread = runs[0].by_hand and len(hits) > MISREAD
             yield from [replace(hits[0], severity="note")] if misread else hits
 
     return by_source
@@ -159,16 +159,16 @@ def unless_misread(check: Callable[[Numbers], Iterable[Hit]]) -> Check:
 
 def config_clashes(run: Numbers) -> Iterator[Hit]:
     """Settings with two values, under one spelling or, in what people write, under two."""
-    told: dict[tuple[str, str], list[tuple[Any, Where]]] = defaultdict(list)
+    given: dict[tuple[str, str], list[tuple[Any, Where]]] = defaultdict(list)
     for written, setting in run.run.config.items():
-        told[written, "written"] = [(s.value, s.where) for s in (setting, *setting.others)]
+        given[written, "written"] = [(s.value, s.where) for s in (setting, *setting.others)]
         known = names.key(written)
         # Frameworks have several keys for what is one word in a table; people do not.
         alias = known is not None and known.kind != "harmless" and known.name != "leash.used"
-        if run.typed and known is not None and alias:
+        if run.by_hand and known is not None and alias:
             value = names.resolve({written: setting.value}).values.get(known.name, setting.value)
-            told[known.name, "known"].append((value, setting.where))
-    for (key, _), values in told.items():
+            given[known.name, "known"].append((value, setting.where))
+    for (key, _), values in given.items():
         if any(settings_differ(key, values[0][0], value) for value, _ in values[1:]):
             facts = {"arm": run.arm, "key": key, "values": [value for value, _ in values]}
             yield Hit(tuple(where for _, where in values), facts)
@@ -177,7 +177,7 @@ def config_clashes(run: Numbers) -> Iterator[Hit]:
 def duplicate_steps(run: Numbers) -> Iterator[Hit]:
     """Numbers that stand for one measurement and cannot both be so."""
     first: Places = {}
-    for point in run.points() if run.typed else ():
+    for point in run.points() if run.by_hand else ():
         other = first.setdefault((point.metric, point.at), point)
         if point.known and other.known and differ(point, other):
             yield run.hit([other, point], values=[other.value, point.value])

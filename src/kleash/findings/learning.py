@@ -102,8 +102,8 @@ def near_uniform(evidence: Evidence) -> Iterator[Hit]:
 
 def _pools(evidence: Evidence) -> list[int]:
     """Sizes of pools that configs name: `pool=64`, or `k64` in the name of a data file."""
-    told = {(key, str(s.value)) for run in evidence.runs for key, s in run.run.config.items()}
-    texts = (text for key, value in told for text in (f"{key}={value}", value))
+    pairs = {(key, str(s.value)) for run in evidence.runs for key, s in run.run.config.items()}
+    texts = (text for key, value in pairs for text in (f"{key}={value}", value))
     found = {int(size) for text in texts for size in _POOL.findall(text.replace("_", " "))}
     return sorted(size for size in found if size > 1)
 

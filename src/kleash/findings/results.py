@@ -93,8 +93,8 @@ def _alike(ours: Measured, theirs: Measured) -> bool:
         return False
     coefficients = [each.setting("leash.coefficient") for each in (run, other)]
     # In another source one run may stand under another name: only a coefficient tells.
-    told = None not in coefficients and coefficients[0] != coefficients[1]
-    shared = outcomes.keys() & others.keys() if told or run.source is other.source else ()
+    distinct = None not in coefficients and coefficients[0] != coefficients[1]
+    shared = outcomes.keys() & others.keys() if distinct or run.source is other.source else ()
     return len(shared) >= ENOUGH and all(_equal(outcomes[at], others[at]) for at in shared)
 
 
@@ -120,7 +120,7 @@ def copied_rows(evidence: Evidence) -> Iterator[Hit]:
     What a program logs nobody copied: runs that share a seed share draws.
     """
     for runs in evidence.by_source():
-        rows = [(run, _training(run)) for run in runs if run.typed]
+        rows = [(run, _training(run)) for run in runs if run.by_hand]
         for (run, ours), (other, theirs) in combinations(rows, 2):
             shared = [place for place in ours if place in theirs]
             # What never differs has another reason: it comes from the data.
@@ -133,7 +133,7 @@ def copied_rows(evidence: Evidence) -> Iterator[Hit]:
                     if p.metric in differing and _equal(p, theirs[p.metric, at], COPIED)
                 ]
                 if 1 < len(same) < len(row):
-                    values, metrics = [p.value for p in same], [p.written for p in same]
+                    values, metrics = [p.value for p in same], [p.name for p in same]
                     points, arms = [same[0], theirs[same[0].metric, at]], [run.arm, other.arm]
                     yield run.hit(points, arms=arms, values=values, metrics=metrics)
 
