@@ -12,7 +12,7 @@ import scipy.stats
 from kleash.catalogue import screen
 from kleash.compare import compare
 from kleash.compare.arms import gather
-from kleash.compare.seeds import run_means
+from kleash.compare.means import run_means
 from kleash.imports import read
 from kleash.report import markdown_of, of_sources
 from kleash.stats import end_gap, end_of

@@ -1,4 +1,4 @@
-"""The other questions of comparing: trends, interactions, endings, many arms, speed, noise.
+"""The other questions of comparing: trends, endings, many arms, speed, noise.
 
 Sources are made up here; the numbers expected are worked out by hand or by a plain formula.
 """
@@ -8,10 +8,10 @@ import pytest
 
 from kleash import stats
 from kleash.catalogue import gap_text, lines, screen
-from kleash.compare import Wish, compare
+from kleash.compare import compare
 from kleash.compare.arms import gather
 from kleash.compare.noise import floor_of
-from kleash.imports import Cell, Number, Scores, Where
+from kleash.imports import Scores, Where
 from test_compare import asked, codes, run, seeded, sources, with_curve, with_scores
 
 HERE = Where("made up")
@@ -35,12 +35,6 @@ def scored(made, values, *, step=10.0, shots=1, repeats=1, where=HERE, split="te
     table = np.asarray(values, dtype=float).reshape(-1, repeats)
     items = [f"q{at}" for at in range(len(table)) for _ in range(repeats)]
     made.scores.append(Scores("accuracy", items, table.ravel(), where, step, shots, split))
-    return made
-
-
-def printed(made, value, *, shots, epoch, items=200):
-    number = Number(value, "known", HERE, 4)
-    made.cells.append(Cell("accuracy", number, epoch=epoch, shots=shots, items=items))
     return made
 
 
@@ -159,79 +153,7 @@ def test_phases_of_a_few_points_are_numbers_without_a_verdict():
     assert not every(compare(two(np.arange(8.0), np.arange(8.0) + 1)), "phase_early")
 
 
-# --- does the gap depend on something
-
-
-def test_the_gap_at_one_shot_less_the_gap_at_three_over_items():
-    """Ours gains on 60 of 200 items with one demonstration and on none with three."""
-    rng = np.random.default_rng(3)
-    base = (rng.random((3, 200)) < 0.5).astype(float)
-    base[0, :60] = 0
-    runs = [leashed("a", 0.0), leashed("b", 0.1)]
-    for shots in (1, 2, 3):
-        ours = base[shots - 1].copy()
-        ours[:60] = 1 if shots == 1 else ours[:60]
-        scored(runs[0], base[shots - 1], shots=shots)
-        scored(runs[1], ours, shots=shots)
-    found = compare(sources(*runs))
-    contrasts = {
-        fact(e, "shots_interaction", "other"): e for e in every(found, "shots_interaction")
-    }
-    assert set(contrasts) == {2, 3}
-    judged = contrasts[3]
-    assert (judged.verdict, judged.level, judged.n) == ("better", "L2", 200)
-    assert judged.estimate == pytest.approx(0.3)
-    assert judged.low < 0.3 < judged.high
-    assert judged.p < 0.001
-
-
-def test_interactions_of_printed_means_are_numbers_alone():
-    a, b = leashed("a", 0.0), leashed("b", 0.1)
-    gaps = {(1, 1): 0.05, (1, 3): 0.01, (3, 1): 0.02, (3, 3): 0.00}
-    for (epoch, shots), gap in gaps.items():
-        printed(a, 0.5, shots=shots, epoch=epoch)
-        printed(b, 0.5 + gap, shots=shots, epoch=epoch)
-    found = compare(sources(a, b))
-    shots = asked(found, "shots_interaction")
-    assert shots.estimate == pytest.approx(0.02 - 0.00)  # at the last epoch
-    assert (shots.verdict, shots.level, shots.low, shots.p) == ("undecided", "L1", None, None)
-
-
-def test_an_interaction_over_four_seeds_is_about_the_setting():
-    rng = np.random.default_rng(4)
-    runs = []
-    for beta in (0.0, 0.1):
-        for seed in range(4):
-            made = run(f"kl{beta}-s{seed}", config={"beta": beta, "lr": 1e-6}, seed=seed)
-            for shots in (1, 3):
-                gain = 0.3 if beta and shots == 1 else 0.0
-                scored(made, rng.random(400) < 0.4 + gain, shots=shots)
-            runs.append(made)
-    judged = asked(compare(sources(*runs)), "shots_interaction")
-    assert (judged.level, judged.n, judged.verdict) == ("L3", 4, "better")
-    assert judged.estimate == pytest.approx(0.3, abs=0.08)
-
-
 # --- how a curve ends
-
-
-def test_too_few_evaluations_for_a_stopping_decision():
-    found = compare(two(np.arange(9.0), np.arange(9.0) + np.tile([0.1, 0, -0.1], 3)))
-    judged = next(each for each in every(found, "stopping") if each.arms == ("without",))
-    assert (judged.verdict, judged.estimate) == ("undecided", None)
-    assert codes(judged) == ["too_few_evaluations"]
-
-
-def test_a_curve_that_stands_still_could_have_stopped_and_its_value_is_not_the_highest_point():
-    rng = np.random.default_rng(5)
-    values = 2 - np.exp(-np.arange(93) / 4) + rng.normal(0, 0.1, 93)
-    found = compare(two(values, values[::-1]), Wish(margin=0.1))
-    judged = next(each for each in every(found, "stopping") if each.arms == ("with",))
-    assert judged.verdict == "equivalent"
-    assert 25 <= fact(judged, "would_have_stopped", "stop") < 92
-    assert judged.estimate < values.max() - 0.05
-    assert judged.estimate == pytest.approx(2.0, abs=0.12)
-    assert 0 <= fact(judged, "premature", "p") <= 0.5
 
 
 def test_a_curve_that_falls_and_stays_down_has_collapsed():
@@ -286,7 +208,6 @@ def test_a_collapse_is_looked_for_in_every_training():
     assert (ends["kl0.1"].verdict, ends["kl0.2"].verdict) == ("worse", "undecided")
     counts = {name: fact(ends["kl0.1"], "runs_that_fell", name) for name in ("fell", "deep", "of")}
     assert counts == {"fell": 2, "deep": 1, "of": 3}
-    assert fact(every(found, "stopping")[0], "first_of_runs", "n") == 3
 
 
 def test_a_loss_that_rises_again_has_collapsed():
@@ -558,19 +479,6 @@ def test_a_page_answers_question_by_question_which_to_use_first():
 def test_gaps_in_steps_are_whole_where_they_are_large():
     assert gap_text(33.333, -114.337, 181.003, "step", "en") == "+33 [-114, +181] steps"
     assert gap_text(0.5, None, None, "epoch", "en") == "+0.5 epochs"
-
-
-def test_gaps_of_gaps_that_nothing_was_kept_to_judge_by_are_one_line():
-    def cells(name, beta):
-        made = leashed(name, beta)
-        for shots in (1, 2, 4):
-            printed(made, 0.5 + shots * beta / 10, shots=shots, epoch=1)
-        return made
-
-    found = compare(sources(*(cells(f"kl{b}", b) for b in (0.1, 0.2, 0.3))))
-    assert len(every(found, "shots_interaction")) == 4
-    for language, told in (("en", "it cannot be told"), ("zh", "无法判断")):
-        assert screen.markdown(found, language).count(told) == 1
 
 
 def test_a_setting_that_was_logged_at_every_step_is_no_row():

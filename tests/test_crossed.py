@@ -1,6 +1,7 @@
 """Seeds × items: the parts of a spread are found again, and power is what was promised."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,8 +9,8 @@ import pytest
 from kleash import stats
 from kleash.seeds import generator
 from kleash.stats import Crossed, GapSpread, cautious_factor, gap_spread, item_error
-from kleash.stats.crossed import smallest
 from kleash.stats.intervals import t_quantile
+from kleash.stats.planning import smallest
 from made_crossed import crossed_gaps
 
 SETTINGS = [
@@ -164,22 +165,12 @@ def test_arms_without_common_seeds_share_their_items_all_the_same():
 
 
 def test_further_items_are_asked_for_where_seeds_cannot_decide():
-    wide, narrow = (
-        stats.Interval(0.01, -0.02, 0.04, 0.95, 5),
-        stats.Interval(0.01, -0.01, 0.03, 0.9, 5),
-    )
-    few = stats.Evidence("L3", 5, spread=0.01, k=50, items=200, items_error=0.001)
-    much = stats.Evidence("L3", 5, spread=0.01, k=50, items=200, items_error=0.01)
-    found = stats.verdict(wide, narrow, 0.02, few)
-    assert found.word == "undecided" and found.unit == "seeds"
-    assert (
-        found.more
-        == stats.seeds_needed(math.sqrt(0.01**2 - (2.8016 * 0.001) ** 2), 0.01, paired=True) - 5
-    )
-    found = stats.verdict(wide, narrow, 0.02, much)
-    assert found.unit == "items"
+    needed = partial(stats.still_needed, 0.01, 0.02, 0.01, 5, seeds=True, items=200)
+    left = math.sqrt(0.01**2 - (2.8016 * 0.001) ** 2)
+    seeds = stats.seeds_needed(left, 0.01, paired=True) - 5
+    assert needed(items_error=0.001) == (seeds, "seeds")
     # Twice (2.8 · .01 / .01)² as many, less those there are.
-    assert found.more == math.ceil(200 * (2 * 2.8016**2 - 1))
+    assert needed(items_error=0.01) == (math.ceil(200 * (2 * 2.8016**2 - 1)), "items")
 
 
 def test_without_items_power_is_that_of_seeds_alone():

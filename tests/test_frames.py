@@ -1,4 +1,4 @@
-"""`kleash.read`, as in a notebook: what was read anywhere is three frames that a person can filter."""
+"""`kleash.read`, as in a notebook: what was read is three frames that a person can filter."""
 
 import subprocess
 import sys

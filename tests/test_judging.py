@@ -5,8 +5,8 @@ import math
 import pytest
 
 from kleash.compare.arms import gather
-from kleash.compare.evidence import Gap
-from kleash.compare.judging import Pair, judge, rounded_up, turned
+from kleash.compare.gaps import Gap
+from kleash.compare.verdicts import Pair, judge, rounded_up
 from kleash.imports import Setting
 from kleash.stats import Interval, Width
 from test_compare import HERE, run, sources
@@ -69,9 +69,6 @@ def test_a_margin_is_rounded_up_to_two_digits(value, up):
 
 
 def test_a_loss_is_turned_and_a_reward_is_not():
-    interval = Interval(0.3, 0.1, 0.5, 0.95, 20)
-    assert turned(interval, 1) is interval
-    assert turned(interval, -1) == Interval(-0.3, -0.5, -0.1, 0.95, 20)
     assert judge(pair("eval_reward"), gap(0.1, 0.5)).verdict == "better"
     assert judge(pair("val_loss"), gap(0.1, 0.5)).verdict == "worse"
     # What is printed stays first less second, whichever end is better.

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 from scipy.special import ndtri
 
-from kleash.compare.judging import settled
-from kleash.compare.many import adjust
 from kleash.compare.records import Judged
+from kleash.compare.verdicts import adjust, settled
 from kleash.stats import NORMAL, Width
 
 

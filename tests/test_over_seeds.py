@@ -11,7 +11,7 @@ from kleash.catalogue.lines import reasons
 from kleash.catalogue.screen import sentence
 from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
-from kleash.compare.seeds import scored
+from kleash.compare.items import scored
 from kleash.imports import Scores
 from kleash.seeds import generator
 from kleash.stats import GapSpread

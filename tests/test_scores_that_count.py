@@ -6,7 +6,7 @@ import numpy as np
 
 from kleash.compare.arms import Arm, Replicate
 from kleash.compare.items import latest
-from kleash.compare.seeds import run_means
+from kleash.compare.means import run_means
 from kleash.imports import Scores, Where
 
 

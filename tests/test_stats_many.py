@@ -10,7 +10,6 @@ from kleash.seeds import generator
 from kleash.stats import (
     contenders,
     holm,
-    interaction,
     look,
     mean_interval,
     paired_difference,
@@ -198,19 +197,15 @@ def test_looks_at_growing_studies_keep_their_level(studies):
     assert wrong / (5 * studies) <= 0.05 + room(5 * studies)
 
 
-# --- aggregates over tasks
-
-
 # --- contrasts
 
 
 def test_a_trend_by_hand():
     # Two seeds; coefficients .1, .2, .4 are one doubling apart: slopes 1 and 2; 0 is left out.
     values = [[9.0, 0.0, 1.0, 2.0], [9.0, 1.0, 3.0, 5.0]]
-    found = trend([0.0, 0.1, 0.2, 0.4], values)
-    assert found.slope == mean_interval([1.0, 2.0])
-    assert (found.arms, found.n) == (3, 2)
-    assert found.p == pytest.approx(scipy.stats.ttest_1samp([1.0, 2.0], 0).pvalue)
+    found, alone = trend([0.0, 0.1, 0.2, 0.4], values), mean_interval([1.0, 2.0])
+    assert (found.slope, *found.width.at(0.95)) == (alone.estimate, alone.low, alone.high)
+    assert found.width.p == pytest.approx(scipy.stats.ttest_1samp([1.0, 2.0], 0).pvalue)
 
 
 def test_a_trend_is_the_slope_of_least_squares_and_needs_no_arm_at_0():
@@ -219,7 +214,7 @@ def test_a_trend_is_the_slope_of_least_squares_and_needs_no_arm_at_0():
     values = rng.normal(size=(4, 5))
     slopes = [np.polyfit(np.log2(at), row, 1)[0] for row in values]
     found = trend(at, values)
-    assert found.slope.estimate == pytest.approx(np.mean(slopes))
+    assert found.slope == pytest.approx(np.mean(slopes))
 
 
 @pytest.mark.parametrize(
@@ -237,29 +232,13 @@ def test_what_has_no_trend_is_refused(at, values, message):
         trend(at, values)
 
 
-def test_an_interaction_by_hand():
-    # Gaps 1, 0 at shot 1 and 0, -1 at shot 3: contrasts 1, 1, and ±2 as pseudo-values.
-    found = interaction(([1.0, 0.0], [0.0, 0.0]), ([1.0, 0.0], [1.0, 1.0]))
-    assert found.interval == mean_interval([1.0, 1.0], bounds=(-2, 2))
-    by_seed = interaction(([1.0, 0.5], [0.0, 0.0]), ([1.0, 0.0], [1.0, 1.0]), span=None)
-    plain = mean_interval([1.0, 1.5])
-    assert (by_seed.interval.low, by_seed.interval.high) == pytest.approx((plain.low, plain.high))
-
-
 @pytest.mark.parametrize("studies", [short, full])
-def test_contrasts_cover_the_truth(studies):
+def test_a_trend_covers_the_truth(studies):
     rng = generator("contrasts")
     at, level = np.array([0.0, 0.05, 0.1, 0.2]), np.array([0.5, 0.6, 0.61, 0.62])
-    slopes, items, seeds = 0, 0, 0
+    covered = 0
     for _ in range(studies):
         runs = 0.1 * rng.normal(size=(5, 1)) + 0.02 * rng.normal(size=(5, 4)) + level
-        found = trend(at, runs)
-        slopes += found.slope.low <= 0.01 <= found.slope.high
-        shots = (rng.random((4, 300)) < np.array([[0.6], [0.5], [0.55], [0.5]])) * 1.0
-        found = interaction((shots[0], shots[1]), (shots[2], shots[3])).interval
-        items += found.low <= 0.05 <= found.high
-        gaps = rng.normal([[0.1], [0], [0.05], [0]], 0.1, (4, 5))
-        found = interaction((gaps[0], gaps[1]), (gaps[2], gaps[3]), span=None).interval
-        seeds += found.low <= 0.05 <= found.high
-    for covered in (slopes, items, seeds):
-        assert 0.95 - room(studies) <= covered / studies <= 0.96 + room(studies)
+        low, high = trend(at, runs).width.at(0.95)
+        covered += low <= 0.01 <= high
+    assert 0.95 - room(studies) <= covered / studies <= 0.96 + room(studies)

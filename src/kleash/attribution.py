@@ -23,10 +23,10 @@ from kleash import stats
 from kleash.compare import VOIDING
 from kleash.compare.arms import OUTCOMES, Arm, Replicate, gather
 from kleash.compare.confounds import COSMETIC, FOLLOWING
+from kleash.compare.means import broken_off, run_means, shared_end, shared_run_means
+from kleash.compare.outcome import in_one_unit, known_metric
 from kleash.compare.recommend import parted
 from kleash.compare.records import Because, Window
-from kleash.compare.seeds import broken_off, run_means, shared_end, shared_run_means
-from kleash.compare.wished import known_metric, wished
 from kleash.errors import ConfigError, DataError
 from kleash.findings import find
 from kleash.imports import Source, in_names, names
@@ -140,7 +140,7 @@ def effect_of(
     key: str, sources: Sequence[Source], on: str = "", units: Sequence[str] = ()
 ) -> Effect:
     """What a setting did, all others equal, or why these runs cannot tell."""
-    sources, on, of_units = wished(parted(sources)[0], on, units, OUTCOMES)
+    sources, on, of_units = in_one_unit(parted(sources)[0], on, units)
     wrong = {str(each.facts.get("arm")) for each in find(sources) if each.code in VOIDING}
     arms = gather(sources)
     void = [arm for arm in arms if wrong & {arm.name, *arm.names}]

@@ -18,7 +18,8 @@ from kleash import stats
 from kleash.compare import Comparison, Judged, Wish, compare
 from kleash.compare.arms import Arm
 from kleash.compare.durations import devices_of, tells_device_hours, training_hours
-from kleash.compare.seeds import run_means, scored, shared_run_means
+from kleash.compare.items import scored
+from kleash.compare.means import run_means, shared_run_means
 from kleash.errors import ConfigError, DataError
 from kleash.imports import Source
 from kleash.runs import read_lines

@@ -19,7 +19,7 @@ from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, nested
 from kleash.plan.folder import Overview, Seen, held, placed, write_asked
 from kleash.runs import read_json, write_json
 from kleash.seeds import generator
-from kleash.stats.stopping import FEWEST_EVALUATIONS
+from kleash.stats.best import FEWEST_EVALUATIONS
 from kleash.study import Asked, Ran, run_study
 from kleash.study.calibrate import tuning_asked, tuning_file
 

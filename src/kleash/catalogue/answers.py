@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 ANSWERS: dict[str, tuple[str, str]] = {
-    # faster, steadier, which step, at what cost, the same policy
+    # faster, steadier, which step
     "threshold_reached": (
         "to {threshold}, the highest value both reach: {axis} {ours} against {axis} {theirs}",
         "达到双方都能达到的最高值 {threshold}：第 {ours} {axis}对第 {theirs} {axis}",
@@ -17,8 +17,8 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "各自最佳在第 {ours} {axis}与第 {theirs} {axis}，这不是速度",
     ),
     "no_interval": (
-        "without single scores or times there is no interval",
-        "没有逐题得分或逐步时间，无法给出区间",
+        "without single scores there is no interval",
+        "没有逐题得分，无法给出区间",
     ),
     "swings": (
         "second-difference SD {ours} against {theirs}",
@@ -50,31 +50,11 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "the gap of the raw bests, {gap}, contains the luck of choosing ({noise})",
         "原始最佳值之差 {gap} 含有挑选的运气（{noise}）",
     ),
-    "medians": (
-        "median {ours} against {theirs}, without the first {dropped} steps",
-        "中位数 {ours} 对 {theirs}（不计前 {dropped} 步）",
-    ),
-    "same_machine": ("only meaningful on the same hardware", "只有在相同硬件上才有意义"),
-    "too_few_timings": (
-        "fewer than 20 timed steps ({n})",
-        "计时的步数不足 20（{n}）",
-    ),
-    "ranges_overlap": (
-        "only ranges are told, and they meet: {ours} against {theirs}",
-        "只给出了范围，且相接或重叠：{ours} 对 {theirs}",
-    ),
-    "ranges_apart": (
-        "only ranges are told, and they are apart: {ours} against {theirs}",
-        "只给出了范围，且互不重叠：{ours} 对 {theirs}",
-    ),
     "kl_to_reference": (
-        "KL to a reference cannot show that two policies agree: two policies equally far from it"
-        " may differ at will",
-        "到参考策略的 KL 不能说明两个策略一致：与参考距离相同的两个策略可以任意不同",
-    ),
-    "compare_choices": (
-        "compare their choices on the same tasks, or their KL to each other",
-        "应在相同任务上比较两者的选择，或计算两者之间的 KL",
+        "KL to a reference cannot show that two policies agree: two that are equally far from it"
+        " may differ at will; compare their choices on the same tasks",
+        "到参考策略的 KL 不能说明两个策略一致：与参考距离相同的两个策略可以任意不同；"
+        "应在相同任务上比较两者的选择",
     ),
     "threshold_half_way": (
         "to {threshold}, half way from where both began to the highest value both reach: {axis}"
@@ -133,10 +113,6 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "{arms} 个配置除系数外完全相同：{levels}",
     ),
     "trend_over_named": ("over {arms} arms: {levels}", "{arms} 个配置：{levels}"),
-    "no_replicates_at_all": (
-        "it cannot be told: no seeds and no single scores were kept",
-        "无法判断：没有多个种子，也没有保留逐题得分",
-    ),
     "no_replicates": (
         "no seeds and no single scores: the number is what was printed, without an interval",
         "没有多个随机种子，也没有逐题得分：只是所印数字之差，无法给出区间",
@@ -154,30 +130,7 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "slope per {axis} {ours} against {theirs}",
         "每{axis}斜率 {ours} 对 {theirs}",
     ),
-    # does the gap depend on something
-    "shots_interaction": (
-        "the gap at a shot count of {first} less the gap at {other}",
-        "{first} 个范例时的差距减去 {other} 个范例时的差距",
-    ),
     # how a curve ends
-    "too_few_evaluations": (
-        "{n} evaluations are too few for a stopping decision: it takes 25",
-        "{n} 次评估太少，无法作早停决定：至少需要 25 次",
-    ),
-    "never_stopped": (
-        "the rule (mean of {window}, patience {patience}) does not stop within {n} evaluations",
-        "按规则（{window} 次平均，耐心 {patience} 次），在 {n} 次评估内不会停止",
-    ),
-    "would_have_stopped": (
-        "the rule (mean of {window}, patience {patience}) stops at {axis} {stop} and keeps {axis}"
-        " {keep}; value to report {value}",
-        "按规则（{window} 次平均，耐心 {patience} 次），在第 {stop} {axis}停止，保留第 {keep}"
-        " {axis}；应报告的值为 {value}",
-    ),
-    "premature": (
-        "going on would have brought more than {margin} with probability {p}, if no jump comes",
-        "若不出现跳变，继续训练能多得 {margin} 以上的概率为 {p}",
-    ),
     "no_collapse": (
         "never two evaluations in a row 3 errors below the running best ({best})",
         "没有连续两次评估低于此前最佳（{best}）3 个标准误",
@@ -191,7 +144,6 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "{n} shared seeds are left out: a run of theirs broke off too early",
         "另有 {n} 个共同种子未计入：其中有训练过早中断",
     ),
-    "first_of_runs": ("of the first run; there are {n}", "只看第一次训练，共有 {n} 次"),
     "runs_that_fell": (
         "{fell} of {of} runs fell from their best, {deep} of them by a quarter of it or more",
         "{of} 次训练中有 {fell} 次从最佳处回落，其中 {deep} 次跌去四分之一以上",

@@ -83,7 +83,7 @@ def sentence(
     if judged.verdict == "identical":
         bound = Amount(judged.bound or 0.0, judged.unit, gap=True)
         parts.append(say("bound_of", {"n": judged.items or judged.n, "bound": bound}, language))
-    elif judged.estimate is not None and judged.question != "stopping":
+    elif judged.estimate is not None:
         parts.append(_measured(judged, language))
     if judged.also_changed and (whole or judged.question == "level"):
         blame = {"factor": list(factor), "keys": list(judged.also_changed)}
@@ -126,11 +126,6 @@ def otherwise(found: Comparison) -> list[Judged]:
         and loud(each)
         and levels[each.arms].verdict.partition("_")[0] not in each.verdict
     ]
-
-
-def _silent(judged: Judged) -> bool:
-    """Whether a gap of gaps has nothing to be judged by: one line says so of all of them."""
-    return judged.question.endswith("_interaction") and judged.low is None
 
 
 def _rank(judged: Judged) -> int:
@@ -178,8 +173,6 @@ def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]
         aside = (*ELSEWHERE, *grouped)  # told elsewhere, or together
         others = [e for e in found.verdicts if loud(e) and e.question not in aside]
         verdicts = sorted([*others, *otherwise(found)], key=_rank)
-    silent = dict.fromkeys(each.question for each in verdicts if _silent(each))
-    verdicts = [each for each in verdicts if not _silent(each)]
     verdicts = [each for each in verdicts if each.question != "recommend"]
     reasons = why(verdicts, language, whole=whole)
     reasons += [confound(each, language) for each in found.confounds]
@@ -189,10 +182,6 @@ def blocks(found: Comparison, language: Language, *, whole: bool) -> list[Block]
     )
     grouped_lines = [line for line, _ in told_together(found, language, grouped)]
     said = [*lost, decision(found, language), *grouped_lines, *rest]
-    said += [
-        f"{QUESTIONS[each][LANGUAGES.index(language)]} {say('no_replicates_at_all', {}, language)}"
-        for each in silent
-    ]
     made = [block("verdict", said), block("why", reasons)]
     kinds = folded(found.findings, language, whole=whole)
     made.append(replace(block("findings", list(kinds)), stands_for=list(kinds.values())))

@@ -109,18 +109,14 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "phase_early": ("Early?", "前期？"),
     "phase_middle": ("In the middle?", "中期？"),
     "phase_late": ("Late?", "后期？"),
-    "shots_interaction": ("Does the gap depend on shots?", "差距随范例数变化吗？"),
-    "efficiency": ("Cheaper?", "更省时吗？"),
-    "stopping": ("Could it have stopped?", "能提前停止吗？"),
     "collapse": ("Did it collapse?", "崩溃了吗？"),
     "diverged": ("Did it diverge?", "发散了吗？"),
     "pairs": ("And among the others?", "其他配置之间？"),
     "contenders": ("Which may be the best?", "哪些可能最好？"),
-    "same_policy": ("The same policy?", "策略相同吗？"),
     "recommend": ("Which to use?", "该用哪个？"),
 }
 # Not about a pair of arms, so there is no "against" in them.
-ABOUT_ARMS = ("trend", "stopping", "collapse", "diverged", "contenders")
+ABOUT_ARMS = ("trend", "collapse", "diverged", "contenders")
 # Of two curves a third of their steps each: for the tables of a report, never on the screen.
 PHASES = ("phase_early", "phase_middle", "phase_late")
 # On the screen only where they decide something; --md and --json have them all.
@@ -129,10 +125,7 @@ QUIET = (
     "untrained",
     "average",
     "at_end",
-    "shots_interaction",
-    "stopping",
     "collapse",
-    "efficiency",
     "pairs",
     "contenders",
 )
@@ -150,9 +143,6 @@ WORDS: dict[tuple[str, str], tuple[str, str]] = {
     ("", "undecided"): ("undecided", "未定"),
     ("trend", "better"): ("better with more", "越大越好"),
     ("trend", "worse"): ("worse with more", "越大越差"),
-    ("shots_interaction", "better"): ("relatively better with few", "范例少时相对更好"),
-    ("shots_interaction", "worse"): ("relatively worse with few", "范例少时相对更差"),
-    ("stopping", "equivalent"): ("yes", "能"),
     ("collapse", "worse"): ("yes", "是"),
     ("collapse", "worse_within_margin"): (
         "no, but it fell from its best",
@@ -165,9 +155,6 @@ WORDS: dict[tuple[str, str], tuple[str, str]] = {
     ("faster", "worse"): ("slower", "更慢"),
     ("steadier", "better"): ("steadier", "更平稳"),
     ("steadier", "worse"): ("less steady", "波动更大"),
-    ("efficiency", "better"): ("cheaper per step", "每步更省时"),
-    ("efficiency", "worse"): ("dearer per step", "每步更费时"),
-    ("same_policy", "undecided"): ("not shown", "未能证明"),
 }
 COUNTED: dict[str, tuple[str, str]] = {
     "steps": ("steps", "个评估点"),

@@ -17,6 +17,7 @@ from kleash.cli.check import check
 from kleash.cli.coef import coef
 from kleash.cli.compare import compare
 from kleash.cli.data import data
+from kleash.cli.diff import diff
 from kleash.cli.export import export
 from kleash.cli.fill import fill
 from kleash.cli.look import doctor, runs
@@ -55,7 +56,11 @@ VERBS: dict[str, dict[str, Callable[..., None]]] = {
         "report": report,
     },
     "You have one setting to train": {"train": train, "eval": evaluate_run, "export": export},
-    "You have data or checkpoints of another project": {"adopt": adopt, "propose": propose},
+    "You have data or checkpoints of another project": {
+        "adopt": adopt,
+        "propose": propose,
+        "diff": diff,
+    },
     "You have a machine": {"doctor": doctor},
 }
 for _panel, _verbs in VERBS.items():

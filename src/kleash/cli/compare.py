@@ -51,21 +51,14 @@ def compare(  # noqa: PLR0913  # one for each option
     kleash compare report.md logs/ --baseline 0.12 --margin 0.01 --lang zh
     kleash compare --name "no KL=a/console.log" --name "KL 0.01=b/console.log"
     kleash compare runs.csv --effect lr  (of one setting, where runs differ in several)
-    kleash compare a.pt b.safetensors  (tensors that differ; of two checkpoints, choices, too)
     """
     _start_lean()
     from kleash.compare import Wish
     from kleash.compare import compare as compared
-    from kleash.compare.checkpoints import are_checkpoints
 
     of_arms = bool(baseline or margin is not None or md or page)
     if effect and of_arms:
         raise ConfigError("of --effect only --on, --name, --unit, --json, --lang can be asked")
-    if sources and are_checkpoints(sources):
-        if on or effect or of_arms:
-            raise ConfigError("of two checkpoints only --json and --lang can be asked for")
-        _tell_checkpoints(sources, lang, as_json=as_json)
-        return
     told = as_their_studies(sources or (), name or ())
     language = language_of(lang, told)
     if effect:
@@ -140,18 +133,6 @@ def _start_lean() -> None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         gc.set_threshold(1_000_000)
         atexit.register(gc.freeze)
-
-
-def _tell_checkpoints(paths: Sequence[Path], lang: str, *, as_json: bool) -> None:
-    from kleash.catalogue import tensor_screen
-    from kleash.compare.checkpoints import compare_checkpoints
-
-    language = language_of(lang, ())
-    found = compare_checkpoints(*paths)
-    if as_json:
-        print(json.dumps(tensor_screen.plain(found, language), ensure_ascii=False))
-    else:
-        print(tensor_screen.terminal(found, language, _columns()))
 
 
 def _columns() -> int:

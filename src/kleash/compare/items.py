@@ -7,7 +7,7 @@ broke anywhere are in no array.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -142,12 +142,6 @@ def curve_of(replicate: Replicate, metric: str) -> Curve | None:
     return replicate.measured[metric] if len(replicate.measured[metric]) else logged
 
 
-def weights_of(arm: Arm) -> set[str]:
-    """The hashes of the weights that were scored; none where some were not kept."""
-    hashes = {scores.weights for each in arm.replicates for scores in each.scores}
-    return set() if "" in hashes else hashes
-
-
 def clusters_of(scores: Sequence[Scores], items: Sequence[str]) -> list[str] | None:
     """The cluster of each item, where all are told."""
     of: dict[str, str] = {}
@@ -155,3 +149,69 @@ def clusters_of(scores: Sequence[Scores], items: Sequence[str]) -> list[str] | N
         if each.clusters is not None:
             of.update(zip(each.items, each.clusters, strict=True))
     return [of[item] for item in items] if all(item in of for item in items) else None
+
+
+# --- every item under every seed
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores of some arms [arm, run, item]; NaN where an item was not scored in all arms."""
+
+    scores_ASN: Floats
+    most: int
+    """Items of the run that has most."""
+    span: float
+    clusters: Sequence[Hashable] | None = None
+
+    @property
+    def items(self) -> int:
+        """Those of the run that has fewest of them."""
+        return int(np.isfinite(self.scores_ASN[0]).sum(axis=1).min())
+
+
+def scored(arms: Sequence[Arm], metric: str) -> Scored | None:
+    """Every item under every seed that the arms share, at the end of each run.
+
+    None where a run did not keep them, no seed is shared by two runs, or some run shares no item.
+    """
+    runs = [{run.seed: run for run in arm.replicates if run.seed is not None} for arm in arms]
+    seeds = sorted(set(runs[0]).intersection(*runs[1:]))
+    groups = at_the_end([side[seed] for side in runs for seed in seeds], metric)
+    if len(seeds) < 2 or groups is None:
+        return None
+    rows = [item_means(run, metric, group) for run, group in groups]
+    items, table = table_of(rows)
+    tables = table.reshape(len(arms), len(seeds), -1)
+    tables = np.where(np.isfinite(tables).all(axis=0), tables, np.nan)
+    used = np.isfinite(tables[0])
+    if not used.any(axis=1).all():
+        return None
+    kept = used.any(axis=0)
+    names_of = [item for item, there in zip(items, kept, strict=True) if there]
+    whole = [scores for _, group in groups for scores in group]
+    told = any(scores.clusters is not None for scores in whole)
+    clusters = clusters_of(whole, names_of) if told else None
+    held = tables[:, :, kept]
+    return Scored(held, max(map(len, rows)), span_of(held[np.isfinite(held)]), clusters)
+
+
+def at_the_end(
+    runs: Sequence[Replicate], metric: str
+) -> list[tuple[Replicate, list[Scores]]] | None:
+    """Each run's scores where it counts, with the shots that all of them have."""
+    spots = [by_spot(run, metric) for run in runs]
+    if not all(spots):
+        return None
+    groups = same_shots([each[max(each, key=what_counts)] for each in spots])
+    if groups is None or sum(len(s.items) for group in groups for s in group) > MOST_SCORES:
+        return None
+    return list(zip(runs, groups, strict=True))
+
+
+def item_means(run: Replicate, metric: str, scores: Sequence[Scores]) -> dict[str, float]:
+    """By item; kept, because a run is in many pairs."""
+    key = metric, tuple(sorted(id(each) for each in scores))
+    if key not in run.items:
+        run.items[key] = by_item(scores)[0]
+    return run.items[key]

@@ -25,10 +25,13 @@ def floor_of(
     replicate: Replicate, metric: str, values: Floats, declared: float | None = None
 ) -> NoiseFloor | None:
     """The noise floor of a run's curve; None where nothing tells it."""
-    for floor in _ways(replicate, metric, values, declared):
-        if floor.sd >= LEAST:
-            return floor
-    return None
+    ways = _ways(replicate, metric, values, declared)
+    return next((floor for floor in ways if floor.sd >= LEAST), None)
+
+
+def reason(floor: NoiseFloor, unit: str) -> Because:
+    """What the floor is and how it is known."""
+    return Because(f"noise_{floor.way}", {"floor": Amount(floor.sd, unit, gap=True)})
 
 
 def _ways(
@@ -77,8 +80,3 @@ def _tries(scores: Sequence[Scores]) -> Floats | None:
             whole: Floats = table[np.isfinite(table).all(axis=1)]
             return whole if len(whole) else None
     return None
-
-
-def told(floor: NoiseFloor, unit: str) -> Because:
-    """What the floor is and how it is known."""
-    return Because(f"noise_{floor.way}", {"floor": Amount(floor.sd, unit, gap=True)})

@@ -11,8 +11,8 @@ from dataclasses import replace
 from math import fsum
 
 from kleash.compare.arms import Arm
+from kleash.compare.means import run_means
 from kleash.compare.records import Because, Comparison, Judged, Question
-from kleash.compare.seeds import run_means
 from kleash.imports import Source, names
 from kleash.stats import Level
 

@@ -24,14 +24,10 @@ Question = Literal[
     "phase_early",
     "phase_middle",
     "phase_late",
-    "shots_interaction",
-    "efficiency",
-    "stopping",
     "collapse",
     "diverged",
     "pairs",
     "contenders",
-    "same_policy",
     "recommend",
 ]
 
@@ -68,8 +64,7 @@ class Judged:
 
     `gain` is an arm against its start, `untrained` against the best that needs no training.
 
-    `trend` and `contenders` are about all the arms named, `stopping` and `collapse` about
-    one.
+    `trend` and `contenders` are about all the arms named, `collapse` about one.
     """
 
     question: Question

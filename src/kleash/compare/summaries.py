@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kleash.compare.arms import Arm, Curve, Replicate
+from kleash.compare.gaps import unit_of
 from kleash.compare.records import Summary
 from kleash.imports import names
 
@@ -17,20 +18,13 @@ def summaries(arms: Sequence[Arm]) -> list[Summary]:
     return [row for arm in arms for each in arm.replicates for row in _rows(arm, each)]
 
 
-def unit_of(metric: str) -> str:
-    """The unit of a metric, or none where it is not known."""
-    known = names.metric(metric)
-    return known.unit if known else ""
-
-
 def _rows(arm: Arm, replicate: Replicate) -> Iterator[Summary]:
     for curve in replicate.curves.values():
         for telling in (curve, *curve.others):
             if not _is_setting(telling):
                 yield _of_curve(arm, replicate, telling)
     told: dict[str, dict[str, tuple[float, float | None]]] = {}
-    for (metric, place), cells in replicate.cells.items():
-        epoch, step, _, _, statistic = place
+    for (metric, (epoch, step, _, _, statistic)), cells in replicate.cells.items():
         number = next(iter(cells.values()))
         if statistic and number.value is not None:
             at = epoch if epoch is not None else step
@@ -38,23 +32,11 @@ def _rows(arm: Arm, replicate: Replicate) -> Iterator[Summary]:
     curved = {metric for metric, _ in replicate.curves}
     for metric, by in told.items():
         if metric not in curved and by.keys() & {"mean", "first", "last", "min", "max"}:
-            nothing = (None, None)
-            low, high = by.get("min", nothing), by.get("max", nothing)
-            yield Summary(
-                arm=arm.name,
-                run=replicate.name,
-                metric=metric,
-                unit=unit_of(metric),
-                n=0,
-                estimated=0,
-                mean=by.get("mean", nothing)[0],
-                first=by.get("first", nothing)[0],
-                last=by.get("last", nothing)[0],
-                low=low[0],
-                low_at=low[1],
-                high=high[0],
-                high_at=high[1],
-            )
+            about = (arm.name, replicate.name, metric, unit_of(metric))
+            ends = [by.get(each, (None, None)) for each in ("mean", "first", "last", "min", "max")]
+            mean, first, last, low, high = ends
+            values = (mean[0], first[0], last[0], *low, *high)
+            yield Summary(*about, 0, 0, *values)
 
 
 def _is_setting(curve: Curve) -> bool:
@@ -65,19 +47,17 @@ def _is_setting(curve: Curve) -> bool:
 
 def _of_curve(arm: Arm, replicate: Replicate, curve: Curve) -> Summary:
     about = (arm.name, replicate.name, curve.metric, unit_of(curve.metric))
-    if not len(curve):
-        return Summary(*about, n=0, estimated=curve.estimated)
-    steps, values = curve.steps, curve.values
-    least, greatest = int(values.argmin()), int(values.argmax())
-    return Summary(
-        *about,
-        n=len(values),
-        estimated=curve.estimated,
-        mean=float(values.mean()),
-        first=float(values[0]),
-        last=float(values[-1]),
-        low=float(values[least]),
-        low_at=float(steps[least]),
-        high=float(values[greatest]),
-        high_at=float(steps[greatest]),
+    n, steps, values = len(curve), curve.steps, curve.values
+    if not n:
+        return Summary(*about, 0, curve.estimated)
+    low, high = int(values.argmin()), int(values.argmax())
+    seen = (
+        values.mean(),
+        values[0],
+        values[-1],
+        values[low],
+        steps[low],
+        values[high],
+        steps[high],
     )
+    return Summary(*about, n, curve.estimated, *map(float, seen))

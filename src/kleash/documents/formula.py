@@ -63,7 +63,7 @@ def _steadier(ours: Mapping[float, float], theirs: Mapping[float, float]) -> boo
     steps = sorted(ours.keys() & theirs.keys())
     sides = [[side[step] for step in steps] for side in (ours, theirs)]
     try:
-        found = stats.spread_ratio(steps, *sides).ratio
+        found = stats.spread_ratio(*sides)
     except ValueError:
         raise Undecided(f"n = {len(steps)}") from None
     if found.low <= 1 <= found.high:

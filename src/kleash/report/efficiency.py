@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from kleash.imports import Imported, Where
 from kleash.report.courses import course, metrics_of
-from kleash.report.gaps import told
 from kleash.report.material import Material
 from kleash.report.parts import Cell, Linked, Part, Table
 from kleash.stats import Interval, mean_interval
@@ -20,13 +19,13 @@ SECONDS, PER_STEP = "seconds", "seconds_per_step"
 
 
 def efficiency(made: Material) -> list[Part]:
-    """Costs as they were logged and, of a study, as its clocks say; then the verdicts on them."""
+    """Costs as they were logged and, of a study, as its clocks say."""
     rows = list(_logged(made))
     parts: list[Part] = []
     if rows:
         head = made.head("arm", "metric", "mean", "n")
         parts.append(Table(made.say("efficiency_of"), head, rows, left=2))
-    return [*parts, *_of_study(made), *told(made, "efficiency")]
+    return [*parts, *_of_study(made)]
 
 
 def _logged(made: Material) -> Iterator[list[Cell]]:

@@ -41,7 +41,7 @@ def stability(made: Material) -> list[Part]:
     if rows:
         said = made.say("swings_of", name=made.metric(metric))
         parts.append(Table(said, made.head("arm", "swing", "spread", "pairs"), rows))
-    return [*parts, *told(made, "steadier", "plateau", "collapse")]
+    return [*parts, *told(made, "steadier", "collapse")]
 
 
 def _change(each: Any, first: float, last: float) -> float:

@@ -27,7 +27,7 @@ from kleash.report.study_tables import score_of
 
 BOARD = (
     *("level", "average", "at_end", "best_step", "faster", "steadier"),
-    *("phase_early", "phase_middle", "phase_late", "efficiency"),
+    *("phase_early", "phase_middle", "phase_late"),
 )
 
 
@@ -191,8 +191,8 @@ def told(made: Material, *questions: str) -> list[Part]:
 
 
 def speed(made: Material) -> list[Part]:
-    """Steps to thresholds that both reach, and whether a run could have ended earlier."""
-    return told(made, "faster", "stopping")
+    """Steps to thresholds that both reach."""
+    return told(made, "faster")
 
 
 # --- recommendation

@@ -25,7 +25,7 @@ NUMBER = re.compile(rf"(?<![A-Za-z0-9_.=])(?!95 ?%){ONE}(?: \[{ONE}, {ONE}\])?(?
 
 OF_CURVES = (
     *("average", "at_end", "best_step", "faster", "steadier"),
-    *("phase_early", "phase_middle", "phase_late", "stopping", "plateau", "collapse"),
+    *("phase_early", "phase_middle", "phase_late", "collapse"),
 )
 
 

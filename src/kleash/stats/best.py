@@ -1,4 +1,4 @@
-"""The best step: what it is worth once the choosing is paid for, and which steps tie with it.
+"""The best step: its worth once the choosing is paid for, its ties, and when to stop looking.
 
 The highest of K noisy points is too high. Never compare best with best: compare the same step, a
 fixed window, or corrected bests. In names, N is items and K the steps among which one is chosen.
@@ -7,16 +7,21 @@ fixed window, or corrected bests. In names, N is items and K the steps among whi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kleash.stats.curves import line
+from kleash.stats.drawing import HELD, resample
 from kleash.stats.intervals import Floats, checked, checked_table
-from kleash.stats.resampling import HELD, resample
 from kleash.stats.special import ndtr
+
+FEWEST_EVALUATIONS = 25
+NARROWEST_WINDOW = 5
 
 
 @cache
@@ -28,19 +33,20 @@ def normal_quadrature() -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class Best:
-    """The best of K steps on n items, and what it is worth once the choosing is paid for."""
+    """The best of K steps, and what it is worth once the choosing is paid for."""
 
     step: int
     """Which of the steps, counted from 0; among equals the earliest."""
     raw: float
-    """Its mean on the items that chose it: too high."""
+    """Its mean on the items that chose it, or on the curve: too high."""
     corrected: float
-    """The mean of chosen steps on items that had no say in choosing them."""
+    """On items that had no say in choosing, or without the luck that such a curve has."""
     again: float
     """The share of draws in which the same step was best."""
     ties: tuple[int, ...]
     """The steps not distinguishable from it, itself among them."""
     n: int
+    """Items, or of a curve its steps."""
 
 
 def out_of_bag_best(scores_NK: ArrayLike, rng: np.random.Generator, *, draws: int = 1000) -> Best:
@@ -125,24 +131,6 @@ def tied_by_items(scores_NK: ArrayLike, *, level: float = 0.95) -> tuple[int, ..
     return tuple(np.flatnonzero((gap < reach) | (gap <= 1e-12)).tolist())
 
 
-@dataclass(frozen=True)
-class CurveBest:
-    """The best point of a curve of which only the means are known."""
-
-    step: int
-    """Which of the evaluations, counted from 0; among equals the earliest."""
-    raw: float
-    corrected: float
-    optimism: float
-    """How much too high the best of such a curve is, on average."""
-    again: float
-    """The share of curves drawn again in which the same step was best."""
-    ties: tuple[int, ...]
-    kept: float
-    """λ, the share of residual variance that is not noise, by which residuals were shrunk."""
-    n: int
-
-
 def best_of_curve(
     values: ArrayLike,
     noise_floor: float,
@@ -150,7 +138,7 @@ def best_of_curve(
     *,
     steps: ArrayLike | None = None,
     draws: int = 20_000,
-) -> CurveBest:
+) -> Best:
     """The best of aggregates: curves drawn again around the empirical-Bayes curve.
 
     μ = trend + λ·residual, λ = max(0, s² - σ_f²)/s²; the optimism is what the highest point of a
@@ -159,19 +147,17 @@ def best_of_curve(
     y = checked(values)
     if noise_floor <= 0:
         raise ValueError(f"a noise floor of {noise_floor} makes every point true: set it > 0")
-    centre, kept = shrunk_curve(np.arange(len(y)) if steps is None else steps, y, noise_floor)
+    centre, _ = shrunk_curve(np.arange(len(y)) if steps is None else steps, y, noise_floor)
     drawn_BK = centre + noise_floor * rng.normal(size=(draws, len(y)))
     chosen_B = drawn_BK.argmax(axis=1)
     optimism = float((drawn_BK.max(axis=1) - centre[chosen_B]).mean())
     best = int(y.argmax())
-    return CurveBest(
+    return Best(
         step=best,
         raw=float(y[best]),
         corrected=float(y[best]) - optimism,
-        optimism=optimism,
         again=float((chosen_B == best).mean()),
         ties=tied_steps(y, noise_floor),
-        kept=kept,
         n=len(y),
     )
 
@@ -190,3 +176,65 @@ def expected_maximum(k: int) -> float:
     grid = np.linspace(-9, 9, 20_001)
     # E[X] = ∫ (1 at x > 0, else 0) - P(X <= x) dx
     return float((np.heaviside(grid, 0.5) - ndtr(grid) ** k).sum() * (grid[1] - grid[0]))
+
+
+# --- early stopping
+
+
+@dataclass(frozen=True)
+class StopDecision:
+    """Whether training could have stopped, when, and which evaluation's checkpoint to keep."""
+
+    verdict: Literal["stop", "go on", "too few"]
+    stop_after: int | None
+    """How many evaluations had been seen when the rule stopped."""
+    checkpoint: int | None
+    """The evaluation, counted from 0, at the centre of the best window."""
+    window: int
+    patience: int
+    n: int
+
+
+def early_stop(
+    values: Sequence[float] | Floats,
+    noise_floor: float,
+    margin: float,
+    *,
+    planned: int | None = None,
+) -> StopDecision:
+    """Stop once the mean of the last w evaluations has not improved for 2w of them.
+
+    `noise_floor` is the SD of evaluating one checkpoint again, `margin` the improvement worth
+    having; give `planned` evaluations while training, so that w stays the same as values arrive.
+    """
+    if noise_floor < 0 or margin <= 0:
+        raise ValueError(
+            f"the margin must be above 0 and the noise not below: {margin=} {noise_floor=}"
+        )
+    curve = checked(values)
+    n = len(curve)
+    if n < FEWEST_EVALUATIONS:
+        return StopDecision("too few", None, None, window=0, patience=0, n=n)
+    # So wide that twice a window's standard error is within the margin; 1e-9 forgives rounding.
+    wanted = math.ceil((2 * noise_floor / margin) ** 2 - 1e-9)
+    window = min(max(NARROWEST_WINDOW, wanted), max(n, planned or n) // 5)
+    patience = 2 * window
+    means = np.lib.stride_tricks.sliding_window_view(curve, window).mean(axis=1)
+    step = 0.5 * noise_floor / math.sqrt(window)
+
+    best, best_after, stopped = float(means[0]), window, None
+    for seen, mean in enumerate(means[1:], start=window + 1):
+        if mean > best + step:
+            best, best_after = float(mean), seen
+        # The first window ends after w evaluations, so this is never before 3w of them.
+        elif seen - best_after >= patience and seen >= FEWEST_EVALUATIONS:
+            stopped = seen
+            break
+    return StopDecision(
+        verdict="go on" if stopped is None else "stop",
+        stop_after=stopped,
+        checkpoint=best_after - window + (window - 1) // 2,
+        window=window,
+        patience=patience,
+        n=n,
+    )

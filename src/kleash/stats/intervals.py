@@ -1,4 +1,4 @@
-"""Intervals for means: of values, of paired differences, of samples that are still arriving.
+"""Intervals for means: of values, of paired differences, of clusters of them.
 
 Every interval is a record with its level and its n. Which differences count as one replicate is
 for the caller to know; clusters, seeds and steps have files of their own.
@@ -7,7 +7,7 @@ for the caller to know; clusters, seeds and steps have files of their own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -260,6 +260,26 @@ def paired_difference(
     return mean_interval(gaps(ours, theirs), level=level, bounds=(-span, span))
 
 
+def clustered_width(gap: Floats, clusters: Sequence[Hashable], *, span: float = 1.0) -> Width:
+    """`mean_width` of paired differences whose clusters are the replicates, adjusted likewise."""
+    if abs(gap).max() > span:
+        raise ValueError(f"a difference of {abs(gap).max()} is beyond the span {span}")
+    names: dict[Hashable, int] = {}
+    member = np.array([names.setdefault(name, len(names)) for name in clusters], dtype=np.intp)
+    if len(member) != len(gap):
+        raise ValueError(f"need a cluster for each of {len(gap)} items: got {len(member)}")
+    sums = np.bincount(member, weights=gap).astype(np.float64)
+    sizes = np.bincount(member).astype(np.float64)
+    size = len(gap) / len(sums)
+    shown_sums = np.append(sums, [size * span, -size * span])
+    shown_sizes = np.append(sizes, [size, size])
+    m, c = shown_sizes.sum(), len(shown_sums)
+    centre = float(shown_sums.sum() / m)
+    # c / (c - 1): with clusters of one this is the usual SD with m - 1.
+    squares = float(((shown_sums - centre * shown_sizes) ** 2).sum()) * c / (c - 1)
+    return Width(centre, ((math.sqrt(squares) / m, c - 1),))
+
+
 def differing_bound(k: int, n: int, *, level: float = 0.95) -> float:
     """The upper Clopper-Pearson bound on the share of items that differ, after k of n did.
 
@@ -268,32 +288,3 @@ def differing_bound(k: int, n: int, *, level: float = 0.95) -> float:
     if not 0 <= k <= n or n < 1:
         raise ValueError(f"k of n items differ, so 0 <= k <= n and n >= 1: {k=} {n=}")
     return 1.0 if k == n else float(betaincinv(k + 1, n - k, level))
-
-
-@dataclass(frozen=True)
-class Equivalence:
-    """Whether two arms are the same within a margin that was fixed before looking (TOST)."""
-
-    equivalent: bool
-    p: float
-    """The larger of the two one-sided p, from the adjusted t."""
-    interval: Interval
-    """At 1 - 2·alpha: it lies inside the margin exactly when p < alpha."""
-    margin: float
-    k: int
-    n: int
-
-
-def equivalence(
-    ours: ArrayLike, theirs: ArrayLike, margin: float, *, span: float = 1.0, alpha: float = 0.05
-) -> Equivalence:
-    """Two one-sided tests on the adjusted interval."""
-    if margin <= 0:
-        raise ValueError(f"a margin of {margin} leaves nothing to be equivalent within: set it > 0")
-    gap = gaps(ours, theirs)
-    interval = mean_interval(gap, level=1 - 2 * alpha, bounds=(-span, span))
-    shown = with_bounds(gap, (-span, span))
-    error = float(shown.std(ddof=1)) / math.sqrt(len(shown))
-    nearest = margin - abs(float(shown.mean()))
-    p = float(stdtr(len(shown) - 1, -nearest / error))
-    return Equivalence(p < alpha, p, interval, margin, int((gap != 0).sum()), len(gap))

@@ -25,10 +25,6 @@ class Lattice:
     """The step that all scores are multiples of, and how it was learnt."""
 
     step: float
-    smallest_gap: float
-    """The smallest difference two scores can have: .4 for {0, .6, 1}, whose step is .2."""
-    support: tuple[float, ...] | None
-    """The scores seen; None if only means were."""
     chance: float
     """How likely values off any lattice would look as if they lay on this one."""
     n: int
@@ -51,7 +47,7 @@ def lattice_of_means(
             luck = min(1.0, parts * float(widths.prod()))
             if luck > chance:
                 return None
-            return Lattice(1 / parts, 1 / parts, None, luck, len(means))
+            return Lattice(1 / parts, luck, len(means))
     return None
 
 
@@ -68,7 +64,6 @@ class AggregateBound:
 
     most_differing: int
     """k_max: as many same-way differences of the smallest size as the gap holds."""
-    fewest_differing: int
     p_min: float
     """2 ** (1 - k_max), the p of the sign-flip test if all differences go one way and are the
     smallest. Differences that go both ways can have a smaller p, but only above .18: where this
@@ -77,16 +72,15 @@ class AggregateBound:
 
 
 def aggregate_bound(
-    ours: float, theirs: float, n: int, smallest_gap: float, *, half: float = 0.0, span: float = 1.0
+    ours: float, theirs: float, n: int, smallest_gap: float, *, half: float = 0.0
 ) -> AggregateBound:
     """The bound from n, both means and the lattice; `half` is how far rounding moved each mean."""
-    if n < 1 or smallest_gap <= 0 or span < smallest_gap:
-        raise ValueError(f"need items, a smallest gap and a span beyond it: {n=} {smallest_gap=}")
+    if n < 1 or smallest_gap <= 0:
+        raise ValueError(f"need items, and a smallest gap above 0: {n=} {smallest_gap=}")
     total = abs(ours - theirs) * n
     room = 2 * half * n + NEAR * max(1.0, total)
     most = min(n, math.floor((total + room) / smallest_gap))
-    fewest = max(0, math.ceil((total - room) / span))
-    return AggregateBound(most, fewest, min(1.0, 2.0 ** (1 - most)), n)
+    return AggregateBound(most, min(1.0, 2.0 ** (1 - most)), n)
 
 
 # --- samples inside samples

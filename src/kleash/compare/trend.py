@@ -1,70 +1,79 @@
 """What the coefficient did: a trend over arms that differ in nothing else.
 
-Linear in the logarithm of the coefficient; 0, which has none, is a level of its own. Rows are seeds
-(then it is about settings), else items (about checkpoints); of means alone only the slope is told.
+Linear in the logarithm of the coefficient; 0, which has none, is left out. Rows are seeds (then it
+is about settings), else items (about checkpoints); of means alone only the slope is told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 
 import numpy as np
 
 from kleash import stats
 from kleash.compare.arms import Arm
 from kleash.compare.confounds import changed, confounds, factor
-from kleash.compare.evidence import at_steps, means_of
-from kleash.compare.items import aligned, curve_of, latest, span_of
-from kleash.compare.judging import Pair, settled
+from kleash.compare.items import aligned, curve_of, latest, scored, span_of
+from kleash.compare.means import (
+    at_steps,
+    last_of,
+    means_of,
+    run_means,
+    shared_run_means,
+    steps_of_all,
+)
 from kleash.compare.records import Amount, Because, Judged
-from kleash.compare.seeds import run_means, scored, shared_run_means
+from kleash.compare.verdicts import Pair, settled
 from kleash.imports.names import Metric
-from kleash.stats import Floats, Interval, Level, Width
+from kleash.stats import Floats, Level
 
 FEWEST_ARMS = 3
-FEWEST_SEEDS = 4
 MOST_ARMS = 200  # of more, looking for those that differ in nothing else takes too long
 
 
-def trends(arms: Sequence[Arm], baseline: Arm, known: Metric) -> list[Judged]:
-    """The slope over coefficients above 0."""
+def trend(arms: Sequence[Arm], baseline: Arm, known: Metric) -> Judged | None:
+    """The slope over coefficients above 0; None where too few arms differ in nothing else."""
     line = ordered(arms, baseline)
     if len(line) < FEWEST_ARMS or sum((arm.coefficient or 0) > 0 for arm in line) < 2:
-        return []
-    names = tuple(arm.name for arm in line)
-    blank = Judged("trend", known.name, known.unit, names, "undecided", "L1")
+        return None
+    blank = Judged(
+        "trend", known.name, known.unit, tuple(arm.name for arm in line), "undecided", "L1"
+    )
     at = np.array([arm.coefficient for arm in line], dtype=float)
     sure = all(Pair(arms, arm, line[0], known.name).configured for arm in line[1:])
-    (rows, like_these), counted = _by_seeds(line, known.name), "seeds"
+    (rows, scores), of_seeds = _by_seeds(line, known.name), True
     if rows is None:
-        rows, counted = _by_items(line, known.name), "items"
+        groups = latest(line, known.name)
+        table = aligned(groups) if groups else None
+        rows, of_seeds = None if table is None else table.T, False
     if rows is None:
-        return _seen(blank, at, line, known, sure=sure)
+        return _of_means(blank, at, line, known, sure=sure)
     if len(rows) < 2 or not np.ptp(rows, axis=1).any():
-        return []
-    span = None if counted == "seeds" and like_these is None else _span(rows, like_these)
-    found = stats.trend(at, rows if like_these is None else like_these, span=span)
-    few = counted == "seeds" and found.n < FEWEST_SEEDS
-    level: Level = "L2" if counted == "items" else "L1" if few or not sure else "L3"
-    told = replace(blank, level=level, counted="seeds" if counted == "seeds" else "items")
-    why = [Because("too_few_seeds")] if few else []
-    if not sure:
-        why.append(Because("config_unknown"))
-    if counted == "items":
+        return None
+    held = rows if scores is None else scores
+    span = None if of_seeds and scores is None else span_of(held[np.isfinite(held)])
+    found = stats.trend(at, held, span=span)
+    few = of_seeds and len(rows) < stats.FEWEST_SEEDS
+    level: Level = "L3" if sure and not few else "L1"
+    why = [_over(line, rows.mean(axis=0), known, sure=sure)]
+    why += [Because("too_few_seeds")] if few else []
+    why += [] if sure else [Because("config_unknown")]
+    if not of_seeds:
         why.append(Because("one_run_per_arm"))
-    elif like_these is None:
+    elif scores is None:
         why.append(Because("on_these_items"))
-    over = _over(line, rows.mean(axis=0), known, sure=sure)
-    turned = known.direction < 0
-    return [_judged(told, found.slope, replace(found.width, turned=turned), (over, *why))]
-
-
-def _span(rows: Floats, like_these: Floats | None) -> float:
-    """The largest difference of two scores of an item."""
-    scores = rows if like_these is None else like_these
-    return span_of(scores[np.isfinite(scores)])
+    low, high = found.width.at(0.95)
+    judged = replace(
+        blank,
+        level=level if of_seeds else "L2",
+        estimate=found.slope,
+        n=len(rows),
+        counted="seeds" if of_seeds else "items",
+        width=replace(found.width, turned=known.direction < 0) if low < high else None,
+        because=tuple(why),
+    )
+    return settled(judged)
 
 
 def ordered(arms: Sequence[Arm], baseline: Arm) -> list[Arm]:
@@ -101,18 +110,6 @@ def _by_seeds(line: Sequence[Arm], metric: str) -> tuple[Floats | None, Floats |
     return np.array(means), None
 
 
-def _by_items(line: Sequence[Arm], metric: str) -> Floats | None:
-    groups = latest(line, metric)
-    table = aligned(groups) if groups else None
-    return None if table is None else table.T
-
-
-def _judged(blank: Judged, gap: Interval, width: Width, because: tuple[Because, ...]) -> Judged:
-    seen = width.at(0.95)[0] < width.at(0.95)[1]
-    made = replace(blank, estimate=gap.estimate, n=gap.n, because=because)
-    return settled(replace(made, width=width if seen else None))
-
-
 def _over(line: Sequence[Arm], means: Floats, known: Metric, *, sure: bool) -> Because:
     pairs = {
         f"{arm.coefficient:g}": Amount(float(mean), known.unit)
@@ -123,31 +120,29 @@ def _over(line: Sequence[Arm], means: Floats, known: Metric, *, sure: bool) -> B
     )
 
 
-def _seen(
+def _of_means(
     blank: Judged, at: Floats, line: Sequence[Arm], known: Metric, *, sure: bool
-) -> list[Judged]:
+) -> Judged | None:
     """The slope of means alone: no replicate, no interval."""
     means = _cells(line, known.name)
-    if means is None:
-        means = _curves(line, known.name)
+    means = _curves(line, known.name) if means is None else means
     if means is None or not np.ptp(means):
-        return []
+        return None
     above = at > 0
     slope = float(np.polyfit(np.log2(at[above]), means[above], 1)[0])
-    why = [Because("no_replicates"), Because("one_run_per_arm")]
-    why += [] if sure else [Because("config_unknown")]
     over = _over(line, means, known, sure=sure)
-    return [replace(blank, estimate=slope, because=(over, *why))]
+    why = [over, Because("no_replicates"), Because("one_run_per_arm")]
+    why += [] if sure else [Because("config_unknown")]
+    return replace(blank, estimate=slope, because=tuple(why))
 
 
 def _cells(line: Sequence[Arm], metric: str) -> Floats | None:
     """Means over the shots that all arms have at the largest n and last epoch that they share."""
-    told = [means_of(arm.replicates[0], metric) for arm in line]
-    places = set(told[0]).intersection(*told[1:])
+    every = [means_of(arm.replicates[0], metric) for arm in line]
+    places = set(every[0]).intersection(*every[1:])
     if not places:
         return None
-    place = max(places, key=lambda p: (p[2] or 0, p[0] or 0, p[1] or 0))
-    cells = [each[place] for each in told]
+    cells = [each[last_of(places)] for each in every]
     shots = set(cells[0]).intersection(*cells[1:])
     values = [[each[shot].value for shot in shots] for each in cells]
     if not shots or any(value is None for each in values for value in each):
@@ -162,5 +157,5 @@ def _curves(line: Sequence[Arm], metric: str) -> Floats | None:
     kept = [curve for curve in curves if curve is not None and len(curve) and not curve.others]
     if len(kept) < len(line) or len({curve.axis for curve in kept}) > 1:
         return None
-    steps = reduce(np.intersect1d, [curve.steps for curve in kept])
+    steps = steps_of_all(kept)
     return np.array([at_steps(curve, steps).mean() for curve in kept]) if len(steps) else None

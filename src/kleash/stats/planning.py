@@ -7,14 +7,18 @@ points: a gap of one percentage point is 0.01.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache, lru_cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kleash.stats.intervals import Floats, checked, differing_bound
+from kleash.stats.intervals import Floats, checked, checked_table, differing_bound
 from kleash.stats.special import chdtri, ndtr, ndtri, stdtrit
+
+DRAWS = 9  # of what items may be seen to add, for a mean over it
+LIKE_PAIRS = 0.25  # correlation of the squares of two gaps to one baseline, which correlate by half
 
 
 @cache
@@ -196,3 +200,144 @@ def points_for_ratio(ratio: float, *, alpha: float = 0.05, power: float = 0.8) -
     if ratio <= 0 or ratio == 1:
         raise ValueError(f"no curve is long enough to show a ratio of {ratio}")
     return whole((z_total(alpha, power) / math.log(ratio)) ** 2 + 2)
+
+
+# --- seeds and items crossed
+
+
+@dataclass(frozen=True)
+class GapSpread:
+    """SDs of what a seed, an item, and one of both together add to a gap."""
+
+    seeds: float
+    items: float
+    rest: float
+
+    def of_seed(self, items: int) -> float:
+        """The SD of one seed's mean gap over so many items, the items being fixed."""
+        return math.sqrt(self.seeds**2 + self.rest**2 / items)
+
+    def of_items(self, items: int) -> float:
+        """How far the gap on so many items lies from the gap on all, whatever the seeds."""
+        return self.items / math.sqrt(items)
+
+    def times(self, factor: float) -> GapSpread:
+        """All of it, so many times as wide."""
+        return GapSpread(factor * self.seeds, factor * self.items, factor * self.rest)
+
+
+def gap_spread(gaps_ASN: Sequence[ArrayLike]) -> GapSpread:
+    """From the gaps of one arm or more, each [seed, item]: two-way analysis of variance, pooled."""
+    parts = []
+    for each in gaps_ASN:
+        gaps = checked_table(each, rows=2, columns=2)
+        seeds, items = gaps.shape
+        by_seed, by_item = gaps.mean(axis=1), gaps.mean(axis=0)
+        left = gaps - by_seed[:, None] - by_item[None, :] + gaps.mean()
+        rest = float((left**2).sum()) / ((seeds - 1) * (items - 1))
+        of_seeds = float(by_seed.var(ddof=1)) - rest / items
+        parts.append((of_seeds, float(by_item.var(ddof=1)) - rest / seeds, rest))
+    # Pooled before they are cut at 0: an average of cut ones would be too large.
+    pooled = np.maximum(np.mean(parts, axis=0), 0.0)
+    return GapSpread(*np.sqrt(pooled).tolist())
+
+
+def cautious_factor(seeds: int, arms: int = 1, *, level: float = 0.8) -> float:
+    """How many times as wide a spread from so many seeds may be: its upper bound at the level.
+
+    Gaps of several arms to one baseline are not independent: they count for less than they are.
+    """
+    df = (seeds - 1) * arms / (1 + (arms - 1) * LIKE_PAIRS)
+    return math.sqrt(df / float(chdtri(df, level)))
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """Arms that share so many seeds and items, and a spread: what `crossed_seeds` decides.
+
+    `comparisons` is how many p-values share alpha by Holm; the power is that of the first step.
+    """
+
+    spread: GapSpread
+    seeds: int
+    items: int
+    comparisons: int = 1
+    alpha: float = 0.05
+
+    @property
+    def error(self) -> float:
+        """The standard error that seeds show."""
+        return self.spread.of_seed(self.items) / math.sqrt(self.seeds)
+
+    @property
+    def whole_error(self) -> float:
+        """The standard error of the gap on items like these: with the part that seeds do not show.
+
+        0 for a spread of 0, which no power can be taken of.
+        """
+        return math.hypot(self.error, self.spread.of_items(self.items))
+
+    @cached_property
+    def _seen(self) -> tuple[Floats, Floats, Floats]:
+        """Squared errors that may be seen, of seeds and of items [item draw, seed draw]; weights.
+
+        Items' is a difference of mean squares, nearly normal: as many equally likely values of it.
+        """
+        s, weights = spread_draws(self.seeds - 1)
+        count, free = self.seeds * self.items, max(1, self.items - 1)
+        rest = self.spread.rest**2 / count
+        truth = self.spread.of_items(self.items) ** 2
+        sd = math.sqrt(2 / free * ((truth + rest) ** 2 + rest**2 / (self.seeds - 1)))
+        seen = np.maximum(0.0, truth + sd * ndtri((np.arange(DRAWS) + 0.5) / DRAWS))
+        return (self.error * s) ** 2, seen[:, None], weights / DRAWS
+
+    def _reach(self, alpha: float) -> Floats:
+        """Half the widths that intervals at 1 - alpha may have."""
+        seeds, items, _ = self._seen
+        by_seeds = float(stdtrit(self.seeds - 1, alpha / 2)) ** 2
+        by_items = float(stdtrit(max(1, self.items - 1), alpha / 2)) ** 2
+        half: Floats = np.sqrt(by_seeds * seeds + by_items * items)
+        return half
+
+    def power(self, gap: float) -> float:
+        """How often a gap of that size, on items like these, is called what it is."""
+        if not self.whole_error:
+            raise ValueError("a spread of 0 leaves nothing to plan for: give one above 0")
+        over = abs(gap) - self._reach(self.alpha / self.comparisons)
+        return float((ndtr(over / self.whole_error) @ self._seen[2]).sum())
+
+    def equivalence(self, margin: float) -> float:
+        """How often two equal arms are called equivalent within the margin.
+
+        The 90 % interval lies inside, and nothing shows as a gap among all comparisons.
+        """
+        inside = margin - self._reach(2 * self.alpha)
+        among = self._reach(self.alpha / self.comparisons)
+
+        def within(bound: Floats) -> Floats:
+            share: Floats = 2 * ndtr(np.maximum(bound, 0) / self.whole_error) - 1
+            return share
+
+        seen = within(np.minimum(inside, among))
+        return float((seen @ self._seen[2]).sum())
+
+    def smallest_gap(self, power: float = 0.8) -> float:
+        """The gap that is called what it is with `power`."""
+        return smallest(lambda gap: self.power(gap) >= power, self.whole_error)
+
+    def smallest_margin(self, power: float = 0.8) -> float:
+        """The margin within which equal arms are called equivalent with `power`."""
+        return smallest(lambda margin: self.equivalence(margin) >= power, self.whole_error)
+
+
+def smallest(shown: Callable[[float], bool], start: float) -> float:
+    """The smallest value at which it is shown, to a thousandth; found by doubling, then halving."""
+    low, high = 0.0, start
+    while not shown(high):
+        low, high = high, 2 * high
+        if high > 1e6 * start:
+            return math.inf
+    while high - low > 1e-3 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if shown(middle) else (middle, high)
+    return high

@@ -15,14 +15,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kleash.stats.crossed import item_error, item_error_apart, row_means
 from kleash.stats.intervals import (
     Errors,
     Floats,
     Interval,
     Width,
     checked,
+    checked_table,
     gaps,
+    mean_width,
     parts_interval,
     t_quantile,
 )
@@ -167,6 +168,69 @@ def _crossed(
     return mean, ((error, df), item), sd
 
 
+# --- what items add to a gap over seeds
+
+
+def item_error(gaps_SN: Floats, clusters: Sequence[Hashable] | None = None) -> tuple[float, float]:
+    """How far the items that seeds share move the mean of their gaps, and its degrees of freedom.
+
+    Two seeds' mean gaps vary together by what their common items add: its square is the mean
+    covariance of two seeds over items, (MS_items - MS_rest)/(S·N) if none is missing, cut at 0.
+    Items of one cluster are added up first. Seeds that share no items get 0: their t has it all.
+    """
+    shares = _shares(gaps_SN, clusters)
+    square, free = _between(shares), _free(shares)
+    return math.sqrt(max(0.0, square) * (free + 1) / free), free
+
+
+def item_error_apart(ours_SN: Floats, theirs_SN: Floats) -> tuple[float, float]:
+    """The same for arms that share items and no seeds: within each arm, less between them."""
+    ours, theirs = _shares(ours_SN), _shares(theirs_SN)
+    square = _between(ours) + _between(theirs) - 2 * float(ours.mean(axis=0) @ theirs.mean(axis=0))
+    free = min(_free(ours), _free(theirs))
+    return math.sqrt(max(0.0, square) * (free + 1) / free), free
+
+
+def row_means(table_SN: Floats) -> Floats:
+    """Each seed's mean over its items; NaN is not measured."""
+    if np.logical_and.reduce(np.isfinite(table_SN), axis=None):  # as `nanmean`, without its detours
+        means: Floats = np.add.reduce(table_SN, axis=1) / table_SN.shape[1]
+        return means
+    return np.asarray(np.nanmean(table_SN, axis=1), dtype=np.float64)
+
+
+def _shares(table_SN: Floats, clusters: Sequence[Hashable] | None = None) -> Floats:
+    """What each item (or cluster) adds to its seed's mean, about that mean; NaN adds nothing."""
+    there = np.isfinite(table_SN)
+    if clusters is None and table_SN.ndim == 2 and np.logical_and.reduce(there, axis=None):
+        n = table_SN.shape[1]
+        about: Floats = (table_SN - np.add.reduce(table_SN, axis=1, keepdims=True) / n) / n
+        return about
+    counts = there.sum(axis=1, keepdims=True)
+    if table_SN.ndim != 2 or not counts.all():
+        raise ValueError(f"need a table of seeds with an item each or more: {table_SN.shape}")
+    held = np.where(there, table_SN, 0.0)
+    shares: Floats = np.where(there, held - held.sum(axis=1, keepdims=True) / counts, 0.0) / counts
+    if clusters is not None:
+        of = {name: at for at, name in enumerate(dict.fromkeys(clusters))}
+        at = np.array([of[name] for name in clusters])
+        shares = np.array([np.bincount(at, weights=row) for row in shares])
+    return shares
+
+
+def _between(shares_SN: Floats) -> float:
+    """The mean product of two different rows."""
+    seeds, total = len(shares_SN), shares_SN.sum(axis=0)
+    return float(total @ total - (shares_SN**2).sum()) / (seeds * (seeds - 1))
+
+
+def _free(shares_SN: Floats) -> float:
+    return float(max(1, shares_SN.shape[1] - 1))
+
+
+# --- arms whose runs share no seeds
+
+
 @dataclass(frozen=True)
 class UnpairedSeeds:
     """The gap of two arms whose runs share no seeds: Welch's t, and labels exchanged."""
@@ -254,3 +318,43 @@ def look(
         else crossed_seeds(items, level=share)
     )
     return replace(found, interval=replace(found.interval, level=level), looks=len(looks))
+
+
+# --- a trend over coefficients
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The slope per doubling of the coefficient, over the arms that have one above 0."""
+
+    slope: float
+    width: Width
+
+
+def trend(coefficients: ArrayLike, values: ArrayLike, *, span: float | None = None) -> Trend:
+    """Linear in the logarithm of the coefficient; 0, which has none, is left out.
+
+    One slope for each row (seed or item) of `values` [row, arm], then t over rows: arms share their
+    rows. With a third axis, [seed, arm, item], for items like these by `crossed_seeds`. `span`
+    is the largest difference of two scores of an item; None where rows are seeds.
+    """
+    at, table = checked(coefficients), np.asarray(values, dtype=np.float64)
+    if table.ndim == 2:
+        checked_table(table, rows=2)
+    if len(at) != table.shape[1] or (at < 0).any() or len(np.unique(at)) < len(at):
+        raise ValueError("need one column of values for each coefficient, all different, none < 0")
+    positive = at > 0
+    logs = np.log2(at[positive])
+    if len(logs) < 2:
+        raise ValueError(f"{len(logs)} arm with a coefficient above 0 has no trend: give 2 or more")
+    centred = logs - logs.mean()
+    along = centred / (centred @ centred)
+    largest = None if span is None else span * float(np.abs(along).sum()) / 2
+    slopes = np.tensordot(table[:, positive], along, axes=(1, 0))
+    if slopes.ndim == 2:
+        width = crossed_seeds(slopes, span=largest).width
+        return Trend(width.middle, width)
+    if largest is None:
+        width = paired_seeds(slopes, np.zeros(len(slopes))).width
+        return Trend(width.middle, width)
+    return Trend(float(slopes.mean()), mean_width(slopes, (-largest, largest)))
