@@ -622,6 +622,8 @@ def test_runs_come_from_a_project_of_wandb(monkeypatch):
     assert (run.arm, run.seed, run.finished) == ("kl0.1", 4, False)
     assert run.config.keys() == {"actor.kl_loss_coef"}
     assert named(run, "val.acc").steps.tolist() == [3]
+    with pytest.raises(DataError, match="write mlflow://host:port/experiment"):
+        read(Path("wandb://team"))
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(DataError, match=r"pip install 'kleash\[wandb\]'"):
         read(Path("wandb://team/leash"))

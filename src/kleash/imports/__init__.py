@@ -276,6 +276,7 @@ BEGINNINGS = {
     "wandb": b":W&B\xe1\xbe",
     **dict.fromkeys(("mlflow", "trackio"), b"SQLite format 3\0"),
 }
+REMOTE = ("mlflow:/", "wandb:/")  # a Path has one slash of two
 DEPTH = 8  # folders within folders that are looked into
 ENTRIES = 100_000  # files and folders looked at for one source
 
@@ -285,12 +286,14 @@ def read(path: Path) -> Source:
 
     A folder that is no format's own is looked through: what is in it makes one source.
     """
-    remote = import_module("kleash.imports.remote")
-    is_remote = remote.address(path) is not None
+    is_remote = str(path).startswith(REMOTE)
     if not is_remote and not path.exists():
         raise DataError(f"no such file or folder: {path}")
     try:
-        source = labelled(remote.read(path)) if is_remote else _known(path)
+        if is_remote:
+            source = labelled(import_module("kleash.imports.remote").read(path))
+        else:
+            source = _known(path)
         if source is None and path.is_dir():
             source = _inside(path)
     except OSError as error:

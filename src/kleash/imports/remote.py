@@ -17,20 +17,16 @@ from kleash.imports import Imported, Source, Where
 from kleash.imports.gather import Points, number, settings
 from kleash.imports.mlflow import begun, parameter
 
-ADDRESS = re.compile(r"(mlflow|wandb):/{1,2}([^/]+)/(.+)")  # a Path has one slash of two
+ADDRESS = re.compile(r"(mlflow|wandb):/{1,2}([^/]+)/(.+)")
 PAGE = 1000  # runs asked for at a time
 OWN = ("_step", "_timestamp", "_runtime")
 
 
-def address(path: Path | str) -> re.Match[str] | None:
-    """The tool, host and project that a path names; None where it is a file's."""
-    return ADDRESS.fullmatch(str(path))
-
-
 def read(path: Path) -> Source:
     """All runs of an experiment or a project."""
-    found = address(path)
-    assert found is not None
+    found = ADDRESS.fullmatch(str(path))
+    if found is None:
+        raise DataError(f"{path}: write mlflow://host:port/experiment or wandb://entity/project")
     tool, host, project = found.groups()
     place = f"{tool}://{host}/{project}"
     try:
