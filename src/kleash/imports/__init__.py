@@ -286,14 +286,10 @@ def read(path: Path) -> Source:
 
     A folder that is no format's own is looked through: what is in it makes one source.
     """
-    is_remote = str(path).startswith(REMOTE)
-    if not is_remote and not path.exists():
+    if not str(path).startswith(REMOTE) and not path.exists():
         raise DataError(f"no such file or folder: {path}")
     try:
-        if is_remote:
-            source = labelled(import_module("kleash.imports.remote").read(path))
-        else:
-            source = _known(path)
+        source = _known(path)
         if source is None and path.is_dir():
             source = _inside(path)
     except OSError as error:
@@ -332,14 +328,10 @@ def _beginning(path: Path) -> bytes:
         return b""
 
 
-def labelled(source: Source) -> Source:
-    """With the arms and seeds of its runs, where the tool did not tell them."""
-    label = import_module("kleash.imports.run_names").label
-    source.runs = list(map(label, source.runs))
-    return source
-
-
 def _known(path: Path) -> Source | None:
+    if str(path).startswith(REMOTE):
+        remote: Source = import_module("kleash.imports.remote").read(path)
+        return remote
     if not path.is_file() and not path.is_dir():
         return None
     # Of a folder all that it could be is asked for, to say what was not read.
@@ -348,8 +340,6 @@ def _known(path: Path) -> Source | None:
     if first is None:
         return None
     source: Source = first[1].read(path)
-    if first[0] != "markdown":  # which says itself whose its numbers are
-        labelled(source)
     others = [name for name, _ in known] if path.is_dir() else []
     if others:
         source.notes.append(

@@ -1,7 +1,8 @@
 """Points as they are read become series; numbers, JSON and settings are taken in one way.
 
 Sizes are bounded here: a file that is read whole, a line, and (by Python) the depth of JSON. What
-goes past a bound is one clear line, never a process that eats the machine.
+goes past a bound is one clear line, never a process that eats the machine. The file is long because
+every reader takes all of this from one place: numbers, points, scores, JSON, YAML, settings.
 """
 
 from __future__ import annotations

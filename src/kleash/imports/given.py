@@ -198,6 +198,9 @@ def differing(places: Sequence[Path]) -> list[str]:
 
 def settle(source: Source) -> None:
     """Call runs by their folders, make fractions of percentages, and note what is no number."""
+    for run in source.runs:
+        if run.format != "markdown":  # a report says itself whose its numbers are
+            label(run)
     name_by_folder(source.runs)
     separate([placed for run in source.runs if (placed := _by_place(run))])
     as_fractions([source])

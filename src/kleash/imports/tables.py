@@ -3,7 +3,8 @@
 What a table is follows from the names of its columns alone: a step makes series; an item beside a
 score makes scores; a metric beside a value is a table on its side; anything else is one measurement
 per row. Which it was taken for is noted, so that a wrong guess is seen. Columns are taken at once,
-not number by number; every number keeps its row, and with it its line.
+not number by number; every number keeps its row, and with it its line. The file is long because the
+parts that columns may play and the runs that follow from them are one set of rules.
 """
 
 from __future__ import annotations
