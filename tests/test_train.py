@@ -482,7 +482,7 @@ def test_nan_stops_at_its_step_with_the_batch_saved_and_the_run_can_go_on(
         if phase == "grpo":
             patch.setattr(update, "grpo_loss", nan_loss_from(step))
         else:
-            before = {"supervised": step, "rce": 3 + step}[phase]  # an epoch has three batches
+            before = {"supervised": step, "rce": 4 + step}[phase]  # three batches, one validation
             patch.setattr(selector, "episode_sum", nan_from(before, selector.episode_sum))
         with pytest.raises(GuardError) as caught:
             trained("a")
