@@ -119,9 +119,9 @@ def test_the_gap_at_the_end_by_hand():
     # Second differences 1, -2, 1, 0, 0, 3: their squares sum to 15, 6·6 of the variance.
     found = end_gap([0, 0, 1, 0, 0, 0, 0, 3.0], np.zeros(8))
     error, t = np.sqrt(15 / 36), scipy.stats.t(36**2 / (36 * 6 + 32 * 5 + 2 * 4))
-    assert found.interval.estimate == 3.0
-    assert found.interval.high == pytest.approx(3.0 + t.ppf(0.975) * error)
-    assert found.p == pytest.approx(2 * t.sf(3.0 / error))
+    assert found.width.middle == 3.0
+    assert found.width.at(0.95)[1] == pytest.approx(3.0 + t.ppf(0.975) * error)
+    assert found.width.p == pytest.approx(2 * t.sf(3.0 / error))
     assert found.warnings == ("noise_from_bends",)
     assert "too_few_steps" in end_gap([0, 1, 0.0], [0, 0, 0.0]).warnings
     with pytest.raises(ValueError, match="three or more"):
@@ -133,8 +133,8 @@ def test_an_end_of_two_points_is_known_better_than_one_of_one():
     sd = np.sqrt((18 * 4) / (6 * 18))
     found = end_gap(gap, np.zeros(20))
     t = scipy.stats.t((6 * 18) ** 2 / (36 * 18 + 32 * 17 + 2 * 16))
-    assert found.interval.estimate == 0.5
-    assert found.interval.high == pytest.approx(0.5 + t.ppf(0.975) * sd / np.sqrt(2))
+    assert found.width.middle == 0.5
+    assert found.width.at(0.95)[1] == pytest.approx(0.5 + t.ppf(0.975) * sd / np.sqrt(2))
 
 
 def test_a_few_steps_decide_nothing_at_the_end():
@@ -189,7 +189,7 @@ def test_the_end_is_one_step_in_ten():
 def test_curves_that_end_alike_are_rarely_told_apart(steps):
     rng = np.random.default_rng(steps)
     rise = 20 * (1 - np.exp(-3 * np.linspace(0, 1, steps)))
-    found = [end_gap(*(rise + rng.normal(size=(2, steps)))).p < 0.05 for _ in range(1000)]
+    found = [end_gap(*(rise + rng.normal(size=(2, steps)))).width.p < 0.05 for _ in range(1000)]
     assert np.mean(found) <= 0.07
 
 

@@ -17,7 +17,7 @@ from kleash.seeds import generator
 from kleash.stats import GapSpread
 from kleash.study.looks import item_gaps
 from made_crossed import HERE, SHARE, crossed_gaps, crossed_source
-from test_compare import asked, codes, level, run, sources, with_curve
+from test_compare import asked, codes, level, run, sources, with_curve, with_scores
 
 CONFIG = {"lr": 1e-6, "steps": 100, "batch": 8}
 STEPS = np.arange(10.0, 130.0, 10.0)
@@ -260,3 +260,8 @@ def test_equal_settings_are_seldom_called_faster_or_steadier(seeds, items):
         steady += asked(found, "steadier").p < 0.05
     # 5 % of 300, and what luck adds to it less than once in a hundred times.
     assert fast <= 25 and steady <= 25
+
+
+def test_arms_that_share_no_seed_have_no_table_of_both():
+    alone = [with_scores(run(f"kl{at}-s{at}", seed=at), np.arange(9) < 5) for at in range(2)]
+    assert scored(gather(sources(*alone)), "accuracy") is None

@@ -218,7 +218,9 @@ def _steadier_over_seeds(pair: Pair) -> Judged | None:
     if min(side.min() for side in swings) < LEAST:
         return None
     logs = [np.log(side) for side in swings]
-    falls = [np.mean([stats.max_drawdown(pair.sign * each) for each in side]) for side in sides]
+    falls = [
+        float(np.mean([stats.max_drawdown(pair.sign * each) for each in side])) for side in sides
+    ]
     unit, seeds = pair.known.unit, {"n": len(seen.ours)}
     typical = _amounts([np.exp(each.mean()) for each in logs], unit)
     because = (

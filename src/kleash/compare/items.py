@@ -177,8 +177,10 @@ def scored(arms: Sequence[Arm], metric: str) -> Scored | None:
     """
     runs = [{run.seed: run for run in arm.replicates if run.seed is not None} for arm in arms]
     seeds = sorted(set(runs[0]).intersection(*runs[1:]))
+    if len(seeds) < 2:
+        return None
     groups = at_the_end([side[seed] for side in runs for seed in seeds], metric)
-    if len(seeds) < 2 or groups is None:
+    if groups is None:
         return None
     rows = [item_means(run, metric, group) for run, group in groups]
     items, table = table_of(rows)
