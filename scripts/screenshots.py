@@ -59,9 +59,7 @@ def main() -> None:
         for language in ("en", "zh"):
             page = Path(folder) / f"{language}.html"
             made = report.study_material(found, language)
-            whole = report.short_page(made)
-            text = report.html_of(made, asked.study.resolve(), whole)
-            page.write_text(text, encoding="utf-8")
+            page.write_text(report.html_of(report.short_page(made)), encoding="utf-8")
             if asked.readme:
                 picture = asked.out / f"report.{language}.png"
                 take(browser, page, picture, (1000, "light" if language == "en" else "dark"), 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kleash.adopt import adopt
-from kleash.report import markdown_of, study_material
+from kleash.report import markdown_of, short_page, study_material
 from kleash.results import results
 from kleash.runs import Run
 from study_tools import inline, run_small
@@ -37,7 +37,7 @@ def test_a_study_starts_from_an_adopted_checkpoint(tmp_path, inline):
     measured = list(Run.open(folder / "base-s0").scores())
     assert {line["weights"] for line in measured if line["checkpoint"] == "start"} == {weights}
     for language in ("en", "zh"):
-        assert "tight" in markdown_of(study_material(results(folder), language), folder)
+        assert "tight" in markdown_of(short_page(study_material(results(folder), language)))
     _, again = run_small(folder, seeds=2, base=asked)
     assert again == []
 

@@ -15,7 +15,7 @@ from kleash.config import build, merge
 from kleash.errors import KleashError
 from kleash.plan import StudyFile, arms_of, base_given, bundled, read_study
 from kleash.plan.folder import overview, read_plan
-from kleash.report import markdown_of, study_material
+from kleash.report import markdown_of, short_page, study_material
 from kleash.results import results
 from kleash.rollout.agent import AgentWorld, example_dialogue
 from kleash.runs import Run
@@ -129,18 +129,18 @@ def test_killed_once_it_ends_with_the_same_bytes(finished: Path, tmp_path: Path)
     kill_and_go_on(finished, tmp_path / "killed", kills=1, run=run_agents)
 
 
-def test_report_and_show_speak_of_rewards_in_both_languages(copied: Path) -> None:
+def test_report_and_terminal_speak_of_rewards_in_both_languages(copied: Path) -> None:
     never = {"en": ("accurac", " shot", "demonstration"), "zh": ("准确率", "范例", "应答模型")}
-    said = {"en": ("2 sampled passes", "What agents say"), "zh": ("采样 2 遍", "各种发言")}
+    said = {"en": ("2 sampled passes", "Reward against"), "zh": ("采样 2 遍", "奖励与偏离")}
     for language in ("en", "zh"):
-        text = markdown_of(study_material(results(copied), language), copied)
-        shown = CliRunner().invoke(app, ["show", str(copied), "--lang", language])
+        text = markdown_of(short_page(study_material(results(copied), language)))
+        shown = CliRunner().invoke(app, ["report", str(copied), "--terminal", "--lang", language])
         assert shown.exit_code == 0
         for words in said[language]:
             assert words in text
         wrong = [
             line
-            for line in (text + shown.output).splitlines()
+            for line in (text + shown.output).replace("demonstrations.csv", "").splitlines()
             if any(word in line for word in never[language])
         ]
         assert wrong == []

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from kleash.catalogue import screen
 from kleash.cli import app
 from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
 from kleash.errors import ConfigError, DataError
 from kleash.findings import find
 from kleash.imports import read, wire
+from kleash.report import screen
 
 ALIKE = ["1", "01", "1.0", "1e0", "NA", "none", "null", "?", "-", "12345678901234567"]
 ALIKE += ["12345678901234568"]
@@ -376,7 +376,7 @@ def test_a_run_that_ends_in_no_numbers_diverged_and_is_compared_with_nothing(tmp
     trained(tmp_path / "a.jsonl", loss=0.1)
     trained(tmp_path / "b.jsonl", [{what: gone}] * 10, seed=1, loss=0.1)
     found = compare([read(tmp_path)])
-    first = min(found.verdicts, key=screen._rank)
+    first = min(found.verdicts, key=screen.rank)
     assert (first.question, first.arms, first.verdict) == ("diverged", ("b",), "diverged")
     facts = first.because[0].facts
     assert (facts["step"], facts["last"], facts["count"]) == (155, 200, 10)

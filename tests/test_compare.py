@@ -378,7 +378,7 @@ def anything(rng):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_anything_is_compared_or_refused_in_both_languages(seed):
-    from kleash.catalogue import screen
+    from kleash.report import screen
 
     rng = np.random.default_rng(seed)
     try:

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from kleash.attribution import effect_of
-from kleash.catalogue import attribution_screen, metric_name, screen
+from kleash.catalogue import attribution_screen, metric_name
 from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
 from kleash.errors import ConfigError
 from kleash.imports import in_names, read
 from kleash.imports.beside import evaluations
+from kleash.report import screen
 
 
 def put(folder: Path, **files: object) -> Path:

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from kleash import stats
-from kleash.catalogue import gap_text, lines, screen
+from kleash.catalogue import gap_text, lines
+from kleash.catalogue.verdicts import sentence
 from kleash.compare import compare
 from kleash.compare.arms import gather
 from kleash.compare.noise import floor_of
 from kleash.imports import Scores, Where
+from kleash.report import screen
 from test_compare import asked, codes, run, seeded, sources, with_curve, with_scores
 
 HERE = Where("made up")
@@ -60,7 +62,7 @@ def test_a_trend_over_seeds_is_the_slope_per_doubling():
     assert (slope.verdict, slope.level, slope.n) == ("better", "L3", 5)
     assert slope.estimate == pytest.approx(0.1, abs=0.003)
     assert slope.adjusted_p >= slope.p
-    assert "per doubling" in screen.sentence(slope, "en", factor=())
+    assert "per doubling" in sentence(slope, "en", factor=())
 
 
 def test_a_trend_over_coefficients_alone_may_be_one_of_anything_else():

@@ -23,8 +23,7 @@ def chart(name="基线配置"):
 
 
 def document(name="基线配置"):
-    figure = Figure("gaps", chart(name), "标题")
-    return Document("t", "zh", [Section("gaps", "h", [figure])], "c", "a")
+    return Document("t", "zh", [Section("gaps", "h", [Figure("gaps", chart(name))])])
 
 
 def test_figures_are_written_with_their_data(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from kleash import stats
 from kleash.catalogue.lines import reasons
-from kleash.catalogue.screen import sentence
+from kleash.catalogue.verdicts import sentence
 from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
 from kleash.compare.items import scored

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kleash import report
-from kleash.catalogue.report_words import SECTIONS
+from kleash.catalogue import CODES, term
 from kleash.compare import compare
 from kleash.imports import read
 
@@ -63,8 +63,8 @@ def told():
     for name, path in DOCUMENTS.items():
         source = read(path)
         made = report.of_sources([source], compare([source]), name, "zh")
-        page = re.sub(r"\]\[\d+\]", "]", report.markdown_of(made, path.parent))
-        headings = {words[1]: key for key, words in SECTIONS.items()}
+        page = report.markdown_of(report.tables_of(made))
+        headings = {term(f"report.section.{k}", "zh"): k for k in CODES.below("report.section")}
         parts = [part.partition("\n") for part in page.split("\n## ")[1:]]
         sections = {headings[heading]: body for heading, _, body in parts}
         found[name] = ({table.where.line: table for table in source.tables}, sections)

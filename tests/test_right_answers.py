@@ -105,7 +105,7 @@ def everywhere(folder):
         "report.html": bare(written["report.html"].read_text()).split("Verdict")[-1].lstrip(),
         "compare": first(said("compare", folder)),
         "compare --json": use["because"][0],
-        "show": first(said("show", folder)),
+        "report --terminal": first(said("report", folder, "--terminal", "--lang", "en")),
         "the live page": re.search(r'"stated"><p>(.*?)</p>', live)[1],
         "study": ended(folder),
     }
@@ -131,7 +131,7 @@ def test_every_gap_is_the_same_to_the_last_digit(kept):
     found, again = results(kept), compare([study_source(kept)])
     assert found.comparison.verdicts == again.verdicts
     told = json.loads(said("compare", kept, "--json"))["verdicts"]
-    shown = json.loads(said("show", kept, "--json"))["arms"]
+    shown = json.loads(said("report", kept, "--json"))["arms"]
     by_name = {each["arm"]: each for each in shown}
     for question, key in (("gain", "gain"), ("level", "gap")):
         every = [each for each in told if each["question"] == question]

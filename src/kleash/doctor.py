@@ -10,8 +10,7 @@ import sqlite3
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from kleash.catalogue import LANGUAGES, Language, say
-from kleash.catalogue.memory_words import COLUMNS
+from kleash.catalogue import Language, say, term
 from kleash.errors import KleashError
 from kleash.language.memory import CARDS, LEAST, WAYS, Fit, fitting, plan, shape_at
 from kleash.language.shape import QWEN3, Shape
@@ -177,16 +176,13 @@ def parts_of(model: str, language: Language) -> Sheet:
         cards = [_told(each, shape, language) for each in fits]
         columns.append([*map(_gib, parts), *cards])
     ways = [_word(way, language) for way in WAYS]
-    rows = [
-        [_word(name, language) if name in COLUMNS else name, *row]
-        for name, *row in zip(names, *columns, strict=True)
-    ]
+    rows = [[_word(name, language), *row] for name, *row in zip(names, *columns, strict=True)]
     title = say("memory.model", {"model": model}, language)
     return Sheet(title, [_word("part", language), *ways], rows)
 
 
 def _word(name: str, language: Language) -> str:
-    return COLUMNS[name][LANGUAGES.index(language)]
+    return term(f"memory.column.{name}", language, name)
 
 
 def _gib(number: float) -> str:

@@ -1,4 +1,4 @@
-"""Every sentence that people see, in Chinese and English, from one table with one glossary.
+"""Every sentence that people see, in English and Chinese: `words/*.toml`, pairs side by side.
 
 `say` turns a code and its facts into a sentence; `show` turns a fact into text. Nothing here
 decides anything: what may be said is for `compare` and `findings`.
@@ -9,22 +9,13 @@ from __future__ import annotations
 import math
 import re
 import string
+import tomllib
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
-from kleash.catalogue.agent_words import AGENT
-from kleash.catalogue.dashboard_words import DASHBOARD
-from kleash.catalogue.data_words import DATA
-from kleash.catalogue.decision_sentences import DECISIONS
-from kleash.catalogue.document_words import DOCUMENTS
-from kleash.catalogue.memory_words import MEMORY
-from kleash.catalogue.report_sentences import REPORT
-from kleash.catalogue.running_words import RUNNING
-from kleash.catalogue.sentences import SENTENCES
-from kleash.catalogue.study_words import STUDY
-from kleash.catalogue.terms import KEYS, METRICS, PLACES
-from kleash.catalogue.watch_words import WATCH
 from kleash.compare import Amount
 from kleash.findings import CHECKS
 from kleash.imports import names
@@ -48,20 +39,69 @@ TOLD_AS_QUOTED = ("low", "high", "limit", "spread", "nearest")
 TOLD_AS_METRICS = ("metric", "metrics")
 TOLD_AS_ARMS = ("arm", "arms", "baseline", "ours", "theirs", "other", "against", "lowest", "high")
 ARMS = {"none": ("no KL", "无 KL")}
-CODES: dict[str, tuple[str, str]] = {
-    **{code: (english, chinese) for code, (_, _, english, chinese) in CHECKS.items()},
-    **SENTENCES,
-    **REPORT,
-    **AGENT,
-    **DASHBOARD,
-    **DATA,
-    **DECISIONS,
-    **MEMORY,
-    **RUNNING,
-    **STUDY,
-    **WATCH,
-    **DOCUMENTS,
-}
+
+
+class Words(Mapping[str, tuple[str, str]]):
+    """Codes and their sentences; a file is read when a code of it is asked for.
+
+    A code is a file's name and a table's: what stands under `[title]` of report.toml. What begins
+    with no file's name is in compare.toml.
+    """
+
+    folder = Path(__file__).parent / "words"
+
+    def __getitem__(self, code: str) -> tuple[str, str]:
+        return _words_of(self.file_of(code))[code]
+
+    def __iter__(self) -> Iterator[str]:
+        for path in sorted(self.folder.glob("*.toml")):
+            yield from _words_of(path.stem)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def file_of(self, code: str) -> str:
+        """The file that a code is in."""
+        first, dot, _ = code.partition(".")
+        return first if dot and first in _files() else "compare"
+
+    def below(self, code: str) -> list[str]:
+        """What follows a code, in its file's order: `question` has level, gain, and so on."""
+        start = f"{code}."
+        every = _words_of(self.file_of(start))
+        return [each.removeprefix(start) for each in every if each.startswith(start)]
+
+
+@cache
+def _files() -> frozenset[str]:
+    return frozenset(path.stem for path in Words.folder.glob("*.toml"))
+
+
+@cache
+def _words_of(name: str) -> dict[str, tuple[str, str]]:
+    """The codes of a file, with its name before them."""
+    tables = tomllib.loads((Words.folder / f"{name}.toml").read_text(encoding="utf-8"))
+    if name != "compare":
+        return dict(_pairs(tables, f"{name}."))
+    checks = {code: (english, chinese) for code, (_, _, english, chinese) in CHECKS.items()}
+    return {**checks, **dict(_pairs(tables, ""))}
+
+
+def _pairs(tables: Mapping[str, Any], above: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """English and Chinese of every table that has them, at any depth."""
+    for key, table in tables.items():
+        if isinstance(table, dict):
+            if "en" in table:
+                yield above + key, (table["en"], table["zh"])
+            yield from _pairs(table, f"{above}{key}.")
+
+
+CODES = Words()
+
+
+def term(code: str, language: Language, default: str = "") -> str:
+    """A word or a name that takes no facts; the default where there is none."""
+    return CODES[code][LANGUAGES.index(language)] if code in CODES else default
 
 
 def say(code: str, facts: Mapping[str, Any], language: Language) -> str:
@@ -153,10 +193,10 @@ def _listed(value: Any, language: Language, name: Any) -> str:
 def _place(text: str, language: Language) -> str:
     """ "epoch 2 shots 1" or another word of the findings, in the language."""
     if language == "en":
-        return PLACES[text][0] if text in PLACES else text
+        return term(f"place.{text}", language, text)
     for pattern, form in COUNTED_PLACES:
         text = re.sub(pattern, form, text)
-    return " ".join(PLACES[word][1] if word in PLACES else word for word in text.split(" "))
+    return " ".join(term(f"place.{word}", language, word) for word in text.split(" "))
 
 
 def show(value: Any, language: Language) -> str:
@@ -234,14 +274,14 @@ def gap_text(
 
 def key_name(key: str, language: Language) -> str:
     """A setting as people call it."""
-    return KEYS[key][LANGUAGES.index(language)] if key in KEYS else key
+    return term(f"key.{key}", language, key)
 
 
 def metric_name(metric: str, language: Language) -> str:
     """A quantity as people call it; its own name where no table has it."""
     known = names.metric(metric)
     name = known.name if known else metric
-    return METRICS[name][LANGUAGES.index(language)] if name in METRICS else names.plain(metric)
+    return term(f"metric.{name}", language) or names.plain(metric)
 
 
 # --- columns

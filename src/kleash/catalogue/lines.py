@@ -8,8 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import PurePath
 from typing import Any
 
-from kleash.catalogue import LANGUAGES, Language, called, metric_name, named, say, show
-from kleash.catalogue.terms import QUESTIONS
+from kleash.catalogue import Language, called, metric_name, named, say, show
 from kleash.compare import Confound, Judged, Step, Window
 
 SEVERITIES = {"error": "✗", "warning": "!", "note": "·"}
@@ -68,7 +67,7 @@ def why(verdicts: Sequence[Judged], language: Language, *, whole: bool) -> list[
                     (late if reason.code == "contradicted" else lines).append(text)
                 seen.add(reason.code)
         elif each.question not in ("recommend", "diverged"):
-            question = QUESTIONS[each.question][LANGUAGES.index(language)]
+            question = say(f"question.{each.question}", {}, language)
             if whole and often[each.question] > 1:
                 question += f" {called(each.arms[0], language)}{colon.rstrip()}"
             lines.append(f"{question} " + ("；" if language == "zh" else "; ").join(told))

@@ -10,31 +10,23 @@ from kleash.charts.forms import (
     Dot,
     Line,
     Spot,
-    bars,
     blocks,
     frontier,
-    heat,
     lines,
-    spark,
     whisker,
     whiskers,
 )
-from kleash.charts.svg import STYLE, Cell, Chart, Linked
+from kleash.charts.svg import STYLE, Chart
 
 __all__ = [
     "STYLE",
-    "Cell",
     "Chart",
     "Dot",
     "Line",
-    "Linked",
     "Spot",
-    "bars",
     "blocks",
     "frontier",
-    "heat",
     "lines",
-    "spark",
     "whisker",
     "whiskers",
 ]

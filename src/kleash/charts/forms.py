@@ -1,15 +1,14 @@
-"""The charts: lines with bands, dots with whiskers, frontier, heat matrix, bars, sparkline."""
+"""The charts: lines with bands, dots with whiskers, frontier; and small ones in a line of text."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kleash.charts.svg import (
     SERIES,
     WIDTH,
-    Cell,
     Chart,
     Drawing,
     Scale,
@@ -19,11 +18,8 @@ from kleash.charts.svg import (
     dash_of,
     legend,
     number,
-    placed,
     spread,
-    through,
 )
-from kleash.imports import Where
 
 MOST_POINTS = 400  # of a line; more are thinned, and the table says every value that is drawn
 BRIEF = 20  # points of a line in the table of a page
@@ -39,8 +35,6 @@ class Line:
     values: Sequence[float]
     low: Sequence[float] = ()
     high: Sequence[float] = ()
-    where: Callable[[float], Where | None] = lambda _: None
-    """Where the value at a position stands."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +46,6 @@ class Dot:
     low: float | None = None
     high: float | None = None
     note: str = ""
-    where: Where | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,7 @@ def lines(title: str, names: tuple[str, str], series: Sequence[Line], head: Sequ
     across = Scale(min(places, default=0), max(places, default=1), 64, WIDTH - 14)
     up = Scale(*spread(every), top + 230, top)
     axes(drawing, across, up, names)
-    brief: list[list[Cell]] = []
+    brief: list[list[str]] = []
     for n, each in enumerate(drawn):
         along = across.each(each.across)
         points = list(zip(along, up.each(each.values), strict=True))
@@ -90,23 +83,18 @@ def lines(title: str, names: tuple[str, str], series: Sequence[Line], head: Sequ
             drawing.mark(x, y, n, 3.5)
         stride = max(1, math.ceil(len(points) / BRIEF))
         some = [*range(len(points))[:-1:stride], *range(len(points))[-1:]]
-        brief += [_linked(_told(each, k), each.where(each.across[k])) for k in some]
+        brief += [_row(each, k) for k in some]
 
     def rows() -> list[list[str]]:
-        return [_told(each, k) for each in drawn for k in range(len(each.values))]
+        return [_row(each, k) for each in drawn for k in range(len(each.values))]
 
     return drawing.done(title, head, rows, brief)
 
 
-def _told(line: Line, point: int) -> list[str]:
+def _row(line: Line, point: int) -> list[str]:
     """One point of a line as a row."""
     sides = (line.across, line.values, line.low, line.high)
     return [line.name, *(f"{side[point]:.6g}" if side else "" for side in sides)]
-
-
-def _linked(row: Sequence[str], where: Where | None) -> list[Cell]:
-    """A row whose numbers, after its name and position, stand at a place."""
-    return [*row[:2], *(placed(text, where) for text in row[2:])]
 
 
 def _thinned(line: Line) -> Line:
@@ -114,7 +102,7 @@ def _thinned(line: Line) -> Line:
     if every <= 1:
         return line
     kept = (line.across[::every], line.values[::every], line.low[::every], line.high[::every])
-    return Line(line.name, *kept, where=line.where)
+    return Line(line.name, *kept)
 
 
 def whiskers(
@@ -188,86 +176,8 @@ def frontier(
     return drawing.done(title, head, lambda: rows)
 
 
-def _ends(dot: Dot) -> list[Cell]:
-    values = (dot.value, dot.low, dot.high)
-    return [placed("" if v is None else f"{v:.6g}", dot.where) for v in values]
-
-
-def heat(
-    title: str,
-    names: Sequence[str],
-    values: Sequence[Sequence[float | None]],
-    head: Sequence[str],
-    places: Mapping[str, Where | None] | None = None,
-) -> Chart:
-    """A square of shares between 0 and 1: the darker the more, and the number in every field.
-
-    `places` are those of the names.
-    """
-    count = len(names)
-    left, side = 150, min(64.0, (WIDTH - 170) / max(count, 1))
-    high = min(side, 34.0)
-    drawing = Drawing(high * count + 60)
-    rows: list[list[Cell]] = []
-    for r, name in enumerate(names):
-        y = 44 + high * r
-        drawing.text(left - 8, y + high / 2 + 4, cut(name, 20), anchor="end")
-        x = left + side * r + side / 2
-        drawing.text(x, 36, cut(name, max(4, int(side / 7.5))), anchor="middle")
-        for c, value in enumerate(values[r]):
-            x = left + side * c
-            shade = 0.0 if value is None else max(0.0, min(1.0, value))
-            look = f'class="heat" style="fill:rgba(var(--heat),{0.55 * shade:.3f})"'
-            drawing.box(x, y, side, high, look)
-            said = "–" if value is None else f"{value:.0%}"
-            drawing.text(x + side / 2, y + high / 2 + 4, said, anchor="middle")
-            if c > r:
-                text = "" if value is None else f"{value:.6g}"
-                rows.append([name, names[c], placed(text, (places or {}).get(name))])
-    return drawing.done(title, head, lambda: rows)
-
-
-def bars(
-    title: str,
-    axis: str,
-    counts: Sequence[tuple[str, float]],
-    head: Sequence[str],
-    places: Mapping[str, Where] | None = None,
-) -> Chart:
-    """Bars side by side in the order given: a histogram of what was counted.
-
-    `places` are where each was counted first.
-    """
-    drawing = Drawing(250)
-    most = max((count for _, count in counts), default=1.0)
-    up = Scale(0, most * 1.05 or 1.0, 200, 22)
-    wide = (WIDTH - 80) / max(len(counts), 1)
-    for tick in up.ticks():
-        drawing.line([(64, up(tick)), (WIDTH - 14, up(tick))], "grid")
-        drawing.text(58, up(tick) + 4, number(tick), anchor="end", kind="quiet")
-    shared = _shared([label for label, _ in counts])
-    every = max(1, math.ceil(len(counts) * 34 / (WIDTH - 80)))
-    for n, (label, count) in enumerate(counts):
-        x = 66 + wide * n
-        look = 'class="mark k0"'
-        drawing.box(x, up(count), max(wide - 1, 0.5), up.start - up(count), look)
-        drawing.tip(x + wide / 2, up(count), f"{label}: {count:g}", 5)
-        if n % every == 0:
-            short = label[len(shared) :]
-            drawing.text(x + wide / 2, 217, cut(short, 6), anchor="middle", kind="quiet")
-    drawing.line([(64, up.start), (WIDTH - 14, up.start)], "axis")
-    drawing.text((64 + WIDTH) / 2, 240, axis, anchor="middle")
-    rows = [[label, placed(f"{count:g}", (places or {}).get(label))] for label, count in counts]
-    return drawing.done(title, head, lambda: rows)
-
-
-def _shared(labels: Sequence[str]) -> str:
-    """What all labels begin with, if there are several."""
-    first, last = min(labels, default=""), max(labels, default="")
-    same = 0
-    while len(labels) > 1 and same < min(len(first), len(last)) and first[same] == last[same]:
-        same += 1
-    return first[:same]
+def _ends(dot: Dot) -> list[str]:
+    return ["" if v is None else f"{v:.6g}" for v in (dot.value, dot.low, dot.high)]
 
 
 def whisker(
@@ -293,24 +203,8 @@ def whisker(
     )
 
 
-def spark(values: Sequence[float]) -> str:
-    """A line as small as a word; its words stand beside it."""
-    known = [value for value in values if math.isfinite(value)]
-    if len(known) < 2:
-        return ""
-    known = known[:: max(1, math.ceil(len(known) / 60))]
-    across, up = Scale(0, len(known) - 1, 2, 78), Scale(min(known), max(known), 16, 3)
-    if min(known) == max(known):
-        up = Scale(known[0] - 1, known[0] + 1, 16, 3)
-    path = through(list(zip(across.each(range(len(known))), up.each(known), strict=True)))
-    return (
-        '<svg class="chart" width="80" height="18" viewBox="0 0 80 18" aria-hidden="true">'
-        f'<polyline class="line k0" points="{path}"/></svg>'
-    )
-
-
 def blocks(values: Sequence[float]) -> str:
-    """The same as characters, for text."""
+    """A line as small as a word, in characters."""
     known = [value for value in values if math.isfinite(value)]
     if len(known) < 2:
         return ""

@@ -11,12 +11,10 @@ from itertools import chain
 
 import numpy as np
 
-from kleash.imports import Where
-
 WIDTH = 720
 SERIES = 8  # colours, dashes and shapes; from the ninth series on they come in other company
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 2", "6 2 1 2 1 2")
-# After Okabe and Ito: told apart by people who do not see red or green. First light, then dark.
+# After Okabe and Ito: also for people who do not see red or green. First light, then dark.
 COLOURS = (
     ("#0a5c9e", "#6cb6f5"),
     ("#b84a00", "#f59b52"),
@@ -34,7 +32,6 @@ SHADES = {
     "quiet": ("#595959", "#b0b0b0"),
     "grid": ("#dcdcdc", "#3d4148"),
     "paper": ("#ffffff", "#16181c"),
-    "heat": ("10,92,158", "108,182,245"),
 }
 FONTS = "system-ui,'Noto Sans','Noto Sans CJK SC',sans-serif"
 
@@ -53,36 +50,14 @@ def _style() -> str:
         ".line{fill:none;stroke-width:1.8}.band{stroke:none;fill:currentColor;fill-opacity:.16}"
         ".mark{fill:currentColor;stroke:var(--paper);stroke-width:.8}"
         ".whisker{fill:none;stroke-width:1.6}.quiet{fill:var(--quiet)}"
-        ".heat{stroke:var(--paper)}.zero{stroke:var(--ink);stroke-dasharray:3 3;fill:none}"
+        ".zero{stroke:var(--ink);stroke-dasharray:3 3;fill:none}"
     )
 
 
 STYLE = _style()
 
 
-@dataclass(frozen=True)
-class Linked:
-    """A text, and the file and line it came from."""
-
-    text: str
-    where: Where | None = None
-    strong: bool = False
-    drawing: str = ""
-    """A small picture of our own that stands for the text where pictures can be shown."""
-
-    @property
-    def place(self) -> Where | None:
-        """Where it came from; nothing comes from nowhere."""
-        return None if self.text in ("", "—") else self.where
-
-
-Cell = str | Linked
-Rows = Sequence[Sequence[Cell]]
-
-
-def placed(text: str, where: Where | None) -> Cell:
-    """A text with its place, where both are there."""
-    return Linked(text, where) if where is not None and text else text
+Rows = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -94,7 +69,7 @@ class Chart:
     head: Sequence[str]
     every: Callable[[], Rows]
     brief: Rows = ()
-    """Of long rows those that a page shows, with their places; a file has them all."""
+    """Of long rows those that a page shows; a file has them all."""
 
     @property
     def rows(self) -> Rows:
@@ -200,15 +175,11 @@ class Drawing:
         """One mark, already escaped."""
         self.marks.append(mark)
 
-    def text(
-        self, x: float, y: float, said: str, *, anchor: str = "start", kind: str = "", turn: int = 0
-    ) -> None:
+    def text(self, x: float, y: float, said: str, *, anchor: str = "start", kind: str = "") -> None:
         """Words at a place."""
         look = f' class="{kind}"' if kind else ""
-        turned = f' transform="rotate({turn} {at(x)} {at(y)})"' if turn else ""
         self.add(
-            f'<text x="{at(x)}" y="{at(y)}" text-anchor="{anchor}"{look}{turned}>'
-            f"{escape(said)}</text>"
+            f'<text x="{at(x)}" y="{at(y)}" text-anchor="{anchor}"{look}>{escape(said)}</text>'
         )
 
     def line(self, points: Sequence[tuple[float, float]], kind: str, dash: str = "") -> None:
@@ -227,7 +198,7 @@ class Drawing:
         self.add(f'<rect x="{at(x)}" y="{at(y)}" width="{at(wide)}" height="{at(high)}" {look}/>')
 
     def mark(self, x: float, y: float, series: int, size: float = 4.5) -> None:
-        """The shape of a series: told apart without colour."""
+        """The shape of a series, which needs no colour."""
         look, shape = f"mark k{series % SERIES}", (series + 2 * (series // SERIES)) % SERIES
         if shape == 0:
             self.add(f'<circle class="{look}" cx="{at(x)}" cy="{at(y)}" r="{at(size)}"/>')

@@ -25,7 +25,6 @@ from kleash.cli.plan import plan
 from kleash.cli.propose import propose
 from kleash.cli.report import report
 from kleash.cli.serve import serve
-from kleash.cli.show import show
 from kleash.cli.study import stop, study
 from kleash.cli.train import evaluate_run, train
 from kleash.cli.watch import watch
@@ -51,7 +50,6 @@ VERBS: dict[str, dict[str, Callable[..., None]]] = {
     "You have settings to sweep: a study": {
         "study": study,
         "stop": stop,
-        "show": show,
         "serve": serve,
         "report": report,
     },

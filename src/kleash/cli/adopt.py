@@ -22,7 +22,7 @@ def adopt(
     lang: Annotated[str, typer.Option(help="zh or en; else the locale's.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Make a run of what a demonstration selector's project left: eval, study and compare take it.
+    """Import checkpoints and data of another selector project; eval, study and compare take them.
 
     Checkpoints ({rce,grpo}_epochN.pt, *_v2format.ckpt, Lightning's), training metrics, accuracy
     files, RL data, beams, pools and embeddings. Weights are loaded strictly; no code is run.

@@ -36,15 +36,16 @@ def coef(
     kleash coef trl beta=0.04 --reward-sd 0.3 --group 8
     """
     from kleash.catalogue import LANGUAGES
-    from kleash.catalogue.coefficients import PROJECTS, TABLE, rows_for
+    from kleash.catalogue.coefficients import known_rows, rows_for
 
     language = language_of(lang, ())
-    if project.lower() not in {name.lower() for name in PROJECTS}:
-        raise ConfigError(f"no project {project!r}: there is {', '.join(PROJECTS)}")
+    projects = dict.fromkeys(row.project for row in known_rows())
+    if project.lower() not in {name.lower() for name in projects}:
+        raise ConfigError(f"no project {project!r}: there is {', '.join(projects)}")
     given = dict(pair.partition("=")[::2] for pair in settings)
     key, rows = rows_for(project, given)
     if not key:
-        keys = dict.fromkeys(r.key for r in TABLE if r.project.lower() == project.lower())
+        keys = dict.fromkeys(r.key for r in known_rows() if r.project.lower() == project.lower())
         raise ConfigError(
             f"no coefficient in {' '.join(settings)}: {project} has {', '.join(keys)}"
         )

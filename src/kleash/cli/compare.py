@@ -44,7 +44,7 @@ def compare(  # noqa: PLR0913  # one for each option
     ] = None,
     lang: Annotated[str, typer.Option(help="zh or en; else the locale's, else theirs.")] = "",
 ) -> None:
-    """Say what runs made anywhere show: verdict, why, and what to run next.
+    """Compare runs from any tool: verdict, why, and what to run next.
 
     \b
     kleash compare wandb/run-1 wandb/run-2 --on reward
@@ -65,7 +65,7 @@ def compare(  # noqa: PLR0913  # one for each option
         _tell_effect(effect, told, on, unit or (), language, as_json=as_json)
         return
     found = compared(told, Wish(on, baseline, margin, shortly=not as_json, units=tuple(unit or ())))
-    from kleash.catalogue import screen
+    from kleash.report import screen
 
     if md is not None:
         _write(md, screen.markdown(found, language))
@@ -98,18 +98,9 @@ def _tell_effect(
 
 def _page(told: Sequence[Source], found: Comparison, language: Language) -> str:
     """The answer as a page, with the curves that a report of the sources has."""
-    from html import escape
+    from kleash.report import curves_of, of_sources, screen
 
-    from kleash.catalogue import say, screen
-    from kleash.charts import STYLE
-    from kleash.report import curves_of, of_sources
-
-    charts = curves_of(of_sources(told, found, "", language))
-    figures = [f"<h2>{escape(say('dash.curves', {}, language))}</h2>"] if charts else []
-    for each in charts:
-        figures.append(f"<figure><figcaption>{escape(each.title)}</figcaption>{each.drawing}")
-        figures.append("</figure>")
-    return screen.page(found, language, STYLE, "\n".join(figures))
+    return screen.page(found, language, curves_of(of_sources(told, found, "", language)))
 
 
 def as_their_studies(paths: Sequence[Path], named: Sequence[str] = ()) -> list[Source]:
@@ -152,13 +143,13 @@ def _plain(found: Comparison, language: Language) -> dict[str, Any]:
     """The answer as JSON: the keys are fixed, the sentences are in the language."""
     from dataclasses import asdict
 
-    from kleash.catalogue import key_name, lines, say, screen
-    from kleash.catalogue.decision import decision
+    from kleash.catalogue import key_name, lines, say
+    from kleash.catalogue.verdicts import decision, sentence
 
     def said(each: Judged) -> str:
         if each.question == "recommend":
             return decision(found, language)
-        return screen.sentence(each, language, factor=found.factor)
+        return sentence(each, language, factor=found.factor)
 
     return {
         "arms": found.arms,

@@ -42,7 +42,7 @@ Device = Annotated[str, typer.Option(help="Where the policy computes: cpu, cuda,
 
 
 def told(language: Language, code: str, **facts: object) -> str:
-    """A line of `catalogue.running_words`, its facts whole: an error that is cut helps nobody."""
+    """A line of run.toml, its facts whole: an error that is cut helps nobody."""
     from kleash.catalogue import CODES, LANGUAGES
 
     return CODES[f"run.{code}"][LANGUAGES.index(language)].format(**facts)

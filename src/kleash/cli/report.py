@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kleash.cli.compare import _columns as columns
 from kleash.cli.compare import _start_lean as start_lean
 from kleash.cli.compare import as_their_studies
-from kleash.cli.console import Named, Unit, folder_to_write, language_of, place_to_write
+from kleash.cli.console import AsJson, Named, Unit, folder_to_write, language_of, place_to_write
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,14 +43,18 @@ def report(  # noqa: PLR0913  # one for each option
     tables: Annotated[
         bool, typer.Option("--tables", help="All tables of a document instead of the page.")
     ] = False,
+    terminal: Annotated[
+        bool, typer.Option("--terminal", help="Print it here; no file is written.")
+    ] = False,
     unit: Unit = None,
+    as_json: AsJson = False,
 ) -> None:
     """Say what a study or any sources show on one page; every number is in tables/*.csv.
 
     \b
     kleash report studies/demos-kl             (report.md and report.html in its folder)
-    kleash report studies/demos-kl --tables    (every table, as documents have them)
-    kleash report old-report.md --lang zh      (Markdown on the screen)
+    kleash report studies/demos-kl --terminal  (its first screen here)
+    kleash report old-report.md --tables       (Markdown, every table)
     kleash report wandb/ logs/ --html out.html --figures figures
     """
     start_lean()
@@ -58,29 +64,51 @@ def report(  # noqa: PLR0913  # one for each option
         raise ConfigError(f"no language {lang!r}: there is zh and en")
     paths = list(sources or ())
     a_study = len(paths) == 1 and not name and (paths[0] / "study.toml").is_file()
-    if a_study and not (page or md or figures or tables):
+    if as_json:
+        print_json(paths[0] if a_study else None)
+        return
+    if a_study and not (page or md or figures or tables or terminal):
         from kleash.results import results
 
         for path in reports.write(results(paths[0]), language=lang):
             print(path)
         return
-    made = study(paths[0], lang) if a_study else told(paths, lang, name or (), unit or ())
-    whole = reports.document(made) if tables else reports.short_page(made)
-    for file, text in ((md, reports.markdown_of), (page, reports.html_of)):
+    made = of_study(paths[0], lang) if a_study else of_logs(paths, lang, name or (), unit or ())
+    whole = reports.tables_of(made) if tables else reports.short_page(made)
+    for file, writer in ((md, reports.markdown_of), (page, reports.html_of)):
         if file is not None:
-            reports.put(file, text(made, file.parent, whole).encode())
+            reports.put(file, writer(whole).encode())
             print(file)
     if figures:
-        written, missing = reports.write_figures(reports.document(made), figures)
-        for path in written:
-            print(path)
-        if missing:
-            print(missing, file=sys.stderr)
-    if not (page or md or figures):
-        print(reports.markdown_of(made, Path(), whole), end="")
+        draw(made, figures)
+    if terminal:
+        print(reports.terminal_of(whole, columns()))
+    elif not (page or md or figures):
+        print(reports.markdown_of(whole), end="")
 
 
-def study(folder: Path, lang: str) -> Material:
+def print_json(study: Path | None) -> None:
+    """A study's results for machines."""
+    from kleash.results import results
+    from kleash.results.summary import plain
+
+    if study is None:
+        raise ConfigError("--json is of one study; of logs kleash compare gives it")
+    print(json.dumps(plain(results(study)), ensure_ascii=False))
+
+
+def draw(made: Material, folder: Path) -> None:
+    """Every chart as files."""
+    from kleash.report import tables_of, write_figures
+
+    written, missing = write_figures(tables_of(made), folder)
+    for path in written:
+        print(path)
+    if missing:
+        print(missing, file=sys.stderr)
+
+
+def of_study(folder: Path, lang: str) -> Material:
     """A study, to be written somewhere else."""
     from kleash.report import study_material
     from kleash.results import results
@@ -88,7 +116,7 @@ def study(folder: Path, lang: str) -> Material:
     return study_material(results(folder), lang)
 
 
-def told(
+def of_logs(
     paths: Sequence[Path], lang: str, named: Sequence[str] = (), units: Sequence[str] = ()
 ) -> Material:
     """Sources and what follows from them."""

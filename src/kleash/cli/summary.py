@@ -1,6 +1,6 @@
 """A study's results on the terminal: an arm a line, then what needs no training, what was gained.
 
-The numbers are those of `results`, the words those of `catalogue.running_words`.
+The numbers are those of `results`, the words those of run.toml.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def summary_table(found: Results, language: Language) -> list[Table]:
 
 def verdict_lines(found: Results, language: Language) -> list[str]:
     """Which arm to use, then what became of each: as in the report."""
-    from kleash.catalogue.decision import UNTRAINED, decision, told_together
+    from kleash.catalogue.verdicts import UNTRAINED, decision, together
 
     if found.comparison is None:
         return []
-    rest = told_together(found.comparison, language, (*UNTRAINED, "level"))
+    rest = together(found.comparison, language, (*UNTRAINED, "level"))
     return [decision(found.comparison, language), *(line for line, _ in rest)]
 
 
@@ -121,7 +121,7 @@ def gain_table(found: Results, language: Language) -> list[Table]:
 
 def gap_text(gap: Judged | None, language: Language) -> tuple[str, str]:
     """The gap with its interval, and the verdict with its level."""
-    from kleash.catalogue.screen import word
+    from kleash.catalogue.verdicts import word
 
     if gap is None or gap.estimate is None:
         return "", ""

@@ -289,7 +289,7 @@ def parse_shots(text: str, pool: int) -> list[int]:
 
 def show_scores(run: Run, wanted: Any, language: Language, *, as_json: bool) -> None:
     """A table of scores with intervals, and the last checkpoint's gaps to all the others."""
-    from kleash.catalogue.report_words import PLACES
+    from kleash.catalogue import term
     from kleash.cli.summary import counted
     from kleash.evaluate import gaps, table
 
@@ -301,7 +301,7 @@ def show_scores(run: Run, wanted: Any, language: Language, *, as_json: bool) -> 
     from rich.table import Table
 
     console, say = stdout(), partial(told, language)
-    split = PLACES.get(wanted.split, (wanted.split, wanted.split))[language == "zh"]
+    split = term(f"report.place.{wanted.split}", language, wanted.split)
     of_agents = "selector" not in run.config
     called = {n: counted(n, language, of_agents=of_agents) for n in wanted.shots}
     title = "rewards_of" if of_agents else "scores_of"

@@ -8,12 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kleash.catalogue import LANGUAGES, MOST_NAMED, gap_text, key_name, named
-from kleash.catalogue.decision import UNTRAINED, decision, told_together
+from kleash.catalogue import MOST_NAMED, gap_text, key_name, named, say, term
 from kleash.catalogue.lines import next_step
-from kleash.catalogue.report_words import ANSWERS
-from kleash.catalogue.screen import alike, otherwise, verdict_line, word
-from kleash.catalogue.terms import QUESTIONS
+from kleash.catalogue.verdicts import (
+    UNTRAINED,
+    alike,
+    decision,
+    otherwise,
+    together,
+    verdict_line,
+    word,
+)
 from kleash.charts import whisker
 from kleash.compare import Comparison, Judged
 from kleash.plan import arm_recipe, base_checkpoint, dotted
@@ -21,21 +26,17 @@ from kleash.recipe import SelectorRecipe
 from kleash.report.courses import MOST_COLUMNS, beside
 from kleash.report.ending import commands
 from kleash.report.material import Material, short
-from kleash.report.opening import gap_of
 from kleash.report.parts import (
     Card,
     Cards,
     Cell,
-    Line,
     Lines,
-    Linked,
     Paragraph,
     Part,
     Stated,
+    Styled,
     Table,
 )
-from kleash.report.places import first_place, kl_place
-from kleash.report.study_tables import score_of
 from kleash.results import ArmRow, Results, over_seeds, seed_means
 
 QUESTION = re.compile(r"[^.!?。！？\n]+[?？]")
@@ -67,7 +68,7 @@ def facts(made: Material) -> str:
     file = study.file
     recipe = arm_recipe(file, study.arms[0], file.seeds[0], "BASE") if study.arms else None
     shots = list(dict.fromkeys((min(file.measure.shots), max(file.measure.shots))))
-    told = {
+    counts = {
         "data": getattr(recipe, "data" if isinstance(recipe, SelectorRecipe) else "env", ""),
         "items": file.measure.items[-1],
         "shots": "–".join(map(str, shots)),
@@ -76,7 +77,7 @@ def facts(made: Material) -> str:
         "done": f"{study.overview.counts().get('done', 0):,}",
         "cells": f"{len(study.measured):,}",
     }
-    return made.say("facts_line", **told)
+    return made.say("facts_line", **counts)
 
 
 def verdict(made: Material) -> list[Part]:
@@ -100,9 +101,9 @@ def why(made: Material, found: Comparison) -> str:
     """
     levels = [each for each in found.verdicts if each.question == "level"]
     if any(each.question == "gain" for each in found.verdicts):
-        said = [line for line, _ in told_together(found, made.language, ("gain",))]
+        said = [line for line, _ in together(found, made.language, ("gain",))]
     elif len(levels) > FEW:
-        said = [line for line, _ in told_together(found, made.language, ("level",))]
+        said = [line for line, _ in together(found, made.language, ("level",))]
     else:
         groups = alike(levels)
         said = [verdict_line(group, found.factor, made.language) for group in groups]
@@ -120,7 +121,7 @@ def differ(made: Material, found: Comparison) -> Card | None:
     """
     said: list[str] = []
     if any(each.question == "gain" for each in found.verdicts):
-        said = [line for line, _ in told_together(found, made.language, ("level",))]
+        said = [line for line, _ in together(found, made.language, ("level",))]
     said += folded(made, otherwise(found))
     return Card(made.say("card.differ"), said) if said else None
 
@@ -129,7 +130,7 @@ def folded(made: Material, judged: Sequence[Judged]) -> list[str]:
     """A sentence for each verdict with the arms that have it."""
     words: dict[str, list[Judged]] = {}
     for each in judged:
-        question = QUESTIONS[each.question][LANGUAGES.index(made.language)]
+        question = say(f"question.{each.question}", {}, made.language)
         words.setdefault(f"{question} {word(each, made.language)}", []).append(each)
     said: list[str] = []
     for text, group in words.items():
@@ -179,7 +180,9 @@ def _held(made: Material, first: ArmRow, rows: Sequence[ArmRow]) -> str:
 
 def after(made: Material, found: Comparison) -> Card | None:
     """The cheapest steps that would decide, and of a study the command."""
-    said = [next_step(step, made.language, whole=False) for step in found.next[:STEPS]]
+    steps = [next_step(step, made.language, whole=False) for step in found.next[:STEPS]]
+    stop = "。" if made.language == "zh" else "."
+    said = [f"{step[:1].upper()}{step[1:]}{stop}" for step in steps]
     run = next(iter(commands(made)), "")
     return Card(made.say("card.next"), said, run) if said or run else None
 
@@ -198,9 +201,9 @@ def far(made: Material, found: Comparison) -> str:
 
 def comparisons(made: Material) -> list[Part]:
     """Every verdict as a sentence, arms of which the same is to be said together."""
-    said: list[Line] = []
+    said: list[str] = []
     for found in made.comparisons:
-        every = told_together(found, made.language, (*UNTRAINED, "level"))
+        every = together(found, made.language, (*UNTRAINED, "level"))
         said += [line for line, _ in every]
     return [Lines(said), Paragraph(made.say("levels"))] if said else []
 
@@ -232,8 +235,8 @@ def arms_table(made: Material) -> Table | None:
 def _caption(made: Material, study: Results) -> str:
     measure = study.file.measure
     shots = [made.column(f"shots:{n}") if made.of_agents else str(n) for n in measure.shots]
-    told = {"items": measure.items[-1], "seeds": len(study.file.seeds)}
-    return made.say("summary_of", shots=made.listed(shots), **told)
+    counts = {"items": measure.items[-1], "seeds": len(study.file.seeds)}
+    return made.say("summary_of", shots=made.listed(shots), **counts)
 
 
 def _heads(made: Material, keys: Sequence[str]) -> list[str]:
@@ -246,8 +249,8 @@ def _heads(made: Material, keys: Sequence[str]) -> list[str]:
 def _values(made: Material, study: Results, row: ArmRow, keys: Sequence[str]) -> list[str]:
     """What an arm has for each key, whether it asks for it or not."""
     if len(keys) > MOST_KEYS:
-        told = [f"{key_name(k, made.language)} = {short(v)}" for k, v in row.keys.items()]
-        return [made.listed(told) or "—"]
+        texts = [f"{key_name(k, made.language)} = {short(v)}" for k, v in row.keys.items()]
+        return [made.listed(texts) or "—"]
     recipe = study.overview.told.get(row.name)
     known = {} if recipe is None else dict(dotted(recipe.resolved))
     return [short(row.keys.get(key, known.get(key, "—"))) for key in keys]
@@ -260,7 +263,7 @@ def _start(
     name = base_checkpoint(study.file, study.file.seeds[0])
     means = list(seed_means(study.overview, study.file, "base", name).values())
     score = made.score(over_seeds(means)) if len(means) > 1 else made.scored(sum(means))
-    drawn = Linked("", drawing=whisker(span, 0.0))
+    drawn = Styled("", drawing=whisker(span, 0.0))
     first: list[Cell] = [made.say("start_row", name=name), *("—" for _ in _heads(made, keys))]
     return [*first, score if means else "—", made.say("reference"), drawn, "0", "—"]
 
@@ -275,16 +278,22 @@ def _row(
     gap = _judged(made, row.gap)
     against = made.say("to_arm", arm=row.against, gap=gap) if gap != "—" else "—"
     kl = "—" if row.kl is None else f"{row.kl.estimate:.2g}"
-    tested = first_place(made, row.name)
     return [
         made.arm(row.name),
         *_values(made, study, row, keys),
-        Linked(score_of(made, row), tested),
-        Linked(_judged(made, gain), tested),
-        Linked("", drawing=drawing),
-        Linked(kl, kl_place(made, row.name)),
-        Linked(against, tested),
+        score_of(made, row),
+        _judged(made, gain),
+        Styled("", drawing=drawing),
+        kl,
+        against,
     ]
+
+
+def score_of(made: Material, row: ArmRow) -> str:
+    """An arm's score over its seeds; of one seed the score alone."""
+    if row.score is None and row.scores:
+        return made.scored(row.scores[0])
+    return made.score(row.score)
 
 
 def _judged(made: Material, judged: Judged | None) -> str:
@@ -292,7 +301,8 @@ def _judged(made: Material, judged: Judged | None) -> str:
     if judged is None:
         return "—"
     sure = "" if judged.level == "L3" else f" [{judged.level}]"
-    said = made.answer(judged.verdict) if judged.verdict in ANSWERS else word(judged, made.language)
+    own = term(f"report.answer.{judged.verdict}", made.language)
+    said = own or word(judged, made.language)
     comma = "，" if made.language == "zh" else ", "
-    number = gap_of(made, judged).removesuffix(" points").removesuffix(" 个百分点")
+    number = made.gap(judged).removesuffix(" points").removesuffix(" 个百分点")
     return f"{number}{comma}{said}{sure}"

@@ -52,8 +52,8 @@ class Course:
         return short if places >= (self.decimals or 0) else f"{value:.{self.decimals}f}"
 
     @cached_property
-    def told(self) -> list[Series]:
-        """Everything that the first run tells of the quantity."""
+    def logged(self) -> list[Series]:
+        """Everything that the first run logged of the quantity."""
         every = [series for run in self.first.runs for series in run.series]
         return [s for s in every if s.axis == self.axis and known_name(s.metric) == self.metric]
 
@@ -64,19 +64,19 @@ class Course:
 
     def where(self, step: float) -> Where | None:
         """Where the value of the first run at a step stands."""
-        for series in self.told:
+        for series in self.logged:
             places = (series.steps == step).nonzero()[0]
             if len(places):
                 return series.place(int(places[-1]))
         return None
 
-    def guess(self, step: float) -> tuple[float, Where] | None:
+    def guess(self, step: float) -> float | None:
         """What a source only estimates at a step; it is used in nothing."""
         for run in self.first.runs if step in self.estimated else ():
             for series in run.series:
                 places = np.flatnonzero(series.steps == step)
                 if known_name(series.metric) == self.metric and len(places):
-                    return float(series.values[places[-1]]), series.place(int(places[-1]))
+                    return float(series.values[places[-1]])
         return None
 
 
@@ -94,7 +94,7 @@ def courses(made: Material, metric: str, axis: str = "") -> list[Course]:
     return [each for each in found if each.axis == found[0].axis]
 
 
-class _Told(NamedTuple):
+class _Curves(NamedTuple):
     """The curves of an arm's runs over the same axis, and their values at common steps."""
 
     arm: Arm
@@ -106,27 +106,27 @@ class _Told(NamedTuple):
 
 def _work_out(arms: Sequence[Arm], metric: str, axis: str) -> None:
     """The courses of a quantity that were not worked out yet, arms of the same size at once."""
-    alike: dict[tuple[int, int], list[_Told]] = {}
+    alike: dict[tuple[int, int], list[_Curves]] = {}
     for arm in arms:
         if (metric, axis) not in arm.courses:
             arm.courses[metric, axis] = None
-            told = _told(arm, metric, axis)
-            if told is not None:
-                alike.setdefault((len(told.curves), len(told.steps)), []).append(told)
+            each = _curves(arm, metric, axis)
+            if each is not None:
+                alike.setdefault((len(each.curves), len(each.steps)), []).append(each)
     for group in alike.values():
-        bands = _bands(np.array([told.values for told in group]))
-        for at, told in enumerate(group):
-            arm, curves, steps = told.arm, told.curves, told.steps
+        bands = _bands(np.array([each.values for each in group]))
+        for at, each in enumerate(group):
+            arm, curves, steps = each.arm, each.curves, each.steps
             guessed = frozenset(curves[0].guessed.tolist())
             guessed = guessed.difference(steps.tolist()) if guessed else guessed
             printed = curves[0].decimals if len(curves) == 1 else None
             middle, low, high = (None if side is None else side[at] for side in bands)
             assert middle is not None
-            made = (steps, middle, low, high, told.first, guessed, printed)
+            made = (steps, middle, low, high, each.first, guessed, printed)
             arm.courses[metric, axis] = Course(arm.name, metric, curves[0].axis, len(curves), *made)
 
 
-def _told(arm: Arm, metric: str, axis: str) -> _Told | None:
+def _curves(arm: Arm, metric: str, axis: str) -> _Curves | None:
     """None where no run has the quantity, or no step is common to all."""
     found: list[tuple[Replicate, Curve]] = []
     for each in arm.replicates:
@@ -145,7 +145,7 @@ def _told(arm: Arm, metric: str, axis: str) -> _Told | None:
         c.values if len(c.steps) == len(steps) else c.values[np.searchsorted(c.steps, steps)]
         for c in curves
     ]
-    return _Told(arm, found[0][0], curves, steps, values) if len(steps) else None
+    return _Curves(arm, found[0][0], curves, steps, values) if len(steps) else None
 
 
 def _bands(table_ANS: Floats) -> tuple[Floats, Floats | None, Floats | None]:
@@ -175,14 +175,12 @@ def beside(made: Material) -> list[Arm]:
 
     These are chosen by the outcome, evenly from the highest to the lowest; then those told first.
     """
-    if made.beside is None:
-        metric = outcome(made) if len(made.arms) > MOST_COLUMNS else ""
-        ranked = some_of(courses(made, metric), MOST_COLUMNS) if metric else []
-        heads = [name for found in made.comparisons for name in found.references]
-        every = [*heads, *(each.arm for each in ranked), *(a.name for a in made.arms)]
-        names = list(dict.fromkeys(every))[: max(MOST_COLUMNS, len(heads))]
-        made.beside = [arm for arm in made.arms if arm.name in names]
-    return made.beside
+    metric = outcome(made) if len(made.arms) > MOST_COLUMNS else ""
+    ranked = some_of(courses(made, metric), MOST_COLUMNS) if metric else []
+    heads = [name for found in made.comparisons for name in found.references]
+    every = [*heads, *(each.arm for each in ranked), *(arm.name for arm in made.arms)]
+    names = list(dict.fromkeys(every))[: max(MOST_COLUMNS, len(heads))]
+    return [arm for arm in made.arms if arm.name in names]
 
 
 def metrics_of(made: Material, axis: str = "") -> list[str]:
@@ -211,7 +209,7 @@ def outcome(made: Material) -> str:
     return next((name for name in (*OUTCOMES, *OWN_OUTCOMES) if name in have), "")
 
 
-def told_numbers(arm: Arm, metric: str) -> dict[str, tuple[float | None, Number]]:
+def statistics_of(arm: Arm, metric: str) -> dict[str, tuple[float | None, Number]]:
     """Statistics of a whole run that a document gives, by name: at which step, and the number."""
     found: dict[str, tuple[float | None, Number]] = {}
     for replicate in arm.replicates:

@@ -1,13 +1,17 @@
 """Every number as CSV, each row with the file and line that it came from.
 
 Arms have their own names here and values are not rounded: these are for machines and for whoever
-looks a number up. `write` makes the files, `files` says on the page which there are.
+looks a number up. A mean is of many lines and names the first. `write` makes the files, `files`
+says on the page which there are.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import json
+import math
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
@@ -15,19 +19,19 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
+from kleash.compare import Judged
 from kleash.imports import Where
 from kleash.plan import BASELINE
+from kleash.plan.folder import Seen
 from kleash.report.choices import chosen_columns
-from kleash.report.courses import courses, outcome
-from kleash.report.efficiency import clocks_of
-from kleash.report.links import Links
+from kleash.report.courses import course, courses, outcome
 from kleash.report.material import Material
 from kleash.report.parts import Paragraph, Part
-from kleash.report.places import cell_place, first_place, judged_place
 from kleash.results import KL, Measured
 from kleash.stats import mean_ends
 
 MOST_PAIRS = 500  # of arms; 200 arms have 19,900
+SECONDS, PER_STEP = "seconds", "seconds_per_step"
 Row = tuple[Sequence[Any], str, int | None]
 """Values, then the file and line that they came from."""
 
@@ -37,16 +41,35 @@ def spot(where: Where | None) -> tuple[str, int | None]:
     return ("", None) if where is None else (where.file, where.line)
 
 
+def scores_place(seen: Seen, checkpoint: str, split: str, shots: int) -> Where | None:
+    """Where a run's scores of a checkpoint begin, on a split and at some shots."""
+    column = seen.scored.get((checkpoint, split, shots))
+    if column is None or seen.run is None:
+        return None
+    return Where(seen.run.file("scores.jsonl"), column.lines[0])
+
+
+def tested(made: Material) -> dict[str, Where | None]:
+    """By arm, where its first tested column begins."""
+    assert made.study is not None
+    found: dict[str, Where | None] = {}
+    for (name, _), seen in made.study.overview.seen.items():
+        for shots in made.study.file.measure.shots if found.get(name) is None else ():
+            found[name] = found.get(name) or scores_place(seen, seen.chosen, "test", shots)
+    return found
+
+
 def cells(made: Material) -> Iterator[Row]:
     """Every measurement with its interval over items."""
     assert made.study is not None
-    measured = made.study.measured
+    measured, seen = made.study.measured, made.study.overview.seen
     for each, (low, high) in zip(measured, _ends(measured), strict=True):
         cell = each.cell
         place = (each.checkpoint or cell.checkpoint, cell.split, cell.shots, cell.items)
-        arm = cell.arm.removeprefix(BASELINE)
-        told = (arm, cell.seed, *place, each.state, each.mean, low, high, each.broken)
-        yield told, *spot(cell_place(made, each))
+        arm, run = cell.arm.removeprefix(BASELINE), seen[cell.arm, cell.seed]
+        where = scores_place(run, each.checkpoint, cell.split, cell.shots)
+        numbers = (each.state, each.mean, low, high, each.broken)
+        yield (arm, cell.seed, *place, *numbers), *spot(where)
 
 
 def _ends(measured: Sequence[Measured]) -> list[tuple[float | None, float | None]]:
@@ -65,12 +88,27 @@ def _ends(measured: Sequence[Measured]) -> list[tuple[float | None, float | None
 
 def gaps(made: Material) -> Iterator[Row]:
     """Every verdict that has a number: the interval is the one that decides the word."""
+    first = tested(made)
     for each in (one for found in made.comparisons for one in found.verdicts):
         if each.estimate is not None:
             arms = each.arms[0], each.arms[-1]
             numbers = (each.estimate, each.low, each.high, each.p, each.adjusted_p, each.n)
-            told = (each.question, each.metric, *arms, each.verdict, each.level, each.unit)
-            yield (*told, *numbers), *spot(judged_place(made, each))
+            words = (each.question, each.metric, *arms, each.verdict, each.level, each.unit)
+            yield (*words, *numbers), *spot(_place(made, each, first))
+
+
+def _place(made: Material, judged: Judged, first: dict[str, Where | None]) -> Where | None:
+    """Where the scores that a verdict is about begin, or the curve that it is about."""
+    if made.study is not None and judged.metric in ("", made.study.file.compare.metric):
+        where = next((first[arm] for arm in judged.arms if first.get(arm)), None)
+        if where is not None:
+            return where
+    for arm in (arm for name in judged.arms for arm in made.arms if arm.name == name):
+        each = course(arm, judged.metric)
+        if each is not None:
+            step = float(each.steps[0]) if judged.over is None else judged.over.first
+            return each.where(step)
+    return None
 
 
 def curves(made: Material) -> Iterator[Row]:
@@ -78,12 +116,11 @@ def curves(made: Material) -> Iterator[Row]:
     for metric in dict.fromkeys((outcome(made), "kl", KL)):
         for each in courses(made, metric) if metric else ():
             bands = [side.tolist() if side is not None else None for side in (each.low, each.high)]
-            for at, (step, value) in enumerate(
-                zip(each.steps.tolist(), each.values.tolist(), strict=True)
-            ):
+            points = zip(each.steps.tolist(), each.values.tolist(), strict=True)
+            for at, (step, value) in enumerate(points):
                 ends = (None if side is None else side[at] for side in bands)
-                told = (each.arm, each.metric, each.axis, step, value, *ends, each.runs)
-                yield told, *spot(each.where(step))
+                words = (each.arm, each.metric, each.axis)
+                yield (*words, step, value, *ends, each.runs), *spot(each.where(step))
 
 
 def metrics(made: Material) -> Iterator[Row]:
@@ -101,77 +138,95 @@ def metrics(made: Material) -> Iterator[Row]:
 def agreement(made: Material) -> Iterator[Row]:
     """How alike every two arms are."""
     assert made.study is not None
+    first = tested(made)
     for each in islice(made.study.agreements, MOST_PAIRS):
         same = (each.equal_pointers, each.kl, each.identical_outputs, each.seeds)
-        told = (*each.arms, *same, each.differ, each.parameters)
-        yield told, *spot(first_place(made, each.arms[0]))
+        yield (*each.arms, *same, each.differ, each.parameters), *spot(first.get(each.arms[0]))
 
 
 def demonstrations(made: Material) -> Iterator[Row]:
     """How often each arm chose each demonstration on the test."""
     assert made.study is not None
+    first = tested(made)
     for arm, columns in chosen_columns(made.study).items():
         counts = Counter(name for _, column in columns for p in column.pointers for name in p)
         for name, times in counts.most_common():
-            yield (arm, name, times), *spot(first_place(made, arm))
+            yield (arm, name, times), *spot(first.get(arm))
 
 
 def timings(made: Material) -> Iterator[Row]:
-    """What the clocks of every arm say, by seed."""
+    """What the clocks of every run say: the mean over its epochs, and where the first stands."""
     assert made.study is not None
-    for row in made.study.rows:
-        for key, clock in clocks_of(made, row.name).items():
-            for seed, value in clock.means().items():
-                yield (row.name, seed, key, value), *spot(clock.where)
+    for (arm, seed), seen in made.study.overview.seen.items():
+        if (arm, seed) not in made.runs or seen.run is None or not seen.run.has("timings.jsonl"):
+            continue
+        found: dict[str, tuple[list[float], int]] = {}
+        steps = _steps_per_epoch(made, arm, seed)
+        for number, line in enumerate(seen.run.timings(), 1):
+            read = {k: v for k, v in line.items() if isinstance(v, float) and math.isfinite(v)}
+            if SECONDS in read and "step" in line:
+                read[PER_STEP] = read.pop(SECONDS)
+            elif SECONDS in read and steps:
+                read[PER_STEP] = read[SECONDS] / steps
+            for key, value in read.items() if line.get("phase") == "grpo" else ():
+                found.setdefault(key, ([], number))[0].append(value)
+        for key, (values, number) in found.items():
+            mean = sum(values) / len(values)
+            yield (arm, seed, key, mean), seen.run.file("timings.jsonl"), number
+
+
+def _steps_per_epoch(made: Material, arm: str, seed: int) -> float:
+    """Steps that an epoch of a run has, on average; 0 where it logged none."""
+    series = made.runs[arm, seed].series
+    counts = {
+        axis: max((len(each.steps) for each in series if each.axis == axis), default=0)
+        for axis in ("step", "epoch")
+    }
+    return counts["step"] / counts["epoch"] if counts["epoch"] else 0.0
 
 
 def provenance(made: Material) -> Iterator[Row]:
-    """Every run with the hashes of what went in."""
+    """Every run with the hashes of what went in, and what of its data was used."""
     assert made.study is not None
     keys = ("data", "base", "speech" if made.of_agents else "answerer", "revision")
     runs = {seen.run.path: seen.run for seen in made.study.overview.seen.values() if seen.run}
     for run in runs.values():
-        told = (run.name, *(run.meta.get(key) for key in keys))
-        yield told, run.file("meta.json"), None
+        counts = (run.meta.get(key) for key in ("view", "facts"))
+        used = [json.dumps(each, ensure_ascii=False) if each else None for each in counts]
+        values = (run.name, *(run.meta.get(key) for key in keys), *used)
+        yield values, run.file("meta.json"), None
 
 
-TABLES: dict[str, tuple[Callable[[Material], Iterable[Row]], tuple[str, ...]]] = {
-    "cells": (
-        cells,
-        (
-            *("arm", "seed", "checkpoint", "split", "shots", "items"),
-            *("state", "mean", "low", "high", "broken"),
-        ),
-    ),
+TABLES: dict[str, tuple[Callable[[Material], Iterable[Row]], str]] = {
+    "cells": (cells, "arm seed checkpoint split shots items state mean low high broken"),
     "gaps": (
         gaps,
-        (
-            *("question", "metric", "arm", "against", "verdict", "level", "unit"),
-            *("estimate", "low", "high", "p", "adjusted_p", "n"),
-        ),
+        "question metric arm against verdict level unit estimate low high p adjusted_p n",
     ),
-    "curves": (curves, ("arm", "metric", "axis", "at", "mean", "low", "high", "runs")),
-    "metrics": (metrics, ("arm", "seed", "metric", "epoch", "value")),
+    "curves": (curves, "arm metric axis at mean low high runs"),
+    "metrics": (metrics, "arm seed metric epoch value"),
     "agreement": (
         agreement,
-        (
-            *("arm", "other", "equal_pointers", "kl", "identical_outputs", "seeds"),
-            *("parameters_that_differ", "parameters"),
-        ),
+        "arm other equal_pointers kl identical_outputs seeds parameters_that_differ parameters",
     ),
-    "demonstrations": (demonstrations, ("arm", "demonstration", "times")),
-    "timings": (timings, ("arm", "seed", "quantity", "mean")),
-    "provenance": (provenance, ("run", "data", "base", "answerer", "revision")),
+    "demonstrations": (demonstrations, "arm demonstration times"),
+    "timings": (timings, "arm seed quantity mean"),
+    "provenance": (provenance, "run data base answerer revision view facts"),
 }
+"""By name its rows, and its columns before file and line."""
 
 
 def texts(made: Material, folder: Path) -> Iterator[tuple[str, str]]:
     """By name the CSV of each table that has a row; files as seen from the report's folder."""
-    shown = cache(Links(folder).shown)
+
+    @cache
+    def shown(path: str) -> str:
+        return os.path.relpath(path, folder).replace(os.sep, "/")
+
     for name, (rows_of, head) in TABLES.items():
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow((*head, "file", "line"))
+        writer.writerow((*head.split(), "file", "line"))
         empty = file.tell()
         writer.writerows((*row, path and shown(path), line) for row, path, line in rows_of(made))
         if file.tell() > empty:

@@ -14,7 +14,7 @@ from typing import Any
 
 from kleash.charts import Chart
 from kleash.errors import DataError
-from kleash.report.parts import Document, Figure, text_of
+from kleash.report.parts import Document, Figure
 
 TIMES = 2  # pixels of a PNG for each of the SVG
 CHINESE = "Noto Sans CJK SC"
@@ -41,8 +41,7 @@ def write_figures(whole: Document, folder: Path) -> tuple[list[Path], str]:
 def rows_of(chart: Chart) -> str:
     """The data of a chart as CSV."""
     rows = io.StringIO()
-    told = [[text_of(cell) for cell in row] for row in chart.rows]
-    csv.writer(rows, lineterminator="\n").writerows([chart.head, *told])
+    csv.writer(rows, lineterminator="\n").writerows([chart.head, *chart.rows])
     return rows.getvalue()
 
 

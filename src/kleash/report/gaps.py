@@ -1,39 +1,27 @@
-"""Gaps: a forest of them, by epoch, as a scoreboard; and what the verdict recommends, as a file."""
+"""Gaps as a forest and as a scoreboard; how arms got there; what is recommended, as a file."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from kleash.catalogue import AXES, LANGUAGES, show
+from kleash.catalogue import AXES, LANGUAGES, say, show
 from kleash.catalogue.lines import placed, reasons
-from kleash.catalogue.screen import sentence, word
-from kleash.catalogue.terms import QUESTIONS
+from kleash.catalogue.verdicts import sentence, word
 from kleash.charts import Chart, Dot, whiskers
 from kleash.compare import Amount, Comparison, Judged
+from kleash.report.answer import score_of
 from kleash.report.courses import beside, course
 from kleash.report.material import Material
-from kleash.report.opening import gap_of
-from kleash.report.opening import recommendation as recommended
-from kleash.report.parts import Cell, Code, Figure, Line, Lines, Linked, Paragraph, Part, Table
-from kleash.report.places import (
-    arm_place,
-    judged_place,
-    linked,
-)
-from kleash.report.study_tables import score_of
+from kleash.report.parts import Figure, Lines, Part, Table
 
 BOARD = (
     *("level", "average", "at_end", "best_step", "faster", "steadier"),
     *("phase_early", "phase_middle", "phase_late"),
 )
-
-
-def of_question(found: Comparison, *questions: str) -> Iterator[Judged]:
-    """The verdicts on some questions, in the order of the comparison."""
-    return (each for each in found.verdicts if each.question in questions)
+HOW = ("faster", "steadier", "collapse")
 
 
 # --- forest
@@ -43,25 +31,25 @@ def gaps(made: Material) -> list[Part]:
     """A forest of gaps to the start, and one for each arm that others are compared with."""
     parts: list[Part] = []
     for found in made.comparisons:
-        for judged in (*by_reference(found, "gain"), *by_reference(found, "level")):
-            levels = [each for each in judged if each.estimate is not None]
+        for group in (*by_reference(found, "gain"), *by_reference(found, "level")):
+            levels = [each for each in group if each.estimate is not None]
             if levels:
-                chart = _forest(made, levels)
-                parts.append(Figure(f"gaps-{len(parts) + 1}", chart, chart.title))
+                parts.append(Figure(f"gaps-{len(parts) + 1}", _forest(made, levels)))
     return parts
 
 
 def by_reference(found: Comparison, *questions: str) -> list[list[Judged]]:
     """The verdicts on some questions, by the arm that others are compared with."""
     groups: dict[str, list[Judged]] = {}
-    for each in of_question(found, *questions):
-        groups.setdefault(each.arms[-1], []).append(each)
+    for each in found.verdicts:
+        if each.question in questions:
+            groups.setdefault(each.arms[-1], []).append(each)
     return list(groups.values())
 
 
 def _forest(made: Material, levels: Sequence[Judged]) -> Chart:
-    unit = levels[0].unit
-    times = 100.0 if unit == "fraction" else 1.0
+    fraction = levels[0].unit == "fraction"
+    times = 100.0 if fraction else 1.0
     drawn = {arm.name for arm in beside(made)} or {each.arms[0] for each in levels}
     dots = [
         Dot(
@@ -69,8 +57,8 @@ def _forest(made: Material, levels: Sequence[Judged]) -> Chart:
             value=times * (each.estimate or 0.0),
             low=None if each.low is None else times * each.low,
             high=None if each.high is None else times * each.high,
-            note=f"{_brief(word(each, made.language))} [{each.level}]",
-            where=judged_place(made, each),
+            # Words without what stands in brackets after them.
+            note=f"{re.split(r' ?[（(]', word(each, made.language))[0]} [{each.level}]",
         )
         for each in levels
         if each.arms[0] in drawn
@@ -81,17 +69,10 @@ def _forest(made: Material, levels: Sequence[Judged]) -> Chart:
         "baseline": made.arm(levels[0].arms[1]),
         "metric": placed(levels[0].metric, over, made.language),
     }
-    title = made.say("forest", apart=apart, of=len(levels), **facts)
-    axis = made.say("forest_axis_points" if unit == "fraction" else "forest_axis", **facts)
-    margin = levels[0].margin
-    shown = times * margin if margin else None
+    title = made.say("forest" if apart else "forest_none", apart=apart, of=len(levels), **facts)
+    axis = made.say("forest_axis_points" if fraction else "forest_axis", **facts)
     head = made.head("arm", "gap", "low", "high", "verdict")
-    return whiskers(title, axis, dots, head, margin=shown)
-
-
-def _brief(text: str) -> str:
-    """Words without what stands in brackets after them."""
-    return re.split(r" ?[（(]", text)[0]
+    return whiskers(title, axis, dots, head, margin=times * (levels[0].margin or 0.0))
 
 
 # --- scoreboard
@@ -102,32 +83,24 @@ def scoreboard(made: Material) -> list[Part]:
     parts: list[Part] = []
     for group in (each for found in made.comparisons for each in by_reference(found, *BOARD)):
         several = len({each.arms[0] for each in group}) > 1
-        rows: list[list[Cell]] = []
-        for question in BOARD:
-            for each in (one for one in group if one.question == question):
-                ours, theirs = (
-                    Linked(text, arm_place(made, arm, each))
-                    for text, arm in zip(
-                        values_of(made, each), (each.arms[0], each.arms[-1]), strict=True
-                    )
-                )
-                dimension = QUESTIONS[question][LANGUAGES.index(made.language)]
-                who: list[Cell] = [made.arm(each.arms[0])] if several else []
-                gap = Linked(gap_of(made, each), judged_place(made, each))
-                told: list[Cell] = [gap, ahead(made, each), each.level]
-                rows.append([dimension, *who, theirs, ours, *told])
-        if rows:
-            others, baseline = (made.arm(group[0].arms[at]) for at in (0, -1))
-            head = made.head("dimension", *(["arm"] if several else []))
-            head += [baseline, made.column("ours") if several else others]
-            head += made.head("interval", "winner", "level")
-            said = made.say("scoreboard_of", baseline=baseline)
-            parts.append(Table(said, head, rows, left=2 if several else 1))
+        rows = []
+        for each in sorted(group, key=lambda one: BOARD.index(one.question)):
+            ours, theirs = values_of(made, each)
+            who = [made.arm(each.arms[0])] if several else []
+            dimension = say(f"question.{each.question}", {}, made.language)
+            end = (theirs, ours, made.gap(each), ahead(made, each), each.level)
+            rows.append([dimension, *who, *end])
+        others, baseline = (made.arm(group[0].arms[at]) for at in (0, -1))
+        head = made.head("dimension", *(["arm"] if several else []))
+        head += [baseline, made.column("ours") if several else others]
+        head += made.head("interval", "winner", "level")
+        said = made.say("scoreboard_of", baseline=baseline)
+        parts.append(Table(said, head, rows, left=2 if several else 1))
     return parts
 
 
 def values_of(made: Material, judged: Judged) -> tuple[str, str]:
-    """What each side measured, as its reasons tell it."""
+    """What each side measured, as its reasons say."""
     if judged.question.startswith("phase_"):
         return phase_means(made, judged)
     sides = dict.fromkeys(judged.arms, "—")
@@ -152,18 +125,18 @@ def values_of(made: Material, judged: Judged) -> tuple[str, str]:
 def phase_means(made: Material, judged: Judged) -> tuple[str, str]:
     """The mean of each side over the steps of a phase, of the run that was judged: its first."""
     span = next((each.facts for each in judged.because if each.code == "phase_steps"), None)
-    told: list[str] = []
+    found: list[str] = []
     for name in (judged.arms[0], judged.arms[-1]):
         arm = next((arm for arm in made.arms if arm.name == name), None)
         first = None if arm is None else replace(arm, replicates=arm.replicates[:1])
         each = None if first is None else course(first, judged.metric)
         if each is None or span is None or each.axis != span["axis"]:
-            told.append("—")
+            found.append("—")
             continue
         inside = (each.steps >= span["first"]) & (each.steps <= span["last"])
         value = Amount(float(each.values[inside].mean()), judged.unit) if inside.any() else None
-        told.append(show(value, made.language))
-    return told[0], told[1]
+        found.append(show(value, made.language))
+    return found[0], found[1]
 
 
 def ahead(made: Material, judged: Judged) -> str:
@@ -174,34 +147,19 @@ def ahead(made: Material, judged: Judged) -> str:
     return word(judged, made.language)
 
 
-# --- questions told with their reasons
-
-
-def told(made: Material, *questions: str) -> list[Part]:
-    """Each verdict as a sentence, with what it rests on."""
-    lines: dict[Line, None] = {}
+def how(made: Material) -> list[Part]:
+    """Faster, steadier, cheaper, collapsed: each verdict as a sentence, with what it rests on."""
+    lines: dict[str, None] = {}
     for found in made.comparisons:
-        for each in of_question(found, *questions):
+        for each in (one for name in HOW for one in found.verdicts if one.question == name):
             said = sentence(each, made.language, factor=found.factor)
             why = ("；" if made.language == "zh" else "; ").join(reasons(each, made.language))
-            brackets = ("（", "）") if made.language == "zh" else (" (", ")")
-            text = said + (f"{brackets[0]}{why}{brackets[1]}" if why else "")
-            lines[linked(text, judged_place(made, each), each.arms)] = None
+            frame = "{}（{}）" if made.language == "zh" else "{} ({})"
+            lines[frame.format(said, why) if why else said] = None
     return [Lines(list(lines))] if lines else []
 
 
-def speed(made: Material) -> list[Part]:
-    """Steps to thresholds that both reach."""
-    return told(made, "faster")
-
-
 # --- recommendation
-
-
-def recommendation(made: Material) -> list[Part]:
-    """The arm that the verdict recommends, as TOML; nothing where it recommends none."""
-    told = recommended_toml(made)
-    return [Paragraph(made.say("recommended_file")), Code(told)] if told else []
 
 
 def recommended_toml(made: Material) -> str:
@@ -209,19 +167,20 @@ def recommended_toml(made: Material) -> str:
     import tomli_w
 
     found = made.comparison
-    use = None if found is None else recommended(found)
-    if found is None or use is None or use.verdict != "better":
+    every = () if found is None else found.verdicts
+    use = next((each for each in every if each.question == "recommend"), None)
+    if use is None or use.verdict != "better":
         return ""
     arm, about = use.arms[0], {"gain": "over_start", "level": "over_baseline"}
     table: dict[str, Any] = {"arm": arm, "level": use.level}
-    for judged in found.verdicts:
+    for judged in every:
         if judged.question in about and judged.arms[0] == arm:
             ends = {"estimate": judged.estimate, "low": judged.low, "high": judged.high}
-            told = {"against": judged.arms[1], "verdict": judged.verdict}
+            of = {"against": judged.arms[1], "verdict": judged.verdict}
             also = {"also_changed": list(judged.also_changed)} if judged.also_changed else {}
             known = {key: value for key, value in ends.items() if value is not None}
-            table[about[judged.question]] = told | known | also
+            table[about[judged.question]] = of | known | also
     keys = {} if made.study is None else {arm.name: dict(arm.keys) for arm in made.study.arms}
     if arm in keys:
         table["keys"] = {key: value for key, value in keys[arm].items() if value is not None}
-    return tomli_w.dumps(table).rstrip()
+    return tomli_w.dumps(table)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kleash.catalogue import CODES, LANGUAGES, Language, called, gap_text, metric_name, say
-from kleash.catalogue.agent_words import AGENT_COLUMNS, AGENT_SECTIONS
-from kleash.catalogue.report_words import ANSWERS, COLUMNS, OWN, PLACES, SECTIONS, STATES
-from kleash.compare import Comparison
+from kleash.catalogue import CODES, Language, called, metric_name, say, term
+from kleash.catalogue.verdicts import gap_of
+from kleash.compare import Comparison, Judged
 from kleash.compare.arms import Arm, gather
-from kleash.imports import Imported, Source, Where
+from kleash.imports import Imported, Source
 from kleash.results import Results
 from kleash.results.sources import scores_of
 from kleash.stats import Interval
@@ -36,14 +35,8 @@ class Material:
     """What the last report said, if there was one."""
     notes: str = ""
     """The author's own words."""
-    asked: list[tuple[int, str]] | None = None
-    """The lines of `study.toml` that begin an arm, with their numbers, once they were needed."""
-    beside: list[Arm] | None = None
-    """The arms that stand beside each other in tables, once they were chosen."""
     metrics: dict[str, list[str]] = field(default_factory=dict)
     """By axis, every quantity that some run has a curve of, once they were looked for."""
-    firsts: dict[str, Where | None] = field(default_factory=dict)
-    """Where an arm's first tested column begins, once that was looked up."""
 
     @property
     def comparisons(self) -> list[Comparison]:
@@ -57,13 +50,16 @@ class Material:
 
     def say(self, code: str, **facts: Any) -> str:
         """A sentence of the report."""
-        own = f"report.{code}.agent"
-        code = own if self.of_agents and own in CODES else f"report.{code}"
-        return say(code, facts, self.language)
+        return say(self._code(code), facts, self.language)
 
-    def word(self, table: dict[Any, tuple[str, str]], key: Any) -> str:
-        """A word of one of the tables; itself where the table has none."""
-        return table[key][LANGUAGES.index(self.language)] if key in table else str(key)
+    def word(self, kind: str, key: Any) -> str:
+        """A word of some kind, such as `state` and `done`; itself where there is none."""
+        return term(self._code(f"{kind}.{key}"), self.language, str(key))
+
+    def _code(self, code: str) -> str:
+        """A study of agents has some sentences and words of its own."""
+        own = f"report.{code}.agent"
+        return own if self.of_agents and own in CODES else f"report.{code}"
 
     def head(self, *keys: str) -> list[str]:
         """Columns by their keys; `shots:2` is a column that is counted."""
@@ -72,17 +68,17 @@ class Material:
     def column(self, key: str) -> str:
         """One column's name."""
         name, _, counted = key.partition(":")
-        table = COLUMNS | AGENT_COLUMNS if self.of_agents else COLUMNS
-        name = f"{name}.{counted}" if f"{name}.{counted}" in table else name
-        return self.word(table, name).replace("{n}", counted)
+        own = f"{name}.{counted}"
+        name = own if self._code(f"column.{own}") in CODES else name
+        return self.word("column", name).replace("{n}", counted)
 
     def metric(self, name: str) -> str:
         """A quantity as people call it."""
-        return self.word(OWN, name) if name in OWN else metric_name(name, self.language)
+        return term(f"report.own.{name}", self.language) or metric_name(name, self.language)
 
     def heading(self, key: str) -> str:
         """A section's heading."""
-        return self.word(SECTIONS | AGENT_SECTIONS if self.of_agents else SECTIONS, key)
+        return self.word("section", key)
 
     def arm(self, name: str) -> str:
         """An arm as a reader calls it; files keep its own name."""
@@ -98,33 +94,9 @@ class Material:
             return f"{value:.3f}"
         return percent(value)
 
-    def gap(self, gap: Interval | None) -> str:
-        """A difference of scores with its interval."""
-        if gap is None:
-            return "—"
-        return gap_text(gap.estimate, gap.low, gap.high, self.unit, self.language)
-
-    @property
-    def unit(self) -> str:
-        """Of a study's scores."""
-        return "reward" if self.of_agents else "fraction"
-
-    @property
-    def times(self) -> float:
-        """By what a study's scores are multiplied in a chart: accuracies are in percent there."""
-        return 1.0 if self.of_agents else 100.0
-
-    def state(self, key: str) -> str:
-        """The state of a cell."""
-        return self.word(STATES, key)
-
-    def place(self, key: str) -> str:
-        """A split, or that a checkpoint is the chosen one."""
-        return self.word(PLACES, key)
-
-    def answer(self, key: str) -> str:
-        """An answer to an expectation, or what was expected."""
-        return self.word(ANSWERS, key)
+    def gap(self, judged: Judged | None) -> str:
+        """A gap with its interval."""
+        return "—" if judged is None else gap_of(judged, self.language)
 
     def listed(self, names: Sequence[str]) -> str:
         """Names in a row."""
@@ -140,7 +112,7 @@ def of_study(found: Results, language: Language) -> Material:
         if seen.run is None:
             continue
         if arm in arms:
-            first = list(seen.scored)[:1]  # a place to link to; every score is the study's
+            first = list(seen.scored)[:1]  # a place to name; every score is the study's
             scores = [scores_of(seen, key, found.file.compare.metric) for key in first]
             run = replace(found.read(seen.run), arm=arm, seed=seed, scores=scores)
             made.runs[arm, seed] = run
@@ -183,12 +155,12 @@ def percent(value: float | None) -> str:
     return "—" if value is None else f"{100 * value:.1f}%"
 
 
-def percents(interval: Interval | None, *, digits: int = 1) -> str:
+def percents(interval: Interval | None) -> str:
     """A mean of fractions with its interval, as far as that is possible: `41.2% [39.8, 42.6]`."""
     if interval is None:
         return "—"
     low, high = 100 * max(interval.low, 0.0), 100 * min(interval.high, 1.0)
-    return f"{100 * interval.estimate:.{digits}f}% [{low:.{digits}f}, {high:.{digits}f}]"
+    return f"{100 * interval.estimate:.1f}% [{low:.1f}, {high:.1f}]"
 
 
 def rewards(interval: Interval | None) -> str:

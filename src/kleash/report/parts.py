@@ -1,46 +1,35 @@
-"""What a report is made of: sections of paragraphs, lists, tables, figures; numbers with a place.
+"""The document: sections of paragraphs, lists, tables, figures. Three writers say it.
 
-Nothing here knows a language or a format: sections make these, `markdown` and `page` write them.
+Nothing here knows a language or a format: sections make these; `terminal`, `markdown` and `page`
+write them.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kleash.charts import Cell, Chart, Linked
-
-__all__ = [
-    "Card",
-    "Cards",
-    "Cell",
-    "Code",
-    "Document",
-    "Figure",
-    "Gallery",
-    "Line",
-    "Lines",
-    "Linked",
-    "Paragraph",
-    "Part",
-    "Pictured",
-    "Quoted",
-    "Section",
-    "Stated",
-    "Table",
-    "cells",
-    "text_of",
-]
+from kleash.charts import Chart
 
 
-Line = Cell | tuple[Cell, ...]
+@dataclass(frozen=True)
+class Styled:
+    """A cell in bold, or with a small picture of our own where pictures can be shown."""
+
+    text: str
+    strong: bool = False
+    drawing: str = ""
+
+
+Cell = str | Styled
 
 
 @dataclass(frozen=True)
 class Paragraph:
     """Running text."""
 
-    line: Line
+    line: str
 
 
 @dataclass(frozen=True)
@@ -71,8 +60,10 @@ class Cards:
 class Lines:
     """A list."""
 
-    lines: Sequence[Line]
+    lines: Sequence[str]
     numbered: bool = False
+    counts: Sequence[int] = ()
+    """How many things each line stands for, where one may fold several."""
 
 
 @dataclass(frozen=True)
@@ -85,17 +76,16 @@ class Table:
     left: int = 1
     folded: bool = False
     """Shown when asked for: long, and said in short elsewhere."""
-    below: Line = ""
-    """What stands under it: that rows were left out, and where all are."""
+    below: str = ""
+    """What stands under it: that rows were left out."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with the name of its file and what is seen; its own table says the same in words."""
+    """A chart with the name of its file; its title says what is seen, its table the same."""
 
     name: str
     chart: Chart
-    said: Line
 
 
 @dataclass(frozen=True)
@@ -118,7 +108,7 @@ class Pictured:
 
     picture: str
     label: str
-    lines: Sequence[Line]
+    lines: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -149,21 +139,22 @@ class Document:
     title: str
     language: str
     sections: list[Section]
-    contents: str
-    """The name of the table of contents."""
-    as_table: str
+    contents: str = ""
+    """The name of the table of contents; of a short page, which has none, nothing."""
+    as_table: str = ""
     """The name of the table below a figure."""
     facts: str = ""
     """What was trained and measured, in a line."""
-    whole: bool = True
-    """Every number links to its line, and charts have their rows in Markdown, too."""
-
-
-def cells(line: Line) -> tuple[Cell, ...]:
-    """A line as the cells it is made of; blanks between them are theirs."""
-    return line if isinstance(line, tuple) else (line,)
 
 
 def text_of(cell: Cell) -> str:
     """A cell's text."""
     return cell if isinstance(cell, str) else cell.text
+
+
+def clean(text: str) -> str:
+    """Without control characters, which a name in a file may hold."""
+    if text.isprintable():
+        return text
+    kept = (each if each != "\t" else " " for each in text)
+    return "".join(e for e in kept if e == "\n" or unicodedata.category(e) not in ("Cc", "Cf"))
