@@ -16,9 +16,9 @@ from kleash.cli.console import AsJson, Named, Unit, folder_to_write, language_of
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from kleash.report import Material
+    from kleash.report import Document, Material
 
 
 def report(  # noqa: PLR0913  # one for each option
@@ -75,15 +75,25 @@ def report(  # noqa: PLR0913  # one for each option
         return
     made = of_study(paths[0], lang) if a_study else of_logs(paths, lang, name or (), unit or ())
     whole = reports.tables_of(made) if tables else reports.short_page(made)
-    for file, writer in ((md, reports.markdown_of), (page, reports.html_of)):
-        if file is not None:
-            reports.put(file, writer(whole).encode())
-            print(file)
+    write_or_print(whole, {"md": md, "html": page}, terminal=terminal, silent=bool(figures))
     if figures:
         draw(made, figures)
+
+
+def write_or_print(
+    whole: Document, files: Mapping[str, Path | None], *, terminal: bool, silent: bool
+) -> None:
+    """A document into the files that were asked for; else here, unless something else was asked."""
+    from kleash import report as reports
+
+    for kind, file in files.items():
+        if file is not None:
+            text = reports.markdown_of(whole) if kind == "md" else reports.html_of(whole)
+            reports.put(file, text.encode())
+            print(file)
     if terminal:
         print(reports.terminal_of(whole, columns()))
-    elif not (page or md or figures):
+    elif not (silent or any(files.values())):
         print(reports.markdown_of(whole), end="")
 
 
