@@ -30,7 +30,7 @@ from kleash.seeds import generator, torch_generator
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from kleash.selector import Queries, Selector
+    from kleash.models.selector import Queries, Selector
 
 WIDTH, POOL, GROUP, SHOTS = 512, 64, 15, 2
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm")
@@ -73,8 +73,8 @@ def made_up(queries: int, policy: Selector) -> Work:
     """Random embeddings, pointers and rewards: what they are does not matter to the clock."""
     import torch
 
-    from kleash.grpo import standardise
-    from kleash.selector import Pointers, Queries
+    from kleash.algo.grpo import standardise
+    from kleash.models.selector import Pointers, Queries
 
     rng = torch_generator("bench", "work")
     pointers = queries * GROUP
@@ -97,7 +97,7 @@ def one_pass(policy: Selector, reference: Selector, work: Work) -> tuple[Tensor,
     """Log-probabilities [P,T] of policy and reference as Kleash computes them."""
     import torch
 
-    from kleash.selector import Pointers
+    from kleash.models.selector import Pointers
 
     query_P = torch.arange(len(work.queries)).repeat_interleave(GROUP)
     judged = policy.judge(Pointers(work.queries, query_P, work.chosen_PT), reference)
@@ -152,7 +152,7 @@ def loss(judge: Judge, policy: Selector, reference: Selector, work: Work) -> Ten
     """GRPO with k3 in the loss."""
     import torch
 
-    from kleash.grpo import Choices, Clip, grpo_loss
+    from kleash.algo.grpo import Choices, Clip, grpo_loss
 
     logp_PT, logp_ref_PT = judge(policy, reference, work)
     count = logp_PT.numel()
@@ -189,9 +189,9 @@ def pair() -> tuple[Selector, Selector]:
     """A policy and a reference a little away from it, so that KL has a gradient."""
     import torch
 
-    from kleash.demos.presets import preset
-    from kleash.policy import frozen
-    from kleash.selector import Selector
+    from kleash.algo.policy import frozen
+    from kleash.models.selector import Selector
+    from kleash.tasks.demos.presets import preset
 
     policy = Selector(preset("v3"), WIDTH, torch_generator("bench", "policy"))
     reference = frozen(policy)
@@ -296,8 +296,8 @@ def selector_bench(*, queries: int = 64, plain_queries: int = 4, rounds: int = 7
 
 def answerer_bench(*, prompts: int = 640, rounds: int = 5) -> dict[str, Any]:
     """Milliseconds of one core per answer of the embedded answerer, at 1 to 4 shots."""
-    from kleash.answer.embedded import Embedded
-    from kleash.data.scenes import Scenes
+    from kleash.models.answer.embedded import Embedded
+    from kleash.tasks.data.scenes import Scenes
     from kleash.types import Prompt
 
     scenes = Scenes()
@@ -365,7 +365,7 @@ def write_log(path: Path, rows: int) -> Path:
 
 def import_bench(path: Path, plain: Callable[[Path], dict[str, Floats]]) -> Ways:
     """Our reader and the plain one on the same log, after both gave the same numbers."""
-    from kleash.imports import read
+    from kleash.compare.read import read
 
     series = {each.metric: each.values for run in read(path).runs for each in run.series}
     columns = plain(path)

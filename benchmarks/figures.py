@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kleash.language import flops
-from kleash.language.flops import Work
+from kleash.models.language import flops
+from kleash.models.language.flops import Work
 
 
 class Figures:

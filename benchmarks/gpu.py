@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.figures import Figures
 from benchmarks.shapes import SHAPES, TOKENS, conversations, drawn_model
 from kleash.errors import KleashError
-from kleash.language import flops
-from kleash.language.flops import Work
-from kleash.language.shape import Shape
+from kleash.models.language import flops
+from kleash.models.language.flops import Work
+from kleash.models.language.shape import Shape
 
 if TYPE_CHECKING:
     import torch
 
-    from kleash.language.packed import Packing
-    from kleash.language.policy import Batch
+    from kleash.models.language.packed import Packing
+    from kleash.models.language.policy import Batch
 
 PLAIN_AT_ONCE = 2
 PLAIN_EPISODES = 12
@@ -59,7 +59,7 @@ class Bench(Figures):
 
     def packing(self, compiled: str = "") -> Packing:
         """How episodes are packed here."""
-        from kleash.language.packed import Packing
+        from kleash.models.language.packed import Packing
 
         tokens = 8192 if self.large else 64
         compiled = compiled or self.packs
@@ -69,8 +69,8 @@ class Bench(Figures):
 
     def ours(self) -> None:
         """Reference and update of a batch, packed."""
-        from kleash.language.policy import LanguagePolicy
-        from kleash.policy import frozen
+        from kleash.algo.policy import frozen
+        from kleash.models.language.policy import LanguagePolicy
 
         self.policy = LanguagePolicy(self.model, packing=self.packing())
         size = self.model.config.vocab_size
@@ -133,7 +133,7 @@ class Bench(Figures):
 
     def update(self, name: str, packing: Packing) -> None:
         """One whole update with its optimiser step; the best of two where time allows."""
-        from kleash.language.packed import layers_again
+        from kleash.models.language.packed import layers_again
         from kleash.train.optimizer import RoundedAdamW
 
         if not hasattr(self, "adam"):
@@ -183,7 +183,7 @@ class Bench(Figures):
 
     def one_update(self, parts: Sequence[Any], tied: Sequence[Any]) -> None:
         """Every pack forward and back with the default leash, then the step."""
-        from kleash.grpo import Choices, Clip, grpo_loss, leash_advantage
+        from kleash.algo.grpo import Choices, Clip, grpo_loss, leash_advantage
 
         self.adam.zero_grad()
         for (part, _), head in zip(parts, tied, strict=True):

@@ -22,7 +22,7 @@ from kleash.types import Turn
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from kleash.language.policy import Batch, LanguagePolicy
+    from kleash.models.language.policy import Batch, LanguagePolicy
 
 FARTHER = 1.1
 """How much farther from float32 than the padded way another of ours may be in the mean."""
@@ -49,8 +49,8 @@ class Agreement(Figures):
 
     def depth(self, layers: int) -> None:
         """All ways through a model of so many layers."""
-        from kleash.language.packed import Packing
-        from kleash.language.policy import LanguagePolicy
+        from kleash.models.language.packed import Packing
+        from kleash.models.language.policy import LanguagePolicy
 
         model = drawn_model(self.name, self.device, layers=layers).bfloat16()
         policy = LanguagePolicy(model)
@@ -94,7 +94,7 @@ class Agreement(Figures):
 
     def played(self, model: Any) -> list[list[Turn]]:
         """Conversations that the engine says, with what it says of them."""
-        from kleash.engine.paged import PagedEngine
+        from kleash.models.engine.paged import PagedEngine
 
         talks = self.talks
         words = model.config.vocab_size

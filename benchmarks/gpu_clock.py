@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from benchmarks.figures import Figures
-    from kleash.engine.paged import PagedEngine
+    from kleash.models.engine.paged import PagedEngine
 
 Mark = Any
 """A moment: an event of CUDA, or seconds."""
@@ -26,7 +26,7 @@ class EngineClock:
         self.aside = 0
 
     def __enter__(self) -> EngineClock:
-        from kleash.engine.decoder import Decoder
+        from kleash.models.engine.decoder import Decoder
 
         self.honest = {name: getattr(Decoder, name) for name in ("tune", "_read", "_one")}
         self.put_aside = self.engine._put_aside
@@ -53,7 +53,7 @@ class EngineClock:
         return self
 
     def __exit__(self, *given: object) -> None:
-        from kleash.engine.decoder import Decoder
+        from kleash.models.engine.decoder import Decoder
 
         for name, call in self.honest.items():
             setattr(Decoder, name, call)

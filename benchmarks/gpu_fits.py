@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.figures import Figures
 from benchmarks.gpu_step import recipe_of
 from benchmarks.shapes import GROUP, TOKENS, drawn_model, lengths_of_turns
-from kleash.language import flops, memory
-from kleash.language.shape import Shape
+from kleash.models.language import flops, memory
+from kleash.models.language.shape import Shape
 from kleash.seeds import generator, torch_generator
 from kleash.types import Turn
 
 if TYPE_CHECKING:
-    from kleash.language.policy import LanguagePolicy
-    from kleash.rollout import Groups
+    from kleash.models.language.policy import LanguagePolicy
+    from kleash.train.rollout import Groups
 
 SHARE = GROUP
 """A part of a step's tokens, as one over it, that is learnt."""
@@ -90,8 +90,8 @@ class Fits(Figures):
 
     def made(self, way: Way) -> LanguagePolicy:
         """The policy, with its adapter perhaps."""
-        from kleash.language.models import adapted
-        from kleash.language.policy import LanguagePolicy
+        from kleash.models.language.models import adapted
+        from kleash.models.language.policy import LanguagePolicy
         from kleash.train.player import packing_of
 
         model = drawn_model(way.shape, self.device)
@@ -103,7 +103,7 @@ class Fits(Figures):
 
     def groups(self, policy: LanguagePolicy) -> Groups:
         """Two groups of three drawn conversations."""
-        from kleash.rollout import Groups
+        from kleash.train.rollout import Groups
 
         words, rng = config_of(policy).vocab_size, generator("bench", "fits")
 
@@ -118,7 +118,7 @@ class Fits(Figures):
 
     def leashed(self, way: Way, policy: LanguagePolicy) -> Any:
         """Optimiser and reference, as a run has them after its first update."""
-        from kleash.policy import AdapterOff, frozen
+        from kleash.algo.policy import AdapterOff, frozen
         from kleash.train.optimizer import Optimizer
         from kleash.train.player import recomputed
         from kleash.train.update import LeashedPolicy
@@ -136,7 +136,7 @@ class Fits(Figures):
 
 def config_of(policy: LanguagePolicy) -> Any:
     """The model's config, under an adapter perhaps."""
-    from kleash.language.policy import causal
+    from kleash.models.language.policy import causal
 
     return causal(policy.model).config
 

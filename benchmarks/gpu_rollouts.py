@@ -25,7 +25,7 @@ from benchmarks.gpu_talks import STEPS, Shape, Talks, laid, now
 from kleash.seeds import torch_generator
 
 if TYPE_CHECKING:
-    from kleash.engine.decoder import Decoder
+    from kleash.models.engine.decoder import Decoder
 
 MEMORY = 4.3e12  # bytes per second that an H200 copies, read and written together
 RESERVE = 8e9  # bytes that are left free beside pages
@@ -108,7 +108,7 @@ class Bench:
         import torch
         from transformers import Qwen3Config, Qwen3ForCausalLM
 
-        from kleash.engine.weights import put_side_by_side
+        from kleash.models.engine.weights import put_side_by_side
 
         begun = now(self.device)
         dtype = torch.bfloat16 if self.device == "cuda" else torch.float32
@@ -140,8 +140,8 @@ class Bench:
         """A decoder with as many pages as are wanted or fit, full of random keys and values."""
         import torch
 
-        from kleash.engine.decoder import Decoder
-        from kleash.engine.pages import Pages, Size
+        from kleash.models.engine.decoder import Decoder
+        from kleash.models.engine.pages import Pages, Size
 
         config, weight = self.model.config, self.model.model.embed_tokens.weight
         wanted = max(self.shape.batches) * -(-max(self.shape.contexts) // 128) * 128

@@ -22,19 +22,19 @@ from benchmarks.gpu_clock import EngineClock
 from benchmarks.shapes import GROUP, TASKS, drawn_model, lengths_of_turns
 from benchmarks.slow_users import Lengths, Numbers, SlowGym, alike_in_groups, drawn_turns
 from kleash.errors import GuardError
-from kleash.language import flops
-from kleash.language.flops import Work
-from kleash.language.shape import Shape
-from kleash.recipe import AgentRecipe, recipe_from
+from kleash.models.language import flops
+from kleash.models.language.flops import Work
+from kleash.models.language.shape import Shape
+from kleash.train.recipe import AgentRecipe, recipe_from
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from kleash.engine import Said, Talk
-    from kleash.engine.paged import PagedEngine
-    from kleash.policy import Judged
-    from kleash.rollout import Groups
-    from kleash.rollout.agent import AgentWorld
+    from kleash.algo.policy import Judged
+    from kleash.models.engine import Said, Talk
+    from kleash.models.engine.paged import PagedEngine
+    from kleash.train.rollout import Groups
+    from kleash.train.rollout.agent import AgentWorld
 
 LATENCY = 0.2
 """Seconds that a user takes to answer."""
@@ -119,7 +119,7 @@ class StepBench(Figures):
     def __init__(
         self, name: str, device: str, seconds: float, tokens: int, reference: str = "pinned"
     ) -> None:
-        from kleash.language.policy import LanguagePolicy
+        from kleash.models.language.policy import LanguagePolicy
         from kleash.train.player import packing_of
 
         super().__init__(device, seconds, f"Qwen3-{name} shape")
@@ -138,7 +138,7 @@ class StepBench(Figures):
 
     def made_world(self, model: Any) -> AgentWorld:
         """The world of the drawn model and the slow users."""
-        from kleash.rollout.agent import AgentWorld
+        from kleash.train.rollout.agent import AgentWorld
 
         speech = Numbers(self.sizes.vocabulary)
         self.ended: list[float] = []
@@ -151,7 +151,7 @@ class StepBench(Figures):
 
     def made_engine(self, model: Any) -> TimedTurns:
         """With room for as many tokens as there are at a time."""
-        from kleash.engine.paged import PagedEngine
+        from kleash.models.engine.paged import PagedEngine
 
         whole = sum(-(-sum(map(sum, each)) // 128) * 128 for each in self.lengths)
         places = int(PLACES * whole) if self.large else whole
@@ -161,7 +161,7 @@ class StepBench(Figures):
 
     def made_leash(self, where: str) -> Watch:
         """Optimiser and reference, as a run has them after its first update."""
-        from kleash.policy import frozen
+        from kleash.algo.policy import frozen
         from kleash.train.optimizer import Optimizer
         from kleash.train.update import LeashedPolicy
 
@@ -191,8 +191,8 @@ class StepBench(Figures):
 
     def warm_up(self) -> None:
         """Conversations with shorter turns, then a few packs: all is compiled and captured."""
-        from kleash.language.packed import plan
-        from kleash.rollout.agent import play_groups
+        from kleash.models.language.packed import plan
+        from kleash.train.rollout.agent import play_groups
 
         self.engine.lengths = [
             [[heard, -(-said // SHORTER)] for heard, said in turns] for turns in self.lengths
@@ -220,7 +220,7 @@ class StepBench(Figures):
 
     def learn_alone(self, batch: Any, packs: Iterable[Sequence[int]]) -> None:
         """Learn these packs, each by itself."""
-        from kleash.rollout import Groups
+        from kleash.train.rollout import Groups
 
         for held in packs:
             few, _ = batch.take(held, 0)
@@ -230,8 +230,8 @@ class StepBench(Figures):
 
     def step(self, name: str, number: int) -> None:
         """Play, learn, and have the engine look at the weights again."""
-        from kleash.rollout.agent import play_groups
         from kleash.train.player import make_room
+        from kleash.train.rollout.agent import play_groups
 
         phases, engine, watch = Phases({}, {}), self.engine.engine, self.watch
         ticks = engine.ticks

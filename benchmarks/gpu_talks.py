@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from kleash.seeds import generator
 
 if TYPE_CHECKING:
-    from kleash.engine import Said
-    from kleash.engine.decoder import Decoder
-    from kleash.engine.paged import PagedEngine
+    from kleash.models.engine import Said
+    from kleash.models.engine.decoder import Decoder
+    from kleash.models.engine.paged import PagedEngine
 
 STEPS = 24  # that are timed
 
@@ -90,7 +90,7 @@ class Talks:
 
     def talks(self) -> dict[str, Any]:
         """Whole turns by the engine: groups of eight that share an opening, asyncio and all."""
-        from kleash.engine.paged import PagedEngine
+        from kleash.models.engine.paged import PagedEngine
 
         shape = self.shape
         room = 2 * shape.talks * (shape.opening + shape.says + 256)
@@ -138,7 +138,7 @@ class Talks:
         """
         import torch
 
-        from kleash.language.policy import LanguagePolicy
+        from kleash.models.language.policy import LanguagePolicy
         from kleash.types import Turn
 
         policy = LanguagePolicy(self.model)
@@ -238,7 +238,7 @@ def laid(decoder: Decoder, batch: int, place: int) -> None:
     """Feed a decoder one token of each of so many talks, all at that place, and room to go on."""
     import numpy as np
 
-    from kleash.engine import decoder as fields
+    from kleash.models.engine import decoder as fields
 
     fed = np.repeat(fields.EMPTY[:, None], batch, axis=1)
     fed[fields.IDS] = generator("bench", "ids").integers(0, 300, batch)

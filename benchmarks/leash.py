@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kleash.rollout import Groups
+    from kleash.train.rollout import Groups
     from kleash.train.update import LeashedPolicy
 
 RECIPE = {
@@ -40,13 +40,13 @@ def without_reference(leashed: LeashedPolicy) -> None:
 
 def leash_bench(*, steps: int = 12) -> dict[str, Any]:
     """Seconds of CPU of a step, played and updated, with KL measured and without."""
-    from kleash.ledger import Ledger
-    from kleash.policy import Reference
-    from kleash.recipe import recipe_from
-    from kleash.rollout import load_checkpoint, one_way
-    from kleash.rollout.agent import AgentWorld, play_groups
-    from kleash.train import train
+    from kleash.algo.policy import Reference
+    from kleash.runs.ledger import Ledger
     from kleash.train.optimizer import Optimizer
+    from kleash.train.recipe import recipe_from
+    from kleash.train.rollout import load_checkpoint, one_way
+    from kleash.train.rollout.agent import AgentWorld, play_groups
+    from kleash.train.training import train
     from kleash.train.update import LeashedPolicy
 
     with (

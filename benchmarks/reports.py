@@ -20,7 +20,7 @@ from kleash.config import build
 from kleash.seeds import generator
 
 if TYPE_CHECKING:
-    from kleash.plan import StudyFile
+    from kleash.study.plan import StudyFile
 
 ARMS, SEEDS = 200, 5
 STEPS, EPOCHS = 95, 5
@@ -41,8 +41,8 @@ VERB = "from kleash.cli import main; main()"
 
 def write_folder(folder: Path, arms: int = ARMS, seeds: int = SEEDS) -> None:
     """A finished study, as many runs that lie loose beside it, and as many logs of no project."""
-    from kleash.plan import StudyFile, arms_of
-    from kleash.plan.folder import overview, write_asked, write_plan
+    from kleash.study.plan import StudyFile, arms_of
+    from kleash.study.plan.folder import overview, write_asked, write_plan
 
     asked = {
         "name": STUDY,
@@ -66,7 +66,7 @@ def write_folder(folder: Path, arms: int = ARMS, seeds: int = SEEDS) -> None:
 
 
 def _write_runs(folder: Path, study: Path, file: StudyFile) -> None:
-    from kleash.plan import arm_recipe, arms_of, base_recipe, baseline_names, start_of
+    from kleash.study.plan import arm_recipe, arms_of, base_recipe, baseline_names, start_of
 
     rng = generator("bench", "runs")
     for seed in file.seeds:
@@ -165,7 +165,7 @@ def page_seconds(folder: Path, address: str) -> float:
     """CPU of this process for a page of a server that has just started; then it is shut down."""
     from starlette.testclient import TestClient
 
-    from kleash.dashboard import dashboard
+    from kleash.report.serve import dashboard
 
     with TestClient(dashboard(folder), base_url="http://127.0.0.1") as client:
         client.get("/page.css")  # whoever looks has a connection

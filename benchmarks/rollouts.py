@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from kleash.seeds import generator, torch_generator
 
 if TYPE_CHECKING:
-    from kleash.engine import Engine
-    from kleash.engine.own import OwnEngine
+    from kleash.models.engine import Engine
+    from kleash.models.engine.own import OwnEngine
 
 MOST = 8  # ids of a turn
 LIMITS = (7, 16)  # turns: the embedded world's studies, and the environment's default
@@ -30,8 +30,8 @@ class Play:
     """A tiny policy, cold-started so that it speaks as it should, and tasks for it."""
 
     def __init__(self, tasks: int, group: int, updates: int, longest: int) -> None:
-        from kleash.language.models import fresh
-        from kleash.language.words import Words
+        from kleash.models.language.models import fresh
+        from kleash.models.language.words import Words
 
         self.limit(longest)
         self.words = Words()
@@ -43,7 +43,7 @@ class Play:
 
     def limit(self, turns: int) -> None:
         """Let conversations have at most so many turns."""
-        from kleash.envs import gym
+        from kleash.tasks.envs import gym
 
         self.gym = gym("intention", {"surface": "tokens", "limit": turns})
         self.slots = self.gym.surface.slots  # type: ignore[attr-defined]
@@ -66,7 +66,7 @@ class Play:
 
     def _dialogue(self, rng: Any) -> list[int]:
         """A conversation in which random slots are asked for."""
-        from kleash.envs.contract import at_once
+        from kleash.tasks.envs.contract import at_once
 
         env = self.gym.make(self.tasks[rng.integers(len(self.tasks))], seed=0, rollout=0)
         ids = self.words.opening("", [], env.start())
@@ -105,7 +105,7 @@ class Play:
         """Turn by turn, all conversations that still go on, each read from its beginning."""
         import torch
 
-        from kleash.envs.contract import at_once
+        from kleash.tasks.envs.contract import at_once
 
         envs = [self.gym.make(task, seed=0, rollout=number) for task, number in self.tries]
         ids = [self.words.opening("", [], env.start()) for env in envs]
@@ -163,8 +163,8 @@ def rollouts_bench(
     """Tokens said per second of CPU by our engine and by `generate`, at each limit of turns."""
     import torch
 
-    from kleash.engine.own import OwnEngine
-    from kleash.rollout import one_way
+    from kleash.models.engine.own import OwnEngine
+    from kleash.train.rollout import one_way
 
     with one_way(), torch.random.fork_rng(devices=[]):
         play = Play(tasks, group, updates, max(limits))

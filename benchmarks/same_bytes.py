@@ -78,7 +78,7 @@ RANKS = {
 
 def hash_of(run: Any) -> str:
     """Of everything that two equal runs share."""
-    from kleash.policy import fingerprint
+    from kleash.algo.policy import fingerprint
     from kleash.train.checkpoints import TrainerState
 
     digest = hashlib.sha256()
@@ -93,10 +93,10 @@ def hash_of(run: Any) -> str:
 
 def trained(folder: Path, ledger: Any, given: Mapping[str, Any], items: int) -> Any:
     """A run of a recipe, with scores of its last checkpoint."""
-    from kleash.evaluate import Wanted, evaluate
-    from kleash.recipe import recipe_from
-    from kleash.rollout import world_of
-    from kleash.train import train
+    from kleash.train.evaluate import Wanted, evaluate
+    from kleash.train.recipe import recipe_from
+    from kleash.train.rollout import world_of
+    from kleash.train.training import train
 
     recipe = recipe_from(given)
     world = world_of(recipe, ledger)
@@ -144,7 +144,7 @@ def runs(folder: Path, ledger: Any, wanted: str) -> Iterator[tuple[str, Any]]:
 
 def ranked(folder: Path, wanted: str) -> Iterator[tuple[str, Any]]:
     """Runs of two processes, where they are wanted by name."""
-    from kleash.runs import Run
+    from kleash.runs.run import Run
 
     short = import_module("agent_tools").SHORT
 
@@ -170,7 +170,7 @@ def flat(given: Mapping[str, Any], above: str = "") -> list[str]:
 
 def main(wanted: str = "") -> None:
     """Print a line for each run: its hash and its name."""
-    from kleash.ledger import Ledger
+    from kleash.runs.ledger import Ledger
 
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

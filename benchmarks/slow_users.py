@@ -12,8 +12,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from benchmarks.shapes import GROUP, TASKS
-from kleash.envs.contract import Step
 from kleash.seeds import generator
+from kleash.tasks.envs.contract import Step
 from kleash.types import Turn
 
 Lengths = list[list[list[int]]]

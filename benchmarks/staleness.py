@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from kleash.rollout.agent import AgentWorld
+    from kleash.train.rollout.agent import AgentWorld
 
 RECIPE: dict[str, Any] = {
     "env": "intention",
@@ -54,11 +54,11 @@ def staleness_bench(
     device: str = "cpu", *, steps: int = 8, rounds: int = 3, latency: float = LATENCY
 ) -> dict[str, Any]:
     """Seconds of a step on the clock for each staleness, in turns, beside the bound of overlap."""
-    from kleash.ledger import Ledger
-    from kleash.recipe import recipe_from
-    from kleash.rollout import load_checkpoint, one_way
-    from kleash.rollout.agent import AgentWorld
-    from kleash.train import train
+    from kleash.runs.ledger import Ledger
+    from kleash.train.recipe import recipe_from
+    from kleash.train.rollout import load_checkpoint, one_way
+    from kleash.train.rollout.agent import AgentWorld
+    from kleash.train.training import train
 
     with (
         one_way(),
@@ -84,10 +84,10 @@ def staleness_bench(
 
 def one_epoch(world: AgentWorld, weights: Mapping[str, Tensor], steps: int) -> dict[str, float]:
     """Steps from these weights: seconds of each on the clock, and what they were spent on."""
-    from kleash.policy import Reference
-    from kleash.rollout.agent import make_groups
+    from kleash.algo.policy import Reference
     from kleash.train.optimizer import Optimizer
     from kleash.train.player import Player
+    from kleash.train.rollout.agent import make_groups
     from kleash.train.update import LeashedPolicy
 
     recipe, policy = world.recipe, world.empty_policy()

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from kleash.seeds import torch_generator
 
 if TYPE_CHECKING:
-    from kleash.demos.propose import Pointer
-    from kleash.rollout.selector import SelectorWorld
-    from kleash.selector import Selector
+    from kleash.models.selector import Selector
+    from kleash.tasks.demos.propose import Pointer
+    from kleash.train.rollout.selector import SelectorWorld
     from kleash.types import Prompt
 
 SHOTS = (1, 2, 3, 4)
@@ -53,7 +53,7 @@ def measured_together(
     world: SelectorWorld, policy: Selector, items: int, shots: int
 ) -> list[float]:
     """Scores of many items as a study measures them."""
-    from kleash.demos.score import vqa_accuracy
+    from kleash.tasks.demos.score import vqa_accuracy
 
     pooled = world.pooled("test")
     chosen = chosen_together(world, policy, items, shots)
@@ -66,7 +66,7 @@ def measured_together(
 
 def measured_alone(world: SelectorWorld, policy: Selector, place: int, shots: int) -> float:
     """The score of one item, with nothing kept from any other."""
-    from kleash.demos.score import vqa_accuracy
+    from kleash.tasks.demos.score import vqa_accuracy
 
     pointers, _ = policy.choose(world.queries("test").take([place]), shots)
     prompt = world.pooled("test").prompt(place, pointers.lists()[0])
@@ -78,8 +78,8 @@ def plain_answer(world: SelectorWorld, prompt: Prompt) -> str:
     import numpy as np
     import torch
 
-    from kleash.answer.embedded import Embedded, known_words
-    from kleash.answer.network import ANSWER_WORDS, ASKED, END, TOKEN, VOCABULARY
+    from kleash.models.answer.embedded import Embedded, known_words
+    from kleash.models.answer.network import ANSWER_WORDS, ASKED, END, TOKEN, VOCABULARY
 
     answerer = world.answerer
     assert isinstance(answerer, Embedded)
@@ -99,10 +99,10 @@ def plain_answer(world: SelectorWorld, prompt: Prompt) -> str:
 
 def study_bench(*, arms: int = 9, items: int = 200, plain: int = 60) -> dict[str, Any]:
     """Answers per second of a study's measuring against the plain pattern, as a ratio."""
-    from kleash.ledger import Ledger
-    from kleash.recipe import SelectorRecipe
-    from kleash.rollout import one_way
-    from kleash.rollout.selector import SelectorWorld
+    from kleash.runs.ledger import Ledger
+    from kleash.train.recipe import SelectorRecipe
+    from kleash.train.rollout import one_way
+    from kleash.train.rollout.selector import SelectorWorld
 
     with one_way(), tempfile.TemporaryDirectory() as folder:
         recipe = SelectorRecipe(selector="v3")

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kleash.language.flops import BANDWIDTHS, PEAKS, forward, said_at_most, update
-from kleash.language.memory import Training, plan
-from kleash.language.shape import Shape
+from kleash.models.language.flops import BANDWIDTHS, PEAKS, forward, said_at_most, update
+from kleash.models.language.memory import Training, plan
+from kleash.models.language.shape import Shape
 
 CONVERSATIONS = 64
 """At a time on a GPU that plays."""

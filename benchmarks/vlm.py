@@ -22,7 +22,7 @@ from kleash.types import Item, Prompt
 if TYPE_CHECKING:
     import torch
 
-    from kleash.answer.local import Local
+    from kleash.models.answer.local import Local
 
 QUERIES, POINTERS, SHOTS = 16, 12, 2
 DEMONSTRATIONS = 180
@@ -218,9 +218,9 @@ def vlm_bench(
     """Seconds per prompt of a vision-language model, and how often an image was known."""
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-    from kleash.answer.decoding import Decoding
-    from kleash.answer.local import Local, Parts
-    from kleash.answer.prompting import preset_of
+    from kleash.models.answer.decoding import Decoding
+    from kleash.models.answer.local import Local, Parts
+    from kleash.models.answer.prompting import preset_of
 
     tokenizer = bytes_tokenizer()
     pictures = Qwen2VLImageProcessorPil(size={"shortest_edge": 3136, "longest_edge": 12_845_056})
@@ -269,9 +269,9 @@ def captions_bench(device: str = "cpu", *, prompts: int = 4096) -> dict[str, Any
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    from kleash.answer.decoding import Decoding
-    from kleash.answer.local import Local, Parts
-    from kleash.answer.prompting import preset_of
+    from kleash.models.answer.decoding import Decoding
+    from kleash.models.answer.local import Local, Parts
+    from kleash.models.answer.prompting import preset_of
 
     tiny = TINY_TEXT | {"rope_parameters": SMOLLM2["rope_parameters"], "num_key_value_heads": 2}
     large = device != "cpu"

@@ -17,8 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kleash.answer.network import MAX_BLOCKS, TOKEN, answer_tokens
-from kleash.data.scenes import (
+from kleash.models.answer.network import MAX_BLOCKS, TOKEN, answer_tokens
+from kleash.seeds import generator, torch_generator
+from kleash.tasks.data.scenes import (
     ATTRIBUTES,
     FRAMES,
     LANGUAGES,
@@ -31,7 +32,6 @@ from kleash.data.scenes import (
     draw_looks,
     say,
 )
-from kleash.seeds import generator, torch_generator
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from kleash.answer.embedded import Embedded
-from kleash.answer.serving import Model, Served
-from kleash.data.scenes import Scenes
+from kleash.models.answer.embedded import Embedded
+from kleash.models.answer.serving import Model, Served
 from kleash.seeds import generator
-from kleash.study import Asked, run_study
+from kleash.study.running import Asked, run_study
 from kleash.study.servers import served
+from kleash.tasks.data.scenes import Scenes
 from kleash.types import Prompt
 from study_tools import lasting, small
 

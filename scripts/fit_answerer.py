@@ -1,8 +1,8 @@
 """Trains the embedded answerer on endless made-up episodes: minutes on a GPU, a night on 8 cores.
 
 First it learns to see, then, with its eyes fixed, to read. The episodes are in
-`answerer_episodes`, the network is in `kleash.answer.network`; who answers with it is in
-`kleash.answer.embedded`.
+`answerer_episodes`, the network is in `kleash.models.answer.network`; who answers with it is in
+`kleash.models.answer.embedded`.
 
     PYTHONPATH=src python scripts/fit_answerer.py weights.safetensors --device cuda seed=1 lr=0.001
 
@@ -27,12 +27,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from answerer_episodes import Bank, EpisodeMaker, Episodes, make_bank
-from kleash.answer.network import ASKED, BLOCK, PICTURE_VECTORS, Network, Size
+from kleash.algo.policy import fingerprint
 from kleash.config import Config, build, parse_overrides
-from kleash.data.scenes import ATTRIBUTES, FRAMES, PLACES, VALUES, VILLAGES
-from kleash.policy import fingerprint
-from kleash.runs import write_json
+from kleash.models.answer.network import ASKED, BLOCK, PICTURE_VECTORS, Network, Size
+from kleash.runs.run import write_json
 from kleash.seeds import torch_generator
+from kleash.tasks.data.scenes import ATTRIBUTES, FRAMES, PLACES, VALUES, VILLAGES
 
 
 class Fit(Config):

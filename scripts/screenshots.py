@@ -17,7 +17,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from kleash import report
-from kleash.results import results
+from kleash.study.results import results
 
 CHROMIUM = "/usr/bin/chromium"
 WIDTHS = (400, 1000, 1600)

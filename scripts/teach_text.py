@@ -13,12 +13,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kleash.envs import gym
-from kleash.envs.contract import at_once
-from kleash.language.chat import Chat, load_chat
-from kleash.language.models import load
-from kleash.language.policy import LanguagePolicy
+from kleash.models.language.chat import Chat, load_chat
+from kleash.models.language.models import load
+from kleash.models.language.policy import LanguagePolicy
 from kleash.seeds import generator
+from kleash.tasks.envs import gym
+from kleash.tasks.envs.contract import at_once
 from kleash.types import Turn
 
 DIALOGUES, ENDS, RATE = 16, 0.1, 5e-5  # of an update, share of turns that finish, learning rate

@@ -11,12 +11,12 @@ import pytest
 from torch import Tensor
 
 from kleash.config import merge, parse_overrides
-from kleash.ledger import Ledger
-from kleash.recipe import AgentRecipe, recipe_from
-from kleash.rollout import Groups
-from kleash.rollout.agent import AgentWorld, Attempt
-from kleash.runs import Run
-from kleash.train import train
+from kleash.runs.ledger import Ledger
+from kleash.runs.run import Run
+from kleash.train.recipe import AgentRecipe, recipe_from
+from kleash.train.rollout import Groups
+from kleash.train.rollout.agent import AgentWorld, Attempt
+from kleash.train.training import train
 from kleash.train.update import LeashedPolicy
 from kleash.types import Episode
 

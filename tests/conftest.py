@@ -43,14 +43,14 @@ pytest_runtest_setup = pytest_runtest_call = pytest_runtest_teardown = in_time
 
 
 if TYPE_CHECKING:
-    from kleash.ledger import Ledger
-    from kleash.runs import Run
+    from kleash.runs.ledger import Ledger
+    from kleash.runs.run import Run
 
 
 @pytest.fixture(scope="session")
 def one_thread() -> None:
     """Torch as every run has it: on one thread, with the products it uses."""
-    from kleash.rollout import compute_one_way
+    from kleash.train.rollout import compute_one_way
 
     compute_one_way()
 
@@ -58,7 +58,7 @@ def one_thread() -> None:
 @pytest.fixture(scope="session")
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
     """One ledger for all: answers do not depend on who asked before."""
-    from kleash.ledger import Ledger
+    from kleash.runs.ledger import Ledger
 
     with Ledger(tmp_path_factory.mktemp("ledger") / "ledger.sqlite") as opened:
         yield opened

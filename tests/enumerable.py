@@ -12,9 +12,9 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from kleash import grpo
-from kleash.kl import episode_sum
-from kleash.policy import Judged
+from kleash.algo import grpo
+from kleash.algo.kl import episode_sum
+from kleash.algo.policy import Judged
 from kleash.types import Turn
 from table_policy import TablePolicy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from kleash import guard
+from kleash.algo import guard
 from kleash.cli import main
 from kleash.errors import GuardError
 

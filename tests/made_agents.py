@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from kleash.config import build
-from kleash.plan import StudyFile, arm_recipe, arms_of, base_recipe, start_of
-from kleash.plan.folder import overview, write_asked, write_plan
-from kleash.runs import canonical, write_json
+from kleash.runs.run import canonical, write_json
+from kleash.study.plan import StudyFile, arm_recipe, arms_of, base_recipe, start_of
+from kleash.study.plan.folder import overview, write_asked, write_plan
 
 ASKED: dict[str, Any] = {
     "name": "talking",

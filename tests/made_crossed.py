@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kleash.imports import Imported, Scores, Series, Setting, Source, Where
+from kleash.compare.read import Imported, Scores, Series, Setting, Source, Where
 from kleash.stats import GapSpread
 
 HERE = Where("made.jsonl", 1)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from kleash.config import build
-from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe, start_of
-from kleash.plan.folder import overview, write_asked, write_plan
+from kleash.study.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe, start_of
+from kleash.study.plan.folder import overview, write_asked, write_plan
 from made_study import _checkpoint, _facts, _lines
 
 ASKED: dict[str, Any] = {

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from kleash.config import build
-from kleash.plan import (
+from kleash.runs.run import write_json
+from kleash.study.plan import (
     Arm,
     StudyFile,
     arm_recipe,
@@ -18,8 +19,7 @@ from kleash.plan import (
     baseline_names,
     start_of,
 )
-from kleash.plan.folder import overview, write_asked, write_plan
-from kleash.runs import write_json
+from kleash.study.plan.folder import overview, write_asked, write_plan
 
 EMBEDDED = {"supervised": {"epochs": 1}, "rce": {"epochs": 1}, "queries": 24}
 # No more items than are looked at: a report makes the data set anew for their pictures.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kleash.errors import GuardError
-from kleash.jobs import Job, run_jobs
+from kleash.runs.jobs import Job, run_jobs
 
 FOREIGN = 0.1  # the share of the machine that other programs may take
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from kleash.answer import Images
-from kleash.answer.asking import Asker
 from kleash.errors import DataError
-from kleash.ledger import Ledger
+from kleash.models.answer import Images
+from kleash.models.answer.asking import Asker
+from kleash.runs.ledger import Ledger
 from kleash.types import Answer, Prompt
 from tiny import Reader
 

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from kleash.language.models import fresh
-from kleash.language.packed import Packing
-from kleash.language.policy import LanguagePolicy
-from kleash.policy import frozen
+from kleash.algo.policy import frozen
+from kleash.models.language.models import fresh
+from kleash.models.language.packed import Packing
+from kleash.models.language.policy import LanguagePolicy
 from kleash.seeds import generator, torch_generator
 from kleash.train import checkpoints, ranked
 from kleash.train.optimizer import RoundedAdamW

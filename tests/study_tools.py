@@ -19,10 +19,10 @@ import pytest
 
 from kleash.config import build, merge
 from kleash.errors import KleashError
-from kleash.jobs import Job, Outcome, Told
-from kleash.plan import StudyFile
-from kleash.plan.folder import read_plan
-from kleash.study import Asked, Ran, run_study
+from kleash.runs.jobs import Job, Outcome, Told
+from kleash.study.plan import StudyFile
+from kleash.study.plan.folder import read_plan
+from kleash.study.running import Asked, Ran, run_study
 from made_once import made_once
 
 HERE = Path(__file__).parent
@@ -161,7 +161,7 @@ def small_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def inline(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> None:
     """Jobs one after the other in this process: starting workers is what takes time."""
-    monkeypatch.setattr("kleash.study.run_jobs", run_inline)
+    monkeypatch.setattr("kleash.study.running.run_jobs", run_inline)
 
 
 def run_inline(jobs: list[Job], *, hear: Any, stop: Any, **_: Any) -> dict[str, Outcome]:

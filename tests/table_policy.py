@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kleash.policy import Judged, Noise, judge_logits
+from kleash.algo.policy import Judged, Noise, judge_logits
 from kleash.types import Turn
 
 

@@ -13,7 +13,7 @@ from browser_tools import (
     until,
 )
 from kleash import report
-from kleash.results import results
+from kleash.study.results import results
 from made_study import EMBEDDED, made_study
 
 axe = pytest.importorskip(

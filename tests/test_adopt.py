@@ -10,22 +10,22 @@ import torch.nn.functional as F
 from torch import nn
 from typer.testing import CliRunner
 
-from kleash.adopt import adopt
-from kleash.adopt.files import torch_object
-from kleash.answer import ANSWERERS
 from kleash.cli import app
-from kleash.compare import Wish, compare
-from kleash.demos.score import item_score
-from kleash.embed import ENCODERS
+from kleash.compare.comparison import Wish, compare
+from kleash.compare.read import read
 from kleash.errors import CheckpointError, ConfigError, DataError
-from kleash.imports import read
-from kleash.propose import propose_all
-from kleash.rollout.adopted import AdoptedFacts
-from kleash.rollout.proposed import buy_proposals
-from kleash.rollout.selector import SelectorWorld
-from kleash.runs import Run
+from kleash.models.answer import ANSWERERS
+from kleash.models.embed import ENCODERS
+from kleash.models.selector import Queries, Selector
+from kleash.runs.run import Run
 from kleash.seeds import torch_generator
-from kleash.selector import Queries, Selector
+from kleash.tasks.demos.score import item_score
+from kleash.train.adopt import adopt
+from kleash.train.adopt.files import torch_object
+from kleash.train.propose import propose_all
+from kleash.train.rollout.adopted import AdoptedFacts
+from kleash.train.rollout.proposed import buy_proposals
+from kleash.train.rollout.selector import SelectorWorld
 from kleash.types import Item
 from test_data_check import made as made_rl_data
 from tiny import tiny_recipe
@@ -161,7 +161,7 @@ def test_an_adopted_network_chooses_what_theirs_chose(tmp_path, kind, preset, pa
     assert made.run.config["selector"] == preset
     assert codes(made)["adopt.checkpoint"]["parameters"] == parameters
     kept = made.run.load("epoch-3")
-    from kleash.demos.presets import preset as blocks
+    from kleash.tasks.demos.presets import preset as blocks
 
     ours = Selector(blocks(preset, shots=2), 512, None)
     ours.load_state_dict(kept.weights, strict=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kleash.adopt import adopt
 from kleash.report import markdown_of, short_page, study_material
-from kleash.results import results
-from kleash.runs import Run
+from kleash.runs.run import Run
+from kleash.study.results import results
+from kleash.train.adopt import adopt
 from study_tools import inline, run_small
 from test_adopt import TINY, Theirs, save
 

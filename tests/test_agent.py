@@ -16,21 +16,21 @@ import pytest
 import torch
 
 from agent_tools import SHORT, Agents, Cut, bytes_of, cut_after, steps_of
-from kleash.engine import Said, Talk
-from kleash.engine.own import OwnEngine
-from kleash.engine.paged import ON_CPU, PagedEngine
-from kleash.engine.pages import PAGE
-from kleash.envs.contract import EndpointDown, EpisodeBroken, Step
-from kleash.envs.line import Line, LineOptions
-from kleash.envs.surfaces import TokenSurface
+from kleash.algo.policy import Reference
 from kleash.errors import ConfigError, GuardError
-from kleash.evaluate import Wanted, evaluate
-from kleash.ledger import Ledger
-from kleash.policy import Reference
-from kleash.rollout.agent import AgentWorld, Attempt, make_groups, measured, play_groups
-from kleash.runs import Run
-from kleash.train import train
+from kleash.models.engine import Said, Talk
+from kleash.models.engine.own import OwnEngine
+from kleash.models.engine.paged import ON_CPU, PagedEngine
+from kleash.models.engine.pages import PAGE
+from kleash.runs.ledger import Ledger
+from kleash.runs.run import Run
+from kleash.tasks.envs.contract import EndpointDown, EpisodeBroken, Step
+from kleash.tasks.envs.line import Line, LineOptions
+from kleash.tasks.envs.surfaces import TokenSurface
+from kleash.train.evaluate import Wanted, evaluate
 from kleash.train.optimizer import Optimizer
+from kleash.train.rollout.agent import AgentWorld, Attempt, make_groups, measured, play_groups
+from kleash.train.training import train
 from kleash.train.update import LeashedPolicy
 from kleash.types import Episode, Heard, Turn
 
@@ -173,14 +173,14 @@ def test_a_conversation_ends_where_the_model_has_no_room_for_another_turn(
         return found
 
     whole = played()
-    monkeypatch.setattr("kleash.rollout.agent.CONTEXT", 40)
+    monkeypatch.setattr("kleash.train.rollout.agent.CONTEXT", 40)
     short = played()
     ids = sum(len(turn.observation) + len(turn.choices) for turn in short.turns)
     assert whole.stop_reason == "limit" and short.stop_reason == "length"
     assert 1 < len(short.turns) < 16 and ids <= 40
     assert short.turns == whole.turns[: len(short.turns)]
     assert len(short.rewards) == len(short.turns)
-    monkeypatch.setattr("kleash.rollout.agent.CONTEXT", 12)
+    monkeypatch.setattr("kleash.train.rollout.agent.CONTEXT", 12)
     with pytest.raises(ConfigError, match=r"room for 12 ids.*lower turn_tokens"):
         played()
 
@@ -188,7 +188,7 @@ def test_a_conversation_ends_where_the_model_has_no_room_for_another_turn(
 def test_as_many_places_are_kept_as_the_recipe_says(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kleash.engine.decoder.fits", lambda model: True)  # as on a GPU
+    monkeypatch.setattr("kleash.models.engine.decoder.fits", lambda model: True)  # as on a GPU
     counts = {}
     for places in (0, 5 * PAGE):
         world = AgentWorld(agent(f"scale.places={places}"), ledger)
@@ -377,7 +377,7 @@ def test_arms_that_share_a_seed_share_tasks_and_draws(tmp_path: Path, ledger: Le
 def test_collapse_ends_a_run_that_was_told_to_stop(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kleash.guard import Finding
+    from kleash.algo.guard import Finding
     from kleash.train.agent import Collapse
 
     def signs(self: Collapse) -> list[Finding]:
@@ -467,7 +467,7 @@ def test_what_breaks_is_no_reward_and_a_dead_endpoint_is_waited_for(
 
     monkeypatch.setattr(world.gym, "make", make)
     monkeypatch.setattr(world.gym, "endpoint", Back())
-    monkeypatch.setattr("kleash.rollout.agent.WAIT", 0.01)
+    monkeypatch.setattr("kleash.train.rollout.agent.WAIT", 0.01)
     found = world.play(Asker(world), wanted)
     assert found[0] == calm[0] and found[2] == calm[2]
     assert found[1].reward is None and found[1].error == "cut"

@@ -9,10 +9,10 @@ import torch
 from typer.testing import CliRunner
 
 from kleash.cli import app
-from kleash.language import models
-from kleash.rollout.agent import AgentWorld
+from kleash.models.language import models
 from kleash.seeds import torch_generator
 from kleash.train.optimizer import Optimizer
+from kleash.train.rollout.agent import AgentWorld
 from test_language_chat import QWEN, chat
 
 transformers = pytest.importorskip("transformers")

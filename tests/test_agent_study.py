@@ -13,14 +13,14 @@ from typer.testing import CliRunner
 from kleash.cli import app
 from kleash.config import build, merge
 from kleash.errors import KleashError
-from kleash.plan import StudyFile, arms_of, base_given, bundled, read_study
-from kleash.plan.folder import overview, read_plan
 from kleash.report import markdown_of, short_page, study_material
-from kleash.results import results
-from kleash.rollout.agent import AgentWorld, example_dialogue
-from kleash.runs import Run
-from kleash.study import Asked, Ran, run_study
+from kleash.runs.run import Run
 from kleash.study.estimate import estimate
+from kleash.study.plan import StudyFile, arms_of, base_given, bundled, read_study
+from kleash.study.plan.folder import overview, read_plan
+from kleash.study.results import results
+from kleash.study.running import Asked, Ran, run_study
+from kleash.train.rollout.agent import AgentWorld, example_dialogue
 from made_once import made_once
 from study_tools import inline, kill_and_go_on, lasting, run_inline
 
@@ -70,7 +70,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path
 
     def make(folder: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("kleash.study.run_jobs", run_inline)
+            patch.setattr("kleash.study.running.run_jobs", run_inline)
             ran, _ = run_agents(folder)
         assert not ran.failures
 

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from kleash.answer import ANSWERERS, answerer
-from kleash.answer.embedded import WEIGHTS, Embedded, known_words
-from kleash.answer.network import (
+from kleash.errors import CheckpointError, ConfigError, DataError, KleashError
+from kleash.models.answer import ANSWERERS, answerer
+from kleash.models.answer.embedded import WEIGHTS, Embedded, known_words
+from kleash.models.answer.network import (
     ASKED,
     END,
     MAX_BLOCKS,
@@ -18,14 +19,13 @@ from kleash.answer.network import (
     answer_tokens,
     question_tokens,
 )
-from kleash.data.scenes import LANGUAGES, VALUES, Scenes, say
-from kleash.demos.embeddings import SIMILARITIES
-from kleash.demos.pool import Pooling, make_pools
-from kleash.demos.propose import Pooled, similar
-from kleash.demos.score import vqa_accuracy
-from kleash.errors import CheckpointError, ConfigError, DataError, KleashError
-from kleash.runs import read_json, write_json
+from kleash.runs.run import read_json, write_json
 from kleash.seeds import generator, torch_generator
+from kleash.tasks.data.scenes import LANGUAGES, VALUES, Scenes, say
+from kleash.tasks.demos.embeddings import SIMILARITIES
+from kleash.tasks.demos.pool import Pooling, make_pools
+from kleash.tasks.demos.propose import Pooled, similar
+from kleash.tasks.demos.score import vqa_accuracy
 from kleash.types import Item, Prompt
 
 SAYABLE = [say(value, language) for value in VALUES for language in range(LANGUAGES)]
@@ -127,11 +127,11 @@ def test_files_that_are_missing_or_torn_are_one_clear_line(scenes, tmp_path):
 def test_an_unknown_answerer_is_named(scenes):
     with pytest.raises(ConfigError, match="no answerer 'qwen': there is embedded"):
         answerer("qwen", scenes.image)
-    assert ANSWERERS["embedded"] == "kleash.answer.embedded:Embedded"
+    assert ANSWERERS["embedded"] == "kleash.models.answer.embedded:Embedded"
 
 
 def test_any_change_of_any_weight_changes_the_identity(scenes, embedded, tmp_path):
-    from kleash.policy import fingerprint
+    from kleash.algo.policy import fingerprint
 
     tensors = embedded.network.state_dict()
     assert embedded.identity.startswith(fingerprint(tensors))

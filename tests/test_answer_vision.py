@@ -7,14 +7,14 @@ import pytest
 import torch
 from PIL import Image
 
-from kleash.answer import answerer
-from kleash.answer.asking import Asker
-from kleash.answer.caching import Kept
-from kleash.answer.decoding import Decoding
-from kleash.answer.local import Local, Parts
-from kleash.answer.prompting import preset_of, written
 from kleash.errors import ConfigError, DataError
-from kleash.ledger import Ledger
+from kleash.models.answer import answerer
+from kleash.models.answer.asking import Asker
+from kleash.models.answer.caching import Kept
+from kleash.models.answer.decoding import Decoding
+from kleash.models.answer.local import Local, Parts
+from kleash.models.answer.prompting import preset_of, written
+from kleash.runs.ledger import Ledger
 from kleash.types import Prompt
 from made_models import EYED, made_images, made_items, made_prompts, made_qwen, saved
 

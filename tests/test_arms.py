@@ -7,8 +7,8 @@ import pytest
 
 from kleash.compare.arms import Curve, gather
 from kleash.compare.confounds import confounds, contradictions, factor
+from kleash.compare.read import Cell, Number, Setting
 from kleash.compare.summaries import summaries
-from kleash.imports import Cell, Number, Setting
 from test_compare import HERE, run, sources, with_curve
 
 BASE = {"beta": 0.0, "lr": 1e-6, "batch_size": 16}

@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from kleash.cli import app
-from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
+from kleash.compare.checks import find
+from kleash.compare.comparison import Wish, compare
+from kleash.compare.read import read, wire
 from kleash.errors import ConfigError, DataError
-from kleash.findings import find
-from kleash.imports import read, wire
 from kleash.report import screen
 
 ALIKE = ["1", "01", "1.0", "1e0", "NA", "none", "null", "?", "-", "12345678901234567"]

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kleash.answer import asking
-from kleash.answer.asking import Asker, as_answer, as_fact
-from kleash.answer.embedded import Embedded
-from kleash.data.scenes import Scenes
-from kleash.ledger import Fact, Ledger, Usage
+from kleash.models.answer import asking
+from kleash.models.answer.asking import Asker, as_answer, as_fact
+from kleash.models.answer.embedded import Embedded
+from kleash.runs.ledger import Fact, Ledger, Usage
 from kleash.seeds import generator
+from kleash.tasks.data.scenes import Scenes
 from kleash.types import Answer, Prompt
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -170,9 +170,9 @@ import sys
 import torch
 from pathlib import Path
 torch.set_num_threads(1)
-from kleash.answer import asking
-from kleash.answer.embedded import Embedded
-from kleash.ledger import Ledger
+from kleash.models.answer import asking
+from kleash.models.answer.embedded import Embedded
+from kleash.runs.ledger import Ledger
 from test_asking import SCENES, made_prompts
 asking.AT_ONCE = 16
 prompts = made_prompts(SCENES)

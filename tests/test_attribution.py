@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from kleash.attribution import DOUBLING, effect_of, factor, partition
-from kleash.catalogue import attribution_screen as screen
 from kleash.cli import app
+from kleash.compare.attribution import DOUBLING, effect_of, factor, partition
+from kleash.compare.read import read
 from kleash.errors import ConfigError, DataError
-from kleash.imports import read
-from kleash.results.sources import read_sources
+from kleash.report.words import attribution_screen as screen
 from kleash.seeds import generator
+from kleash.study.results.sources import read_sources
 from made_factorial import made_factorial
 
 HEADS = ("run", "seed", "kl_coef", "entropy_coeff", "lr_scheduler", "lr")

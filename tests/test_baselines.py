@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from kleash.demos.propose import Ask, Pointer, Pooled
-from kleash.demos.score import vqa_accuracy
-from kleash.evaluate.selector import BASELINES, best_greedy
-from kleash.ledger import Ledger
-from kleash.rollout.selector import SelectorWorld
+from kleash.runs.ledger import Ledger
+from kleash.tasks.demos.propose import Ask, Pointer, Pooled
+from kleash.tasks.demos.score import vqa_accuracy
+from kleash.train.evaluate.selector import BASELINES, best_greedy
+from kleash.train.rollout.selector import SelectorWorld
 from tiny import tiny_recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -22,7 +22,7 @@ def test_every_row_is_measured_and_none_hides_a_failure(one_thread, monkeypatch)
     found = gpu_rollouts.verdict(rows)
     assert found["times generate (10)"] == rows[8]["times generate"]
 
-    monkeypatch.setattr("kleash.engine.decoder.Decoder.step", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("kleash.models.engine.decoder.Decoder.step", lambda *a, **k: 1 / 0)
     rows = list(gpu_rollouts.measure(300, "tiny"))
     assert [row["row"] for row in rows] == ROWS
     failed = [row for row in rows if "error" in row]
@@ -41,5 +41,5 @@ def test_without_time_nothing_is_begun(one_thread):
 def test_it_needs_no_pydantic():
     """The machine that is measured has torch and transformers, and not all of our dependencies."""
     script = "import sys; sys.modules['pydantic'] = None; import benchmarks.gpu_rollouts"
-    script += ", kleash.engine.paged, kleash.language.policy"
+    script += ", kleash.models.engine.paged, kleash.models.language.policy"
     subprocess.run([sys.executable, "-c", script], check=True)

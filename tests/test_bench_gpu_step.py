@@ -9,7 +9,7 @@ from benchmarks.gpu import gpu_bench
 from benchmarks.gpu_step import COLD, WARM, StepBench
 from benchmarks.shapes import GROUP, TOKENS, lengths_of_turns
 from benchmarks.slow_users import alike_in_groups
-from kleash.engine.paged import PagedEngine
+from kleash.models.engine.paged import PagedEngine
 from kleash.train import player
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -23,7 +23,7 @@ def test_without_a_reference_none_is_judged(monkeypatch):
         def judge(self, batch, reference=None):
             import torch
 
-            from kleash.policy import Judged
+            from kleash.algo.policy import Judged
 
             asked.append(reference)
             return Judged(torch.zeros(2), torch.zeros(2))

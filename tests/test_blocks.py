@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kleash.demos.presets import Blocks, preset
+from kleash.models.selector import STOP, Observation, Pointers, Queries, Selector, all_pointers
 from kleash.seeds import torch_generator
-from kleash.selector import STOP, Observation, Pointers, Queries, Selector, all_pointers
+from kleash.tasks.demos.presets import Blocks, preset
 
 WIDTH = 12
 

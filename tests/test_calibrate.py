@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from kleash.errors import ConfigError, KleashError
-from kleash.plan import arms_of
-from kleash.plan.folder import placed, spent
-from kleash.results import realised_kl, results
-from kleash.runs import Run
+from kleash.runs.run import Run
 from kleash.study.calibrate import falling, place
+from kleash.study.plan import arms_of
+from kleash.study.plan.folder import placed, spent
+from kleash.study.results import realised_kl, results
 from study_tools import inline, lasting, run_small, small
 
 __all__ = ["inline"]

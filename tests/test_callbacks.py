@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kleash.callbacks import Keeper, hash_files, hash_rows
-from kleash.callbacks import verl as for_verl
-from kleash.callbacks.trl import item_of, keep, rows_hash, total
-from kleash.compare import compare
+from kleash.compare.comparison import compare
+from kleash.compare.read import read
+from kleash.compare.recorders import Keeper, hash_files, hash_rows
+from kleash.compare.recorders import verl as for_verl
+from kleash.compare.recorders.trl import item_of, keep, rows_hash, total
 from kleash.errors import ConfigError
-from kleash.imports import read
-from kleash.runs import Run
+from kleash.runs.run import Run
 
 ROOT = Path(__file__).parent.parent
 ITEMS = 16

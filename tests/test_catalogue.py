@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from kleash.catalogue import CODES, cut, gap_text, metric_name, pad, say, show, width
-from kleash.catalogue.lines import cost
-from kleash.compare import Amount, Step
-from kleash.imports import names
+from kleash.compare.comparison import Amount, Step
+from kleash.compare.read import names
 from kleash.report.markdown import markdown_of
 from kleash.report.parts import Document, Section, Table
+from kleash.report.words import CODES, cut, gap_text, metric_name, pad, say, show, width
+from kleash.report.words.lines import cost
 
 
 def fields(text):

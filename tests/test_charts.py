@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kleash import charts
-from kleash.charts import Dot, Line, Spot
-from kleash.charts.svg import COLOURS, DASHES, Drawing, Scale, at, cut, dash_of, through
+from kleash.report import charts
+from kleash.report.charts import Dot, Line, Spot
+from kleash.report.charts.svg import COLOURS, DASHES, Drawing, Scale, at, cut, dash_of, through
 
 HOSTILE = '"><script>alert(1)</script>&'
 HEAD = ("a", "b", "c", "d", "e")

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from held_reports import HELD
 from kleash.cli import app
-from kleash.documents.check import check
-from kleash.imports import read
-from kleash.imports.markdown.page import read_page
+from kleash.compare.documents.check import check
+from kleash.compare.read import read
+from kleash.compare.read.markdown.page import read_page
 from made_reports import STYLES
 from pace import soon
 from test_planted import NAMES, text_of

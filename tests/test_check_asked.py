@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from kleash.cli import app
-from kleash.documents.interpreter import claims_in, interpreted
-from kleash.documents.judge import Claim
-from kleash.documents.questions import questions, tokens_in
-from kleash.imports.markdown.page import Addresses, Page
+from kleash.compare.documents.interpreter import claims_in, interpreted
+from kleash.compare.documents.judge import Claim
+from kleash.compare.documents.questions import questions, tokens_in
+from kleash.compare.read.markdown.page import Addresses, Page
 from made_reports import STYLES
 
 ROOM = 4096
@@ -297,7 +297,7 @@ def test_much_is_not_asked_without_a_yes(tmp_path, monkeypatch):
 def nonsense():
     """A tiny random model's words: letters, digits and signs, as it draws them."""
     torch = pytest.importorskip("torch")
-    from kleash.language.models import fresh
+    from kleash.models.language.models import fresh
 
     letters = [
         *'{}[]":,. \nABCn0123456789+-*/()',
@@ -340,8 +340,8 @@ def test_a_small_model_that_answers_nonsense_is_survived_and_told(tmp_path):
 def test_smollm2_is_survived_and_told(tmp_path):
     import torch
 
-    from kleash.language.chat import load_chat, load_tokenizer
-    from kleash.language.models import load
+    from kleash.models.language.chat import load_chat, load_tokenizer
+    from kleash.models.language.models import load
 
     path = os.environ["KLEASH_SMOLLM2"]
     model, chat, tokenizer = load(path), load_chat(path), load_tokenizer(path)

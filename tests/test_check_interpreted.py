@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from kleash.cli import app
-from kleash.documents.check import check
-from kleash.documents.formula import FUNCTIONS, Formula, FormulaError
-from kleash.documents.interpreter import interpreted
-from kleash.imports.markdown.page import Addresses, column_at, column_name, read_page
+from kleash.compare.documents.check import check
+from kleash.compare.documents.formula import FUNCTIONS, Formula, FormulaError
+from kleash.compare.documents.interpreter import interpreted
+from kleash.compare.read.markdown.page import Addresses, column_at, column_name, read_page
 
 REPORT = """# Two arms
 

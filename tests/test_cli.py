@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from kleash import cli, guard
-from kleash.catalogue import Language
+from kleash import cli
+from kleash.algo import guard
 from kleash.cli.teller import Teller, validated
-from kleash.runs import Run
+from kleash.report.words import Language
+from kleash.runs.run import Run
 from kleash.types import Heard
 from made_agents import made_agents
 from tiny import KEYS, contents
@@ -319,7 +320,7 @@ def test_a_run_that_is_interrupted_before_it_has_a_checkpoint_begins_again(
     def press(*given: Any, **named: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kleash.rollout.world_of", press)
+    monkeypatch.setattr("kleash.train.rollout.world_of", press)
     code, out, err = kleash("train", "default", *KEYS)
     assert (code, out) == (130, "")
     said = "stopped before its first step, with no checkpoint yet: the same command begins again"

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
+from kleash.compare.comparison import Wish, compare
 from kleash.compare.confounds import changed, confounds, factor
-from kleash.errors import ConfigError, DataError
-from kleash.imports import (
+from kleash.compare.read import (
     Cell,
     Imported,
     Number,
@@ -25,6 +24,7 @@ from kleash.imports import (
     markdown,
     read,
 )
+from kleash.errors import ConfigError, DataError
 
 HERE = Where("made up")
 SEEDS = Path(__file__).parent.parent.parent / "shared/seeds"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kleash.compare import Wish, compare
-from kleash.imports.run_names import shortly
+from kleash.compare.comparison import Wish, compare
+from kleash.compare.read.run_names import shortly
 from kleash.report import markdown_of, of_sources, screen, short_page
 from test_compare import run, sources, with_curve
 

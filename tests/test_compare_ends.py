@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from kleash.compare import compare
 from kleash.compare.arms import gather
+from kleash.compare.comparison import compare
 from kleash.compare.means import run_means
-from kleash.imports import read
+from kleash.compare.read import read
 from kleash.report import markdown_of, of_sources, screen, tables_of
 from kleash.stats import end_gap, end_of
 from test_compare import asked, codes, level, run, sources, with_curve, with_scores

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from kleash.attribution import effect_of
-from kleash.catalogue import attribution_screen, metric_name
-from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
+from kleash.compare.attribution import effect_of
+from kleash.compare.comparison import Wish, compare
+from kleash.compare.read import in_names, read
+from kleash.compare.read.beside import evaluations
 from kleash.errors import ConfigError
-from kleash.imports import in_names, read
-from kleash.imports.beside import evaluations
 from kleash.report import screen
+from kleash.report.words import attribution_screen, metric_name
 
 
 def put(folder: Path, **files: object) -> Path:

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from kleash import stats
-from kleash.catalogue import gap_text, lines
-from kleash.catalogue.verdicts import sentence
-from kleash.compare import compare
 from kleash.compare.arms import gather
+from kleash.compare.comparison import compare
 from kleash.compare.noise import floor_of
-from kleash.imports import Scores, Where
+from kleash.compare.read import Scores, Where
 from kleash.report import screen
+from kleash.report.words import gap_text, lines
+from kleash.report.words.verdicts import sentence
 from test_compare import asked, codes, run, seeded, sources, with_curve, with_scores
 
 HERE = Where("made up")
@@ -442,7 +442,7 @@ def test_the_screen_is_one_screen_and_says_what_is_left_out():
 
 
 def test_findings_of_one_kind_share_a_line_on_the_screen():
-    from kleash.findings import Found
+    from kleash.compare.checks import Found
 
     found = compare(two(np.arange(9.0), np.arange(9.0) + 1))
     kind = {"severity": "error", "where": (Where("a.md", 3),)}

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kleash.charts import STYLE
+from kleash.report.charts import STYLE
 
 THEMES = dict(zip(("light", "dark"), re.findall(r":root\{(.*?)\}", STYLE), strict=True))
 

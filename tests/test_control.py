@@ -9,8 +9,7 @@ import sys
 
 import pytest
 
-from kleash.config import build, help_lines
-from kleash.control import (
+from kleash.algo.control import (
     CONTROLLERS,
     LEASHES,
     SCHEDULES,
@@ -18,6 +17,7 @@ from kleash.control import (
     Leash,
     describe,
 )
+from kleash.config import build, help_lines
 from kleash.errors import ConfigError, GuardError
 
 EVERY = {
@@ -175,7 +175,7 @@ def test_a_schedule_says_whether_it_depends_on_the_length(name):
 def test_the_configs_are_read_and_refused_without_torch():
     code = (
         "import sys; sys.modules['torch'] = None\n"
-        "from kleash.control import Leash\n"
+        "from kleash.algo.control import Leash\n"
         "from kleash.errors import ConfigError\n"
         "Leash(form='k3')\n"
         "try:\n    Leash(form='k1')\n"

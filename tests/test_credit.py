@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kleash.credit import CREDITS, SCORES, em, to_go
+from kleash.algo.credit import CREDITS, SCORES, em, to_go
 
 REWARDS = st.lists(st.floats(0, 1), min_size=1, max_size=7)
 

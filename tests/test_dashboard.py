@@ -24,11 +24,11 @@ from typer.testing import CliRunner
 
 from kleash import report
 from kleash.cli import app as kleash
-from kleash.dashboard import Rules, answers, dashboard
 from kleash.errors import ConfigError, DataError
-from kleash.plan.folder import held, read_plan
-from kleash.results import results
-from kleash.runs import write_json
+from kleash.report.serve import Rules, answers, dashboard
+from kleash.runs.run import write_json
+from kleash.study.plan.folder import held, read_plan
+from kleash.study.results import results
 from made_agents import made_agents
 from made_study import EMBEDDED, made_study
 
@@ -40,8 +40,8 @@ PICTURE = "<img src=x onerror=alert(1)>"
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
     """Nobody else waits for a page, and no pool is made where none is looked at."""
-    monkeypatch.setattr("kleash.dashboard.answers.PAUSE", 0.0)
-    monkeypatch.setattr("kleash.dashboard.items.pools", lambda *given: {})
+    monkeypatch.setattr("kleash.report.serve.answers.PAUSE", 0.0)
+    monkeypatch.setattr("kleash.report.serve.items.pools", lambda *given: {})
 
 
 @pytest.fixture(scope="session")
@@ -265,7 +265,7 @@ def test_an_item_shows_pictures_and_pool(finished, monkeypatch):
         assert (split, study.name) == ("test", "made")
         return {"test-3": pool}
 
-    monkeypatch.setattr("kleash.dashboard.items.pools", pools)
+    monkeypatch.setattr("kleash.report.serve.items.pools", pools)
     asked = client(finished)
     page = whole(asked, "/study/made/item?item=test-3&shots=2")
     assert page.status_code == 200
@@ -279,8 +279,8 @@ def test_an_item_shows_pictures_and_pool(finished, monkeypatch):
 
 
 def test_pools_are_those_that_training_had(ledger, one_thread):
-    from kleash.recipe import recipe_from
-    from kleash.rollout.selector import SelectorWorld
+    from kleash.train.recipe import recipe_from
+    from kleash.train.rollout.selector import SelectorWorld
 
     given = {"data": "tiny:Topics", "answerer": "tiny:Reader"}
     given |= {"pool": {"size": 8, "kind": "mixed"}}
@@ -310,7 +310,7 @@ def test_what_takes_long_is_made_once_while_pages_go_on(finished, monkeypatch):
         assert go_on.wait(60)
         return "the answer"
 
-    monkeypatch.setattr("kleash.dashboard.pages.study_answer", slow)
+    monkeypatch.setattr("kleash.report.serve.pages.study_answer", slow)
     asked = client(finished)
     for _ in range(3):
         assert "Being worked out" in asked.get("/study/made").text
@@ -381,7 +381,7 @@ def test_running_cells_of_a_study_that_nobody_runs_are_missing(folder):
 
 
 def test_fifty_readers_while_the_plan_changes(folder, monkeypatch):
-    monkeypatch.setattr("kleash.dashboard.pages.study_answer", lambda *given: "")
+    monkeypatch.setattr("kleash.report.serve.pages.study_answer", lambda *given: "")
     study = folder / "made"
     plan, stop = read_plan(study), Event()
 

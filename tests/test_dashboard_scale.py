@@ -20,8 +20,8 @@ from benchmarks.reports import (
     report_seconds,
     write_folder,
 )
-from kleash.dashboard import dashboard
-from kleash.results import results
+from kleash.report.serve import dashboard
+from kleash.study.results import results
 
 PAGES = {"index": "/", "study page": f"/study/{STUDY}"}
 

@@ -9,11 +9,11 @@ from importlib import resources
 import pytest
 from starlette.testclient import TestClient
 
-from kleash.charts import STYLE
-from kleash.dashboard import dashboard
-from kleash.dashboard.answers import study_answer
-from kleash.dashboard.store import Store
-from kleash.dashboard.transcripts import LEVELS, episode, legend, tokens
+from kleash.report.charts import STYLE
+from kleash.report.serve import dashboard
+from kleash.report.serve.answers import study_answer
+from kleash.report.serve.store import Store
+from kleash.report.serve.transcripts import LEVELS, episode, legend, tokens
 from made_agents import KEPT, made_agents, said_by
 from test_contrast import THEMES, colours, contrast
 
@@ -79,7 +79,7 @@ def test_a_token_is_marked_by_how_far_it_is_from_the_start(finished):
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_tokens_can_be_read_in_both_themes_and_without_colour(theme):
-    css = resources.files("kleash.dashboard").joinpath("static/page.css").read_text("utf-8")
+    css = resources.files("kleash.report.serve").joinpath("static/page.css").read_text("utf-8")
     seen = colours(theme)
     shares = re.findall(r"\.kl(\d)\{background:rgba\(var\(--heat\),([\d.]+)\)", css)
     assert [int(level) for level, _ in shares] == [1, 2, 3, 4]

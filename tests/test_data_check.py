@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from kleash.cli import app
-from kleash.demos.rl_checks import check, counts
-from kleash.demos.rl_data import read_beams, read_pools, read_rl_data, write_rl_data
 from kleash.errors import DataError
 from kleash.seeds import generator
+from kleash.tasks.demos.rl_checks import check, counts
+from kleash.tasks.demos.rl_data import read_beams, read_pools, read_rl_data, write_rl_data
 
 ANSWERS = ["pony"] * 6 + ["horse"] * 4
 POOL, QUERIES, POINTERS = 16, 12, 6
@@ -331,16 +331,16 @@ def test_every_code_of_a_check_has_a_sentence():
     import re
     from pathlib import Path
 
-    from kleash.catalogue import CODES
-    from kleash.demos import rl_checks
+    from kleash.report.words import CODES
+    from kleash.tasks.demos import rl_checks
 
     named = set(re.findall(r'"(rl\.\w+)"', Path(rl_checks.__file__).read_text(encoding="utf-8")))
     assert named and named <= CODES.keys()
 
 
 def test_every_reason_to_leave_a_pointer_out_is_found_and_has_its_words(file):
-    from kleash.catalogue import CODES
-    from kleash.demos.rl_checks import unsound
+    from kleash.report.words import CODES
+    from kleash.tasks.demos.rl_checks import unsound
 
     value = made()
     cases = {

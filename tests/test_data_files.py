@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kleash.data import dataset
-from kleash.data.cider import Cider
-from kleash.data.files import PICTURES_KEPT, Pictures, records, split_by_image
-from kleash.demos.lemmas import lemmatise, lemmatised_score
-from kleash.demos.score import item_score, scorer
 from kleash.errors import ConfigError, DataError, KleashError
+from kleash.tasks.data import dataset
+from kleash.tasks.data.cider import Cider
+from kleash.tasks.data.files import PICTURES_KEPT, Pictures, records, split_by_image
+from kleash.tasks.demos.lemmas import lemmatise, lemmatised_score
+from kleash.tasks.demos.score import item_score, scorer
 from kleash.types import Item
 from made_data import coco_captions, glue_sst2, official_vqa, soft_vqa
 
@@ -156,7 +156,7 @@ def test_records_are_the_same_wherever_a_chunk_ends(tmp_path, monkeypatch):
     path = tmp_path / "file.json"
     path.write_text(json.dumps({"info": {"a": 1}, "list": made, "after": [1]}), encoding="utf-8")
     for chunk in (1, 7, 64, 1 << 20):
-        monkeypatch.setattr("kleash.data.files.CHUNK", chunk)
+        monkeypatch.setattr("kleash.tasks.data.files.CHUNK", chunk)
         assert list(records(path, "list")) == made
 
 

@@ -11,10 +11,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from kleash.adopt import diff
-from kleash.adopt.diff import DEEPEST, block, change, differences, tensors_of, weight_files
 from kleash.cli import main
 from kleash.errors import CheckpointError, DataError
+from kleash.train.adopt import diff
+from kleash.train.adopt.diff import DEEPEST, block, change, differences, tensors_of, weight_files
 from pace import cpu_within, within
 from test_imports_fuzz import SECONDS, mutate
 

@@ -15,9 +15,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import tiny
-from kleash.catalogue.coefficients import known_rows, rows_for
 from kleash.cli import app
 from kleash.config import merge, read_toml
+from kleash.report.words.coefficients import known_rows, rows_for
 from kleash.seeds import generator
 from study_tools import SMALL, inline
 from test_adopt import Theirs, save

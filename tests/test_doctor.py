@@ -4,10 +4,10 @@ import importlib.metadata
 
 import pytest
 
-from kleash import doctor
-from kleash.catalogue import Language
-from kleash.doctor import EXTRAS, Examined, examine
+from kleash.cli import doctor
+from kleash.cli.doctor import EXTRAS, Examined, examine
 from kleash.errors import KleashError
+from kleash.report.words import Language
 from kleash.types import Answer, Prompt
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -55,7 +55,7 @@ def test_the_hub_is_named_with_its_mirror_and_modelscope(monkeypatch: pytest.Mon
 def test_an_answerer_that_answers_wrongly_is_told_from_a_good_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from kleash.answer.embedded import Embedded
+    from kleash.models.answer.embedded import Embedded
 
     def wrong(self: object, prompts: list[Prompt]) -> list[Answer]:
         return [Answer("nonsense", -1.0) for _ in prompts]
@@ -69,7 +69,7 @@ def test_an_answerer_that_answers_wrongly_is_told_from_a_good_one(
 def test_an_answerer_that_does_not_load_is_a_finding_and_not_a_crash(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from kleash.answer import embedded
+    from kleash.models.answer import embedded
 
     def torn(*args: object) -> None:
         raise KleashError("the weights are torn")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from kleash.cli.plan import answer, grounds
-from kleash.compare import Wish
 from kleash.compare.arms import gather
+from kleash.compare.comparison import Wish
 from kleash.compare.durations import Clock, clock, devices_of, training_hours
-from kleash.imports import read
-from kleash.prospect import Cost, after_runs, cost_of
+from kleash.compare.read import read
+from kleash.study.budget import Cost, after_runs, cost_of
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from kleash.embed import Kept
-from kleash.embed.towers import BATCH, Clip, Sentences, Siglip
 from kleash.errors import ConfigError
+from kleash.models.embed import Kept
+from kleash.models.embed.towers import BATCH, Clip, Sentences, Siglip
 from made_encoders import clip_folder, sentence_folder, siglip_folder
 from made_models import made_images, made_items
 

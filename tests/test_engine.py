@@ -24,17 +24,17 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from kleash.engine import Talk
-from kleash.engine.draws import exponential, stream
-from kleash.engine.folded import FoldedForward, foldable
-from kleash.engine.forward import ModuleForward
-from kleash.engine.lean import LeanForward
-from kleash.engine.own import OwnEngine
-from kleash.engine.seats import Feed, Seats
 from kleash.errors import ConfigError, GuardError
-from kleash.language.lean import of_this_shape
-from kleash.language.models import adapted
-from kleash.language.policy import LanguagePolicy
+from kleash.models.engine import Talk
+from kleash.models.engine.draws import exponential, stream
+from kleash.models.engine.folded import FoldedForward, foldable
+from kleash.models.engine.forward import ModuleForward
+from kleash.models.engine.lean import LeanForward
+from kleash.models.engine.own import OwnEngine
+from kleash.models.engine.seats import Feed, Seats
+from kleash.models.language.lean import of_this_shape
+from kleash.models.language.models import adapted
+from kleash.models.language.policy import LanguagePolicy
 from kleash.seeds import torch_generator
 from kleash.types import Turn
 

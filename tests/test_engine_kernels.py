@@ -17,8 +17,8 @@ if DEVICE == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton")
 
-from kleash.engine import draws, kernels, plain, products  # noqa: E402 (the interpreter first)
-from kleash.engine.spots import Blocks, Config, Spots  # noqa: E402
+from kleash.models.engine import draws, kernels, plain, products  # noqa: E402 (the interpreter first)
+from kleash.models.engine.spots import Blocks, Config, Spots  # noqa: E402
 from kleash.seeds import torch_generator  # noqa: E402
 
 PAGE, SEATS, MOST = 32, 5, 4
@@ -183,10 +183,10 @@ def test_rounding_is_that_of_the_model_in_half_precision():
 
 @pytest.mark.slow
 def test_a_whole_decoder_of_kernels_says_what_the_model_says():
-    from kleash.engine.decoder import Decoder
-    from kleash.engine.paged import PagedEngine
-    from kleash.engine.pages import Pages
-    from kleash.engine.weights import put_side_by_side
+    from kleash.models.engine.decoder import Decoder
+    from kleash.models.engine.paged import PagedEngine
+    from kleash.models.engine.pages import Pages
+    from kleash.models.engine.weights import put_side_by_side
     from test_engine import STOP, recomputed, said_logp, tiny, together
 
     model = tiny(hidden_size=32, head_dim=16, num_attention_heads=2, num_key_value_heads=1)
@@ -206,8 +206,8 @@ COMPILE = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from kleash.engine import kernels, picking
-from kleash.engine.draws import FIRST, GAMMA, SECOND
+from kleash.models.engine import kernels, picking
+from kleash.models.engine.draws import FIRST, GAMMA, SECOND
 
 def compiled(kernel, kinds, known, warps, stages=3):
     names = [name for name in kernel.arg_names if name not in known]

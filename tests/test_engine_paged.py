@@ -7,14 +7,14 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from kleash.engine import decoder, engine_of, pages, weights
-from kleash.engine.own import OwnEngine
-from kleash.engine.paged import PagedEngine
-from kleash.engine.weights import put_side_by_side
-from kleash.engine.weights import together as joined
 from kleash.errors import ConfigError, GuardError
-from kleash.language.models import adapted
-from kleash.language.policy import LanguagePolicy
+from kleash.models.engine import decoder, engine_of, pages, weights
+from kleash.models.engine.own import OwnEngine
+from kleash.models.engine.paged import PagedEngine
+from kleash.models.engine.weights import put_side_by_side
+from kleash.models.engine.weights import together as joined
+from kleash.models.language.models import adapted
+from kleash.models.language.policy import LanguagePolicy
 from kleash.seeds import torch_generator
 from kleash.types import Turn
 from test_engine import (

@@ -13,12 +13,12 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from kleash.engine import engine_of
-from kleash.engine.servers import ServerOptions, SglangEngine, VllmEngine
-from kleash.envs.contract import EndpointDown, EpisodeBroken
 from kleash.errors import ConfigError
-from kleash.language.policy import LanguagePolicy
+from kleash.models.engine import engine_of
+from kleash.models.engine.servers import ServerOptions, SglangEngine, VllmEngine
+from kleash.models.language.policy import LanguagePolicy
 from kleash.seeds import torch_generator
+from kleash.tasks.envs.contract import EndpointDown, EpisodeBroken
 from test_engine import STOP, WORDS, conversations, recomputed, replies, said_logp, tiny, together
 
 

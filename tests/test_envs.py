@@ -11,16 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kleash.config import parse_overrides
-from kleash.envs import ENVS, gym, options_of
-from kleash.envs.contract import STOP_REASONS, at_once
-from kleash.envs.function import Hidden, is_near
-from kleash.envs.intention import kleash, userrl
-from kleash.envs.intents import SCHEMA, load_tasks, task_from
-from kleash.envs.surfaces import TOOL, TextSurface, TokenSurface, json_values, without_thoughts
-from kleash.envs.world import World, importances, meaning, texts, vocabulary, world_tasks
 from kleash.errors import ConfigError, DataError
-from kleash.recipe import recipe_from
-from kleash.runs import append_line
+from kleash.runs.run import append_line
+from kleash.tasks.envs import ENVS, gym, options_of
+from kleash.tasks.envs.contract import STOP_REASONS, at_once
+from kleash.tasks.envs.function import Hidden, is_near
+from kleash.tasks.envs.intention import kleash, userrl
+from kleash.tasks.envs.intents import SCHEMA, load_tasks, task_from
+from kleash.tasks.envs.surfaces import (
+    TOOL,
+    TextSurface,
+    TokenSurface,
+    json_values,
+    without_thoughts,
+)
+from kleash.tasks.envs.world import World, importances, meaning, texts, vocabulary, world_tasks
+from kleash.train.recipe import recipe_from
 from pace import cpu_within
 
 FIXTURES = Path(__file__).parent / "fixtures/envs"
@@ -69,7 +75,7 @@ def best_function(task, env):
 
 def best_telepathy(task, env):
     """Ask for what halves the candidates, believe the user, and name the one that is left."""
-    world = json.loads((Path("src/kleash/envs/telepathy.json")).read_text())
+    world = json.loads((Path("src/kleash/tasks/envs/telepathy.json")).read_text())
     left = dict(world["entities"])
     while len(left) > 1:
         halves = {a: sum(a in has for has in left.values()) for a in world["attributes"]}
@@ -196,8 +202,8 @@ def test_replies_differ_between_rollouts_and_rewards_do_not():
 
 SCRIPT = """
 import hashlib, json
-from kleash.envs import gym
-from kleash.envs.contract import at_once
+from kleash.tasks.envs import gym
+from kleash.tasks.envs.contract import at_once
 heard = []
 for name, options in {options!r}.items():
     made = gym("intention" if name == "tokens" else name, options)
@@ -270,7 +276,7 @@ def test_options_have_sentences():
 
 
 OWN_GYM = """
-from kleash.envs.function import FunctionOptions, Functions
+from kleash.tasks.envs.function import FunctionOptions, Functions
 
 
 class Doubled(Functions):
@@ -287,7 +293,9 @@ def test_a_class_of_ones_own_is_a_gym_and_its_arguments_are_options(tmp_path, mo
     made = gym(name, {"rounds": 3})
     assert (made.options.limit, made.kind) == (6, "plain")
     assert len(made.tasks("train")) == 2
-    builtin = gym("kleash.envs.function:Functions", {"limit": 9})  # one with a config for options
+    builtin = gym(
+        "kleash.tasks.envs.function:Functions", {"limit": 9}
+    )  # one with a config for options
     assert builtin.options.limit == 9
     for keys, said in (
         (["gym.round=3"], "unknown key 'gym.round': did you mean 'gym.rounds'"),
@@ -731,7 +739,7 @@ def test_telepathy_answers_what_it_knows_and_nothing_else():
 @pytest.mark.parametrize("name", GYMS)
 def test_gymnasium_accepts_every_environment(name):
     env_checker = pytest.importorskip("gymnasium.utils.env_checker")
-    from kleash.envs.wrapped import WrappedEnv
+    from kleash.tasks.envs.wrapped import WrappedEnv
 
     wrapped = WrappedEnv(GYMS[name], "train")
     env_checker.check_env(wrapped, skip_render_check=True)

@@ -15,15 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kleash.envs import gym
-from kleash.envs.chat import JUDGE, Chat, ChatUser, read_covered
-from kleash.envs.contract import EndpointDown, EpisodeBroken, at_once
-from kleash.envs.endpoint import Endpoint, EndpointOptions
-from kleash.envs.intents import task_from
-from kleash.envs.line import LONGEST_BODY
 from kleash.errors import ConfigError
-from kleash.ledger import Ledger
+from kleash.runs.ledger import Ledger
 from kleash.seeds import generator
+from kleash.tasks.envs import gym
+from kleash.tasks.envs.chat import JUDGE, Chat, ChatUser, read_covered
+from kleash.tasks.envs.contract import EndpointDown, EpisodeBroken, at_once
+from kleash.tasks.envs.endpoint import Endpoint, EndpointOptions
+from kleash.tasks.envs.intents import task_from
+from kleash.tasks.envs.line import LONGEST_BODY
 
 TASK = task_from(
     {

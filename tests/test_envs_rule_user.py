@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kleash.envs import gym
-from kleash.envs.contract import at_once
-from kleash.envs.intents import load_tasks
-from kleash.envs.matching import Matcher, content, stem
-from kleash.envs.users import RuleUser
-from kleash.envs.world import World, texts, world_tasks
 from kleash.seeds import generator
+from kleash.tasks.envs import gym
+from kleash.tasks.envs.contract import at_once
+from kleash.tasks.envs.intents import load_tasks
+from kleash.tasks.envs.matching import Matcher, content, stem
+from kleash.tasks.envs.users import RuleUser
+from kleash.tasks.envs.world import World, texts, world_tasks
 
 RECORDS = load_tasks(Path(__file__).parent / "fixtures/envs/records.jsonl")
 WORLD = [t for t in world_tasks(World(train=1, validation=100, test=1)) if t.split == "validation"]

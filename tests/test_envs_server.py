@@ -13,9 +13,9 @@ import time
 import httpx
 import pytest
 
-from kleash.envs import gym
-from kleash.envs.intents import task_from
-from kleash.ledger import Ledger
+from kleash.runs.ledger import Ledger
+from kleash.tasks.envs import gym
+from kleash.tasks.envs.intents import task_from
 
 pytest.importorskip("fastapi", reason="transformers serve needs it")
 pytest.importorskip("openai", reason="transformers serve needs it")

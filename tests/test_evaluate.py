@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file, save_file
 
-from kleash.demos.score import vqa_accuracy
+from kleash.algo.policy import fingerprint
 from kleash.errors import CheckpointError, ConfigError, GuardError
-from kleash.evaluate import Wanted, evaluate, gaps, resolve_checkpoints, table
-from kleash.evaluate.selector import BASELINE, baseline_names, greedy, loaded
-from kleash.ledger import Ledger
-from kleash.policy import fingerprint
-from kleash.rollout.selector import SelectorWorld
-from kleash.runs import Run
+from kleash.runs.ledger import Ledger
+from kleash.runs.run import Run
+from kleash.tasks.demos.score import vqa_accuracy
+from kleash.train.evaluate import Wanted, evaluate, gaps, resolve_checkpoints, table
+from kleash.train.evaluate.selector import BASELINE, baseline_names, greedy, loaded
+from kleash.train.rollout.selector import SelectorWorld
 from kleash.types import Prompt
 from tiny import Reader, tiny_recipe
 

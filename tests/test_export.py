@@ -9,15 +9,15 @@ from typer.testing import CliRunner
 from agent_tools import trained
 from kleash.cli import app
 from kleash.errors import CheckpointError, DataError
-from kleash.evaluate import Wanted, evaluate
-from kleash.export import export, load_selector
-from kleash.language.chat import load_speech
-from kleash.language.models import merged
-from kleash.language.policy import LanguagePolicy
-from kleash.recipe import recipe_from
-from kleash.rollout import load_policy, world_of
-from kleash.rollout.agent import Attempt
+from kleash.models.language.chat import load_speech
+from kleash.models.language.models import merged
+from kleash.models.language.policy import LanguagePolicy
 from kleash.train.agent import passes_of
+from kleash.train.evaluate import Wanted, evaluate
+from kleash.train.export import export, load_selector
+from kleash.train.recipe import recipe_from
+from kleash.train.rollout import load_policy, world_of
+from kleash.train.rollout.agent import Attempt
 
 transformers = pytest.importorskip("transformers")
 
@@ -117,7 +117,7 @@ def test_what_is_exported_names_its_run_and_nothing_is_overwritten(exported):
 
 def test_a_model_that_says_otherwise_is_not_exported(exported, tmp_path, monkeypatch):
     run, _, _ = exported
-    monkeypatch.setattr("kleash.export.merged", spoiled)
+    monkeypatch.setattr("kleash.train.export.merged", spoiled)
     with pytest.raises(CheckpointError, match="says otherwise"):
         export(run, "epoch-1", tmp_path / "out")
     assert not list(tmp_path.iterdir())

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kleash.attribution import Effect, effect_of
 from kleash.cli.summary import summary_table
-from kleash.results import results
-from kleash.results.sources import read_sources
+from kleash.compare.attribution import Effect, effect_of
+from kleash.study.results import results
+from kleash.study.results.sources import read_sources
 from made_factorial import ASKED, Keys, made_factorial
 
 GRID: dict[str, list[Any]] = ASKED["grid"]

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from kleash import report
-from kleash.charts import Dot, whiskers
 from kleash.cli import app
+from kleash.report.charts import Dot, whiskers
 from kleash.report.figures import pictures
 from kleash.report.parts import Document, Figure, Section
 

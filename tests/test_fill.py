@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from kleash.cli import app
 from kleash.config import build
-from kleash.plan import StudyFile, arm_recipe, arms_of
-from kleash.runs import write_json
+from kleash.runs.run import write_json
+from kleash.study.plan import StudyFile, arm_recipe, arms_of
 
 SEEDS = Path(__file__).parent.parent.parent / "shared/seeds"
 DOCUMENTS = sorted(SEEDS.glob("002*.txt"))

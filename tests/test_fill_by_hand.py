@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from kleash.cli import app
-from kleash.documents.fill import written_as_row
-from kleash.imports import Number, Where
+from kleash.compare.documents.fill import written_as_row
+from kleash.compare.read import Number, Where
 
 HERE = Path(__file__).parent / "planted_by_hand"
 EMPTIED = 0.4

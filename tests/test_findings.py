@@ -8,10 +8,10 @@ from string import Formatter
 import numpy as np
 import pytest
 
-from kleash.findings import CHECKS, find
-from kleash.findings.histories import content, settings_differ
-from kleash.findings.learning import uniform_loss
-from kleash.imports import (
+from kleash.compare.checks import CHECKS, find
+from kleash.compare.checks.histories import content, settings_differ
+from kleash.compare.checks.learning import uniform_loss
+from kleash.compare.read import (
     Cell,
     Derived,
     Fact,

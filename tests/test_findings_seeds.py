@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kleash.findings import find
-from kleash.imports import markdown
-from kleash.matrix import matrix
+from kleash.compare.checks import find
+from kleash.compare.matrix import matrix
+from kleash.compare.read import markdown
 
 SEEDS = Path(__file__).parent.parent.parent / "shared/seeds"
 pytestmark = pytest.mark.skipif(not SEEDS.is_dir(), reason="the reports are not here")

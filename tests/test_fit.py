@@ -5,10 +5,14 @@ import torch
 
 from answerer_episodes import EpisodeMaker, make_bank, told
 from fit_answerer import Fit, accuracies, all_seen, fit, logits_of, save
-from kleash.answer.embedded import WEIGHTS, Embedded, load
-from kleash.answer.network import MAX_BLOCKS, TOKEN, VOCABULARY, Network, Size, answer_tokens
+from kleash.algo.policy import fingerprint
 from kleash.config import build
-from kleash.data.scenes import (
+from kleash.errors import CheckpointError
+from kleash.models.answer.embedded import WEIGHTS, Embedded, load
+from kleash.models.answer.network import MAX_BLOCKS, TOKEN, VOCABULARY, Network, Size, answer_tokens
+from kleash.runs.run import read_json
+from kleash.seeds import torch_generator
+from kleash.tasks.data.scenes import (
     ATTRIBUTES,
     FRAMES,
     LANGUAGES,
@@ -18,10 +22,6 @@ from kleash.data.scenes import (
     Scenes,
     say,
 )
-from kleash.errors import CheckpointError
-from kleash.policy import fingerprint
-from kleash.runs import read_json
-from kleash.seeds import torch_generator
 from kleash.types import Prompt
 
 SMALL = Size(width=16, layers=1, picture_layers=1, heads=2, hidden=16, patch=16)

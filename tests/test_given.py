@@ -12,14 +12,14 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from kleash.attribution import effect_of
 from kleash.cli import app
 from kleash.cli.train import show_scores
-from kleash.compare import compare
 from kleash.compare.arms import gather
+from kleash.compare.attribution import effect_of
+from kleash.compare.comparison import compare
+from kleash.compare.read import Imported, Series, Setting, Source, Where, in_names, names, read
+from kleash.compare.read.run_names import label
 from kleash.errors import ConfigError, DataError
-from kleash.imports import Imported, Series, Setting, Source, Where, in_names, names, read
-from kleash.imports.run_names import label
 
 
 def rewards(level: float) -> list[float]:
@@ -355,8 +355,8 @@ def test_eval_of_an_agent_tells_its_reward_and_its_passes(kind, monkeypatch, cap
               "high": 1.4} for name in ("epoch-1", "epoch-2") for n in (0, 2)]  # fmt: skip
     gap = {"against": "epoch-1", "shots": 0, "estimate": 0.1, "low": 0.0, "high": 0.2,
            "differ": 2, "n": 5, "p": 0.5}  # fmt: skip
-    monkeypatch.setattr("kleash.evaluate.table", lambda run, wanted: cells)
-    monkeypatch.setattr("kleash.evaluate.gaps", lambda run, wanted: [gap])
+    monkeypatch.setattr("kleash.train.evaluate.table", lambda run, wanted: cells)
+    monkeypatch.setattr("kleash.train.evaluate.gaps", lambda run, wanted: [gap])
     wanted = SimpleNamespace(
         checkpoints=["epoch-1", "epoch-2"], shots=[0, 2], split="test", items=5
     )

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from kleash import grpo, kl
+from kleash.algo import grpo, kl
+from kleash.algo.grpo import Choices, Clip, grpo_loss
 from kleash.errors import ConfigError
-from kleash.grpo import Choices, Clip, grpo_loss
 
 HALF, QUARTER = math.log(0.5), math.log(0.25)
 GROUP = torch.tensor([0, 0, 0, 0, 2, 2, 2, 1, 1])

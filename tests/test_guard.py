@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from kleash import grpo, guard, kl
+from kleash.algo import grpo, guard, kl
+from kleash.algo.policy import Judged, Reference, fingerprint
 from kleash.errors import CheckpointError, GuardError
-from kleash.policy import Judged, Reference, fingerprint
 from kleash.train.update import LeashedPolicy
 from table_policy import TablePolicy
 

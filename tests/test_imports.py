@@ -18,8 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kleash.errors import DataError
-from kleash.imports import (
+from kleash.compare.read import (
     gather,
     read,
     tensorboard,
@@ -27,7 +26,8 @@ from kleash.imports import (
     wandb,
     wire,
 )
-from kleash.runs import Run
+from kleash.errors import DataError
+from kleash.runs.run import Run
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = Path(__file__).parent / "fixtures/imports"

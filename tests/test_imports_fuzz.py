@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kleash.compare.read import READERS, read
 from kleash.errors import DataError
-from kleash.imports import READERS, read
 from pace import within
 from test_imports import FIXTURES, HANDMADE, own_run
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kleash.imports import read
+from kleash.compare.read import read
 from test_imports import event, framed, own_run, part, write
 
 POINTS, METRICS = 100_000, 10

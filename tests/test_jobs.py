@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kleash.errors import ConfigError, GuardError
-from kleash.jobs import NO_SPACE, Job, Outcome, run_jobs
-from kleash.jobs.worker import perform
+from kleash.runs.jobs import NO_SPACE, Job, Outcome, run_jobs
+from kleash.runs.jobs.worker import perform
 from pace import cpu_within
 from scaling import busy_seconds, scaling
 
@@ -270,7 +270,7 @@ DRIVER = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from kleash import jobs
-from kleash.jobs import Job, run_jobs
+from kleash.runs.jobs import Job, run_jobs
 jobs.GRACE = 300  # on a machine that does much else, tidying up takes a while too
 given = {"child": True, "note": sys.argv[2]}
 waiting = [Job(name, "calls:wait", given) for name in "ab"]
@@ -311,7 +311,7 @@ def test_after_an_interrupt_jobs_tidy_up_and_nothing_is_left(tmp_path):
 
 
 def test_a_job_that_is_deaf_to_interrupts_is_killed(monkeypatch):
-    monkeypatch.setattr("kleash.jobs.GRACE", 0.5)
+    monkeypatch.setattr("kleash.runs.jobs.GRACE", 0.5)
     running = []
 
     def note(told):
@@ -375,7 +375,7 @@ def test_scaling_of_jobs_that_fail_is_no_number():
 
 
 def test_without_ray_a_line_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr("kleash.jobs.on_ray.ray", None)
+    monkeypatch.setattr("kleash.runs.jobs.on_ray.ray", None)
     with pytest.raises(ConfigError, match=r"pip install 'kleash\[ray\]'"):
         run([job("a")], on="ray")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kleash.errors import ConfigError
-from kleash.jobs import Job, Outcome, on_ray, run_jobs
+from kleash.runs.jobs import Job, Outcome, on_ray, run_jobs
 
 ray = on_ray.ray
 if ray is None:
@@ -165,7 +165,7 @@ def test_a_cluster_that_is_not_there_is_a_line(monkeypatch):
 DRIVER = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from kleash.jobs import Job, run_jobs
+from kleash.runs.jobs import Job, run_jobs
 def hear(told):
     if told.kind == "told":
         print(told.record["waiting"], flush=True)

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from kleash.jobs import on_ray
+from kleash.runs.jobs import on_ray
 from ray_tools import cluster, free_port, wait_until_gone
 
 if on_ray.ray is None:
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 DRIVER = """
 import json, os, signal, sys
 from kleash.errors import ConfigError
-from kleash.jobs import Job, run_jobs
+from kleash.runs.jobs import Job, run_jobs
 
 def hear(told):
     if told.kind == "told":

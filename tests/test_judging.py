@@ -6,8 +6,8 @@ import pytest
 
 from kleash.compare.arms import gather
 from kleash.compare.gaps import Gap
+from kleash.compare.read import Setting
 from kleash.compare.verdicts import Pair, judge, rounded_up
-from kleash.imports import Setting
 from kleash.stats import Interval, Width
 from test_compare import HERE, run, sources
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from kleash.evaluate import Wanted, evaluate
-from kleash.evaluate.selector import baseline_names
-from kleash.ledger import Ledger
-from kleash.rollout.selector import SelectorWorld
-from kleash.runs import Run
+from kleash.runs.ledger import Ledger
+from kleash.runs.run import Run
 from kleash.seeds import generator
+from kleash.train.evaluate import Wanted, evaluate
+from kleash.train.evaluate.selector import baseline_names
+from kleash.train.rollout.selector import SelectorWorld
 from tiny import contents, tiny_recipe, train_tiny
 
 KEYS = ("epochs=4", "leash.controller=adaptive", "leash.target=0.1", "leash.reference=ema")

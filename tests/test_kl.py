@@ -10,8 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kleash import kl
-from kleash.control import FormName
+from kleash.algo import kl
+from kleash.algo.control import FormName
 from kleash.errors import ConfigError
 
 HALF, QUARTER = math.log(0.5), math.log(0.25)

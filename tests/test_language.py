@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from kleash import grpo, guard
+from kleash.algo import grpo, guard
+from kleash.algo.kl import FORMS
+from kleash.algo.policy import Reference, fingerprint, frozen, judge_logits
 from kleash.errors import CheckpointError, ConfigError, DataError
-from kleash.kl import FORMS
-from kleash.language.chat import load_chat
-from kleash.language.head import CHUNK, Head, judge_hidden
-from kleash.language.lean import SHAPES, of_this_shape
-from kleash.language.models import adapted, fresh, load, merged
-from kleash.language.policy import ROOM, LanguagePolicy
-from kleash.language.words import Words
-from kleash.policy import Reference, fingerprint, frozen, judge_logits
+from kleash.models.language.chat import load_chat
+from kleash.models.language.head import CHUNK, Head, judge_hidden
+from kleash.models.language.lean import SHAPES, of_this_shape
+from kleash.models.language.models import adapted, fresh, load, merged
+from kleash.models.language.policy import ROOM, LanguagePolicy
+from kleash.models.language.words import Words
 from kleash.seeds import generator, torch_generator
 from kleash.types import Turn
 

@@ -4,9 +4,9 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from kleash.envs.surfaces import TextSurface
 from kleash.errors import DataError
-from kleash.language.chat import Chat, load_chat
+from kleash.models.language.chat import Chat, load_chat
+from kleash.tasks.envs.surfaces import TextSurface
 
 # In the manner of Qwen3: tools in the system message, thoughts of past turns left out, and an empty
 # think block where thinking is off.

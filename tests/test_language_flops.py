@@ -14,7 +14,7 @@ from transformers import (
 from transformers.models.auto.modeling_auto import AutoModelForCausalLM
 
 from kleash.errors import ConfigError
-from kleash.language.flops import (
+from kleash.models.language.flops import (
     BANDWIDTHS,
     PEAKS,
     Work,
@@ -26,8 +26,8 @@ from kleash.language.flops import (
     said_at_most,
     update,
 )
-from kleash.language.models import adapted, fresh
-from kleash.language.shape import QWEN3, Shape
+from kleash.models.language.models import adapted, fresh
+from kleash.models.language.shape import QWEN3, Shape
 
 SMALL = {
     "vocab_size": 20,

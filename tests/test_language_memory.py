@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from kleash.algo.policy import frozen
 from kleash.errors import ConfigError, DataError
-from kleash.language.memory import (
+from kleash.models.language.memory import (
     CARDS,
     WAYS,
     Training,
@@ -19,10 +20,9 @@ from kleash.language.memory import (
     shape_at,
     weight_bytes,
 )
-from kleash.language.models import fresh
-from kleash.language.policy import LanguagePolicy
-from kleash.language.shape import QWEN3, Shape
-from kleash.policy import frozen
+from kleash.models.language.models import fresh
+from kleash.models.language.policy import LanguagePolicy
+from kleash.models.language.shape import QWEN3, Shape
 from kleash.seeds import torch_generator
 from kleash.types import Turn
 from memory_tools import peak_bytes, saved_bytes

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from agent_tools import agent_world, trained
+from kleash.algo.guard import reference_held
+from kleash.algo.policy import Reference
 from kleash.errors import ConfigError, GuardError
-from kleash.guard import reference_held
-from kleash.language.memory import weight_bytes
-from kleash.language.models import adapted, fresh, merged, quantised
-from kleash.language.policy import Batch, LanguagePolicy
-from kleash.language.shape import Shape
-from kleash.policy import Reference
+from kleash.models.language.memory import weight_bytes
+from kleash.models.language.models import adapted, fresh, merged, quantised
+from kleash.models.language.policy import Batch, LanguagePolicy
+from kleash.models.language.shape import Shape
 from kleash.seeds import torch_generator
 from kleash.types import Turn
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from kleash.algo.policy import Reference, frozen
 from kleash.errors import ConfigError
-from kleash.language import packed
-from kleash.language.head import Head, judge_hidden
-from kleash.language.models import adapted, fresh
-from kleash.language.packed import Packing, pack_of, plan, spread
-from kleash.language.policy import LanguagePolicy
-from kleash.policy import Reference, frozen
+from kleash.models.language import packed
+from kleash.models.language.head import Head, judge_hidden
+from kleash.models.language.models import adapted, fresh
+from kleash.models.language.packed import Packing, pack_of, plan, spread
+from kleash.models.language.policy import LanguagePolicy
 from kleash.seeds import generator, torch_generator
 from kleash.types import Turn
 
@@ -264,8 +264,8 @@ def test_what_cannot_be_packed_is_refused():
 @pytest.mark.slow
 @pytest.mark.parametrize("biased", [False, True])
 def test_a_compiled_head_is_the_head(monkeypatch, biased):
-    monkeypatch.setattr("kleash.language.head.COMPILED_ROWS", 4)
-    monkeypatch.setattr("kleash.language.head.ROWS_BACK", 8)
+    monkeypatch.setattr("kleash.models.language.head.COMPILED_ROWS", 4)
+    monkeypatch.setattr("kleash.models.language.head.ROWS_BACK", 8)
     rng = torch_generator("compiled head")
     draw = lambda *shape: torch.randn(*shape, generator=rng, dtype=torch.float64)  # noqa: E731
     own = [draw(10, 5), draw(7, 5), draw(7) if biased else None]

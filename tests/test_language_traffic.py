@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.traffic import Cluster, step
-from kleash.language.shape import QWEN3
+from kleash.models.language.shape import QWEN3
 
 PAGE = Path(__file__).parents[1] / "docs/scale.md"
 LENGTHS = [3740] * 48  # 48 episodes of the documents' length: 179,520 tokens, half of them said

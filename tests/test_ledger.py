@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from kleash import ledger
 from kleash.errors import DataError
-from kleash.ledger import Fact, Ledger, Usage, prompt_key
+from kleash.runs import ledger
+from kleash.runs.ledger import Fact, Ledger, Usage, prompt_key
 from pace import cpu_within
 
 # Python 3.12 warns of any fork beside threads; the children here touch none.

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from kleash.compare.read import Derived, Number, Where, markdown, names
+from kleash.compare.read import read as read_any
+from kleash.compare.read.markdown.derived import allowed, follows
+from kleash.compare.read.markdown.numbers import Place, arrows, places, reading
 from kleash.errors import DataError
-from kleash.imports import Derived, Number, Where, markdown, names
-from kleash.imports import read as read_any
-from kleash.imports.markdown.derived import allowed, follows
-from kleash.imports.markdown.numbers import Place, arrows, places, reading
 from pace import cpu_within, soon
 
 FIXTURES = Path(__file__).parent / "fixtures/markdown"

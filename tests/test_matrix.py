@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kleash.imports import Cell, Imported, Number, Scores, Series, Source, Table, Where
-from kleash.matrix import matrix
+from kleash.compare.matrix import matrix
+from kleash.compare.read import Cell, Imported, Number, Scores, Series, Source, Table, Where
 
 HERE = Where("report.md", 1)
 

@@ -1,7 +1,7 @@
 import pytest
 
-from kleash.imports import in_names, names
-from kleash.imports.names import Key, key, key_within, mention, metric, resolve
+from kleash.compare.read import in_names, names
+from kleash.compare.read.names import Key, key, key_within, mention, metric, resolve
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 import pytest
 
-from kleash.catalogue import say
-from kleash.compare import compare
 from kleash.compare.arms import gather
+from kleash.compare.comparison import compare
+from kleash.compare.matrix import Matrix, matrix
 from kleash.compare.next_steps import next_steps
+from kleash.compare.read import Cell, Number
 from kleash.compare.records import Because, Confound, Judged
-from kleash.imports import Cell, Number
-from kleash.matrix import Matrix, matrix
+from kleash.report.words import say
 from test_compare import HERE, run, sources, with_curve
 
 BASE = {"beta": 0.0, "lr": 1e-6, "steps": 100, "n_gpus": 4}

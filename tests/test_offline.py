@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from kleash.ledger import Ledger
-from kleash.rollout.proposed import buy_proposals, proposal_groups
-from kleash.rollout.selector import SelectorWorld
+from kleash.runs.ledger import Ledger
+from kleash.train.rollout.proposed import buy_proposals, proposal_groups
+from kleash.train.rollout.selector import SelectorWorld
 from kleash.train.selector import Offline, values_of_batch
 from tiny import tiny_recipe
 

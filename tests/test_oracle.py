@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from enumerable import SEEDS, Outcome, Tables, batch, outcome, tables, total, train, uneven
-from kleash import grpo, kl
-from kleash.kl import episode_sum
+from kleash.algo import grpo, kl
+from kleash.algo.kl import episode_sum
 
 FORMS_THAT_ACT = [name for name in kl.FORMS if name != "none"]
 SEQUENCE_LEVEL = ["return_to_go", "exact", "reward_k1"]

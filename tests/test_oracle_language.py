@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from enumerable import Listed, Outcome, batch, outcome
-from kleash import grpo
-from kleash.language.models import fresh
-from kleash.language.policy import Batch, LanguagePolicy
-from kleash.policy import frozen
+from kleash.algo import grpo
+from kleash.algo.policy import frozen
+from kleash.models.language.models import fresh
+from kleash.models.language.policy import Batch, LanguagePolicy
 from kleash.seeds import torch_generator
 from kleash.types import Turn
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from enumerable import Listed, Outcome, batch, outcome
-from kleash import grpo
-from kleash.demos.presets import preset
-from kleash.policy import frozen
+from kleash.algo import grpo
+from kleash.algo.policy import frozen
+from kleash.models.selector import Observation, Pointers, Queries, Selector, all_pointers
 from kleash.seeds import torch_generator
-from kleash.selector import Observation, Pointers, Queries, Selector, all_pointers
+from kleash.tasks.demos.presets import preset
 
 WIDTH, RATE = 6, 0.01
 # Wide enough for the optimum: with 24, three shots by bilinear scores stop 4 % away from its KL.

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from kleash import stats
-from kleash.catalogue.lines import reasons
-from kleash.catalogue.verdicts import sentence
-from kleash.compare import Wish, compare
 from kleash.compare.arms import gather
+from kleash.compare.comparison import Wish, compare
 from kleash.compare.items import scored
-from kleash.imports import Scores
+from kleash.compare.read import Scores
+from kleash.report.words.lines import reasons
+from kleash.report.words.verdicts import sentence
 from kleash.seeds import generator
 from kleash.stats import GapSpread
 from kleash.study.looks import item_gaps

@@ -8,7 +8,7 @@ import pytest
 
 from kleash.config import build, merge
 from kleash.errors import ConfigError
-from kleash.plan import (
+from kleash.study.plan import (
     Arm,
     Cell,
     Column,
@@ -25,7 +25,7 @@ from kleash.plan import (
     read_study,
     state_of,
 )
-from kleash.plan.arms import seeded
+from kleash.study.plan.arms import seeded
 from pace import cpu_within
 from study_tools import SMALL, small
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kleash.findings import find
-from kleash.imports import markdown
+from kleash.compare.checks import find
+from kleash.compare.read import markdown
 
 REPORTS = Path(__file__).parent / "reports"
 NAMES = sorted(path.stem for path in REPORTS.glob("*.md"))

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from kleash.documents.check import check
-from kleash.documents.interpreter import interpreted
-from kleash.imports.markdown.page import Addresses, Page
+from kleash.compare.documents.check import check
+from kleash.compare.documents.interpreter import interpreted
+from kleash.compare.read.markdown.page import Addresses, Page
 from score_check import folders, score
 
 HERE = Path(__file__).parent / "planted_by_hand"

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from kleash.policy import (
+from kleash.algo.policy import (
     Judged,
     Reference,
     fingerprint,

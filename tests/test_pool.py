@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from kleash.demos.embeddings import Embeddings, nearest, unit_rows
-from kleash.demos.pool import Pooling, make_pools
 from kleash.errors import DataError
 from kleash.seeds import generator
+from kleash.tasks.demos.embeddings import Embeddings, nearest, unit_rows
+from kleash.tasks.demos.pool import Pooling, make_pools
 from kleash.types import Item
 
 KINDS = ("mixed", "random", "text", "image")
@@ -66,7 +66,7 @@ def test_faiss_finds_the_same_in_the_same_order(monkeypatch):
     others[1000:2000] = others[rng.integers(0, 5, 1000)]  # more equals than are fetched
     queries = np.concatenate([others[:8], unit_rows(rng.standard_normal((40, 64)))])
     own = nearest(queries.astype(np.float32), others, 60)
-    monkeypatch.setattr("kleash.demos.embeddings.MANY", 100)
+    monkeypatch.setattr("kleash.tasks.demos.embeddings.MANY", 100)
     assert (nearest(queries.astype(np.float32), others, 60) == own).all()
 
 

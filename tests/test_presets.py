@@ -1,8 +1,8 @@
 import pytest
 
 from kleash.config import help_lines
-from kleash.demos.presets import PRESETS, Blocks, preset
 from kleash.errors import ConfigError
+from kleash.tasks.demos.presets import PRESETS, Blocks, preset
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from kleash.cli.study import in_words
-from kleash.plan import read_study
-from kleash.recipe import recipe_from
 from kleash.study.estimate import estimate
+from kleash.study.plan import read_study
 from kleash.study.price import RATE, image_tokens, parameters, price
+from kleash.train.recipe import recipe_from
 
 TEXT_3B = {
     "hidden_size": 2048,

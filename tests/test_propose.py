@@ -3,10 +3,14 @@ import math
 import numpy as np
 import pytest
 
-from kleash.answer import answerer
-from kleash.data.scenes import Scenes
-from kleash.demos.pool import Pooling, make_pools
-from kleash.demos.propose import (
+from kleash.algo.policy import fingerprint
+from kleash.errors import ConfigError
+from kleash.models.answer import answerer
+from kleash.models.selector import STOP
+from kleash.seeds import generator
+from kleash.tasks.data.scenes import Scenes
+from kleash.tasks.demos.pool import Pooling, make_pools
+from kleash.tasks.demos.propose import (
     Pooled,
     Proposal,
     Proposing,
@@ -15,17 +19,13 @@ from kleash.demos.propose import (
     propose,
     similar,
 )
-from kleash.demos.rl_checks import check, counts
-from kleash.demos.rl_data import read_rl_data
-from kleash.errors import ConfigError
-from kleash.policy import fingerprint
-from kleash.propose import propose_all, shard
-from kleash.recipe import recipe_from
-from kleash.rollout import selector as chosen
-from kleash.rollout.proposed import candidate
-from kleash.rollout.selector import SelectorWorld, chosen_by, selector_at
-from kleash.seeds import generator
-from kleash.selector import STOP
+from kleash.tasks.demos.rl_checks import check, counts
+from kleash.tasks.demos.rl_data import read_rl_data
+from kleash.train.propose import propose_all, shard
+from kleash.train.recipe import recipe_from
+from kleash.train.rollout import selector as chosen
+from kleash.train.rollout.proposed import candidate
+from kleash.train.rollout.selector import SelectorWorld, chosen_by, selector_at
 from kleash.types import Answer
 from tiny import tiny_recipe
 

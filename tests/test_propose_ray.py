@@ -3,8 +3,8 @@
 import pytest
 
 import study_tools
-from kleash.jobs import on_ray
-from kleash.propose import propose_all
+from kleash.runs.jobs import on_ray
+from kleash.train.propose import propose_all
 from test_propose import ANYWHERE
 from tiny import tiny_recipe
 

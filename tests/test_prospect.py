@@ -9,11 +9,11 @@ from typer.testing import CliRunner
 
 from kleash.cli import app
 from kleash.cli.plan import answer, grounds
-from kleash.compare import Wish, compare
+from kleash.compare.comparison import Wish, compare
 from kleash.errors import ConfigError, DataError
-from kleash.prospect import after_runs, before_runs, comparisons, design
 from kleash.seeds import generator
 from kleash.stats import Crossed, GapSpread
+from kleash.study.budget import after_runs, before_runs, comparisons, design
 from made_crossed import SHARE, crossed_gaps, crossed_source
 from made_study import made_study
 from test_compare import sources
@@ -224,7 +224,7 @@ def test_a_study_needs_no_further_argument_and_its_command_runs(tmp_path, monkey
 
 
 def test_what_no_design_can_show_is_null_in_json(monkeypatch):
-    monkeypatch.setattr("kleash.prospect.POWER", 0.9999)
+    monkeypatch.setattr("kleash.study.budget.POWER", 0.9999)
     told = asked_verb("--hours", "40", "--run-hours", "2", "--json")
     assert "Infinity" not in told and json.loads(told)["designs"]
 

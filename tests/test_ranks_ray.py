@@ -5,10 +5,10 @@ import os
 import pytest
 
 from kleash.config import build, merge
-from kleash.jobs import on_ray
-from kleash.plan import StudyFile
-from kleash.runs import Run
-from kleash.study import Asked, run_study
+from kleash.runs.jobs import on_ray
+from kleash.runs.run import Run
+from kleash.study.plan import StudyFile
+from kleash.study.running import Asked, run_study
 
 if on_ray.ray is None:
     pytest.skip("Ray is not installed: make test-all has it", allow_module_level=True)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kleash.results import results
+from kleash.study.results import results
 
 SWEEP = ["none", "kl-0.12", "kl-0.145", "kl-0.15", "kl-0.155", "kl-0.18"]
 MOVING = ["moving-none", "moving-kl-0.15", "moving-kl-1.5"]

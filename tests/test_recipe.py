@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
+from kleash.algo.control import LEASHES
 from kleash.config import help_lines, parse_overrides, read_toml
-from kleash.control import LEASHES
-from kleash.demos.presets import PRESETS
-from kleash.demos.reward import REWARDS
 from kleash.errors import ConfigError, KleashError
-from kleash.recipe import AgentRecipe, Recipe, SelectorRecipe, recipe_from
+from kleash.tasks.demos.presets import PRESETS
+from kleash.tasks.demos.reward import REWARDS
+from kleash.train.recipe import AgentRecipe, Recipe, SelectorRecipe, recipe_from
 
 # 30, and what real data and models are told besides their names: options of each, and the encoder.
 BUDGET = 34

@@ -11,7 +11,7 @@ import pytest
 from kleash import report
 from kleash.report import csv_tables
 from kleash.report.markdown import escaped
-from kleash.results import results
+from kleash.study.results import results
 from made_study import made_study
 
 
@@ -27,8 +27,8 @@ def test_no_cell_and_no_legend_of_any_page_calls_an_arm_none(study, language):
     from typer.testing import CliRunner
 
     from kleash.cli import app
-    from kleash.dashboard.answers import study_answer
-    from kleash.dashboard.store import Store
+    from kleash.report.serve.answers import study_answer
+    from kleash.report.serve.store import Store
 
     made = report.of_study(study, language)
     whole = report.tables_of(made)
@@ -268,8 +268,8 @@ def test_the_scoreboard_has_both_sides(study):
 def test_the_first_screen_stands_on_the_terminal_and_writes_nothing(tmp_path):
     from typer.testing import CliRunner
 
-    from kleash.catalogue import width
     from kleash.cli import app
+    from kleash.report.words import width
 
     made_study(tmp_path / "made")
     asked = ["report", str(tmp_path / "made"), "--terminal", "--lang"]

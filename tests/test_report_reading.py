@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import kleash.runs
+import kleash.runs.run
 from kleash import report
+from kleash.compare.read import run_folder
+from kleash.compare.read.gather import number
+from kleash.compare.read.run_folder import FIXED, read_run
 from kleash.errors import DataError
-from kleash.imports import run_folder
-from kleash.imports.gather import number
-from kleash.imports.run_folder import FIXED, read_run
-from kleash.results import results
-from kleash.runs import Run
+from kleash.runs.run import Run
+from kleash.study.results import results
 from made_study import made_study
 
 LINES = [
@@ -75,13 +75,13 @@ def test_a_number_that_no_float_holds_is_refused(tmp_path):
 def test_a_report_parses_no_line_of_a_run_twice(tmp_path, monkeypatch):
     made_study(tmp_path / "made")
     opened = Counter()
-    plain = kleash.runs.read_lines
+    plain = kleash.runs.run.read_lines
 
     def counted(path, **keys):
         opened[Path(path)] += 1
         return plain(path, **keys)
 
-    for module in (kleash.runs, run_folder):
+    for module in (kleash.runs.run, run_folder):
         monkeypatch.setattr(module, "read_lines", counted)
     report.write(results(tmp_path / "made"), language="en")
     runs = {path: n for path, n in opened.items() if path.parent.parent.name == "runs"}

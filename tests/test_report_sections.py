@@ -5,11 +5,11 @@ import json
 
 import made_study as made
 from kleash import report
-from kleash.compare import compare
-from kleash.imports import read
+from kleash.compare.comparison import compare
+from kleash.compare.read import read
 from kleash.report import choices, courses, curves, document_tables
 from kleash.report.parts import Table
-from kleash.results import results
+from kleash.study.results import results
 
 
 def timings(folder):

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from kleash import report
 from kleash.cli import app
-from kleash.compare import compare
-from kleash.imports import read
+from kleash.compare.comparison import compare
+from kleash.compare.read import read
 from kleash.report.parts import Figure
 from made_study import made_study
 

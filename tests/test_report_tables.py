@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from kleash import report
-from kleash.catalogue import CODES, term
-from kleash.compare import compare
-from kleash.imports import read
+from kleash.compare.comparison import compare
+from kleash.compare.read import read
+from kleash.report.words import CODES, term
 
 FOLDER = Path(__file__).parent.parent.parent / "shared/seeds"
 DOCUMENTS = {path.name[:3]: path for path in sorted(FOLDER.glob("00*.txt"))}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kleash.plan.folder import Seen
-from kleash.results import KL, realised_kl
-from kleash.runs import Run
+from kleash.runs.run import Run
+from kleash.study.plan.folder import Seen
+from kleash.study.results import KL, realised_kl
 
 
 def test_realised_kl_is_that_of_the_last_epoch_of_grpo(tmp_path: Path) -> None:

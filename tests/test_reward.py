@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kleash.demos.reward import (
+from kleash.tasks.demos.reward import (
     REWARDS,
     Facts,
     Health,

@@ -17,12 +17,12 @@ import made_study as made
 from kleash import report
 from kleash.cli import app
 from kleash.cli.study import show_results
-from kleash.compare import Wish, compare
-from kleash.dashboard.answers import study_answer
-from kleash.dashboard.store import Store
-from kleash.results import KL, results
-from kleash.results.sources import study_source
-from kleash.runs import read_lines
+from kleash.compare.comparison import Wish, compare
+from kleash.report.serve.answers import study_answer
+from kleash.report.serve.store import Store
+from kleash.runs.run import read_lines
+from kleash.study.results import KL, results
+from kleash.study.results.sources import study_source
 from made_study import made_study
 
 KEEP = "No arm is shown to be better than not training: keep the start."

@@ -7,17 +7,17 @@ import pytest
 import torch
 
 from agent_tools import SHORT
+from kleash.algo.policy import Noise, keyed_noise
 from kleash.errors import CheckpointError, DataError
-from kleash.evaluate import Wanted, evaluate
-from kleash.ledger import Ledger
-from kleash.policy import Noise, keyed_noise
-from kleash.recipe import recipe_from
-from kleash.rollout import Groups, load_checkpoint, world_of
-from kleash.rollout import selector as rollout
-from kleash.rollout.proposed import best_pointers, buy_proposals, proposal_groups
-from kleash.rollout.selector import SelectorWorld, sample_groups
-from kleash.selector import STOP, Selector
-from kleash.train import train
+from kleash.models.selector import STOP, Selector
+from kleash.runs.ledger import Ledger
+from kleash.train.evaluate import Wanted, evaluate
+from kleash.train.recipe import recipe_from
+from kleash.train.rollout import Groups, load_checkpoint, world_of
+from kleash.train.rollout import selector as rollout
+from kleash.train.rollout.proposed import best_pointers, buy_proposals, proposal_groups
+from kleash.train.rollout.selector import SelectorWorld, sample_groups
+from kleash.train.training import train
 from kleash.types import Prompt
 from tiny import Reader, given, tiny_recipe
 

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 import torch
 
-from kleash import runs
+from kleash.algo.policy import fingerprint
 from kleash.errors import CheckpointError, DataError, KleashError
-from kleash.policy import fingerprint
-from kleash.runs import Run, ScoreKey, append_line, identity, read_lines, write_json
+from kleash.runs import run as runs
+from kleash.runs.run import Run, ScoreKey, append_line, identity, read_lines, write_json
 
 CONFIG = {"epochs": 3, "lr": 0.1, "leash": {"coefficient": 0.15, "form": "k3"}}
 STEPS, ITEMS = 4, 5

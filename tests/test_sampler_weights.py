@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from kleash.grpo import Choices, Clip, grpo_loss, truncated
-from kleash.kl import measure
+from kleash.algo.grpo import Choices, Clip, grpo_loss, truncated
+from kleash.algo.kl import measure
 from kleash.seeds import torch_generator
 
 WORDS = 6

@@ -4,8 +4,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from kleash.data import DATASETS, dataset, majority
-from kleash.data.scenes import (
+from kleash.errors import ConfigError
+from kleash.seeds import generator
+from kleash.tasks.data import DATASETS, dataset, majority
+from kleash.tasks.data.scenes import (
     _PALETTE,
     ATTRIBUTES,
     COLOURS,
@@ -26,9 +28,7 @@ from kleash.data.scenes import (
     draw_looks,
     say,
 )
-from kleash.demos.score import vqa_accuracy
-from kleash.errors import ConfigError
-from kleash.seeds import generator
+from kleash.tasks.demos.score import vqa_accuracy
 from made_data import options_for
 
 SPLITS = ("train", "validation", "test")
@@ -151,7 +151,7 @@ def test_a_picture_that_was_drawn_before_is_drawn_again(monkeypatch):
         pictures[:, 0, 0, 1] = looks.size_NQ[:, 0]
         return pictures
 
-    monkeypatch.setattr("kleash.data.scenes.draw", coarse)
+    monkeypatch.setattr("kleash.tasks.data.scenes.draw", coarse)
     made = Scenes(sizes={"demonstrations": 12, "train": 6, "test": 6})
     items = [*made.demonstrations, *made.queries("train"), *made.queries("test")]
     assert len({made.image(item.image).tobytes() for item in items}) == 24 == 8 * 3

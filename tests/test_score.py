@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kleash.demos.score import MENDED, normalise, vqa_accuracy
 from kleash.errors import DataError
+from kleash.tasks.demos.score import MENDED, normalise, vqa_accuracy
 
 repeatable = settings(deadline=None, derandomize=True, database=None)
 # Texts of the pieces that the rules are about, and texts of anything.

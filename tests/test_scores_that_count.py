@@ -7,7 +7,7 @@ import numpy as np
 from kleash.compare.arms import Arm, Replicate
 from kleash.compare.items import latest
 from kleash.compare.means import run_means
-from kleash.imports import Scores, Where
+from kleash.compare.read import Scores, Where
 
 
 def scores(split: str, step: float, values: list[float], shots: int = 2) -> Scores:

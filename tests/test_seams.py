@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 import tiny
-from kleash.answer import ANSWERERS, answerer
-from kleash.answer.asking import Asker
-from kleash.answer.serving import Model
-from kleash.data import DATASETS, dataset
-from kleash.demos.embeddings import Embeddings, unit_rows
-from kleash.demos.pool import Pooling, make_pools
-from kleash.demos.reward import facts
-from kleash.demos.score import item_score
-from kleash.embed import ENCODERS, Kept, encoder
 from kleash.errors import ConfigError, DataError
-from kleash.ledger import Ledger
-from kleash.recipe import recipe_from
-from kleash.rollout.selector import SelectorWorld
-from kleash.train import facts as run_facts
+from kleash.models.answer import ANSWERERS, answerer
+from kleash.models.answer.asking import Asker
+from kleash.models.answer.serving import Model
+from kleash.models.embed import ENCODERS, Kept, encoder
+from kleash.runs.ledger import Ledger
+from kleash.tasks.data import DATASETS, dataset
+from kleash.tasks.demos.embeddings import Embeddings, unit_rows
+from kleash.tasks.demos.pool import Pooling, make_pools
+from kleash.tasks.demos.reward import facts
+from kleash.tasks.demos.score import item_score
+from kleash.train.recipe import recipe_from
+from kleash.train.rollout.selector import SelectorWorld
+from kleash.train.training import facts as run_facts
 from kleash.types import Answer, Item
 from tiny import Reader, Topics, tiny_recipe
 
@@ -179,7 +179,7 @@ def test_pools_baselines_and_parts_do_without_images(named, ledger):
     assert (pooled.query_rows.part("both") == pooled.query_rows.part("text")).all()
     with pytest.raises(DataError, match="nothing to compare by image"):
         pooled.query_rows.part("image")
-    from kleash.evaluate.selector import BASELINES
+    from kleash.train.evaluate.selector import BASELINES
 
     chosen = {name: choose(pooled, world.data, 2, world.ask) for name, choose in BASELINES.items()}
     assert chosen["similar-image"] is None and chosen["similar-both"] is None

@@ -13,12 +13,12 @@ import pytest
 import study_tools
 from kleash.cli.summary import search_line
 from kleash.errors import ConfigError, KleashError
-from kleash.plan import arms_of
-from kleash.plan.folder import overview, placed
-from kleash.results.tuning import searched
-from kleash.runs import Run
-from kleash.search import Search, run_search, rungs
-from kleash.study import Asked, run_study
+from kleash.runs.run import Run
+from kleash.study.plan import arms_of
+from kleash.study.plan.folder import overview, placed
+from kleash.study.results.tuning import searched
+from kleash.study.running import Asked, run_study
+from kleash.study.search import Search, run_search, rungs
 from study_tools import inline, small
 
 optuna = pytest.importorskip("optuna")
@@ -59,13 +59,13 @@ def go(folder: Path, **changes: Any) -> tuple[list[str], dict[str, Any] | None]:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A search that nobody disturbed."""
-    from kleash.rollout import compute_one_way
+    from kleash.train.rollout import compute_one_way
     from study_tools import run_inline
 
     compute_one_way()
     folder = tmp_path_factory.mktemp("search") / "whole"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kleash.study.run_jobs", run_inline)
+        patch.setattr("kleash.study.running.run_jobs", run_inline)
         go(folder)
     return folder
 

@@ -1,4 +1,4 @@
-"""Shapes as in `kleash.selector`; `small` makes selectors whose every number can be checked."""
+"""Shapes as in `kleash.models.selector`; `small` makes selectors that can be checked by hand."""
 
 import math
 import re
@@ -11,12 +11,10 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from kleash import grpo, guard
-from kleash.demos.presets import PRESETS, preset
+from kleash.algo import grpo, guard
+from kleash.algo.policy import fingerprint, frozen, keyed_noise, no_noise
 from kleash.errors import ConfigError, DataError
-from kleash.policy import fingerprint, frozen, keyed_noise, no_noise
-from kleash.seeds import generator, torch_generator
-from kleash.selector import (
+from kleash.models.selector import (
     STOP,
     Observation,
     Pointers,
@@ -25,6 +23,8 @@ from kleash.selector import (
     all_pointers,
     exact_sequence_kl,
 )
+from kleash.seeds import generator, torch_generator
+from kleash.tasks.demos.presets import PRESETS, preset
 
 WIDTH, HIDDEN = 12, 8
 SIZES = (6, 9, 4)

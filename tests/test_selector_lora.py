@@ -10,18 +10,18 @@ import torch
 from safetensors.torch import load_file
 
 import tiny
-from kleash.embed.towers import folder_hash
+from kleash.algo.kl import episode_sum
+from kleash.algo.policy import frozen
 from kleash.errors import ConfigError, DataError
-from kleash.evaluate import Wanted, evaluate, table
-from kleash.evaluate.selector import loaded
-from kleash.export import export_selector
-from kleash.kl import episode_sum
-from kleash.plan import arms_of, own_selector
-from kleash.policy import frozen
-from kleash.rollout.proposed import best_pointers, buy_proposals
-from kleash.rollout.selector import SelectorWorld, selector_at
-from kleash.selector import Queries, towers
-from kleash.train import facts
+from kleash.models.embed.towers import folder_hash
+from kleash.models.selector import Queries, towers
+from kleash.study.plan import arms_of, own_selector
+from kleash.train.evaluate import Wanted, evaluate, table
+from kleash.train.evaluate.selector import loaded
+from kleash.train.export import export_selector
+from kleash.train.rollout.proposed import best_pointers, buy_proposals
+from kleash.train.rollout.selector import SelectorWorld, selector_at
+from kleash.train.training import facts
 from made_encoders import clip_folder, siglip_folder
 from study_tools import small
 

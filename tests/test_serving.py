@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kleash.answer import answerer
-from kleash.answer.serving import Desk, Model, Request, Served, whose
-from kleash.data import dataset
 from kleash.errors import ConfigError, DataError, KleashError
-from kleash.ledger import Ledger
-from kleash.study import Asked, run_study
+from kleash.models.answer import answerer
+from kleash.models.answer.serving import Desk, Model, Request, Served, whose
+from kleash.runs.ledger import Ledger
+from kleash.study.running import Asked, run_study
 from kleash.study.servers import at_servers, device_names, served
+from kleash.tasks.data import dataset
 from kleash.types import Answer, Prompt
 from served_models import TRACES
 from study_tools import HERE, lasting, small, small_study
@@ -134,7 +134,7 @@ def test_a_batch_has_a_largest_size_and_waits_for_others_only_a_moment():
 
 
 def test_what_was_answered_lately_is_not_put_to_the_model_again(monkeypatch):
-    monkeypatch.setattr("kleash.answer.serving.KEPT", 4)
+    monkeypatch.setattr("kleash.models.answer.serving.KEPT", 4)
     model = Recorder()
     desk = Desk(model)
     for some in (prompts(4), prompts(4), prompts(2, first=4), prompts(1)):
@@ -379,7 +379,7 @@ def test_a_server_killed_in_the_middle_of_a_study_changes_nothing(
 
 
 def test_a_world_of_other_data_finds_nobody_to_ask(tmp_path: Path, traces: Path):
-    from kleash.rollout.selector import SelectorWorld
+    from kleash.train.rollout.selector import SelectorWorld
 
     recipe = tiny_recipe("answerer=served_models:Traced", "data=tiny:Topics")
     with served(TRACED, ["cpu"]) as folder, Ledger(tmp_path / "ledger.sqlite") as ledger:

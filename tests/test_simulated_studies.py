@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from kleash.attribution import effect_of
-from kleash.compare import Wish, compare
+from kleash.compare.attribution import effect_of
+from kleash.compare.comparison import Wish, compare
+from kleash.compare.read import Imported, Scores, Setting, Source, Where
 from kleash.errors import ConfigError, DataError
-from kleash.imports import Imported, Scores, Setting, Source, Where
 from kleash.seeds import generator
 
 HERE = Where("made.jsonl", 1)

@@ -16,13 +16,13 @@ import typer
 from typer.testing import CliRunner
 
 from kleash import cli
+from kleash.compare.read import Imported, read
 from kleash.errors import KleashError
-from kleash.imports import Imported, read
-from kleash.ledger import Ledger
-from kleash.rollout.selector import SelectorWorld
-from kleash.runs import Run
-from kleash.sinks import SINKS, About, Sink, sink_names
-from kleash.train import train
+from kleash.runs.ledger import Ledger
+from kleash.runs.run import Run
+from kleash.runs.sinks import SINKS, About, Sink, sink_names
+from kleash.train.rollout.selector import SelectorWorld
+from kleash.train.training import train
 from kleash.types import Heard, Listener
 from tiny import KEYS, contents, given, tiny_recipe
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kleash.findings import evidence, find
-from kleash.imports import Imported, Series, Source, Where, csv_rows, gather, read
-from kleash.imports.tables import one_by_one
+from kleash.compare.checks import evidence, find
+from kleash.compare.read import Imported, Series, Source, Where, csv_rows, gather, read
+from kleash.compare.read.tables import one_by_one
 from kleash.stats.drawing import drawn_means, resample
 from pace import soon
 
@@ -25,7 +25,7 @@ try:
 except SystemExit as stop:
     if stop.code:
         raise
-loaded = {"torch", "scipy.stats", "kleash.imports.markdown.document"} & set(sys.modules)
+loaded = {"torch", "scipy.stats", "kleash.compare.read.markdown.document"} & set(sys.modules)
 sys.stderr.write("LOADED " + " ".join(sorted(loaded)))
 """
 

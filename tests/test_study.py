@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from kleash.errors import KleashError
-from kleash.jobs import Told
-from kleash.plan import arms_of
-from kleash.plan.folder import late_arms, overview, read_plan, spent
-from kleash.results import results
-from kleash.runs import Run
-from kleash.study import Asked, Keeper, run_study
+from kleash.runs.jobs import Told
+from kleash.runs.run import Run
+from kleash.study.plan import arms_of
+from kleash.study.plan.folder import late_arms, overview, read_plan, spent
+from kleash.study.results import results
+from kleash.study.running import Asked, Keeper, run_study
 from study_tools import inline, kill_and_go_on, lasting, run_small, small, small_study
 
 __all__ = ["inline", "small_study"]
@@ -54,11 +54,13 @@ def test_a_job_that_starts_as_another_ends_is_seen_to_run(
     file = small()
     found = overview(tmp_path, file, arms_of(file))
     keeper = Keeper(Asked(file, tmp_path), arms_of(file), found, lambda told, found: None)
-    monkeypatch.setattr("kleash.study.WRITE_EVERY", 3600.0)  # both come too soon to be written
+    monkeypatch.setattr(
+        "kleash.study.running.WRITE_EVERY", 3600.0
+    )  # both come too soon to be written
     keeper.wrote = time.monotonic()
     keeper(Told("done", "base-s0", {"seconds": 1.0}))
     keeper(Told("started", "none-s0"))
-    monkeypatch.setattr("kleash.study.WRITE_EVERY", -1.0)
+    monkeypatch.setattr("kleash.study.running.WRITE_EVERY", -1.0)
     keeper(Told("told", "none-s0", {"at": "grpo 1/2"}))
     states = {row[-1] for row in read_plan(tmp_path)["cells"] if row[:2] == ["none", 0]}
     assert states == {"running"}
@@ -183,7 +185,7 @@ def test_killed_ten_times_it_ends_with_the_same_bytes(small_study: Path, tmp_pat
 
 
 def test_a_second_driver_is_sent_away(copied: Path) -> None:
-    from kleash.plan.folder import held
+    from kleash.study.plan.folder import held
 
     with held(copied), pytest.raises(KleashError, match="is being run by process"):
         run_small(copied)
@@ -263,8 +265,8 @@ def test_dropout_left_on_in_the_policy_only_stops_the_run(
 ) -> None:
     import torch
 
+    from kleash.models.selector import Selector
     from kleash.seeds import torch_generator
-    from kleash.selector import Selector
 
     plain = Selector.logits
 

@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 
 from kleash.cli import app, main
 from kleash.cli.study import Display
-from kleash.jobs import Told
-from kleash.plan.folder import Overview, read_plan
-from kleash.runs import holder
+from kleash.runs.jobs import Told
+from kleash.runs.run import holder
+from kleash.study.plan.folder import Overview, read_plan
 from study_tools import HERE, SMALL, inline, small_study
 
 __all__ = ["inline", "small_study"]

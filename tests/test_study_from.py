@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from kleash.cli import app
+from kleash.compare.read import read
 from kleash.errors import DataError
-from kleash.imports import read
-from kleash.plan import arms_of, read_study
+from kleash.study.plan import arms_of, read_study
 
 SEEDS = Path(__file__).parent.parent.parent / "shared/seeds"
 DOCUMENTS = sorted(SEEDS.glob("00*.txt"))

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from kleash.answer.asking import AT_ONCE
-from kleash.jobs import on_ray
-from kleash.study import Asked, run_study
+from kleash.models.answer.asking import AT_ONCE
+from kleash.runs.jobs import on_ray
+from kleash.study.running import Asked, run_study
 from ray_tools import cluster
 from served_models import TRACES
 from study_tools import SMALL, lasting, small, small_study

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kleash.compare.read import Imported, read
+from kleash.compare.watch.follow import Whole
 from kleash.errors import DataError
-from kleash.imports import Imported, read
-from kleash.watching.follow import Whole
 
 FIXTURES = Path(__file__).parent / "fixtures/imports/swanlab"
 LOSS = [1.695 / (step + 1) for step in range(6)]
@@ -78,7 +78,7 @@ def test_a_version_that_is_not_known_is_one_line(tmp_path: Path) -> None:
 def test_a_growing_log_is_followed(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kleash.watching.follow.OFTEN", 0)
+    monkeypatch.setattr("kleash.compare.watch.follow.OFTEN", 0)
     [log] = (FIXTURES / era).rglob("*.swanlab")
     whole, grown = log.read_bytes(), tmp_path / log.name
     followed = Whole(grown)

@@ -17,20 +17,21 @@ import torch
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
+from kleash.algo.grpo import Loss
+from kleash.algo.policy import fingerprint
 from kleash.cli import app
-from kleash.demos.reward import REWARDS
 from kleash.errors import CheckpointError, ConfigError, DataError, GuardError
-from kleash.grpo import Loss
-from kleash.ledger import Ledger
-from kleash.policy import fingerprint
-from kleash.rollout.proposed import buy_proposals
-from kleash.rollout.selector import SelectorWorld, sample_groups
-from kleash.runs import Run
+from kleash.models.selector import Selector
+from kleash.runs.ledger import Ledger
+from kleash.runs.run import Run
 from kleash.seeds import generator
-from kleash.selector import Selector
 from kleash.stats import StopDecision
-from kleash.train import loop, selector, train, update
+from kleash.tasks.demos.reward import REWARDS
+from kleash.train import loop, selector, update
+from kleash.train.rollout.proposed import buy_proposals
+from kleash.train.rollout.selector import SelectorWorld, sample_groups
 from kleash.train.selector import validation
+from kleash.train.training import train
 from tiny import Reader, contents, given, tiny_recipe, train_tiny
 
 Trained = Callable[..., Run]
@@ -570,7 +571,7 @@ import sys
 from pathlib import Path
 from tiny import train_tiny
 from kleash.cli.console import need_torch
-from kleash.ledger import Ledger
+from kleash.runs.ledger import Ledger
 need_torch()
 with Ledger(Path(sys.argv[1]) / "ledger.sqlite") as ledger:
     train_tiny(Path(sys.argv[1]) / "a", ledger)

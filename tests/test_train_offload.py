@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from agent_tools import agent_world, trained
+from kleash.algo.policy import Reference
 from kleash.errors import ConfigError
-from kleash.language.models import adapted, fresh
-from kleash.language.policy import Batch, LanguagePolicy
-from kleash.policy import Reference
+from kleash.models.language.models import adapted, fresh
+from kleash.models.language.policy import Batch, LanguagePolicy
 from kleash.seeds import torch_generator
 from kleash.train.optimizer import Optimizer, RoundedAdamW
 from kleash.types import Turn

@@ -12,15 +12,15 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from agent_tools import SHORT, Agents, steps_of
+from kleash.algo.policy import Reference
 from kleash.config import merge
 from kleash.errors import ConfigError
-from kleash.language.packed import SPARE, Packing, layers_again
-from kleash.language.policy import LanguagePolicy
-from kleash.ledger import Ledger
-from kleash.policy import Reference
-from kleash.rollout.agent import AgentWorld, play_groups
+from kleash.models.language.packed import SPARE, Packing, layers_again
+from kleash.models.language.policy import LanguagePolicy
+from kleash.runs.ledger import Ledger
 from kleash.train.optimizer import Optimizer, RoundedAdamW
 from kleash.train.player import packing_of
+from kleash.train.rollout.agent import AgentWorld, play_groups
 from kleash.train.update import LeashedPolicy
 
 SMALL = Agents(merge(SHORT, {"epochs": 1, "validation": {"tasks": 6, "training": 2}}))

@@ -14,11 +14,11 @@ import torch
 from agent_tools import SHORT, Agents, Cut, bytes_of, cut_after, steps_of, watch_learning
 from kleash.config import merge
 from kleash.errors import ConfigError, GuardError
-from kleash.ledger import Fact, Ledger
-from kleash.rollout import Groups
-from kleash.rollout.agent import AgentWorld, Attempt
-from kleash.train import train
+from kleash.runs.ledger import Fact, Ledger
 from kleash.train.player import Player, twin
+from kleash.train.rollout import Groups
+from kleash.train.rollout.agent import AgentWorld, Attempt
+from kleash.train.training import train
 from kleash.train.update import LeashedPolicy
 from kleash.types import Episode
 

@@ -16,10 +16,10 @@ import pytest
 
 from agent_tools import SHORT, Agents
 from kleash.errors import GuardError
-from kleash.ledger import Ledger, Usage
-from kleash.rollout.agent import AgentWorld, Attempt
+from kleash.runs.ledger import Ledger, Usage
 from kleash.train import ranked
 from kleash.train.ranked import SharedWorld
+from kleash.train.rollout.agent import AgentWorld, Attempt
 from kleash.types import Episode
 
 COUNT = 2

@@ -18,17 +18,17 @@ from agent_tools import AGENT
 from kleash.cli.study import in_words
 from kleash.config import build, merge
 from kleash.errors import ConfigError
-from kleash.ledger import Ledger, Usage
-from kleash.plan import StudyFile, arms_of, base_recipe, most_ranks
-from kleash.plan.folder import overview
-from kleash.recipe import recipe_from
-from kleash.rollout.agent import Attempt
-from kleash.runs import Run
-from kleash.study import Asked as AskedStudy
-from kleash.study import jobs_for
+from kleash.runs.ledger import Ledger, Usage
+from kleash.runs.run import Run
 from kleash.study.estimate import estimate
+from kleash.study.plan import StudyFile, arms_of, base_recipe, most_ranks
+from kleash.study.plan.folder import overview
+from kleash.study.running import Asked as AskedStudy
+from kleash.study.running import jobs_for
 from kleash.train import ranks
 from kleash.train.ranked import deal
+from kleash.train.recipe import recipe_from
+from kleash.train.rollout.agent import Attempt
 from made_agents import ASKED
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}

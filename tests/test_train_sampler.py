@@ -14,18 +14,18 @@ import pytest
 import torch
 
 from agent_tools import SHORT, Agents, bytes_of
-from kleash import guard
+from kleash.algo import guard
+from kleash.algo.policy import Reference
 from kleash.config import merge
-from kleash.engine.paged import PagedEngine
 from kleash.errors import ConfigError, DataError, GuardError
-from kleash.language.packed import Packing
-from kleash.ledger import Ledger
-from kleash.policy import Reference
-from kleash.recipe import recipe_from
-from kleash.rollout import Groups
-from kleash.rollout.agent import AgentWorld, play_groups
+from kleash.models.engine.paged import PagedEngine
+from kleash.models.language.packed import Packing
+from kleash.runs.ledger import Ledger
 from kleash.seeds import torch_generator
 from kleash.train.optimizer import Optimizer
+from kleash.train.recipe import recipe_from
+from kleash.train.rollout import Groups
+from kleash.train.rollout.agent import AgentWorld, play_groups
 from kleash.train.update import LeashedPolicy
 
 SMALL = Agents(

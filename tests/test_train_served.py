@@ -11,10 +11,10 @@ import torch
 
 from agent_tools import steps_of, watch_learning
 from kleash.errors import GuardError
-from kleash.language.models import fresh
-from kleash.ledger import Ledger
-from kleash.rollout.agent import AgentWorld
+from kleash.models.language.models import fresh
+from kleash.runs.ledger import Ledger
 from kleash.seeds import torch_generator
+from kleash.train.rollout.agent import AgentWorld
 from test_engine_servers import Handler, Served, served
 from test_train_player import SMALL, STALE
 
@@ -86,8 +86,8 @@ def test_a_run_waits_for_a_server_that_goes_away_and_gives_it_the_weights_again(
 ) -> None:
     keys = (f"engine=vllm:{server.url}", "epochs=1")
     plain = steps_of(SMALL.trained(tmp_path / "plain", ledger, *keys))
-    monkeypatch.setattr("kleash.rollout.agent.WAIT", 0.01)
-    monkeypatch.setattr("kleash.envs.line.LONGEST_WAIT", 0.01)
+    monkeypatch.setattr("kleash.train.rollout.agent.WAIT", 0.01)
+    monkeypatch.setattr("kleash.tasks.envs.line.LONGEST_WAIT", 0.01)
     told: list[str] = []
     monkeypatch.setattr(AgentWorld, "until_back", heard_waiting(told))
     nobodys, real = server.model, Handler.do_POST

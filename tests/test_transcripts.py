@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from agent_tools import trained
-from kleash.evaluate import Wanted, evaluate, gaps
-from kleash.evaluate.agent import keep_transcripts, transcripts, transcripts_file
-from kleash.recipe import TRANSCRIPTS
-from kleash.rollout import load_policy
+from kleash.train.evaluate import Wanted, evaluate, gaps
+from kleash.train.evaluate.agent import keep_transcripts, transcripts, transcripts_file
+from kleash.train.recipe import TRANSCRIPTS
+from kleash.train.rollout import load_policy
 from kleash.types import Episode, Turn
 
 

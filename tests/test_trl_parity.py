@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from kleash.grpo import WEIGHTS, Choices, Clip, grpo_loss
+from kleash.algo.grpo import WEIGHTS, Choices, Clip, grpo_loss
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

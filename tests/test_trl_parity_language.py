@@ -12,10 +12,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from kleash.grpo import Choices, Clip, by_choice, grpo_loss
-from kleash.language.models import fresh
-from kleash.language.policy import LanguagePolicy
-from kleash.policy import frozen
+from kleash.algo.grpo import Choices, Clip, by_choice, grpo_loss
+from kleash.algo.policy import frozen
+from kleash.models.language.models import fresh
+from kleash.models.language.policy import LanguagePolicy
 from kleash.seeds import generator, torch_generator
 from kleash.types import Turn
 

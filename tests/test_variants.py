@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kleash.demos.presets import PRESETS
-from kleash.plan import arms_of, own_selector, read_study
-from kleash.results import results
-from kleash.runs import Run
+from kleash.runs.run import Run
+from kleash.study.plan import arms_of, own_selector, read_study
+from kleash.study.results import results
+from kleash.tasks.demos.presets import PRESETS
 from study_tools import inline, run_small
 
 __all__ = ["inline"]

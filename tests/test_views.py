@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from kleash.demos.views import View, see
 from kleash.errors import ConfigError, DataError
-from kleash.recipe import recipe_from
-from kleash.rollout.proposed import buy_proposals, through_view
-from kleash.rollout.selector import SelectorWorld
-from kleash.runs import canonical
+from kleash.runs.run import canonical
+from kleash.tasks.demos.views import View, see
+from kleash.train.recipe import recipe_from
+from kleash.train.rollout.proposed import buy_proposals, through_view
+from kleash.train.rollout.selector import SelectorWorld
 from tiny import given, tiny_recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")

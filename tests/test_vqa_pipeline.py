@@ -7,14 +7,14 @@ import json
 import pytest
 
 from kleash.config import build
-from kleash.evaluate import Wanted, table
-from kleash.ledger import Ledger
-from kleash.plan import StudyFile
 from kleash.report import write
-from kleash.results import results
-from kleash.runs import Run
-from kleash.study import Asked, run_study
+from kleash.runs.ledger import Ledger
+from kleash.runs.run import Run
 from kleash.study.estimate import estimate
+from kleash.study.plan import StudyFile
+from kleash.study.results import results
+from kleash.study.running import Asked, run_study
+from kleash.train.evaluate import Wanted, table
 from made_data import official_vqa
 from made_encoders import clip_folder
 from made_models import made_qwen, saved

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from kleash.algo.collapse import Curve, first_signs
 from kleash.cli import app
-from kleash.collapse import Curve, first_signs
+from kleash.compare.read import read
+from kleash.compare.watch import Watch
+from kleash.compare.watch.follow import Whole
+from kleash.compare.watch.tell import BOTS
 from kleash.errors import ConfigError, DataError
-from kleash.imports import read
-from kleash.watching import Watch
-from kleash.watching.follow import Whole
-from kleash.watching.tell import BOTS
 
 Rows = list[dict[str, float]]
 FIXTURES = Path(__file__).parent / "fixtures/imports"
@@ -282,7 +282,7 @@ def test_steps_that_come_again_replace_what_followed(tmp_path: Path) -> None:
 def test_a_log_of_wandb_is_followed_as_it_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kleash.watching.follow.OFTEN", 0)
+    monkeypatch.setattr("kleash.compare.watch.follow.OFTEN", 0)
     [log] = (FIXTURES / "wandb").rglob("*.wandb")
     whole, grown = log.read_bytes(), tmp_path / log.name
     [run] = read(log).runs

@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kleash.answer import ANSWERERS, Images
 from kleash.config import merge, parse_overrides
-from kleash.data import DATASETS
-from kleash.data.scenes import Scenes
-from kleash.demos.embeddings import Embeddings, unit_rows
 from kleash.errors import ConfigError
-from kleash.ledger import Ledger
-from kleash.recipe import SelectorRecipe, recipe_from
-from kleash.runs import Run
+from kleash.models.answer import ANSWERERS, Images
+from kleash.runs.ledger import Ledger
+from kleash.runs.run import Run
 from kleash.seeds import generator
+from kleash.tasks.data import DATASETS
+from kleash.tasks.data.scenes import Scenes
+from kleash.tasks.demos.embeddings import Embeddings, unit_rows
+from kleash.train.recipe import SelectorRecipe, recipe_from
 from kleash.types import Answer, Item, Prompt
 
 SIZES = {"demonstrations": 200, "train": 200, "validation": 60, "test": 60}
@@ -191,8 +191,8 @@ def tiny_recipe(*keys: str) -> SelectorRecipe:
 
 def train_tiny(folder: Path, ledger: Ledger, *keys: str) -> Run:
     """A run of that recipe, trained to its end."""
-    from kleash.rollout.selector import SelectorWorld
-    from kleash.train import train
+    from kleash.train.rollout.selector import SelectorWorld
+    from kleash.train.training import train
 
     recipe = tiny_recipe(*keys)
     return train(folder, recipe, given(*keys), SelectorWorld(recipe, ledger))

@@ -15,8 +15,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 from trl import GRPOConfig, GRPOTrainer
 
-from kleash.callbacks.trl import keep
-from kleash.language.models import fresh
+from kleash.compare.recorders.trl import keep
+from kleash.models.language.models import fresh
 from kleash.seeds import torch_generator
 
 WORDS = ["<pad>", "<eos>", "<unk>", *"abcdefghijklmnop "]

@@ -6,7 +6,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 # Public names, each loaded when it is first used: `import kleash` takes no time.
-PUBLIC = {"read": "kleash.results.reading", "Runs": "kleash.results.reading"}
+PUBLIC = {"read": "kleash.study.results.reading", "Runs": "kleash.study.results.reading"}
 
 
 def __getattr__(name: str) -> Any:

@@ -34,9 +34,9 @@ def adopt(
     """
     need_torch()
     language = language_of(lang, ())
-    from kleash.adopt import adopt as adopted
-    from kleash.catalogue import say
     from kleash.config import parse_overrides
+    from kleash.report.words import say
+    from kleash.train.adopt import adopt as adopted
 
     made = adopted(path, parse_overrides(keys or []), out)
     said = [say(each.code, each.facts, language) for each in made.said]

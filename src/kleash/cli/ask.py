@@ -12,15 +12,15 @@ from kleash.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kleash.catalogue import Language
+    from kleash.report.words import Language
 
 
 def study_from(paths: Sequence[str], out: Path | None, lang: str) -> tuple[Path | None, Language]:
     """Write the study that would settle reports, or print it; the file, and its language."""
-    from kleash.catalogue import CODES, LANGUAGES
-    from kleash.documents.study import study_of
-    from kleash.imports import markdown
-    from kleash.plan.file import NAME
+    from kleash.compare.documents.study import study_of
+    from kleash.compare.read import markdown
+    from kleash.report.words import CODES, LANGUAGES
+    from kleash.study.plan.file import NAME
 
     if not paths:
         raise ConfigError("kleash study from REPORT.md…: which reports?")

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from kleash.catalogue import Language
-    from kleash.documents.interpreter import Reading
-    from kleash.documents.judge import Mark
-    from kleash.documents.questions import Question
-    from kleash.imports.markdown.page import Page
+    from kleash.compare.documents.interpreter import Reading
+    from kleash.compare.documents.judge import Mark
+    from kleash.compare.documents.questions import Question
+    from kleash.compare.read.markdown.page import Page
+    from kleash.report.words import Language
 
 SHOWN = ("wrong", "unsupported")
 LOGGED = ("check.log", "check.not-log")
@@ -74,7 +74,7 @@ def check(  # noqa: PLR0913  # its options
     are kept and never asked for again; with a file alone the questions wait in it.
     """
     start_lean()
-    from kleash.imports.markdown.page import read_page
+    from kleash.compare.read.markdown.page import read_page
 
     if lang not in ("", "zh", "en"):
         raise ConfigError(f"no language {lang!r}: there is zh and en")
@@ -99,8 +99,8 @@ def check(  # noqa: PLR0913  # its options
 
 def held(page: Page, paths: Sequence[Path], made: Reading | None) -> tuple[list[Mark], list[str]]:
     """The marks of a report, and the runs that it was held against."""
-    from kleash.documents.check import check as checked
-    from kleash.imports import read
+    from kleash.compare.documents.check import check as checked
+    from kleash.compare.read import read
 
     sources = [read(path / "runs" if (path / "study.toml").is_file() else path) for path in paths]
     marks = checked(page, sources, made.judged if made else ())
@@ -111,9 +111,9 @@ def interpretation(
     page: Page, answers: Path | None, server: tuple[str, str], context: int, language: Language
 ) -> Reading:
     """What an interpreter made of a report: asked now, or before."""
-    from kleash.documents.interpreter import PATIENCE, Interpreter, Kept, interpreted
-    from kleash.documents.questions import least_context
-    from kleash.envs.endpoint import EndpointOptions
+    from kleash.compare.documents.interpreter import PATIENCE, Interpreter, Kept, interpreted
+    from kleash.compare.documents.questions import least_context
+    from kleash.tasks.envs.endpoint import EndpointOptions
 
     url, model = server
     if url and not model:
@@ -137,7 +137,7 @@ def cost(
     questions: Sequence[Question], known: int, model: str, language: Language
 ) -> AbstractContextManager[Callable[[], None]]:
     """Say what will be asked, and ask back where it is much; then a bar."""
-    from kleash.catalogue import say
+    from kleash.report.words import say
 
     tokens = sum(one.tokens for one in questions)
     facts = {"count": len(questions), "tokens": f"{tokens:,}", "model": model, "known": known}
@@ -154,7 +154,7 @@ def is_terminal() -> bool:
 
 def reading(made: Reading | None, language: Language, *, logs: bool) -> str:
     """How a report was read: what of it, and what not."""
-    from kleash.catalogue import say
+    from kleash.report.words import say
 
     if made is None:
         beside = say("check.read-logs", {}, language) if logs else ""
@@ -188,7 +188,7 @@ def explained(marks: Sequence[Mark], made: Reading | None) -> list[Mark]:
 
 def not_in(names: Sequence[str], language: Language) -> str:
     """That logs have nothing of a report, and what they were read as."""
-    from kleash.catalogue import say
+    from kleash.report.words import say
 
     more = "…" if len(names) > NAMED else ""
     return say("check.none-of-logs", {"names": ", ".join(names[:NAMED]) + more}, language)
@@ -196,7 +196,7 @@ def not_in(names: Sequence[str], language: Language) -> str:
 
 def sentence(mark: Mark, language: Language) -> str:
     """Why a mark is what it is, in words."""
-    from kleash.catalogue import say
+    from kleash.report.words import say
 
     facts = dict(mark.facts)
     if isinstance(facts.get("lines"), list):
@@ -206,7 +206,7 @@ def sentence(mark: Mark, language: Language) -> str:
 
 def told(marks: Sequence[Mark], report: Path, language: Language, *, every: bool) -> list[str]:
     """Line by line, as compilers do: file, line, state, what is written, why."""
-    from kleash.catalogue import say
+    from kleash.report.words import say
 
     lines = []
     for mark in marks:

@@ -12,7 +12,7 @@ from kleash.cli.console import AsJson, Lang, language_of, told
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kleash.catalogue import Language
+    from kleash.report.words import Language
 
 Reward = Annotated[
     float | None, typer.Option(help="SD of rewards within a group, as the run logs it.", min=0.0)
@@ -35,8 +35,8 @@ def coef(
     kleash coef verl kl_loss_coef=0.001 norm_adv_by_std_in_grpo=False --group 8
     kleash coef trl beta=0.04 --reward-sd 0.3 --group 8
     """
-    from kleash.catalogue import LANGUAGES
-    from kleash.catalogue.coefficients import known_rows, rows_for
+    from kleash.report.words import LANGUAGES
+    from kleash.report.words.coefficients import known_rows, rows_for
 
     language = language_of(lang, ())
     projects = dict.fromkeys(row.project for row in known_rows())
@@ -79,7 +79,7 @@ def show(
     project: str, key: str, text: str, found: Sequence[dict[str, Any]], language: Language
 ) -> None:
     """The rows as lines."""
-    from kleash.catalogue.coefficients import NOTHING
+    from kleash.report.words.coefficients import NOTHING
 
     print(told(language, "coef.title", project=project, key=key, value=text))
     for each in found:
@@ -96,7 +96,7 @@ def show(
 
 def factor_of(name: str | None, reward_sd: float | None, group: int | None) -> float | None:
     """A factor as a number, where all that it is made of was given."""
-    from kleash.catalogue.coefficients import FACTORS
+    from kleash.report.words.coefficients import FACTORS
 
     unknown = {"σ": reward_sd is None, "G": group is None}
     if name is None or any(unknown[each] for each in unknown if each in name):

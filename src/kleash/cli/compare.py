@@ -18,9 +18,9 @@ from kleash.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kleash.catalogue import Language
-    from kleash.compare import Comparison, Judged, Step
-    from kleash.imports import Source
+    from kleash.compare.comparison import Comparison, Judged, Step
+    from kleash.compare.read import Source
+    from kleash.report.words import Language
 
 
 def compare(  # noqa: PLR0913  # one for each option
@@ -53,8 +53,8 @@ def compare(  # noqa: PLR0913  # one for each option
     kleash compare runs.csv --effect lr  (of one setting, where runs differ in several)
     """
     _start_lean()
-    from kleash.compare import Wish
-    from kleash.compare import compare as compared
+    from kleash.compare.comparison import Wish
+    from kleash.compare.comparison import compare as compared
 
     of_arms = bool(baseline or margin is not None or md or page)
     if effect and of_arms:
@@ -86,8 +86,8 @@ def _tell_effect(
     *,
     as_json: bool,
 ) -> None:
-    from kleash.attribution import effect_of
-    from kleash.catalogue import attribution_screen as screen
+    from kleash.compare.attribution import effect_of
+    from kleash.report.words import attribution_screen as screen
 
     found = effect_of(key, told, on, units)
     if as_json:
@@ -105,11 +105,11 @@ def _page(told: Sequence[Source], found: Comparison, language: Language) -> str:
 
 def as_their_studies(paths: Sequence[Path], named: Sequence[str] = ()) -> list[Source]:
     """Every path, read as what it is: of a study what its report compares."""
-    from kleash.imports.given import ordered, read_given
+    from kleash.compare.read.given import ordered, read_given
 
     if not any((path / "study.toml").is_file() for path, _ in ordered(paths, named)):
         return read_given(paths, named)
-    from kleash.results.sources import read_sources
+    from kleash.study.results.sources import read_sources
 
     return read_sources(paths, named)
 
@@ -143,8 +143,8 @@ def _plain(found: Comparison, language: Language) -> dict[str, Any]:
     """The answer as JSON: the keys are fixed, the sentences are in the language."""
     from dataclasses import asdict
 
-    from kleash.catalogue import key_name, lines, say
-    from kleash.catalogue.verdicts import decision, sentence
+    from kleash.report.words import key_name, lines, say
+    from kleash.report.words.verdicts import decision, sentence
 
     def said(each: Judged) -> str:
         if each.question == "recommend":
@@ -197,7 +197,7 @@ def _plain(found: Comparison, language: Language) -> dict[str, Any]:
 
 
 def _step(step: Step, language: Language) -> dict[str, str]:
-    from kleash.catalogue import lines, say
+    from kleash.report.words import lines, say
 
     return {
         "what": say(step.code, step.facts, language),

@@ -16,8 +16,8 @@ from kleash.errors import ConfigError, KleashError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kleash.catalogue import Language
-    from kleash.imports import Source
+    from kleash.compare.read import Source
+    from kleash.report.words import Language
 
 Keys = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -43,14 +43,14 @@ Device = Annotated[str, typer.Option(help="Where the policy computes: cpu, cuda,
 
 def told(language: Language, code: str, **facts: object) -> str:
     """A line of run.toml, its facts whole: an error that is cut helps nobody."""
-    from kleash.catalogue import CODES, LANGUAGES
+    from kleash.report.words import CODES, LANGUAGES
 
     return CODES[f"run.{code}"][LANGUAGES.index(language)].format(**facts)
 
 
 def word(language: Language, kind: str, name: str) -> str:
     """A word for a name of ours, such as `at` and `grpo`; itself where there is none."""
-    from kleash.catalogue import CODES
+    from kleash.report.words import CODES
 
     return told(language, f"{kind}.{name}") if f"run.{kind}.{name}" in CODES else name
 
@@ -75,7 +75,7 @@ EACH_TIME = {"endpoint"}
 
 def noticed(language: Language, run: str, finding: Mapping[str, Any]) -> str:
     """What a guard of a run says, which is English; else as a report says it, where it does."""
-    from kleash.catalogue import CODES, say
+    from kleash.report.words import CODES, say
 
     code, at = f"run-{finding['code']}", f"step {finding.get('step', 0)}"
     if language != "en" and code in CODES:

@@ -38,9 +38,9 @@ def check_file(
     kleash data check rl_data_k64_v3.json --pools okvqa-RandSampler.json --lang zh
     """
     language = language_of(lang, ())
-    from kleash.catalogue import say
-    from kleash.demos.rl_checks import check, counts
-    from kleash.demos.rl_data import read_pools, read_rl_data
+    from kleash.report.words import say
+    from kleash.tasks.demos.rl_checks import check, counts
+    from kleash.tasks.demos.rl_data import read_pools, read_rl_data
 
     read = read_rl_data(file)
     found = check(read, None if pools is None else read_pools(pools))

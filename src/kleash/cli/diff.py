@@ -28,9 +28,9 @@ def diff(
     kleash diff runs/kl0-s0/checkpoints/epoch-3 runs/kl0.1-s0/checkpoints/epoch-3
     """
     need_torch()
-    from kleash.adopt.diff import block, differences
-    from kleash.catalogue import Language, cut, say
     from kleash.cli.compare import _columns as columns
+    from kleash.report.words import Language, cut, say
+    from kleash.train.adopt.diff import block, differences
 
     language: Language = language_of(lang, ())
     shared, size, changes = differences(first, second)

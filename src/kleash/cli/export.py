@@ -24,12 +24,12 @@ def export(
 
     \b
     kleash export runs/agent-s0 --out my-agent        (AutoModelForCausalLM loads it)
-    kleash export runs/scenes-s0 --checkpoint rce-5   (kleash.export.load_selector loads it)
+    kleash export runs/scenes-s0 --checkpoint rce-5   (kleash.train.export.load_selector loads it)
     """
     need_torch()
-    from kleash.evaluate import resolve_checkpoints
-    from kleash.export import export as export_policy
-    from kleash.runs import Run
+    from kleash.runs.run import Run
+    from kleash.train.evaluate import resolve_checkpoints
+    from kleash.train.export import export as export_policy
 
     opened = Run.open(run)
     names = resolve_checkpoints(opened, checkpoint)
@@ -40,7 +40,8 @@ def export(
     print(folder)
     if facts["kind"] == "selector":
         sys.stderr.write(
-            f"from kleash.export import load_selector\nselector = load_selector({str(folder)!r})\n"
+            "from kleash.train.export import load_selector\n"
+            f"selector = load_selector({str(folder)!r})\n"
         )
         return
     sys.stderr.write(

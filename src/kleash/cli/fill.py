@@ -14,8 +14,8 @@ from kleash.cli.console import AsJson, language_of, place_to_write, progress
 from kleash.errors import DataError
 
 if TYPE_CHECKING:
-    from kleash.catalogue import Language
-    from kleash.documents.fill import Filled, Left
+    from kleash.compare.documents.fill import Filled, Left
+    from kleash.report.words import Language
 
 
 def fill(
@@ -49,11 +49,11 @@ def fill(
     kleash fill report.md --from runs/kl0.12-s0 --from runs/kl0.18-s0 --out filled.md
     """
     start_lean()
-    from kleash.documents.fill import commands
-    from kleash.documents.fill import fill as filled
-    from kleash.documents.logs import logs_of
-    from kleash.imports.markdown import document
-    from kleash.imports.markdown.page import read_page
+    from kleash.compare.documents.fill import commands
+    from kleash.compare.documents.fill import fill as filled
+    from kleash.compare.documents.logs import logs_of
+    from kleash.compare.read.markdown import document
+    from kleash.compare.read.markdown.page import read_page
 
     page = read_page(report)
     with progress(None, ", ".join(map(str, measured))):
@@ -80,7 +80,7 @@ def ask_first(
     made: Filled, target: Path, language: Language, *, dry_run: bool, as_json: bool
 ) -> None:
     """Say what is not the logs'; on a terminal ask, else stop, unless nothing is to be written."""
-    from kleash.catalogue import CODES, LANGUAGES, say
+    from kleash.report.words import CODES, LANGUAGES, say
 
     told, at = CODES["fill.other"], LANGUAGES.index(language)
     names = {what: CODES[f"fill.{what}"][at] for what in ("data", "model", "level")}
@@ -128,7 +128,7 @@ def told(
     dry_run: bool = False,
 ) -> list[str]:
     """What was filled, what was corrected, and what stays with its commands."""
-    from kleash.catalogue import say
+    from kleash.report.words import say
 
     counts = {"count": len(made.filled), "corrected": len(made.corrected), "left": len(made.left)}
     code = "fill.filled" if any(counts.values()) else "fill.nothing"

@@ -12,7 +12,7 @@ from kleash.cli.console import AsJson, stdout
 from kleash.cli.train import RUNS
 
 if TYPE_CHECKING:
-    from kleash.doctor import Sheet
+    from kleash.cli.doctor import Sheet
 
 
 def runs(
@@ -24,8 +24,8 @@ def runs(
     \b
     kleash runs studies/kl/runs --json
     """
-    from kleash.control import Leash, describe
-    from kleash.runs import list_runs
+    from kleash.algo.control import Leash, describe
+    from kleash.runs.run import list_runs
 
     rows = []
     for run in list_runs(folder) if folder.is_dir() else ():
@@ -77,7 +77,7 @@ def doctor(
     kleash doctor --fits models/mine  (the same of a folder, from its config.json)
     """
     from kleash.cli.console import language_of
-    from kleash.doctor import examine, parts_of, what_fits
+    from kleash.cli.doctor import examine, parts_of, what_fits
 
     language = language_of(lang, ())
     if fits:

@@ -17,8 +17,8 @@ from kleash.cli.console import AsJson, On, Unit, language_of
 from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kleash.catalogue import Language
-    from kleash.prospect import Design, Plan
+    from kleash.report.words import Language
+    from kleash.study.budget import Design, Plan
 
 HEADS = ("arms", "seeds", "hours", "gap", "margin")
 
@@ -49,9 +49,9 @@ def plan(  # noqa: PLR0913  every flag of a verb is an argument
     kleash plan wandb/run-1 wandb/run-2 --hours 100 --run-hours 6 --margin 0.1 --lang zh
     """
     start_lean()
-    from kleash.compare import Wish
-    from kleash.prospect import after_runs, before_runs
-    from kleash.results.sources import is_study, read_sources
+    from kleash.compare.comparison import Wish
+    from kleash.study.budget import after_runs, before_runs
+    from kleash.study.results.sources import is_study, read_sources
 
     for name, value in (("hours", hours), ("run-hours", run_hours), ("margin", margin)):
         if value is not None and not 0 < value < math.inf:
@@ -77,7 +77,7 @@ def plan(  # noqa: PLR0913  every flag of a verb is an argument
 
 def _command(found: Plan, folder: Path) -> str:
     """How to spend the hours on all arms of a study."""
-    from kleash.plan import read_study
+    from kleash.study.plan import read_study
 
     whole = next((each for each in found.designs if each.arms == len(found.arms)), None)
     if whole is None:
@@ -91,8 +91,8 @@ def _command(found: Plan, folder: Path) -> str:
 
 def _amount(value: float, found: Plan, language: Language) -> str:
     """A gap in points, in the metric's own unit, or in SDs between seeds."""
-    from kleash.catalogue import say, show
-    from kleash.compare import Amount
+    from kleash.compare.comparison import Amount
+    from kleash.report.words import say, show
 
     if not math.isfinite(value):
         return "—"
@@ -117,7 +117,7 @@ def _decides(each: Design, found: Plan, language: Language) -> dict[str, str]:
 
 def answer(found: Plan, language: Language) -> list[str]:
     """What there is, and what the hours would best be spent on."""
-    from kleash.catalogue import gap_text, say
+    from kleash.report.words import gap_text, say
 
     said: list[tuple[str, dict[str, Any]]] = []
     if found.now is not None:
@@ -160,8 +160,8 @@ def _best(found: Plan, language: Language) -> list[tuple[str, dict[str, Any]]]:
 
 def grounds(found: Plan, language: Language) -> list[str]:
     """What the plan rests on: costs, and how far gaps spread."""
-    from kleash.catalogue import say, show
-    from kleash.compare import Amount
+    from kleash.compare.comparison import Amount
+    from kleash.report.words import say, show
 
     said = [say("plan_cost", {"run": f"{found.cost.run:.3g}"}, language)]
     if found.cost.start:
@@ -182,7 +182,7 @@ def grounds(found: Plan, language: Language) -> list[str]:
 
 
 def _screen(found: Plan, command: str, language: Language) -> str:
-    from kleash.catalogue import cut, metric_name, pad, say, width
+    from kleash.report.words import cut, metric_name, pad, say, width
 
     metric = metric_name(found.metric, language)
     facts = {"hours": _hours(found.hours), "metric": metric, "power": "80%"}

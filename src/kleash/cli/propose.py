@@ -36,8 +36,8 @@ def propose(
     """
     folder, recipe, _ = resolve_run(config, keys or [], None, new=True)
     need_torch(device if on == "local" else "cpu")
-    from kleash.propose import propose_all
-    from kleash.recipe import SelectorRecipe
+    from kleash.train.propose import propose_all
+    from kleash.train.recipe import SelectorRecipe
 
     if not isinstance(recipe, SelectorRecipe):
         raise KleashError("an agent proposes no pointers: give the recipe of a selector")

@@ -68,7 +68,7 @@ def report(  # noqa: PLR0913  # one for each option
         print_json(paths[0] if a_study else None)
         return
     if a_study and not (page or md or figures or tables or terminal):
-        from kleash.results import results
+        from kleash.study.results import results
 
         for path in reports.write(results(paths[0]), language=lang):
             print(path)
@@ -99,8 +99,8 @@ def write_or_print(
 
 def print_json(study: Path | None) -> None:
     """A study's results for machines."""
-    from kleash.results import results
-    from kleash.results.summary import plain
+    from kleash.study.results import results
+    from kleash.study.results.summary import plain
 
     if study is None:
         raise ConfigError("--json is of one study; of logs kleash compare gives it")
@@ -121,7 +121,7 @@ def draw(made: Material, folder: Path) -> None:
 def of_study(folder: Path, lang: str) -> Material:
     """A study, to be written somewhere else."""
     from kleash.report import study_material
-    from kleash.results import results
+    from kleash.study.results import results
 
     return study_material(results(folder), lang)
 
@@ -130,7 +130,7 @@ def of_logs(
     paths: Sequence[Path], lang: str, named: Sequence[str] = (), units: Sequence[str] = ()
 ) -> Material:
     """Sources and what follows from them."""
-    from kleash.compare import Wish, compare
+    from kleash.compare.comparison import Wish, compare
     from kleash.report import of_sources
 
     sources = as_their_studies(paths, named)

@@ -47,8 +47,8 @@ def serve(
 
     import uvicorn
 
-    from kleash.dashboard import Rules, dashboard
-    from kleash.dashboard.auth import LOCAL
+    from kleash.report.serve import Rules, dashboard
+    from kleash.report.serve.auth import LOCAL
 
     rules = Rules((*LOCAL, *(host or ())), secrets.token_urlsafe(24) if public else "")
     with socket.socket() as bound:

@@ -33,11 +33,11 @@ from kleash.errors import KleashError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kleash.catalogue import Language
-    from kleash.jobs import Told
-    from kleash.plan import StudyFile
-    from kleash.plan.folder import Overview
-    from kleash.results import Results
+    from kleash.report.words import Language
+    from kleash.runs.jobs import Told
+    from kleash.study.plan import StudyFile
+    from kleash.study.plan.folder import Overview
+    from kleash.study.results import Results
 
 STUDIES = Path("studies")
 INTERRUPTED = 130  # as a shell has it for Ctrl-C
@@ -101,8 +101,8 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
     need_torch(device if on in ("local", "ray") else "cpu")
     if until not in ("", "decided"):
         raise KleashError(f"--until {until!r}: there is only `decided`")
-    from kleash.sinks import sink_names
-    from kleash.study import Asked
+    from kleash.runs.sinks import sink_names
+    from kleash.study.running import Asked
     from kleash.study.servers import device_names
 
     workers = jobs or os.cpu_count() or 1
@@ -112,7 +112,7 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
 
 def resolve_study(what: str, keys: list[str], out: Path | None) -> tuple[StudyFile, Path]:
     """The study that is asked for, and its folder."""
-    from kleash.plan import DEFAULT, bundled, read_study
+    from kleash.study.plan import DEFAULT, bundled, read_study
 
     if "=" in what:
         what, keys = "", [what, *keys]
@@ -129,7 +129,7 @@ def run_and_report(asked: Any, lang: str, *, decided: bool, as_json: bool) -> No
     A study that was stopped before anything was measured has nothing to report yet.
     """
     from kleash.report import write
-    from kleash.results import results
+    from kleash.study.results import results
 
     language = language_of(lang, ())
     ran, file = run_asked(asked, language, decided=decided)
@@ -145,12 +145,12 @@ def run_and_report(asked: Any, lang: str, *, decided: bool, as_json: bool) -> No
 
 def run_asked(asked: Any, language: Language, *, decided: bool) -> tuple[Any, StudyFile]:
     """Search if it asks for that; run the study, or grow it by looks until its verdict is there."""
-    from kleash.study import run_study
     from kleash.study.looks import run_until_decided
+    from kleash.study.running import run_study
 
     with Display(stderr(), language) as display:
         if asked.file.search.trials:
-            from kleash.search import run_search
+            from kleash.study.search import run_search
 
             searched = run_search(asked, display)
             if searched is not None and (searched.stopped or searched.failures):
@@ -169,7 +169,7 @@ def stop(
     \b
     kleash stop studies/demos-kl
     """
-    from kleash.runs import holder
+    from kleash.runs.run import holder
 
     language = language_of(lang, ())
     if not (folder / "study.toml").is_file():
@@ -314,7 +314,7 @@ def answers(asked: float, bought: float) -> dict[str, str]:
 
 def show_plan(folder: Path, file: StudyFile, language: Language, *, as_json: bool) -> None:
     """Every cell with its state, what filling the rest would cost, and what is known."""
-    from kleash.catalogue import say
+    from kleash.report.words import say
     from kleash.study.estimate import estimate
 
     plan = in_words(estimate(folder, file), language)
@@ -338,7 +338,7 @@ def show_plan(folder: Path, file: StudyFile, language: Language, *, as_json: boo
 
 def in_words(plan: dict[str, Any], language: Language) -> dict[str, Any]:
     """An estimate with its states and facts as sentences."""
-    from kleash.catalogue import say
+    from kleash.report.words import say
 
     def states(count: int, state: str) -> str:
         facts = {"count": f"{count:,}", "state": say(f"dash.{state}", {}, language)}
@@ -358,8 +358,8 @@ def show_results(
     from rich.text import Text
 
     from kleash.cli.summary import search_line, summary_table, verdict_lines
-    from kleash.results.summary import plain
-    from kleash.results.tuning import searched
+    from kleash.study.results.summary import plain
+    from kleash.study.results.tuning import searched
 
     if as_json:
         print(json.dumps(plain(found), ensure_ascii=False))

@@ -9,18 +9,18 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from kleash.catalogue import called
 from kleash.cli.console import told
-from kleash.compare import Judged
-from kleash.plan import StudyFile
-from kleash.results import Results
-from kleash.results.summary import baselines, scored, shown
-from kleash.results.tuning import Searched, signed
+from kleash.compare.comparison import Judged
+from kleash.report.words import called
+from kleash.study.plan import StudyFile
+from kleash.study.results import Results
+from kleash.study.results.summary import baselines, scored, shown
+from kleash.study.results.tuning import Searched, signed
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from kleash.catalogue import Language
+    from kleash.report.words import Language
 
 WORDS = ("arm", "against", "start", "baseline")
 """Columns that hold names, which may be long and differ at their end."""
@@ -56,7 +56,7 @@ def summary_table(found: Results, language: Language) -> list[Table]:
 
 def verdict_lines(found: Results, language: Language) -> list[str]:
     """Which arm to use, then what became of each: as in the report."""
-    from kleash.catalogue.verdicts import UNTRAINED, decision, together
+    from kleash.report.words.verdicts import UNTRAINED, decision, together
 
     if found.comparison is None:
         return []
@@ -121,7 +121,7 @@ def gain_table(found: Results, language: Language) -> list[Table]:
 
 def gap_text(gap: Judged | None, language: Language) -> tuple[str, str]:
     """The gap with its interval, and the verdict with its level."""
-    from kleash.catalogue.verdicts import word
+    from kleash.report.words.verdicts import word
 
     if gap is None or gap.estimate is None:
         return "", ""

@@ -11,8 +11,8 @@ from kleash.cli.console import EACH_TIME, noticed, told, word
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kleash.catalogue import Language
-    from kleash.runs import Run
+    from kleash.report.words import Language
+    from kleash.runs.run import Run
     from kleash.types import Heard
 
 

@@ -30,9 +30,9 @@ from kleash.errors import KleashError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from kleash.catalogue import Language
-    from kleash.recipe import Recipe
-    from kleash.runs import Run
+    from kleash.report.words import Language
+    from kleash.runs.run import Run
+    from kleash.train.recipe import Recipe
 
 RUNS = Path("runs")
 NAMED: dict[str, dict[str, Any]] = {
@@ -89,7 +89,7 @@ def train(  # noqa: PLR0913  every flag of a verb is an argument
     folder, recipe, given = resolve_run(config, keys or [], out, new=new)
     folder_to_write(folder)
     need_torch(device)
-    from kleash.sinks import sink_names
+    from kleash.runs.sinks import sink_names
     from kleash.train import ranks
 
     sinks = sink_names(log_to)
@@ -110,11 +110,12 @@ def train_here(
     language: Language,
 ) -> tuple[Run, dict[str, Any]]:
     """The run, trained by this process or by all ranks; what was asked for. Rank 0 tells."""
-    from kleash.control import describe
-    from kleash.ledger import Ledger
-    from kleash.rollout import compute_one_way, world_of
-    from kleash.train import Stopped, ranks
-    from kleash.train import train as train_run
+    from kleash.algo.control import describe
+    from kleash.runs.ledger import Ledger
+    from kleash.train import ranks
+    from kleash.train.rollout import compute_one_way, world_of
+    from kleash.train.training import Stopped
+    from kleash.train.training import train as train_run
 
     compute_one_way()
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -147,8 +148,8 @@ def resolve_run(
 ) -> tuple[Path, Recipe, dict[str, Any]]:
     """The folder, the recipe and what was written, from a config or a run to go on with."""
     from kleash.config import merge, parse_overrides, read_toml
-    from kleash.recipe import placed, recipe_from
-    from kleash.runs import Run
+    from kleash.runs.run import Run
+    from kleash.train.recipe import placed, recipe_from
 
     changes = parse_overrides(keys)
     path = Path(config)
@@ -205,8 +206,8 @@ def print_keys(language: Language, *, agent: bool) -> None:
     from rich.table import Table
 
     from kleash.config import help_lines
-    from kleash.envs import ENVS, options_of
-    from kleash.recipe import AgentRecipe, SelectorRecipe
+    from kleash.tasks.envs import ENVS, options_of
+    from kleash.train.recipe import AgentRecipe, SelectorRecipe
 
     table = Table(*(told(language, f"col.{name}") for name in ("key", "default", "what")))
     for key, default, sentence in help_lines(AgentRecipe if agent else SelectorRecipe):
@@ -250,12 +251,12 @@ def evaluate_run(  # noqa: PLR0913  every flag of a verb is an argument
     kleash eval runs/default-s0 --checkpoint all --shots 2 --baselines
     """
     need_torch(device)
-    from kleash.evaluate import Wanted, evaluate, resolve_checkpoints
-    from kleash.evaluate.selector import baseline_names
-    from kleash.ledger import Ledger
-    from kleash.recipe import SelectorRecipe, placed, recipe_from
-    from kleash.rollout import compute_one_way, world_of
-    from kleash.runs import Run
+    from kleash.runs.ledger import Ledger
+    from kleash.runs.run import Run
+    from kleash.train.evaluate import Wanted, evaluate, resolve_checkpoints
+    from kleash.train.evaluate.selector import baseline_names
+    from kleash.train.recipe import SelectorRecipe, placed, recipe_from
+    from kleash.train.rollout import compute_one_way, world_of
 
     compute_one_way()
     language, opened = language_of(lang, ()), Run.open(run)
@@ -289,9 +290,9 @@ def parse_shots(text: str, pool: int) -> list[int]:
 
 def show_scores(run: Run, wanted: Any, language: Language, *, as_json: bool) -> None:
     """A table of scores with intervals, and the last checkpoint's gaps to all the others."""
-    from kleash.catalogue import term
     from kleash.cli.summary import counted
-    from kleash.evaluate import gaps, table
+    from kleash.report.words import term
+    from kleash.train.evaluate import gaps, table
 
     cells = table(run, wanted)
     found = gaps(run, wanted)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from kleash.catalogue import Language
-    from kleash.collapse import Curve
-    from kleash.watching import Told, Warned, Watch
+    from kleash.algo.collapse import Curve
+    from kleash.compare.watch import Told, Warned, Watch
+    from kleash.report.words import Language
 
 SHOWN = ("reward", "accuracy", "kl", "entropy", "response_length")
 OTHERS = {"kl": "kl_loss", "reward": "eval_reward"}  # where the quantity itself is not logged
@@ -50,8 +50,8 @@ def watch(  # noqa: PLR0913  # one for each option
     kleash watch verl/outputs wandb/ --webhook https://open.feishu.cn/open-apis/bot/v2/hook/…
     kleash watch train.jsonl --once --json
     """
-    from kleash.imports.given import ordered
-    from kleash.watching import Watch
+    from kleash.compare.read.given import ordered
+    from kleash.compare.watch import Watch
 
     if not 0 < every < math.inf:
         raise ConfigError(f"--every {every:g}: give seconds, above 0")
@@ -93,7 +93,7 @@ def view(watched: Watch, language: Language) -> list[Table | Text]:
     """The table, and what it does not show."""
     from rich.text import Text
 
-    from kleash.catalogue import say
+    from kleash.report.words import say
 
     lines = list(map(Text, beside(watched, language)))
     if not watched.runs:
@@ -104,7 +104,7 @@ def view(watched: Watch, language: Language) -> list[Table | Text]:
 
 def looked(watched: Watch, language: Language) -> str:
     """How much there was to see."""
-    from kleash.catalogue import say
+    from kleash.report.words import say
 
     points = sum(told.count for told in watched.runs)
     facts = {"runs": len(shown(watched)), "points": points, "n": len(watched.warned)}
@@ -113,8 +113,8 @@ def looked(watched: Watch, language: Language) -> str:
 
 def beside(watched: Watch, language: Language) -> list[str]:
     """What the table does not show: names, logs without curves, lines that could not be read."""
-    from kleash.catalogue import say
-    from kleash.imports.run_names import shortly
+    from kleash.compare.read.run_names import shortly
+    from kleash.report.words import say
 
     runs = shown(watched)
     _, shared = shortly([told.name for told in runs])
@@ -130,7 +130,7 @@ def beside(watched: Watch, language: Language) -> list[str]:
 
 def shown(watched: Watch) -> list[Told]:
     """The runs that have curves, or may have them later: a table of results never will."""
-    from kleash.imports.tables import TABLES
+    from kleash.compare.read.tables import TABLES
 
     return [told for told in watched.runs if told.count or told.format not in TABLES]
 
@@ -148,7 +148,7 @@ class Teller:
 
     def tell(self, warned: list[Warned], *, quiet: bool = False) -> None:
         """All that is new; `quiet` where the screen shows it anyway."""
-        from kleash.watching.tell import call, post
+        from kleash.compare.watch.tell import call, post
 
         for each in warned:
             told = record(each, self.language)
@@ -166,7 +166,7 @@ class Teller:
 
 def sentence(warned: Warned, language: Language) -> str:
     """What a warning says."""
-    from kleash.catalogue import say
+    from kleash.report.words import say
 
     facts = dict(warned.facts)
     if warned.sentence in ("watch.dead-groups", "watch.dead-groups-no-gain", "watch.valid-actions"):
@@ -211,9 +211,9 @@ def table(watched: Watch, language: Language) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from kleash.catalogue import say
-    from kleash.imports.run_names import shortly
-    from kleash.watching import course
+    from kleash.compare.read.run_names import shortly
+    from kleash.compare.watch import course
+    from kleash.report.words import say
 
     runs = [(told, course(told)) for told in shown(watched)]
     quantities = [name for name in SHOWN if any(_drawn(name, curves) for _, curves in runs)]
@@ -238,7 +238,7 @@ def table(watched: Watch, language: Language) -> Table:
 
 def _reached(told: Told, language: Language) -> str:
     """The last step of a run, or its last epoch where it tells no steps."""
-    from kleash.catalogue import say
+    from kleash.report.words import say
 
     if told.step is not None:
         return f"{told.step:g}"
@@ -248,7 +248,7 @@ def _reached(told: Told, language: Language) -> str:
 
 def _drawn(name: str, curves: Mapping[str, Curve]) -> str:
     """The last value of a quantity behind a sparkline; '' where it has none."""
-    from kleash.charts import blocks
+    from kleash.report.charts import blocks
 
     curve = curves.get(name) or curves.get(OTHERS.get(name, name))
     values = [] if curve is None else curve.values.tolist()

@@ -16,11 +16,21 @@ from typing import Any
 import numpy as np
 
 from kleash.compare.joining import SEED, arm_name, groups_of
-from kleash.imports import Cell, Imported, Number, Role, Scores, Series, Source, in_names, names
-from kleash.imports.course import Divergence, divergence, last_branch
-from kleash.imports.given import tell_apart
-from kleash.imports.names import Resolved
-from kleash.imports.units import ABOVE, WHOLE
+from kleash.compare.read import (
+    Cell,
+    Imported,
+    Number,
+    Role,
+    Scores,
+    Series,
+    Source,
+    in_names,
+    names,
+)
+from kleash.compare.read.course import Divergence, divergence, last_branch
+from kleash.compare.read.given import tell_apart
+from kleash.compare.read.names import Resolved
+from kleash.compare.read.units import ABOVE, WHOLE
 from kleash.stats import Floats
 
 Place = tuple[float | None, float | None, int | None, str, str]

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from kleash.compare.arms import Arm
+from kleash.compare.read import names
 from kleash.compare.records import Confound
-from kleash.imports import names
 
 # Only their length differs: no confound where curves are compared at the same steps.
 LENGTHS = ("steps", "epochs")

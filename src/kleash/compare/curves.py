@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kleash import stats
-from kleash.collapse import DRAWDOWN
+from kleash.algo.collapse import DRAWDOWN
 from kleash.compare.arms import Arm, Curve, Replicate
 from kleash.compare.gaps import (
     FEWEST_STEPS,
@@ -28,9 +28,9 @@ from kleash.compare.gaps import (
 from kleash.compare.items import curve_of, stepwise
 from kleash.compare.means import at_steps, steps_of_all
 from kleash.compare.noise import floor_of, reason
+from kleash.compare.read.names import Metric
 from kleash.compare.records import Amount, Because, Judged, Question
 from kleash.compare.verdicts import Pair, judge, judge_seeds, settled
-from kleash.imports.names import Metric
 from kleash.seeds import generator
 from kleash.stats import Floats, NoiseFloor, Width
 

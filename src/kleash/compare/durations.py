@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from kleash.compare.arms import Arm, Curve, Replicate
-from kleash.imports import names
+from kleash.compare.read import names
 
 Span = tuple[float, float]
 Per = Literal["step", "epoch", "row", "run"]

@@ -40,8 +40,8 @@ from kleash.compare.means import (
     shared_run_means,
     steps_of_all,
 )
+from kleash.compare.read import names
 from kleash.compare.records import Amount, Because, Window
-from kleash.imports import names
 from kleash.seeds import generator
 from kleash.stats import NORMAL, Floats, Interval, SeedGap, Width
 from kleash.types import BROKEN_SHARE

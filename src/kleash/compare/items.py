@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kleash.compare.arms import Arm, Curve, Replicate, known_name
-from kleash.imports import Scores
+from kleash.compare.read import Scores
 from kleash.stats import Floats
 
 MOST_SCORES = 2_000_000  # of one table over items and steps, so that it fits in memory

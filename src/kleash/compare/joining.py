@@ -12,8 +12,8 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
-from kleash.imports import Imported, Source, in_names, names
-from kleash.imports.given import are_alike, setup
+from kleash.compare.read import Imported, Source, in_names, names
+from kleash.compare.read.given import are_alike, setup
 
 SEED = re.compile(r"[-_ ]?(?:seed|s)[-_=]?(\d{1,9})$", re.I)
 COUNTERS = frozenset(("epoch", "step", "global_step", "learning_rate", "lr", "seed"))

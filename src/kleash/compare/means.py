@@ -10,8 +10,8 @@ import numpy as np
 from kleash import stats
 from kleash.compare.arms import Arm, Curve, Place, Replicate
 from kleash.compare.items import by_spot, item_means, what_counts
+from kleash.compare.read import Number
 from kleash.compare.records import Window
-from kleash.imports import Number
 from kleash.stats import Floats
 
 FEW_BREAK_OFF = 5  # one in so many trainings

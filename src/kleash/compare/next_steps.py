@@ -12,9 +12,9 @@ from kleash import stats
 from kleash.compare.arms import Arm
 from kleash.compare.confounds import factor
 from kleash.compare.durations import devices_of, training_hours
+from kleash.compare.matrix import Matrix
 from kleash.compare.records import Confound, Judged, Step
 from kleash.compare.verdicts import weights_of
-from kleash.matrix import Matrix
 
 MOST_COMMANDS = 3
 FEWEST_SEEDS = 4

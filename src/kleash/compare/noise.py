@@ -13,8 +13,8 @@ import numpy as np
 from kleash import stats
 from kleash.compare.arms import Replicate
 from kleash.compare.items import by_item, by_spot
+from kleash.compare.read import Scores
 from kleash.compare.records import Amount, Because
-from kleash.imports import Scores
 from kleash.stats import Floats, NoiseFloor
 
 FEWEST_REPEATS = 5

@@ -13,12 +13,12 @@ from typing import Any
 
 from kleash.compare.arms import OUTCOMES, Arm, known_name
 from kleash.compare.gaps import gap_of_pair, shared_means
+from kleash.compare.read import Imported, Source, names
+from kleash.compare.read.run_names import shortly
+from kleash.compare.read.tables import TABLES
+from kleash.compare.read.units import as_fractions, units_of, without_strays
 from kleash.compare.records import Because
 from kleash.errors import ConfigError, DataError
-from kleash.imports import Imported, Source, names
-from kleash.imports.run_names import shortly
-from kleash.imports.tables import TABLES
-from kleash.imports.units import as_fractions, units_of, without_strays
 
 CALLED_BASELINE = ("baseline", "基线", "基准", "对照", "control")
 NAMED = 6  # names in a sentence

@@ -12,8 +12,8 @@ from math import fsum
 
 from kleash.compare.arms import Arm
 from kleash.compare.means import run_means
+from kleash.compare.read import Source, names
 from kleash.compare.records import Because, Comparison, Judged, Question
-from kleash.imports import Source, names
 from kleash.stats import Level
 
 AMONG_ARMS = ("level", "pairs")

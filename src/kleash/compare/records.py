@@ -1,4 +1,4 @@
-"""What a comparison finds, as codes and facts. The sentences are in `catalogue`."""
+"""What a comparison finds, as codes and facts. The sentences are in `words`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from kleash.imports import Source
-from kleash.matrix import Matrix, matrix
+from kleash.compare.matrix import Matrix, matrix
+from kleash.compare.read import Source
 from kleash.stats import Level, Width, Word
 
 Question = Literal[

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from kleash.compare.arms import Arm, Curve, Replicate
 from kleash.compare.gaps import unit_of
+from kleash.compare.read import names
 from kleash.compare.records import Summary
-from kleash.imports import names
 
 
 def summaries(arms: Sequence[Arm]) -> list[Summary]:

@@ -23,9 +23,9 @@ from kleash.compare.means import (
     shared_run_means,
     steps_of_all,
 )
+from kleash.compare.read.names import Metric
 from kleash.compare.records import Amount, Because, Judged
 from kleash.compare.verdicts import Pair, settled
-from kleash.imports.names import Metric
 from kleash.stats import Floats, Level
 
 FEWEST_ARMS = 3

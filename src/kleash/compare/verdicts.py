@@ -28,9 +28,9 @@ from kleash.compare.gaps import (
     shared_means,
 )
 from kleash.compare.items import aligned, latest
+from kleash.compare.read import names
+from kleash.compare.read.names import Metric
 from kleash.compare.records import Amount, Because, Confound, Judged, Question
-from kleash.imports import names
-from kleash.imports.names import Metric
 from kleash.seeds import generator
 from kleash.stats import Floats, SeedGap, Word
 

@@ -8,21 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kleash.catalogue import MOST_NAMED, gap_text, key_name, named, say, term
-from kleash.catalogue.lines import next_step
-from kleash.catalogue.verdicts import (
-    UNTRAINED,
-    alike,
-    decision,
-    otherwise,
-    together,
-    verdict_line,
-    word,
-)
-from kleash.charts import whisker
-from kleash.compare import Comparison, Judged
-from kleash.plan import arm_recipe, base_checkpoint, dotted
-from kleash.recipe import SelectorRecipe
+from kleash.compare.comparison import Comparison, Judged
+from kleash.report.charts import whisker
 from kleash.report.courses import MOST_COLUMNS, beside
 from kleash.report.ending import commands
 from kleash.report.material import Material, short
@@ -37,7 +24,20 @@ from kleash.report.parts import (
     Styled,
     Table,
 )
-from kleash.results import ArmRow, Results, over_seeds, seed_means
+from kleash.report.words import MOST_NAMED, gap_text, key_name, named, say, term
+from kleash.report.words.lines import next_step
+from kleash.report.words.verdicts import (
+    UNTRAINED,
+    alike,
+    decision,
+    otherwise,
+    together,
+    verdict_line,
+    word,
+)
+from kleash.study.plan import arm_recipe, base_checkpoint, dotted
+from kleash.study.results import ArmRow, Results, over_seeds, seed_means
+from kleash.train.recipe import SelectorRecipe
 
 QUESTION = re.compile(r"[^.!?。！？\n]+[?？]")
 COEFFICIENT = "leash.coefficient"

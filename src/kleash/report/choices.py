@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from kleash.charts import Dot, Spot, frontier
-from kleash.data import dataset
 from kleash.errors import KleashError
-from kleash.plan import arm_recipe, base_checkpoint
-from kleash.plan.cells import Column
-from kleash.plan.folder import Seen
-from kleash.recipe import SelectorRecipe
+from kleash.report.charts import Dot, Spot, frontier
 from kleash.report.courses import beside
 from kleash.report.curves import left_out
 from kleash.report.material import Material
 from kleash.report.parts import Figure, Gallery, Paragraph, Part, Pictured
-from kleash.results import Results, over_seeds, seed_means
 from kleash.stats import Interval
+from kleash.study.plan import arm_recipe, base_checkpoint
+from kleash.study.plan.cells import Column
+from kleash.study.plan.folder import Seen
+from kleash.study.results import Results, over_seeds, seed_means
+from kleash.tasks.data import dataset
+from kleash.train.recipe import SelectorRecipe
 
 TELLING = 20  # items shown
 SIDE = 96  # pixels of a picture at most

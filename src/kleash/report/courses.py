@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kleash.compare.arms import OUTCOMES, Arm, Curve, Replicate, known_name
-from kleash.imports import Number, Series, Where
+from kleash.compare.read import Number, Series, Where
 from kleash.report.material import Material
 from kleash.stats import Floats
 from kleash.stats.special import stdtrit

@@ -19,16 +19,16 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
-from kleash.compare import Judged
-from kleash.imports import Where
-from kleash.plan import BASELINE
-from kleash.plan.folder import Seen
+from kleash.compare.comparison import Judged
+from kleash.compare.read import Where
 from kleash.report.choices import chosen_columns
 from kleash.report.courses import course, courses, outcome
 from kleash.report.material import Material
 from kleash.report.parts import Paragraph, Part
-from kleash.results import KL, Measured
 from kleash.stats import mean_ends
+from kleash.study.plan import BASELINE
+from kleash.study.plan.folder import Seen
+from kleash.study.results import KL, Measured
 
 MOST_PAIRS = 500  # of arms; 200 arms have 19,900
 SECONDS, PER_STEP = "seconds", "seconds_per_step"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kleash.catalogue import AXES, LANGUAGES
-from kleash.charts import Chart, Line, lines
 from kleash.compare.arms import Arm
-from kleash.imports import names
+from kleash.compare.read import names
+from kleash.report.charts import Chart, Line, lines
 from kleash.report.courses import (
     Course,
     at_step,
@@ -23,7 +22,8 @@ from kleash.report.courses import (
 )
 from kleash.report.material import Material
 from kleash.report.parts import Cell, Figure, Paragraph, Part, Styled, Table
-from kleash.results import KL
+from kleash.report.words import AXES, LANGUAGES
+from kleash.study.results import KL
 
 CHARTED = (
     *("accuracy", "validation/accuracy", "eval_reward", "performance", "reward"),

@@ -6,16 +6,16 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from kleash.catalogue import key_name, say, show
-from kleash.catalogue.lines import confound
 from kleash.compare.arms import known_name
-from kleash.imports import names
-from kleash.matrix import MatrixCell
-from kleash.matrix import matrix as measurements
+from kleash.compare.matrix import MatrixCell
+from kleash.compare.matrix import matrix as measurements
+from kleash.compare.read import names
 from kleash.report.courses import course, metrics_of
 from kleash.report.curves import axis_name
 from kleash.report.material import Material, short
 from kleash.report.parts import Code, Lines, Paragraph, Part, Table
+from kleash.report.words import key_name, say, show
+from kleash.report.words.lines import confound
 
 MOST_COMMANDS = 40
 LARGEST_HASHED = 16 * 1024 * 1024

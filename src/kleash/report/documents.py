@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kleash.catalogue import Language
-from kleash.charts import Chart
 from kleash.report import (
     answer,
     choices,
@@ -17,13 +15,15 @@ from kleash.report import (
     gaps,
     opening,
 )
+from kleash.report.charts import Chart
 from kleash.report.figures import put
 from kleash.report.markdown import markdown_of
 from kleash.report.material import Material, of_study
 from kleash.report.page import html_of
 from kleash.report.parts import Document, Figure, Part, Section
-from kleash.results import Results
-from kleash.runs import read_json, write_json
+from kleash.report.words import Language
+from kleash.runs.run import read_json, write_json
+from kleash.study.results import Results
 
 Sections = Mapping[str, Callable[[Material], list[Part]]]
 

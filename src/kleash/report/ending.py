@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kleash.catalogue import say
-from kleash.catalogue.lines import next_step
 from kleash.report.material import Material
 from kleash.report.parts import Code, Lines, Paragraph, Part, Quoted, Table
-from kleash.results import ArmRow
+from kleash.report.words import say
+from kleash.report.words.lines import next_step
+from kleash.study.results import ArmRow
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d+(?:\s*%)?")
 MORE_SEEDS = ("seeds", "more_seeds", "one_more_seed")

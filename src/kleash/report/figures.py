@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kleash.charts import Chart
 from kleash.errors import DataError
+from kleash.report.charts import Chart
 from kleash.report.parts import Document, Figure
 
 TIMES = 2  # pixels of a PNG for each of the SVG

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from kleash.catalogue import AXES, LANGUAGES, say, show
-from kleash.catalogue.lines import placed, reasons
-from kleash.catalogue.verdicts import sentence, word
-from kleash.charts import Chart, Dot, whiskers
-from kleash.compare import Amount, Comparison, Judged
+from kleash.compare.comparison import Amount, Comparison, Judged
 from kleash.report.answer import score_of
+from kleash.report.charts import Chart, Dot, whiskers
 from kleash.report.courses import beside, course
 from kleash.report.material import Material
 from kleash.report.parts import Figure, Lines, Part, Table
+from kleash.report.words import AXES, LANGUAGES, say, show
+from kleash.report.words.lines import placed, reasons
+from kleash.report.words.verdicts import sentence, word
 
 BOARD = (
     *("level", "average", "at_end", "best_step", "faster", "steadier"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from kleash.catalogue import pad, width
 from kleash.report.parts import (
     Cards,
     Cell,
@@ -21,6 +20,7 @@ from kleash.report.parts import (
     Table,
     clean,
 )
+from kleash.report.words import pad, width
 
 BLANKS = re.compile(r"\s+")
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kleash.catalogue import CODES, Language, called, metric_name, say, term
-from kleash.catalogue.verdicts import gap_of
-from kleash.compare import Comparison, Judged
 from kleash.compare.arms import Arm, gather
-from kleash.imports import Imported, Source
-from kleash.results import Results
-from kleash.results.sources import scores_of
+from kleash.compare.comparison import Comparison, Judged
+from kleash.compare.read import Imported, Source
+from kleash.report.words import CODES, Language, called, metric_name, say, term
+from kleash.report.words.verdicts import gap_of
 from kleash.stats import Interval
+from kleash.study.results import Results
+from kleash.study.results.sources import scores_of
 
 HASH = re.compile(r"[0-9a-f]{40,}").fullmatch
 

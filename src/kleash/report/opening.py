@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from kleash.catalogue import say
-from kleash.catalogue.lines import OF_ALL, SEVERITIES, finding
 from kleash.report.material import Material, short
 from kleash.report.parts import Lines, Paragraph, Part
+from kleash.report.words import say
+from kleash.report.words.lines import OF_ALL, SEVERITIES, finding
 
 FOLDED = 3  # findings of one kind before they are counted
 # That advantages are centred is no news to whoever runs a study.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from kleash.charts import STYLE
+from kleash.report.charts import STYLE
 from kleash.report.parts import Cell, Document, Part, Section, clean, text_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _cell(cell: Cell) -> str:
     if isinstance(cell, str):
         return text(cell)
     if cell.drawing:
-        return cell.drawing  # made by kleash.charts
+        return cell.drawing  # made by kleash.report.charts
     return f"<strong>{text(cell.text)}</strong>" if cell.strong else text(cell.text)
 
 

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kleash.charts import Chart
+from kleash.report.charts import Chart
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kleash.catalogue import CODES, Language, called, metric_name, say, show
-from kleash.catalogue.lines import confound, folded, next_step, why
-from kleash.catalogue.verdicts import (
+from kleash.compare.comparison import Amount, Comparison, Judged, Summary
+from kleash.report.charts import Chart
+from kleash.report.markdown import markdown_of
+from kleash.report.page import html_of
+from kleash.report.parts import Document, Figure, Lines, Section, Table, clean
+from kleash.report.terminal import rows_of
+from kleash.report.words import CODES, Language, called, metric_name, say, show
+from kleash.report.words.lines import confound, folded, next_step, why
+from kleash.report.words.verdicts import (
     ELSEWHERE,
     LOUD,
     UNTRAINED,
@@ -22,12 +28,6 @@ from kleash.catalogue.verdicts import (
     verdict_line,
     word,
 )
-from kleash.charts import Chart
-from kleash.compare import Amount, Comparison, Judged, Summary
-from kleash.report.markdown import markdown_of
-from kleash.report.page import html_of
-from kleash.report.parts import Document, Figure, Lines, Section, Table, clean
-from kleash.report.terminal import rows_of
 
 __all__ = ["comparison", "markdown", "page", "sentence", "terminal", "title", "word"]
 

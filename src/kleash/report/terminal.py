@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kleash.catalogue import cut, pad, width
 from kleash.report.parts import (
     Cards,
     Code,
@@ -22,6 +21,7 @@ from kleash.report.parts import (
     clean,
     text_of,
 )
+from kleash.report.words import cut, pad, width
 
 MARKS = ("✗ ", "! ", "· ")
 """What some lines begin with themselves."""

@@ -15,13 +15,13 @@ import numpy as np
 
 from kleash.config import build, merge
 from kleash.errors import ConfigError, KleashError
-from kleash.plan import StudyFile
-from kleash.plan.folder import Overview
-from kleash.results import realised_kl
-from kleash.runs import read_json, write_json
+from kleash.runs.run import read_json, write_json
+from kleash.study.plan import StudyFile
+from kleash.study.plan.folder import Overview
+from kleash.study.results import realised_kl
 
 if TYPE_CHECKING:
-    from kleash.study import Asked
+    from kleash.study.running import Asked
 
 
 def tuning_asked(asked: Asked, file: StudyFile, name: str) -> Asked:

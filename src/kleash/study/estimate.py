@@ -11,13 +11,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kleash.envs import gym
-from kleash.ledger import Ledger
-from kleash.plan import Arm, StudyFile, arm_recipe, arms_of, base_recipe, check_expected, most_ranks
-from kleash.plan.folder import Overview, job_of, overview, placed
-from kleash.recipe import PROBE_TASKS, TRANSCRIPTS, AgentRecipe, Recipe, SelectorRecipe
-from kleash.runs import read_lines
+from kleash.runs.ledger import Ledger
+from kleash.runs.run import read_lines
+from kleash.study.plan import (
+    Arm,
+    StudyFile,
+    arm_recipe,
+    arms_of,
+    base_recipe,
+    check_expected,
+    most_ranks,
+)
+from kleash.study.plan.folder import Overview, job_of, overview, placed
 from kleash.study.price import CARD, Price, price
+from kleash.tasks.envs import gym
+from kleash.train.recipe import PROBE_TASKS, TRANSCRIPTS, AgentRecipe, Recipe, SelectorRecipe
 
 Fact = tuple[str, dict[str, Any]]
 """A sentence by its code, and what stands in it: whoever shows it has the words."""

@@ -10,11 +10,11 @@ from typing import Any
 
 from kleash import stats
 from kleash.compare.items import table_of
-from kleash.plan import StudyFile, against, arms_of
-from kleash.plan.folder import Overview, placed
-from kleash.results import seed_means, seed_scores
 from kleash.stats import Floats
-from kleash.study import Asked, Ran, run_study
+from kleash.study.plan import StudyFile, against, arms_of
+from kleash.study.plan.folder import Overview, placed
+from kleash.study.results import seed_means, seed_scores
+from kleash.study.running import Asked, Ran, run_study
 
 
 def run_until_decided(asked: Asked, hear: Any) -> tuple[Ran, StudyFile]:

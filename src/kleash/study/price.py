@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kleash.recipe import SelectorRecipe
+from kleash.train.recipe import SelectorRecipe
 
 RATE, CARD = 1.6e14, "H200"
 """Operations a second, pictures and three beams in it: 0.050 s for 1,437 tokens of the 3B."""

@@ -20,18 +20,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from kleash.answer.serving import PATIENCE, Model
 from kleash.errors import ConfigError, KleashError
-from kleash.jobs import Job
-from kleash.jobs.local import how_it_died
-from kleash.jobs.worker import ONE_THREAD
+from kleash.models.answer.serving import PATIENCE, Model
+from kleash.runs.jobs import Job
+from kleash.runs.jobs.local import how_it_died
+from kleash.runs.jobs.worker import ONE_THREAD
 
 LIVES = 3
 LOOK = 0.1  # seconds between two looks at whether they live
 GOODBYE = 5.0  # seconds for a server to leave
 START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
-    "from kleash.answer.serving import main; main(sys.argv[1])"
+    "from kleash.models.answer.serving import main; main(sys.argv[1])"
 )
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kleash.config import build
-from kleash.ledger import Ledger
-from kleash.plan import (
+from kleash.runs.ledger import Ledger
+from kleash.study.plan import (
     BASELINE,
     Arm,
     StudyFile,
@@ -28,10 +28,10 @@ from kleash.plan import (
     own_selector,
     start_of,
 )
-from kleash.recipe import Recipe, SelectorRecipe, recipe_from
+from kleash.train.recipe import Recipe, SelectorRecipe, recipe_from
 
 if TYPE_CHECKING:
-    from kleash.runs import Run
+    from kleash.runs.run import Run
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -52,7 +52,7 @@ def make_base(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
 
 def make_baselines(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
     """What needs no training, beside the base of the first seed: pools do not depend on seeds."""
-    from kleash.runs import Run
+    from kleash.runs.run import Run
 
     folder, file = Path(given["folder"]), build(StudyFile, given["file"])
     recipe = recipe_from(base_given(file, file.seeds[0]))
@@ -68,10 +68,10 @@ def make_baselines(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
 
 def make_run(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
     """One run of an arm: trained, every checkpoint validated, the chosen one tested."""
-    from kleash.evaluate.agent import keep_transcripts
-    from kleash.evaluate.selector import keep_choices
-    from kleash.rollout import load_policy
-    from kleash.runs import Run
+    from kleash.runs.run import Run
+    from kleash.train.evaluate.agent import keep_transcripts
+    from kleash.train.evaluate.selector import keep_choices
+    from kleash.train.rollout import load_policy
 
     folder, file, seed = Path(given["folder"]), build(StudyFile, given["file"]), given["seed"]
     arm = Arm(given["arm"], given["keys"])
@@ -98,7 +98,7 @@ def make_run(given: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
 
 def keep_start(run: Run, recipe: Recipe, world: Any) -> None:
     """Where no phase had anything to do, the start itself is the checkpoint to go on from."""
-    from kleash.train import base_weights
+    from kleash.train.training import base_weights
 
     if run.checkpoints():
         return
@@ -118,7 +118,7 @@ def world_for(
 
     Of one ledger only, the last: answers at hand are not to be mixed, and memory is not for ever.
     """
-    from kleash.rollout import compute_one_way, world_of
+    from kleash.train.rollout import compute_one_way, world_of
 
     compute_one_way()
     key = (str(ledger), device, served)
@@ -163,7 +163,7 @@ class Working:
 
     def train(self, path: Path, asked: Mapping[str, Any]) -> Run:
         """The run of the recipe, to its end."""
-        from kleash.train import Heard, train
+        from kleash.train.training import Heard, train
 
         def hear(heard: Heard) -> None:
             record = heard.record
@@ -182,7 +182,7 @@ class Working:
         self, run: Run, names: list[str], shots: tuple[int, ...], items: int, split: str = "test"
     ) -> None:
         """Scores of some checkpoints or baselines."""
-        from kleash.evaluate import Wanted, evaluate
+        from kleash.train.evaluate import Wanted, evaluate
 
         self.tell({"at": f"{split}: {', '.join(names)}"} | self.usage())
         evaluate(run, self.world, Wanted(names, shots, split, items))

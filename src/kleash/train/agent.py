@@ -16,21 +16,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kleash import collapse, guard
-from kleash.engine.paged import SHARE
+from kleash.algo import collapse, guard
+from kleash.algo.guard import Finding
+from kleash.algo.kl import by_label, measure
+from kleash.algo.policy import Reference
 from kleash.errors import DataError
-from kleash.guard import Finding
-from kleash.kl import by_label, measure
-from kleash.language.flops import Work, forward, peak, update
-from kleash.language.policy import Batch, LanguagePolicy, causal
-from kleash.language.shape import KINDS, Shape
-from kleash.policy import Reference
-from kleash.recipe import PROBE_TASKS, AgentRecipe, Phase
-from kleash.rollout.agent import AgentWorld, Attempt, episode_means, example_dialogue, make_groups
+from kleash.models.engine.paged import SHARE
+from kleash.models.language.flops import Work, forward, peak, update
+from kleash.models.language.policy import Batch, LanguagePolicy, causal
+from kleash.models.language.shape import KINDS, Shape
 from kleash.seeds import generator
 from kleash.train import ranks
 from kleash.train.loop import Rollout, Totals, Trainer
 from kleash.train.player import Player, make_room, packing_of, recomputed
+from kleash.train.recipe import PROBE_TASKS, AgentRecipe, Phase
+from kleash.train.rollout.agent import (
+    AgentWorld,
+    Attempt,
+    episode_means,
+    example_dialogue,
+    make_groups,
+)
 from kleash.train.update import LeashedPolicy
 from kleash.types import Episode, Heard, Turn
 
@@ -370,7 +376,7 @@ def peak_memory(device: str) -> dict[str, float]:
     }
 
 
-# --- signs of collapse: the rules are `kleash.collapse`'s
+# --- signs of collapse: the rules are `kleash.algo.collapse`'s
 
 UNKNOWN = collapse.Reward(np.zeros(0, dtype=bool), np.zeros(0, dtype=bool))  # not asked for here
 NOTHING: collapse.Seen = (np.zeros(0, dtype=bool), np.zeros(0), np.zeros(0))

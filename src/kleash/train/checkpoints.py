@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from kleash.errors import CheckpointError
-from kleash.runs import Checkpoint, Run
+from kleash.runs.run import Checkpoint, Run
 from kleash.train.ranks import all_gather, count, first, first_place, is_first, local, rank
 
 PIECES = "trainer"

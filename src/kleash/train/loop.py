@@ -21,15 +21,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kleash import guard
-from kleash.kl import measure
-from kleash.policy import Judged, Reference
-from kleash.recipe import PHASES, Phase
-from kleash.rollout import Groups, load_checkpoint
-from kleash.runs import Run
+from kleash.algo import guard
+from kleash.algo.kl import measure
+from kleash.algo.policy import Judged, Reference
+from kleash.runs.run import Run
 from kleash.stats import StopDecision, early_stop
 from kleash.train.checkpoints import TrainerState, empty_moments
 from kleash.train.optimizer import Optimizer
+from kleash.train.recipe import PHASES, Phase
+from kleash.train.rollout import Groups, load_checkpoint
 from kleash.train.update import LeashedPolicy
 from kleash.types import Heard, Listener
 

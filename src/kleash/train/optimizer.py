@@ -18,7 +18,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from kleash import guard
+from kleash.algo import guard
 from kleash.train import ranks
 from kleash.train.ranks import first_place, local
 

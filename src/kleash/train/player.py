@@ -25,15 +25,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from kleash.engine import Engine
-from kleash.engine.pages import unclaimed
 from kleash.errors import ConfigError
-from kleash.language.lean import of_this_shape
-from kleash.language.packed import Packing, layers_again
-from kleash.language.policy import LanguagePolicy
-from kleash.recipe import Scale
-from kleash.rollout import compute_one_way
-from kleash.rollout.agent import AgentWorld, Attempt, play_tasks
+from kleash.models.engine import Engine
+from kleash.models.engine.pages import unclaimed
+from kleash.models.language.lean import of_this_shape
+from kleash.models.language.packed import Packing, layers_again
+from kleash.models.language.policy import LanguagePolicy
+from kleash.train.recipe import Scale
+from kleash.train.rollout import compute_one_way
+from kleash.train.rollout.agent import AgentWorld, Attempt, play_tasks
 from kleash.types import Episode
 
 HALF = (torch.bfloat16, torch.float16)

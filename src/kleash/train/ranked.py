@@ -20,16 +20,16 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from kleash.engine import Engine
+from kleash.algo.policy import Judged, Reference
 from kleash.errors import KleashError
-from kleash.language.packed import Packing, block_of, packable, plan
-from kleash.language.policy import Batch, LanguagePolicy
-from kleash.policy import Judged, Reference
-from kleash.recipe import AgentRecipe
-from kleash.rollout.agent import AgentWorld, Attempt
-from kleash.runs import Run
+from kleash.models.engine import Engine
+from kleash.models.language.packed import Packing, block_of, packable, plan
+from kleash.models.language.policy import Batch, LanguagePolicy
+from kleash.runs.run import Run
 from kleash.train.agent import AgentTrainer
 from kleash.train.ranks import all_gather, all_sum, count, is_first, rank
+from kleash.train.recipe import AgentRecipe
+from kleash.train.rollout.agent import AgentWorld, Attempt
 from kleash.types import Episode, Listener
 
 # --- shares

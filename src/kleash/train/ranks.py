@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
 from kleash.errors import ConfigError, KleashError
-from kleash.recipe import AgentRecipe, Recipe
+from kleash.train.recipe import AgentRecipe, Recipe
 
 T = TypeVar("T")
 PATIENCE = timedelta(days=7)

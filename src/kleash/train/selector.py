@@ -13,24 +13,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kleash import guard
+from kleash.algo import guard
+from kleash.algo.grpo import group_mean
+from kleash.algo.kl import episode_sum, measure
+from kleash.algo.policy import Reference, judge_logits, keyed_noise
 from kleash.errors import DataError
-from kleash.grpo import group_mean
-from kleash.kl import episode_sum, measure
-from kleash.policy import Reference, judge_logits, keyed_noise
-from kleash.recipe import Phase, SelectorRecipe
-from kleash.rollout import Groups
-from kleash.rollout.proposed import (
+from kleash.models.selector import Pointers, Selector, exact_sequence_kl
+from kleash.seeds import generator
+from kleash.train.loop import Rollout, Totals, Trainer
+from kleash.train.recipe import Phase, SelectorRecipe
+from kleash.train.rollout import Groups
+from kleash.train.rollout.proposed import (
     Proposals,
     best_pointers,
     buy_proposals,
     proposal_groups,
     through_view,
 )
-from kleash.rollout.selector import SelectorWorld, sample_groups
-from kleash.seeds import generator
-from kleash.selector import Pointers, Selector, exact_sequence_kl
-from kleash.train.loop import Rollout, Totals, Trainer
+from kleash.train.rollout.selector import SelectorWorld, sample_groups
 from kleash.train.update import LeashedPolicy
 
 VALIDATION_PROPOSALS = 100

@@ -18,10 +18,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from kleash import guard
-from kleash.control import SCHEDULES, Controller
-from kleash.errors import DataError
-from kleash.grpo import (
+from kleash.algo import guard
+from kleash.algo.control import SCHEDULES, Controller
+from kleash.algo.grpo import (
     ADVANTAGES,
     WEIGHTS,
     Choices,
@@ -35,12 +34,13 @@ from kleash.grpo import (
     reward_unit,
     truncated,
 )
-from kleash.kl import episode_sum, k1, measure
-from kleash.policy import Judged, Reference
-from kleash.recipe import AgentRecipe, Recipe
-from kleash.rollout import Groups
+from kleash.algo.kl import episode_sum, k1, measure
+from kleash.algo.policy import Judged, Reference
+from kleash.errors import DataError
 from kleash.train import ranks
 from kleash.train.optimizer import Optimizer
+from kleash.train.recipe import AgentRecipe, Recipe
+from kleash.train.rollout import Groups
 
 Record = TypeVar("Record", Judged, Choices)
 Place = slice | Tensor

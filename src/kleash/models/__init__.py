@@ -1,0 +1,1 @@
+"""Selector, language model, engines that sample, answerers and encoders."""

@@ -1,0 +1,1 @@
+"""Where policies act: data, demonstrations and environments."""
