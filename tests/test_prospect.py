@@ -65,9 +65,11 @@ def kept(made, spread, items, studies):
 )
 def test_designs_have_the_power_they_promise(arms, seeds, items, spread, studies):
     seen, equal = kept(design(spread, items, arms, seeds, 0.0), spread, items, studies)
-    # Of the statistics alone `test_crossed` holds 3 points; here the draws' own luck is added.
+    # Of the statistics alone `test_crossed` holds 3 points; here the draws' own luck is added. What
+    # is promised is the power of Holm's first step: of three gaps or more its later steps add some
+    # (four arms, three sets of 800 studies: 0.821, 0.839, 0.855).
     room = 0.03 + (1.5 if studies > 100 else 2.5) * math.sqrt(0.16 / studies)
-    assert seen == pytest.approx(0.8, abs=room)
+    assert 0.8 - room <= seen <= 0.8 + room + 0.04 * (arms > 3)
     if arms > 2:
         assert equal == pytest.approx(0.8, abs=room)
 

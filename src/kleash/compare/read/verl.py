@@ -231,8 +231,9 @@ def _add_console(run: Imported, path: Path, notes: list[str], until: float = inf
         had = known.get(series.metric, set())
         new = [at for at, step in enumerate(series.steps) if step not in had and step < until]
         lost += len(new) if series.metric in known else 0
-        if new:
-            run.series.append(some_points(series, np.array(new)))
+        if new:  # whole curves keep the steps that they share
+            whole = len(new) == len(series.steps)
+            run.series.append(series if whole else some_points(series, np.array(new)))
     if lost and run.where.file.endswith(".jsonl"):
         notes.append(f"{path}: {lost} points that the JSON lines of {run.name} no longer have")
     for name, setting in _printed_config(path, notes).items():
