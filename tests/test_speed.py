@@ -67,9 +67,9 @@ def test_checks_ask_for_the_points_of_a_metric_and_they_are_made_once(monkeypatc
     made = []
     real = evidence._points
 
-    def spied(metric, origin):
+    def spied(metric, origin, most):
         made.append((origin.where.file, metric))
-        return real(metric, origin)
+        return real(metric, origin, most)
 
     monkeypatch.setattr(evidence, "_points", spied)
     steps = np.arange(5.0)

@@ -14,6 +14,7 @@ from kleash.compare.read import Cell, Imported, Series, Source, Where, names
 Severity = Literal["note", "warning", "error"]
 SLACK = 1e-9  # relative: what floating-point sums may be off by
 SHORT, SAMPLED = 200, 20  # a longer series is looked at in that many points
+MANY = 100  # runs, from which on every series is as good as long
 REWARDS = ("eval_reward", "reward", "performance")
 
 
@@ -77,8 +78,8 @@ Places = dict[tuple[str, str], Point]
 class Numbers:
     """The numbers of one run by metric, made once when a check asks for them."""
 
-    def __init__(self, source: Source, run: Imported) -> None:
-        self.source, self.run, self.arm = source, run, run.arm
+    def __init__(self, source: Source, run: Imported, most: int = SHORT) -> None:
+        self.source, self.run, self.arm, self.most = source, run, run.arm, most
         self.by_hand = run.format == "markdown"
         """Whether a person wrote them down."""
         self.origins: dict[str, list[Series | Cell]] = {}
@@ -97,7 +98,9 @@ class Numbers:
         found: list[Point] = []
         for metric in self.origins if metrics is None else metrics:
             if metric not in self._points:
-                made = (_points(metric, origin) for origin in self.origins.get(metric, ()))
+                made = (
+                    _points(metric, origin, self.most) for origin in self.origins.get(metric, ())
+                )
                 self._points[metric] = list(chain.from_iterable(made))
             found += self._points[metric]
         return found
@@ -152,7 +155,8 @@ class Evidence:
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self.sources = list(sources)
-        self.runs = [Numbers(source, run) for source in self.sources for run in source.runs]
+        most = SHORT if sum(len(source.runs) for source in self.sources) < MANY else SAMPLED
+        self.runs = [Numbers(source, run, most) for source in self.sources for run in source.runs]
 
     def by_source(self) -> Iterator[list[Numbers]]:
         """The runs of one source after the other."""
@@ -190,7 +194,7 @@ def canonical(metric: str) -> str:
     return metric if known is None else known.name
 
 
-def _points(metric: str, origin: Series | Cell) -> Iterator[Point]:
+def _points(metric: str, origin: Series | Cell, most: int) -> Iterator[Point]:
     if isinstance(origin, Cell):
         number, at = origin.number, place_of(origin)
         if number.value is not None:
@@ -199,7 +203,7 @@ def _points(metric: str, origin: Series | Cell) -> Iterator[Point]:
             made.shots, made.items = origin.shots, origin.items
             yield made
         return
-    stride = 1 if len(origin.steps) <= SHORT else -(-len(origin.steps) // SAMPLED)
+    stride = 1 if len(origin.steps) <= most else -(-len(origin.steps) // SAMPLED)
     values, guesses = origin.values[::stride].tolist(), origin.estimated
     for nth, step in enumerate(origin.steps[::stride].tolist()):
         if isfinite(value := values[nth]):
