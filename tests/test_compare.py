@@ -539,7 +539,7 @@ def test_the_verb_writes_pages(report, monkeypatch, capsys, tmp_path):
         log.write_text("\n".join(["step,reward", *rows]), encoding="utf-8")
     call(monkeypatch, capsys, *logs, "--html", files[1], "--lang", "en")
     page = files[1].read_text(encoding="utf-8")
-    assert "<h2>Curves</h2>" in page
+    assert "<h2>Training curves</h2>" in page
     assert page.count("<svg") == page.count("<figcaption>") >= 1
 
 

@@ -11,7 +11,10 @@ THEMES = dict(zip(("light", "dark"), re.findall(r":root\{(.*?)\}", STYLE), stric
 
 def colours(theme):
     found = re.findall(r"--(\w+):([^;]+);", THEMES[theme])
-    return {name: tuple(bytes.fromhex(text[1:])) for name, text in found}
+    return {
+        name: tuple(map(int, text.split(","))) if "," in text else tuple(bytes.fromhex(text[1:]))
+        for name, text in found
+    }
 
 
 def light(colour):

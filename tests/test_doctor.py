@@ -4,8 +4,8 @@ import importlib.metadata
 
 import pytest
 
-from kleash.cli import doctor
-from kleash.cli.doctor import EXTRAS, Examined, examine
+from kleash.cli import machine as doctor
+from kleash.cli.machine import EXTRAS, Examined, examine
 from kleash.errors import KleashError
 from kleash.report.words import Language
 from kleash.types import Answer, Prompt

@@ -269,7 +269,7 @@ def test_a_worker_that_dies_idle_costs_no_job_an_attempt():
 DRIVER = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from kleash import jobs
+from kleash.runs import jobs
 from kleash.runs.jobs import Job, run_jobs
 jobs.GRACE = 300  # on a machine that does much else, tidying up takes a while too
 given = {"child": True, "note": sys.argv[2]}

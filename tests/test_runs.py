@@ -314,7 +314,7 @@ def test_a_tensor_hash_does_not_see_how_memory_is_laid_out() -> None:
 
 def test_the_machine_is_described_without_importing_anything_heavy() -> None:
     code = (
-        "import sys; from kleash import runs, ledger; found = runs.machine_facts();"
+        "import sys; from kleash.runs import run, ledger; found = run.machine_facts();"
         "assert not {'torch', 'numpy', 'transformers', 'safetensors'} & set(sys.modules);"
         "import json; print(json.dumps(found))"
     )

@@ -12,7 +12,7 @@ from kleash.cli.console import AsJson, stdout
 from kleash.cli.train import RUNS
 
 if TYPE_CHECKING:
-    from kleash.cli.doctor import Sheet
+    from kleash.cli.machine import Sheet
 
 
 def runs(
@@ -77,7 +77,7 @@ def doctor(
     kleash doctor --fits models/mine  (the same of a folder, from its config.json)
     """
     from kleash.cli.console import language_of
-    from kleash.cli.doctor import examine, parts_of, what_fits
+    from kleash.cli.machine import examine, parts_of, what_fits
 
     language = language_of(lang, ())
     if fits:

@@ -32,6 +32,7 @@ SHADES = {
     "quiet": ("#595959", "#b0b0b0"),
     "grid": ("#dcdcdc", "#3d4148"),
     "paper": ("#ffffff", "#16181c"),
+    "heat": ("10,92,158", "108,182,245"),  # the tint of tokens on the pages of transcripts
 }
 FONTS = "system-ui,'Noto Sans','Noto Sans CJK SC',sans-serif"
 
