@@ -63,13 +63,14 @@ def kept(made, spread, items, studies):
         (3, 11, 100, GapSpread(0.03, 0.0, 0.3)),
     ],
 )
-def test_designs_have_the_power_they_promise(arms, seeds, items, spread, studies):
+def test_designs_have_the_power_they_promise(arms, seeds, items, spread, studies, request):
+    if arms == 4 and studies > 100:  # 0.855 of these 800 studies, 0.843 of 2,400: docs/log.md
+        promised = "of four arms the power promised is some 4 points too low"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=promised))
     seen, equal = kept(design(spread, items, arms, seeds, 0.0), spread, items, studies)
-    # Of the statistics alone `test_crossed` holds 3 points; here the draws' own luck is added. What
-    # is promised is the power of Holm's first step: of three gaps or more its later steps add some
-    # (four arms, three sets of 800 studies: 0.821, 0.839, 0.855).
+    # Of the statistics alone `test_crossed` holds 3 points; here the draws' own luck is added.
     room = 0.03 + (1.5 if studies > 100 else 2.5) * math.sqrt(0.16 / studies)
-    assert 0.8 - room <= seen <= 0.8 + room + 0.04 * (arms > 3)
+    assert seen == pytest.approx(0.8, abs=room)
     if arms > 2:
         assert equal == pytest.approx(0.8, abs=room)
 
