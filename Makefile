@@ -10,7 +10,7 @@ PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
 SPREAD := -n 3 --dist worksteal
 WITH_TOOLS := $(addprefix tests/test_,imports.py imports_fuzz.py sinks.py callbacks.py trl_parity*.py stats*.py envs_server.py figures.py pool.py language_nf4.py)
 
-.PHONY: study test test-all check install browser core-env tools-env ray-env fixtures clean
+.PHONY: study test test-all check docs install browser core-env tools-env ray-env docs-env fixtures clean
 
 # The embedded study: nine arms, five seeds, a report at the end.
 study: install
@@ -31,6 +31,10 @@ check: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# The site of docs/, in site/: a link or heading that is not there fails it.
+docs: docs-env
+	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --strict
+
 # Chromium for the tests of pages: as root on Debian it is installed, elsewhere they are skipped.
 browser:
 	@command -v chromium > /dev/null \
@@ -41,6 +45,7 @@ install: $(VENV)/.installed
 core-env: $(VENV)/core/.installed
 tools-env: $(VENV)/tools/.installed
 ray-env: $(VENV)/ray/.installed
+docs-env: $(VENV)/docs/.installed
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -68,9 +73,15 @@ $(VENV)/ray/.installed: constraints.txt $(VENV)/.installed
 	$(VENV)/ray/bin/python -m pip install -q -c constraints.txt "ray[client,train]"
 	touch $@
 
+# What makes the site, and nothing else.
+$(VENV)/docs/.installed: constraints.txt
+	$(PYTHON) -m venv $(VENV)/docs
+	$(VENV)/docs/bin/python -m pip install -q -c constraints.txt mkdocs-material
+	touch $@
+
 # Small runs made by other tools, kept for `make test`.
 fixtures: tools-env
 	$(VENV)/tools/bin/python scripts/make_fixtures.py
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,6 +1,6 @@
 """docs/moving.md: its commands run, and every command of the five documents has a row in it.
 
-So do those of docs/plan.md, and what the `--help` of some verbs shows.
+So do those of docs/studies.md on planning, and what the `--help` of some verbs shows.
 """
 
 import json
@@ -222,8 +222,8 @@ def command_help(verb):
 def test_the_commands_of_the_page_on_planning_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     place_runs(tmp_path)
-    page = (ROOT / "docs/plan.md").read_text(encoding="utf-8")
-    lines = "".join(re.findall(r"^```console\n(.*?)^```", page, re.S | re.M)).splitlines()
+    page = (ROOT / "docs/studies.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\$ (kleash plan .*)$", page, re.M)
     assert len(lines) == 4
     page = (ROOT / "docs/compare.md").read_text(encoding="utf-8")
     lines += re.findall(r"^\$ (kleash compare .* --effect .*)$", page, re.M)

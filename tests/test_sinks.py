@@ -348,7 +348,7 @@ def test_a_real_tool_holds_every_number_and_setting_and_goes_on_with_the_run(
 def test_the_verb_and_the_page_name_every_sink() -> None:
     command: Any = typer.main.get_command(cli.app)
     (option,) = [p for p in command.commands["train"].params if p.name == "log_to"]
-    page = (Path(__file__).parent.parent / "docs/sinks.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parent.parent / "docs/watch.md").read_text(encoding="utf-8")
     for name in SINKS:
         assert name in re.findall(r"[a-z-]+", option.help), name
         assert f"| `{name}` |" in page

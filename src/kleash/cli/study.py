@@ -73,7 +73,7 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
         bool, typer.Option("--dry-run", help="Print every cell, its state and cost; run nothing.")
     ] = False,
     log_to: Annotated[
-        str, typer.Option(help="Live logging of every run, with commas: see docs/sinks.md.")
+        str, typer.Option(help="Live logging of every run, with commas: see docs/watch.md.")
     ] = "",
     device: Device = "cpu",
     as_json: AsJson = False,

@@ -2,7 +2,7 @@
 
 Off by default. A sink is a view: the run's folder stays the record, and nothing of a sink is in it
 or in the run's identity. So a sink that breaks is let go, with a finding, and the run goes on.
-Weights, scores and artifacts are not sent. `docs/sinks.md` says where each tool puts its files and
+Weights, scores and artifacts are not sent. `docs/watch.md` says where each tool puts its files and
 how it goes on.
 """
 

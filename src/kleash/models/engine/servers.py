@@ -3,7 +3,7 @@
 A server keeps what it likes of a conversation (its prefix cache); here its ids are kept, and sent
 anew in each turn. Every request ends: with a turn, or with an error that says whether one episode
 is broken or the server is down. Draws are named by a seed, but a server need not draw the same in
-other company. What these servers need to be started with is in docs/engines.md.
+other company. What these servers need to be started with is in docs/language.md.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Server(Line, ABC):
                 if response.status_code != 200 or '"success":false' in said.replace(" ", ""):
                     raise ConfigError(
                         f"{self.options.url}{path} answered {response.status_code}: {said}: the"
-                        " server still has the old weights; docs/engines.md says how to start it"
+                        " server still has the old weights; docs/language.md says how to start it"
                     )
 
     def release(self) -> None:

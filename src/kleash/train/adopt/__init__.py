@@ -49,7 +49,7 @@ ASSUMED: dict[str, Any] = {
     "batch": 1,
     "lr": 5e-6,
 }
-"""What Lever-Plus's own scripts use, for what no file says; places are those of docs/vqa.md."""
+"""What Lever-Plus's own scripts use, for what no file says; docs/selector.md has the places."""
 TABLES = {"data": DATASETS, "encoder": ENCODERS, "answerer": ANSWERERS}
 KEPT = "adopted"
 """The folder of a run that holds the files it came from, other than weights."""

@@ -1,7 +1,7 @@
 """Reports written by hand in Markdown, in Chinese or English: tables, lists, commands.
 
 One source for a document, one run for each arm it compares. General rules only: what a table means
-is told by its headers and headings, see docs/markdown.md. What is not understood is noted, and no
+is told by its headers and headings, see docs/imports.md. What is not understood is noted, and no
 number of it is used. Nothing is checked here: derived numbers are listed for findings.
 """
 
