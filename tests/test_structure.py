@@ -207,14 +207,17 @@ def test_no_name_carries_a_version():
 
 
 def commands():
-    """Every `$ kleash …` in a console block of a page, with the page it stands in."""
+    """Every `kleash …` in a block of a page, with the page it stands in."""
     found = []
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        for block in re.findall(r"^```console\n(.*?)^```", text, re.S | re.M):
+        for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, re.S | re.M):
+            if language not in ("console", "sh", ""):
+                continue
             for line in block.replace("\\\n", " ").splitlines():
-                if line.startswith(("$ kleash", "$ python -m benchmarks")):
-                    found.append(pytest.param(line[2:], id=f"{page.name}: {line[2:]}"))
+                line = line.removeprefix("$ ")
+                if line.startswith(("kleash ", "python -m benchmarks ")):
+                    found.append(pytest.param(line, id=f"{page.name}: {line}"))
     return found
 
 
