@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
 # Three on two cores: many tests wait for processes or pages of their own.
 SPREAD := -n 3 --dist worksteal
-WITH_TOOLS := $(addprefix tests/test_,imports.py imports_fuzz.py sinks.py callbacks.py trl_parity*.py stats*.py envs_server.py figures.py pool.py language_nf4.py)
+WITH_TOOLS := $(addprefix tests/test_,imports.py imports_fuzz.py sinks.py callbacks.py trl_parity*.py stats*.py frames.py envs_server.py figures.py pool.py language_nf4.py)
 
 .PHONY: study test test-all check docs install browser core-env tools-env ray-env docs-env fixtures clean
 

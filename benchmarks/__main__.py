@@ -24,8 +24,8 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks import BENCHES, ON_DEVICE
-from kleash.cli.console import need_torch
 from kleash.errors import KleashError
+from kleash.train.single import need_torch
 
 
 def main(words: Sequence[str] | None = None) -> None:

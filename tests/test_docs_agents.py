@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 from agent_tools import AGENT
 from kleash.algo.credit import CREDITS, SCORES
 from kleash.cli import app
-from kleash.cli.train import NAMED
 from kleash.config import help_lines, merge
 from kleash.tasks.envs import options_of
 from kleash.train.recipe import AgentRecipe, Credit
+from kleash.train.single import NAMED
 
 PAGE = (Path(__file__).parent.parent / "docs/agents.md").read_text(encoding="utf-8")
 

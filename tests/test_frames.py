@@ -35,7 +35,7 @@ def test_a_study_is_filtered_by_hand(tmp_path):
     assert runs.scores.columns == SCORES
     arms = runs.scores.filter(pl.col("shots") == 2).group_by("arm").agg(pl.col("score").mean())
     assert {"start", "random"} < {*arms["arm"]}
-    best = runs.compare().baseline
+    best = kleash.compare(runs).baseline
     assert best in {*arms["arm"]}
     assert len(repr(runs)) <= 300
 
@@ -88,3 +88,13 @@ def test_a_curve_in_two_files_says_where_each_point_stands(tmp_path):
     assert sum(len(s.steps) for run in found.runs for s in run.series) == curves.height
     assert curves["line"].null_count() == 0
     assert {run.arm for run in found.runs} == {*curves["arm"]}
+
+
+def test_frames_convert_to_pandas(tmp_path):
+    pytest.importorskip("pandas")
+    own_run(tmp_path / "kl0.15-s3")
+    found = kleash.read(tmp_path / "kl0.15-s3", HANDMADE / "verl/exp-s1")
+    made = [found.scores, found.curves, found.settings, kleash.load(tmp_path / "kl0.15-s3").frame()]
+    for frame in (*made, *map(kleash.compare(found).frame, ("verdicts", "arms", "confounds"))):
+        table = frame.to_pandas()
+        assert list(table.columns) == frame.columns and len(table) == frame.height

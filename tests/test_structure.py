@@ -70,8 +70,8 @@ def rooms_of(path):
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_a_room_imports_only_what_stands_below_it(path):
-    if path.stem == "__main__" or path == SOURCE / "__init__.py":
-        return  # doors: one calls the command line, the other shows what the rooms hold
+    if path in [SOURCE / f"{name}.py" for name in ("__main__", "__init__", "api")]:
+        return  # doors: one calls the command line, the others show what the rooms hold
     room = room_of(path)
     wrong = rooms_of(path) - set(ORDER[: ORDER.index(room) + 1])
     assert not wrong, f"{name_of(path)} imports {sorted(wrong)}, which stands above {room}/"
@@ -253,6 +253,15 @@ def test_files_that_a_page_says_to_change_exist():
         if not any((folder / name).exists() for folder in (ROOT, *HOMES))
     }
     assert not missing
+
+
+@pytest.mark.parametrize("evening", ["Training", "Comparing"])
+def test_an_evening_of_reading_is_one(evening):
+    page = (ROOT / "docs/reading.md").read_text(encoding="utf-8")
+    part = page.split(f"\n## {evening}\n")[1].split("\n## ")[0]
+    files = [SOURCE / name for name in re.findall(r"^\| `([^`]+)` \| \w", part, re.M)]
+    assert len(files) > 10 and len({*files}) == len(files)
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 4_700
 
 
 def test_the_first_screen_of_the_readme_shows_how_to_start():

@@ -570,7 +570,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from tiny import train_tiny
-from kleash.cli.console import need_torch
+from kleash.train.single import need_torch
 from kleash.runs.ledger import Ledger
 need_torch()
 with Ledger(Path(sys.argv[1]) / "ledger.sqlite") as ledger:

@@ -9,6 +9,14 @@ from typing import Any
 BROKEN_SHARE = 0.02  # of episodes or answers; where more broke, the rest shows nothing: it is void
 
 
+class Brief:
+    """A network that a notebook shows in a line, not layer by layer."""
+
+    def __repr__(self: Any) -> str:
+        weights = sum(each.numel() for each in self.parameters())
+        return f"<{type(self).__name__}: {weights:,} weights>"
+
+
 @dataclass(frozen=True)
 class Turn:
     """What a policy saw, what it chose, and how likely each choice was to it (nats)."""

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from kleash.cli.console import AsJson, Keys, folder_to_write, language_of, need_torch
+from kleash.cli.console import AsJson, Keys, folder_to_write, language_of
+from kleash.train.single import need_torch
 
 
 def adopt(

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,7 +18,7 @@ from kleash.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kleash.compare.comparison import Comparison, Judged, Step
+    from kleash.compare.comparison import Comparison
     from kleash.compare.read import Source
     from kleash.report.words import Language
 
@@ -66,13 +66,14 @@ def compare(  # noqa: PLR0913  # one for each option
         return
     found = compared(told, Wish(on, baseline, margin, shortly=not as_json, units=tuple(unit or ())))
     from kleash.report import screen
+    from kleash.report.plain import plain
 
     if md is not None:
         _write(md, screen.markdown(found, language))
     if page is not None:
         _write(page, _page(told, found, language))
     if as_json:
-        print(json.dumps(_plain(found, language), ensure_ascii=False))
+        print(json.dumps(plain(found, language), ensure_ascii=False))
     else:
         print(screen.terminal(found, language, _columns()))
 
@@ -137,75 +138,3 @@ def _write(file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise DataError(f"cannot write {file}: {error.strerror}") from None
-
-
-def _plain(found: Comparison, language: Language) -> dict[str, Any]:
-    """The answer as JSON: the keys are fixed, the sentences are in the language."""
-    from dataclasses import asdict
-
-    from kleash.report.words import key_name, lines, say
-    from kleash.report.words.verdicts import decision, sentence
-
-    def said(each: Judged) -> str:
-        if each.question == "recommend":
-            return decision(found, language)
-        return sentence(each, language, factor=found.factor)
-
-    return {
-        "arms": found.arms,
-        "verdicts": [
-            {
-                "question": each.question,
-                "metric": each.metric,
-                "arms": list(each.arms),
-                "verdict": each.verdict,
-                "level": each.level,
-                "estimate": each.estimate,
-                "low": each.low,
-                "high": each.high,
-                "narrow": each.narrow,
-                "n": each.n,
-                "p": each.p,
-                "adjusted_p": each.adjusted_p,
-                "because": [said(each), *lines.reasons(each, language)],
-            }
-            for each in found.verdicts
-        ],
-        "findings": [
-            {
-                "code": each.code,
-                "severity": each.severity,
-                "where": [asdict(where) for where in each.where],
-                "message": say(each.code, each.facts, language),
-            }
-            for each in found.findings
-        ],
-        "matrix": asdict(found.matrix),
-        "confounds": [
-            {
-                "kind": each.kind,
-                "key": each.key,
-                "name": key_name(each.key, language),
-                "arms": list(each.arms),
-                "values": list(map(_value, each.values)),
-                "sources": list(each.sources),
-            }
-            for each in found.confounds
-        ],
-        "next": [_step(step, language) for step in found.next],
-    }
-
-
-def _step(step: Step, language: Language) -> dict[str, str]:
-    from kleash.report.words import lines, say
-
-    return {
-        "what": say(step.code, step.facts, language),
-        "cost": lines.cost(step, language),
-        "why": say(f"{step.code}.why", {}, language),
-    }
-
-
-def _value(value: Any) -> Any:
-    """A setting as JSON has it, or as text where JSON has no such thing."""
-    return value if isinstance(value, bool | int | float | str) or value is None else str(value)

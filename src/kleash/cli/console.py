@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kleash.errors import ConfigError, KleashError
+from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,27 +95,6 @@ def stdout() -> Console:
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else 120)
-
-
-def need_torch(device: str = "cpu") -> None:
-    """One line instead of a traceback where torch is not installed, or not for this device."""
-    from importlib.util import find_spec
-
-    if find_spec("torch") is None:
-        raise KleashError("this verb needs torch: pip install 'kleash[train]'")
-    if device == "cpu":
-        return
-    import torch
-
-    try:
-        asked = torch.device(device)
-    except RuntimeError:
-        raise ConfigError(f"no device {device!r}: there is cpu, cuda, cuda:1") from None
-    there = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    count = 0 if there is None or there.type != asked.type else torch.accelerator.device_count()
-    if asked.type != "cpu" and not 0 <= (asked.index or 0) < count:
-        why = f"torch {torch.__version__} finds {count} of that kind on this machine"
-        raise KleashError(f"--device {device} is not there: {why}; see kleash doctor, or use cpu")
 
 
 def place_to_write(path: Path | None) -> Path | None:

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from kleash.cli.console import AsJson, Lang, language_of, need_torch
+from kleash.cli.console import AsJson, Lang, language_of
+from kleash.train.single import need_torch
 
 NAMED = 6  # tensors or blocks named in a sentence
 ROWS = 14

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from kleash.cli.console import folder_to_write, need_torch
+from kleash.cli.console import folder_to_write
 from kleash.errors import KleashError
+from kleash.train.single import need_torch
 
 
 def export(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kleash.cli.console import AsJson, stdout
-from kleash.cli.train import RUNS
+from kleash.train.single import RUNS
 
 if TYPE_CHECKING:
     from kleash.cli.machine import Sheet

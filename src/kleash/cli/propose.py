@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from kleash.cli.console import AsJson, Device, Keys, need_torch, place_to_write, progress
-from kleash.cli.train import resolve_run
+from kleash.cli.console import AsJson, Device, Keys, place_to_write, progress
 from kleash.errors import KleashError
+from kleash.train.single import need_torch, resolve_run
 
 
 def propose(
@@ -34,7 +34,9 @@ def propose(
     kleash propose default propose.policy=runs/a/checkpoints/rce-5 propose.samples=2 --jobs 2
     kleash propose runs/default-s0 --out rl_data.json    (what that run was trained on)
     """
-    folder, recipe, _ = resolve_run(config, keys or [], None, new=True)
+    from kleash.config import parse_overrides
+
+    folder, recipe, _ = resolve_run(config, parse_overrides(keys or []), new=True)
     need_torch(device if on == "local" else "cpu")
     from kleash.train.propose import propose_all
     from kleash.train.recipe import SelectorRecipe

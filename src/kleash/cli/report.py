@@ -58,7 +58,7 @@ def report(  # noqa: PLR0913  # one for each option
     kleash report wandb/ logs/ --html out.html --figures figures
     """
     start_lean()
-    from kleash import report as reports
+    from kleash.report import short_page, tables_of, write
 
     if lang not in ("", "zh", "en"):
         raise ConfigError(f"no language {lang!r}: there is zh and en")
@@ -70,11 +70,11 @@ def report(  # noqa: PLR0913  # one for each option
     if a_study and not (page or md or figures or tables or terminal):
         from kleash.study.results import results
 
-        for path in reports.write(results(paths[0]), language=lang):
+        for path in write(results(paths[0]), language=lang):
             print(path)
         return
     made = of_study(paths[0], lang) if a_study else of_logs(paths, lang, name or (), unit or ())
-    whole = reports.tables_of(made) if tables else reports.short_page(made)
+    whole = tables_of(made) if tables else short_page(made)
     write_or_print(whole, {"md": md, "html": page}, terminal=terminal, silent=bool(figures))
     if figures:
         draw(made, figures)
@@ -84,17 +84,17 @@ def write_or_print(
     whole: Document, files: Mapping[str, Path | None], *, terminal: bool, silent: bool
 ) -> None:
     """A document into the files that were asked for; else here, unless something else was asked."""
-    from kleash import report as reports
+    from kleash.report import html_of, markdown_of, put, terminal_of
 
     for kind, file in files.items():
         if file is not None:
-            text = reports.markdown_of(whole) if kind == "md" else reports.html_of(whole)
-            reports.put(file, text.encode())
+            text = markdown_of(whole) if kind == "md" else html_of(whole)
+            put(file, text.encode())
             print(file)
     if terminal:
-        print(reports.terminal_of(whole, columns()))
+        print(terminal_of(whole, columns()))
     elif not (silent or any(files.values())):
-        print(reports.markdown_of(whole), end="")
+        print(markdown_of(whole), end="")
 
 
 def print_json(study: Path | None) -> None:

@@ -20,7 +20,6 @@ from kleash.cli.console import (
     Lang,
     folder_to_write,
     language_of,
-    need_torch,
     noticed,
     place_to_write,
     stderr,
@@ -29,6 +28,7 @@ from kleash.cli.console import (
     word,
 )
 from kleash.errors import KleashError
+from kleash.study.whole import asked_of, resolve_study, run_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from kleash.study.plan.folder import Overview
     from kleash.study.results import Results
 
-STUDIES = Path("studies")
 INTERRUPTED = 130  # as a shell has it for Ctrl-C
 PATIENCE = 30.0  # seconds that `stop` waits for the end
 
@@ -94,36 +93,18 @@ def study(  # noqa: PLR0913  every flag of a verb is an argument
         if not dry_run or written is None:
             return
         what, keys, out = str(written), [], None
+    if "=" in what:
+        what, keys = "", [what, *(keys or [])]
     file, folder = resolve_study(what, keys or [], out)
+    folder_to_write(folder)
     if dry_run:
         show_plan(folder, file, language_of(lang, ()), as_json=as_json)
         return
-    need_torch(device if on in ("local", "ray") else "cpu")
-    if until not in ("", "decided"):
-        raise KleashError(f"--until {until!r}: there is only `decided`")
-    from kleash.runs.sinks import sink_names
-    from kleash.study.running import Asked
-    from kleash.study.servers import device_names
-
-    workers = jobs or os.cpu_count() or 1
-    asked = Asked(file, folder, workers, on, device, sink_names(log_to), gpus=device_names(gpus))
-    run_and_report(asked, lang, decided=until == "decided", as_json=as_json)
+    asked = asked_of(file, folder, jobs=jobs, on=on, gpus=gpus, device=device, log_to=log_to)
+    run_and_report(asked, lang, until=until, as_json=as_json)
 
 
-def resolve_study(what: str, keys: list[str], out: Path | None) -> tuple[StudyFile, Path]:
-    """The study that is asked for, and its folder."""
-    from kleash.study.plan import DEFAULT, bundled, read_study
-
-    if "=" in what:
-        what, keys = "", [what, *keys]
-    file = read_study(what or DEFAULT, keys)
-    given = Path(what) if what and what not in bundled() else None
-    ours = given if given is not None and given.is_dir() else STUDIES / file.name
-    folder_to_write(out or ours)
-    return file, out or ours
-
-
-def run_and_report(asked: Any, lang: str, *, decided: bool, as_json: bool) -> None:
+def run_and_report(asked: Any, lang: str, *, until: str, as_json: bool) -> None:
     """Run it, write the report, show the summary; exit 1 where something failed.
 
     A study that was stopped before anything was measured has nothing to report yet.
@@ -132,7 +113,8 @@ def run_and_report(asked: Any, lang: str, *, decided: bool, as_json: bool) -> No
     from kleash.study.results import results
 
     language = language_of(lang, ())
-    ran, file = run_asked(asked, language, decided=decided)
+    with Display(stderr(), language) as display:
+        ran, file = run_whole(asked, display, until=until)
     found = results(asked.folder, file=file)
     shown = not ran.stopped or any(row.score is not None for row in found.rows)
     written = write(found, language=lang) if shown else []
@@ -141,23 +123,6 @@ def run_and_report(asked: Any, lang: str, *, decided: bool, as_json: bool) -> No
         raise typer.Exit(1)
     if ran.stopped and not ran.spent:
         raise typer.Exit(INTERRUPTED)
-
-
-def run_asked(asked: Any, language: Language, *, decided: bool) -> tuple[Any, StudyFile]:
-    """Search if it asks for that; run the study, or grow it by looks until its verdict is there."""
-    from kleash.study.looks import run_until_decided
-    from kleash.study.running import run_study
-
-    with Display(stderr(), language) as display:
-        if asked.file.search.trials:
-            from kleash.study.search import run_search
-
-            searched = run_search(asked, display)
-            if searched is not None and (searched.stopped or searched.failures):
-                return searched, asked.file
-        if decided:
-            return run_until_decided(asked, display)
-        return run_study(asked, display), asked.file
 
 
 def stop(

@@ -17,7 +17,6 @@ from kleash.cli.console import (
     Lang,
     folder_to_write,
     language_of,
-    need_torch,
     progress,
     stderr,
     stdout,
@@ -26,6 +25,7 @@ from kleash.cli.console import (
 )
 from kleash.cli.teller import Teller
 from kleash.errors import KleashError
+from kleash.train.single import need_torch, recipe_keys, resolve_run
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,19 +33,6 @@ if TYPE_CHECKING:
     from kleash.report.words import Language
     from kleash.runs.run import Run
     from kleash.train.recipe import Recipe
-
-RUNS = Path("runs")
-NAMED: dict[str, dict[str, Any]] = {
-    "default": {},
-    "agent": {
-        "env": "intention",
-        "gym": {"surface": "tokens", "limit": 7},
-        "lr": 2e-3,
-        "turn_tokens": 4,
-        "credit": {"turn": "turn_baseline", "gamma": 0.5},
-    },
-}
-"""Recipes that need no file: a selector on embedded data, an agent in the embedded world."""
 
 
 def train(  # noqa: PLR0913  every flag of a verb is an argument
@@ -86,7 +73,9 @@ def train(  # noqa: PLR0913  every flag of a verb is an argument
     if help_keys:
         print_keys(language, agent=config == "agent")
         return
-    folder, recipe, given = resolve_run(config, keys or [], out, new=new)
+    from kleash.config import parse_overrides
+
+    folder, recipe, given = resolve_run(config, parse_overrides(keys or []), out, new=new)
     folder_to_write(folder)
     need_torch(device)
     from kleash.runs.sinks import sink_names
@@ -111,71 +100,35 @@ def train_here(
 ) -> tuple[Run, dict[str, Any]]:
     """The run, trained by this process or by all ranks; what was asked for. Rank 0 tells."""
     from kleash.algo.control import describe
-    from kleash.runs.ledger import Ledger
     from kleash.train import ranks
-    from kleash.train.rollout import compute_one_way, world_of
+    from kleash.train.single import train_run
     from kleash.train.training import Stopped
-    from kleash.train.training import train as train_run
 
-    compute_one_way()
-    folder.parent.mkdir(parents=True, exist_ok=True)
     console = stderr()
     console.quiet = not ranks.is_first()
     facts = {"folder": folder, "model": recipe.model_name(), "leash": describe(recipe.leash)}
     line = told(language, "start", **facts)
     line += told(language, "ranks", count=ranks.count()) if ranks.count() > 1 else ""
     console.print(line, highlight=False)
-    with (
-        Ledger(folder.parent / "ledger.sqlite", machines=ranks.several_machines()) as ledger,
-        progress(None, told(language, "bar.answers"), console) as advance,
-    ):
-        listen = Teller(console, language)
+    listen = Teller(console, language)
+    with progress(None, told(language, "bar.answers"), console) as advance:
         try:
-            world = world_of(recipe, ledger, device=device, progress=advance)
-            run = train_run(folder, recipe, given, world, listen=listen, sinks=sinks)
+            run, usage = train_run(
+                folder,
+                recipe,
+                given,
+                device=device,
+                sinks=sinks,
+                listen=listen,
+                progress=advance,
+            )
         except KeyboardInterrupt as stop:
             listen.stopped(stop.run if isinstance(stop, Stopped) else None)
             raise
-        usage = ledger.usage()
     counts = {"asked": usage.asked, "bought": usage.bought, "saved": usage.saved}
     told_counts = {name: f"{count:,}" for name, count in counts.items()}
     console.print(told(language, "answers", **told_counts))
     return run, {"run": str(run.path), "answers": counts}
-
-
-def resolve_run(
-    config: str, keys: Sequence[str], out: Path | None, *, new: bool
-) -> tuple[Path, Recipe, dict[str, Any]]:
-    """The folder, the recipe and what was written, from a config or a run to go on with."""
-    from kleash.config import merge, parse_overrides, read_toml
-    from kleash.runs.run import Run
-    from kleash.train.recipe import placed, recipe_from
-
-    changes = parse_overrides(keys)
-    path = Path(config)
-    if path.is_dir():
-        run = Run.open(path)
-        if "adopted" in run.meta and out is None:
-            raise KleashError(
-                f"{path} was adopted, and its optimiser is not here: start a new run with"
-                f" phase=grpo from={path}/checkpoints/NAME --out FOLDER"
-            )
-        given = merge(run.given, changes)
-        recipe = recipe_from(run.given, placed(run), changes)
-        longer = recipe.epochs != run.config["epochs"]
-        if longer and not recipe.length_keys() and not new:
-            raise KleashError(
-                f"{path} was trained with a {recipe.schedule} schedule over"
-                f" {run.config['epochs']} epochs: with {recipe.epochs} every step would differ,"
-                " so it cannot be extended; add --new to train another run"
-            )
-        return out or path, recipe, given
-    named = dict(NAMED[config] if config in NAMED else read_toml(path))
-    if config in NAMED and changes.get("env", named.get("env")) != named.get("env"):
-        del named["gym"]  # they are another environment's options
-    given = merge(named, changes)
-    recipe = recipe_from(given)
-    return out or RUNS / f"{path.stem}-s{recipe.seed}", recipe, given
 
 
 def show_epochs(run: Run, language: Language, *, as_json: bool, extra: dict[str, Any]) -> None:
@@ -205,17 +158,9 @@ def print_keys(language: Language, *, agent: bool) -> None:
     """Every key of a recipe with its default and its sentence."""
     from rich.table import Table
 
-    from kleash.config import help_lines
-    from kleash.tasks.envs import ENVS, options_of
-    from kleash.train.recipe import AgentRecipe, SelectorRecipe
-
     table = Table(*(told(language, f"col.{name}") for name in ("key", "default", "what")))
-    for key, default, sentence in help_lines(AgentRecipe if agent else SelectorRecipe):
+    for key, default, sentence in recipe_keys(agent=agent):
         table.add_row(key, default, sentence)
-    for name in ENVS if agent else ():
-        table.add_section()
-        for key, default, sentence in help_lines(options_of(name)):
-            table.add_row(f"gym.{key} ({name})", default, sentence)
     stdout().print(table)
 
 
@@ -251,41 +196,30 @@ def evaluate_run(  # noqa: PLR0913  every flag of a verb is an argument
     kleash eval runs/default-s0 --checkpoint all --shots 2 --baselines
     """
     need_torch(device)
-    from kleash.runs.ledger import Ledger
     from kleash.runs.run import Run
-    from kleash.train.evaluate import Wanted, evaluate, resolve_checkpoints
-    from kleash.train.evaluate.selector import baseline_names
-    from kleash.train.recipe import SelectorRecipe, placed, recipe_from
-    from kleash.train.rollout import compute_one_way, world_of
+    from kleash.train.single import measure
 
-    compute_one_way()
     language, opened = language_of(lang, ()), Run.open(run)
-    recipe = recipe_from(opened.config, placed(opened))
-    names = resolve_checkpoints(opened, checkpoint)
-    if baselines or best_greedy:
-        names = baseline_names(greedy=best_greedy) + names
-    pool = recipe.pool.size if isinstance(recipe, SelectorRecipe) else 0
-    counts = parse_shots(shots or ("1,2,3,4" if pool else "0"), pool)
-    with Ledger(run.parent / "ledger.sqlite") as ledger:
-        world = world_of(recipe, ledger, device=device)
-        count = len(world.item_ids(split)) if items is None else items
-        wanted = Wanted(names, counts, split, count)
-        total = len(names) * len(counts) * count
-        with progress(total, told(language, "bar.scores")) as advance:
-            evaluate(opened, world, wanted, advance)
+    wanted = measure(
+        opened,
+        checkpoint,
+        shots=parse_shots(shots),
+        items=items,
+        split=split,
+        baselines=baselines,
+        best_greedy=best_greedy,
+        device=device,
+        bar=lambda total: progress(total, told(language, "bar.scores")),
+    )
     show_scores(opened, wanted, language, as_json=as_json)
 
 
-def parse_shots(text: str, pool: int) -> list[int]:
-    """`1,2,4` as numbers that a pool can fill; without a pool they are an agent's passes."""
+def parse_shots(text: str) -> list[int]:
+    """`1,2,4` as numbers."""
     try:
-        counts = [int(part) for part in text.split(",")]
+        return [int(part) for part in text.split(",")] if text else []
     except ValueError:
         raise KleashError(f"--shots {text!r}: give numbers with commas, such as 1,2,4") from None
-    for count in counts:
-        if pool and not 1 <= count <= pool:
-            raise KleashError(f"{count} shots from pools of {pool}: ask for 1 to {pool}")
-    return counts
 
 
 def show_scores(run: Run, wanted: Any, language: Language, *, as_json: bool) -> None:

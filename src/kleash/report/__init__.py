@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kleash.rooms import make_callable
+
 if TYPE_CHECKING:
     from kleash.report.documents import (
         FOLDED,
@@ -59,6 +61,7 @@ ELSEWHERE = {
     "write_figures": "figures",
 }
 """What is in another file than documents.py."""
+make_callable(__name__)
 
 
 def __getattr__(name: str) -> Any:

@@ -28,9 +28,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from pydantic_core import from_json
 
+from kleash.config import dotted
 from kleash.errors import CheckpointError, DataError, KleashError
 
 if TYPE_CHECKING:
+    import polars as pl
     from torch import Tensor
 
 FACTS = ("config.json", "given.json", "meta.json")
@@ -148,6 +150,25 @@ def _one_by_one(path: Path | str, first: int, lines: list[bytes]) -> Iterator[di
         if not isinstance(record, dict) or not line.endswith(b"\n"):
             raise DataError(f"{path} line {number} cannot be read: {line[:60]!r}")
         yield record
+
+
+def frame_of(records: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()) -> pl.DataFrame:
+    """Records as a frame: nested keys are dotted, lists and mixed values are text."""
+    import polars as pl
+
+    rows = [dict(dotted(record)) for record in records]
+    names = dict.fromkeys([*columns, *(name for row in rows for name in row)])
+    tables = {name.rpartition(".")[0] for name in names}  # null where a record has none
+    made = {}
+    for name in (name for name in names if name not in tables):
+        values = [row.get(name) for row in rows]
+        values = [", ".join(map(str, v)) if isinstance(v, list | tuple) else v for v in values]
+        kinds = {type(value) for value in values if value is not None}
+        if len(kinds) > 1 and not kinds <= {int, float}:
+            values = [None if value is None else str(value) for value in values]
+        kind = pl.Float64 if kinds == {int, float} else None if rows else pl.String
+        made[name] = pl.Series(values, dtype=kind)
+    return pl.DataFrame(made)
 
 
 def trim(path: Path) -> None:
@@ -442,6 +463,16 @@ class Run:
             _sync(path)
         write_json(self.path / "done", {"checkpoints": self.checkpoints()})
 
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        """What it trains and how far it is, in a line."""
+        model = self.config.get("model" if "env" in self.config else "selector")
+        end = "finished" if self.finished else "not finished"
+        path = str(self.path)[-200:]
+        return f"<Run {path}: {str(model)[-40:]}, {len(self.kept())} checkpoints, {end}>"
+
     # lines
 
     def log(self, record: Mapping[str, Any]) -> None:
@@ -459,6 +490,15 @@ class Run:
     def timings(self) -> Iterator[dict[str, Any]]:
         """The lines of `timings.jsonl`: a step that was repeated after a kill has two."""
         return read_lines(self.path / "timings.jsonl", torn_tail=not self.finished)
+
+    def frame(self, kind: str = "step") -> pl.DataFrame:
+        """Lines as a frame: each `step`, `epoch` or `finding`, each item's `score`, or `timing`."""
+        lines = {"score": self.scores, "timing": self.timings}
+        if kind in lines:
+            return frame_of(lines[kind]())
+        if kind not in ("step", "epoch", "finding"):
+            raise DataError(f"no frame {kind!r}: there is step, epoch, finding, score, timing")
+        return frame_of(line for line in self.metrics() if line["kind"] == kind)
 
     # checkpoints
 

@@ -24,7 +24,7 @@ from kleash.models.language.lean import hidden_rows, of_this_shape
 from kleash.models.language.packed import Packing, pack_of, packable, plan
 from kleash.models.language.packed import hidden_rows as packed_rows
 from kleash.models.language.streamed import Streamed, pinned
-from kleash.types import Turn
+from kleash.types import Brief, Turn
 
 ROOM = {"cpu": 2048}
 """Places of a padded block, by kind of device: one that fits a core's cache is judged fastest."""
@@ -112,7 +112,7 @@ class Batch:
         return made, laid.argsort()
 
 
-class LanguagePolicy(nn.Module):
+class LanguagePolicy(Brief, nn.Module):
     """A causal language model of transformers, judged at the tokens it said.
 
     It never drops out: policy and reference are judged in the same mode. What is kept of it

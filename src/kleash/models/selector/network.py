@@ -36,10 +36,10 @@ from kleash.models.selector.scores import BONUSES, SCORES, SECOND_LOOKS, STOPS
 from kleash.models.selector.states import Encoded, state_of
 from kleash.models.selector.towers import AdaptedTowers
 from kleash.tasks.demos.presets import Blocks
-from kleash.types import Turn
+from kleash.types import Brief, Turn
 
 
-class Selector(nn.Module):
+class Selector(Brief, nn.Module):
     """The blocks put together. Its parameters come from the generator it is given, and no other.
 
     Without a generator they are whatever lay in memory: load weights strictly before use.

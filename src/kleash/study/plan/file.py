@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -229,6 +230,23 @@ def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
+def as_written(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments as a file would have them: `from_` is `from`, a class its address."""
+    return merge(*(nested({name.rstrip("_"): _written(keys[name])}) for name in keys))
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _written(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_written(each) for each in value]
+    if isinstance(value, type):
+        return f"{value.__module__}:{value.__qualname__}"
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return value.item() if hasattr(value, "dtype") else value  # a number of numpy's
+
+
 def bundled() -> dict[str, Any]:
     """The studies that come with Kleash: name and file."""
     folder = resources.files("kleash").joinpath("study", "bundled")
@@ -239,7 +257,9 @@ def bundled() -> dict[str, Any]:
     }
 
 
-def read_study(asked: str, keys: Sequence[str] = ()) -> StudyFile:
+def read_study(
+    asked: str, keys: Sequence[str] = (), changes: Mapping[str, Any] | None = None
+) -> StudyFile:
     """A study by the name of a bundled one, a TOML file, or the folder of a study to go on with."""
     import tomllib
 
@@ -255,4 +275,4 @@ def read_study(asked: str, keys: Sequence[str] = ()) -> StudyFile:
             f"no study {asked!r}: give a TOML file, a study's folder, or one of {', '.join(known)}"
         )
     stem = path.name if path.is_dir() else path.stem
-    return build(StudyFile, merge({"name": stem}, written, parse_overrides(keys)))
+    return build(StudyFile, merge({"name": stem}, written, parse_overrides(keys), changes or {}))

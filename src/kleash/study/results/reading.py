@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,19 +16,28 @@ from kleash.study.results.sources import read_sources
 if TYPE_CHECKING:
     import polars as pl
 
-    from kleash.compare.comparison import Comparison
+Place = str | os.PathLike[str]
+"""A path, or a run or a study, which stand for their folders."""
+Names = Mapping[str, Place]
+"""Paths by the names that a user gives them, as `kleash compare --name` does."""
 
 
-def read(*sources: str | Path, names: Sequence[str] = (), unit: Sequence[str] = ()) -> Runs:
+def read(*sources: Place, names: Names | None = None, unit: Sequence[str] = ()) -> Runs:
     """Runs of studies, run folders, logs, tables, reports, `mlflow://…` and `wandb://…`.
 
-    `names` are `NAME=PATH` as in `kleash compare --name`, `unit` is `accuracy=percent` and the
-    like, for a share whose unit the numbers leave open (`notes` then ask).
+    `unit` is `accuracy=percent` and the like, for a share whose unit the numbers leave open
+    (`notes` then ask).
     """
-    found = read_sources([Path(source) for source in sources], names)
+    found = sources_at(sources, names)
     tell_apart(found)
     open_questions = as_fractions(found, units_of(unit)).questions
     return Runs(found, [*open_questions.values()])
+
+
+def sources_at(places: Sequence[Place], names: Names | None = None) -> list[Source]:
+    """What lies at paths, and at those that have names."""
+    named = [f"{name}={os.fspath(path)}" for name, path in (names or {}).items()]
+    return read_sources([Path(place) for place in places], named)
 
 
 class Runs:
@@ -53,12 +63,6 @@ class Runs:
     def settings(self) -> pl.DataFrame:
         """A row for each setting, under its known name (`key`) and as it was written (`name`)."""
         return frames.settings(self.runs)
-
-    def compare(self, on: str = "", baseline: str = "", margin: float | None = None) -> Comparison:
-        """The answer of `kleash compare`: verdicts, why, and what to run next."""
-        from kleash.compare.comparison import Wish, compare
-
-        return compare(self.sources, Wish(on, baseline, margin))
 
     def __repr__(self) -> str:
         """What there is of each, in a line."""

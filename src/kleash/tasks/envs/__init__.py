@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 from pydantic import ConfigDict, create_model
 
 from kleash.config import Config, build
+from kleash.errors import ConfigError
 from kleash.runs.ledger import Ledger
 from kleash.tasks.data import imported
 from kleash.tasks.envs.contract import Gym
@@ -22,6 +23,18 @@ ENVS = {
     "function": "kleash.tasks.envs.function:Functions",
     "telepathy": "kleash.tasks.envs.telepathy:Telepathy",
 }
+
+
+def register(name: str, gym: type | str) -> None:
+    """Let `env=name` stand for a class of yours, or for "package.module:Class", in this process.
+
+    A study's jobs and `kleash train` run in others: there, and to go on elsewhere, give the class.
+    """
+    where = gym if isinstance(gym, str) else f"{gym.__module__}:{gym.__qualname__}"
+    if ENVS.get(name, where) != where:
+        raise ConfigError(f"there is an environment {name!r} already: {ENVS[name]}")
+    imported({}, where, "environment")
+    ENVS[name] = where
 
 
 def gym(
