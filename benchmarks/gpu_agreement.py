@@ -99,7 +99,7 @@ class Agreement(Figures):
         talks = self.talks
         words = model.config.vocab_size
         room = talks.count * (talks.turns * (talks.heard + talks.said) + 256)
-        engine = PagedEngine(model, (), seats=talks.count, places=room)
+        engine = PagedEngine(model, (), slots=talks.count, places=room)
 
         async def one(number: int) -> list[Turn]:
             talk, turns = engine.talk(("agreement", number), most=talks.said), []

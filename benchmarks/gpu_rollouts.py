@@ -108,7 +108,7 @@ class Bench:
         import torch
         from transformers import Qwen3Config, Qwen3ForCausalLM
 
-        from kleash.models.engine.weights import put_side_by_side
+        from kleash.models.engine.decoder import put_side_by_side
 
         begun = now(self.device)
         dtype = torch.bfloat16 if self.device == "cuda" else torch.float32

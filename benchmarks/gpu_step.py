@@ -155,7 +155,7 @@ class StepBench(Figures):
 
         whole = sum(-(-sum(map(sum, each)) // 128) * 128 for each in self.lengths)
         places = int(PLACES * whole) if self.large else whole
-        engine = PagedEngine(model, (), seats=len(self.lengths), places=places)
+        engine = PagedEngine(model, (), slots=len(self.lengths), places=places)
         self.note("places of the engine", places)
         return TimedTurns(engine, self.lengths, self)
 

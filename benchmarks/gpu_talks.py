@@ -94,7 +94,7 @@ class Talks:
 
         shape = self.shape
         room = 2 * shape.talks * (shape.opening + shape.says + 256)
-        self.engine = PagedEngine(self.model, (), seats=2 * shape.talks, places=room)
+        self.engine = PagedEngine(self.model, (), slots=2 * shape.talks, places=room)
         self.turn(2, 0)
         reading = self.turn(1, 1)
         spent = self.turn(shape.says, 2)
@@ -165,7 +165,7 @@ class Talks:
     def users(self, latency: float) -> dict[str, Any]:
         """Conversations whose turns are of several lengths, with users that think so long.
 
-        There are more of them than seats, so that the batch stays full until the last ones. Two
+        There are more of them than slots, so that the batch stays full until the last ones. Two
         turns of each go before, in which graphs are captured, also of steps that read replies.
         """
         shape = self.shape
@@ -199,7 +199,7 @@ class Talks:
         steps = engine.ticks - ticks
         return {
             "talks": count,
-            "seats": engine.most_seats,
+            "slots": engine.most_slots,
             "turns": shape.turns,
             "latency, seconds": latency,
             "tokens said per second": said / spent,
@@ -242,17 +242,17 @@ def laid(decoder: Decoder, batch: int, place: int) -> None:
 
     fed = np.repeat(fields.EMPTY[:, None], batch, axis=1)
     fed[fields.IDS] = generator("bench", "ids").integers(0, 300, batch)
-    fed[fields.SEAT] = np.arange(batch)
+    fed[fields.SLOT] = np.arange(batch)
     fed[fields.PLACE] = place
     fed[fields.STREAM] = np.arange(batch) * 1_000_003
     fed[fields.LEFT] = 1 << 40
     fed[fields.KEYED] = 1
     spread = iter(generator("bench", "pages").permutation(decoder.pages.count).tolist())
-    for seat in range(batch):
-        held = decoder.pages.held[seat]
+    for slot in range(batch):
+        held = decoder.pages.held[slot]
         held.clear()
         for _ in range(-(-(place + STEPS + 4) // 128)):
-            decoder.pages._hold(seat, next(spread))
+            decoder.pages._hold(slot, next(spread))
     decoder.start(fed, 1)
     decoder.fed_FN[:, :batch].copy_(decoder._host_FN[:, :batch])
 

@@ -15,10 +15,9 @@ from kleash.errors import ConfigError, KleashError
 from kleash.models.answer import answerer
 from kleash.models.answer.asking import as_fact
 from kleash.models.answer.decoding import Decoding
-from kleash.models.answer.local import Local, Parts
+from kleash.models.answer.local import Local, Parts, Spelt
 from kleash.models.answer.prompting import Written, preset_of
 from kleash.models.answer.remote import Chatted
-from kleash.models.answer.spans import Spelt
 from kleash.tasks.envs.line import found_in
 from kleash.types import Prompt
 from made_models import made_images, made_items, made_llama, made_prompts, made_qwen, made_tokenizer

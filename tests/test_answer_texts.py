@@ -8,9 +8,15 @@ import torch
 from kleash.errors import ConfigError, DataError
 from kleash.models.answer import answerer
 from kleash.models.answer.asking import as_fact
-from kleash.models.answer.prompting import PRESETS, documents_cut, first_line, preset_of, written
-from kleash.models.answer.sharing import alike, of_one_length
-from kleash.models.answer.spans import Speller
+from kleash.models.answer.local import alike, of_one_length
+from kleash.models.answer.prompting import (
+    PRESETS,
+    Speller,
+    documents_cut,
+    first_line,
+    preset_of,
+    written,
+)
 from kleash.types import Prompt
 from made_models import made_gpt2, made_items, made_llama, made_prompts, made_tokenizer, saved
 

@@ -78,7 +78,8 @@ def test_what_is_rounded_is_held_against_float32(monkeypatch, capsys):
             figures = found[f"{layers} layers, {way} against float32 (nats)"]
             assert 0 < figures["mean size"] < figures["largest"] < 0.01
 
-    monkeypatch.setattr("kleash.models.language.packed.rotated", lambda heads, cos, sin: heads)
+    unplaced = lambda rotary, like, pack: (like.new_ones(1), like.new_zeros(1))  # noqa: E731
+    monkeypatch.setattr("kleash.models.language.packed.rope_of", unplaced)
     found = gpu_bench("cpu", part="agreement", seconds=1e4)
     assert "farther from float32 than padded: packed" in found["3 layers: failed"]
 

@@ -27,12 +27,10 @@ from transformers import (
 from kleash.errors import ConfigError, GuardError
 from kleash.models.engine import Talk
 from kleash.models.engine.draws import exponential, stream
-from kleash.models.engine.folded import FoldedForward, foldable
-from kleash.models.engine.forward import ModuleForward
-from kleash.models.engine.lean import LeanForward
+from kleash.models.engine.forward import FoldedForward, LlamaForward, ModuleForward, foldable
+from kleash.models.engine.kv_cache import Feed, KvCache
 from kleash.models.engine.own import OwnEngine
-from kleash.models.engine.seats import Feed, Seats
-from kleash.models.language.lean import of_this_shape
+from kleash.models.language.llama import of_this_shape
 from kleash.models.language.models import adapted
 from kleash.models.language.policy import LanguagePolicy
 from kleash.seeds import torch_generator
@@ -137,7 +135,7 @@ def shape(request):
 def test_sampled_log_probabilities_are_those_of_one_pass_over_the_conversation(shape):
     _, model, lean = shape
     engine = OwnEngine(model, {STOP})
-    assert isinstance(engine._forward, LeanForward) == lean
+    assert isinstance(engine._forward, LlamaForward) == lean
     for turns in together(engine, conversations(12)):
         assert said_logp(turns) == pytest.approx(recomputed(model, turns), abs=1e-5)
 
@@ -149,16 +147,16 @@ def test_lean_forwards_give_the_logits_of_the_models_own(shape):
         return
     rng = np.random.default_rng(0)
     inner = of_this_shape(model)
-    kinds = [ModuleForward, LeanForward, *([FoldedForward] if foldable(inner) else [])]
-    ways = [(kind(inner), Seats()) for kind in kinds]
+    kinds = [ModuleForward, LlamaForward, *([FoldedForward] if foldable(inner) else [])]
+    ways = [(kind(inner), KvCache()) for kind in kinds]
     lengths = [0] * 6
-    for seats in ([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5], [1, 4], [5, 0, 2], [3]):
-        owed = [rng.integers(0, WORDS, size=rng.integers(1, 60)).tolist() for _ in seats]
-        if seats == [1, 4]:
+    for slots in ([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5], [1, 4], [5, 0, 2], [3]):
+        owed = [rng.integers(0, WORDS, size=rng.integers(1, 60)).tolist() for _ in slots]
+        if slots == [1, 4]:
             owed = [each[:1] for each in owed]
-        if seats == [5, 0, 2]:
+        if slots == [5, 0, 2]:
             owed = [[7, 8, 9, 10]] * 3
-        feed = Feed(seats, owed, [lengths[seat] for seat in seats])
+        feed = Feed(slots, owed, [lengths[slot] for slot in slots])
         found = []
         for forward, kept in ways:
             kept.make_room(6, feed.reach)
@@ -166,8 +164,8 @@ def test_lean_forwards_give_the_logits_of_the_models_own(shape):
                 found.append(forward(feed, kept))
         for ours in found[1:]:
             assert torch.allclose(ours, found[0], atol=1e-5), (ours - found[0]).abs().max()
-        for seat, ids in zip(seats, owed, strict=True):
-            lengths[seat] += len(ids)
+        for slot, ids in zip(slots, owed, strict=True):
+            lengths[slot] += len(ids)
 
 
 def test_an_adapter_speaks_too():
@@ -177,7 +175,7 @@ def test_an_adapter_speaks_too():
             if "lora_B" in name:
                 weight.normal_(0, 0.3, generator=torch_generator(name))
     engine = OwnEngine(model, {STOP})
-    assert type(engine._forward) is LeanForward
+    assert type(engine._forward) is LlamaForward
     for turns in together(engine, conversations(4)):
         found = said_logp(turns)
         assert found == pytest.approx(recomputed(model, turns), abs=1e-5)
@@ -226,13 +224,13 @@ def test_groups_of_several_openings_are_read_once_each_and_go_on_from_all_of_it(
         assert said_logp(turns) == pytest.approx(recomputed(model, turns), abs=1e-5)
 
 
-def test_few_seats_only_make_one_wait():
+def test_few_slots_only_make_one_wait():
     asked = conversations(11)
-    narrow, wide = OwnEngine(tiny(), {STOP}, seats=3), OwnEngine(tiny(), {STOP})
+    narrow, wide = OwnEngine(tiny(), {STOP}, slots=3), OwnEngine(tiny(), {STOP})
     few, all_at_once = together(narrow, asked), together(wide, asked)
     for ours, theirs in zip(few, all_at_once, strict=True):
         assert [said.ids for _, said in ours] == [said.ids for _, said in theirs]
-    assert narrow._seats.seats == 8  # the first ones; nobody needed more
+    assert narrow._cache.slots == 8  # the first ones; nobody needed more
     assert narrow.ticks > 2 * wide.ticks
 
 
@@ -401,7 +399,7 @@ def test_noise_is_exponential_and_differs_from_stream_to_stream():
     assert torch.equal(steps.flatten(), whole)
 
 
-# --- weights and seats
+# --- weights and slots
 
 
 def test_a_talk_ends_with_the_weights_it_began_with():
@@ -440,17 +438,17 @@ def test_dropout_is_off_while_talking_and_training_goes_on_as_it_was():
     assert said_logp(turns) == pytest.approx(recomputed(model.eval(), turns), abs=1e-5)
 
 
-def test_seats_and_places_never_become_fewer():
-    seats, like = Seats(), torch.ones(1, 2)
-    seats.make_room(20, 10)
-    seats.layer(0, like)[0][19] = 7
+def test_slots_and_places_never_become_fewer():
+    slots, like = KvCache(), torch.ones(1, 2)
+    slots.make_room(20, 10)
+    slots.layer(0, like)[0][19] = 7
     for wanted, held in (((2, 200), (32, 256)), ((40, 5), (64, 256))):
-        seats.make_room(*wanted)
-        assert (seats.seats, seats.places) == held
-        assert (seats.layer(0, like)[0][19, :, :64] == 7).all()
+        slots.make_room(*wanted)
+        assert (slots.slots, slots.places) == held
+        assert (slots.layer(0, like)[0][19, :, :64] == 7).all()
 
 
-def test_seats_are_freed_and_taken_again():
+def test_slots_are_freed_and_taken_again():
     engine = OwnEngine(tiny(), {STOP})
 
     async def many():
@@ -460,7 +458,7 @@ def test_seats_are_freed_and_taken_again():
             await engine.say(open_ones[c], [5, 6])
             if c >= 5:
                 engine.forget(open_ones.pop(c - 5 if c % 2 else min(open_ones)))
-        return sum(row is not None for row in engine._seated), engine._seats.seats
+        return sum(row is not None for row in engine._by_slot), engine._cache.slots
 
     assert asyncio.run(many()) == (5, 8)
 

@@ -8,11 +8,11 @@ import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from kleash.errors import ConfigError, GuardError
-from kleash.models.engine import decoder, engine_of, pages, weights
+from kleash.models.engine import decoder, engine_of, pages
+from kleash.models.engine.decoder import put_side_by_side
+from kleash.models.engine.decoder import together as joined
 from kleash.models.engine.own import OwnEngine
 from kleash.models.engine.paged import PagedEngine
-from kleash.models.engine.weights import put_side_by_side
-from kleash.models.engine.weights import together as joined
 from kleash.models.language.models import adapted
 from kleash.models.language.policy import LanguagePolicy
 from kleash.seeds import torch_generator
@@ -79,9 +79,9 @@ def test_an_adapter_speaks_too():
     put_side_by_side(engine.inner)  # of weights under an adapter none are moved
     for turns in together(engine, conversations(4)):
         assert said_logp(turns) == pytest.approx(recomputed(model, turns), abs=1e-5)
-    before = weights.whereabouts(model)
+    before = decoder.whereabouts(model)
     with model.disable_adapter():
-        assert weights.whereabouts(model) != before  # graphs with it on do not hold
+        assert decoder.whereabouts(model) != before  # graphs with it on do not hold
 
 
 @pytest.mark.slow
@@ -135,8 +135,8 @@ def ahead(**how):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
-    [{"steps": 1}, {"steps": 3}, {"seats": 3}, {"places": 4 * 128}],
-    ids=["one", "three", "few seats", "few pages"],
+    [{"steps": 1}, {"steps": 3}, {"slots": 3}, {"places": 4 * 128}],
+    ids=["one", "three", "few slots", "few pages"],
 )
 def test_going_on_before_it_is_heard_changes_nothing_that_is_said(how, monkeypatch):
     asked = conversations(9)
@@ -151,8 +151,8 @@ def test_going_on_before_it_is_heard_changes_nothing_that_is_said(how, monkeypat
     assert [[s.ids for _, s in t] for t in found] == [[s.ids for _, s in t] for t in plain]
     for turns in found:
         assert said_logp(turns) == pytest.approx(recomputed(engine.model, turns), abs=1e-5)
-    for seat, held in enumerate(engine.decoder.pages.held):
-        assert not held, seat
+    for slot, held in enumerate(engine.decoder.pages.held):
+        assert not held, slot
 
 
 def test_nobody_who_waits_is_run_past_for_long():
@@ -350,8 +350,8 @@ def test_a_conversation_may_fill_the_model_s_context_and_no_more():
     ("places", "kept"),
     [(None, 2 * (512 + pages.PAGE)), (10**9, 2 * (512 + pages.PAGE)), (640, 640)],
 )
-def test_no_more_places_are_taken_than_seats_can_fill(places, kept):
-    engine = PagedEngine(tiny(), {STOP}, seats=2, places=places)
+def test_no_more_places_are_taken_than_slots_can_fill(places, kept):
+    engine = PagedEngine(tiny(), {STOP}, slots=2, places=places)
     assert engine.decoder.pages.size.places == kept
 
 
@@ -395,11 +395,11 @@ def test_a_turn_that_is_cancelled_leaves_the_others_alone():
 
 
 @pytest.mark.slow
-def test_few_seats_and_small_batches_only_make_one_wait(monkeypatch):
+def test_few_slots_and_small_batches_only_make_one_wait(monkeypatch):
     asked = conversations(11)
     wide = together(PagedEngine(tiny(), {STOP}), asked)
     assert [
-        [s.ids for _, s in t] for t in together(PagedEngine(tiny(), {STOP}, seats=3), asked)
+        [s.ids for _, s in t] for t in together(PagedEngine(tiny(), {STOP}, slots=3), asked)
     ] == [[s.ids for _, s in t] for t in wide]
     engine = PagedEngine(tiny(), {STOP})
     engine.decoder.sizes = (2, 4)
@@ -427,7 +427,8 @@ def test_weights_side_by_side_are_the_same_parameters_and_one_product(tmp_path):
     adam.step()
     assert torch.equal(whole[: part.q_proj.out_features], part.q_proj.weight)  # they moved with it
     engine = PagedEngine(model, {STOP})
-    assert engine.decoder._products[0] is not None and engine.decoder._openings[1] is not None
+    assert engine.decoder._net.layers[0].qkv is not None
+    assert engine.decoder._net.layers[1].gate_up is not None
     for turns in together(engine, conversations(4)):
         assert said_logp(turns) == pytest.approx(recomputed(model, turns), abs=1e-5)
     model.save_pretrained(tmp_path)

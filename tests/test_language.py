@@ -13,7 +13,7 @@ from kleash.algo.policy import Reference, fingerprint, frozen, judge_logits
 from kleash.errors import CheckpointError, ConfigError, DataError
 from kleash.models.language.chat import load_chat
 from kleash.models.language.head import CHUNK, Head, judge_hidden
-from kleash.models.language.lean import SHAPES, of_this_shape
+from kleash.models.language.llama import CAUSAL, of_this_shape
 from kleash.models.language.models import adapted, fresh, load, merged
 from kleash.models.language.policy import ROOM, LanguagePolicy
 from kleash.models.language.words import Words
@@ -144,7 +144,7 @@ def test_every_choice_is_judged_as_the_model_itself_would():
     assert judged.logp.tolist() == pytest.approx(expected, rel=1e-6)  # norms there are in float32
 
 
-@pytest.mark.parametrize("name", sorted(SHAPES))
+@pytest.mark.parametrize("name", sorted(CAUSAL))
 @pytest.mark.parametrize("heads", [1, 2])
 def test_the_lean_pass_is_that_of_transformers(name, heads):
     """Heads of queries share those of keys, or do not; value and gradient."""

@@ -174,9 +174,9 @@ def test_sizes_of_packs_share_what_was_compiled_for_any():
     for size in (24, 40, 32):
         pack = pack_of(torch.arange(20) % SIZE, [12, 8], size)
         found = model.model.embed_tokens(pack.ids_T)
-        turns = packed.turning(model.model.rotary_emb, found, pack)
+        rope = packed.rope_of(model.model.rotary_emb, found, pack)
         for layer in model.model.layers:
-            found = run(layer, found, *turns, pack.borders, 64)
+            found = run(layer, found, *rope, pack.borders, 64)
     assert counted.frame_count == 1
 
 
@@ -187,12 +187,12 @@ def test_all_layers_share_what_was_compiled():
     model = grouped_model(layers=5)
     pack = pack_of(torch.arange(20) % SIZE, [12, 8], 24)
     found = model.model.embed_tokens(pack.ids_T)
-    turns = packed.turning(model.model.rotary_emb, found, pack)
+    rope = packed.rope_of(model.model.rotary_emb, found, pack)
     for layer in model.model.layers:
-        found = run(layer, found, *turns, pack.borders, pack.longest)
+        found = run(layer, found, *rope, pack.borders, pack.longest)
     assert counted.frame_count == 1
     expected = packed.hidden_rows(model, pack, torch.arange(24), Packing())
-    assert torch.allclose(packed.normed(model.model.norm, found), expected)
+    assert torch.allclose(packed.model_norm(model.model.norm, found), expected)
 
 
 # --- the plan

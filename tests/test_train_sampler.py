@@ -182,7 +182,7 @@ def test_an_engine_gives_its_pages_back_before_updates_and_says_the_same(
         real(self)
 
     def paged(self: AgentWorld, policy: Any) -> PagedEngine:
-        return PagedEngine(policy.model, self.speech.stops, seats=16)
+        return PagedEngine(policy.model, self.speech.stops, slots=16)
 
     monkeypatch.setattr(AgentWorld, "engine", paged)
     monkeypatch.setattr(PagedEngine, "release", release)

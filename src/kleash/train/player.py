@@ -28,7 +28,7 @@ from torch import Tensor
 from kleash.errors import ConfigError
 from kleash.models.engine import Engine
 from kleash.models.engine.pages import unclaimed
-from kleash.models.language.lean import of_this_shape
+from kleash.models.language.llama import of_this_shape
 from kleash.models.language.packed import Packing, layers_again
 from kleash.models.language.policy import LanguagePolicy
 from kleash.train.recipe import Scale

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,10 +21,8 @@ from kleash.algo.policy import fingerprint
 from kleash.errors import ConfigError, DataError
 from kleash.models.answer import Images
 from kleash.models.answer.decoding import Decoder, Decoding, Row
-from kleash.models.answer.prompting import Preset, Written, preset_of, written
+from kleash.models.answer.prompting import Preset, Speller, Spelt, Written, preset_of, written
 from kleash.models.answer.reading import reader_of
-from kleash.models.answer.sharing import alike, of_one_length
-from kleash.models.answer.spans import Speller, Spelt
 from kleash.models.answer.vision import FAMILIES, Eyes, Seen
 from kleash.models.language.chat import load_tokenizer
 from kleash.models.language.models import context_of, load, located
@@ -35,6 +34,7 @@ PLACES = 1 << 11
 NUMBERS = 1 << 26
 """Elsewhere places times the width of the model: 32,768 places of Qwen2.5-VL-3B."""
 WITH_IMAGES = 256  # prompts with images that are got ready together
+FEWEST = 4  # prompts that must begin alike
 
 
 @dataclass(frozen=True)
@@ -306,3 +306,58 @@ def stops_of(model: Any, tokenizer: Any) -> list[int]:
     said = getattr(model.generation_config, "eos_token_id", None)
     found = said if isinstance(said, list) else [said]
     return sorted({int(each) for each in (*found, tokenizer.eos_token_id) if each is not None})
+
+
+# --- which prompts are read together: those that begin alike, then those of about one length
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Rows, by their numbers, and how many ids all of them begin with that are read only once."""
+
+    rows: list[int]
+    shared: int = 0
+
+
+def alike(rows: Sequence[Row], begins: Sequence[tuple[object, ...]], worth: int) -> list[Alike]:
+    """Rows grouped by what they begin with, where that saves `worth` ids or more.
+
+    `begins` are the demonstrations of each row. The longest beginning that pays is taken.
+    """
+    counts = Counter(begin[:end] for begin in begins for end in range(1, len(begin) + 1))
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for number, begin in enumerate(begins):
+        paying = (
+            begin[:end]
+            for end in range(len(begin), 0, -1)
+            if (many := counts[begin[:end]]) >= FEWEST
+            and (many - 1) * len(rows[number].ids) * end >= worth * (len(begin) + 1)
+        )
+        groups.setdefault(next(paying, ()), []).append(number)
+    found = [Alike(groups.pop((), []))]
+    for some in groups.values():
+        # Of each at least the last id is read by itself: something must say what comes next.
+        common = in_common([rows[number].key[:-1] for number in some])
+        pays = (len(some) - 1) * common >= worth
+        found.append(Alike(some, common if pays else 0))
+    return [group for group in found if group.rows]
+
+
+def in_common(keys: Sequence[tuple[object, ...]]) -> int:
+    """How many places from the first on are the same in all."""
+    columns = zip(*keys, strict=False)
+    return next(
+        (at for at, each in enumerate(columns) if len({*each}) > 1), min(len(key) for key in keys)
+    )
+
+
+def of_one_length(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Numbers of rows in batches of at most `most` places, padding included, longest first."""
+    batch: list[int] = []
+    for number in sorted(range(len(lengths)), key=lambda each: -lengths[each]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > most:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch

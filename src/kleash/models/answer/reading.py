@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -21,16 +22,17 @@ from torch import Tensor
 
 from kleash.errors import DataError
 from kleash.models.engine.forward import windows
-from kleash.models.language.lean import STEADY, rotated
+from kleash.models.language.llama import (
+    Rope,
+    add_norm,
+    forward,
+    is_llama,
+    project,
+    rms_norm,
+    signed,
+)
 
-DECODERS = {
-    "LlamaModel",
-    "MistralModel",
-    "Qwen2Model",
-    "Qwen3Model",
-    "Qwen2VLTextModel",
-    "Qwen2_5_VLTextModel",
-}
+ADD_NORM = partial(add_norm, norm=rms_norm)
 
 
 @dataclass
@@ -62,13 +64,7 @@ class Reader(Protocol):
 
 def reader_of(decoder: Any) -> Reader:
     """The fastest way through a decoder."""
-    config = decoder.config
-    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    steady = getattr(getattr(decoder, "rotary_emb", None), "rope_type", "") in STEADY
-    window = "Mistral" in type(decoder).__name__ and getattr(config, "sliding_window", None)
-    if type(decoder).__name__ in DECODERS and kinds == {"full_attention"} and steady and not window:
-        return LeanReader(decoder)
-    return ModuleReader(decoder)
+    return LlamaReader(decoder) if is_llama(decoder) else ModuleReader(decoder)
 
 
 @contextmanager
@@ -86,7 +82,7 @@ def seen_before(length_B: Tensor, places: int) -> Tensor:
     return torch.arange(places, device=length_B.device) < length_B[:, None]
 
 
-class LeanReader:
+class LlamaReader:
     """Through the modules of a decoder of Llama's shape, without what costs time around them.
 
     Rows are padded at their ends, where no one before sees it, so reading needs no mask.
@@ -99,84 +95,54 @@ class LeanReader:
         self, input_BLW: Tensor, place: Tensor, length_B: Tensor, room: int, begun: Memory | None
     ) -> tuple[Tensor, Memory]:
         """All layers for all places; in the last one only the last id of each row goes on."""
-        found, turns = input_BLW, self.turns(input_BLW, place)
+        rope = self.rope(input_BLW, place)
         begun_places = 0 if begun is None else begun.places
-        memory = Memory(length_B + begun_places, begun_places + found.shape[1])
-        at_B = torch.arange(len(found), device=found.device), length_B - 1
+        memory = Memory(length_B + begun_places, begun_places + input_BLW.shape[1])
+        rows_B, last_B = torch.arange(len(input_BLW), device=input_BLW.device), length_B - 1
         last = len(self.net.layers) - 1
-        for index, layer in enumerate(self.net.layers):
-            query, key, value = projected(
-                layer.self_attn, normed(layer.input_layernorm, found), turns
-            )
-            kept = [
-                roomy(new, None if begun is None else begun.layers[index][which], room)
-                for which, new in enumerate((key, value))
-            ]
-            memory.layers.append((kept[0], kept[1]))
-            taken = [each[:, :, : memory.places] for each in kept]
-            if index == last:
-                mixed_BQE = self.last_look(layer.self_attn, query, taken, memory, at_B)
-                found = found[at_B][:, None]
-            else:
-                mixed_BQE = looked_back(layer.self_attn, query, taken)
-            found = thought(layer, found, mixed_BQE)
-        return normed(self.net.norm, found)[:, 0], memory
 
-    def last_look(
-        self, part: Any, query: Tensor, taken: list[Tensor], memory: Memory, at_B: Any
-    ) -> Tensor:
-        """What the last id of each row takes from its prompt."""
-        rows_B, last_B = at_B
-        seen_BQS = seen_before(memory.length_B, memory.places)[:, None]
-        return by_mask(part, query[rows_B, :, last_B][:, :, None], taken, seen_BQS)
+        def attend(index: int, part: Any, normed: Tensor) -> Tensor:
+            query, *new = project(part, normed, rope, rms_norm, heads_first=True)
+            before = (None, None) if begun is None else begun.layers[index]
+            key, value = (roomy(*each, room) for each in zip(new, before, strict=True))
+            memory.layers.append((key, value))
+            taken = [each[:, :, : memory.places] for each in (key, value)]
+            if index < last:
+                return looked_back(part, query, taken)
+            seen_BQS = seen_before(memory.length_B, memory.places)[:, None]
+            return by_mask(part, query[rows_B, :, last_B][:, :, None], taken, seen_BQS)
+
+        going = lambda hidden_BLW: hidden_BLW[rows_B, last_B][:, None]  # noqa: E731
+        states = forward(self.net, input_BLW, attend, rows=going, add_norm=ADD_NORM)
+        return states[:, 0], memory
 
     def go_on(self, input_BQW: Tensor, place: Tensor, seen_BQS: Tensor, memory: Memory) -> Tensor:
         """All layers for the new ids."""
-        found, turns = input_BQW, self.turns(input_BQW, place)
-        new = slice(memory.places, memory.places + found.shape[1])
+        rope = self.rope(input_BQW, place)
+        new = slice(memory.places, memory.places + input_BQW.shape[1])
         memory.places = new.stop
-        for layer, kept in zip(self.net.layers, memory.layers, strict=True):
-            heard = normed(layer.input_layernorm, found)
-            query, *fresh = projected(layer.self_attn, heard, turns)
+
+        def attend(index: int, part: Any, normed: Tensor) -> Tensor:
+            query, *fresh = project(part, normed, rope, rms_norm, heads_first=True)
+            kept = memory.layers[index]
             for each, made in zip(kept, fresh, strict=True):
                 each[:, :, new] = made
-            taken = [each[:, :, : memory.places] for each in kept]
-            found = thought(layer, found, by_mask(layer.self_attn, query, taken, seen_BQS))
-        return normed(self.net.norm, found)
+            return by_mask(part, query, [each[:, :, : new.stop] for each in kept], seen_BQS)
 
-    def turns(self, like: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
+        return forward(self.net, input_BQW, attend, add_norm=ADD_NORM)
+
+    def rope(self, like: Tensor, place: Tensor) -> Rope:
         """Cosines and signed sines [B, 1, L, D] of places [B, L], or [3, B, L] on an image."""
         if hasattr(self.net.rotary_emb, "mrope_section") and place.dim() == 2:
             place = place.expand(3, -1, -1)
         cos, sin = self.net.rotary_emb(like, place)
-        if (
-            cos.dim() == 4
-        ):  # time, height and width apart, as older versions of the models give them
+        if cos.dim() == 4:  # time, height and width apart, as older versions of the models do it
             parts = [*self.net.config.rope_parameters["mrope_section"]] * 2
             cos, sin = (
                 torch.cat([part[i % 3] for i, part in enumerate(each.split(parts, -1))], -1)
                 for each in (cos, sin)
             )
-        sign = torch.ones_like(sin[0, 0])
-        sign[: len(sign) // 2] = -1
-        return cos[:, None], (sin * sign)[:, None]
-
-
-def normed(norm: Any, found: Tensor) -> Tensor:
-    """Divided by the root mean square, in one operation."""
-    return F.rms_norm(found, norm.weight.shape, norm.weight, norm.variance_epsilon)
-
-
-def projected(
-    part: Any, heard: Tensor, turns: tuple[Tensor, Tensor]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries [B, G·H, L, D], keys and values [B, H, L, D]; the former two know their place."""
-    shape = (*heard.shape[:2], -1, part.head_dim)
-    query, key = part.q_proj(heard).view(shape), part.k_proj(heard).view(shape)
-    if hasattr(part, "q_norm"):
-        query, key = normed(part.q_norm, query), normed(part.k_norm, key)
-    value = part.v_proj(heard).view(shape).transpose(1, 2)
-    return rotated(query.transpose(1, 2), *turns), rotated(key.transpose(1, 2), *turns), value
+        return cos[:, None], signed(sin)[:, None]
 
 
 def roomy(new: Tensor, begun: Tensor | None, room: int) -> Tensor:
@@ -219,13 +185,6 @@ def by_mask(part: Any, query: Tensor, taken: list[Tensor], seen_BQS: Tensor) -> 
     mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=part.scaling)
     mixed = mixed.reshape(rows, key.shape[1] * groups, count, -1)
     return mixed.transpose(1, 2).flatten(2)
-
-
-def thought(layer: Any, found: Tensor, mixed: Tensor) -> Tensor:
-    """The rest of a layer."""
-    found = found + layer.self_attn.o_proj(mixed)
-    made: Tensor = found + layer.mlp(normed(layer.post_attention_layernorm, found))
-    return made
 
 
 class ModuleReader:

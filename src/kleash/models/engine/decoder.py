@@ -4,16 +4,20 @@ It reads the model's own weights. A step says one id in every talk of a batch: t
 the draw, and what the next step needs are computed on the device, so that steps follow one another
 without a word from the host, on CUDA as a graph for each size of batch. A batch is of tokens, not
 of talks: short replies of users go through the same step as what is said, side by side; long ones
-and openings are read by `read`, in which tokens of one talk go side by side.
+and openings are read by `read`, in which tokens of one talk go side by side. The file is long
+because steps, their graphs and where the weights lie hang on one another.
 
 Shapes as in `kernels`; F what a step is fed of each token, T steps.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,22 +26,21 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from kleash.models.engine import draws, plain
-from kleash.models.engine.lean import rotations
+from kleash.models.engine import draws, operations
+from kleash.models.engine.operations import Blocks, Tiling, TokenPositions
 from kleash.models.engine.pages import Pages
-from kleash.models.engine.spots import Blocks, Config, Spots
-from kleash.models.engine.weights import together, whereabouts
-from kleash.models.language.lean import of_this_shape
+from kleash.models.language import llama
+from kleash.models.language.llama import of_this_shape, rope_table
 
 # What a step is fed of each token, all in one tensor of 64 bits: one copy to the device.
-IDS, SEAT, PLACE, STREAM, STEP, LEFT, KEYED, TEMPERATURE, TOP_P = range(9)
+IDS, SLOT, PLACE, STREAM, STEP, LEFT, KEYED, TEMPERATURE, TOP_P = range(9)
 SIZES = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 READ = 8192  # tokens that are read at once
 ROWS = 64  # queries of a block that is read, over all heads that share keys
 PROGRAMS = 1024  # of a step's attention: a round of a large GPU
-MIXED = Config(64, 4, 3, 8)  # attention of a step that reads replies too
-CONFIGS = (Config(64, 4, 3), Config(64, 4, 4), Config(32, 4, 5), Config(128, 4, 2))
-Piece = tuple[int, Sequence[int], int]  # a seat, ids, and where they begin
+MIXED = Tiling(64, 4, 3, 8)  # attention of a step that reads replies too
+TILINGS = (Tiling(64, 4, 3), Tiling(64, 4, 4), Tiling(32, 4, 5), Tiling(128, 4, 2))
+Piece = tuple[int, Sequence[int], int]  # a slot, ids, and where they begin
 
 
 def fits(model: Any) -> bool:
@@ -57,6 +60,54 @@ def head_width(model: Any) -> int:
     return int(model.model.layers[0].self_attn.head_dim)
 
 
+class _Layer:
+    """A layer as `llama.block` goes through it: one product where weights lie side by side."""
+
+    def __init__(self, module: Any, small: Any, *, gated: bool) -> None:
+        self.input_layernorm = module.input_layernorm
+        self.post_attention_layernorm = module.post_attention_layernorm
+        self.attention, self.mlp_module = module.self_attn, module.mlp
+        self.small, self.gated = small, gated
+        part, mlp = self.attention, self.mlp_module
+        self.qkv = together(part.q_proj, part.k_proj, part.v_proj)
+        self.gate_up = together(mlp.gate_proj, mlp.up_proj)
+
+    @property
+    def self_attn(self) -> _Layer:
+        """It is its own attention."""
+        return self
+
+    def project(self, normed_NW: Tensor, keys: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, each of the latter so wide."""
+        part, whole = self.attention, self.qkv
+        if whole is None:
+            return part.q_proj(normed_NW), part.k_proj(normed_NW), part.v_proj(normed_NW)
+        sizes = [len(whole) - 2 * keys, keys, keys]
+        query, key, value = F.linear(normed_NW, whole).split(sizes, -1)
+        return query, key, value
+
+    def o_proj(self, mixed_NE: Tensor) -> Tensor:
+        """What attention adds to the residual stream."""
+        return self._product(self.attention.o_proj, mixed_NE)
+
+    def mlp(self, normed_NW: Tensor) -> Tensor:
+        """What the gated feed-forward part adds to it."""
+        mlp = self.mlp_module
+        if not self.gated:
+            made: Tensor = mlp(normed_NW)
+            return made
+        if self.gate_up is None:
+            gate, up = mlp.gate_proj(normed_NW), mlp.up_proj(normed_NW)
+        else:
+            gate, up = self.small.product(normed_NW, self.gate_up).chunk(2, -1)
+        return self._product(mlp.down_proj, self.small.silu_and_mul(gate, up))
+
+    def _product(self, part: Any, made_NE: Tensor) -> Tensor:
+        weight = together(part)
+        found: Tensor = part(made_NE) if weight is None else self.small.product(made_NE, weight)
+        return found
+
+
 class Decoder:
     """Steps of one model over one buffer of pages."""
 
@@ -73,12 +124,12 @@ class Decoder:
         self.model, self.pages, self.sizes = model, pages, tuple(sizes)
         self.device = pages.size.device
         self.on_cuda = self.device.type == "cuda"
-        self.small = small or operations(on_cuda=self.on_cuda)
-        self.config = CONFIGS[0]
+        self.small = small or operations_on(on_cuda=self.on_cuda)
+        self.config = TILINGS[0]
         self.scale = model.model.layers[0].self_attn.scaling
         heads = model.config.num_attention_heads // model.config.num_key_value_heads
         self.longest = max(1, ROWS // (1 << (heads - 1).bit_length()))
-        self.turns = rotations(model, pages.size.context)
+        self.rope = rope_table(model, pages.size.context)
         most = self.sizes[-1]
         self._host_FN = torch.zeros(9, most, dtype=torch.int64, pin_memory=self.on_cuda)
         self._number = torch.arange(most, device=self.device)
@@ -101,10 +152,10 @@ class Decoder:
         if found != self._known:
             self._forget_graphs()
             self._known = found
-            layers = self.model.model.layers
-            attention = [part.self_attn for part in layers]
-            self._products = [together(part.q_proj, part.k_proj, part.v_proj) for part in attention]
-            self._openings = [together(part.mlp.gate_proj, part.mlp.up_proj) for part in layers]
+            net = self.model.model
+            gated = net.config.hidden_act == "silu"
+            layers = [_Layer(each, self.small, gated=gated) for each in net.layers]
+            self._net = SimpleNamespace(layers=layers, norm=net.norm)
 
     def _forget_graphs(self) -> None:
         self._graphs.clear()
@@ -117,11 +168,11 @@ class Decoder:
         """Leave keys and values of these ids in their pages; nothing is said."""
         taken: list[Piece] = []
         room = READ
-        for seat, ids, start in pieces:
+        for slot, ids, start in pieces:
             done = 0
             while done < len(ids):
                 part = ids[done : done + room]
-                taken.append((seat, part, start + done))
+                taken.append((slot, part, start + done))
                 done, room = done + len(part), room - len(part)
                 if not room:
                     self._read(taken)
@@ -133,80 +184,53 @@ class Decoder:
         token: list[NDArray[np.int64]] = []
         block: list[NDArray[np.int64]] = []
         first = 0
-        for seat, ids, start in pieces:
+        for slot, ids, start in pieces:
             place = np.arange(start, start + len(ids))
-            token.append(np.stack([np.array(ids), np.full(len(ids), seat), place]))
+            token.append(np.stack([np.array(ids), np.full(len(ids), slot), place]))
             begins = np.arange(0, len(ids), self.longest)
             count = np.minimum(self.longest, len(ids) - begins)
             block.append(
-                np.stack([np.full(len(begins), seat), start + begins, first + begins, count])
+                np.stack([np.full(len(begins), slot), start + begins, first + begins, count])
             )
             first += len(ids)
-        ids_N, seat_N, place_N = torch.from_numpy(np.concatenate(token, 1)).to(self.device)
+        ids_N, slot_N, place_N = torch.from_numpy(np.concatenate(token, 1)).to(self.device)
         self.pages.tell()
         table = self.pages.table_SM
-        seat, place, begin, count_B = torch.from_numpy(np.concatenate(block, 1)).to(self.device)
-        blocks = Blocks(seat, place, begin, count_B, table, longest=self.longest)
-        config = Config(64, 4, 3)
+        slot, place, begin, count_B = torch.from_numpy(np.concatenate(block, 1)).to(self.device)
+        blocks = Blocks(slot, place, begin, count_B, table, longest=self.longest)
+        config = Tiling(64, 4, 3)
         found = self.model.model.embed_tokens(ids_N)
-        self._through(found, Spots(seat_N, place_N, table), blocks, config, only_keep=True)
+        positions, (*layers, last) = TokenPositions(slot_N, place_N, table), self._net.layers
+        attend = partial(self._attend, positions, blocks, config)
+        found, delta = llama.through(layers, found, attend, add_norm=self.small.add_norm)
+        _, normed = self.small.add_norm(found, delta, last.input_layernorm)
+        self._keep(positions, len(layers), last.self_attn, normed)  # nothing is said: that is all
 
     # --- the model
 
-    def _through(
+    def _attend(
         self,
-        found: Tensor,
-        spots: Spots,
+        positions: TokenPositions,
         blocks: Blocks,
-        config: Config,
-        *,
-        only_keep: bool = False,
+        config: Tiling,
+        index: int,
+        part: _Layer,
+        normed: Tensor,
     ) -> Tensor:
-        """The last hidden states, normed; or nothing more than keys and values of all layers."""
-        net, small = self.model.model, self.small
-        heard: Tensor = found
-        delta = None
-        for index, layer in enumerate(net.layers):
-            found, heard = small.add_norm(found, delta, layer.input_layernorm)
-            keys, values = self.pages.keys_APHLD[index], self.pages.values_APHLD[index]
-            parts = self._projected(index, layer.self_attn, heard)
-            query = small.turned(parts, layer.self_attn, self.turns, spots, keys, values)
-            if only_keep and index == len(net.layers) - 1:
-                return heard
-            mixed = small.attended(query, keys, values, blocks, self.scale, config)
-            found, heard = small.add_norm(
-                found, self._closed(layer.self_attn.o_proj, mixed), layer.post_attention_layernorm
-            )
-            delta = self._opened(index, layer.mlp, heard)
-        _, heard = small.add_norm(found, delta, net.norm)
-        return heard
+        """What the heads mix of all that their talks have kept, the new tokens among it."""
+        query = self._keep(positions, index, part, normed)
+        keys, values = self.pages.keys_APHLD[index], self.pages.values_APHLD[index]
+        mixed: Tensor = self.small.paged_attention(query, keys, values, blocks, self.scale, config)
+        return mixed
 
-    def _projected(self, index: int, part: Any, heard_NW: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values; by one product where their weights lie side by side."""
-        whole = self._products[index]
-        if whole is None:
-            return part.q_proj(heard_NW), part.k_proj(heard_NW), part.v_proj(heard_NW)
-        kept = self.pages.size.heads * self.pages.size.width
-        query, key, value = F.linear(heard_NW, whole).split([len(whole) - 2 * kept, kept, kept], -1)
-        return query, key, value
-
-    def _opened(self, index: int, mlp: Any, heard_NW: Tensor) -> Tensor:
-        """The feed-forward part of a layer."""
-        if self.model.config.hidden_act != "silu":
-            made: Tensor = mlp(heard_NW)
-            return made
-        whole = self._openings[index]
-        if whole is None:
-            gate, up = mlp.gate_proj(heard_NW), mlp.up_proj(heard_NW)
-        else:
-            gate, up = self.small.product(heard_NW, whole).chunk(2, -1)
-        return self._closed(mlp.down_proj, self.small.opened(gate, up))
-
-    def _closed(self, part: Any, made_NW: Tensor) -> Tensor:
-        """Back to the model's width."""
-        weight = together(part)
-        found: Tensor = part(made_NW) if weight is None else self.small.product(made_NW, weight)
-        return found
+    def _keep(self, positions: TokenPositions, index: int, part: _Layer, normed: Tensor) -> Tensor:
+        """Leave keys and values of new tokens in their pages; their queries."""
+        keys, values = self.pages.keys_APHLD[index], self.pages.values_APHLD[index]
+        heads = part.project(normed, self.pages.size.heads * self.pages.size.width)
+        query: Tensor = self.small.rotate_into_pages(
+            heads, part.attention, self.rope, positions, keys, values
+        )
+        return query
 
     # --- steps
 
@@ -296,29 +320,31 @@ class Decoder:
         self.blocks_4B.copy_(blocks)
         return graph, choice_N, logp_N
 
-    def _seen(self, size: int, *, mixed: bool) -> tuple[Blocks, Config]:
+    def _seen(self, size: int, *, mixed: bool) -> tuple[Blocks, Tiling]:
         """Which tokens see what, and how that is cut up: one by one, or as blocks were told."""
         fed, table = self.fed_FN[:, :size], self.pages.table_SM
         if mixed:
-            seat_B, place_B, first_B, count_B = self.blocks_4B[:, :size].unbind()
-            return Blocks(seat_B, place_B, first_B, count_B, table, self.longest), MIXED
-        one_by_one = Blocks(fed[SEAT], fed[PLACE], self._number[:size], self._ones[:size], table)
+            slot_B, place_B, first_B, count_B = self.blocks_4B[:, :size].unbind()
+            return Blocks(slot_B, place_B, first_B, count_B, table, self.longest), MIXED
+        one_by_one = Blocks(fed[SLOT], fed[PLACE], self._number[:size], self._ones[:size], table)
         programs = size * self.pages.size.heads
         return one_by_one, replace(self.config, splits=splits_of(programs))
 
     def step(self, size: int, *, truncated: bool, mixed: bool = False) -> tuple[Tensor, Tensor]:
         """One id for each token, its log-probability; what is fed becomes what is fed next."""
         fed = self.fed_FN[:, :size]
-        spots = Spots(fed[SEAT], fed[PLACE], self.pages.table_SM)
+        positions = TokenPositions(fed[SLOT], fed[PLACE], self.pages.table_SM)
         blocks, config = self._seen(size, mixed=mixed)
         found = self.model.model.embed_tokens(fed[IDS])
-        logits_NV = self.model.lm_head(self._through(found, spots, blocks, config))
+        attend = partial(self._attend, positions, blocks, config)
+        last = llama.forward(self._net, found, attend, add_norm=self.small.add_norm)
+        logits_NV = self.model.lm_head(last)
         asked = fed[TEMPERATURE].view(torch.float64), fed[STREAM], fed[STEP], fed[KEYED]
         if truncated:
             top_p_N = fed[TOP_P].view(torch.float64)
-            choice_N, logp_N = draws.picked(logits_NV, asked[0], top_p_N, *asked[1:])
+            choice_N, logp_N = draws.sample(logits_NV, asked[0], top_p_N, *asked[1:])
         else:
-            choice_N, logp_N = self.small.picked(logits_NV, *asked)
+            choice_N, logp_N = self.small.sample(logits_NV, *asked)
         fed[LEFT].sub_(1)
         ended = (choice_N[:, None] == self._stops).any(-1) | (fed[LEFT] <= 0) | (fed[PLACE] < 0)
         fed[IDS].copy_(choice_N)
@@ -329,7 +355,7 @@ class Decoder:
     # --- tuning
 
     @torch.no_grad()
-    def tune(self, tokens: int = 64, length: int = 4096) -> dict[Config, float]:
+    def tune(self, tokens: int = 64, length: int = 4096) -> dict[Tiling, float]:
         """Take the way to cut attention up that is fastest here; seconds of each, all layers.
 
         Talks are long, so that launching, which graphs do without, is not what is timed.
@@ -344,13 +370,13 @@ class Decoder:
         queries = self.model.config.num_attention_heads
         query = torch.randn(tokens, queries, size.width, dtype=size.dtype, device=self.device)
         found = {}
-        for config in CONFIGS:  # each fits a Hopper's shared memory, in float32 too
+        for config in TILINGS:  # each fits a Hopper's shared memory, in float32 too
             split = replace(config, splits=splits_of(tokens * size.heads))
 
-            def layers(split: Config = split) -> None:
+            def layers(split: Tiling = split) -> None:
                 for index in range(size.layers):
                     keys, values = self.pages.keys_APHLD[index], self.pages.values_APHLD[index]
-                    self.small.attended(query, keys, values, blocks, self.scale, split)
+                    self.small.paged_attention(query, keys, values, blocks, self.scale, split)
 
             found[config] = fastest(layers)
         self.config = min(found, key=lambda config: found[config])
@@ -380,13 +406,13 @@ def as_bits(number: float) -> int:
 EMPTY = np.array([0, 0, -1, 0, 0, 0, 0, as_bits(1.0), as_bits(1.0)])
 """What a step is fed where there is no token."""
 NO_BLOCK = np.array([0, -1, 0, 0])
-"""Seat, first place, first token and count of a block that is none."""
+"""Slot, first place, first token and count of a block that is none."""
 
 
-def operations(*, on_cuda: bool) -> Any:
+def operations_on(*, on_cuda: bool) -> Any:
     """The small operations for a device."""
     if not on_cuda:
-        return plain
+        return operations
     from kleash.models.engine import kernels
 
     return kernels
@@ -398,3 +424,60 @@ def splits_of(programs: int) -> int:
     Each number is a kernel to compile, so that there are but three.
     """
     return next((splits for splits in (16, 4) if programs * splits <= PROGRAMS), 2)
+
+
+# --- where weights lie: side by side where they read the same, and noticed when they move
+#
+# Graphs and joined products hold addresses. The weights stay the policy's own parameters.
+
+
+def together(*parts: Any) -> Tensor | None:
+    """The weights of several products as one, if they lie side by side; nothing is copied."""
+    if not all(type(part) is nn.Linear and part.bias is None for part in parts):
+        return None
+    weights = [part.weight.detach() for part in parts]
+    first = weights[0]
+    for one, other in itertools.pairwise(weights):
+        if not (one.is_contiguous() and other.is_contiguous()):
+            return None
+        same = one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+        if not same or one.storage_offset() + one.numel() != other.storage_offset():
+            return None
+    whole: Tensor = first.as_strided((sum(map(len, weights)), first.shape[1]), first.stride())
+    return whole
+
+
+@torch.no_grad()
+def put_side_by_side(model: Any) -> None:
+    """Move weights that read the same so that they lie side by side; parameters stay what they are.
+
+    One layer's are there twice for a moment, and nothing of it stays.
+    """
+    for layer in model.model.layers:
+        attention, mlp = layer.self_attn, layer.mlp
+        for parts in (
+            (attention.q_proj, attention.k_proj, attention.v_proj),
+            (mlp.gate_proj, mlp.up_proj),
+        ):
+            if not all(
+                type(part) is nn.Linear
+                and part.bias is None
+                and type(part.weight) is nn.Parameter
+                and part.weight.dtype == parts[0].weight.dtype
+                for part in parts
+            ):
+                continue
+            made = torch.cat([part.weight.data for part in parts])
+            rows = [part.out_features for part in parts]
+            for part, weight in zip(parts, made.split(rows), strict=True):
+                part.weight.data = weight
+
+
+def whereabouts(model: nn.Module) -> object:
+    """Where every weight lies, and which adapters are on: graphs hold as long as this does."""
+    adapters = [
+        [getattr(part, name) for name in ("disable_adapters", "active_adapters", "merged_adapters")]
+        for part in model.modules()
+        if hasattr(part, "merged_adapters")
+    ]
+    return [each.data_ptr() for each in model.parameters()], str(adapters)

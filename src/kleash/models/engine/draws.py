@@ -92,7 +92,7 @@ def within(chance_NV: Tensor, top_p_N: Tensor) -> Tensor:
     return chance_NV.masked_fill(out_NV.scatter(-1, order_NV, out_NV), 0)
 
 
-def picked(
+def sample(
     logits_NV: Tensor,
     temperature_N: Tensor,
     top_p_N: Tensor | None,

@@ -1,7 +1,8 @@
-"""The small operations of a decoder as Triton kernels; `plain` has the same in plain torch.
+"""The small operations of a decoder as Triton kernels; `operations` has the same in plain torch.
 
 They round where the model's own modules round, so that what is sampled is what is judged. None of
 them waits for the host, and what they do hangs on tensors alone: all can be captured in a graph.
+The file is long because a kernel names one by one what it needs.
 
 Shapes: N tokens, B blocks of tokens of one talk, W width of the model, K heads of queries, H heads
 of keys and values, D width of a head, V words; the rest as in `pages`.
@@ -12,18 +13,18 @@ of keys and values, D width of a head, V words; the rest as in `pages`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from kleash.models.engine.picking import picked
-from kleash.models.engine.products import product
-from kleash.models.engine.spots import Blocks, Config, Spots
-
-__all__ = ["add_norm", "attended", "opened", "picked", "product", "turned"]
+from kleash.models.engine.draws import FIRST, GAMMA, SECOND, signed
+from kleash.models.engine.operations import Blocks, Tiling, TokenPositions
+from kleash.models.language.llama import Rope
 
 LOG2E = 1.4426950408889634
 
@@ -65,7 +66,7 @@ def add_norm(found: Tensor, delta: Tensor | None, norm: Any) -> tuple[Tensor, Te
 
 
 @triton.jit
-def _opened(gate, up, out, stride, width, ROOM: tl.constexpr):
+def _silu_and_mul(gate, up, out, stride, width, ROOM: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * ROOM + tl.arange(0, ROOM)
     inside = column < width
@@ -77,21 +78,21 @@ def _opened(gate, up, out, stride, width, ROOM: tl.constexpr):
     tl.store(out + row * width + column, made, mask=inside)
 
 
-def opened(gate: Tensor, up: Tensor) -> Tensor:
+def silu_and_mul(gate: Tensor, up: Tensor) -> Tensor:
     """silu(gate)·up; both may be halves of one tensor."""
     out = torch.empty(gate.shape, dtype=gate.dtype, device=gate.device)
     rows, width = gate.shape
     grid = (rows, triton.cdiv(width, 1024))
     assert gate.stride() == up.stride()
-    _opened[grid](gate, up, out, gate.stride(0), width, ROOM=1024, num_warps=4)
+    _silu_and_mul[grid](gate, up, out, gate.stride(0), width, ROOM=1024, num_warps=4)
     return out
 
 
 @triton.jit
-def _turned_heads(
+def _rotated_heads(
     source, gain, cos, sin, epsilon, TILE: tl.constexpr, HALF: tl.constexpr, NORMED: tl.constexpr
 ):
-    """A tile of heads, normed and turned: the lower and the upper half of each."""
+    """A tile of heads, normed and rotate_into_pages: the lower and the upper half of each."""
     half = tl.arange(0, HALF)
     at = tl.arange(0, TILE)[:, None] * (2 * HALF) + half[None, :]
     low, high = tl.load(source + at), tl.load(source + at + HALF)
@@ -115,7 +116,7 @@ def _turned_heads(
 
 
 @triton.jit
-def _turned(
+def _rotate_into_pages(
     query,
     key,
     value,
@@ -130,7 +131,7 @@ def _turned(
     keys,
     values,
     table,
-    seat,
+    slot,
     place,
     most,
     epsilon,
@@ -153,7 +154,7 @@ def _turned(
     head = tl.arange(0, TILE)[:, None]
     half = tl.arange(0, HALF)[None, :]
     if tile < QUERIES:
-        low, high = _turned_heads(
+        low, high = _rotated_heads(
             query + row * query_stride + tile * width,
             query_gain,
             cos + turn,
@@ -167,10 +168,10 @@ def _turned(
         tl.store(out + at, low)
         tl.store(out + at + HALF, high)
     elif stands >= 0:
-        page = tl.load(table + tl.load(seat + row) * most + stands // PAGE).to(tl.int64)
+        page = tl.load(table + tl.load(slot + row) * most + stands // PAGE).to(tl.int64)
         if tile < QUERIES + HEADS:
             first = tile - QUERIES
-            low, high = _turned_heads(
+            low, high = _rotated_heads(
                 key + row * key_stride + first * width,
                 key_gain,
                 cos + turn,
@@ -191,15 +192,15 @@ def _turned(
             tl.store(values + at + HALF, tl.load(source + HALF))
 
 
-def turned(
+def rotate_into_pages(
     parts: tuple[Tensor, Tensor, Tensor],
     attention: Any,
-    turns: tuple[Tensor, Tensor],
-    spots: Spots,
+    table: Rope,
+    positions: TokenPositions,
     keys_PHLD: Tensor,
     values_PHLD: Tensor,
 ) -> Tensor:
-    """Queries [N,K,D] normed and turned by their place; keys and values are kept in their pages."""
+    """Queries [N,K,D] normed and rotated by their place; keys, likewise, and values go to pages."""
     query, key, value = parts
     heads, page, width = keys_PHLD.shape[1:]
     queries = query.shape[1] // width
@@ -207,7 +208,7 @@ def turned(
     norms = getattr(attention, "q_norm", None), getattr(attention, "k_norm", None)
     gains = [query if norm is None else norm.weight for norm in norms]
     out = torch.empty(len(query), queries, width, dtype=query.dtype, device=query.device)
-    _turned[(len(query), (queries + 2 * heads) // tile)](
+    _rotate_into_pages[(len(query), (queries + 2 * heads) // tile)](
         query,
         key,
         value,
@@ -215,14 +216,14 @@ def turned(
         key.stride(0),
         value.stride(0),
         *gains,
-        *turns,
+        *table,
         out,
         keys_PHLD,
         values_PHLD,
-        spots.table_SM,
-        spots.seat_N,
-        spots.place_N,
-        spots.table_SM.shape[1],
+        positions.table_SM,
+        positions.slot_N,
+        positions.place_N,
+        positions.table_SM.shape[1],
         0.0 if norms[0] is None else norms[0].variance_epsilon,
         QUERIES=queries,
         HEADS=heads,
@@ -236,7 +237,7 @@ def turned(
 
 
 @triton.jit
-def _attended(
+def _paged_attention(
     query,
     keys,
     values,
@@ -244,7 +245,7 @@ def _attended(
     part,
     share,
     table,
-    seat,
+    slot,
     place,
     first,
     count,
@@ -280,7 +281,7 @@ def _attended(
     column, depth = tl.arange(0, COLUMNS), tl.arange(0, WIDTH)
     q = tl.load(query + at[:, None] * WIDTH + depth[None, :], mask=there[:, None], other=0.0)
     last = begins + token
-    pages = table + tl.load(seat + block) * most
+    pages = table + tl.load(slot + block) * most
 
     top = tl.full((ROWS,), float("-inf"), tl.float32)
     mass = tl.zeros((ROWS,), tl.float32)
@@ -330,13 +331,13 @@ def _combined(part, share, out, rows, WIDTH: tl.constexpr, SPLITS: tl.constexpr)
     tl.store(out + row.to(tl.int64) * WIDTH + depth, mixed.to(out.dtype.element_ty))
 
 
-def attended(
+def paged_attention(
     query_NKD: Tensor,
     keys_PHLD: Tensor,
     values_PHLD: Tensor,
     blocks: Blocks,
     scale: float,
-    config: Config,
+    config: Tiling,
 ) -> Tensor:
     """What queries take from what their talks have kept, heads side by side [N, K·D]."""
     tokens, queries, width = query_NKD.shape
@@ -349,7 +350,7 @@ def attended(
         share = query_NKD.new_empty((splits, tokens, queries), dtype=torch.float32)
     else:
         part = share = out
-    _attended[(len(blocks.seat_B), heads, splits)](
+    _paged_attention[(len(blocks.slot_B), heads, splits)](
         query_NKD,
         keys_PHLD,
         values_PHLD,
@@ -357,7 +358,7 @@ def attended(
         part,
         share,
         blocks.table_SM,
-        blocks.seat_B,
+        blocks.slot_B,
         blocks.place_B,
         blocks.first_B,
         blocks.count_B,
@@ -380,3 +381,199 @@ def attended(
         rows = tokens * queries
         _combined[(rows,)](part, share, out, rows, WIDTH=width, SPLITS=splits, num_warps=1)
     return out.flatten(1)
+
+
+# --- products of a few rows with a large weight: most of a step of few talks
+#
+# Such a product is read, not computed: the weight goes through once. A library cuts a weight of few
+# rows along its width and sums the parts by a kernel more; here enough programs read whole rows.
+
+FULL = 264
+"""Programs that fill a large GPU: two for each of its processors."""
+NARROW = 16
+"""Rows that are the least that a GPU multiplies at a time."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What of a weight a program reads at a time, and how."""
+
+    outputs: int
+    width: int
+    warps: int
+    stages: int
+
+
+# The fastest of thirteen on an H200, for Qwen3-8B's weights.
+LARGE = Tile(64, 128, 4, 4)
+FEW_ROWS = Tile(16, 512, 2, 3)
+MORE_ROWS = Tile(32, 256, 4, 4)
+MOST = 64
+"""More rows than that are a library's."""
+
+
+@triton.jit
+def _product(
+    x,
+    weight,
+    out,
+    rows,
+    outputs,
+    width,
+    stride,
+    ROWS: tl.constexpr,
+    OUTPUTS: tl.constexpr,
+    WIDTH: tl.constexpr,
+):
+    row = tl.arange(0, ROWS)
+    output = tl.program_id(0) * OUTPUTS + tl.arange(0, OUTPUTS)
+    column = tl.arange(0, WIDTH)
+    there = (row < rows)[:, None]
+    ours = x + row[:, None] * stride + column[None, :]
+    theirs = weight + output[:, None].to(tl.int64) * width + column[None, :]
+    found = tl.zeros((ROWS, OUTPUTS), tl.float32)
+    for start in range(0, width, WIDTH):
+        some = tl.load(ours + start, mask=there, other=0.0)
+        found = tl.dot(some, tl.trans(tl.load(theirs + start)), found)
+    goal = out + row[:, None] * outputs + output[None, :]
+    tl.store(goal, found.to(out.dtype.element_ty), mask=there)
+
+
+def tile_of(rows: int, outputs: int, width: int) -> Tile | None:
+    """How a weight is read for so many rows; none where a library does as well or nothing fits."""
+    if rows > MOST:
+        return None
+    if outputs >= FULL * LARGE.outputs:
+        tile = LARGE if rows <= NARROW else None
+    else:
+        tile = FEW_ROWS if rows <= NARROW else MORE_ROWS
+    fits = tile is not None and not outputs % tile.outputs and not width % tile.width
+    return tile if fits else None
+
+
+def product(x_NW: Tensor, weight_OW: Tensor) -> Tensor:
+    """Rows times a weight, as `F.linear`."""
+    tile = tile_of(len(x_NW), *weight_OW.shape)
+    half = x_NW.dtype in (torch.bfloat16, torch.float16)
+    if tile is None or not half or x_NW.stride(1) != 1 or not weight_OW.is_contiguous():
+        return F.linear(x_NW, weight_OW)
+    return tiled(x_NW, weight_OW, tile)
+
+
+def tiled(x_NW: Tensor, weight_OW: Tensor, tile: Tile) -> Tensor:
+    """The same by the kernel."""
+    rows, (outputs, width) = len(x_NW), weight_OW.shape
+    out = torch.empty(rows, outputs, dtype=x_NW.dtype, device=x_NW.device)
+    _product[(outputs // tile.outputs,)](
+        x_NW,
+        weight_OW,
+        out,
+        rows,
+        outputs,
+        width,
+        x_NW.stride(0),
+        ROWS=max(NARROW, triton.next_power_of_2(rows)),
+        OUTPUTS=tile.outputs,
+        WIDTH=tile.width,
+        num_warps=tile.warps,
+        num_stages=tile.stages,
+    )
+    return out
+
+
+# --- sampling: the noise of `draws`, never written to memory
+#
+# Each program looks at a chunk of words; what it found is put together by a second kernel.
+
+CHUNK = 4096  # words that one program looks at
+FAR = tl.constexpr(2.0**-64)
+MIDDLE = tl.constexpr(0.5 + 2.0**-53)
+
+
+@triton.jit
+def _looked_at(
+    logits,
+    temperature,
+    stream,
+    step,
+    keyed,
+    found,
+    words,
+    span,
+    chunks,
+    ROOM: tl.constexpr,
+    GAP: tl.constexpr,
+    ONE: tl.constexpr,
+    TWO: tl.constexpr,
+):
+    """Of a chunk of words: highest logit, mass, best score, its word and its logit."""
+    row, chunk = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    word = chunk * ROOM + tl.arange(0, ROOM)
+    inside = word < words
+    logit = tl.load(logits + row * words + word, mask=inside, other=float("-inf")).to(tl.float32)
+    logit = logit / tl.load(temperature + row).to(tl.float32)
+    top = tl.max(logit, 0)
+    mass = tl.sum(tl.where(inside, tl.exp(logit - top), 0.0), 0)
+    bits = tl.load(stream + row) + tl.load(step + row) * span + (word + 1).to(tl.int64) * GAP
+    bits = (bits ^ ((bits >> 30) & ((1 << 34) - 1))) * ONE
+    bits = (bits ^ ((bits >> 27) & ((1 << 37) - 1))) * TWO
+    bits = bits ^ ((bits >> 31) & ((1 << 33) - 1))
+    uniform = bits.to(tl.float64) * FAR + MIDDLE
+    noise = tl.log((-tl.log(1.0 - uniform)).to(tl.float32))
+    score = tl.where(tl.load(keyed + row) > 0, logit - noise, logit)
+    score = tl.where(inside, score, float("-inf"))
+    best = tl.argmax(score, 0)
+    chosen = word == chunk * ROOM + best
+    at = found + (row * chunks + chunk) * 5
+    tl.store(at, top)
+    tl.store(at + 1, mass)
+    tl.store(at + 2, tl.max(score, 0))
+    tl.store(at + 3, (chunk * ROOM + best).to(tl.float32))  # below 2^24: exact
+    tl.store(at + 4, tl.sum(tl.where(chosen, logit, 0.0), 0))
+
+
+@triton.jit
+def _sample(found, choice, logp, chunks, words, ROOM: tl.constexpr):
+    row, chunk = tl.program_id(0).to(tl.int64), tl.arange(0, ROOM)
+    at = found + (row * chunks + chunk) * 5
+    inside = chunk < chunks
+    top = tl.load(at, mask=inside, other=float("-inf"))
+    mass = tl.load(at + 1, mask=inside, other=0.0)
+    score = tl.load(at + 2, mask=inside, other=float("-inf"))
+    best = chunk == tl.argmax(score, 0)
+    word = tl.sum(tl.where(best, tl.load(at + 3, mask=inside, other=0.0), 0.0), 0)
+    logit = tl.sum(tl.where(best, tl.load(at + 4, mask=inside, other=0.0), 0.0), 0)
+    highest = tl.max(top, 0)
+    whole = tl.sum(tl.where(inside, mass * tl.exp(top - highest), 0.0), 0)
+    tl.store(choice + row, tl.minimum(word.to(tl.int64), words - 1))  # also of what is no number
+    tl.store(logp + row, logit - highest - tl.log(whole))
+
+
+def sample(
+    logits_NV: Tensor, temperature_N: Tensor, stream_N: Tensor, step_N: Tensor, keyed_N: Tensor
+) -> tuple[Tensor, Tensor]:
+    """An id for each row and its log-probability: what `draws.sample` says without a top-p."""
+    rows, words = logits_NV.shape
+    chunks = triton.cdiv(words, CHUNK)
+    found = torch.empty(rows, chunks, 5, dtype=torch.float32, device=logits_NV.device)
+    choice_N = torch.empty(rows, dtype=torch.int64, device=logits_NV.device)
+    logp_N = torch.empty(rows, dtype=torch.float32, device=logits_NV.device)
+    _looked_at[(rows, chunks)](
+        logits_NV,
+        temperature_N,
+        stream_N,
+        step_N,
+        keyed_N,
+        found,
+        words,
+        signed(words * GAMMA),
+        chunks,
+        ROOM=CHUNK,
+        GAP=GAMMA,
+        ONE=FIRST,
+        TWO=SECOND,
+        num_warps=8,
+    )
+    room = triton.next_power_of_2(chunks)
+    _sample[(rows,)](found, choice_N, logp_N, chunks, words, ROOM=room, num_warps=1)
+    return choice_N, logp_N

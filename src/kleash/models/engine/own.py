@@ -19,11 +19,8 @@ from torch import Tensor, nn
 from kleash.errors import GuardError
 from kleash.models.engine import Said, Talk
 from kleash.models.engine.draws import drawn, of_turn, stream
-from kleash.models.engine.folded import FoldedForward, foldable
-from kleash.models.engine.forward import ModuleForward
-from kleash.models.engine.lean import LeanForward
-from kleash.models.engine.seats import Feed, Seats
-from kleash.models.language.lean import of_this_shape
+from kleash.models.engine.forward import forward_of
+from kleash.models.engine.kv_cache import Feed, KvCache
 
 
 @dataclass(eq=False)
@@ -31,7 +28,7 @@ class _Row:
     """What the engine keeps of one talk."""
 
     talk: Talk
-    seat: int | None = None
+    slot: int | None = None
     weights: tuple[int, int] | None = None  # those that its keys and values were computed with
     length: int = 0  # ids that have keys and values
     owed: list[int] = field(default_factory=list)  # ids that the model has not seen yet
@@ -43,23 +40,23 @@ class _Row:
 
 
 class OwnEngine:
-    """Conversations of one policy in one event loop; those above `seats` at a time wait for one.
+    """Conversations of one policy in one event loop; those above `slots` at a time wait for one.
 
-    A talk keeps its seat until it is forgotten.
+    A talk keeps its slot until it is forgotten.
     """
 
     name = "own"
 
-    def __init__(self, model: nn.Module, stops: Collection[int], *, seats: int = 512) -> None:
+    def __init__(self, model: nn.Module, stops: Collection[int], *, slots: int = 512) -> None:
         self.model = model
         self.stops = frozenset(stops)
-        self.most_seats = seats
+        self.most_slots = slots
         self.ticks = 0
         self._forward = forward_of(model)
-        self._seats = Seats()
+        self._cache = KvCache()
         self._rows: dict[Talk, _Row] = {}
-        self._seated: list[_Row | None] = []  # none where one has left
-        self._queue: deque[_Row] = deque()  # those whose first words wait for a seat
+        self._by_slot: list[_Row | None] = []  # none where one has left
+        self._queue: deque[_Row] = deque()  # those whose first words wait for a slot
         self._loop: asyncio.AbstractEventLoop | None = None
         self._driver: asyncio.Task[None] | None = None
         self._speaking = 0  # turns under way
@@ -101,7 +98,7 @@ class OwnEngine:
         row.owed += heard
         row.said, row.logp, row.stream = [], [], of_turn(row.first, talk.turns)
         row.answer = asyncio.get_running_loop().create_future()
-        if row.seat is None:
+        if row.slot is None:
             self._queue.append(row)
         self._drive()
         self._speaking += 1
@@ -114,11 +111,11 @@ class OwnEngine:
         return said
 
     def forget(self, talk: Talk) -> None:
-        """Free the talk's seat."""
+        """Free the talk's slot."""
         row = self._rows.pop(talk, None)
         if row is None:
             return
-        if row.seat is None:
+        if row.slot is None:
             if row in self._queue:
                 self._queue.remove(row)
             return
@@ -127,8 +124,8 @@ class OwnEngine:
             self._drive()
 
     def _leave(self, row: Any) -> None:
-        """Free a row's seat."""
-        self._seated[row.seat] = None
+        """Free a row's slot."""
+        self._by_slot[row.slot] = None
 
     def refresh(self, policy: object) -> None:
         """The weights were updated. They are the policy's own, so only old talks are concerned."""
@@ -136,7 +133,7 @@ class OwnEngine:
         self._forward.reread()
 
     def release(self) -> None:
-        """Keep the seats: they are few, and on a CPU making them anew costs more."""
+        """Keep the slots: they are few, and on a CPU making them anew costs more."""
 
     def _look_at_weights(self) -> None:
         """Notice an update that nobody told of."""
@@ -171,31 +168,31 @@ class OwnEngine:
                 row.answer.set_exception(error)
 
     def _waiting(self) -> list[_Row]:
-        """Those who wait for a token, in the order of their seats."""
+        """Those who wait for a token, in the order of their slots."""
         self._close_up()
-        while self._queue and len(self._seated) < self.most_seats:
+        while self._queue and len(self._by_slot) < self.most_slots:
             row = self._queue.popleft()
-            row.seat = len(self._seated)
-            self._seated.append(row)
-        return [row for row in self._seated if row and row.answer and not row.answer.done()]
+            row.slot = len(self._by_slot)
+            self._by_slot.append(row)
+        return [row for row in self._by_slot if row and row.answer and not row.answer.done()]
 
     def _close_up(self) -> None:
-        """Let the last ones take the seats that were left, so that all sit side by side."""
-        free = [seat for seat, row in enumerate(self._seated) if row is None]
+        """Let the last ones take the slots that were left, so that all sit side by side."""
+        free = [slot for slot, row in enumerate(self._by_slot) if row is None]
         origins, goals, longest = [], [], 0
-        for seat in free:
-            while self._seated and self._seated[-1] is None:
-                self._seated.pop()
-            if seat >= len(self._seated):
+        for slot in free:
+            while self._by_slot and self._by_slot[-1] is None:
+                self._by_slot.pop()
+            if slot >= len(self._by_slot):
                 break
-            row = self._seated.pop()
-            assert row is not None and row.seat is not None
-            origins.append(row.seat)
-            goals.append(seat)
+            row = self._by_slot.pop()
+            assert row is not None and row.slot is not None
+            origins.append(row.slot)
+            goals.append(slot)
             longest = max(longest, row.length)
-            row.seat, self._seated[seat] = seat, row
+            row.slot, self._by_slot[slot] = slot, row
         if longest:
-            self._seats.copy(origins, goals, longest)
+            self._cache.copy(origins, goals, longest)
 
     @torch.no_grad()
     def _tick(self, rows: list[_Row]) -> None:
@@ -235,29 +232,21 @@ class OwnEngine:
             if alike == len(read):
                 read.append(row)
         feed = Feed(
-            [row.seat for row in read if row.seat is not None],
+            [row.slot for row in read if row.slot is not None],
             [row.owed for row in read],
             [row.length for row in read],
         )
-        self._seats.make_room(len(self._seated), feed.reach)
-        logits_NV = self._forward(feed, self._seats)
+        self._cache.make_room(len(self._by_slot), feed.reach)
+        logits_NV = self._forward(feed, self._cache)
         for row in rows:
             row.length += len(row.owed)
         if len(read) < len(rows):
             pairs = [(read[at], row) for at, row in zip(place, rows, strict=True)]
-            moved = [(a.seat, b.seat, a.length) for a, b in pairs if a is not b]
+            moved = [(a.slot, b.slot, a.length) for a, b in pairs if a is not b]
             origins, goals, lengths = zip(*moved, strict=True)
-            self._seats.copy(origins, goals, max(lengths))
+            self._cache.copy(origins, goals, max(lengths))
             logits_NV = logits_NV[place]
         return logits_NV
-
-
-def forward_of(model: nn.Module) -> ModuleForward | LeanForward:
-    """The fastest way through this model."""
-    inner = of_this_shape(model)
-    if inner is None:
-        return ModuleForward(model)
-    return FoldedForward(inner) if foldable(inner) else LeanForward(inner)
 
 
 def checksum(model: nn.Module) -> int:

@@ -21,13 +21,12 @@ from torch import nn
 
 from kleash.errors import ConfigError, GuardError
 from kleash.models.engine import Said, Talk
-from kleash.models.engine.decoder import Decoder, as_bits
+from kleash.models.engine.decoder import Decoder, as_bits, put_side_by_side
 from kleash.models.engine.draws import stream
+from kleash.models.engine.operations import Tiling
 from kleash.models.engine.own import OwnEngine, _Row
 from kleash.models.engine.pages import PAGE, Pages, Size, unclaimed
-from kleash.models.engine.spots import Config
-from kleash.models.engine.weights import put_side_by_side
-from kleash.models.language.lean import of_this_shape
+from kleash.models.language.llama import of_this_shape
 
 SHARE = 0.5  # of the free memory of a GPU that pages may take
 ON_CPU = 1 << 14  # places where there is no GPU: for tests
@@ -56,20 +55,20 @@ class PagedEngine(OwnEngine):
         model: nn.Module,
         stops: Collection[int],
         *,
-        seats: int = 512,
+        slots: int = 512,
         places: int | None = None,
         steps: int = 2,
     ) -> None:
-        super().__init__(model, stops, seats=seats)
+        super().__init__(model, stops, slots=slots)
         self.inner: Any = of_this_shape(model)
         if self.inner is None:
             raise ConfigError(f"{type(model).__name__} is not of a shape that this engine knows")
         self.places, self.steps = places, steps
         self.runs_ahead = next(model.parameters()).device.type == "cuda"
         self._made: Decoder | None = None
-        self._config: Config | None = None  # how attention was cut up fastest
-        self._free = list(range(seats - 1, -1, -1))
-        self._seated = [None] * seats
+        self._config: Tiling | None = None  # how attention was cut up fastest
+        self._free = list(range(slots - 1, -1, -1))
+        self._by_slot = [None] * slots
         self._begun: dict[tuple[int, ...], _Paged] = {}
         if self.runs_ahead:
             put_side_by_side(self.inner)
@@ -94,7 +93,7 @@ class PagedEngine(OwnEngine):
         """Give the memory of the pages back until somebody speaks again; nobody may be speaking."""
         if self._speaking:
             raise RuntimeError("somebody is in the middle of a turn")
-        for row in self._seated:
+        for row in self._by_slot:
             if row is not None:
                 self._put_aside(row)
         self._made = None
@@ -118,13 +117,13 @@ class PagedEngine(OwnEngine):
         config, weight = self.inner.config, self.inner.model.embed_tokens.weight
         heads, width = config.num_key_value_heads, self.inner.model.layers[0].self_attn.head_dim
         layers, context = config.num_hidden_layers, config.max_position_embeddings
-        size = Size(layers, heads, width, 0, self.most_seats, context, weight.dtype, weight.device)
+        size = Size(layers, heads, width, 0, self.most_slots, context, weight.dtype, weight.device)
         places = self.places
         if places is None and weight.device.type == "cuda":
             places = int(SHARE * unclaimed(weight.device)) // size.bytes_of_token
-        places = min(places or ON_CPU, self.most_seats * (context + PAGE))
+        places = min(places or ON_CPU, self.most_slots * (context + PAGE))
         return Size(
-            layers, heads, width, places, self.most_seats, context, weight.dtype, weight.device
+            layers, heads, width, places, self.most_slots, context, weight.dtype, weight.device
         )
 
     # --- ticks
@@ -138,12 +137,12 @@ class PagedEngine(OwnEngine):
             await self._tick_of(rows)
 
     def _waiting(self) -> list[_Row]:
-        """Those who wait for a token, in the order of their seats."""
+        """Those who wait for a token, in the order of their slots."""
         while self._queue and self._free:
             row = self._queue.popleft()
-            row.seat = self._free.pop()
-            self._seated[row.seat] = row
-        return [row for row in self._seated if row and row.answer and not row.answer.done()]
+            row.slot = self._free.pop()
+            self._by_slot[row.slot] = row
+        return [row for row in self._by_slot if row and row.answer and not row.answer.done()]
 
     async def _tick_of(self, rows: Sequence[_Row]) -> None:
         """Some steps of the rows that there is room for; who is heard meanwhile joins later.
@@ -191,7 +190,7 @@ class PagedEngine(OwnEngine):
         needs = []
         for row in going:
             says = min(under_way + steps, row.talk.most - len(row.said))
-            needs.append((row.seat or 0, row.length + len(row.owed) + says - 1))
+            needs.append((row.slot or 0, row.length + len(row.owed) + says - 1))
         if max(places for _, places in needs) > pages.size.context:
             return None
         if sum(pages.missing(*each) for each in needs) > pages.free:
@@ -232,7 +231,7 @@ class PagedEngine(OwnEngine):
         decoder, room = self.decoder, self.decoder.sizes[-1] - len(rows)
         pieces, copies = [], []
         for row in rows:
-            assert row.seat is not None
+            assert row.slot is not None
             owed = len(row.owed) - 1
             if not row.length and owed:
                 shared = self._shared(row)
@@ -242,7 +241,7 @@ class PagedEngine(OwnEngine):
             if row.length and owed <= room:
                 room -= owed
             elif owed:
-                pieces.append((row.seat, row.owed[:-1], row.length))
+                pieces.append((row.slot, row.owed[:-1], row.length))
                 self._have_read(row, owed)
         decoder.read(pieces)
         decoder.pages.copy(copies)
@@ -252,15 +251,15 @@ class PagedEngine(OwnEngine):
         return fed_FN, self._blocks(rows) if before else None
 
     def _blocks(self, rows: Sequence[_Paged]) -> NDArray[np.int64]:
-        """Seat, first place, first token and count of every block of tokens that are fed."""
+        """Slot, first place, first token and count of every block of tokens that are fed."""
         longest, at = self.decoder.longest, len(rows)
         blocks = []
         for index, row in enumerate(rows):
-            seat, before = row.seat or 0, len(row.owed) - 1
-            blocks.append((seat, row.length + before, index, 1))
+            slot, before = row.slot or 0, len(row.owed) - 1
+            blocks.append((slot, row.length + before, index, 1))
             for begin in range(0, before, longest):
                 count = min(longest, before - begin)
-                blocks.append((seat, row.length + begin, at + begin, count))
+                blocks.append((slot, row.length + begin, at + begin, count))
             at += before
         return np.array(blocks, dtype=np.int64).T
 
@@ -272,7 +271,7 @@ class PagedEngine(OwnEngine):
         return [
             [
                 token,
-                row.seat or 0,
+                row.slot or 0,
                 row.length + place,
                 row.stream or 0,
                 len(row.said),
@@ -295,14 +294,14 @@ class PagedEngine(OwnEngine):
     def _shared(self, row: _Paged) -> list[tuple[int, int]] | None:
         """Begin with what another talk read that began alike; pages to copy, or none of it."""
         other = self._begun.get(tuple(row.owed))
-        if other is None or other.seat is None or other.weights != row.weights:
+        if other is None or other.slot is None or other.weights != row.weights:
             return None
-        assert row.seat is not None
+        assert row.slot is not None
         pages, count = self.decoder.pages, len(row.owed) - 1
-        held = len(pages.held[row.seat])
-        pages.leave(row.seat)
-        copies = pages.share(other.seat, row.seat, count)
-        pages.take(row.seat, held * PAGE)  # no more than it gave back
+        held = len(pages.held[row.slot])
+        pages.leave(row.slot)
+        copies = pages.share(other.slot, row.slot, count)
+        pages.take(row.slot, held * PAGE)  # no more than it gave back
         row.kept, row.owed, row.length = list(row.owed[:-1]), row.owed[-1:], count
         return copies
 
@@ -316,7 +315,7 @@ class PagedEngine(OwnEngine):
         for at, row in enumerate(rows):
             if len(ready) == most:
                 break
-            if row.seat is None:  # it was put aside for one before it
+            if row.slot is None:  # it was put aside for one before it
                 continue
             assert isinstance(row, _Paged)
             says = min(steps, row.talk.most - len(row.said))
@@ -326,9 +325,9 @@ class PagedEngine(OwnEngine):
                     f"a conversation of {needs} tokens: the model has room for"
                     f" {pages.size.context}; lower the turns or the tokens of a turn"
                 )
-            while pages.missing(row.seat, needs) > pages.free and self._make_room(rows[at + 1 :]):
+            while pages.missing(row.slot, needs) > pages.free and self._make_room(rows[at + 1 :]):
                 pass
-            if pages.take(row.seat, needs):
+            if pages.take(row.slot, needs):
                 ready.append(row)
         if not ready:
             raise ConfigError(
@@ -340,9 +339,9 @@ class PagedEngine(OwnEngine):
     def _make_room(self, later: Sequence[_Row]) -> bool:
         """Put a talk aside: one whose user thinks or, if there is none, the last of these."""
         held = self.decoder.pages.held
-        seated = [row for row in self._seated if row is not None and held[row.seat or 0]]
-        idle = [row for row in seated if row.answer is None or row.answer.done()]
-        waiting = [row for row in later if row in seated]
+        holders = [row for row in self._by_slot if row is not None and held[row.slot or 0]]
+        idle = [row for row in holders if row.answer is None or row.answer.done()]
+        waiting = [row for row in later if row in holders]
         if not (idle or waiting):
             return False
         self._put_aside((idle or waiting)[-1])
@@ -358,13 +357,13 @@ class PagedEngine(OwnEngine):
 
     def _leave(self, row: Any) -> None:
         if self._made is not None:
-            self._made.pages.leave(row.seat)
+            self._made.pages.leave(row.slot)
         known = self._begun.get(row.opening) is row
         if known:
             del self._begun[row.opening]
         super()._leave(row)
-        self._free.append(row.seat)
-        row.seat = None
+        self._free.append(row.slot)
+        row.slot = None
 
 
 class _Flight:

@@ -1,11 +1,11 @@
 """Keys and values in pages: who holds which, in one buffer that never moves.
 
-A page has room for `PAGE` tokens in every layer. A talk has a seat, and its seat a list of pages,
+A page has room for `PAGE` tokens in every layer. A talk has a slot, and its slot a list of pages,
 which is a row of a table that kernels read. What many talks begin with is held once: whole pages
 are shared and counted, and the page that is not full is copied. The buffer begins as zeros, so that
 what lies behind a talk's last token is rubbish, but never NaN.
 
-Shapes: A layers, P pages, H heads of keys and values, D width of a head; S seats, M most pages of
+Shapes: A layers, P pages, H heads of keys and values, D width of a head; S slots, M most pages of
 one.
 """
 
@@ -35,7 +35,7 @@ class Size:
     width: int
     places: int
     """Tokens of all talks together; those that are shared count once."""
-    seats: int
+    slots: int
     context: int
     """Tokens of the longest talk."""
     dtype: torch.dtype
@@ -56,12 +56,12 @@ class Pages:
         shape = (size.layers, count, size.heads, PAGE, size.width)
         self.keys_APHLD = torch.zeros(shape, dtype=size.dtype, device=size.device)
         self.values_APHLD = torch.zeros_like(self.keys_APHLD)
-        self.held: list[list[int]] = [[] for _ in range(size.seats)]
+        self.held: list[list[int]] = [[] for _ in range(size.slots)]
         self._free = list(range(count - 1, -1, -1))
         self._holders = [0] * count
         pinned = size.device.type == "cuda"
         most = -(-size.context // PAGE)
-        self._host_SM = torch.zeros(size.seats, most, dtype=torch.int32, pin_memory=pinned)
+        self._host_SM = torch.zeros(size.slots, most, dtype=torch.int32, pin_memory=pinned)
         self._rows: np.ndarray[tuple[int, ...], np.dtype[np.int32]] = self._host_SM.numpy()
         self.table_SM = self._host_SM.to(size.device, copy=True)
         self._changed = False
@@ -82,21 +82,21 @@ class Pages:
             self.table_SM.copy_(self._host_SM, non_blocking=True)
             self._changed = False
 
-    def missing(self, seat: int, places: int) -> int:
-        """How many more pages a seat needs for so many tokens."""
-        return max(0, -(-places // PAGE) - len(self.held[seat]))
+    def missing(self, slot: int, places: int) -> int:
+        """How many more pages a slot needs for so many tokens."""
+        return max(0, -(-places // PAGE) - len(self.held[slot]))
 
-    def take(self, seat: int, places: int) -> bool:
-        """Have a seat hold pages for so many tokens; False if there are too few, and none taken."""
-        more = self.missing(seat, places)
+    def take(self, slot: int, places: int) -> bool:
+        """Have a slot hold pages for so many tokens; False if there are too few, and none taken."""
+        more = self.missing(slot, places)
         if more > len(self._free):
             return False
         for _ in range(more):
-            self._hold(seat, self._free.pop())
+            self._hold(slot, self._free.pop())
         return True
 
     def share(self, origin: int, goal: int, places: int) -> list[tuple[int, int]]:
-        """Let an empty seat begin with what another holds in its first places.
+        """Let an empty slot begin with what another holds in its first places.
 
         The pages that are to be copied, once the other's tokens are read: from where to where.
         """
@@ -118,16 +118,16 @@ class Pages:
         for buffer in (self.keys_APHLD, self.values_APHLD):
             buffer[:, goals] = buffer[:, origins]
 
-    def leave(self, seat: int) -> None:
-        """A seat holds nothing any more; pages that others share stay."""
-        for page in reversed(self.held[seat]):
+    def leave(self, slot: int) -> None:
+        """A slot holds nothing any more; pages that others share stay."""
+        for page in reversed(self.held[slot]):
             self._holders[page] -= 1
             if not self._holders[page]:
                 self._free.append(page)
-        self.held[seat] = []
+        self.held[slot] = []
 
-    def _hold(self, seat: int, page: int) -> None:
+    def _hold(self, slot: int, page: int) -> None:
         self._holders[page] += 1
-        self._rows[seat, len(self.held[seat])] = page
-        self.held[seat].append(page)
+        self._rows[slot, len(self.held[slot])] = page
+        self.held[slot].append(page)
         self._changed = True

@@ -67,9 +67,7 @@ def packed_attention(
 
 
 @packed_attention.register_fake
-def _(
-    query: Tensor, key: Tensor, value: Tensor, borders: Tensor, longest: int, scale: float
-) -> tuple[Tensor, Tensor]:
+def _(query: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
     sums = query.new_empty(query.shape[1], query.shape[0], dtype=torch.float32)
     return query.new_empty(query.shape), sums
 
@@ -117,21 +115,11 @@ def packed_attention_back(  # noqa: PLR0913 (all of it was kept)
 
 
 @packed_attention_back.register_fake
-def _(  # noqa: PLR0913
-    d_mixed: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mixed: Tensor,
-    sums: Tensor,
-    borders: Tensor,
-    longest: int,
-    scale: float,
-) -> tuple[Tensor, ...]:
-    return tuple(each.new_empty(each.shape) for each in (query, key, value))
+def _(d_mixed: Tensor, *given: Any) -> tuple[Tensor, ...]:
+    return tuple(each.new_empty(each.shape) for each in given[:3])
 
 
-def _kept(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     query, key, value, borders, ctx.longest, ctx.scale = inputs
     ctx.save_for_backward(query, key, value, *output, borders)
 
@@ -142,7 +130,7 @@ def _back(ctx: Any, d_mixed: Tensor, d_sums: Tensor) -> tuple[Tensor | None, ...
     return (*torch.ops.kleash.packed_attention_back(d_mixed, *given), None, None, None)
 
 
-packed_attention.register_autograd(_back, setup_context=_kept)
+packed_attention.register_autograd(_back, setup_context=_save)
 
 
 def flashes(query: Tensor) -> bool:

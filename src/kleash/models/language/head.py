@@ -239,17 +239,9 @@ def to_logits(
     return d_NV if temperature == 1 else d_NV.div_(temperature)
 
 
-def narrow_to_logits(
-    own: Head,
-    chosen_N1: Tensor,
-    reference: Head | None,
-    grads: tuple[Tensor | None, ...],
-    values: tuple[Tensor, Tensor],
-    temperature: float,
-) -> Tensor:
+def narrow_to_logits(own: Head, chosen_N1: Tensor, reference: Head | None, *given: Any) -> Tensor:
     """The same for a compiler: one pass over the chunk, in the precision of what it multiplies."""
-    g_logp, g_entropy, g_exact, g_forward = grads
-    entropy, exact = values
+    (g_logp, g_entropy, g_exact, g_forward), (entropy, exact), temperature = given
     logp_NV = own.logp(temperature)
     p_NV = logp_NV.exp()
     d_NV = torch.zeros_like(p_NV)

@@ -22,8 +22,9 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from kleash.errors import ConfigError
+from kleash.models.language import llama
 from kleash.models.language.attention import attend
-from kleash.models.language.lean import normed, of_this_shape, rotated
+from kleash.models.language.llama import model_norm, of_this_shape, project, rope_at
 
 BORDERS = 16
 """Borders come in multiples of it, so that packs with few and with more episodes are alike."""
@@ -148,61 +149,50 @@ def pack_of(ids: Tensor, lengths: Sequence[int], size: int) -> Pack:
 def hidden_rows(model: Any, pack: Pack, rows_N: Tensor, how: Packing) -> Tensor:
     """The last hidden states [N,W] of some rows of a pack."""
     net = packable(model).model
-    found_TW = net.embed_tokens(pack.ids_T)
-    turns = turning(net.rotary_emb, found_TW, pack)
+    hidden_TW = net.embed_tokens(pack.ids_T)
+    rope = rope_of(net.rotary_emb, hidden_TW, pack)
     run = block_of(how.compile, how.backend)
     longest = max(how.tokens, pack.longest)  # one number for all packs, or each is compiled anew
     again = spread(len(net.layers), how.recompute if torch.is_grad_enabled() else 0)
     for index, layer in enumerate(net.layers):
         # One that is shared out over ranks has its own way, which gathers its weights.
         way = getattr(layer, "packed", None) or functools.partial(run, layer)
-        given = (found_TW, *turns, pack.borders, longest)
+        given = (hidden_TW, *rope, pack.borders, longest)
         if index in again:
-            found_TW = checkpoint(way, *given, use_reentrant=False, preserve_rng_state=False)
+            hidden_TW = checkpoint(way, *given, use_reentrant=False, preserve_rng_state=False)
         else:
-            found_TW = way(*given)
-    return normed(net.norm, found_TW[rows_N])
+            hidden_TW = way(*given)
+    return model_norm(net.norm, hidden_TW[rows_N])
 
 
 def packable(model: Any) -> Any:
     """The causal LM inside, which must be of Llama's shape."""
-    lean = of_this_shape(model)
-    if lean is None:
+    found = of_this_shape(model)
+    if found is None:
         raise ConfigError(
             f"{type(model).__name__} cannot be packed: that needs a model of Llama's shape"
             " (Llama, Mistral without a window, Qwen2, Qwen3); set scale.packed=off"
         )
-    return lean
+    return found
 
 
-def turning(rotary: Any, found_TW: Tensor, pack: Pack) -> tuple[Tensor, Tensor]:
+def rope_of(rotary: Any, hidden_TW: Tensor, pack: Pack) -> tuple[Tensor, Tensor]:
     """Cosines and signed sines [T,1,D] by which heads are turned at each place."""
-    cos, sin = rotary(found_TW[None], pack.place_T[None])
-    sign = torch.ones_like(sin[0, 0])
-    sign[: len(sign) // 2] = -1
-    return cos[0][:, None], (sin[0] * sign)[:, None]
+    cos, sin = rope_at(rotary, hidden_TW[None], pack.place_T[None])
+    return cos[0][:, None], sin[0][:, None]
 
 
 def block(
-    layer: Any, found_TW: Tensor, cos: Tensor, sin: Tensor, borders: Tensor, longest: int
+    layer: Any, hidden_TW: Tensor, cos: Tensor, sin: Tensor, borders: Tensor, longest: int
 ) -> Tensor:
     """One layer: attention within episodes, then the feed-forward part."""
-    part = layer.self_attn
-    heard_TW = normed(layer.input_layernorm, found_TW)
-    shape = (heard_TW.shape[0], -1, part.head_dim)
-    query, key = part.q_proj(heard_TW).view(shape), part.k_proj(heard_TW).view(shape)
-    if hasattr(part, "q_norm"):
-        query, key = normed(part.q_norm, query), normed(part.k_norm, key)
-    mixed_THD = attend(
-        rotated(query, cos, sin),
-        rotated(key, cos, sin),
-        part.v_proj(heard_TW).view(shape),
-        borders,
-        longest,
-        float(part.scaling),
-    )
-    found_TW = found_TW + part.o_proj(mixed_THD.flatten(1))
-    made: Tensor = found_TW + layer.mlp(normed(layer.post_attention_layernorm, found_TW))
+
+    def attend_within(attention: Any, normed_TW: Tensor) -> Tensor:
+        heads = project(attention, normed_TW, (cos, sin))
+        return attend(*heads, borders, longest, float(attention.scaling)).flatten(1)
+
+    hidden_TW, delta_TW = llama.block(layer, hidden_TW, None, attend_within)
+    made: Tensor = hidden_TW + delta_TW
     return made
 
 

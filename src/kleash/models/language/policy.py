@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from kleash.algo.policy import Judged
 from kleash.errors import ConfigError, DataError
 from kleash.models.language.head import Head, judge_hidden
-from kleash.models.language.lean import hidden_rows, of_this_shape
+from kleash.models.language.llama import hidden_rows, of_this_shape
 from kleash.models.language.packed import Packing, pack_of, packable, plan
 from kleash.models.language.packed import hidden_rows as packed_rows
 from kleash.models.language.streamed import Streamed, pinned
@@ -238,9 +238,9 @@ class LanguagePolicy(Brief, nn.Module):
 
     def _rows(self, ids_BL: Tensor, rows: Tensor) -> Tensor:
         """The last hidden states of some rows; padding at the end is seen by none of them."""
-        lean = of_this_shape(self.model)
-        if lean is not None:
-            return hidden_rows(lean, ids_BL, rows)
+        llama = of_this_shape(self.model)
+        if llama is not None:
+            return hidden_rows(llama, ids_BL, rows)
         decoder = causal(self.model).base_model
         hidden: Tensor = decoder(input_ids=ids_BL, use_cache=False).last_hidden_state
         return hidden.flatten(0, 1)[rows]

@@ -12,7 +12,10 @@ from typing import Any
 
 from kleash.errors import ConfigError
 
-KINDS = ("llama", "mistral", "qwen2", "qwen3")
+FAMILIES = ("Llama", "Mistral", "Qwen2", "Qwen3")
+"""Of models of this shape, as classes of transformers begin."""
+KINDS = tuple(map(str.lower, FAMILIES))
+"""The same as configs have them."""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from kleash.models.language.head import Head
-from kleash.models.language.lean import normed
-from kleash.models.language.packed import Pack, Packing, block_of, pack_of, packable, plan, turning
+from kleash.models.language.llama import model_norm
+from kleash.models.language.packed import Pack, Packing, block_of, pack_of, packable, plan, rope_of
 
 
 def pinned(module: nn.Module) -> nn.Module:
@@ -27,35 +27,35 @@ def pinned(module: nn.Module) -> nn.Module:
     return module.cpu()
 
 
-class Seats:
+class LayerSlots:
     """Two layers on the device, filled in turns."""
 
     def __init__(self, layers: nn.ModuleList, device: torch.device) -> None:
         self.layers = layers
-        self.seats = [copy.deepcopy(layers[0]).to(device) for _ in range(2)]
+        self.slots = [copy.deepcopy(layers[0]).to(device) for _ in range(2)]
         self.apart = device.type == "cuda"
         if self.apart:
             self.main, self.side = torch.cuda.current_stream(device), torch.cuda.Stream(device)
-            self.ready = [torch.cuda.Event() for _ in self.seats]
+            self.ready = [torch.cuda.Event() for _ in self.slots]
         for index in range(min(2, len(layers))):
             self.fill(index)
 
     def fill(self, index: int) -> None:
-        """Begin to copy a layer into its seat, as soon as nobody computes with it any more."""
-        seat, layer = self.seats[index % 2], self.layers[index]
+        """Begin to copy a layer into its slot, as soon as nobody computes with it any more."""
+        slot, layer = self.slots[index % 2], self.layers[index]
         if not self.apart:
-            copied(seat, layer)
+            copied(slot, layer)
             return
         self.side.wait_stream(self.main)
         with torch.cuda.stream(self.side):
-            copied(seat, layer)
+            copied(slot, layer)
             self.ready[index % 2].record(self.side)
 
     def take(self, index: int) -> nn.Module:
         """A layer, once it is there."""
         if self.apart:
             self.main.wait_event(self.ready[index % 2])
-        return self.seats[index % 2]
+        return self.slots[index % 2]
 
     def leave(self, index: int) -> None:
         """Done with a layer: the one after the next may come."""
@@ -63,9 +63,9 @@ class Seats:
             self.fill(index + 2)
 
 
-def copied(seat: nn.Module, layer: nn.Module) -> None:
-    """The layer's weights into the seat."""
-    for ours, theirs in zip(seat.parameters(), layer.parameters(), strict=True):
+def copied(slot: nn.Module, layer: nn.Module) -> None:
+    """The layer's weights into the slot."""
+    for ours, theirs in zip(slot.parameters(), layer.parameters(), strict=True):
         ours.copy_(theirs, non_blocking=True)
 
 
@@ -91,7 +91,9 @@ class Streamed:
         net = packable(self.policy.model).model
         found = self.through(net, packs, how)
         norm = copy.deepcopy(net.norm).to(self.device)
-        rows = [normed(norm, each[part.rows]) for each, (part, _) in zip(found, parts, strict=True)]
+        rows = [
+            model_norm(norm, each[part.rows]) for each, (part, _) in zip(found, parts, strict=True)
+        ]
         return torch.cat(rows)[torch.cat([index for _, index in parts]).argsort()]
 
     def through(self, net: Any, packs: list[Pack], how: Packing) -> list[Tensor]:
@@ -99,14 +101,14 @@ class Streamed:
         table = net.embed_tokens.weight.to(self.device, non_blocking=True)
         rotary = copy.deepcopy(net.rotary_emb).to(self.device)
         found = [F.embedding(pack.ids_T, table) for pack in packs]
-        turns = [turning(rotary, each, pack) for each, pack in zip(found, packs, strict=True)]
-        seats, run = Seats(net.layers, self.device), block_of(how.compile, how.backend)
+        ropes = [rope_of(rotary, each, pack) for each, pack in zip(found, packs, strict=True)]
+        slots, run = LayerSlots(net.layers, self.device), block_of(how.compile, how.backend)
         for index in range(len(net.layers)):
-            layer = seats.take(index)
+            layer = slots.take(index)
             for at, pack in enumerate(packs):
                 longest = max(how.tokens, pack.longest)
-                found[at] = run(layer, found[at], *turns[at], pack.borders, longest)
-            seats.leave(index)
+                found[at] = run(layer, found[at], *ropes[at], pack.borders, longest)
+            slots.leave(index)
         return found
 
     def head(self, hidden_ND: Tensor) -> Head:

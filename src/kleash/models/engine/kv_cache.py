@@ -1,11 +1,11 @@
-"""The keys and values of all conversations, kept from turn to turn: a seat for each.
+"""The keys and values of all conversations, kept from turn to turn: a slot for each.
 
-Seats are taken from the front and closed up when one is left, so that the occupied ones lie side
-by side; a seat has places, one for each token, and both grow by doubling. What lies behind a
+Slots are taken from the front and closed up when one is left, so that the occupied ones lie side
+by side; a slot has places, one for each token, and both grow by doubling. What lies behind a
 conversation's last token is rubbish that nobody attends to, but never NaN: the buffers begin as
 zeros.
 
-Shapes: S seats, H heads of keys and values, L places, D width of a head; N rows, Q columns.
+Shapes: S slots, H heads of keys and values, L places, D width of a head; N rows, Q columns.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-FIRST_SEATS, FIRST_PLACES = 8, 64
+FIRST_SLOTS, FIRST_PLACES = 8, 64
 
 
 @dataclass(frozen=True)
 class Feed:
-    """What one tick feeds: for each row its seat, the ids it is owed and where they begin."""
+    """What one tick feeds: for each row its slot, the ids it is owed and where they begin."""
 
-    seats: Sequence[int]
+    slots: Sequence[int]
     owed: Sequence[Sequence[int]]
     starts: Sequence[int]
 
@@ -39,39 +39,39 @@ class Feed:
         return max(self.starts) + self.widest
 
 
-class Seats:
+class KvCache:
     """Buffers of keys and values for every layer, made when the first ones are written."""
 
     def __init__(self) -> None:
         self.keys: list[Tensor] = []
         self.values: list[Tensor] = []
-        self.seats, self.places = 0, 0
+        self.slots, self.places = 0, 0
 
-    def make_room(self, seats: int, places: int) -> None:
-        """Have at least so many seats and places, by doubling."""
-        if seats <= self.seats and places <= self.places:
+    def make_room(self, slots: int, places: int) -> None:
+        """Have at least so many slots and places, by doubling."""
+        if slots <= self.slots and places <= self.places:
             return
-        self.seats = max(doubled(FIRST_SEATS, seats), self.seats)
+        self.slots = max(doubled(FIRST_SLOTS, slots), self.slots)
         self.places = max(doubled(FIRST_PLACES, places), self.places)
         self.keys = [self._grown(each) for each in self.keys]
         self.values = [self._grown(each) for each in self.values]
 
-    def _grown(self, kept_SHLD: Tensor) -> Tensor:
-        seats, heads, places, width = kept_SHLD.shape
-        grown = kept_SHLD.new_zeros(self.seats, heads, self.places, width)
-        grown[:seats, :, :places] = kept_SHLD
+    def _grown(self, buffer_SHLD: Tensor) -> Tensor:
+        slots, heads, places, width = buffer_SHLD.shape
+        grown = buffer_SHLD.new_zeros(self.slots, heads, self.places, width)
+        grown[:slots, :, :places] = buffer_SHLD
         return grown
 
     def layer(self, index: int, like_HD: Tensor) -> tuple[Tensor, Tensor]:
         """A layer's buffers; made when they are asked for first."""
         while len(self.keys) <= index:
-            shape = (self.seats, like_HD.shape[-2], self.places, like_HD.shape[-1])
+            shape = (self.slots, like_HD.shape[-2], self.places, like_HD.shape[-1])
             self.keys.append(like_HD.new_zeros(shape))
             self.values.append(like_HD.new_zeros(shape))
         return self.keys[index], self.values[index]
 
     def copy(self, origins: Sequence[int], goals: Sequence[int], places: int) -> None:
-        """Have some seats hold what others hold, up to so many places."""
+        """Have some slots hold what others hold, up to so many places."""
         for buffer in (*self.keys, *self.values):
             seen = buffer[:, :, :places]
             seen[list(goals)] = seen[list(origins)]
@@ -84,28 +84,28 @@ def doubled(first: int, wanted: int) -> int:
     return first
 
 
-class SeatedLayer(CacheLayerMixin):
-    """One layer of the seats as transformers sees it, for one tick."""
+class CacheLayer(CacheLayerMixin):
+    """One layer of the cache as transformers sees it, for one tick."""
 
     is_sliding = False
 
-    def __init__(self, seats: Seats, index: int, rows: Tensor, places_NQ: Tensor, reach: int):
+    def __init__(self, cache: KvCache, index: int, rows: Tensor, places_NQ: Tensor, reach: int):
         super().__init__()  # type: ignore[no-untyped-call]
-        self._seats, self._index = seats, index
+        self._cache, self._index = cache, index
         self._rows, self._places_NQ, self._reach = rows, places_NQ, reach
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
         """Write the rows' new keys and values to their places; all that the rows now have."""
-        keys, values = self._seats.layer(self._index, key_states[0, :, 0])
+        keys, values = self._cache.layer(self._index, key_states[0, :, 0])
         at = (self._rows[:, None], slice(None), self._places_NQ)
         keys[at] = key_states.transpose(1, 2)
         values[at] = value_states.transpose(1, 2)
         return keys[self._rows, :, : self._reach], values[self._rows, :, : self._reach]
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Nothing: the seats outlive the tick."""
+        """Nothing: the buffers outlive the tick."""
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """All places from the first on."""
@@ -120,10 +120,8 @@ class SeatedLayer(CacheLayerMixin):
         return -1
 
 
-class SeatedCache(Cache):
-    """The seats as transformers' models take them, for one tick."""
-
-    def __init__(self, seats: Seats, layers: int, rows: Tensor, places_NQ: Tensor, reach: int):
-        super().__init__(
-            layers=[SeatedLayer(seats, index, rows, places_NQ, reach) for index in range(layers)]
-        )
+def as_cache(cache: KvCache, layers: int, rows: Tensor, places_NQ: Tensor, reach: int) -> Cache:
+    """The buffers as transformers' models take them, for one tick."""
+    return Cache(
+        layers=[CacheLayer(cache, index, rows, places_NQ, reach) for index in range(layers)]
+    )
