@@ -206,7 +206,7 @@ def test_sampled_log_probabilities_are_those_of_the_model(kind, server):
     for turns in together(made, conversations(5)):
         assert said_logp(turns) == pytest.approx(recomputed(server.model, turns), abs=1e-4)
         assert all(said.stopped == (said.ids[-1] == STOP) for _, said in turns)
-    assert not made._talks._ids
+    assert not made._ids
 
 
 def test_what_a_real_vllm_said_is_read_as_it_was_meant():

@@ -43,51 +43,13 @@ class Talk:
             )
 
 
-class SoFar:
-    """The ids of every talk so far, for engines that are sent all of them each turn."""
-
-    def __init__(self) -> None:
-        self._ids: dict[Talk, list[int]] = {}
-
-    def begin(self, talk: Talk) -> Talk:
-        """A conversation of which nothing was heard."""
-        self._ids[talk] = []
-        return talk
-
-    def heard(self, talk: Talk, heard: Sequence[int]) -> list[int]:
-        """All ids of a talk up to these; they are its own once something is said to them."""
-        ids = self._ids.get(talk)
-        if ids is None:
-            raise RuntimeError("this talk is forgotten, or another engine's")
-        if not ids and not heard:
-            raise ValueError("a talk cannot begin with nothing heard")
-        return [*ids, *map(int, heard)]
-
-    def said(self, talk: Talk, sent: Sequence[int], said: Sequence[int]) -> None:
-        """A turn is over: what was sent, and what was said to it."""
-        if talk in self._ids:  # it may be forgotten by now
-            self._ids[talk] = [*sent, *said]
-        talk.turns += 1
-
-    def forget(self, talk: Talk) -> None:
-        """Its ids go."""
-        self._ids.pop(talk, None)
-
-
 class Engine(Protocol):
     """Whatever samples from a policy, many conversations at a time."""
 
     name: str
 
-    def talk(
-        self,
-        key: tuple[object, ...] | None,
-        *,
-        temperature: float = 1.0,
-        top_p: float = 1.0,
-        most: int = 256,
-    ) -> Talk:
-        """A conversation that has not begun; `most` is the most tokens of a turn."""
+    def talk(self, key: tuple[object, ...] | None, **options: Any) -> Talk:
+        """A conversation that has not begun; its options are those of a `Talk`."""
 
     async def say(self, talk: Talk, heard: Sequence[int]) -> Said:
         """Hear these ids, then sample until an id that ends a turn, or `most` of them."""

@@ -62,16 +62,9 @@ class OwnEngine:
         self._speaking = 0  # turns under way
         self._weights = (0, 0)  # updates that were told, and the checksum when last looked at
 
-    def talk(
-        self,
-        key: tuple[object, ...] | None,
-        *,
-        temperature: float = 1.0,
-        top_p: float = 1.0,
-        most: int = 256,
-    ) -> Talk:
+    def talk(self, key: tuple[object, ...] | None, **options: Any) -> Talk:
         """A conversation that has not begun."""
-        made = Talk(key, temperature, top_p, most)
+        made = Talk(key, **options)
         self._rows[made] = self._row(made)
         return made
 
@@ -157,7 +150,7 @@ class OwnEngine:
             rows = self._waiting()
             if not rows:
                 return
-            self._tick(rows)
+            await self._tick(rows)
 
     def _pass_on(self, driver: asyncio.Task[None]) -> None:
         """What stopped the ticks is raised to all who wait for one."""
@@ -194,14 +187,14 @@ class OwnEngine:
         if longest:
             self._cache.copy(origins, goals, longest)
 
-    @torch.no_grad()
-    def _tick(self, rows: list[_Row]) -> None:
+    async def _tick(self, rows: list[_Row]) -> None:
         """One forward pass, and one id for each of the rows."""
         self.ticks += 1
         training = self.model.training
         if training:
             self.model.eval()
-        logits_NV = self._logits(rows)
+        with torch.no_grad():
+            logits_NV = self._logits(rows)
         if training:
             self.model.train()
         ids, logp = drawn(

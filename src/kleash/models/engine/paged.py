@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -122,19 +122,9 @@ class PagedEngine(OwnEngine):
         if places is None and weight.device.type == "cuda":
             places = int(SHARE * unclaimed(weight.device)) // size.bytes_of_token
         places = min(places or ON_CPU, self.most_slots * (context + PAGE))
-        return Size(
-            layers, heads, width, places, self.most_slots, context, weight.dtype, weight.device
-        )
+        return replace(size, places=places)
 
     # --- ticks
-
-    async def _ticks(self) -> None:
-        while True:
-            await asyncio.sleep(0)  # all who can speak now do so before the next pass
-            rows = self._waiting()
-            if not rows:
-                return
-            await self._tick_of(rows)
 
     def _waiting(self) -> list[_Row]:
         """Those who wait for a token, in the order of their slots."""
@@ -144,7 +134,7 @@ class PagedEngine(OwnEngine):
             self._by_slot[row.slot] = row
         return [row for row in self._by_slot if row and row.answer and not row.answer.done()]
 
-    async def _tick_of(self, rows: Sequence[_Row]) -> None:
+    async def _tick(self, rows: Sequence[_Row]) -> None:
         """Some steps of the rows that there is room for; who is heard meanwhile joins later.
 
         Where nobody else waits, the device goes on before what it said is heard: what comes after

@@ -24,7 +24,7 @@ import httpx
 from pydantic import Field
 
 from kleash.errors import ConfigError
-from kleash.models.engine import Said, SoFar, Talk
+from kleash.models.engine import Said, Talk
 from kleash.models.language.models import merged
 from kleash.seeds import key
 from kleash.tasks.envs.line import UNREADABLE, Line, LineOptions, Outcome
@@ -58,33 +58,34 @@ class Server(Line, ABC):
         super().__init__(options)
         self.options = options
         self.stops = frozenset(stops)
-        self._talks = SoFar()
+        self._ids: dict[Talk, list[int]] = {}  # all that was heard and said so far
         self._weights: Path | None = None
 
-    def talk(
-        self,
-        key: tuple[object, ...] | None,
-        *,
-        temperature: float = 1.0,
-        top_p: float = 1.0,
-        most: int = 256,
-    ) -> Talk:
+    def talk(self, key: tuple[object, ...] | None, **options: Any) -> Talk:
         """A conversation that has not begun; refused where its log-probabilities are not told."""
-        made = Talk(key, temperature, top_p, most)
+        made = Talk(key, **options)
         self.check(made)
-        return self._talks.begin(made)
+        self._ids[made] = []
+        return made
 
     async def say(self, talk: Talk, heard: Sequence[int]) -> Said:
         """Hear these ids, then have the server sample a turn."""
-        sent = self._talks.heard(talk, heard)
+        so_far = self._ids.get(talk)
+        if so_far is None:
+            raise RuntimeError("this talk is forgotten, or another engine's")
+        if not so_far and not heard:
+            raise ValueError("a talk cannot begin with nothing heard")
+        sent = [*so_far, *map(int, heard)]
         body = self.body(talk, sent)
         said = await self.patiently(body, lambda: self._one_try(body, sent))
-        self._talks.said(talk, sent, said.ids)
+        if talk in self._ids:  # it may be forgotten by now
+            self._ids[talk] = [*sent, *said.ids]
+        talk.turns += 1
         return said
 
     def forget(self, talk: Talk) -> None:
         """Its ids go; the server forgets by itself."""
-        self._talks.forget(talk)
+        self._ids.pop(talk, None)
 
     def refresh(self, policy: Any) -> None:
         """Write the policy's weights to the folder and have the server read them.
