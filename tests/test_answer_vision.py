@@ -10,7 +10,7 @@ from PIL import Image
 from kleash.errors import ConfigError, DataError
 from kleash.models.answer import answerer
 from kleash.models.answer.asking import Asker
-from kleash.models.answer.caching import Kept
+from kleash.models.answer.caching import LruCache
 from kleash.models.answer.decoding import Decoding
 from kleash.models.answer.local import Local, Parts
 from kleash.models.answer.prompting import preset_of, written
@@ -164,7 +164,7 @@ def test_a_model_that_was_taught_holds_the_truth_likelier_than_a_shuffled_one():
             optimiser.step()
             optimiser.zero_grad()
     network.requires_grad_(False)
-    model.eyes.kept = Kept(10**9)  # its eyes are others now
+    model.eyes.kept = LruCache(10**9)  # its eyes are others now
     turned = [Prompt((), item) for item in made_items(4)]
     shuffled = [
         Prompt((), type(p.query)(p.query.id, p.query.image, p.query.question, p.query.answers, q))
@@ -247,7 +247,7 @@ def test_what_cannot_be_shown_images_is_refused(tmp_path):
 
 
 def test_what_is_kept_stays_within_its_room():
-    kept = Kept(10)
+    kept = LruCache(10)
     for number in range(4):
         kept.keep(number, str(number), 4)
     assert len(kept) == 2 and kept.taken == 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Callable, Sequence
@@ -29,7 +30,7 @@ class Asker:
         self.images = images
         self.progress = progress
         self.error = ""  # of one of the answers that broke when it was last called
-        self._content: dict[Item, str] = {}
+        self.content = functools.cache(self.content_of)
 
     def __call__(self, prompts: Sequence[Prompt]) -> list[Answer | None]:
         """An answer for every prompt, in order; None where the model broke."""
@@ -67,14 +68,8 @@ class Asker:
         """All that goes into a prompt, as one hash."""
         return prompt_key(*map(self.content, (*prompt.demonstrations, prompt.query)))
 
-    def content(self, item: Item) -> str:
-        """The hash of all that an answerer is shown of an item."""
-        if item not in self._content:
-            self._content[item] = self.content_anew(item)
-        return self._content[item]
-
-    def content_anew(self, item: Item) -> str:
-        """The hash of an item's image, question, answer and caption."""
+    def content_of(self, item: Item) -> str:
+        """The hash of all of an item that an answerer is shown."""
         words = f"{item.question}\x1f{item.answer}"
         if item.caption:
             words += f"\x1f{item.caption}"

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value")
 
 
-class Kept(Generic[Value]):
+class LruCache(Generic[Value]):
     """Values by key, of at most `room` bytes together; counts who found one and who did not."""
 
     def __init__(self, room: int) -> None:

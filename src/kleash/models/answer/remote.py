@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import functools
 import io
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +67,7 @@ class Remote:
             )
         )
         self.identity = f"{model}@{revision or 'served'} {prompt}, greedy, {tokens} tokens, remote"
-        self.sent: dict[str, str] = {}
+        self.shown = functools.cache(self.as_part)
 
     def answer(self, prompts: Sequence[Prompt]) -> list[Answer]:
         """An answer for every prompt; one that the server cannot answer breaks alone."""
@@ -107,16 +108,13 @@ class Remote:
 
         return await self.line.patiently(body, one_try)
 
-    def shown(self, name: str) -> str:
+    def as_part(self, name: str) -> str:
         """An image as part of a message."""
-        if name not in self.sent:
-            from PIL import Image
+        from PIL import Image
 
-            file = io.BytesIO()
-            Image.fromarray(self.images(name)).save(file, format="PNG")
-            coded = base64.b64encode(file.getvalue()).decode()
-            self.sent[name] = f"data:image/png;base64,{coded}"
-        return self.sent[name]
+        file = io.BytesIO()
+        Image.fromarray(self.images(name)).save(file, format="PNG")
+        return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
 class Chatted:

@@ -10,13 +10,13 @@ D width of a head, W width of the decoder.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kleash.errors import ConfigError, DataError
-from kleash.models.answer.caching import Kept
+from kleash.models.answer.caching import LruCache
 from kleash.models.answer.reading import plain_attention
 from kleash.tasks.data import Images, image_content
 
@@ -113,10 +113,10 @@ class Eyes:
         self.token: int = tokenizer.convert_tokens_to_ids(self.family.token)
         how = f"{type(self.pictures).__name__} {self.pictures.to_json_string()}"
         self.identity = hashlib.sha256(how.encode()).hexdigest()
-        self.kept: Kept[Seen] = Kept(room)
+        self.kept: LruCache[Seen] = LruCache(room)
         self.uses = 0
         self.looks = 0
-        self.contents: dict[str, str] = {}
+        self.content = functools.cache(self.content_of)
         self.attentions = [
             part
             for part in model.modules()
@@ -146,12 +146,9 @@ class Eyes:
                 found |= dict.fromkeys(new[content], seen)
         return found
 
-    def content(self, name: str) -> str:
+    def content_of(self, name: str) -> str:
         """The hash of an image."""
-        if name not in self.contents:
-            digest = hashlib.sha256(image_content(self.images, name))
-            self.contents[name] = digest.hexdigest()
-        return self.contents[name]
+        return hashlib.sha256(image_content(self.images, name)).hexdigest()
 
     @torch.inference_mode()
     @plain_attention()
@@ -270,7 +267,7 @@ class Stretches:
 def all_at_once(attentions: Sequence[Any]) -> Iterator[None]:
     """Have Qwen's eyes attend as below; afterwards they are as they were."""
     for part in attentions:
-        part.forward = partial(attended, part)
+        part.forward = functools.partial(attended, part)
     try:
         yield
     finally:

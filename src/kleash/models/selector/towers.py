@@ -21,7 +21,7 @@ from torch import Generator, Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from kleash.errors import DataError
-from kleash.models.answer.caching import Kept
+from kleash.models.answer.caching import LruCache
 from kleash.models.embed.towers import TwoTowers
 from kleash.models.language.models import adapted
 from kleash.models.selector.encoders import Block
@@ -103,7 +103,7 @@ class _Held:
         self.network = network.eval().requires_grad_(False)
         for parameter in self.adapters.values():
             parameter.requires_grad_()
-        self.pixels: Kept[Tensor] = Kept(ROOM)
+        self.pixels: LruCache[Tensor] = LruCache(ROOM)
 
     @property
     def adapters(self) -> dict[str, nn.Parameter]:
