@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kleash.errors import ConfigError
-from kleash.models.embed import Kept
+from kleash.models.embed import CachedEncoder
 from kleash.models.embed.towers import BATCH, Clip, Sentences, Siglip
 from made_encoders import clip_folder, sentence_folder, siglip_folder
 from made_models import made_images, made_items
@@ -81,7 +81,7 @@ def test_a_sentence_is_the_mean_over_its_tokens(sentences):
 
 def test_question_and_caption_are_read_by_who_does_not_see(sentences, tmp_path):
     items = made_items(6)
-    rows = Kept(Sentences(str(sentences)), None, tmp_path / "rows").embed(items)
+    rows = CachedEncoder(Sentences(str(sentences)), None, tmp_path / "rows").embed(items)
     assert rows.kinds == ("text",)
     said = Sentences(str(sentences)).read([f"{items[2].question} {items[2].caption}"])
     assert (rows.part("both")[2] == said[0]).all()
@@ -89,13 +89,15 @@ def test_question_and_caption_are_read_by_who_does_not_see(sentences, tmp_path):
 
 def test_images_are_kept_by_their_content_and_the_model_is_loaded_when_needed(clip, tmp_path):
     items, images = made_items(5), made_images()
-    Kept(Clip(str(clip)), images, tmp_path / "rows").embed(items)
+    CachedEncoder(Clip(str(clip)), images, tmp_path / "rows").embed(items)
     again = Clip(str(clip))
-    rows = Kept(again, images, tmp_path / "rows").embed(items[:3])
+    rows = CachedEncoder(again, images, tmp_path / "rows").embed(items[:3])
     assert "network" not in vars(again)
     assert rows.kinds == ("text", "image", "both") and rows.part("both").shape == (3, 8)
     other = made_images(84, 84)
-    assert (Kept(again, other, tmp_path / "rows").embed(items[:3]).image_ND != rows.image_ND).any()
+    assert (
+        CachedEncoder(again, other, tmp_path / "rows").embed(items[:3]).image_ND != rows.image_ND
+    ).any()
 
 
 def test_another_model_has_another_identity(clip, tmp_path):

@@ -12,7 +12,7 @@ from kleash.errors import ConfigError, DataError
 from kleash.models.answer import ANSWERERS, answerer
 from kleash.models.answer.asking import Asker
 from kleash.models.answer.serving import Model
-from kleash.models.embed import ENCODERS, Kept, encoder
+from kleash.models.embed import ENCODERS, CachedEncoder, encoder
 from kleash.runs.ledger import Ledger
 from kleash.tasks.data import DATASETS, dataset
 from kleash.tasks.demos.embeddings import Embeddings, unit_rows
@@ -159,16 +159,16 @@ def test_what_an_item_is_kept_under_has_not_changed(ledger):
 def test_rows_are_made_once_and_kept_by_content(tmp_path):
     items = Topics(0).queries("test")[:5]
     first, again = Letters(), Letters()
-    made = Kept(first, None, tmp_path / "rows").embed(items)
-    kept = Kept(again, None, tmp_path / "rows").embed([items[3], items[0], items[3]])
+    made = CachedEncoder(first, None, tmp_path / "rows").embed(items)
+    kept = CachedEncoder(again, None, tmp_path / "rows").embed([items[3], items[0], items[3]])
     assert (len(first.read_so_far), again.read_so_far) == (5, [])
     assert (kept.text_ND == made.text_ND[[3, 0, 3]]).all()
     other = Letters(letters=20)
-    Kept(other, None, tmp_path / "rows").embed(items)
+    CachedEncoder(other, None, tmp_path / "rows").embed(items)
     assert len(other.read_so_far) == 5
     (tmp_path / "text").write_text("no database at all, but a text that is long enough" * 50)
-    with pytest.raises(DataError, match="holds no embeddings"):
-        Kept(first, None, tmp_path / "text").embed(items)
+    with pytest.raises(DataError, match="cannot use the file of embeddings"):
+        CachedEncoder(first, None, tmp_path / "text").embed(items)
 
 
 def test_pools_baselines_and_parts_do_without_images(named, ledger):

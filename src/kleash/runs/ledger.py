@@ -101,16 +101,16 @@ def prompt_key(*parts: str | bytes) -> str:
     return digest.hexdigest()
 
 
-class Ledger:
-    """An open ledger; made if there is none. Each process opens its own; threads may take turns.
+class Database:
+    """An SQLite file that many processes read and write at once; each opens its own.
 
-    `machines`: processes of several machines may have it open, on a disk that they share.
+    Threads may take turns.
     """
 
-    def __init__(self, path: Path, *, machines: bool = False) -> None:
+    what = "database"
+
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._journal = "DELETE" if machines else "WAL"
-        self._usage = Usage()
         with self._clear_errors():
             self._db = sqlite3.connect(
                 path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
@@ -121,6 +121,9 @@ class Ledger:
         except BaseException:
             self._db.close()
             raise
+
+    def _prepare(self) -> None:
+        """Make the tables of a new file."""
 
     def __enter__(self) -> Self:
         return self
@@ -136,6 +139,49 @@ class Ledger:
     def close(self) -> None:
         """Let go of the file."""
         self._db.close()
+
+    def _rows(self, query: str, owner: str, keys: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        """What a query finds under keys, `{}` standing for some of them at a time."""
+        with self._clear_errors():
+            for start in range(0, len(keys), CHUNK):
+                some = keys[start : start + CHUNK]
+                marks = ",".join("?" * len(some))
+                yield from self._db.execute(query.format(marks), (owner, *some))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:  # a full disk has ended it already
+                self._db.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _clear_errors(self) -> Iterator[None]:
+        """A torn, foreign, locked or unreachable file is the user's to mend; the rest is ours."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            if type(error) in (sqlite3.DatabaseError, sqlite3.OperationalError):
+                raise DataError(f"cannot use the {self.what} {self.path}: {error}") from None
+            raise
+
+
+class Ledger(Database):
+    """An open ledger; made if there is none.
+
+    `machines`: processes of several machines may have it open, on a disk that they share.
+    """
+
+    what = "ledger"
+
+    def __init__(self, path: Path, *, machines: bool = False) -> None:
+        self._journal = "DELETE" if machines else "WAL"
+        self._usage = Usage()
+        super().__init__(path)
 
     def usage(self) -> Usage:
         """What has been asked since this ledger was opened."""
@@ -159,17 +205,12 @@ class Ledger:
     def lookup(self, model: str, keys: Sequence[str]) -> dict[str, Fact]:
         """What is known of these prompts: the answer if there is one, else its error."""
         found: dict[str, Fact] = {}
-        with self._clear_errors():
-            for start in range(0, len(keys), CHUNK):
-                some = keys[start : start + CHUNK]
-                rows = self._db.execute(
-                    "SELECT prompt, text, truth_logp, extra, error FROM facts WHERE model = ?"
-                    f" AND prompt IN ({','.join('?' * len(some))}) ORDER BY prompt, error",
-                    (model, *some),
-                )
-                for prompt, text, truth_logp, extra, error in rows:
-                    fact = Fact(text, truth_logp, json.loads(extra), error or None)
-                    found.setdefault(prompt, fact)
+        query = (
+            "SELECT prompt, text, truth_logp, extra, error FROM facts WHERE model = ?"
+            " AND prompt IN ({}) ORDER BY prompt, error"
+        )
+        for prompt, text, truth_logp, extra, error in self._rows(query, model, keys):
+            found.setdefault(prompt, Fact(text, truth_logp, json.loads(extra), error or None))
         return found
 
     def record(self, model: str, facts: Mapping[str, Fact]) -> None:
@@ -259,27 +300,6 @@ class Ledger:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:  # a full disk has ended it already
-                self._db.execute("ROLLBACK")
-            raise
-
-    @contextmanager
-    def _clear_errors(self) -> Iterator[None]:
-        """A torn, foreign, locked or unreachable file is the user's to mend; the rest is ours."""
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            if type(error) in (sqlite3.DatabaseError, sqlite3.OperationalError):
-                raise DataError(f"cannot use the ledger {self.path}: {error}") from None
-            raise
 
 
 def _text(extra: Mapping[str, Any]) -> str:

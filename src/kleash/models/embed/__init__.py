@@ -7,20 +7,24 @@ for, so torch is not imported here.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
+from kleash.errors import DataError
 from kleash.models.answer import Answerer, embedded_by
-from kleash.models.embed.kept import KeptRows
-from kleash.tasks.data import Images, fitting, imported
+from kleash.runs.ledger import Database
+from kleash.tasks.data import Images, fitting, image_content, imported
 from kleash.tasks.demos.embeddings import Embeddings, Rows
 from kleash.types import Item
 
 KEPT_ROWS = "embeddings.sqlite"
 """What the rows of a study or a folder of runs are kept in, beside its ledger."""
+AT_ONCE = 256  # rows made between two writes: what a kill can lose
 
 
 class Encoder(Protocol):
@@ -73,7 +77,7 @@ class ByAnswerer:
         return embedded_by(self.answerer, items)
 
 
-class Kept:
+class CachedEncoder:
     """A model of its own, with every row it ever made kept on disk."""
 
     def __init__(self, towers: Towers, images: Images, path: Path) -> None:
@@ -83,13 +87,13 @@ class Kept:
     def embed(self, items: Sequence[Item]) -> Embeddings:
         """The items as vectors: those that are not there yet are made, some at a time."""
         towers = self.towers
-        with KeptRows(self.path, towers.identity) as kept:
-            text = kept.rows_of_texts([towers.text(item) for item in items], towers.read)
+        with StoredRows(self.path, towers.identity) as stored:
+            text = stored.rows_of_texts([towers.text(item) for item in items], towers.read)
             if not towers.sees:
                 return Embeddings(None, text, towers.joint)
             names = [item.image for item in items]
             return Embeddings(
-                kept.rows_of_images(names, self.images, towers.see), text, towers.joint
+                stored.rows_of_images(names, self.images, towers.see), text, towers.joint
             )
 
 
@@ -107,4 +111,73 @@ def encoder(
     given = fitting(make, options or {}, f"encoder {name!r}", without={"answerer"})
     if make is ByAnswerer:
         return ByAnswerer(answerer())
-    return Kept(make(**{"device": device} | given), images, kept)
+    return CachedEncoder(make(**{"device": device} | given), images, kept)
+
+
+# --- rows on disk, each under the hash of what it was made from and the name of who made it
+
+
+class StoredRows(Database):
+    """The rows that one encoder made, in a file that others may share."""
+
+    what = "file of embeddings"
+
+    def __init__(self, path: Path, encoder: str) -> None:
+        self.encoder = encoder
+        super().__init__(path)
+
+    def _prepare(self) -> None:
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS rows (encoder TEXT, key BLOB, row BLOB,"
+            " PRIMARY KEY (encoder, key)) WITHOUT ROWID"
+        )
+
+    def rows_of_texts(self, texts: Sequence[str], read: Callable[[Sequence[str]], Rows]) -> Rows:
+        """A row for every text."""
+        keys = {text: key_of("text", text.encode()) for text in texts}
+        return self.rows([keys[text] for text in texts], texts, read)
+
+    def rows_of_images(
+        self,
+        names: Sequence[str],
+        images: Images,
+        see: Callable[[Sequence[NDArray[Any]]], Rows],
+    ) -> Rows:
+        """A row for every image; only those that are new are decoded."""
+        keys = {name: key_of("image", image_content(images, name)) for name in dict.fromkeys(names)}
+        return self.rows(
+            [keys[name] for name in names], names, lambda some: see([images(name) for name in some])
+        )
+
+    def rows(
+        self, keys: Sequence[bytes], what: Sequence[str], make: Callable[[Sequence[str]], Rows]
+    ) -> Rows:
+        """The rows under keys, in order; those that are not there are made first."""
+        by_key = dict(zip(keys, what, strict=True))
+        there = self.lookup(list(by_key))
+        new = [key for key in by_key if key not in there]
+        for start in range(0, len(new), AT_ONCE):
+            some = new[start : start + AT_ONCE]
+            made = make([by_key[key] for key in some])
+            if not np.isfinite(made).all():
+                raise DataError(f"the encoder gave a vector that is no number ({self.encoder})")
+            there |= self.keep(some, made)
+        return np.stack([there[key] for key in keys]) if keys else np.zeros((0, 0), np.float32)
+
+    def lookup(self, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
+        """What is there of the keys."""
+        query = "SELECT key, row FROM rows WHERE encoder = ? AND key IN ({})"
+        rows = self._rows(query, self.encoder, keys)
+        return {key: np.frombuffer(row, np.float32) for key, row in rows}
+
+    def keep(self, keys: Sequence[bytes], made: Rows) -> dict[bytes, NDArray[np.float32]]:
+        """Write rows; where another process was first, its row counts for both."""
+        rows = [(self.encoder, key, row.tobytes()) for key, row in zip(keys, made, strict=True)]
+        with self._clear_errors(), self._transaction():
+            self._db.executemany("INSERT OR IGNORE INTO rows VALUES (?, ?, ?)", rows)
+        return self.lookup(keys)
+
+
+def key_of(kind: str, content: bytes) -> bytes:
+    """What a row is kept under."""
+    return hashlib.sha256(kind.encode() + b"\x1f" + content).digest()
