@@ -698,29 +698,29 @@ def test_pools_out_of_one_table_are_judged_like_pools_of_their_own(variant):
     shared, own = sharing()
     assert len(shared.rows_RD) < shared.row_BK.numel(), "the table is used"
     grads = []
-    for queries in (own, shared, selector.settle(own), selector.settle(shared)):
+    for queries in (own, shared, selector.project(own), selector.project(shared)):
         logits = selector.logits(Pointers.of(queries, chosen))
         torch.testing.assert_close(logits, selector.logits(Pointers.of(own, chosen)))
-        if queries.laid is None:
+        if queries.projected is None:
             selector.zero_grad()
             logits.log_softmax(-1)[:, :2].sum().backward()
             grads.append([p.grad.clone() for p in selector.parameters() if p.grad is not None])
     torch.testing.assert_close(*grads)
-    few = selector.settle(shared).take([3, 1])
+    few = selector.project(shared).take([3, 1])
     torch.testing.assert_close(
         selector.logits(Pointers.of(few, chosen[:2])),
         selector.logits(Pointers.of(own.take([3, 1]), chosen[:2])),
     )
 
 
-def test_what_one_selector_settled_means_nothing_to_another():
+def test_what_one_selector_projected_means_nothing_to_another():
     shared, own = sharing()
     ours, other = small("v3"), small("v3", 1)
     chosen = [[(2, 0)]] * 5
-    settled = Pointers.of(ours.settle(shared), chosen)
-    torch.testing.assert_close(other.logits(settled), other.logits(Pointers.of(own, chosen)))
-    judged = ours.judge(settled, other)
-    known = ours.judge(settled, other.logits(settled).detach())
+    projected = Pointers.of(ours.project(shared), chosen)
+    torch.testing.assert_close(other.logits(projected), other.logits(Pointers.of(own, chosen)))
+    judged = ours.judge(projected, other)
+    known = ours.judge(projected, other.logits(projected).detach())
     torch.testing.assert_close(judged.exact_kl, known.exact_kl)
     torch.testing.assert_close(judged.logp_ref, known.logp_ref)
 

@@ -221,7 +221,7 @@ class Offline:
         # Frozen towers and projections make the same of the queries in every update.
         before = [part for part in (policy.towers, policy.projections) if part is not None]
         if not any(p.requires_grad for part in before for p in part.parameters()):
-            self.queries = policy.settle(self.queries)
+            self.queries = policy.project(self.queries)
         self.places = range(len(self.queries)) if bought.kept is None else bought.kept
         self.alone: dict[int, Groups] = {}
 
@@ -251,7 +251,7 @@ class Offline:
     @torch.no_grad()
     def judged(self, policy: Selector) -> Iterator[tuple[Pointers, Tensor]]:
         """All pointers with a policy's logits, many queries at a time."""
-        queries = policy.settle(self.queries)
+        queries = policy.project(self.queries)
         for start in range(0, len(self.places), AT_ONCE):
             places = self.places[start : start + AT_ONCE]
             pointers = proposal_groups(queries, self.bought, places).batch
@@ -278,7 +278,7 @@ def values_of_batch(values: dict[str, Tensor], groups: Groups) -> Tensor | None:
 @torch.no_grad()
 def validation(policy: Selector, world: SelectorWorld, bought: Proposals) -> dict[str, float]:
     """The loss of the best proposals beside a blind choice's; the accuracy of greedy choices."""
-    recipe, queries = world.recipe, policy.settle(world.queries("validation"))
+    recipe, queries = world.recipe, policy.project(world.queries("validation"))
     batch = best_pointers(queries, bought, range(len(bought.pointers)))
     loss = -episode_sum(policy.judge(batch).logp, batch.episode).mean().item()
     chosen, _ = policy.choose(queries, recipe.shots)
@@ -305,7 +305,7 @@ def validation(policy: Selector, world: SelectorWorld, bought: Proposals) -> dic
 def probe(policy: Selector, reference: Selector, world: SelectorWorld) -> dict[str, float]:
     """KL, entropy and diversity of fresh samples on queries and noise that every arm shares."""
     recipe, whole = world.recipe, world.queries("validation")
-    queries = policy.settle(whole.take(range(min(PROBE_QUERIES, len(whole)))))
+    queries = policy.project(whole.take(range(min(PROBE_QUERIES, len(whole)))))
     query_P = torch.arange(len(queries), device=queries.mask_BK.device)
     keys = [
         (recipe.seed, "probe", task, rollout)

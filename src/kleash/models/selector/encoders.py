@@ -42,7 +42,7 @@ class Block(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class Laid:
+class Projected:
     """What a selector's projections make of queries; right for as long as they do not change.
 
     Without `row_BK` the candidates [B,K,H] themselves, otherwise the table [R,H] that it points to.
@@ -54,7 +54,7 @@ class Laid:
     row_BK: Tensor | None
 
     @cached_property
-    def projected(self) -> Tensor:
+    def candidate(self) -> Tensor:
         """The second projection of the same, at length one."""
         return unit(self.by.candidate(self.reduced))
 
@@ -66,19 +66,19 @@ class Laid:
     @cached_property
     def candidates_BKH(self) -> Tensor:
         """Pools after the second projection too."""
-        return self.in_pools(self.projected)
+        return self.in_pools(self.candidate)
 
     def in_pools(self, values: Tensor) -> Tensor:
         """The values of each pool's candidates."""
         return values if self.row_BK is None else F.embedding(self.row_BK, values)
 
-    def take(self, index: Tensor) -> Laid:
-        """Those of some queries; the table stays whole."""
+    def take(self, index: Tensor) -> Projected:
+        """What was made of some of the queries; the table of candidates stays whole."""
         if self.row_BK is None:
-            return Laid(self.by, self.query_BH[index], self.reduced[index], None)
-        made = Laid(self.by, self.query_BH[index], self.reduced, self.row_BK[index])
-        if "projected" in self.__dict__:
-            made.__dict__["projected"] = self.projected
+            return Projected(self.by, self.query_BH[index], self.reduced[index], None)
+        made = Projected(self.by, self.query_BH[index], self.reduced, self.row_BK[index])
+        if "candidate" in self.__dict__:
+            made.__dict__["candidate"] = self.candidate
         return made
 
 
@@ -100,14 +100,14 @@ class Projections(Block):
             else:
                 near_identity(weight, rng)
 
-    def lay(self, queries: Queries) -> Laid:
+    def project(self, queries: Queries) -> Projected:
         """Queries and pools after the first projection; what pools share is projected once."""
-        if queries.laid is not None and queries.laid.by is self:
-            return queries.laid
+        if queries.projected is not None and queries.projected.by is self:
+            return queries.projected
         query_BH = getattr(self, "input_query", self.input)(queries.query_BD)
         if len(queries.rows_RD) < queries.row_BK.numel():
-            return Laid(self, query_BH, self.input(queries.rows_RD), queries.row_BK)
-        return Laid(self, query_BH, self.input(queries.pool_BKD), None)
+            return Projected(self, query_BH, self.input(queries.rows_RD), queries.row_BK)
+        return Projected(self, query_BH, self.input(queries.pool_BKD), None)
 
 
 class SetEncoder(Block):

@@ -1,4 +1,4 @@
-"""The blocks put together: encode once, walk along pointers, sample and judge them.
+"""The blocks put together: encode once, give the logits of every step, sample and judge pointers.
 
 Shapes as in `kleash.models.selector`.
 """
@@ -93,17 +93,17 @@ class Selector(Brief, nn.Module):
         """A batch in parts to be judged one by one: its pointers are few, so there is one."""
         return [(batch, slice(None))]
 
-    def settle(self, queries: Queries) -> Queries:
+    def project(self, queries: Queries) -> Queries:
         """The same queries with what the projections make of them, for while these stand still."""
-        laid = self.projections.lay(self.seen(replace(queries, laid=None)))
+        projected = self.projections.project(self.seen(replace(queries, projected=None)))
         if self.set_encoder is None:
-            laid.projected  # noqa: B018 - worked out here, for all that is taken from it later
-        return replace(queries, laid=laid)
+            projected.candidate  # noqa: B018 - worked out here, for all that is taken from it later
+        return replace(queries, projected=projected)
 
     def seen(self, queries: Queries) -> Queries:
         """The queries and pools as the towers see them now, where these train."""
-        laid = queries.laid is not None and queries.laid.by is self.projections
-        return queries if self.towers is None or laid else self.towers(queries)
+        known = queries.projected is not None and queries.projected.by is self.projections
+        return queries if self.towers is None or known else self.towers(queries)
 
     def encode(self, queries: Queries, dropout: Generator | None = None) -> Encoded:
         """Everything that does not depend on what is chosen: once per query.
@@ -111,15 +111,15 @@ class Selector(Brief, nn.Module):
         Dropout is drawn from the generator given. Judging gives none, so that policy and reference
         are always in the same mode.
         """
-        laid, mask_BA = self.projections.lay(self.seen(queries)), queries.mask_BK
-        query_BH, pool_BKH = laid.query_BH, laid.pool_BKH
+        projected, mask_BA = self.projections.project(self.seen(queries)), queries.mask_BK
+        query_BH, pool_BKH = projected.query_BH, projected.pool_BKH
         if self.set_encoder is not None:
             pool_BKH = self.set_encoder(pool_BKH, mask_BA)
         query_BH = self.query_encoder(query_BH, pool_BKH, mask_BA)
         if dropout is not None:
             query_BH, pool_BKH = (self.drop(part, dropout) for part in (query_BH, pool_BKH))
         if dropout is None and self.set_encoder is None:
-            candidates_BAH = laid.candidates_BKH
+            candidates_BAH = projected.candidates_BKH
         else:
             candidates_BAH = unit(self.projections.candidate(pool_BKH))
         if self.stop is not None:
@@ -136,7 +136,7 @@ class Selector(Brief, nn.Module):
         drawn = torch.rand(values.shape, generator=rng, device=rng.device).to(values.device)
         return values * (drawn < kept) / kept
 
-    def walk(
+    def step_logits(
         self, encoded: Encoded, query_P: Tensor, chosen_PS: Tensor, open_PTK: Tensor | None = None
     ) -> Tensor:
         """Logits [P,S+1,A] before and after each of S choices; what cannot be chosen is -inf.
@@ -150,7 +150,7 @@ class Selector(Brief, nn.Module):
         seen_PTH = first_BH.index_select(0, query_P)[:, None]
         if chosen_PS.shape[1] and (self.state.remembers or self.bonus is not None):
             column_PS = torch.where(chosen_PS == STOP, choices - 1, chosen_PS)
-            later_PSH, later_PSA = self.later(encoded, query_P, column_PS)
+            later_PSH, later_PSA = self.logits_after(encoded, query_P, column_PS)
             score = torch.cat([score, later_PSA / self.blocks.temperature], dim=1)
             seen_PTH = torch.cat([seen_PTH, later_PSH], dim=1)
         if open_PTK is None:
@@ -161,10 +161,12 @@ class Selector(Brief, nn.Module):
             open_PTK = F.pad(open_PTK & ~stopped_PT1, (0, 1), value=True)
         logits_PTA = torch.where(open_PTK, score, -math.inf)
         if self.second_look is not None:
-            logits_PTA = self.second_look.again(logits_PTA, seen_PTH, encoded, query_P)
+            logits_PTA = self.second_look.logits(logits_PTA, seen_PTH, encoded, query_P)
         return logits_PTA
 
-    def later(self, encoded: Encoded, query_P: Tensor, column_PS: Tensor) -> tuple[Tensor, Tensor]:
+    def logits_after(
+        self, encoded: Encoded, query_P: Tensor, column_PS: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """What is looked for [P,S,H] and scores [P,S,A] after each choice, if they depend on it.
 
         Pointers of a query are laid side by side, so that its candidates are never copied.
@@ -174,7 +176,7 @@ class Selector(Brief, nn.Module):
         chosen_PSH = encoded.candidates_BAH.flatten(0, 1).index_select(0, rows_PS.flatten())
         chosen_PSH = chosen_PSH.view(*rows_PS.shape, -1)
         place_P, group = places(query_P, queries)
-        seen_PSH = self.state.later(encoded, query_P, chosen_PSH)
+        seen_PSH = self.state.states_after(encoded, query_P, chosen_PSH)
         state_BGSH = spread(seen_PSH, place_P, queries, group)
         score: Tensor = self.score(state_BGSH.flatten(1, 2), encoded.keys_BAH)
         score_BGSA = score.view(queries, group, -1, choices)
@@ -189,7 +191,7 @@ class Selector(Brief, nn.Module):
     def logits(self, pointers: Pointers, dropout: Generator | None = None) -> Tensor:
         """Logits [N,A] at every choice, pointer by pointer, step by step."""
         encoded = self.encode(pointers.queries, dropout)
-        logits_PTA = self.walk(
+        logits_PTA = self.step_logits(
             encoded, pointers.query_P, pointers.chosen_PT[:, :-1], pointers.open_PTK
         )
         whole = len(pointers.episode) == pointers.chosen_PT.numel()
@@ -245,7 +247,7 @@ class Selector(Brief, nn.Module):
         chosen_PT = query_P.new_empty(len(query_P), 0)
         logp_PT = encoded.state_BH.new_empty(len(query_P), 0)
         for step in range(shots):
-            logp_PA = self.walk(encoded, query_P, chosen_PT)[:, -1].log_softmax(-1)
+            logp_PA = self.step_logits(encoded, query_P, chosen_PT)[:, -1].log_softmax(-1)
             noisy_PA = logp_PA
             if noise is not no_noise:
                 noisy_PA = logp_PA + self.drawn(noise, step, encoded.mask_BA[query_P])
@@ -279,7 +281,7 @@ class Selector(Brief, nn.Module):
         chosen_PT = query_P.new_empty(len(query_P), 0)
         total_P = encoded.state_BH.new_zeros(len(query_P))
         for _ in range(shots):
-            logp_PA = self.walk(encoded, query_P, chosen_PT)[:, -1].log_softmax(-1)
+            logp_PA = self.step_logits(encoded, query_P, chosen_PT)[:, -1].log_softmax(-1)
             total_PA = total_P[:, None] + logp_PA
             pointer_X, column_X = total_PA.isfinite().nonzero().unbind(1)
             total_X, query_X = total_PA[pointer_X, column_X], query_P[pointer_X]
@@ -305,9 +307,9 @@ def exact_sequence_kl(
     two shots cost K states and not K(K−1). Once stopped there is only one way on, and no KL.
     """
     total = torch.zeros(len(queries), dtype=torch.float64, device=queries.mask_BK.device)
-    settled = policy.settle(queries), reference.settle(queries)
+    projected = policy.project(queries), reference.project(queries)
     for first in range(0, len(queries), 16):  # some queries at a time: states take memory
-        some, same = (part.take(range(first, min(first + 16, len(queries)))) for part in settled)
+        some, same = (part.take(range(first, min(first + 16, len(queries)))) for part in projected)
         ours, theirs = policy.encode(some), reference.encode(same)
         sizes = some.mask_BK.sum(1).tolist()
         for made in range(shots):
@@ -316,8 +318,8 @@ def exact_sequence_kl(
             query_P = torch.arange(len(some), device=total.device).repeat_interleave(counts)
             chosen_PS = torch.tensor([state for listed in states for state in listed]).long()
             chosen_PS = chosen_PS.to(total.device).view(len(query_P), made)
-            logp = policy.walk(ours, query_P, chosen_PS).log_softmax(-1)
-            logp_ref = reference.walk(theirs, query_P, chosen_PS)[:, -1].log_softmax(-1)
+            logp = policy.step_logits(ours, query_P, chosen_PS).log_softmax(-1)
+            logp_ref = reference.step_logits(theirs, query_P, chosen_PS)[:, -1].log_softmax(-1)
             reach = logp[:, :-1].gather(2, chosen_PS[..., None]).flatten(1).sum(1).exp()
             kl_P = (reach * exact(logp[:, -1], logp_ref)).double()
             total[first : first + len(some)].index_add_(0, query_P, kl_P)

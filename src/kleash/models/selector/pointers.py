@@ -18,7 +18,7 @@ from kleash.errors import DataError
 from kleash.types import Item
 
 if TYPE_CHECKING:
-    from kleash.models.selector.encoders import Laid
+    from kleash.models.selector.encoders import Projected
 
 END = -1
 """In a row of pointers: past the end of this one."""
@@ -47,7 +47,7 @@ class Queries:
     rows_RD: Tensor
     row_BK: Tensor
     mask_BK: Tensor
-    laid: Laid | None = None
+    projected: Projected | None = None
     """What a selector's projections make of them, where that was worked out before."""
     asked: tuple[Item, ...] = ()
     """The queries as items, for a selector whose towers train."""
@@ -90,7 +90,7 @@ class Queries:
             self.rows_RD,
             self.row_BK[rows],
             self.mask_BK[rows],
-            None if self.laid is None else self.laid.take(rows),
+            None if self.projected is None else self.projected.take(rows),
             tuple(self.asked[i] for i in index) if self.asked else (),
             self.shown,
         )
@@ -98,7 +98,7 @@ class Queries:
     def few(self, candidates: int) -> Queries:
         """The same queries with no more than the first so many of their candidates."""
         row_BK, mask_BK = self.row_BK[:, :candidates], self.mask_BK[:, :candidates]
-        return replace(self, row_BK=row_BK, mask_BK=mask_BK, laid=None)
+        return replace(self, row_BK=row_BK, mask_BK=mask_BK, projected=None)
 
     def __len__(self) -> int:
         return len(self.tasks)

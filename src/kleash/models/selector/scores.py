@@ -181,7 +181,7 @@ class SecondLook(CrossAttention):
         super().__init__(blocks)
         self.kept, self.temperature = blocks.shortlist, blocks.temperature
 
-    def again(
+    def logits(
         self, logits_PTA: Tensor, seen_PTH: Tensor, encoded: Encoded, query_P: Tensor
     ) -> Tensor:
         """The logits after the second stage; -inf stays."""

@@ -47,7 +47,7 @@ class State(Block):
         """What is looked for [B,H] before anything is chosen."""
         return self.seen(encoded.state_BH, 0)
 
-    def later(self, encoded: Encoded, query_P: Tensor, chosen_PSH: Tensor) -> Tensor:
+    def states_after(self, encoded: Encoded, query_P: Tensor, chosen_PSH: Tensor) -> Tensor:
         """What is looked for [P,S,H] after each choice."""
         state_PH = encoded.state_BH.index_select(0, query_P)
         seen = []
@@ -134,7 +134,7 @@ class Sequence(State):
     def first(self, encoded: Encoded) -> Tensor:
         return self.read(encoded.state_BH[:, None])[:, 0]
 
-    def later(self, encoded: Encoded, query_P: Tensor, chosen_PSH: Tensor) -> Tensor:
+    def states_after(self, encoded: Encoded, query_P: Tensor, chosen_PSH: Tensor) -> Tensor:
         query_P1H = encoded.state_BH.index_select(0, query_P)[:, None]
         return self.read(torch.cat([query_P1H, chosen_PSH], dim=1))[:, 1:]
 
@@ -255,7 +255,7 @@ class Slots(State):
         assert encoded.slots_BTH is not None
         return encoded.slots_BTH[:, 0]
 
-    def later(self, encoded: Encoded, query_P: Tensor, chosen_PSH: Tensor) -> Tensor:
+    def states_after(self, encoded: Encoded, query_P: Tensor, chosen_PSH: Tensor) -> Tensor:
         assert encoded.slots_BTH is not None
         steps = torch.arange(1, chosen_PSH.shape[1] + 1, device=query_P.device)
         slots_BSH = encoded.slots_BTH.index_select(1, steps.clamp(max=SLOTS - 1))

@@ -202,7 +202,7 @@ def greedy(
     Always the same queries together: a choice does not depend on what else is measured.
     """
     chosen: dict[int, Pointer] = {}
-    queries = policy.settle(world.queries(split))
+    queries = policy.project(world.queries(split))
     for block in sorted({place // AT_ONCE for place in places}):
         some = range(block * AT_ONCE, min((block + 1) * AT_ONCE, len(queries)))
         pointers, _ = policy.choose(queries.take(some), shots)

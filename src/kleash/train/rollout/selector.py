@@ -405,9 +405,9 @@ def chosen_by(
 ) -> list[list[Proposal]]:
     """What the selector proposes for each query; pointers that stop early are left out."""
     found: list[list[Proposal]] = [[] for _ in range(len(queries))]
-    settled = policy.settle(queries)
+    projected = policy.project(queries)
     if proposing.policy_beams:
-        pointers, _ = policy.beams(settled, shots, proposing.policy_beams)
+        pointers, _ = policy.beams(projected, shots, proposing.policy_beams)
         for query, pointer in zip(pointers.query_P.tolist(), pointers.lists(), strict=True):
             if STOP not in pointer:
                 found[query].append(Proposal(pointer, "policy"))
@@ -420,7 +420,7 @@ def chosen_by(
             for draw in range(proposing.samples)
         ]
         pointers, _ = policy.choose(
-            settled, shots, hotter(keyed_noise(keys), heat), query_P=query_P
+            projected, shots, hotter(keyed_noise(keys), heat), query_P=query_P
         )
         for query, pointer in zip(query_P.tolist(), pointers.lists(), strict=True):
             if STOP not in pointer:
