@@ -30,6 +30,7 @@ from kleash.models.engine.draws import exponential, stream
 from kleash.models.engine.forward import FoldedForward, LlamaForward, ModuleForward, foldable
 from kleash.models.engine.kv_cache import Feed, KvCache
 from kleash.models.engine.own import OwnEngine
+from kleash.models.engine.paged import PagedEngine
 from kleash.models.language.llama import of_this_shape
 from kleash.models.language.models import adapted
 from kleash.models.language.policy import LanguagePolicy
@@ -37,6 +38,9 @@ from kleash.seeds import torch_generator
 from kleash.types import Turn
 
 WORDS, STOP = 41, 3
+BOTH = pytest.mark.parametrize(
+    "engine_of", [OwnEngine, pytest.param(PagedEngine, marks=pytest.mark.slow)]
+)
 
 
 def tiny(kind=Qwen3ForCausalLM, config=Qwen3Config, seed=0, scale=0.3, **changes):
@@ -183,9 +187,10 @@ def test_an_adapter_speaks_too():
             assert found != pytest.approx(recomputed(model, turns), abs=1e-2)
 
 
-def test_what_was_said_is_judged_alike_by_the_policy():
+@BOTH
+def test_what_was_said_is_judged_alike_by_the_policy(engine_of):
     policy = LanguagePolicy(tiny(), temperature=1.4)
-    played = together(OwnEngine(policy.model, {STOP}), conversations(9), temperature=1.4)
+    played = together(engine_of(policy.model, {STOP}), conversations(9), temperature=1.4)
     episodes = [[Turn(tuple(h), s.ids, s.logp) for h, s in turns] for turns in played]
     judged = policy.judge(policy.gather(episodes)).logp.tolist()
     assert judged == pytest.approx([p for turns in played for p in said_logp(turns)], abs=1e-5)
@@ -495,11 +500,12 @@ async def broken_off(engine, talk):
         await turn
 
 
-def test_a_turn_that_is_cancelled_leaves_the_others_alone():
-    engine = OwnEngine(tiny(scale=0.01), set())
+@BOTH
+def test_a_turn_that_is_cancelled_leaves_the_others_alone(engine_of):
+    engine = engine_of(tiny(scale=0.01), set())
 
     async def cancelled():
-        talk = engine.talk(("a",), most=200)
+        talk = engine.talk(("a",), most=400)
         await broken_off(engine, talk)
         with pytest.raises(RuntimeError, match="broke off"):
             await engine.say(talk, [5])
@@ -510,9 +516,10 @@ def test_a_turn_that_is_cancelled_leaves_the_others_alone():
     assert [s.ids for _, s in asyncio.run(cancelled())] == [s.ids for _, s in alone]
 
 
-def test_a_policy_that_is_broken_stops_all_who_wait():
+@pytest.mark.parametrize("engine_of", [OwnEngine, PagedEngine])
+def test_a_policy_that_is_broken_stops_all_who_wait(engine_of):
     model = tiny()
     with torch.no_grad():
         model.model.norm.weight[0] = torch.nan
     with pytest.raises(GuardError, match="not a number"):
-        together(OwnEngine(model, {STOP}), conversations(3))
+        together(engine_of(model, {STOP}), conversations(3))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from kleash.errors import ConfigError, GuardError
+from kleash.errors import ConfigError
 from kleash.models.engine import decoder, engine_of, pages
 from kleash.models.engine.decoder import put_side_by_side
 from kleash.models.engine.decoder import together as joined
@@ -16,13 +16,9 @@ from kleash.models.engine.paged import PagedEngine
 from kleash.models.language.models import adapted
 from kleash.models.language.policy import LanguagePolicy
 from kleash.seeds import torch_generator
-from kleash.types import Turn
 from test_engine import (
     STOP,
-    WORDS,
-    broken_off,
     conversations,
-    exact,
     played,
     recomputed,
     replies,
@@ -379,22 +375,6 @@ def test_others_finish_while_one_user_thinks():
 
 
 @pytest.mark.slow
-def test_a_turn_that_is_cancelled_leaves_the_others_alone():
-    engine = PagedEngine(tiny(scale=0.01), set())
-
-    async def cancelled():
-        talk = engine.talk(("a",), most=400)
-        await broken_off(engine, talk)
-        with pytest.raises(RuntimeError, match="broke off"):
-            await engine.say(talk, [5])
-        engine.forget(talk)
-        return await played(engine, ("b",), replies(2))
-
-    alone = together(engine, [(("b",), replies(2))])[0]
-    assert [s.ids for _, s in asyncio.run(cancelled())] == [s.ids for _, s in alone]
-
-
-@pytest.mark.slow
 def test_few_slots_and_small_batches_only_make_one_wait(monkeypatch):
     asked = conversations(11)
     wide = together(PagedEngine(tiny(), {STOP}), asked)
@@ -451,23 +431,6 @@ def test_weights_that_move_are_read_where_they_are_then():
         assert said_logp(turns) == pytest.approx(recomputed(other, turns), abs=1e-5)
 
 
-@pytest.mark.slow
-def test_what_was_said_is_judged_alike_by_the_policy():
-    policy = LanguagePolicy(tiny(), temperature=1.4)
-    made = together(PagedEngine(policy.model, {STOP}), conversations(9), temperature=1.4)
-    episodes = [[Turn(tuple(h), s.ids, s.logp) for h, s in turns] for turns in made]
-    judged = policy.judge(policy.gather(episodes)).logp.tolist()
-    assert judged == pytest.approx([p for turns in made for p in said_logp(turns)], abs=1e-5)
-
-
-def test_a_policy_that_is_broken_stops_all_who_wait():
-    model = tiny()
-    with torch.no_grad():
-        model.model.norm.weight[0] = torch.nan
-    with pytest.raises(GuardError, match="not a number"):
-        together(PagedEngine(model, {STOP}), conversations(3))
-
-
 def test_it_is_chosen_where_it_can_run_and_refuses_other_shapes():
     model = tiny(LlamaForCausalLM, LlamaConfig)
     speech = type("Speech", (), {"stops": {STOP}})
@@ -475,15 +438,6 @@ def test_it_is_chosen_where_it_can_run_and_refuses_other_shapes():
     gpt2 = next(model for name, model, _ in shapes() if name == "gpt2")
     with pytest.raises(ConfigError, match="not of a shape"):
         PagedEngine(gpt2, {STOP})
-
-
-@pytest.mark.slow
-def test_draws_follow_the_distribution():
-    model, heard, n = tiny(scale=0.2), [7, 8, 9], 3000
-    said = together(PagedEngine(model, {STOP}), [(("draw", c), [heard]) for c in range(n)], most=1)
-    truth = exact(model, heard, 1.0).double()
-    counts = torch.bincount(torch.tensor([t[0][1].ids[0] for t in said]), minlength=WORDS).double()
-    assert ((counts / n - truth).abs() < 5 * (truth * (1 - truth) / n).sqrt() + 1e-3).all()
 
 
 def test_graphs_that_are_forgotten_take_their_memory_with_them():

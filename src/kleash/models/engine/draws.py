@@ -57,7 +57,7 @@ def shifted(bits: Tensor, by: int) -> Tensor:
     return (bits >> by).bitwise_and_((1 << (64 - by)) - 1)
 
 
-def drawn(
+def draw(
     logits_NV: Tensor,
     talks: Sequence[Talk],
     streams: Sequence[int | None],

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from kleash.errors import GuardError
 from kleash.models.engine import Said, Talk
-from kleash.models.engine.draws import drawn, of_turn, stream
+from kleash.models.engine.draws import draw, of_turn, stream
 from kleash.models.engine.forward import forward_of
 from kleash.models.engine.kv_cache import Feed, KvCache
 
@@ -197,7 +197,7 @@ class OwnEngine:
             logits_NV = self._logits(rows)
         if training:
             self.model.train()
-        ids, logp = drawn(
+        ids, logp = draw(
             logits_NV,
             [row.talk for row in rows],
             [row.stream for row in rows],
