@@ -7,8 +7,7 @@ import pytest
 
 from kleash.compare.arms import Curve, gather
 from kleash.compare.confounds import confounds, contradictions, factor
-from kleash.compare.read import Cell, Number, Setting
-from kleash.compare.summaries import summaries
+from kleash.compare.read import Setting
 from test_compare import HERE, run, sources, with_curve
 
 BASE = {"beta": 0.0, "lr": 1e-6, "batch_size": 16}
@@ -93,31 +92,3 @@ def test_two_wordings_may_mean_one_thing_and_two_numbers_may_not():
     assert (found.kind, found.arms) == ("contradicted", ("b",))
     assert set(found.values) == {"rce epoch 5", "rce epoch 4"}
     assert told(5, 15) and told("5", 15)
-
-
-# --- summaries
-
-
-def test_a_curve_is_summed_up_by_its_known_points():
-    made = with_curve(run("a"), [2.0, 5.0, 1.0, 4.0], steps=[0, 10, 20, 30])
-    [row] = summaries(gather(sources(made)))
-    assert (row.n, row.mean, row.first, row.last) == (4, 3.0, 2.0, 4.0)
-    assert (row.low, row.low_at, row.high, row.high_at) == (1.0, 20.0, 5.0, 10.0)
-    assert row.change == 1.0
-
-
-def test_statistics_that_a_document_prints_are_a_row_without_points():
-    made = run("a")
-    for statistic, value, step in (("mean", 0.5, None), ("max", 0.9, 40.0), ("min", 0.1, 5.0)):
-        number = Number(value, "known", HERE)
-        made.cells.append(Cell("accuracy", number, step=step, statistic=statistic))
-    made.cells.append(Cell("accuracy", Number(0.7, "known", HERE), items=200))
-    [row] = summaries(gather(sources(made)))
-    assert (row.metric, row.n, row.mean, row.first, row.last) == ("accuracy", 0, 0.5, None, None)
-    assert (row.low, row.low_at, row.high, row.high_at) == (0.1, 5.0, 0.9, 40.0)
-
-
-def test_a_plain_measurement_is_no_statistic_of_a_run():
-    made = run("a")
-    made.cells.append(Cell("accuracy", Number(0.7, "known", HERE), items=200))
-    assert summaries(gather(sources(made))) == []

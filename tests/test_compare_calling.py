@@ -56,7 +56,7 @@ def test_a_page_calls_arms_shortly_and_says_so():
     assert "kl0.1 against nokl" in text
     assert f"called by what differs in their names: {LONG}…" in " ".join(text.split())
     assert f"{LONG}kl0.1" in {name for arm in found.arms for name in arm["also"]}
-    page = markdown_of(short_page(of_sources(two(), found, "logs", "zh")))
+    page = markdown_of(short_page(of_sources(found, "logs", "zh")))
     assert "kl0.1 对 nokl" in page
     assert f"名称中不同的部分来称呼：{LONG}…" in page
 

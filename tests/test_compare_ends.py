@@ -13,7 +13,8 @@ from kleash.compare.arms import gather
 from kleash.compare.comparison import compare
 from kleash.compare.means import run_means
 from kleash.compare.read import read
-from kleash.report import markdown_of, of_sources, screen, tables_of
+from kleash.report import markdown_of, of_sources, screen, short_page, tables_of
+from kleash.report.words.verdicts import sentence
 from kleash.stats import end_gap, end_of
 from test_compare import asked, codes, level, run, sources, with_curve, with_scores
 from test_compare_questions import every, fact
@@ -50,8 +51,8 @@ def test_over_seeds_it_counts_where_they_end_and_the_average_stands_beside_it():
     assert not every(found, "at_end")
     text = screen.terminal(found, "en")
     assert "better; accuracy at step 800 +" in " ".join(text.split())
-    assert "第 800 步的准确率" in screen.sentence(end, "zh", factor=())
-    assert "over steps 100–800" in screen.sentence(mean, "en", factor=())
+    assert "第 800 步的准确率" in sentence(end, "zh", factor=())
+    assert "over steps 100–800" in sentence(mean, "en", factor=())
 
 
 def test_one_run_each_counts_on_average_and_the_end_stands_beside_it():
@@ -70,7 +71,7 @@ def test_what_says_the_same_elsewhere_is_not_on_the_screen():
     found = compare(sources(*trained(0.0, FREE, 5), *trained(0.1, FREE + 0.05, 5)))
     assert level(found).verdict == asked(found, "average").verdict == "better"
     assert "And on average" not in screen.terminal(found, "en")
-    assert "And on average" in screen.markdown(found, "en")
+    assert "And on average" in markdown_of(short_page(of_sources(found, "x", "en")))
 
 
 def test_a_run_that_broke_off_is_compared_where_it_ended():
@@ -199,7 +200,7 @@ def test_a_report_says_where(tmp_path):
         rows = [f"{step:g},{value:.4f}" for step, value in zip(STEPS, curve + noise, strict=True)]
         (tmp_path / f"{name}.csv").write_text("\n".join(["step,accuracy", *rows]) + "\n")
     sources_ = [read(tmp_path)]
-    made = of_sources(sources_, compare(sources_), "logs", "en")
+    made = of_sources(compare(sources_), "logs", "en")
     page = markdown_of(tables_of(made))
     verdict = page.split("## Verdict")[1].split("\n## ")[0]
     assert "accuracy over steps 100–800" in verdict

@@ -13,7 +13,7 @@ from kleash.compare.comparison import Wish, compare
 from kleash.compare.read import in_names, read
 from kleash.compare.read.beside import evaluations
 from kleash.errors import ConfigError
-from kleash.report import screen
+from kleash.report import markdown_of, of_sources, short_page
 from kleash.report.words import attribution_screen, metric_name
 
 
@@ -410,8 +410,8 @@ def test_benchmarks_beside_a_training_count_more_than_its_reward(tmp_path: Path)
     assert (one.metric, one.estimate) == ("accuracy", pytest.approx(0.05))
     assert reason(one, "mean_over_sets") == {"sets": "set1, set2"}
     trained(tmp_path / "kl0.2", 0.5, **{"eval__checkpoint-20_json": counted(1, 2)})
-    page = screen.markdown(compare([read(tmp_path)]), "en")
-    assert "\n- it is the mean over set1, set2" in page  # and not of one arm alone
+    page = markdown_of(short_page(of_sources(compare([read(tmp_path)]), "x", "en")))
+    assert "\n- · it is the mean over set1, set2" in page  # and not of one arm alone
     (run, beside) = read(tmp_path / "kl0").runs
     (curve_,) = (each for each in beside.series if each.metric == "results.set1.accuracy")
     assert (run.arm, beside.arm, curve_.steps.tolist()) == ("kl0", "kl0", [20, 100])

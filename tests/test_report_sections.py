@@ -45,7 +45,7 @@ def test_speeds_that_logs_hold_are_told(tmp_path):
     for name in ("none.csv", "kl0.1.csv"):
         (tmp_path / name).write_text(head + rows, encoding="utf-8")
     sources = [read(tmp_path / name) for name in ("none.csv", "kl0.1.csv")]
-    one = report.of_sources(sources, compare(sources), "x", "en")
+    one = report.of_sources(compare(sources), "x", "en")
     [table] = document_tables.efficiency(one)
     assert {row[1]: row[2] for row in table.rows if row[0] == "no KL"} == {
         "time per step": "7.25",

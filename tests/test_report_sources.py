@@ -19,7 +19,7 @@ DOCUMENTS = pytest.mark.skipif(len(SEEDS) != 5, reason="the five documents are n
 
 def made(paths, language="zh"):
     sources = [read(path) for path in paths]
-    return report.of_sources(sources, compare(sources), "x", language)
+    return report.of_sources(compare(sources), "x", language)
 
 
 def tables(paths):

@@ -62,7 +62,7 @@ def told():
     found = {}
     for name, path in DOCUMENTS.items():
         source = read(path)
-        made = report.of_sources([source], compare([source]), name, "zh")
+        made = report.of_sources(compare([source]), name, "zh")
         page = report.markdown_of(report.tables_of(made))
         headings = {term(f"report.section.{k}", "zh"): k for k in CODES.below("report.section")}
         parts = [part.partition("\n") for part in page.split("\n## ")[1:]]

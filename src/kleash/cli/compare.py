@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kleash.cli.console import AsJson, Named, On, Unit, language_of, place_to_write
-from kleash.errors import ConfigError, DataError
+from kleash.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,10 +37,10 @@ def compare(  # noqa: PLR0913  # one for each option
     effect: Annotated[str, typer.Option(metavar="KEY", help="What this one setting did.")] = "",
     as_json: AsJson = False,
     md: Annotated[
-        Path | None, typer.Option(help="Write everything as Markdown.", callback=place_to_write)
+        Path | None, typer.Option(help="Write its page as Markdown.", callback=place_to_write)
     ] = None,
     page: Annotated[
-        Path | None, typer.Option("--html", help="Write it as a page.", callback=place_to_write)
+        Path | None, typer.Option("--html", help="Write its page.", callback=place_to_write)
     ] = None,
     lang: Annotated[str, typer.Option(help="zh or en; else the locale's, else theirs.")] = "",
 ) -> None:
@@ -68,10 +68,8 @@ def compare(  # noqa: PLR0913  # one for each option
     from kleash.report import screen
     from kleash.report.plain import plain
 
-    if md is not None:
-        _write(md, screen.markdown(found, language))
-    if page is not None:
-        _write(page, _page(told, found, language))
+    if md or page:
+        _pages(told, found, (md, page), language)
     if as_json:
         print(json.dumps(plain(found, language), ensure_ascii=False))
     else:
@@ -97,11 +95,20 @@ def _tell_effect(
         print(screen.terminal(found, language, _columns()))
 
 
-def _page(told: Sequence[Source], found: Comparison, language: Language) -> str:
-    """The answer as a page, with the curves that a report of the sources has."""
-    from kleash.report import curves_of, of_sources, screen
+def _pages(
+    told: Sequence[Source],
+    found: Comparison,
+    files: tuple[Path | None, Path | None],
+    lang: Language,
+) -> None:
+    """The answer as the page that `kleash report` makes of the same sources."""
+    from kleash import report
 
-    return screen.page(found, language, curves_of(of_sources(told, found, "", language)))
+    names = [source.name or Path(source.path).name for source in told]
+    whole = report.short_page(report.of_sources(found, ", ".join(names), lang))
+    for file, written in zip(files, (report.markdown_of, report.html_of), strict=True):
+        if file is not None:
+            report.put(file, written(whole).encode())
 
 
 def as_their_studies(paths: Sequence[Path], named: Sequence[str] = ()) -> list[Source]:
@@ -131,10 +138,3 @@ def _columns() -> int:
     import shutil
 
     return max(40, min(160, shutil.get_terminal_size((100, 24)).columns))
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"cannot write {file}: {error.strerror}") from None

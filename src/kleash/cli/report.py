@@ -137,4 +137,4 @@ def of_logs(
     names = [source.name or Path(source.path).name for source in sources]
     language = language_of(lang, sources)
     found = compare(sources, Wish(shortly=True, units=tuple(units)))
-    return of_sources(sources, found, ", ".join(names), language)
+    return of_sources(found, ", ".join(names), language)

@@ -15,7 +15,7 @@ from typing import Any
 from kleash.compare.arms import Arm, gather, known_name
 from kleash.compare.checks import find
 from kleash.compare.confounds import factor
-from kleash.compare.curves import best_step, collapse_of, faster, phases, steadier
+from kleash.compare.curves import best_step, collapse_of, faster, steadier
 from kleash.compare.gaps import gap_of_pair
 from kleash.compare.matrix import Matrix, may_lack
 from kleash.compare.next_steps import next_steps
@@ -30,7 +30,6 @@ from kleash.compare.records import (
     Judged,
     Question,
     Step,
-    Summary,
     Window,
 )
 from kleash.compare.trend import trend
@@ -55,7 +54,6 @@ __all__ = [
     "Confound",
     "Judged",
     "Step",
-    "Summary",
     "Window",
     "Wish",
     "compare",
@@ -220,4 +218,4 @@ class _Asked:
             return [level]
         asked = [elsewhere(pair, gap) if gap else None]
         asked += [question(pair) for question in (faster, steadier, best_step)]
-        return [level, *(each for each in asked if each is not None), *phases(pair)]
+        return [level, *(each for each in asked if each is not None)]

@@ -1,4 +1,4 @@
-"""What curves are asked: faster? steadier? which step? did it collapse? and where was the gap?
+"""What curves are asked: faster? steadier? which step? did it collapse?
 
 Over seeds where both arms have them: then an answer is about the setting. Of one run each it is
 about these two curves, and a word such as "steadier" still needs a statistic. It is long because
@@ -18,8 +18,6 @@ from kleash import stats
 from kleash.algo.collapse import DRAWDOWN
 from kleash.compare.arms import Arm, Curve, Replicate
 from kleash.compare.gaps import (
-    FEWEST_STEPS,
-    Gap,
     SeedCurves,
     curves_of_pair,
     curves_over_seeds,
@@ -29,25 +27,19 @@ from kleash.compare.items import curve_of, stepwise
 from kleash.compare.means import at_steps, steps_of_all
 from kleash.compare.noise import floor_of, reason
 from kleash.compare.read.names import Metric
-from kleash.compare.records import Amount, Because, Judged, Question
-from kleash.compare.verdicts import Pair, judge, judge_seeds, settled
+from kleash.compare.records import Amount, Because, Judged
+from kleash.compare.verdicts import Pair, judge_seeds, settled
 from kleash.seeds import generator
 from kleash.stats import Floats, NoiseFloor, Width
 
 FEWEST_POINTS = 4
 FEWEST_OF_A_COURSE = 8  # evaluations of which a fall can be seen
-FEWEST_IN_THIRDS = 9  # three in each third, so that each has a slope and a spread
 LOG = 2_000  # points beyond which a curve is a log of training, which has no best step
 LEAST = 1e-12  # of an SD: below it nothing swings
 DRAWS = 1_000
 DRAWN_POINTS = 500_000
 THRESHOLDS = 50
 SWAPPED_AT_ONCE = 10  # steps whose every swap is tried; beyond 14 a few hundred random ones
-PHASES: dict[str, Question] = {
-    "early": "phase_early",
-    "middle": "phase_middle",
-    "late": "phase_late",
-}
 
 
 def _both(pair: Pair, fewest: int) -> tuple[str, Floats, Floats, Floats] | None:
@@ -394,47 +386,3 @@ def _collapse(arm: Arm, curve: Curve, floor: NoiseFloor, known: Metric) -> Judge
         estimate=-sign * found.deepest,
         because=(Because("collapsed", facts | {"axis": curve.axis, "step": found.step}), how),
     )
-
-
-# --- early, middle and late
-
-
-def phases(pair: Pair) -> list[Judged]:
-    """The gap of two curves in each third, and how each swings and climbs: for tables of a report.
-
-    A gap over all steps may be one of the beginning only. Below 8 steps in a third no verdict.
-    """
-    seen = _both(pair, FEWEST_IN_THIRDS)
-    if seen is None or len(seen[1]) > LOG:
-        return []
-    curves = curves_of_pair(pair.ours, pair.theirs, pair.metric) or ()
-    axis, steps, unit, found = seen[0], seen[1], pair.known.unit, []
-    thirds = np.array_split(np.arange(len(steps)), 3)
-    for question, inside in zip(PHASES.values(), thirds, strict=True):
-        ours, theirs = (at_steps(curve, steps[inside]) for curve in curves)
-        gap = stats.curve_gap(ours, theirs)
-        few = gap.n < FEWEST_STEPS
-        judged = judge(
-            pair,
-            Gap(
-                estimate=gap.width.middle,
-                width=gap.width,
-                n=gap.n,
-                counted="steps",
-                too_few=few,
-                integrity=["two_histories"] if any(curve.others for curve in curves) else [],
-                baseline_mean=float(theirs.mean()),
-            ),
-            question,
-        )
-        lines = [stats.line(steps[inside], side) for side in (ours, theirs)]
-        first, last = (float(steps[at]) for at in (inside[0], inside[-1]))
-        place = {"axis": axis, "first": first, "last": last, "n": gap.n}
-        because = [
-            Because("phase_steps", place),
-            Because("phase_spread", _amounts([each.sd for each in lines], unit)),
-            Because("phase_slope", _amounts([e.slope for e in lines], unit) | {"axis": axis}),
-        ]
-        because += [Because("too_few_steps")] if few else []
-        found.append(replace(judged, because=tuple(because)))
-    return found

@@ -21,9 +21,6 @@ Question = Literal[
     "faster",
     "steadier",
     "best_step",
-    "phase_early",
-    "phase_middle",
-    "phase_late",
     "collapse",
     "diverged",
     "pairs",
@@ -124,32 +121,6 @@ class Step:
     devices: int | None = None
 
 
-@dataclass(frozen=True)
-class Summary:
-    """One metric of one run: known values only; `estimated` were left out."""
-
-    arm: str
-    run: str
-    metric: str
-    unit: str
-    n: int
-    estimated: int
-    mean: float | None = None
-    first: float | None = None
-    last: float | None = None
-    low: float | None = None
-    low_at: float | None = None
-    high: float | None = None
-    high_at: float | None = None
-
-    @property
-    def change(self) -> float | None:
-        """Last less first, as a fraction of the first; None where that means nothing."""
-        if self.first is None or self.last is None or not self.first:
-            return None
-        return (self.last - self.first) / abs(self.first)
-
-
 @dataclass
 class Comparison:
     """Everything that one call of `compare` has to say."""
@@ -176,10 +147,3 @@ class Comparison:
     def matrix(self) -> Matrix:
         """Every measurement of the sources; a study's report has its own and asks for none."""
         return matrix(self.sources)
-
-    @cached_property
-    def summaries(self) -> list[Summary]:
-        """A row for each arm, run and metric."""
-        from kleash.compare.summaries import summaries
-
-        return summaries(self.gathered)

@@ -17,7 +17,6 @@ from kleash.report.parts import (
     Card,
     Cards,
     Cell,
-    Lines,
     Paragraph,
     Part,
     Stated,
@@ -27,7 +26,6 @@ from kleash.report.parts import (
 from kleash.report.words import MOST_NAMED, gap_text, key_name, named, say, term
 from kleash.report.words.lines import next_step
 from kleash.report.words.verdicts import (
-    UNTRAINED,
     alike,
     decision,
     otherwise,
@@ -197,15 +195,6 @@ def far(made: Material, found: Comparison) -> str:
     code = "sure.L3_these" if these else f"sure.{sure}"
     lines = [made.say(code, n=seeds), made.say("unsaid" if sure == "L3" else "unsaid_setting")]
     return _sentences(made, lines)
-
-
-def comparisons(made: Material) -> list[Part]:
-    """Every verdict as a sentence, arms of which the same is to be said together."""
-    said: list[str] = []
-    for found in made.comparisons:
-        every = together(found, made.language, (*UNTRAINED, "level"))
-        said += [line for line, _ in every]
-    return [Lines(said), Paragraph(made.say("levels"))] if said else []
 
 
 # --- the table

@@ -15,12 +15,11 @@ from kleash.report import (
     gaps,
     opening,
 )
-from kleash.report.charts import Chart
 from kleash.report.figures import put
 from kleash.report.markdown import markdown_of
 from kleash.report.material import Material, of_study
 from kleash.report.page import html_of
-from kleash.report.parts import Document, Figure, Part, Section
+from kleash.report.parts import Document, Part, Section
 from kleash.report.words import Language
 from kleash.runs.run import read_json, write_json
 from kleash.study.results import Results
@@ -37,7 +36,7 @@ PAGE: Sections = {
     "gaps": gaps.gaps,
     "frontier": choices.frontier_chart,
     "curves": curves.main_curves,
-    "comparisons": answer.comparisons,
+    "comparisons": gaps.comparisons,
     "files": csv_tables.files,
 }
 """The page: the answer, and what a reader of it asks next."""
@@ -81,11 +80,6 @@ def sections_of(made: Material, sections: Sections) -> list[Section]:
         for key, parts_of in sections.items()
     ]
     return [each for each in found if each.parts]
-
-
-def curves_of(made: Material) -> list[Chart]:
-    """The curves of a report as charts."""
-    return [part.chart for part in curves.curves(made) if isinstance(part, Figure)]
 
 
 def write(found: Results, *, language: Language | str = "") -> list[Path]:

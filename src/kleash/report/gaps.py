@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from kleash.compare.comparison import Amount, Comparison, Judged
+from kleash.compare.comparison import Comparison, Judged
 from kleash.report.answer import score_of
 from kleash.report.charts import Chart, Dot, whiskers
-from kleash.report.courses import beside, course
+from kleash.report.courses import beside
 from kleash.report.material import Material
-from kleash.report.parts import Figure, Lines, Part, Table
+from kleash.report.parts import Figure, Lines, Paragraph, Part, Table
 from kleash.report.words import AXES, LANGUAGES, say, show
 from kleash.report.words.lines import placed, reasons
-from kleash.report.words.verdicts import sentence, word
+from kleash.report.words.verdicts import UNTRAINED, sentence, together, word
 
-BOARD = (
-    *("level", "average", "at_end", "best_step", "faster", "steadier"),
-    *("phase_early", "phase_middle", "phase_late"),
-)
+BOARD = ("level", "average", "at_end", "best_step", "faster", "steadier")
 HOW = ("faster", "steadier", "collapse")
 
 
@@ -101,8 +97,6 @@ def scoreboard(made: Material) -> list[Part]:
 
 def values_of(made: Material, judged: Judged) -> tuple[str, str]:
     """What each side measured, as its reasons say."""
-    if judged.question.startswith("phase_"):
-        return phase_means(made, judged)
     sides = dict.fromkeys(judged.arms, "—")
     if judged.question == "level" and made.study is not None:
         sides |= {row.name: score_of(made, row) for row in made.study.rows if row.name in sides}
@@ -122,23 +116,6 @@ def values_of(made: Material, judged: Judged) -> tuple[str, str]:
     return sides[judged.arms[0]], sides[judged.arms[-1]]
 
 
-def phase_means(made: Material, judged: Judged) -> tuple[str, str]:
-    """The mean of each side over the steps of a phase, of the run that was judged: its first."""
-    span = next((each.facts for each in judged.because if each.code == "phase_steps"), None)
-    found: list[str] = []
-    for name in (judged.arms[0], judged.arms[-1]):
-        arm = next((arm for arm in made.arms if arm.name == name), None)
-        first = None if arm is None else replace(arm, replicates=arm.replicates[:1])
-        each = None if first is None else course(first, judged.metric)
-        if each is None or span is None or each.axis != span["axis"]:
-            found.append("—")
-            continue
-        inside = (each.steps >= span["first"]) & (each.steps <= span["last"])
-        value = Amount(float(each.values[inside].mean()), judged.unit) if inside.any() else None
-        found.append(show(value, made.language))
-    return found[0], found[1]
-
-
 def ahead(made: Material, judged: Judged) -> str:
     """The arm that is ahead; or the verdict in words."""
     if judged.verdict.startswith(("better", "worse")):
@@ -147,11 +124,24 @@ def ahead(made: Material, judged: Judged) -> str:
     return word(judged, made.language)
 
 
-def how(made: Material) -> list[Part]:
-    """Faster, steadier, cheaper, collapsed: each verdict as a sentence, with what it rests on."""
+def comparisons(made: Material) -> list[Part]:
+    """Every verdict as a sentence; of a study, arms of which the same is to be said together."""
+    if made.study is None:
+        questions = dict.fromkeys(e.question for found in made.comparisons for e in found.verdicts)
+        told = how(made, [each for each in questions if each != "recommend"])
+        return [*told, Paragraph(made.say("levels"))] if told else []
+    said: list[str] = []
+    for found in made.comparisons:
+        every = together(found, made.language, (*UNTRAINED, "level"))
+        said += [line for line, _ in every]
+    return [Lines(said), Paragraph(made.say("levels"))] if said else []
+
+
+def how(made: Material, questions: Sequence[str] = HOW) -> list[Part]:
+    """Faster, steadier, collapsed: each verdict as a sentence, with what it rests on."""
     lines: dict[str, None] = {}
     for found in made.comparisons:
-        for each in (one for name in HOW for one in found.verdicts if one.question == name):
+        for each in (one for name in questions for one in found.verdicts if one.question == name):
             said = sentence(each, made.language, factor=found.factor)
             why = ("；" if made.language == "zh" else "; ").join(reasons(each, made.language))
             frame = "{}（{}）" if made.language == "zh" else "{} ({})"

@@ -140,9 +140,7 @@ def _arms(made: Material, source: Source) -> list[Arm]:
     ]
 
 
-def of_sources(
-    sources: Sequence[Source], found: Comparison, name: str, language: Language
-) -> Material:
+def of_sources(found: Comparison, name: str, language: Language) -> Material:
     """Sources that are no study."""
     return Material(name, language, found, list(found.sources), found.gathered)
 

@@ -119,7 +119,7 @@ def comparison(store: Store, paths: Sequence[Path], language: Language) -> Marku
     from kleash.report import of_sources
 
     sources = [read(store.guard(path, EVERYTHING)) for path in paths]
-    return blocks(of_sources(sources, compare(sources), "", language), OF_RUNS)
+    return blocks(of_sources(compare(sources), "", language), OF_RUNS)
 
 
 def run_curves(store: Store, path: Path, language: Language) -> Markup:

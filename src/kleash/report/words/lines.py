@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import PurePath
 from typing import Any
 
@@ -12,7 +11,6 @@ from kleash.compare.comparison import Confound, Judged, Step, Window
 from kleash.report.words import Language, called, metric_name, named, say, show
 
 SEVERITIES = {"error": "✗", "warning": "!", "note": "·"}
-OF_A_KIND = 8  # findings, on a page
 TRAINS = ("unconfound", "seeds", "more_seeds", "one_more_seed", "after_divergence")
 # Told with the first verdict, about all.
 OF_ALL = (
@@ -32,60 +30,39 @@ def reasons(judged: Judged, language: Language) -> list[str]:
     return [say(each.code, each.facts, language) for each in judged.because]
 
 
-def _whose(verdicts: Sequence[Judged], language: Language) -> dict[str, list[str]]:
-    """Of which arms each reason is."""
-    found: dict[str, list[str]] = {}
-    for each in verdicts:
-        for text in dict.fromkeys(reasons(each, language)):
-            found.setdefault(text, []).append(each.arms[0])
-    return found
+def why(verdicts: Sequence[Judged], language: Language) -> list[str]:
+    """Reasons of the main question one by one, a kind once; those of another share a line.
 
-
-def why(verdicts: Sequence[Judged], language: Language, *, whole: bool) -> list[str]:
-    """Reasons of the main question one by one; those of another question share a line.
-
-    On the screen a kind of reason is told once, on a page with its arm, unless it is that of
-    all. Contradictions come last: what to look up about them stands in the next steps, too.
+    Contradictions come last: what to look up about them stands in the next steps, too.
     """
     lines: list[str] = []
     late: list[str] = []
     seen: set[str] = set()
-    colon = "：" if language == "zh" else ": "
-    often = Counter(each.question for each in verdicts)
-    levels = [each for each in verdicts if each.question == "level"]
-    whose = _whose(levels, language)
     for each in verdicts:
-        if not whole:
-            each = replace(each, because=tuple(b for b in each.because if b.code not in LONG))
-        told = reasons(each, language)
+        told = [one for one in each.because if one.code not in LONG]
         if each.question == "level":
-            for reason, text in zip(each.because, told, strict=True):
-                if whole and reason.code not in OF_ALL and len(whose[text]) < len(levels):
-                    names = [called(arm, language) for arm in whose[text]]
-                    text = f"{show(names, language)}{colon}{text}"
-                if whole or reason.code == "contradicted" or reason.code not in seen:
-                    (late if reason.code == "contradicted" else lines).append(text)
-                seen.add(reason.code)
-        elif each.question not in ("recommend", "diverged"):
+            for one in told:
+                if one.code == "contradicted" or one.code not in seen:
+                    text = say(one.code, one.facts, language)
+                    (late if one.code == "contradicted" else lines).append(text)
+                seen.add(one.code)
+        elif each.question != "diverged":
             question = say(f"question.{each.question}", {}, language)
-            if whole and often[each.question] > 1:
-                question += f" {called(each.arms[0], language)}{colon.rstrip()}"
-            lines.append(f"{question} " + ("；" if language == "zh" else "; ").join(told))
+            said = (say(one.code, one.facts, language) for one in told)
+            lines.append(f"{question} " + ("；" if language == "zh" else "; ").join(said))
     return lines + late
 
 
-def folded(findings: Sequence[Any], language: Language, *, whole: bool) -> dict[str, int]:
-    """Lines of findings with how many each stands for: one of a kind on the screen, else some."""
+def folded(findings: Sequence[Any], language: Language) -> dict[str, int]:
+    """The first finding of each kind, with how many it stands for."""
     kinds: dict[Any, list[Any]] = {}
     for one in findings:
         kinds.setdefault((one.severity, one.code), []).append(one)
-    lines, shown = {}, OF_A_KIND if whole else 1
-    for same in kinds.values():
-        for at, one in enumerate(same[:shown], 1):
-            text, rest = f"{SEVERITIES[one.severity]} {finding(one, language)}", len(same) - shown
-            folds = at == shown and rest > 0
-            text += say("more_of_kind", {"count": rest}, language) if folds else ""
-            lines[text] = 1 + (rest if folds else 0)
+    lines = {}
+    for first, *rest in kinds.values():
+        text = f"{SEVERITIES[first.severity]} {finding(first, language)}"
+        text += say("more_of_kind", {"count": len(rest)}, language) if rest else ""
+        lines[text] = 1 + len(rest)
     return lines
 
 

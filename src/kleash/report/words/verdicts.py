@@ -14,8 +14,6 @@ from kleash.report.words.lines import placed
 
 # Not about a pair of arms, so there is no "against" in them.
 ABOUT_ARMS = ("trend", "collapse", "diverged", "contenders")
-# Of two curves a third of their steps each: for the tables of a report, never on the screen.
-PHASES = ("phase_early", "phase_middle", "phase_late")
 # On the screen only where they decide something; --md and --json have them all.
 QUIET = (
     "gain",
@@ -105,8 +103,6 @@ def _margin(judged: Judged, language: Language) -> str:
 
 def loud(judged: Judged) -> bool:
     """Whether a verdict belongs on the screen: the quiet questions only where they decide."""
-    if judged.question in PHASES:
-        return False
     return judged.question not in QUIET or judged.verdict.startswith(LOUD)
 
 
