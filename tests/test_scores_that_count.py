@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kleash.compare.arms import Arm, Replicate
-from kleash.compare.items import latest
-from kleash.compare.means import run_means
+from kleash.compare.items import latest, run_means
 from kleash.compare.read import Scores, Where
 
 

@@ -1,21 +1,24 @@
 """Arms from sources: which runs are of one setting, and what each run measured.
 
 A run told by two documents is one run (same path, same W&B id, same name); runs that differ in
-nothing but their seed are one arm. Estimates are dropped here, so that nothing after can use them.
-It is long because curves, cells and scores come in many tellings, and are put together here once.
+nothing but their seed are one arm. Files of training and of evaluation measure nothing in common:
+those that are called alike, but for words that say nothing, or are alone with their coefficient,
+are of one arm, too. Estimates are dropped here, so that nothing after can use them. It is long
+because curves, cells and scores come in many tellings, and are put together here once.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, reduce
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
-from kleash.compare.joining import SEED, arm_name, groups_of
 from kleash.compare.read import (
     Cell,
     Imported,
@@ -28,7 +31,7 @@ from kleash.compare.read import (
     names,
 )
 from kleash.compare.read.course import Divergence, divergence, last_branch
-from kleash.compare.read.given import tell_apart
+from kleash.compare.read.given import are_alike, setup, tell_apart
 from kleash.compare.read.names import Resolved
 from kleash.compare.read.units import ABOVE, WHOLE
 from kleash.stats import Floats
@@ -39,6 +42,14 @@ EVALUATED = ("accuracy", "eval_reward")
 FEW = 8  # trainings of an arm that a log without a seed may be of
 SAME_POINTS = 2  # known points that must agree before a vague name is taken for a clear one
 
+SEED = re.compile(r"[-_ ]?(?:seed|s)[-_=]?(\d{1,9})$", re.I)
+COUNTERS = frozenset(("epoch", "step", "global_step", "learning_rate", "lr", "seed"))
+_WORD = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?|[a-z]+|[α-ω]|[\u4e00-\u9fff]+")
+_GENERIC = frozenset(
+    ("eval", "evaluation", "train", "training", "metrics", "results", "result", "log", "logs",
+     "run", "runs", "grpo", "rl", "test", "val", "history", "accuracy", "acc", "summary", "items"),
+)  # fmt: skip
+Told = tuple[Source, Imported]
 
 NONE: Floats = np.empty(0)
 NONE.flags.writeable = False
@@ -123,37 +134,28 @@ class Arm:
     name: str
     names: list[str] = field(default_factory=list)
     replicates: list[Replicate] = field(default_factory=list)
-    configs: list[tuple[str, Resolved, dict[str, Any]]] = field(default_factory=list)
     settings: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
-    """What each source says of a setting, once it was looked for."""
+    """By key, as written where no table knows it: what each source says, in its different words."""
     role: Role = ""
     start: str = ""
     against: str = ""
     """The arms it began from and is compared with, as its source calls them."""
-    apart: dict[Arm, list[Any]] = field(default_factory=dict, init=False, repr=False)
-    """What differs from another arm, once that was worked out."""
     courses: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
     """The way of a metric over all trainings, once a report worked it out."""
 
-    @cached_property
-    def unknown(self) -> dict[str, list[Any]]:
-        """The different values of each key that no table knows."""
-        found: dict[str, list[Any]] = {}
-        for _, config, plain in self.configs:
-            for key in config.unknown:
-                value, values = plain[key], found.setdefault(key, [])
-                for other in values:
-                    if type(value) is type(other) and value == other:
-                        break
-                else:
-                    values.append(value)
-        return found
+    def says(self, key: str) -> list[Any]:
+        """All that is said of a setting, the first telling first."""
+        return [value for values in self.settings.get(key, {}).values() for value in values]
+
+    def number(self, key: str) -> float | None:
+        """A setting that is a number."""
+        said = (each for each in self.says(key) if isinstance(each, int | float))
+        return next((float(each) for each in said if not isinstance(each, bool)), None)
 
     @cached_property
     def kinds(self) -> dict[str, str]:
-        """Every key that some source tells of and a table knows, with its kind."""
-        told = dict.fromkeys(key for _, config, _ in self.configs for key in config.values)
-        return {key: known.kind for key in told if (known := names.key(key))}
+        """Every key that is told, with its kind; "" where no table knows it."""
+        return {key: known.kind if (known := names.key(key)) else "" for key in self.settings}
 
     @cached_property
     def lost(self) -> list[Divergence]:
@@ -167,10 +169,9 @@ class Arm:
     @property
     def coefficient(self) -> float | None:
         """What a nat of KL costs in this arm, by a config or else a name; 0: the leash is off."""
-        for _, config, _ in self.configs:
-            value = config.values.get("leash.coefficient")
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                return float(value)
+        value = self.number("leash.coefficient")
+        if value is not None:
+            return value
         told = (in_names.coefficient(name)[0] for name in self.names)
         return next((value for value in told if value is not None), None)
 
@@ -210,10 +211,6 @@ def _telling(sources: Sequence[Source]) -> Source | None:
     return max(sources, key=says, default=None)
 
 
-def _plain(run: Imported) -> dict[str, Any]:
-    return {key: setting.value for key, setting in run.config.items()}
-
-
 def _arm(told: list[tuple[Source, Imported]]) -> Arm:
     labels = list(dict.fromkeys(arm_name(run) for _, run in told))
     arm = Arm(labels[0], labels)
@@ -225,18 +222,26 @@ def _arm(told: list[tuple[Source, Imported]]) -> Arm:
         replicate = _training(kept, run, seed)
         replicate.runs.append(run)
         _add(replicate, run)
-        plain = _plain(run)
-        if plain:
-            arm.configs.append((source.path, run.resolved, plain))
-            arm.configs += [
-                (source.path, names.resolve({name: other.value}), {name: other.value})
-                for name, setting in run.config.items()
-                for other in setting.others
-            ]
+        _tell(arm, source, run.resolved, {k: setting.value for k, setting in run.config.items()})
+        for name, other in ((k, each) for k, s in run.config.items() for each in s.others):
+            _tell(arm, source, names.resolve({name: other.value}), {name: other.value})
     arm.replicates = list(kept.values())
     for replicate in arm.replicates:
         _name_outcome(replicate)
     return arm
+
+
+def _tell(arm: Arm, source: Source, config: Resolved, plain: Mapping[str, Any]) -> None:
+    """What a config says, under known names and else as it is written."""
+    for key, value in (*config.values.items(), *((key, plain[key]) for key in config.unknown)):
+        values = arm.settings.setdefault(key, {}).setdefault(source.path, [])
+        if not any(equal(value, other) for other in values):
+            values.append(value)
+
+
+def equal(ours: Any, theirs: Any) -> bool:
+    """Whether two values say the same."""
+    return (type(ours) is type(theirs) and ours == theirs) or names.same(ours, theirs)
 
 
 def _training(kept: dict[Any, Replicate], run: Imported, seed: int | None) -> Replicate:
@@ -450,3 +455,148 @@ def _same_values(ours: Series, theirs: Series) -> bool:
     room = 10.0 ** -min(places) if places else 0.0
     apart = np.abs(ours.values[left] - theirs.values[right])
     return bool(len(left)) and bool((apart[np.isfinite(apart)] <= room + 1e-12).all())
+
+
+# --- which runs are of one arm, whoever tells of them and in however many files
+
+
+def arm_name(run: Imported) -> str:
+    """What the arm of a run is called: as the source says, or the run's name without its seed."""
+    return run.arm or SEED.sub("", run.name) or run.name
+
+
+def coefficient(run: Imported) -> float | None:
+    """The coefficient of a run, by its config or else by its name."""
+    value = run.resolved.values.get("leash.coefficient")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    return in_names.coefficient(arm_name(run))[0]
+
+
+def groups_of(sources: Sequence[Source], told: Sequence[Told]) -> list[list[int]]:
+    """Indices of runs, grouped into arms."""
+    groups = _Groups(len(told))
+    first: dict[Any, int] = {}
+    shared = _own_places(sources)
+    for at, (source, run) in enumerate(told):
+        for key in (*_keys(run), *shared.get((id(source), run.arm), ())):
+            one = first.setdefault(key, at)
+            if key[0] != "config" or _are_one(told[one], told[at]):
+                groups.join(one, at)
+    logs = [group for group in groups.all() if not any(_is_named(told[at]) for at in group)]
+    for ours, theirs in _complements([[told[at][1] for at in group] for group in logs]):
+        groups.join(logs[ours][0], logs[theirs][0])
+    return groups.all()
+
+
+class _Groups:
+    """Numbers, some of which belong together."""
+
+    def __init__(self, count: int) -> None:
+        self.parent = list(range(count))
+
+    def root(self, at: int) -> int:
+        while self.parent[at] != at:
+            at = self.parent[at]
+        return at
+
+    def join(self, one: int, other: int) -> None:
+        if self.root(one) != self.root(other):
+            late, early = sorted((self.root(one), self.root(other)), reverse=True)
+            self.parent[late] = early
+
+    def all(self) -> list[list[int]]:
+        found: dict[int, list[int]] = {}
+        for at in range(len(self.parent)):
+            found.setdefault(self.root(at), []).append(at)
+        return list(found.values())
+
+
+def _are_one(ours: Told, theirs: Told) -> bool:
+    """Whether runs of one config are of one arm: from two paths, only where nothing denies it."""
+    (source, run), (other, twin) = ours, theirs
+    if source is other:
+        return True
+    return not (source.name or other.name) and are_alike(run, twin)
+
+
+def _is_named(told: Told) -> bool:
+    """Whether a report or the user says what a run is of."""
+    return told[1].format == "markdown" or bool(told[0].name)
+
+
+def _keys(run: Imported) -> Iterable[tuple[object, ...]]:
+    """What makes two runs the same arm: its name, or a config that is equal but for the seed."""
+    yield ("name", names.spelling(arm_name(run)))
+    if run.format == "markdown" or "leash.coefficient" not in run.resolved.values:
+        return
+    kept = setup(run)
+    if len(kept) > 2:
+        yield ("config", kept)
+
+
+def _own_places(sources: Sequence[Source]) -> dict[tuple[int, str], list[tuple[str, ...]]]:
+    """Paths and run ids that a document gives as the place of one of its arms alone."""
+    found: dict[tuple[int, str], list[tuple[str, ...]]] = {}
+    for source in sources:
+        whose: dict[str, set[str]] = {}
+        for fact in source.facts:
+            if fact.kind in ("path", "wandb") and fact.arm:
+                whose.setdefault(fact.text.strip().rstrip("/"), set()).add(fact.arm)
+        for text, arms in whose.items():
+            if len(arms) == 1:
+                found.setdefault((id(source), next(iter(arms))), []).append(("place", text))
+    return found
+
+
+# --- training and evaluation in files of their own
+
+
+def _complements(groups: Sequence[Sequence[Imported]]) -> Iterator[tuple[int, int]]:
+    """Groups that measured nothing in common and are told alike: by words, else a coefficient."""
+    measures = [_measures(group) for group in groups]
+    words = [_words(arm_name(group[0])) for group in groups]
+    leashes = [coefficient(group[0]) for group in groups]
+    joined = set[int]()
+    for told in (words, leashes):
+        alike: dict[Hashable, list[int]] = {}
+        for at, key in enumerate(told):
+            if key not in (None, frozenset()) and at not in joined:
+                alike.setdefault(key, []).append(at)
+        for same in alike.values():
+            apart = all(not measures[a] & measures[b] for a, b in combinations(same, 2))
+            apart = apart and sum(not measures[at] for at in same) <= 1
+            if len(same) > 1 and apart and not _contradict([groups[at][0] for at in same]):
+                yield from pairwise(same)
+                joined |= set(same)
+
+
+def _contradict(runs: Sequence[Imported]) -> bool:
+    """Whether two configs cannot be of one run."""
+    every = [run.resolved.values for run in runs]
+    return any(
+        not names.same(one[key], other[key])
+        for one, other in combinations(every, 2)
+        for key in one.keys() & other.keys()
+    )
+
+
+def _measures(group: Sequence[Imported]) -> set[tuple[str, str]]:
+    """What runs measured, and as what: a curve, a cell, or scores of items."""
+    found = set[tuple[str, str]]()
+    for run in group:
+        found |= {(one.metric, one.axis) for one in run.series}
+        found |= {(one.metric, "cell") for one in run.cells}
+        found |= {(one.metric, "items") for one in run.scores}
+    known = {(one, names.metric(one)) for one, _ in found}
+    called = {one: metric.name if metric else one for one, metric in known}
+    settings = {one for one, metric in known if metric is None and names.key(one)}
+    aside = COUNTERS | settings  # what a row says of the run is nothing that it measured
+    return {(called[one], form) for one, form in found if called[one] not in aside}
+
+
+def _words(text: str) -> frozenset[str]:
+    """The words and numbers of a name by which runs differ, the coefficient as one."""
+    leash, rest = in_names.coefficient(text)
+    told = {f"{float(one):g}" if one[0].isdigit() else one for one in _WORD.findall(rest)}
+    return frozenset(told - _GENERIC | ({f"kl {leash:g}"} if leash is not None else set()))

@@ -23,8 +23,8 @@ from kleash import stats
 from kleash.compare.arms import OUTCOMES, Arm, Replicate, gather
 from kleash.compare.checks import find
 from kleash.compare.comparison import VOIDING
-from kleash.compare.confounds import COSMETIC, FOLLOWING
-from kleash.compare.means import broken_off, run_means, shared_end, shared_run_means
+from kleash.compare.confounds import FOLLOWING, is_cosmetic
+from kleash.compare.items import broken_off, run_means, shared_end, shared_run_means
 from kleash.compare.outcome import in_one_unit, known_metric
 from kleash.compare.read import Source, in_names, names
 from kleash.compare.read.tables import TABLES
@@ -307,7 +307,7 @@ def _keys(rows: Sequence[Row]) -> Iterator[str]:
     for key in dict.fromkeys(key for row in rows for key in row.settings):
         known = names.key(key)
         if known is None:
-            if not key.lower().rsplit(".", 1)[-1].endswith(COSMETIC):
+            if not is_cosmetic(key):
                 yield key
         elif known.kind not in ("seed", "harmless") and key not in FOLLOWING:
             yield key

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kleash.compare.arms import Arm
+from kleash.compare.arms import Arm, equal
 from kleash.compare.read import names
 from kleash.compare.records import Confound
 
@@ -24,22 +24,9 @@ COSMETIC = ("dir", "path", "id", "name", "time", "file", "url", "host", "user", 
             "event", "reason", "status", "note", "notes", "comment")  # fmt: skip
 
 
-def told(arm: Arm, key: str) -> dict[str, list[Any]]:
-    """What each source says an arm's setting is."""
-    if key not in arm.settings:
-        found: dict[str, list[Any]] = {}
-        for source, config, _ in arm.configs:
-            if key in config.values:
-                values = found.setdefault(source, [])
-                if not any(alike(config.values[key], value) for value in values):
-                    values.append(config.values[key])
-        arm.settings[key] = found
-    return arm.settings[key]
-
-
 def alike(ours: Any, theirs: Any) -> bool:
     """Whether two values are the same, files by what is in them where they are at hand."""
-    if (type(ours) is type(theirs) and ours == theirs) or names.same(ours, theirs):
+    if equal(ours, theirs):
         return True
     if isinstance(ours, str) and isinstance(theirs, str):
         files = [Path(ours), Path(theirs)]
@@ -70,28 +57,31 @@ def factor(ours: Arm, theirs: Arm) -> tuple[str, ...]:
 
 
 def confounds(ours: Arm, theirs: Arm) -> list[Confound]:
-    """Every setting besides the factor that differs, and every one that sources disagree on."""
-    if theirs not in ours.apart:
-        ours.apart[theirs] = _confounds(ours, theirs)
-    return list(ours.apart[theirs])
+    """Every setting besides the factor that differs, and every one that sources disagree on.
 
-
-def _confounds(ours: Arm, theirs: Arm) -> list[Confound]:
-    found = []
+    Of keys that no table knows only what both tell, and no labels.
+    """
+    found, arms = [], (ours.name, theirs.name)
     aside = factor(ours, theirs)
     for key in _keys((ours, theirs), ("must match",)):
         pair = _differs(ours, theirs, key)
         if key not in aside and pair:
-            found.append(Confound("changed", key, (ours.name, theirs.name), pair[:2], pair[2]))
+            found.append(Confound("changed", key, arms, pair[:2], pair[2]))
         for arm in (ours, theirs):
             found += contradictions(arm, key)
-    found += _unknown(ours, theirs)
+    for key in _keys((ours,), ("",)):
+        if key in theirs.settings and not is_cosmetic(key):
+            pair = _differs(ours, theirs, key)
+            if pair and not (_names(ours, pair[0]) and _names(theirs, pair[1])):
+                found.append(Confound("unknown", key, arms, pair[:2], pair[2]))
     return found
 
 
 def contradictions(arm: Arm, key: str) -> list[Confound]:
     """One arm, one setting, two values: within a source, or between sources that must be read."""
-    said = [(source, value) for source, values in told(arm, key).items() for value in values]
+    said = [
+        (source, value) for source, values in arm.settings.get(key, {}).items() for value in values
+    ]
     if len(said) < 2 or all(_may_agree(said[0][1], value) for _, value in said[1:]):
         return []
     values = tuple(value for _, value in said)
@@ -116,7 +106,7 @@ def _keys(arms: Sequence[Arm], kinds: Sequence[str]) -> list[str]:
 
 def _differs(ours: Arm, theirs: Arm, key: str) -> tuple[Any, Any, tuple[str, ...]] | None:
     """Both values and where they stand. A source that tells of both is believed first."""
-    left, right = told(ours, key), told(theirs, key)
+    left, right = (arm.settings.get(key, {}) for arm in (ours, theirs))
     common = [source for source in left if source in right]
     pairs: list[tuple[Any, Any, tuple[str, ...]]]
     pairs = [(left[s][0], right[s][0], (s,)) for s in common]
@@ -127,28 +117,9 @@ def _differs(ours: Arm, theirs: Arm, key: str) -> tuple[Any, Any, tuple[str, ...
     return next(((a, b, where) for a, b, where in pairs if not alike(a, b)), None)
 
 
-def _unknown(ours: Arm, theirs: Arm) -> list[Confound]:
-    """Keys that no table knows and that differ, unless their name says that they are labels."""
-    differing = {
-        key
-        for key, values in ours.unknown.items()
-        if key in theirs.unknown
-        and not key.lower().rsplit(".", 1)[-1].endswith(COSMETIC)
-        and (values != theirs.unknown[key] or len(values) > 1)
-    }
-    found = []
-    for source, config, plain in ours.configs if differing else ():
-        for other, theirs_config, theirs_plain in theirs.configs:
-            for key in config.unknown:
-                if key in differing and key in theirs_config.unknown:
-                    pair = plain[key], theirs_plain[key]
-                    if not alike(*pair) and not (_names(ours, pair[0]) and _names(theirs, pair[1])):
-                        where = tuple(dict.fromkeys((source, other)))
-                        found.append(
-                            Confound("unknown", key, (ours.name, theirs.name), pair, where)
-                        )
-    unique = {each.key: each for each in reversed(found)}
-    return list(reversed(unique.values()))
+def is_cosmetic(key: str) -> bool:
+    """Whether a key is called like a label."""
+    return key.lower().rsplit(".", 1)[-1].endswith(COSMETIC)
 
 
 def _names(arm: Arm, value: Any) -> bool:

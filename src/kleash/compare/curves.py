@@ -8,7 +8,7 @@ each question has an answer over seeds and one for two curves.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,9 +23,8 @@ from kleash.compare.gaps import (
     curves_over_seeds,
     for_items,
 )
-from kleash.compare.items import curve_of, stepwise
-from kleash.compare.means import at_steps, steps_of_all
-from kleash.compare.noise import floor_of, reason
+from kleash.compare.items import at_steps, by_item, by_spot, curve_of, steps_of_all, stepwise
+from kleash.compare.read import Scores
 from kleash.compare.read.names import Metric
 from kleash.compare.records import Amount, Because, Judged
 from kleash.compare.verdicts import Pair, judge_seeds, settled
@@ -35,7 +34,8 @@ from kleash.stats import Floats, NoiseFloor, Width
 FEWEST_POINTS = 4
 FEWEST_OF_A_COURSE = 8  # evaluations of which a fall can be seen
 LOG = 2_000  # points beyond which a curve is a log of training, which has no best step
-LEAST = 1e-12  # of an SD: below it nothing swings
+LEAST = 1e-12  # of an SD: below it nothing swings, or values were rounded or copied
+FEWEST_REPEATS = 5
 DRAWS = 1_000
 DRAWN_POINTS = 500_000
 THRESHOLDS = 50
@@ -386,3 +386,69 @@ def _collapse(arm: Arm, curve: Curve, floor: NoiseFloor, known: Metric) -> Judge
         estimate=-sign * found.deepest,
         because=(Because("collapsed", facts | {"axis": curve.axis, "step": found.step}), how),
     )
+
+
+# --- the noise of evaluating one checkpoint again, by the best way that a run's records allow
+
+
+def floor_of(
+    replicate: Replicate, metric: str, values: Floats, declared: float | None = None
+) -> NoiseFloor | None:
+    """The noise floor of a run's curve: in order from five evaluations of one checkpoint or more,
+    scores of single items, the curve's own second differences, a number that was declared.
+    """
+    ways = _ways(replicate, metric, values, declared)
+    return next((floor for floor in ways if floor.sd >= LEAST), None)
+
+
+def reason(floor: NoiseFloor, unit: str) -> Because:
+    """What the floor is and how it is known."""
+    return Because(f"noise_{floor.way}", {"floor": Amount(floor.sd, unit, gap=True)})
+
+
+def _ways(
+    replicate: Replicate, metric: str, values: Floats, declared: float | None
+) -> Iterator[NoiseFloor]:
+    """Every way there is, the best first."""
+    spots = by_spot(replicate, metric)
+    if spots:
+        last = spots[max(spots)]
+        if (repeats := _repeated(list(spots.values()))) is not None:
+            yield stats.noise_floor(repeats=repeats)
+        if (tries := _tries(last)) is not None:
+            yield stats.noise_floor(generations_NK=tries)
+        if items := list(by_item(last)[0].values()):
+            yield stats.noise_floor(items=items)
+    if len(values) > 2:
+        yield stats.noise_floor(curve=values)
+    if declared is not None:
+        yield stats.noise_floor(declared=declared)
+
+
+def _repeated(spots: Sequence[Sequence[Scores]]) -> Floats | None:
+    """The means of evaluations of one checkpoint with the same shots, of the one measured most."""
+    found: list[list[float]] = []
+    for group in spots:
+        by: dict[tuple[int | None, str], list[Scores]] = {}
+        for each in group:
+            by.setdefault((each.shots, each.checkpoint), []).append(each)
+        for same in by.values():
+            if len(same) >= FEWEST_REPEATS:
+                means = [list(by_item([each])[0].values()) for each in same]
+                found.append([float(np.mean(each)) for each in means if each])
+    longest = max(found, key=len, default=[])
+    return np.array(longest) if len(longest) >= FEWEST_REPEATS else None
+
+
+def _tries(scores: Sequence[Scores]) -> Floats | None:
+    """Several answers per item, as many for each: a table [item, try]."""
+    for each in scores:
+        tries: dict[str, list[float]] = {}
+        for item, value in zip(each.items, each.values.tolist(), strict=True):
+            tries.setdefault(item, []).append(value)
+        sizes = {len(values) for values in tries.values()}
+        if len(sizes) == 1 and max(sizes) > 1:
+            table = np.array(list(tries.values()))
+            whole: Floats = table[np.isfinite(table).all(axis=1)]
+            return whole if len(whole) else None
+    return None

@@ -61,7 +61,7 @@ def training_hours(arm: Arm) -> Span | None:
         seconds = [run.seconds for run in replicate.runs if run.seconds]
         if seconds:
             return seconds[0] / 3600, seconds[0] / 3600
-        for found, (low, high) in _spans(replicate, _steps_asked(arm)):
+        for found, (low, high) in _spans(replicate, arm.number("steps")):
             hour = 3600 * (devices if found.of_devices else 1)
             return low / hour, high / hour
     return None
@@ -69,10 +69,8 @@ def training_hours(arm: Arm) -> Span | None:
 
 def devices_of(arm: Arm) -> int | None:
     """How many devices an arm trained on, where a config or a row tells."""
-    for _, config, _ in arm.configs:
-        value = config.values.get("hardware")
-        if isinstance(value, int | float):
-            return int(value)
+    if (asked := arm.number("hardware")) is not None:
+        return int(asked)
     for replicate in arm.replicates:
         for (name, _), cells in replicate.cells.items():
             known = names.key(name)
@@ -86,14 +84,6 @@ def tells_device_hours(arm: Arm) -> bool:
     """Whether some log counts the time of every device."""
     told = {name for each in arm.replicates for name, _ in (*each.curves, *each.cells)}
     return any(found is not None and found.of_devices for found in map(clock, told))
-
-
-def _steps_asked(arm: Arm) -> float | None:
-    for _, config, _ in arm.configs:
-        value = config.values.get("steps")
-        if isinstance(value, int | float):
-            return float(value)
-    return None
 
 
 def _spans(replicate: Replicate, asked: float | None) -> Iterator[tuple[Clock, Span]]:

@@ -19,26 +19,24 @@ import numpy as np
 from kleash import stats
 from kleash.compare.arms import Arm, Curve, Replicate
 from kleash.compare.items import (
+    Means,
     Scored,
+    at_steps,
     at_the_end,
     by_item,
     clusters_of,
     curve_of,
     item_means,
-    latest,
-    scored,
-    span_of,
-    table_of,
-)
-from kleash.compare.means import (
-    Means,
-    at_steps,
     last_of,
+    latest,
     means_of,
     run_means,
+    scored,
     shared_end,
     shared_run_means,
+    span_of,
     steps_of_all,
+    table_of,
 )
 from kleash.compare.read import names
 from kleash.compare.records import Amount, Because, Window

@@ -135,10 +135,7 @@ def _revalidate(level: Sequence[Judged]) -> Step:
 
 def _unconfound(ours: Arm, baseline: Arm, verdict: Judged) -> Step:
     """The one run that makes the contrast identified: our factor, all else as the baseline's."""
-    keep = {}
-    for key in verdict.also_changed:
-        said = [config.values[key] for _, config, _ in baseline.configs if key in config.values]
-        keep[key] = said[0] if said else None
+    keep = {key: next(iter(baseline.says(key)), None) for key in verdict.also_changed}
     facts = {
         "arm": ours.name,
         "baseline": baseline.name,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import fsum
 
 from kleash.compare.arms import Arm
-from kleash.compare.means import run_means
+from kleash.compare.items import run_means
 from kleash.compare.read import Source, names
 from kleash.compare.records import Because, Comparison, Judged, Question
 from kleash.stats import Level

@@ -14,13 +14,17 @@ import numpy as np
 from kleash import stats
 from kleash.compare.arms import Arm
 from kleash.compare.confounds import changed, confounds, factor
-from kleash.compare.items import aligned, curve_of, latest, scored, span_of
-from kleash.compare.means import (
+from kleash.compare.items import (
+    aligned,
     at_steps,
+    curve_of,
     last_of,
+    latest,
     means_of,
     run_means,
+    scored,
     shared_run_means,
+    span_of,
     steps_of_all,
 )
 from kleash.compare.read.names import Metric
@@ -91,7 +95,7 @@ def ordered(arms: Sequence[Arm], baseline: Arm) -> list[Arm]:
 
 def _only_coefficient(ours: Arm, theirs: Arm) -> bool:
     """Whether two arms with configs differ in the coefficient and in nothing else."""
-    if not (ours.configs and theirs.configs) or factor(ours, theirs) != ("leash.coefficient",):
+    if not (ours.settings and theirs.settings) or factor(ours, theirs) != ("leash.coefficient",):
         return False
     return not changed(confounds(ours, theirs), lengths=True)
 

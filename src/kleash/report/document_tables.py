@@ -94,10 +94,10 @@ def settings(made: Material) -> list[Part]:
     """Keys in which arms differ, as each source has them; then what is contradicted."""
     values: dict[str, dict[str, dict[str, None]]] = {}
     for arm in made.arms:
-        for _, resolved, _ in arm.configs:
-            for key, value in resolved.values.items():
-                text = short(show(value, made.language))
-                values.setdefault(key, {}).setdefault(arm.name, {})[text] = None
+        for key in arm.settings:
+            texts = [short(show(value, made.language)) for value in arm.says(key)]
+            if arm.kinds[key]:
+                values.setdefault(key, {})[arm.name] = dict.fromkeys(texts)
     arms = [arm.name for arm in made.arms]
     rows: list[list[str]] = []
     for key, by_arm in values.items():

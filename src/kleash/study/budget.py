@@ -18,8 +18,7 @@ from kleash import stats
 from kleash.compare.arms import Arm
 from kleash.compare.comparison import Comparison, Judged, Wish, compare
 from kleash.compare.durations import devices_of, tells_device_hours, training_hours
-from kleash.compare.items import scored
-from kleash.compare.means import run_means, shared_run_means
+from kleash.compare.items import run_means, scored, shared_run_means
 from kleash.compare.read import Source
 from kleash.errors import ConfigError, DataError
 from kleash.runs.run import read_lines
