@@ -157,8 +157,8 @@ def test_arms_without_common_seeds_share_their_items_all_the_same():
         drawn = crossed_gaps(rng, GapSpread(0.01, 0.2, 0.2), {"1": 0.0}, 10, 200)
         ours, theirs = drawn["1"][:5], drawn["none"][5:]
         means = ours.mean(axis=1), theirs.mean(axis=1)
-        found = stats.unpaired_seeds(*means, rng, items=(ours, theirs), draws=2).welch
-        alone = stats.unpaired_seeds(*means, rng, draws=2).welch
+        found = stats.unpaired_seeds(*means, items=(ours, theirs))
+        alone = stats.unpaired_seeds(*means)
         assert found.on_these_items == alone.interval and found.p >= alone.p
         apart += found.p < 0.05
     assert apart / 400 <= 0.05 + 2.5 * math.sqrt(0.0475 / 400)

@@ -138,10 +138,6 @@ def rows(second_loss):
     return source(run("a", *ours), run("b", *theirs))
 
 
-def advantages(value):
-    return source(run("a", epochs("Mean Advantage", value, decimals=8)))
-
-
 def lattice(odd):
     # n = 800 and 0.6 or 1 for an item: sums are multiples of 0.2.
     values = [*(round((380.2 + 1.8 * at) / 800, 4) for at in range(20)), odd]
@@ -240,7 +236,6 @@ CASES = {
         over_training(0.570, 0.563, 0.552),
     ),
     "copied-row": (rows(0.02235), rows(0.02249)),
-    "constant-by-construction": (advantages(-9e-8), advantages(0.01)),
     "off-lattice": (lattice(0.4789), lattice(0.4790)),
     "order-effect": (nested(0.68, 0.60, 0.53, 0.48), nested(0.50, 0.51, 0.50, 0.50)),
     "kl-at-start": (

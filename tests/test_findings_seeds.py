@@ -103,11 +103,6 @@ def test_kl_is_not_zero_at_the_start_and_falls(sweep, curves):
 # --- the two training curves
 
 
-def test_a_centred_advantage_is_zero_by_construction(curves):
-    (one,) = [one for one in curves if one.code == "constant-by-construction"]
-    assert one.severity == "note"
-
-
 def test_the_validation_loss_is_that_of_a_uniform_choice(reports, curves):
     assert len(of(curves, "barely-moved")) == 2
     named = only(find([reports["000"], reports["001"]]), "near-uniform")

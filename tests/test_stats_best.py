@@ -12,7 +12,6 @@ from kleash.stats import (
     StopDecision,
     best_of_curve,
     early_stop,
-    expected_maximum,
     out_of_bag_best,
     tie_distance,
 )
@@ -222,19 +221,6 @@ def test_the_corrected_best_of_a_curve_is_nearer_the_truth(spread, studies):
     room = 3 * np.std(corrected) / math.sqrt(studies)
     assert np.mean(raw) > 0.07
     assert abs(np.mean(corrected)) < 0.025 + room
-
-
-@pytest.mark.parametrize(
-    ("k", "luck"), [(1, 0.0), (3, 0.85), (5, 1.16), (9, 1.49), (20, 1.87), (47, 2.23), (93, 2.48)]
-)
-def test_the_luck_of_the_highest_of_k(k, luck):
-    assert expected_maximum(k) == pytest.approx(luck, abs=0.006)
-
-
-def test_the_luck_of_two_by_hand():
-    assert expected_maximum(2) == pytest.approx(1 / math.sqrt(math.pi), abs=1e-9)
-    with pytest.raises(ValueError, match="no highest of 0"):
-        expected_maximum(0)
 
 
 def test_bests_of_equal_curves_are_often_apart():

@@ -18,7 +18,8 @@ from kleash.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kleash.report import Document, Material
+    from kleash.report.material import Material
+    from kleash.report.parts import Document
 
 
 def report(  # noqa: PLR0913  # one for each option

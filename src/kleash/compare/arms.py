@@ -140,8 +140,6 @@ class Arm:
     start: str = ""
     against: str = ""
     """The arms it began from and is compared with, as its source calls them."""
-    courses: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
-    """The way of a metric over all trainings, once a report worked it out."""
 
     def says(self, key: str) -> list[Any]:
         """All that is said of a setting, the first telling first."""

@@ -40,7 +40,6 @@ from kleash.compare.items import (
 )
 from kleash.compare.read import names
 from kleash.compare.records import Amount, Because, Window
-from kleash.seeds import generator
 from kleash.stats import NORMAL, Floats, Interval, SeedGap, Width
 from kleash.types import BROKEN_SHARE
 
@@ -135,10 +134,9 @@ def _of_other_seeds(ours: Arm, theirs: Arm, metric: str) -> Gap | None:
         whole = table[:, np.isfinite(table).all(axis=0)]
         if whole.shape[1] > 1:
             tables, span = (whole[:first], whole[first:]), span_of(whole)
-    rng = generator("compare", "seeds")
-    found = stats.unpaired_seeds(means[:first], means[first:], rng, items=tables, span=span)
+    found = stats.unpaired_seeds(means[:first], means[first:], items=tables, span=span)
     both = [float(np.mean(means[:first])), float(np.mean(means[first:]))]
-    gap = _placed(over_seeds(found.welch, both, metric, paired=False), [shared_end(runs, metric)])
+    gap = _placed(over_seeds(found, both, metric, paired=False), [shared_end(runs, metric)])
     gap.items = None if tables is None else tables[0].shape[1]
     return gap
 

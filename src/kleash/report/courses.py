@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -38,9 +38,9 @@ class Course:
     runs: int
     steps: Floats
     values: Floats
-    low: Floats | None
-    high: Floats | None
     first: Replicate
+    low: Floats | None = None
+    high: Floats | None = None
     estimated: frozenset[float] = frozenset()
     decimals: int | None = None
     """As printed, of a single run that a document tells of."""
@@ -80,84 +80,54 @@ class Course:
         return None
 
 
+COURSES: WeakKeyDictionary[Arm, dict[tuple[str, str], Course | None]] = WeakKeyDictionary()
+
+
 def course(arm: Arm, metric: str, axis: str = "") -> Course | None:
-    """The quantity of an arm, worked out once; None where no run has it."""
-    _work_out([arm], metric, axis)
-    found: Course | None = arm.courses[metric, axis]
-    return found
+    """The quantity of an arm, worked out once; None where no run has it, or no common step."""
+    known = COURSES.setdefault(arm, {})
+    if (metric, axis) not in known:
+        known[metric, axis] = _course(arm, metric, axis)
+    return known[metric, axis]
 
 
 def courses(made: Material, metric: str, axis: str = "") -> list[Course]:
     """The quantity of every arm that has it, all over the same axis."""
-    _work_out(made.arms, metric, axis)
-    found = [each for arm in made.arms if (each := arm.courses[metric, axis]) is not None]
+    found = [each for arm in made.arms if (each := course(arm, metric, axis)) is not None]
     return [each for each in found if each.axis == found[0].axis]
 
 
-class _Curves(NamedTuple):
-    """The curves of an arm's runs over the same axis, and their values at common steps."""
-
-    arm: Arm
-    first: Replicate
-    curves: list[Curve]
-    steps: Floats
-    values: list[Floats]
-
-
-def _work_out(arms: Sequence[Arm], metric: str, axis: str) -> None:
-    """The courses of a quantity that were not worked out yet, arms of the same size at once."""
-    alike: dict[tuple[int, int], list[_Curves]] = {}
-    for arm in arms:
-        if (metric, axis) not in arm.courses:
-            arm.courses[metric, axis] = None
-            each = _curves(arm, metric, axis)
-            if each is not None:
-                alike.setdefault((len(each.curves), len(each.steps)), []).append(each)
-    for group in alike.values():
-        bands = _bands(np.array([each.values for each in group]))
-        for at, each in enumerate(group):
-            arm, curves, steps = each.arm, each.curves, each.steps
-            guessed = frozenset(curves[0].guessed.tolist())
-            guessed = guessed.difference(steps.tolist()) if guessed else guessed
-            printed = curves[0].decimals if len(curves) == 1 else None
-            middle, low, high = (None if side is None else side[at] for side in bands)
-            assert middle is not None
-            made = (steps, middle, low, high, each.first, guessed, printed)
-            arm.courses[metric, axis] = Course(arm.name, metric, curves[0].axis, len(curves), *made)
-
-
-def _curves(arm: Arm, metric: str, axis: str) -> _Curves | None:
-    """None where no run has the quantity, or no step is common to all."""
+def _course(arm: Arm, metric: str, axis: str) -> Course | None:
     found: list[tuple[Replicate, Curve]] = []
     for each in arm.replicates:
         curve = each.curves.get((metric, axis)) if axis else each.curve(metric)
         if curve is not None and len(curve.steps):
             found.append((each, curve))
-    if not found:
-        return None
     curves = [curve for _, curve in found if curve.axis == found[0][1].axis]
-    steps = curves[0].steps
-    for curve in curves[1:]:
-        # Runs that were logged alike share their steps: most need no look at them.
-        if curve.steps is not steps and not np.array_equal(steps, curve.steps):
-            steps = np.intersect1d(steps, curve.steps)
-    values = [
-        c.values if len(c.steps) == len(steps) else c.values[np.searchsorted(c.steps, steps)]
-        for c in curves
-    ]
-    return _Curves(arm, found[0][0], curves, steps, values) if len(steps) else None
+    steps = shared(curves)
+    if not len(steps):
+        return None
+    values = np.array([curve.values[np.searchsorted(curve.steps, steps)] for curve in curves])
+    made = Course(arm.name, metric, curves[0].axis, len(curves), steps, values[0], found[0][0])
+    made.estimated = frozenset(curves[0].guessed.tolist()).difference(steps.tolist())
+    if len(curves) == 1:
+        made.decimals = curves[0].decimals
+        return made
+    made.values = np.add.reduce(values, axis=0) / len(curves)
+    apart = values - made.values
+    spread = np.sqrt(np.add.reduce(apart * apart, axis=0) / (len(curves) - 1))
+    half = stdtrit(len(curves) - 1, 0.975) * spread / np.sqrt(len(curves))
+    made.low, made.high = made.values - half, made.values + half
+    return made
 
 
-def _bands(table_ANS: Floats) -> tuple[Floats, Floats | None, Floats | None]:
-    """By arm the mean of its curves and its 95 % t interval, which one curve has not."""
-    n = table_ANS.shape[1]
-    if n == 1:
-        return table_ANS[:, 0], None, None
-    middle: Floats = np.add.reduce(table_ANS, axis=1) / n
-    apart = table_ANS - middle[:, None]
-    spread = np.sqrt(np.add.reduce(apart * apart, axis=1) / (n - 1))
-    half = stdtrit(n - 1, 0.975) * spread / np.sqrt(n)
-    return middle, middle - half, middle + half
+def shared(found: Sequence[Curve | Course]) -> Floats:
+    """The steps that all have; runs that were logged alike have the same ones."""
+    steps = found[0].steps if found else np.empty(0)
+    for each in found[1:]:
+        if each.steps is not steps and not np.array_equal(steps, each.steps):
+            steps = np.intersect1d(steps, each.steps)
+    return steps
 
 
 def some_of(found: Sequence[Course], most: int) -> list[Course]:
@@ -185,17 +155,15 @@ def beside(made: Material) -> list[Arm]:
 
 def metrics_of(made: Material, axis: str = "") -> list[str]:
     """Every quantity that some run has a curve of, in the order told."""
-    if axis not in made.metrics:
-        made.metrics[axis] = list(
-            dict.fromkeys(
-                metric
-                for arm in made.arms
-                for replicate in arm.replicates
-                for (metric, over), curve in replicate.curves.items()
-                if axis in ("", over) and len(curve.steps)
-            )
+    return list(
+        dict.fromkeys(
+            metric
+            for arm in made.arms
+            for replicate in arm.replicates
+            for (metric, over), curve in replicate.curves.items()
+            if axis in ("", over) and len(curve.steps)
         )
-    return made.metrics[axis]
+    )
 
 
 def outcome(made: Material) -> str:
@@ -223,12 +191,7 @@ def statistics_of(arm: Arm, metric: str) -> dict[str, tuple[float | None, Number
 
 def common(found: Sequence[Course], most: int) -> list[float]:
     """Steps that all have, at most so many of them, the first and the last among them."""
-    if not found:
-        return []
-    steps = found[0].steps
-    for each in found[1:]:
-        if each.steps is not steps and not np.array_equal(steps, each.steps):
-            steps = np.intersect1d(steps, each.steps)
+    steps = shared(found)
     if len(steps) > most:
         steps = steps[np.unique(np.linspace(0, len(steps) - 1, most).round().astype(int))]
     return [float(step) for step in steps]

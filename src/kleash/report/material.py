@@ -35,8 +35,6 @@ class Material:
     """What the last report said, if there was one."""
     notes: str = ""
     """The author's own words."""
-    metrics: dict[str, list[str]] = field(default_factory=dict)
-    """By axis, every quantity that some run has a curve of, once they were looked for."""
 
     @property
     def comparisons(self) -> list[Comparison]:

@@ -12,8 +12,6 @@ from kleash.report.words import say
 from kleash.report.words.lines import OF_ALL, SEVERITIES, finding
 
 FOLDED = 3  # findings of one kind before they are counted
-# That advantages are centred is no news to whoever runs a study.
-OF_DOCUMENTS = ("constant-by-construction",)
 
 
 def limits(made: Material) -> list[Part]:
@@ -33,10 +31,9 @@ def _of_findings(made: Material) -> list[str]:
     kinds: dict[tuple[str, str], list[str]] = {}
     for found in made.comparisons:
         for each in found.findings:
-            if made.study is None or each.code not in OF_DOCUMENTS:
-                brief = replace(each, facts=_once(made, each.facts))
-                text = f"{SEVERITIES[each.severity]} {finding(brief, made.language)}"
-                kinds.setdefault((each.severity, each.code), []).append(text)
+            brief = replace(each, facts=_once(made, each.facts))
+            text = f"{SEVERITIES[each.severity]} {finding(brief, made.language)}"
+            kinds.setdefault((each.severity, each.code), []).append(text)
     lines: list[str] = []
     for severity in SEVERITIES:
         for (mark, _), every in kinds.items():

@@ -11,7 +11,6 @@ from kleash.stats.best import (
     StopDecision,
     best_of_curve,
     early_stop,
-    expected_maximum,
     out_of_bag_best,
     tie_distance,
 )  # fmt: skip
@@ -109,7 +108,7 @@ __all__ = [
     "best_of_curve", "block_means", "cautious_factor", "checked", "claim_level",
     "clustered_width", "collapse", "contenders", "crossed_seeds",
     "curve_gap", "design", "differing_bound", "early_stop", "end_gap", "end_of", "estimable",
-    "expected_maximum", "fitted", "gap_spread", "gaps", "holm", "item_error",
+    "fitted", "gap_spread", "gaps", "holm", "item_error",
     "items_for_equivalence", "items_needed", "lattice_of_means", "least_error", "line",
     "logged", "look", "max_drawdown", "may_be_nested", "mean_ends", "mean_interval",
     "mean_width", "misfit", "noise_floor", "order_effect", "out_of_bag_best", "pair_sd",

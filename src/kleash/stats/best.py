@@ -169,15 +169,6 @@ def shrunk_curve(steps: ArrayLike, values: ArrayLike, noise_floor: float) -> tup
     return found.fitted + kept * found.residuals, kept
 
 
-def expected_maximum(k: int) -> float:
-    """The mean of the highest of k independent standard normal draws: the luck in a raw best."""
-    if k < 1:
-        raise ValueError(f"there is no highest of {k} draws")
-    grid = np.linspace(-9, 9, 20_001)
-    # E[X] = ∫ (1 at x > 0, else 0) - P(X <= x) dx
-    return float((np.heaviside(grid, 0.5) - ndtr(grid) ** k).sum() * (grid[1] - grid[0]))
-
-
 # --- early stopping
 
 

@@ -7,7 +7,6 @@ N items.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +28,6 @@ from kleash.stats.intervals import (
 )
 from kleash.stats.special import stdtrit
 
-LISTED_UP_TO = 200_000  # arrangements of labels: C(20, 10) is 184,756
 LEAST = 1e-12  # of an SD: below it gaps are the same
 LOOKS = (3, 5, 8, 12)  # seeds at which a study that grows may be looked at
 
@@ -231,27 +229,15 @@ def _free(shares_SN: Floats) -> float:
 # --- arms whose runs share no seeds
 
 
-@dataclass(frozen=True)
-class UnpairedSeeds:
-    """The gap of two arms whose runs share no seeds: Welch's t, and labels exchanged."""
-
-    welch: SeedGap
-    permutation_p: float
-    exact: bool
-    n: tuple[int, int]
-
-
 def unpaired_seeds(
     ours: ArrayLike,
     theirs: ArrayLike,
-    rng: np.random.Generator,
     *,
     items: tuple[ArrayLike, ArrayLike] | None = None,
     span: float | None = None,
     level: float = 0.95,
-    draws: int = 10_000,
-) -> UnpairedSeeds:
-    """Welch's interval and the permutation of run labels, exact up to 10 + 10 runs.
+) -> SeedGap:
+    """Welch's interval; its SD is that of runs within an arm.
 
     `items` are the scores behind the means, [run, item] of each arm over the same items: with them
     the interval is for items like these, as that of `crossed_seeds`.
@@ -267,7 +253,6 @@ def unpaired_seeds(
     free = np.array([len(left) - 1, len(right) - 1])
     df = float(parts.sum() ** 2 / (parts**2 / free).sum()) if error else float(free.sum())
     pooled = math.sqrt(float((free * [left.var(ddof=1), right.var(ddof=1)]).sum() / free.sum()))
-    p, exact = permuted_labels(left, right, rng, draws)
     smaller = min(len(left), len(right))
     errors: Errors = ((error, df),)
     if items is not None:
@@ -276,24 +261,7 @@ def unpaired_seeds(
     if span is not None and items is not None:
         apart = np.subtract(*(np.nanmean(np.asarray(side, float), axis=0) for side in items))
         least = least_error(typical_size(apart[None], span), *errors[1])
-    welch = seed_gap(mean, errors, pooled, level=level, n=smaller, least=least)
-    return UnpairedSeeds(welch, p, exact, (len(left), len(right)))
-
-
-def permuted_labels(
-    left: Floats, right: Floats, rng: np.random.Generator, draws: int
-) -> tuple[float, bool]:
-    """The share of ways to label the runs that set the arms at least as far apart."""
-    values = np.concatenate([left, right])
-    values = values - values.mean()
-    size, total = len(left), len(values)
-    # With the sum of all at 0, a gap of means is one side's sum times a constant.
-    far = abs(float(values[:size].sum())) - 1e-9 * float(np.abs(values).sum())
-    if math.comb(total, size) <= LISTED_UP_TO:
-        chosen = np.array(list(itertools.combinations(range(total), size)))
-        return float((np.abs(values[chosen].sum(axis=1)) >= far).mean()), True
-    drawn = rng.permuted(np.broadcast_to(values, (draws, total)), axis=1)[:, :size].sum(axis=1)
-    return (1 + int((np.abs(drawn) >= far).sum())) / (1 + draws), False
+    return seed_gap(mean, errors, pooled, level=level, n=smaller, least=least)
 
 
 def look(

@@ -22,7 +22,6 @@ ENOUGH = 3  # equal cells that chance does not explain
 DIGITS = 3
 COPIED = 4  # digits of numbers of one row, two of which nobody measures twice
 MANY = 30  # groups of one value that are looked at
-NEAR = 1e-4  # how close to its constant a quantity is that has one by construction
 FEWEST = 8  # means that say something, to learn a lattice from
 FINEST = 20  # parts of 1 that scores are multiples of
 CHANCE = 1e-3
@@ -146,20 +145,6 @@ def _training(run: Numbers) -> Places:
         if at.startswith(("step", "epoch")) and point.time > 0
         if point.decimals is not None and not _is_outcome(metric)
     }
-
-
-def constant_by_construction(evidence: Evidence) -> Iterator[Hit]:
-    """A quantity with one value whatever is trained."""
-    for runs in evidence.by_source():
-        for metric in dict.fromkeys(metric for run in runs for metric in run.origins):
-            known = names.metric(metric)
-            if known is None or known.constant is None:
-                continue
-            found = [(run, point) for run in runs for point in run.points([metric])]
-            if found and all(abs(point.value - known.constant) <= NEAR for _, point in found):
-                points = [point for _, point in found[:8]]
-                arms, value = list(dict.fromkeys(run.arm for run, _ in found)), points[0].value
-                yield runs[0].hit(points, arms=arms, constant=known.constant, value=value)
 
 
 # --- what means can be

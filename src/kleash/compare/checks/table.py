@@ -130,12 +130,6 @@ CHECKS: dict[str, tuple[Severity, Check, str, str]] = {
         "{arms}, {at}: the same values {values} for {metrics}: was a row copied?",
         "{arms}，{at}：{metrics}的值 {values} 完全相同：是否抄错了行？",
     ),
-    "constant-by-construction": (
-        "note",
-        results.constant_by_construction,
-        "{metric} is {constant} by construction; that it is {value} in {arms} shows nothing",
-        "{metric}按定义恒为 {constant}；{arms} 中为 {value} 说明不了任何问题",
-    ),
     # what a mean over n items can be
     "off-lattice": (
         "error",
