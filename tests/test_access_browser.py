@@ -72,7 +72,7 @@ def page(browser):
 
 
 def go_to(page, address, kind, language="en"):
-    """Open a page and wait till it is whole; that of an item has no pool yet."""
+    """Open a page and wait till it is whole."""
     below = PAGES[kind]
     page.goto(f"{address}{below}{'&' if '?' in below else '?'}lang={language}")
     whole = {"study": ".stated", "compare": ".stated", "run": "#curves svg >> nth=0"}

@@ -39,9 +39,8 @@ PICTURE = "<img src=x onerror=alert(1)>"
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    """Nobody else waits for a page, and no pool is made where none is looked at."""
+    """Nobody else waits for a page."""
     monkeypatch.setattr("kleash.report.serve.answers.PAUSE", 0.0)
-    monkeypatch.setattr("kleash.report.serve.items.pools", lambda *given: {})
 
 
 @pytest.fixture(scope="session")
@@ -254,40 +253,15 @@ def test_items_on_which_two_arms_disagree(finished):
     assert re.search(r">kl0.15</a></th>.*?>red</td><td>1</td>", item, re.S)
 
 
-def test_an_item_shows_pictures_and_pool(finished, monkeypatch):
-    """The embedded data set and answerer: pools are those that training had."""
-    pool = [f"demonstrations-{n}" for n in range(64)]
-
-    def pools(given, split, study):
-        asked = json.loads(given)
-        assert (asked["data"], asked["data_seed"], asked["answerer"]) == ("scenes", 0, "embedded")
-        assert asked["pool"] == {"kind": "mixed", "size": 64}
-        assert (split, study.name) == ("test", "made")
-        return {"test-3": pool}
-
-    monkeypatch.setattr("kleash.report.serve.items.pools", pools)
+def test_an_item_shows_pictures(finished):
     asked = client(finished)
-    page = whole(asked, "/study/made/item?item=test-3&shots=2")
+    page = asked.get("/study/made/item?item=test-3&shots=2")
     assert page.status_code == 200
-    assert "The pool: 64 candidates" in page.text
-    assert page.text.count('class="taken"') == 4  # d0, d1, d2 of the arms and the d9 of all
     pictures = re.findall(r'src="([^"]+)"', page.text.split("<main")[1])
-    assert len(pictures) == 1 + 3 * 2 + 64
+    assert len(pictures) == 1 + 3 * 2
     picture = asked.get(html.unescape(pictures[0]))
     assert picture.headers["content-type"] == "image/png"
     assert picture.content.startswith(b"\x89PNG")
-
-
-def test_pools_are_those_that_training_had(ledger, one_thread):
-    from kleash.train.recipe import recipe_from
-    from kleash.train.rollout.selector import SelectorWorld
-
-    given = {"data": "tiny:Topics", "answerer": "tiny:Reader"}
-    given |= {"pool": {"size": 8, "kind": "mixed"}}
-    pooled = SelectorWorld(recipe_from(given), ledger).pooled("test")
-    made = answers.pools(json.dumps(given), "test", ledger.path.parent)
-    for query, row in zip(pooled.queries, pooled.pools, strict=True):
-        assert made[query.id] == [pooled.demonstrations[place].id for place in row]
 
 
 def test_ticked_runs_are_compared(finished):

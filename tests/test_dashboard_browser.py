@@ -68,11 +68,6 @@ def test_a_cell_changes_from_running_to_done_without_reload(page, address, studi
     assert page.evaluate("window.stayed") is True
 
 
-def whole_item(page):
-    """Wait for the page of an item: its pool is there once it is made."""
-    page.locator("h2", has_text="The pool: 8 candidates").wait_for()
-
-
 @pytest.mark.slow
 def test_from_a_study_to_why_two_arms_differ_and_back(page, address, finished):
     page.goto(f"{address}/study/small")
@@ -87,7 +82,6 @@ def test_from_a_study_to_why_two_arms_differ_and_back(page, address, finished):
     assert "ours=none" in listed and "theirs=tight" in listed
     page.locator("tbody a").first.click()
     page.locator("h1", has_text="item").wait_for()
-    whole_item(page)
     rows = page.locator("table.small tbody tr")
     assert rows.count() == 2
     assert rows.nth(0).locator("img").count() == 2
@@ -98,7 +92,6 @@ def test_from_a_study_to_why_two_arms_differ_and_back(page, address, finished):
     page.go_back()
     assert page.url == listed
     page.goto(deep)
-    whole_item(page)
     page.keyboard.press("u")
     page.wait_for_url("**/items?*")
 

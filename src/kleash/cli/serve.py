@@ -28,7 +28,7 @@ def serve(
     ] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option(help="A data set or answerer of your own, module:Class, that may be run."),
+        typer.Option(help="A data set of your own, module:Class, that may be loaded."),
     ] = None,
 ) -> None:
     """Show studies and runs as pages: verdicts, curves, items; live while one runs.

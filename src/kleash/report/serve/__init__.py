@@ -37,9 +37,9 @@ View = Callable[[Request], Response]
 
 
 def dashboard(folder: Path, rules: Rules | None = None, trusted: Sequence[str] = ()) -> Starlette:
-    """The pages of a folder; `trusted` are data sets and answerers of your own that may be run."""
+    """The pages of a folder; `trusted` are data sets of your own that may be loaded."""
     store, background = Store(folder), Background()
-    pages, items = Pages(store, background), Items(store, background, trusted)
+    pages, items = Pages(store, background), Items(store, trusted)
     static = resources.files("kleash.report.serve").joinpath("static")
     style = STYLE + CSS + static.joinpath("page.css").read_text(encoding="utf-8")
     script = static.joinpath("live.js").read_text(encoding="utf-8")
@@ -61,7 +61,7 @@ def dashboard(folder: Path, rules: Rules | None = None, trusted: Sequence[str] =
         "/run": looked_again(pages.run),
         "/compare": looked_again(pages.compare),
         "/study/{study:path}/items": items.items,
-        "/study/{study:path}/item": looked_again(items.item),
+        "/study/{study:path}/item": items.item,
         "/study/{study:path}/image": items.image,
         "/study/{study:path}": looked_again(pages.study),  # the last: a path may have several parts
     }

@@ -5,20 +5,18 @@ A page asks, and gets the answer or None; it is then shown without, and looks ag
 
 from __future__ import annotations
 
-import json
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Lock, Thread
 from typing import Any
 
 from markupsafe import Markup
 
-from kleash.errors import DataError, KleashError
+from kleash.errors import KleashError
 from kleash.report.serve.store import TORN, Store
 from kleash.report.words import Language
 
@@ -141,26 +139,3 @@ def blocks(made: Any, keys: Sequence[str]) -> Markup:
     folded = {*FOLDED} - {"curves"}
     sections = [Section(k, made.heading(k), PAGE[k](made), folded=k in folded) for k in keys]
     return fragments([each for each in sections if each.parts], made.say("as_table"))
-
-
-def pools(given: str, split: str, study: Path) -> dict[str, list[str]]:
-    """By query the ids of its pool, made by those who made them for training."""
-    from importlib.util import find_spec
-
-    from kleash.models.embed import KEPT_ROWS
-    from kleash.runs.ledger import Ledger
-    from kleash.train.recipe import SelectorRecipe, recipe_from
-
-    if find_spec("torch") is None:
-        raise DataError("it needs torch: pip install 'kleash[train]'")
-    from kleash.train.rollout.selector import SelectorWorld
-
-    recipe = recipe_from(json.loads(given))
-    assert isinstance(recipe, SelectorRecipe)
-    with TemporaryDirectory() as spare, Ledger(Path(spare) / "ledger.sqlite") as ledger:
-        if (study / KEPT_ROWS).is_file():  # vectors of items that training made
-            ledger.path.with_name(KEPT_ROWS).symlink_to(study.resolve() / KEPT_ROWS)
-        pooled = SelectorWorld(recipe, ledger).pooled(split)
-    ids = [item.id for item in pooled.demonstrations]
-    rows = zip(pooled.queries, pooled.pools.tolist(), strict=True)
-    return {query.id: [ids[place] for place in row] for query, row in rows}

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kleash.models.answer import ANSWERERS
-from kleash.report.serve.answers import Background, Unread, pools
 from kleash.report.serve.pages import item_choices
 from kleash.report.serve.store import Nowhere, Store, lines_about
-from kleash.report.serve.transcripts import episode, legend, stop_text, texts, transcripts
 from kleash.report.serve.visit import ROWS, Visit, cut
 from kleash.study.plan import BASELINE, CHOSEN, arm_recipe, base_checkpoint, column_key
 from kleash.study.plan.cells import Cell, Column
 from kleash.tasks.data import DATASETS, Dataset, dataset
-from kleash.train.recipe import UNSAID, SelectorRecipe
+from kleash.train.recipe import SelectorRecipe
 from kleash.types import Item
 
 MOST_SIDE = 12  # arms beside each other
 SET = ("seed", "shots")
 EPISODE = ("score", "stop", "coverage", "kl")
+MOST_TURNS = 64
+MOST_TOKENS = 2_000  # of a turn
+LEVELS = (0.01, 0.1, 0.5, 2.0)  # nats: from each on a token is marked more strongly
+STOPS = ("covered", "finished", "limit", "length", "malformed", "broken")
 
 
 @lru_cache(maxsize=4)
@@ -49,13 +52,13 @@ class Said(NamedTuple):
 class Items:
     """Pages about single items."""
 
-    def __init__(self, store: Store, background: Background, trusted: Sequence[str]) -> None:
-        self.store, self.background = store, background
+    def __init__(self, store: Store, trusted: Sequence[str]) -> None:
+        self.store = store
         # A folder from elsewhere may not name code to run, nor files to show: options hold paths.
-        self.trusted, self.named = {*DATASETS, *ANSWERERS, *trusted}, {*trusted}
+        self.trusted, self.named = {*DATASETS, *trusted}, {*trusted}
 
     def data(self, study: Path) -> tuple[SelectorRecipe, Dataset | None, dict[str, Item]]:
-        """What arms share of data and pools; the data set and its items, if it may be loaded."""
+        """What arms share of data; the data set and its items, if it may be loaded."""
         asked = self.store.study(study)
         recipe = arm_recipe(asked.file, asked.arms[0], asked.file.seeds[0], "BASE")
         if not isinstance(recipe, SelectorRecipe):
@@ -114,7 +117,7 @@ class Items:
     # --- one item
 
     def item(self, request: Request) -> Response:
-        """The query, the pool, what each arm chose, what was answered, and the scores."""
+        """The query, what each arm chose, what was answered, and the scores."""
         visit, name = Visit(request), request.path_params["study"]
         path, item = self.store.find_study(name), visit.text("item")
         file, arms = self.store.study(path).file, self.store.study(path).arms
@@ -154,18 +157,11 @@ class Items:
             }
             for each in found
         ]
-        pool = self.pool(visit, path, recipe, item)
-        ids = pool.get(item, []) if isinstance(pool, dict) else []
-        by = {one: ", ".join(a for a, chosen in pointers.items() if one in chosen) for one in ids}
         return visit.page(
             "item.html",
-            live=pool is None,
             query=shown(item),
             no_data="" if data is not None else visit.t("no_data", name=recipe.data),
             said=said,
-            pool=[shown(one) | {"by": by[one]} for one in ids],
-            pool_title=visit.t("pool", count=len(ids)) if ids else visit.t("pool_title"),
-            pool_note=visit.t("look_again") if pool is None else getattr(pool, "why", ""),
             **around,
         )
 
@@ -221,19 +217,6 @@ class Items:
                 yield Said(visit.arm(arm), address, path, line)
                 return
 
-    def pool(
-        self, visit: Visit, study: Path, recipe: SelectorRecipe, item: str
-    ) -> dict[str, list[str]] | Unread | None:
-        """By query the candidates; None while they are being made."""
-        trusted = self.named if set(UNSAID) & recipe.resolved().keys() else self.trusted
-        for name in (recipe.data, recipe.answerer):
-            if name not in trusted:
-                return Unread(visit.t("no_data", name=name))
-        split = "validation" if item.startswith("validation") else "test"
-        given = json.dumps(recipe.resolved(), sort_keys=True)
-        made = self.background.ask(("pools", given, split), 0, pools, given, split, study)
-        return Unread(visit.t("no_pool", why=made.why)) if isinstance(made, Unread) else made
-
     def image(self, request: Request) -> Response:
         """A picture of the data set, by its name there; no file is read."""
         from PIL import Image
@@ -282,3 +265,100 @@ def disagreements(columns: Sequence[Column], kind: str) -> list[tuple[str, list[
 def score_text(score: Any) -> str:
     """A score as a number; what broke has none."""
     return f"{score:.3g}" if isinstance(score, int | float) else "—"
+
+
+# --- what an agent said, turn by turn; whatever is not of the form it should be is left out
+
+
+def episode(line: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """An episode by its line among the scores; tokens and what was covered by its transcript.
+
+    A transcript counts only where it says what was scored: that may be a sampled pass.
+    """
+    said, heard = texts(line.get("pointer")), texts(line.get("heard"))
+    rewards = line.get("rewards")
+    rewards = rewards if isinstance(rewards, list) else []
+    told = next((turns for each in kept if (turns := turns_of(each, said))), [])
+    turns = []
+    for at, text in enumerate(said[:MOST_TURNS]):
+        more = told[at] if told else {}
+        marked = tokens(more.get("tokens"))
+        turns.append(
+            {
+                "said": cut(text),
+                "tokens": marked,
+                "kl": total(each["kl"] for each in marked) if marked else "",
+                "reward": number(rewards[at], "+.3g") if at < len(rewards) else "",
+                "covered": cut(", ".join(texts(more.get("covered")))),
+                "reply": cut(heard[at + 1]) if at + 1 < len(heard) else "",
+            }
+        )
+    facts = line.get("facts")
+    coverage = facts.get("coverage") if isinstance(facts, dict) else None
+    return {
+        "request": cut(heard[0]) if heard else "",
+        "turns": turns,
+        "kl": total(each["kl"] for turn in turns for each in turn["tokens"]) if told else "",
+        "coverage": number(coverage, ".0%"),
+    }
+
+
+def transcripts(run: Path, checkpoint: Any) -> Path:
+    """Where the transcripts of a checkpoint lie, whatever a file says it is called."""
+    return run / "transcripts" / f"{Path(str(checkpoint)).name}.jsonl"
+
+
+def turns_of(kept: Mapping[str, Any], said: Sequence[str]) -> list[dict[str, Any]]:
+    """The turns of a transcript, if it says just this."""
+    turns = kept.get("turns")
+    if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
+        return []
+    return turns if [turn.get("said") for turn in turns] == list(said) else []
+
+
+def tokens(found: Any) -> list[dict[str, Any]]:
+    """Each token with its KL and how strongly it is marked."""
+    made = []
+    for each in found[:MOST_TOKENS] if isinstance(found, list) else ():
+        if not isinstance(each, list) or len(each) != 3:
+            continue
+        text, logp, kl = each
+        if type(text) is not str or not (is_number(logp) and is_number(kl)):
+            continue
+        level = sum(kl >= least for least in LEVELS)
+        made.append({"text": cut(text) or "∎", "logp": f"{logp:.3f}", "kl": kl, "level": level})
+    return made
+
+
+def legend() -> list[dict[str, Any]]:
+    """What each way of marking a token means."""
+    ranges = [f"< {LEVELS[0]:g}", *(f"{a:g} – {b:g}" for a, b in pairwise(LEVELS))]
+    return [{"level": n, "text": t} for n, t in enumerate([*ranges, f"≥ {LEVELS[-1]:g}"])]
+
+
+def stop_text(visit: Visit, line: Mapping[str, Any]) -> str:
+    """Why an episode ended, or the error that broke it."""
+    reason = line.get("answer")
+    if reason in STOPS:
+        return visit.t(f"stop.{reason}")
+    return cut(reason or line.get("error") or "—")
+
+
+def texts(found: Any) -> list[str]:
+    """A list of texts; nothing where it is none."""
+    return [str(each) for each in found] if isinstance(found, list) else []
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is one, and finite."""
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def number(value: Any, form: str) -> str:
+    """A number as text; nothing where it is none."""
+    return format(value, form) if is_number(value) else ""
+
+
+def total(values: Any) -> str:
+    """A sum of nats."""
+    return f"{math.fsum(values):.3f}"
