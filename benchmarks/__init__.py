@@ -383,7 +383,7 @@ def import_bench(path: Path, plain: Callable[[Path], dict[str, Floats]]) -> Ways
 def pair_bench(items: int = 800) -> Ways:
     """One pair of arms: our interval and sign flips, our bootstrap weights, the plain bootstrap."""
     from kleash.stats import paired_difference, sign_flip
-    from kleash.stats.drawing import percentile_interval, resample
+    from kleash.stats.intervals import percentile_interval, resample
 
     rng = generator("bench", "pairs")
     ours, theirs = rng.choice([0, 0.3, 0.6, 0.9, 1.0], size=(2, items))

@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 from kleash.report.charts import STYLE
 from kleash.report.serve import dashboard
 from kleash.report.serve.answers import study_answer
-from kleash.report.serve.store import Store
 from kleash.report.serve.items import LEVELS, episode, legend, tokens
+from kleash.report.serve.store import Store
 from made_agents import KEPT, made_agents, said_by
 from test_contrast import THEMES, colours, contrast
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kleash.compare.checks import evidence, find
 from kleash.compare.read import Imported, Series, Source, Where, csv_rows, gather, read
 from kleash.compare.read.tables import one_by_one
-from kleash.stats.drawing import drawn_means, resample
+from kleash.stats.intervals import drawn_means, resample
 from pace import soon
 
 LOADED = """
@@ -168,6 +168,6 @@ def test_means_of_draws_need_not_hold_all_weights_at_once(monkeypatch):
     values = np.random.default_rng(1).random((50, 3))
     whole = resample(50, 200, np.random.default_rng(2)) @ values
     for held in (2**22, 50, 1500):
-        monkeypatch.setattr("kleash.stats.drawing.HELD", held)
+        monkeypatch.setattr("kleash.stats.intervals.HELD", held)
         parts = drawn_means(values, 200, np.random.default_rng(2))
         np.testing.assert_allclose(parts, whole, rtol=1e-12)

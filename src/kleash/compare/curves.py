@@ -37,7 +37,7 @@ LOG = 2_000  # points beyond which a curve is a log of training, which has no be
 LEAST = 1e-12  # of an SD: below it nothing swings, or values were rounded or copied
 FEWEST_REPEATS = 5
 DRAWS = 1_000
-DRAWN_POINTS = 500_000
+DRAWN_POINTS = 200_000
 THRESHOLDS = 50
 SWAPPED_AT_ONCE = 10  # steps whose every swap is tried; beyond 14 a few hundred random ones
 

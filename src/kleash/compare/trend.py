@@ -14,18 +14,14 @@ import numpy as np
 from kleash import stats
 from kleash.compare.arms import Arm
 from kleash.compare.confounds import changed, confounds, factor
+from kleash.compare.gaps import gap_of_pair
 from kleash.compare.items import (
     aligned,
-    at_steps,
-    curve_of,
-    last_of,
     latest,
-    means_of,
     run_means,
     scored,
     shared_run_means,
     span_of,
-    steps_of_all,
 )
 from kleash.compare.read.names import Metric
 from kleash.compare.records import Amount, Because, Judged
@@ -127,10 +123,15 @@ def _over(line: Sequence[Arm], means: Floats, known: Metric, *, sure: bool) -> B
 def _of_means(
     blank: Judged, at: Floats, line: Sequence[Arm], known: Metric, *, sure: bool
 ) -> Judged | None:
-    """The slope of means alone: no replicate, no interval."""
-    means = _cells(line, known.name)
-    means = _curves(line, known.name) if means is None else means
-    if means is None or not np.ptp(means):
+    """The slope of means alone, by their gaps to the first arm: no replicate, no interval."""
+    first = line[0]
+    gaps = [gap_of_pair(arm, first, known.name) for arm in line[1:]]
+    if not gaps or any(gap is None for gap in gaps):
+        return None
+    found = [gap for gap in gaps if gap is not None]
+    base = found[0].baseline_mean
+    means = np.array([base, *(base + gap.estimate for gap in found)])
+    if not np.ptp(means):
         return None
     above = at > 0
     slope = float(np.polyfit(np.log2(at[above]), means[above], 1)[0])
@@ -138,28 +139,3 @@ def _of_means(
     why = [over, Because("no_replicates"), Because("one_run_per_arm")]
     why += [] if sure else [Because("config_unknown")]
     return replace(blank, estimate=slope, because=tuple(why))
-
-
-def _cells(line: Sequence[Arm], metric: str) -> Floats | None:
-    """Means over the shots that all arms have at the largest n and last epoch that they share."""
-    every = [means_of(arm.replicates[0], metric) for arm in line]
-    places = set(every[0]).intersection(*every[1:])
-    if not places:
-        return None
-    cells = [each[last_of(places)] for each in every]
-    shots = set(cells[0]).intersection(*cells[1:])
-    values = [[each[shot].value for shot in shots] for each in cells]
-    if not shots or any(value is None for each in values for value in each):
-        return None
-    means: Floats = np.array(values, dtype=float).mean(axis=1)
-    return means
-
-
-def _curves(line: Sequence[Arm], metric: str) -> Floats | None:
-    """Means over the steps that all arms have, as one run each is judged."""
-    curves = [curve_of(arm.replicates[0], metric) for arm in line]
-    kept = [curve for curve in curves if curve is not None and len(curve) and not curve.others]
-    if len(kept) < len(line) or len({curve.axis for curve in kept}) > 1:
-        return None
-    steps = steps_of_all(kept)
-    return np.array([at_steps(curve, steps).mean() for curve in kept]) if len(steps) else None

@@ -13,7 +13,6 @@ from kleash.report import (
     document_tables,
     ending,
     gaps,
-    opening,
 )
 from kleash.report.figures import put
 from kleash.report.markdown import markdown_of
@@ -28,7 +27,7 @@ Sections = Mapping[str, Callable[[Material], list[Part]]]
 
 PAGE: Sections = {
     "verdict": answer.verdict,
-    "limits": opening.limits,
+    "limits": ending.limits,
     "expectations": ending.expectations,
     "next": ending.next_steps,
     "changes": ending.changes,
@@ -43,7 +42,7 @@ PAGE: Sections = {
 FOLDED = ("gaps", "frontier", "curves", "comparisons", "files")
 TABLES: Sections = {
     "verdict": answer.verdict,
-    "limits": opening.limits,
+    "limits": ending.limits,
     "matrix": document_tables.matrix,
     "gaps": gaps.gaps,
     "scoreboard": gaps.scoreboard,

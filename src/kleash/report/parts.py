@@ -9,8 +9,10 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from kleash.report.charts import Chart
+if TYPE_CHECKING:
+    from kleash.report.charts import Chart
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kleash.stats.curves import line
-from kleash.stats.drawing import HELD, resample
-from kleash.stats.intervals import Floats, checked, checked_table
+from kleash.stats.intervals import HELD, Floats, checked, checked_table, resample
 from kleash.stats.special import ndtr
 
 FEWEST_EVALUATIONS = 25

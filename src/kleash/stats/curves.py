@@ -16,8 +16,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kleash.stats.drawing import drawn_means, percentile_interval
-from kleash.stats.intervals import Errors, Floats, Interval, Width, checked, checked_table, gaps
+from kleash.stats.intervals import (
+    Errors,
+    Floats,
+    Interval,
+    Width,
+    checked,
+    checked_table,
+    drawn_means,
+    gaps,
+    percentile_interval,
+)
 from kleash.stats.seeds import SeedGap, paired_seeds, seed_gap
 from kleash.stats.special import fdtri
 

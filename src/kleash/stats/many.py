@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kleash.stats.drawing import drawn_means
-from kleash.stats.intervals import Floats, checked, checked_table, gaps
+from kleash.stats.intervals import Floats, checked, checked_table, drawn_means, gaps
 from kleash.stats.special import ndtr
 
 EXACT_UP_TO = 30  # differing pairs; 2**15 sums for each half
