@@ -10,7 +10,7 @@ from kleash import stats
 from kleash.seeds import generator
 from kleash.stats import Crossed, GapSpread, cautious_factor, gap_spread, item_error
 from kleash.stats.intervals import t_quantile
-from kleash.stats.planning import smallest
+from kleash.stats.planning import smallest, t_power
 from made_crossed import crossed_gaps
 
 SETTINGS = [
@@ -167,7 +167,7 @@ def test_arms_without_common_seeds_share_their_items_all_the_same():
 def test_further_items_are_asked_for_where_seeds_cannot_decide():
     needed = partial(stats.still_needed, 0.01, 0.02, 0.01, 5, seeds=True, items=200)
     left = math.sqrt(0.01**2 - (2.8016 * 0.001) ** 2)
-    seeds = stats.seeds_needed(left, 0.01, paired=True) - 5
+    seeds = stats.seeds_needed(left, 0.01) - 5
     assert needed(items_error=0.001) == (seeds, "seeds")
     # Twice (2.8 · .01 / .01)² as many, less those there are.
     assert needed(items_error=0.01) == (math.ceil(200 * (2 * 2.8016**2 - 1)), "items")
@@ -176,9 +176,9 @@ def test_further_items_are_asked_for_where_seeds_cannot_decide():
 def test_without_items_power_is_that_of_seeds_alone():
     for seeds in (4, 5, 8):
         crossed = Crossed(GapSpread(0.02, 0.0, 0.0), seeds, 100)
-        expected = stats.smallest_detectable_by_seeds(seeds, paired=True) * 0.02
+        shift = crossed.smallest_gap() / 0.02 * math.sqrt(seeds)
         # One direction only, so a trace less than the two-sided test has.
-        assert crossed.smallest_gap() == pytest.approx(expected, rel=2e-3)
+        assert t_power(shift, seeds - 1) == pytest.approx(0.8, abs=1.6e-3)
 
 
 def test_errors_by_hand():

@@ -152,17 +152,6 @@ def test_the_adjusted_interval_covers_the_truth(n, share_up, studies):
             assert covered <= 0.97 + room, discordance
 
 
-def test_the_plain_interval_fails_where_few_pairs_differ():
-    # Why the adjustment is there: 62 % instead of 95 %.
-    rng = generator("coverage", "plain")
-    truth = 0.005 * 0.4 * STEPS.mean()
-    covered = 0
-    for _ in range(400):
-        interval = mean_interval(made_up_gaps(rng, 200, 0.005, 0.7))
-        covered += interval.low <= truth <= interval.high
-    assert 0.55 < covered / 400 < 0.72
-
-
 # --- equivalence
 
 

@@ -255,15 +255,6 @@ def test_without_any_way_there_is_no_floor():
         noise_floor(repeats=[1.0, 2.0])
 
 
-def test_a_declared_model_of_the_noise_floor():
-    # 40 items; each detail that may be missing is found with p = .715: variance p(1 - p) a detail.
-    rng = generator("details")
-    details = rng.integers(1, 5, 40)
-    found = rng.binomial(details, 0.715, size=(20_000, 40)).mean(axis=1)
-    expected = math.sqrt(0.715 * 0.285 * details.sum()) / 40
-    assert found.std() == pytest.approx(expected, rel=0.02)
-
-
 def test_the_ratio_of_swings_of_the_two_curves():
     found = spread_ratio(LEASHED, FREE)
     assert found.estimate == pytest.approx(0.1304 / 0.1268, abs=0.001)

@@ -87,11 +87,11 @@ def _chosen_and_read(
     return chosen_B, read_B
 
 
-def tie_distance(k: int, *, level: float = 0.95) -> float:
+def tie_distance(k: int) -> float:
     """How far below the highest of k noisy points the truly best may lie, in their SDs.
 
     One-sided Dunnett with k - 1 comparisons and known SD, times √2: the c that solves
-    ∫ φ(x)·Φ(x + c)^(k - 1) dx = level. 3.37 for 9 points.
+    ∫ φ(x)·Φ(x + c)^(k - 1) dx = .95. 3.37 for 9 points.
     """
     if k < 1:
         raise ValueError(f"there is no best of {k} steps")
@@ -102,22 +102,22 @@ def tie_distance(k: int, *, level: float = 0.95) -> float:
     while high - low > 1e-12:
         guess = (low + high) / 2
         covered = float(weights @ ndtr(nodes + guess) ** (k - 1))
-        low, high = (guess, high) if covered < level else (low, guess)
+        low, high = (guess, high) if covered < 0.95 else (low, guess)
     return high
 
 
-def tied_steps(values: ArrayLike, noise_floor: float, *, level: float = 0.95) -> tuple[int, ...]:
+def tied_steps(values: ArrayLike, noise_floor: float) -> tuple[int, ...]:
     """The steps less than `tie_distance` noise floors below the highest, counted from 0.
 
-    The truly best step is among them in `level` of curves.
+    The truly best step is among them in 95 % of curves.
     """
     y = checked(values)
-    reach = tie_distance(len(y), level=level) * noise_floor
     behind = y.max() - y
-    return tuple(np.flatnonzero((behind < reach) | (behind == 0)).tolist())
+    near = behind < tie_distance(len(y)) * noise_floor
+    return tuple(np.flatnonzero(near | (behind == 0)).tolist())
 
 
-def tied_by_items(scores_NK: ArrayLike, *, level: float = 0.95) -> tuple[int, ...]:
+def tied_by_items(scores_NK: ArrayLike) -> tuple[int, ...]:
     """The steps not distinguishable from the best on the items, each by its paired difference."""
     scores = checked_table(scores_NK, rows=2)
     n, k = scores.shape
@@ -125,7 +125,7 @@ def tied_by_items(scores_NK: ArrayLike, *, level: float = 0.95) -> tuple[int, ..
     best = int(means.argmax())
     behind = scores[:, [best]] - scores
     error = behind.std(axis=0, ddof=1) / math.sqrt(n)
-    reach = tie_distance(k, level=level) / math.sqrt(2) * error
+    reach = tie_distance(k) / math.sqrt(2) * error
     gap = behind.mean(axis=0)
     return tuple(np.flatnonzero((gap < reach) | (gap <= 1e-12)).tolist())
 

@@ -316,9 +316,7 @@ class Collapse:
     n: int
 
 
-def collapse(
-    steps: ArrayLike, values: ArrayLike, noise_floor: float, *, errors: float = 3.0
-) -> Collapse:
+def collapse(steps: ArrayLike, values: ArrayLike, noise_floor: float) -> Collapse:
     """Three standard errors below the running best, twice in a row.
 
     The running best is the best mean of five evaluations in a row (of all, while there are fewer):
@@ -331,7 +329,7 @@ def collapse(
     sums, seen = np.cumsum(np.append(0.0, y)).tolist(), y.tolist()  # one number is quicker so
     best, size, below = seen[0], 1, 0
     for now in range(1, len(y)):
-        limit = best - errors * noise_floor * math.sqrt(1 + 1 / size)
+        limit = best - 3 * noise_floor * math.sqrt(1 + 1 / size)
         below = below + 1 if seen[now] < limit else 0
         if below == 2:
             drops = best - (y[now - 1 : -1] + y[now:]) / 2
@@ -374,7 +372,6 @@ def speed_by_items(
     threshold: float,
     rng: np.random.Generator,
     *,
-    level: float = 0.95,
     draws: int = 2_000,
 ) -> Speed:
     """From scores of the same items, drawn again; the gap's estimate is the mean over draws."""
@@ -386,7 +383,7 @@ def speed_by_items(
     curves = drawn_means(np.hstack([left, right]), draws, rng)
     times = [_arrivals(at, drawn, threshold) for drawn in np.split(curves, 2, axis=1)]
     apart = times[0] - times[1]
-    gap = percentile_interval(float(apart.mean()), apart, level=level, n=len(left))
+    gap = percentile_interval(float(apart.mean()), apart, n=len(left))
     return Speed(threshold, seen.ours, seen.theirs, gap)
 
 

@@ -323,8 +323,7 @@ def drawn_means(values_NK: Floats, draws: int, rng: np.random.Generator) -> Floa
     return np.concatenate(parts)
 
 
-def percentile_interval(estimate: float, drawn: Floats, *, level: float, n: int) -> Interval:
-    """The range that holds `level` of the drawn values."""
-    tail = (1 - level) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail])
-    return Interval(estimate, float(low), float(high), level, n)
+def percentile_interval(estimate: float, drawn: Floats, *, n: int) -> Interval:
+    """The range that holds 95 % of the drawn values."""
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return Interval(estimate, float(low), float(high), 0.95, n)

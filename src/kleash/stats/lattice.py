@@ -71,15 +71,12 @@ class AggregateBound:
     n: int
 
 
-def aggregate_bound(
-    ours: float, theirs: float, n: int, smallest_gap: float, *, half: float = 0.0
-) -> AggregateBound:
-    """The bound from n, both means and the lattice; `half` is how far rounding moved each mean."""
+def aggregate_bound(ours: float, theirs: float, n: int, smallest_gap: float) -> AggregateBound:
+    """The bound from n, both means and the lattice."""
     if n < 1 or smallest_gap <= 0:
         raise ValueError(f"need items, and a smallest gap above 0: {n=} {smallest_gap=}")
     total = abs(ours - theirs) * n
-    room = 2 * half * n + NEAR * max(1.0, total)
-    most = min(n, math.floor((total + room) / smallest_gap))
+    most = min(n, math.floor((total + NEAR * max(1.0, total)) / smallest_gap))
     return AggregateBound(most, min(1.0, 2.0 ** (1 - most)), n)
 
 
@@ -114,40 +111,30 @@ def block_means(sizes: Sequence[int], means: ArrayLike) -> tuple[Block, ...]:
     return tuple(Block(int(n), float(total / n)) for n, total in zip(counts, sums, strict=True))
 
 
-def order_effect(sizes: Sequence[int], means: ArrayLike, *, sd: float | None = None) -> OrderEffect:
+def order_effect(sizes: Sequence[int], means: ArrayLike) -> OrderEffect:
     """χ² = Σ n_j(b_j - ā)²/σ² over the blocks of nested samples.
 
-    `sd` is that of single scores; without it the largest that scores from 0 to 1 with this mean can
-    have is taken, √(ā(1 - ā)), which errs towards no effect.
+    σ is the largest SD that scores from 0 to 1 with this mean can have, √(ā(1 - ā)): it errs
+    towards no effect.
     """
     blocks = block_means(sizes, means)
     if len(blocks) < 2:
         raise ValueError("one sample has no order: give two or more, one inside the other")
     centre = float(checked(means)[-1])
-    sd = math.sqrt(centre * (1 - centre)) if sd is None else sd
-    if sd <= 0:
-        raise ValueError(f"scores without spread have no order effect: {sd=}")
-    chi2 = sum(block.n * (block.mean - centre) ** 2 for block in blocks) / sd**2
+    if not 0 < centre < 1:
+        raise ValueError(f"scores without spread have no order effect: their mean is {centre}")
+    chi2 = sum(block.n * (block.mean - centre) ** 2 for block in blocks) / (centre * (1 - centre))
     df = len(blocks) - 1
     return OrderEffect(blocks, chi2, df, float(chdtrc(df, chi2)))
 
 
-def may_be_nested(
-    sizes: Sequence[int],
-    means: ArrayLike,
-    *,
-    step: float | None = None,
-    half: float = 0.0,
-    bounds: tuple[float, float] = (0.0, 1.0),
-) -> bool:
-    """Whether each sample can lie inside the next: blocks within bounds and on the lattice.
+def may_be_nested(sizes: Sequence[int], means: ArrayLike, *, half: float = 0.0) -> bool:
+    """Whether each sample of scores from 0 to 1 can lie inside the next: False disproves it.
 
-    False disproves it; True does not prove it. `half` is how far rounding moved each mean.
+    `half` is how far rounding moved each mean.
     """
     blocks = block_means(sizes, means)
-    room = half * (np.array(sizes) + np.array([0, *sizes[:-1]]))
+    room = half * (np.array(sizes) + np.array([0, *sizes[:-1]])) + NEAR
     counts = np.array([block.n for block in blocks])
     sums = counts * np.array([block.mean for block in blocks])
-    inside = (sums >= counts * bounds[0] - room - NEAR) & (sums <= counts * bounds[1] + room + NEAR)
-    on = fits(sums, room, step) if step is not None else inside
-    return bool((inside & on).all())
+    return bool(((sums >= -room) & (sums <= counts + room)).all())

@@ -1,7 +1,7 @@
 """How much is enough: differences that can be seen, items, seeds and evaluations needed.
 
-All for two-sided tests at alpha, and a power; always "if the spread stays as it is". Fractions, not
-points: a gap of one percentage point is 0.01.
+All for two-sided tests at alpha .05 and power .8; always "if the spread stays as it is". Fractions,
+not points: a gap of one percentage point is 0.01.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from kleash.stats.intervals import Floats, checked, checked_table, differing_bou
 from kleash.stats.special import chdtri, ndtr, ndtri, stdtrit
 
 DRAWS = 9  # of what items may be seen to add, for a mean over it
+ALPHA, POWER = 0.05, 0.8
 LIKE_PAIRS = 0.25  # correlation of the squares of two gaps to one baseline, which correlate by half
 
 
@@ -28,42 +29,40 @@ def quadrature() -> tuple[Floats, Floats]:
     return nodes, weights
 
 
-def z_total(alpha: float, power: float) -> float:
-    """z(1 - alpha/2) + z(power): 2.80 at the usual values."""
-    return float(ndtri(1 - alpha / 2) + ndtri(power))
+def z_total() -> float:
+    """z(1 - alpha/2) + z(power): 2.80."""
+    return float(ndtri(1 - ALPHA / 2) + ndtri(POWER))
 
 
-def z_equivalence(alpha: float, power: float) -> float:
-    """z(1 - alpha) + z((1 + power)/2): 2.93 at the usual values."""
-    return float(ndtri(1 - alpha) + ndtri((1 + power) / 2))
+def z_equivalence() -> float:
+    """z(1 - alpha) + z((1 + power)/2): 2.93."""
+    return float(ndtri(1 - ALPHA) + ndtri((1 + POWER) / 2))
 
 
-def pair_sd(discordance: float, size: float, *, gap: float = 0.0) -> float:
-    """The SD of paired differences: √(D·g² - Δ²), g the root mean square of those not 0."""
-    if not 0 <= discordance <= 1 or discordance * size**2 < gap**2:
-        raise ValueError(f"no differences look like that: {discordance=} {size=} {gap=}")
-    return math.sqrt(discordance * size**2 - gap**2)
+def pair_sd(discordance: float, size: float) -> float:
+    """The SD of paired differences about 0: √D·g, g the root mean square of those not 0."""
+    if not 0 <= discordance <= 1:
+        raise ValueError(f"a share of pairs that differ is from 0 to 1: {discordance=}")
+    return math.sqrt(discordance) * size
 
 
-def smallest_margin(sd: float, n: int, *, alpha: float = 0.05, power: float = 0.8) -> float:
-    """The margin within which two equal arms are called equivalent with `power`."""
-    return z_equivalence(alpha, power) * sd / math.sqrt(n)
+def smallest_margin(sd: float, n: int) -> float:
+    """The margin within which two equal arms are called equivalent."""
+    return z_equivalence() * sd / math.sqrt(n)
 
 
-def items_needed(sd: float, gap: float, *, alpha: float = 0.05, power: float = 0.8) -> int:
-    """How many items show a gap of that size with `power`."""
+def items_needed(sd: float, gap: float) -> int:
+    """How many items show a gap of that size."""
     if gap == 0:
         raise ValueError("no number of items shows a gap of 0: name the gap that would matter")
-    return whole((z_total(alpha, power) * sd / gap) ** 2)
+    return whole((z_total() * sd / gap) ** 2)
 
 
-def items_for_equivalence(
-    sd: float, margin: float, *, gap: float = 0.0, alpha: float = 0.05, power: float = 0.8
-) -> int:
-    """How many items show equivalence within the margin with `power`, if the truth is `gap`."""
+def items_for_equivalence(sd: float, margin: float, *, gap: float = 0.0) -> int:
+    """How many items show equivalence within the margin, if the truth is `gap`."""
     if abs(gap) >= margin:
         raise ValueError(f"a gap of {gap} is not inside the margin {margin}: nothing shows it is")
-    return whole((z_equivalence(alpha, power) * sd / (margin - abs(gap))) ** 2)
+    return whole((z_equivalence() * sd / (margin - abs(gap))) ** 2)
 
 
 def whole(count: float) -> int:
@@ -93,13 +92,13 @@ def spread_bound(gaps: ArrayLike, *, level: float = 0.8, span: float = 1.0) -> f
 # --- seeds
 
 
-def t_power(shift: float, df: float, *, alpha: float = 0.05) -> float:
+def t_power(shift: float, df: float) -> float:
     """The power of a two-sided t test whose statistic is centred at `shift`.
 
     E Φ(±shift - t·s) over s = √(χ²/df), by quadrature: scipy's noncentral t gives NaN at few
     degrees of freedom and large shifts, which is where two seeds are.
     """
-    edge = float(stdtrit(df, 1 - alpha / 2))
+    edge = float(stdtrit(df, 1 - ALPHA / 2))
     s, weights = spread_draws(df)
     return float(weights @ (ndtr(shift - edge * s) + ndtr(-shift - edge * s)))
 
@@ -117,64 +116,46 @@ def spread_draws(df: float) -> tuple[Floats, Floats]:
     return s, weights / weights.sum()
 
 
-def seed_scale(seeds: int, *, paired: bool) -> tuple[int, float]:
-    """Degrees of freedom, and the standard error of a gap in SDs."""
-    return (seeds - 1, math.sqrt(1 / seeds)) if paired else (2 * seeds - 2, math.sqrt(2 / seeds))
-
-
-def smallest_detectable_by_seeds(
-    seeds: int, *, paired: bool = False, alpha: float = 0.05, power: float = 0.8
-) -> float:
-    """The gap of two arms with `seeds` runs each that is seen with `power`.
-
-    In between-seed SDs; if paired, in SDs of the paired difference.
-    """
+def smallest_detectable_by_seeds(seeds: int) -> float:
+    """The gap of two arms with `seeds` runs each, of different seeds, in between-seed SDs."""
     if seeds < 2:
         raise ValueError("one run per arm detects no gap, however large: run two seeds or more")
-    df, scale = seed_scale(seeds, paired=paired)
-    low, high = 0.0, 1.0
-    while t_power(high, df, alpha=alpha) < power:
+    df, low, high = 2 * seeds - 2, 0.0, 1.0
+    while t_power(high, df) < POWER:
         low, high = high, 2 * high
     while high - low > 1e-9 * high:
         guess = (low + high) / 2
-        low, high = (guess, high) if t_power(guess, df, alpha=alpha) < power else (low, guess)
-    return high * scale
+        low, high = (guess, high) if t_power(guess, df) < POWER else (low, guess)
+    return high * math.sqrt(2 / seeds)
 
 
-def seeds_needed(
-    gap: float, sd: float, *, paired: bool = False, alpha: float = 0.05, power: float = 0.8
-) -> int:
-    """How many seeds of each arm show the gap; `sd` between seeds, or of the paired gaps."""
+def seeds_needed(gap: float, sd: float) -> int:
+    """How many seeds that both arms share show the gap; `sd` is that of the paired gaps."""
     if gap == 0:
         raise ValueError("no number of seeds shows a gap of 0: name the gap that would matter")
 
     def shown(seeds: int) -> bool:
-        df, scale = seed_scale(seeds, paired=paired)
-        return sd == 0 or t_power(abs(gap) / (sd * scale), df, alpha=alpha) >= power
+        return sd == 0 or t_power(abs(gap) * math.sqrt(seeds) / sd, seeds - 1) >= POWER
 
     # By the normal distribution, which asks for a few less than t does.
-    return fewest(shown, near_to(z_total(alpha, power) * sd / abs(gap), paired=paired))
+    return fewest(shown, near_to(z_total() * sd / abs(gap)))
 
 
-def seeds_for_equivalence(
-    margin: float, sd: float, *, gap: float = 0.0, paired: bool = False, alpha: float = 0.05
-) -> int:
-    """How many seeds show equivalence within the margin with power .8, if the truth is `gap`."""
+def seeds_for_equivalence(margin: float, sd: float, *, gap: float = 0.0) -> int:
+    """How many shared seeds show equivalence within the margin, if the truth is `gap`."""
     if abs(gap) >= margin:
         raise ValueError(f"a gap of {gap} is not inside the margin {margin}: nothing shows it is")
 
     def shown(seeds: int) -> bool:
-        df, scale = seed_scale(seeds, paired=paired)
-        reach = float(stdtrit(df, 1 - alpha) + stdtrit(df, 0.9))
-        return reach * sd * scale <= margin - abs(gap)
+        reach = float(stdtrit(seeds - 1, 1 - ALPHA) + stdtrit(seeds - 1, (1 + POWER) / 2))
+        return reach * sd / math.sqrt(seeds) <= margin - abs(gap)
 
-    errors = z_equivalence(alpha, 0.8) * sd / (margin - abs(gap))
-    return fewest(shown, near_to(errors, paired=paired))
+    return fewest(shown, near_to(z_equivalence() * sd / (margin - abs(gap))))
 
 
-def near_to(errors: float, *, paired: bool) -> int:
+def near_to(errors: float) -> int:
     """About how many seeds make a standard error so much smaller than the SD of one."""
-    return whole(min(errors, 1e6) ** 2 * (1 if paired else 2)) + 2
+    return whole(min(errors, 1e6) ** 2) + 2
 
 
 def fewest(shown: Callable[[int], bool], near: int) -> int:
@@ -195,11 +176,11 @@ def fewest(shown: Callable[[int], bool], near: int) -> int:
     return high
 
 
-def points_for_ratio(ratio: float, *, alpha: float = 0.05, power: float = 0.8) -> int:
+def points_for_ratio(ratio: float) -> int:
     """Evaluations in each curve that show a ratio of detrended SDs: (z/ln ratio)² + 2."""
     if ratio <= 0 or ratio == 1:
         raise ValueError(f"no curve is long enough to show a ratio of {ratio}")
-    return whole((z_total(alpha, power) / math.log(ratio)) ** 2 + 2)
+    return whole((z_total() / math.log(ratio)) ** 2 + 2)
 
 
 # --- seeds and items crossed

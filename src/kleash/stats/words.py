@@ -86,9 +86,9 @@ def still_needed(
     # Seeds, for what items leave of the room there is; items, if they leave nothing of it: then as
     # many that half of the room is theirs, and seeds may still be too few after that.
     room = size if as_gap else margin - size
-    taken = (z_total(0.05, 0.8) if as_gap else z_equivalence(0.05, 0.8)) * items_error
+    taken = (z_total() if as_gap else z_equivalence()) * items_error
     if taken >= room and items:
         return math.ceil(items * (2 * (taken / room) ** 2 - 1)), "items"
     left = math.sqrt(room**2 - taken**2)
     needed = seeds_needed if as_gap else seeds_for_equivalence
-    return max(1, needed(left, spread, paired=True) - n), "seeds"
+    return max(1, needed(left, spread) - n), "seeds"
