@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-import shutil
 import tomllib
 
 import pytest
@@ -191,33 +190,6 @@ def test_a_page_needs_nothing_else(study):
     assert not re.search(r"@import|url\(", page)
     assert "prefers-color-scheme:dark" in page
     assert "@media print" in page
-
-
-def test_notes_are_kept_as_they_are_and_their_numbers_checked(tmp_path):
-    made_study(tmp_path / "noted")
-    notes = "kl0.15 scored 81.3% and <script>x</script>\n我猜是 77.7%\n"
-    (tmp_path / "noted/notes.md").write_text(notes, encoding="utf-8")
-    found = results(tmp_path / "noted")
-    for _ in range(2):
-        written = report.write(found, language="en")
-    assert (tmp_path / "noted/notes.md").read_text(encoding="utf-8") == notes
-    page, html = written[0].read_text(), written[1].read_text()
-    assert re.search(r"\| 1 +\| 81\.3% +\| .*kl0\.15: accuracy", page)
-    assert re.search(r"\| 2 +\| 77\.7% +\| nothing measured rounds to it", page)
-    assert "<script" not in html
-    assert "&lt;script&gt;x" in html
-
-
-def test_a_report_says_what_changed_since_the_last_and_then_stays(tmp_path):
-    folder = tmp_path / "grown"
-    made_study(folder, leave_out=("kl1.5-s7",))
-    before = report.write(results(folder), language="en")[0].read_text()
-    assert "What changed since" not in before
-    made_study(tmp_path / "whole/grown")
-    shutil.copytree(tmp_path / "whole/grown/runs/kl1.5-s7", folder / "runs/kl1.5-s7")
-    first = report.write(results(folder), language="en")[0].read_text()
-    assert re.search(r"\| cells missing +\| \d+ +\| —", first)
-    assert report.write(results(folder), language="en")[0].read_text() == first
 
 
 def test_what_is_recommended_is_there_for_machines(study):

@@ -1,4 +1,4 @@
-"""Many arms: Holm, max-T, contenders; seeds as replicates; aggregates over tasks; contrasts."""
+"""Many arms: Holm; seeds as replicates; aggregates over tasks; contrasts."""
 
 import math
 
@@ -8,7 +8,6 @@ import scipy.stats
 
 from kleash.seeds import generator
 from kleash.stats import (
-    contenders,
     holm,
     look,
     mean_interval,
@@ -45,55 +44,6 @@ def test_holm_is_that_of_statsmodels():
 def test_what_is_no_p_is_refused(p):
     with pytest.raises(ValueError, match=r"one value|between 0 and 1|not finite"):
         holm(p)
-
-
-# --- max-T
-
-
-# --- contenders
-
-
-def test_the_contenders_are_the_model_confidence_set_of_arch():
-    # The p-values are those of arch 8.0.0: MCS(-scores.T, .05, reps=20_000, block_size=1,
-    # method="max"), three seeds.
-    rng = generator("mcs")
-    behind = np.array([0.0, 0.02, 0.06, 0.1])[:, None]
-    scores = rng.random(300) + behind * rng.normal(1, 4, (4, 300))
-    found = contenders(scores, generator("draws"), draws=10_000)
-    assert found.p == pytest.approx((0.0, 0.0, 0.051, 1.0), abs=0.007)
-
-
-def test_an_arm_that_leaves_later_has_no_smaller_p():
-    # Arch 8.0.0 as above, 20,000 repetitions.
-    scale, mean = np.array([[3.0], [0.3], [0.3], [0.3]]), np.array([[-0.2], [0.0], [0.0], [0.12]])
-    expected = {25: (0.0029, 0.1168, 0.1168, 1.0), 33: (1.0, 0.2358, 0.2358, 0.6634)}
-    for seed, p in expected.items():
-        scores = generator("falling", seed).normal(size=(4, 60)) * scale + mean
-        found = contenders(scores, generator("draws"), draws=10_000)
-        assert found.p == pytest.approx(p, abs=0.02)
-
-
-def test_a_clearly_better_arm_contends_alone():
-    rng = generator("alone")
-    scores = rng.random((3, 100)) + np.array([[0.0], [0.0], [5.0]])
-    found = contenders(scores, rng)
-    assert (found.arms, found.n, found.level) == ((2,), 100, 0.95)
-    assert found.p[2] == 1
-
-
-def test_identical_arms_all_contend():
-    assert contenders(np.tile([0.0, 1.0, 1.0], (4, 1)), generator("x")).arms == (0, 1, 2, 3)
-
-
-@pytest.mark.parametrize("studies", [short, full])
-@pytest.mark.parametrize("ahead", [0.0, 0.05])
-def test_the_best_arm_is_a_contender(ahead, studies):
-    rng = generator("contend", ahead)
-    kept = 0
-    for _ in range(studies):
-        scores = rng.random((5, 150)) + ahead * np.array([[0.0], [1.0], [1.0], [2.0], [3.0]])
-        kept += 4 in contenders(scores, rng, draws=300).arms
-    assert kept / studies >= 0.95 - room(studies)
 
 
 # --- seeds

@@ -36,12 +36,10 @@ from kleash.compare.trend import trend
 from kleash.compare.verdicts import (
     Pair,
     adjust,
-    contenders,
     divergences,
     elsewhere,
     judge,
     other_pairs,
-    together,
     unshared,
 )
 from kleash.errors import ConfigError, DataError
@@ -181,7 +179,6 @@ class _Asked:
         known = self._pair(self.baseline, self.baseline).known
         judged = [each for pair in self.pairs for each in self._of_pair(pair)]
         levels = [each for each in judged if each.question == "level"]
-        joint = together(self.arms, self.metric, levels) if len(self.groups) == 1 else None
         sound = [arm for arm in self.arms if not arm.lost]
         for question, ours, theirs in held(sound, self.others, self.metric):
             judged += self._beside(question, self._pair(ours, theirs))
@@ -199,9 +196,7 @@ class _Asked:
             compared = {frozenset(pair.names) for pair in self.pairs}
             pairs = [self._pair(*pair) for pair in combinations(sound, 2)]
             rest = [pair for pair in pairs if frozenset(pair.names) not in compared]
-            judged += other_pairs(rest, levels, joint)
-        if joint is not None:
-            judged.append(contenders(self.arms, known, joint, levels))
+            judged += other_pairs(rest, levels)
         return [*judged, *divergences(self.arms)]
 
     def _beside(self, question: Question, pair: Pair) -> list[Judged]:

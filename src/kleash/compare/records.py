@@ -24,7 +24,6 @@ Question = Literal[
     "collapse",
     "diverged",
     "pairs",
-    "contenders",
     "recommend",
 ]
 
@@ -61,7 +60,7 @@ class Judged:
 
     `gain` is an arm against its start, `untrained` against the best that needs no training.
 
-    `trend` and `contenders` are about all the arms named, `collapse` about one.
+    `trend` is about all the arms named, `collapse` about one.
     """
 
     question: Question

@@ -23,16 +23,13 @@ from kleash.compare.gaps import (
     average_over_seeds,
     of_curves,
     of_items,
-    of_rows,
     of_seeds,
     shared_means,
 )
-from kleash.compare.items import aligned, latest
 from kleash.compare.read import names
 from kleash.compare.read.names import Metric
 from kleash.compare.records import Amount, Because, Confound, Judged, Question
-from kleash.seeds import generator
-from kleash.stats import Floats, SeedGap, Word
+from kleash.stats import SeedGap, Word
 
 ACCURACY_MARGIN = 0.01
 SHARE_MARGIN = 0.05  # of the baseline's mean, where the metric is not a fraction
@@ -423,34 +420,17 @@ def in_family(judged: Sequence[Judged]) -> list[Judged]:
 # --- many arms
 
 
-def together(arms: Sequence[Arm], metric: str, levels: Sequence[Judged]) -> Floats | None:
-    """Scores of all arms on the same items, where three or more are judged by them."""
-    if len(arms) < 3 or any(each.counted != "items" or each.level == "L1" for each in levels):
-        return None
-    groups = latest(arms, metric)
-    if groups is None or any(scores.clusters is not None for each in groups for scores in each):
-        return None
-    scores = aligned(groups)
-    if scores is None or any(each.n != scores.shape[1] for each in levels):
-        return None
-    return scores
-
-
-def other_pairs(
-    pairs: Sequence[Pair], levels: Sequence[Judged], scores_MN: Floats | None
-) -> list[Judged]:
+def other_pairs(pairs: Sequence[Pair], levels: Sequence[Judged]) -> list[Judged]:
     """Every pair without the baseline, in one family with those that have it.
 
     They are decided only where an arm was told apart from the baseline; so among equal arms the
     chance that anything is called better stays that of the main question.
     """
     judged = []
+    of_checkpoints = bool(levels) and levels[0].counted == "items" and levels[0].level != "L1"
     for pair in pairs:
         gap = of_seeds(pair.ours, pair.theirs, pair.metric)
-        if gap is None and scores_MN is not None:
-            at = [pair.arms.index(arm) for arm in (pair.ours, pair.theirs)]
-            gap = of_rows(*scores_MN[at])
-        elif gap is None and levels[0].counted == "items" and levels[0].level != "L1":
+        if gap is None and of_checkpoints:
             gap = of_items(pair.ours, pair.theirs, pair.metric)
         if gap is not None:
             judged.append(judge(pair, gap, "pairs"))
@@ -474,26 +454,4 @@ def _unasked(judged: Judged) -> Judged:
         adjusted_p=None,
         beyond_margin=False,
         because=(*because, Because("baseline_first")),
-    )
-
-
-def contenders(
-    arms: Sequence[Arm], known: Metric, scores_MN: Floats, levels: Sequence[Judged]
-) -> Judged:
-    """The arms that may be the best on items like these: the best is among them in 95 %."""
-    rng = generator("compare", "contenders")
-    found = stats.contenders((known.direction or 1) * scores_MN, rng)
-    called = tuple(arms[at].name for at in found.arms)
-    facts = {"count": len(called), "of": len(arms), "n": found.n}
-    alone = len(called) == 1 and any(decided(each) for each in levels)
-    return Judged(
-        question="contenders",
-        metric=known.name,
-        unit=known.unit,
-        arms=called,
-        verdict="better" if alone else "undecided",
-        level="L2",
-        n=found.n,
-        counted="items",
-        because=(Because("may_be_best", facts), Because("one_run_per_arm")),
     )

@@ -20,7 +20,7 @@ from kleash.report.material import Material, of_study
 from kleash.report.page import html_of
 from kleash.report.parts import Document, Part, Section
 from kleash.report.words import Language
-from kleash.runs.run import read_json, write_json
+from kleash.runs.run import write_json
 from kleash.study.results import Results
 
 Sections = Mapping[str, Callable[[Material], list[Part]]]
@@ -30,8 +30,6 @@ PAGE: Sections = {
     "limits": ending.limits,
     "expectations": ending.expectations,
     "next": ending.next_steps,
-    "changes": ending.changes,
-    "notes": ending.notes,
     "gaps": gaps.gaps,
     "frontier": choices.frontier_chart,
     "curves": curves.main_curves,
@@ -84,9 +82,8 @@ def sections_of(made: Material, sections: Sections) -> list[Section]:
 def write(found: Results, *, language: Language | str = "") -> list[Path]:
     """Markdown and HTML in the study's folder; `recommended.toml` if an arm is.
 
-    Beside them `tables/*.csv` with every number, and `items.html`. `notes.md` is the author's own
-    and only read. A JSON file keeps what this report says and what the one before said; making a
-    report twice changes neither.
+    Beside them `tables/*.csv` with every number, `items.html`, and the verdicts as JSON. Making a
+    report twice changes nothing.
     """
     made = study_material(found, language)
     folder, whole = found.folder, short_page(made)
@@ -101,7 +98,7 @@ def write(found: Results, *, language: Language | str = "") -> list[Path]:
     tables = {f"tables/{name}": text for name, text in csv_tables.texts(made, folder)}
     for name, text in (texts | tables).items():
         put(folder / name, text.encode())
-    write_json(folder / "report.json", {"now": ending.snapshot(made), "before": made.before})
+    write_json(folder / "report.json", {"verdicts": ending.snapshot(made)})
     return [folder / name for name in texts if name != "items.html"]
 
 
@@ -114,16 +111,8 @@ def items_page(made: Material) -> str:
 
 
 def study_material(found: Results, language: Language | str = "") -> Material:
-    """A study with its author's notes and what its last report said."""
-    made = of_study(found, chosen_language(found, language))
-    notes, kept = found.folder / "notes.md", found.folder / "report.json"
-    if notes.is_file():
-        made.notes = notes.read_text(encoding="utf-8", errors="replace")
-    if kept.is_file():
-        last = read_json(kept)
-        same = last["now"] == ending.snapshot(made)
-        made.before = last["before"] if same else last["now"]
-    return made
+    """A study, to be told in the language asked for or its author's."""
+    return of_study(found, chosen_language(found, language))
 
 
 def chosen_language(found: Results, asked: str) -> Language:

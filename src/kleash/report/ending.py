@@ -1,19 +1,16 @@
-"""What follows the answer: what limits it, expectations, what to run next, what changed, notes."""
+"""What follows the answer: what limits it, what was expected, what to run next."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from kleash.report.material import Material, short
-from kleash.report.parts import Code, Lines, Paragraph, Part, Quoted, Table
+from kleash.report.parts import Code, Lines, Paragraph, Part, Table
 from kleash.report.words import say
 from kleash.report.words.lines import OF_ALL, SEVERITIES, finding, next_step
-from kleash.study.results import ArmRow
 
-NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d+(?:\s*%)?")
 MORE_SEEDS = ("seeds", "more_seeds", "one_more_seed")
 FOLDED = 3  # findings of one kind before they are counted
 
@@ -133,90 +130,13 @@ def commands(made: Material) -> list[str]:
     return list(found)
 
 
-# --- what changed
+# --- for whoever looks at a list of studies
 
 
 def snapshot(made: Material) -> dict[str, Any]:
-    """What a later report compares itself with."""
-    verdicts = {
+    """The verdicts of the report, by question and arms."""
+    return {
         f"{each.question}: {' / '.join(each.arms)}": f"{each.verdict} [{each.level}]"
         for found in made.comparisons
         for each in found.verdicts
     }
-    scores = {}
-    cells = {}
-    if made.study is not None:
-        scores = {row.name: made.score(row.score) for row in made.study.rows}
-        cells = {name: str(n) for name, n in sorted(made.study.overview.counts().items())}
-    return {"verdicts": verdicts, "scores": scores, "cells": cells}
-
-
-def changes(made: Material) -> list[Part]:
-    """Verdicts, scores and states that are not what the last report said."""
-    if made.before is None:
-        return []
-    rows: list[list[str]] = []
-    for kind, after in snapshot(made).items():
-        before = made.before.get(kind, {})
-        for key in dict.fromkeys([*before, *after]):
-            ends = [str(side.get(key, "—")) for side in (before, after)]
-            if ends[0] != ends[1]:
-                rows.append([made.say(f"changed.{kind}", name=key), *ends])
-    if not rows:
-        return [Paragraph(made.say("unchanged"))]
-    return [Table(made.say("changes_of"), made.head("what", "before", "now"), rows, left=3)]
-
-
-# --- the author's notes
-
-
-def notes(made: Material) -> list[Part]:
-    """The author's own words as they are, and whether anything measured rounds to each number."""
-    if not made.notes.strip():
-        return []
-    known = list(_known(made))
-    rows = [
-        [str(line), number, _matching(number, known) or made.say("unmatched")]
-        for line, text in enumerate(made.notes.splitlines(), 1)
-        for number in NUMBER.findall(text)
-    ]
-    head, said = made.head("line", "value", "matches"), made.say("notes_of")
-    table: list[Part] = [Table(said, head, rows, left=3)] if rows else []
-    return [Quoted(made.notes.rstrip()), *table]
-
-
-def _known(made: Material) -> Iterator[tuple[float, str]]:
-    """Every value that a note may quote, and what it is."""
-    study = made.study
-    for row in () if study is None else study.rows:
-        yield from _known_of(made, row)
-    for each in () if study is None else study.measured:
-        if each.mean is not None:
-            cell = each.cell
-            place = f"{each.checkpoint}, {cell.split}, {cell.shots}, n {cell.items}"
-            yield each.mean, f"{cell.arm}-s{cell.seed}, {place}"
-
-
-def _known_of(made: Material, row: ArmRow) -> Iterator[tuple[float, str]]:
-    ours = made.arm(row.name)
-    for key, value in row.keys.items():
-        if isinstance(value, float):
-            yield value, f"{ours}: {key}"
-    for name, interval in (("score", row.score), ("kl", row.kl), ("gap", row.gap)):
-        if interval is not None:
-            whose = f"{ours} − {made.arm(row.against)}" if name == "gap" else ours
-            for end in (interval.estimate, interval.low, interval.high):
-                if end is not None:
-                    yield end, f"{whose}: {made.column(name)}"
-
-
-def _matching(text: str, known: list[tuple[float, str]]) -> str:
-    plain = text.replace("%", "").strip()
-    decimals, times = len(plain.partition(".")[2]), 100.0 if "%" in text else 1.0
-    written = float(plain.lstrip("+-"))
-    # A difference of percentages is often written without its sign.
-    for value, label in known:
-        for scaled in {times * value, 100.0 * value}:
-            if abs(abs(scaled) - written) <= 0.5000001 * 10.0**-decimals:
-                return label
-    return ""

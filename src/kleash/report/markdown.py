@@ -15,7 +15,6 @@ from kleash.report.parts import (
     Lines,
     Paragraph,
     Part,
-    Quoted,
     Stated,
     Table,
     clean,
@@ -56,8 +55,6 @@ def _part(part: Part) -> list[str]:
         case Code(text):
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             return [fence, *text.splitlines(), fence]
-        case Quoted(text):
-            return [f"> {clean(line).replace('<', '&lt;')}".rstrip() for line in text.splitlines()]
         case Gallery(entries):
             said = ["; ".join(map(escaped, each.lines)) for each in entries]
             return [f"- **{escaped(e.label)}**: {t}" for e, t in zip(entries, said, strict=True)]

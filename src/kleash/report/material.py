@@ -31,10 +31,6 @@ class Material:
     study: Results | None = None
     runs: dict[tuple[str, int], Imported] = field(default_factory=dict)
     """A study's runs by arm and seed, whole."""
-    before: dict[str, Any] | None = None
-    """What the last report said, if there was one."""
-    notes: str = ""
-    """The author's own words."""
 
     @property
     def comparisons(self) -> list[Comparison]:

@@ -98,13 +98,6 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Quoted:
-    """Another's text, kept as it was written."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class Pictured:
     """One entry of a gallery: a small picture as a data URI, and what is said about it."""
 
@@ -120,7 +113,7 @@ class Gallery:
     entries: Sequence[Pictured]
 
 
-Part = Paragraph | Stated | Cards | Lines | Table | Figure | Code | Quoted | Gallery
+Part = Paragraph | Stated | Cards | Lines | Table | Figure | Code | Gallery
 
 
 @dataclass

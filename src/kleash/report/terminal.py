@@ -14,7 +14,6 @@ from kleash.report.parts import (
     Lines,
     Paragraph,
     Part,
-    Quoted,
     Section,
     Stated,
     Table,
@@ -66,7 +65,7 @@ def _rows(part: Part, columns: int) -> list[list[str]]:
             return [["", *table(part, columns)]]
         case Figure(_, chart):
             return [_marked("- ", chart.title, columns)]
-        case Code(text) | Quoted(text):
+        case Code(text):
             return [[f"    {clean(line)}" for line in text.splitlines()]]
         case Gallery(entries):
             return [_marked("- ", "; ".join((e.label, *e.lines)), columns) for e in entries]

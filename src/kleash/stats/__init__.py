@@ -71,7 +71,7 @@ from kleash.stats.lattice import (
     may_be_nested,
     order_effect,
 )  # fmt: skip
-from kleash.stats.many import Contenders, contenders, holm, sign_flip
+from kleash.stats.many import holm, sign_flip
 from kleash.stats.planning import (
     Crossed,
     GapSpread,
@@ -102,11 +102,11 @@ from kleash.stats.words import FEWEST_SEEDS, Level, Word, claim_level, still_nee
 
 __all__ = [
     "FEWEST_SEEDS", "NORMAL", "STEADY_MARGIN", "SWAPPED_UP_TO", "Best", "Collapse",
-    "Contenders", "Crossed", "CurveGap", "Errors", "FactorEffect", "Fitted", "Floats",
+    "Crossed", "CurveGap", "Errors", "FactorEffect", "Fitted", "Floats",
     "GapSpread", "Interval", "Level", "NoiseFloor", "SeedGap", "SeedSpeed", "Speed",
     "StopDecision", "Trend", "Width", "Word", "added", "aggregate_bound", "aliases",
     "best_of_curve", "block_means", "cautious_factor", "checked", "claim_level",
-    "clustered_width", "collapse", "contenders", "crossed_seeds",
+    "clustered_width", "collapse", "crossed_seeds",
     "curve_gap", "design", "differing_bound", "early_stop", "end_gap", "end_of", "estimable",
     "fitted", "gap_spread", "gaps", "holm", "item_error",
     "items_for_equivalence", "items_needed", "lattice_of_means", "least_error", "line",

@@ -238,8 +238,7 @@ def recommended(visit: Visit, study: Path) -> tuple[str, str]:
         return "", ""
     try:
         verdicts = {
-            str(key): str(v)
-            for key, v in read_json(study / "report.json")["now"]["verdicts"].items()
+            str(key): str(v) for key, v in read_json(study / "report.json")["verdicts"].items()
         }
     except TORN:
         return "", ""

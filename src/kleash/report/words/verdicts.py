@@ -13,7 +13,7 @@ from kleash.report.words import Language, called, gap_text, named, say, show, te
 from kleash.report.words.lines import placed
 
 # Not about a pair of arms, so there is no "against" in them.
-ABOUT_ARMS = ("trend", "collapse", "diverged", "contenders")
+ABOUT_ARMS = ("trend", "collapse", "diverged")
 # On the screen only where they decide something; --md and --json have them all.
 QUIET = (
     "gain",
@@ -22,7 +22,6 @@ QUIET = (
     "at_end",
     "collapse",
     "pairs",
-    "contenders",
 )
 LOUD = ("better", "worse")
 ELSEWHERE = ("average", "at_end")  # on the curves, than the level
