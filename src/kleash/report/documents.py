@@ -20,7 +20,6 @@ from kleash.report.material import Material, of_study
 from kleash.report.page import html_of
 from kleash.report.parts import Document, Part, Section
 from kleash.report.words import Language
-from kleash.runs.run import write_json
 from kleash.study.results import Results
 
 Sections = Mapping[str, Callable[[Material], list[Part]]]
@@ -82,8 +81,8 @@ def sections_of(made: Material, sections: Sections) -> list[Section]:
 def write(found: Results, *, language: Language | str = "") -> list[Path]:
     """Markdown and HTML in the study's folder; `recommended.toml` if an arm is.
 
-    Beside them `tables/*.csv` with every number, `items.html`, and the verdicts as JSON. Making a
-    report twice changes nothing.
+    Beside them `tables/*.csv` with every number, and `items.html`. Making a report twice
+    changes nothing.
     """
     made = study_material(found, language)
     folder, whole = found.folder, short_page(made)
@@ -98,7 +97,6 @@ def write(found: Results, *, language: Language | str = "") -> list[Path]:
     tables = {f"tables/{name}": text for name, text in csv_tables.texts(made, folder)}
     for name, text in (texts | tables).items():
         put(folder / name, text.encode())
-    write_json(folder / "report.json", {"verdicts": ending.snapshot(made)})
     return [folder / name for name in texts if name != "items.html"]
 
 

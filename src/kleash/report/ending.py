@@ -128,15 +128,3 @@ def commands(made: Material) -> list[str]:
             seeds = len(study.file.seeds) + (more if isinstance(more, int) else 2)
             found[f"kleash study {here} seeds={seeds}"] = None
     return list(found)
-
-
-# --- for whoever looks at a list of studies
-
-
-def snapshot(made: Material) -> dict[str, Any]:
-    """The verdicts of the report, by question and arms."""
-    return {
-        f"{each.question}: {' / '.join(each.arms)}": f"{each.verdict} [{each.level}]"
-        for found in made.comparisons
-        for each in found.verdicts
-    }

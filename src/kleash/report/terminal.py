@@ -36,7 +36,7 @@ def terminal_of(document: Document, columns: int = 100) -> str:
     lines += cut(clean(document.facts), columns) if document.facts else []
     for section in document.sections:
         if not section.folded:
-            lines += ["", clean(section.heading)]
+            lines += ["", *([clean(section.heading)] if section.heading else [])]
             lines += [row for rows in rows_of(section, columns) for row in rows]
     return "\n".join(line.rstrip() for line in lines).rstrip()
 

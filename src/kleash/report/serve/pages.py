@@ -9,6 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kleash.config import read_toml
 from kleash.report.charts import blocks
 from kleash.report.serve.answers import Background, Unread, comparison, run_curves, study_answer
 from kleash.report.serve.store import (
@@ -234,19 +235,15 @@ def run_state(run: Path) -> str:
 
 def recommended(visit: Visit, study: Path) -> tuple[str, str]:
     """The arm that the study's last report recommends, and that as a few words."""
-    if size(study / "report.json") is None:
+    if size(study / "report.md") is None:
         return "", ""
+    if size(study / "recommended.toml") is None:
+        return "", visit.t("use_none")
     try:
-        verdicts = {
-            str(key): str(v) for key, v in read_json(study / "report.json")["verdicts"].items()
-        }
+        arm = str(read_toml(study / "recommended.toml")["arm"])
     except TORN:
         return "", ""
-    for key, verdict in verdicts.items():
-        question, _, arm = key.partition(": ")
-        if question == "recommend" and verdict.startswith("better"):
-            return arm, visit.t("use", arm=visit.arm(arm))
-    return "", visit.t("use_none") if verdicts else ""
+    return arm, visit.t("use", arm=visit.arm(arm))
 
 
 def fits(row: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:

@@ -7,7 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from kleash.compare.attribution import ALPHA, DOUBLING, Change, Effect
-from kleash.report.words import Language, cut, gap_text, key_name, say
+from kleash.report.parts import Document, Lines, Section
+from kleash.report.terminal import terminal_of
+from kleash.report.words import Language, gap_text, key_name, say
 from kleash.report.words.lines import placed
 
 NAMED = 8  # settings or pairs named in a sentence
@@ -22,13 +24,9 @@ def terminal(found: Effect, language: Language, columns: int = 100) -> str:
         "seeds": found.seeds,
         "df": found.df,
     }
-    lines = [say("effect_title", title, language)]
-    for said in (answer(found, language), limits(found, language)):
-        lines.append("")
-        for text in said:
-            first, *rest = cut(text, columns - 2)
-            lines += [f"- {first}", *(f"  {each}" for each in rest)]
-    return "\n".join("".join(c for c in line if c.isprintable()) for line in lines)
+    lists = [Lines(answer(found, language)), Lines(limits(found, language))]
+    sections = [Section(f"part-{nth}", "", [part]) for nth, part in enumerate(lists)]
+    return terminal_of(Document(say("effect_title", title, language), language, sections), columns)
 
 
 def answer(found: Effect, language: Language) -> list[str]:
