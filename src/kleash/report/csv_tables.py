@@ -32,13 +32,10 @@ from kleash.study.results import KL, Measured
 
 MOST_PAIRS = 500  # of arms; 200 arms have 19,900
 SECONDS, PER_STEP = "seconds", "seconds_per_step"
-Row = tuple[Sequence[Any], str, int | None]
+Row = tuple[Any, ...]
 """Values, then the file and line that they came from."""
-
-
-def spot(where: Where | None) -> tuple[str, int | None]:
-    """A place as a file and a line; '' where there is none."""
-    return ("", None) if where is None else (where.file, where.line)
+Spot = Callable[[Where | None], tuple[str, int | None]]
+"""A place as a file, as seen from the report's folder, and a line; '' where there is none."""
 
 
 def scores_place(seen: Seen, checkpoint: str, split: str, shots: int) -> Where | None:
@@ -59,7 +56,7 @@ def tested(made: Material) -> dict[str, Where | None]:
     return found
 
 
-def cells(made: Material) -> Iterator[Row]:
+def cells(made: Material, spot: Spot) -> Iterator[Row]:
     """Every measurement with its interval over items."""
     assert made.study is not None
     measured, seen = made.study.measured, made.study.overview.seen
@@ -69,7 +66,7 @@ def cells(made: Material) -> Iterator[Row]:
         arm, run = cell.arm.removeprefix(BASELINE), seen[cell.arm, cell.seed]
         where = scores_place(run, each.checkpoint, cell.split, cell.shots)
         numbers = (each.state, each.mean, low, high, each.broken)
-        yield (arm, cell.seed, *place, *numbers), *spot(where)
+        yield arm, cell.seed, *place, *numbers, *spot(where)
 
 
 def _ends(measured: Sequence[Measured]) -> list[tuple[float | None, float | None]]:
@@ -86,7 +83,7 @@ def _ends(measured: Sequence[Measured]) -> list[tuple[float | None, float | None
     return ends
 
 
-def gaps(made: Material) -> Iterator[Row]:
+def gaps(made: Material, spot: Spot) -> Iterator[Row]:
     """Every verdict that has a number: the interval is the one that decides the word."""
     first = tested(made)
     for each in (one for found in made.comparisons for one in found.verdicts):
@@ -94,7 +91,7 @@ def gaps(made: Material) -> Iterator[Row]:
             arms = each.arms[0], each.arms[-1]
             numbers = (each.estimate, each.low, each.high, each.p, each.adjusted_p, each.n)
             words = (each.question, each.metric, *arms, each.verdict, each.level, each.unit)
-            yield (*words, *numbers), *spot(_place(made, each, first))
+            yield *words, *numbers, *spot(_place(made, each, first))
 
 
 def _place(made: Material, judged: Judged, first: dict[str, Where | None]) -> Where | None:
@@ -111,7 +108,7 @@ def _place(made: Material, judged: Judged, first: dict[str, Where | None]) -> Wh
     return None
 
 
-def curves(made: Material) -> Iterator[Row]:
+def curves(made: Material, spot: Spot) -> Iterator[Row]:
     """The outcome and KL of every arm: means over its runs with their 95 % band."""
     for metric in dict.fromkeys((outcome(made), "kl", KL)):
         for each in courses(made, metric) if metric else ():
@@ -120,41 +117,41 @@ def curves(made: Material) -> Iterator[Row]:
             for at, (step, value) in enumerate(points):
                 ends = (None if side is None else side[at] for side in bands)
                 words = (each.arm, each.metric, each.axis)
-                yield (*words, step, value, *ends, each.runs), *spot(each.where(step))
+                yield *words, step, value, *ends, each.runs, *spot(each.where(step))
 
 
-def metrics(made: Material) -> Iterator[Row]:
+def metrics(made: Material, spot: Spot) -> Iterator[Row]:
     """Every quantity that a run logged by epoch."""
     for (arm, seed), run in made.runs.items():
         for series in run.series:
             if series.axis == "epoch":
-                points = zip(series.steps.tolist(), series.values.tolist(), strict=True)
                 lines = repeat(None) if series.lines is None else series.lines.tolist()
-                metric, file = series.metric, series.where.file  # a run's points are in one file
-                for (epoch, value), line in zip(points, lines, strict=False):
-                    yield (arm, seed, metric, epoch, value), file, line
+                file = spot(series.where)[0]  # a run's points are in one file
+                words = map(repeat, (arm, seed, series.metric))
+                points = series.steps.tolist(), series.values.tolist()
+                yield from zip(*words, *points, repeat(file), lines, strict=False)
 
 
-def agreement(made: Material) -> Iterator[Row]:
+def agreement(made: Material, spot: Spot) -> Iterator[Row]:
     """How alike every two arms are."""
     assert made.study is not None
     first = tested(made)
     for each in islice(made.study.agreements, MOST_PAIRS):
         same = (each.equal_pointers, each.kl, each.identical_outputs, each.seeds)
-        yield (*each.arms, *same, each.differ, each.parameters), *spot(first.get(each.arms[0]))
+        yield *each.arms, *same, each.differ, each.parameters, *spot(first.get(each.arms[0]))
 
 
-def demonstrations(made: Material) -> Iterator[Row]:
+def demonstrations(made: Material, spot: Spot) -> Iterator[Row]:
     """How often each arm chose each demonstration on the test."""
     assert made.study is not None
     first = tested(made)
     for arm, columns in chosen_columns(made.study).items():
         counts = Counter(name for _, column in columns for p in column.pointers for name in p)
         for name, times in counts.most_common():
-            yield (arm, name, times), *spot(first.get(arm))
+            yield arm, name, times, *spot(first.get(arm))
 
 
-def timings(made: Material) -> Iterator[Row]:
+def timings(made: Material, spot: Spot) -> Iterator[Row]:
     """What the clocks of every run say: the mean over its epochs, and where the first stands."""
     assert made.study is not None
     for (arm, seed), seen in made.study.overview.seen.items():
@@ -172,7 +169,7 @@ def timings(made: Material) -> Iterator[Row]:
                 found.setdefault(key, ([], number))[0].append(value)
         for key, (values, number) in found.items():
             mean = sum(values) / len(values)
-            yield (arm, seed, key, mean), seen.run.file("timings.jsonl"), number
+            yield arm, seed, key, mean, *spot(Where(seen.run.file("timings.jsonl"), number))
 
 
 def _steps_per_epoch(made: Material, arm: str, seed: int) -> float:
@@ -185,7 +182,7 @@ def _steps_per_epoch(made: Material, arm: str, seed: int) -> float:
     return counts["step"] / counts["epoch"] if counts["epoch"] else 0.0
 
 
-def provenance(made: Material) -> Iterator[Row]:
+def provenance(made: Material, spot: Spot) -> Iterator[Row]:
     """Every run with the hashes of what went in, and what of its data was used."""
     assert made.study is not None
     keys = ("data", "base", "speech" if made.of_agents else "answerer", "revision")
@@ -194,10 +191,10 @@ def provenance(made: Material) -> Iterator[Row]:
         counts = (run.meta.get(key) for key in ("view", "facts"))
         used = [json.dumps(each, ensure_ascii=False) if each else None for each in counts]
         values = (run.name, *(run.meta.get(key) for key in keys), *used)
-        yield values, run.file("meta.json"), None
+        yield *values, *spot(Where(run.file("meta.json")))
 
 
-TABLES: dict[str, tuple[Callable[[Material], Iterable[Row]], str]] = {
+TABLES: dict[str, tuple[Callable[[Material, Spot], Iterable[Row]], str]] = {
     "cells": (cells, "arm seed checkpoint split shots items state mean low high broken"),
     "gaps": (
         gaps,
@@ -223,12 +220,15 @@ def texts(made: Material, folder: Path) -> Iterator[tuple[str, str]]:
     def shown(path: str) -> str:
         return os.path.relpath(path, folder).replace(os.sep, "/")
 
+    def spot(where: Where | None) -> tuple[str, int | None]:
+        return ("", None) if where is None else (shown(where.file), where.line)
+
     for name, (rows_of, head) in TABLES.items():
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow((*head.split(), "file", "line"))
         empty = file.tell()
-        writer.writerows((*row, path and shown(path), line) for row, path, line in rows_of(made))
+        writer.writerows(rows_of(made, spot))
         if file.tell() > empty:
             yield f"{name}.csv", file.getvalue()
 

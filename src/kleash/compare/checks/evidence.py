@@ -14,7 +14,7 @@ from kleash.compare.read import Cell, Imported, Series, Source, Where, names
 Severity = Literal["note", "warning", "error"]
 SLACK = 1e-9  # relative: what floating-point sums may be off by
 SHORT, SAMPLED = 200, 20  # a longer series is looked at in that many points
-MANY = 100  # runs, from which on every series is as good as long
+MANY, FEW = 100, 10  # of so many runs each series is looked at in few
 REWARDS = ("eval_reward", "reward", "performance")
 
 
@@ -155,7 +155,7 @@ class Evidence:
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self.sources = list(sources)
-        most = SHORT if sum(len(source.runs) for source in self.sources) < MANY else SAMPLED
+        most = SHORT if sum(len(source.runs) for source in self.sources) < MANY else FEW
         self.runs = [Numbers(source, run, most) for source in self.sources for run in source.runs]
 
     def by_source(self) -> Iterator[list[Numbers]]:
@@ -203,7 +203,7 @@ def _points(metric: str, origin: Series | Cell, most: int) -> Iterator[Point]:
             made.shots, made.items = origin.shots, origin.items
             yield made
         return
-    stride = 1 if len(origin.steps) <= most else -(-len(origin.steps) // SAMPLED)
+    stride = 1 if len(origin.steps) <= most else -(-len(origin.steps) // min(most, SAMPLED))
     values, guesses = origin.values[::stride].tolist(), origin.estimated
     for nth, step in enumerate(origin.steps[::stride].tolist()):
         if isfinite(value := values[nth]):

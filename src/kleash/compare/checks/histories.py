@@ -237,6 +237,8 @@ def _written_later(checkpoint: str, scores: Where) -> list[Where]:
         return []
     for folder in (file.parent, file.parent / "checkpoints", file.parent.parent):
         named = folder / checkpoint
+        if not named.exists():
+            continue
         for weights in [named] if named.is_file() else sorted(named.glob("*.safetensors"))[:1]:
             newer = weights.stat().st_mtime > file.stat().st_mtime + CLOCK
             return [Where(str(weights))] if newer else []
