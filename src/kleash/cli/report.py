@@ -121,7 +121,7 @@ def draw(made: Material, folder: Path) -> None:
 
 def of_study(folder: Path, lang: str) -> Material:
     """A study, to be written somewhere else."""
-    from kleash.report import study_material
+    from kleash.report.documents import study_material
     from kleash.study.results import results
 
     return study_material(results(folder), lang)
@@ -132,7 +132,7 @@ def of_logs(
 ) -> Material:
     """Sources and what follows from them."""
     from kleash.compare.comparison import Wish, compare
-    from kleash.report import of_sources
+    from kleash.report.material import of_sources
 
     sources = as_their_studies(paths, named)
     names = [source.name or Path(source.path).name for source in sources]

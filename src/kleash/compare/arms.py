@@ -233,7 +233,9 @@ def _tell(arm: Arm, source: Source, config: Resolved, plain: Mapping[str, Any]) 
     """What a config says, under known names and else as it is written."""
     for key, value in (*config.values.items(), *((key, plain[key]) for key in config.unknown)):
         values = arm.settings.setdefault(key, {}).setdefault(source.path, [])
-        if not any(equal(value, other) for other in values):
+        # Seeds of one arm mostly say the same: the first is asked without a detour.
+        known = values and type(values[0]) is type(value) and values[0] == value
+        if not known and not any(equal(value, other) for other in values):
             values.append(value)
 
 
