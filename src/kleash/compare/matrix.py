@@ -8,7 +8,7 @@ metrics are in the matrix only where a source laid them out in a table.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -53,42 +53,20 @@ class Matrix:
     cells: tuple[MatrixCell, ...]
 
 
-def matrix(sources: Sequence[Source], *, logged: bool = True) -> Matrix:
-    """The cells of all sources, one for each measurement: the best known of those that say it.
-
-    Not `logged`: points of logs that nothing else tells of are counted, and no cells are made.
-    """
+def matrix(sources: Sequence[Source]) -> Matrix:
+    """The cells of all sources, one for each measurement: the best known of those that say it."""
     best: dict[tuple[object, ...], MatrixCell] = {}
-    alone = set() if logged else _told_once(sources)
-    counted = 0
     for source in sources:
         for run in source.runs:
             whose = (names.spelling(run.arm), run.seed)
-            kept = []
-            for series in _curves(run, written=bool(source.tables)):
-                known = series.rises and series.estimated is None
-                if known and (*whose, _quantity(series.metric)) in alone:
-                    counted += len(series.steps)
-                else:
-                    kept.append(series)
-            for cell in _cells(run, kept):
+            for cell in _cells(run, _curves(run, written=bool(source.tables))):
                 where = (cell.epoch, cell.step, cell.shots, cell.items, cell.split, cell.statistic)
                 place = (*whose, _quantity(cell.metric), *where)
                 other = best.get(place)
                 best[place] = cell if other is None else _better(other, cell)
     cells = tuple(best.values())
     counts = Counter(cell.state for cell in cells)
-    return Matrix(counts["known"] + counted, counts["missing"], counts["estimated"], cells)
-
-
-def _told_once(sources: Sequence[Source]) -> set[tuple[object, ...]]:
-    """Arm, seed and quantity of what one series tells, one cell or one file of scores alone."""
-    times: Counter[tuple[object, ...]] = Counter()
-    for run in (run for source in sources for run in source.runs):
-        told = [*(e.metric for e in run.cells), *(e.metric for e in run.scores)]
-        told += [series.metric for series in run.series]
-        times.update((names.spelling(run.arm), run.seed, _quantity(metric)) for metric in told)
-    return {quantity for quantity, count in times.items() if count == 1}
+    return Matrix(counts["known"], counts["missing"], counts["estimated"], cells)
 
 
 def may_lack(sources: Sequence[Source]) -> bool:
@@ -127,7 +105,7 @@ def _curves(run: Imported, *, written: bool) -> Iterator[Series]:
             yield series
 
 
-def _cells(run: Imported, curves: Sequence[Series]) -> Iterator[MatrixCell]:
+def _cells(run: Imported, curves: Iterable[Series]) -> Iterator[MatrixCell]:
     """The cells of a run, and the points of some of its curves."""
     for cell in run.cells:
         if cell.statistic in ("", "best"):

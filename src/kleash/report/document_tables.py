@@ -29,7 +29,7 @@ SPEEDS = ("speed/", "mfu/", "perf/mfu/")
 
 def matrix(made: Material) -> list[Part]:
     """Every cell with its state as the sources have it, and what fills the missing ones."""
-    found = measurements(made.sources, logged=False)
+    found = measurements(made.sources)
     if not (found.known or found.missing or found.estimated):
         return []
     counts = {name: getattr(found, name) for name in ("known", "missing", "estimated")}
