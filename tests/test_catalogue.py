@@ -11,7 +11,7 @@ from kleash.compare.read import names
 from kleash.report.markdown import markdown_of
 from kleash.report.parts import Document, Section, Table
 from kleash.report.words import CODES, cut, gap_text, metric_name, pad, say, show, width
-from kleash.report.words.lines import cost
+from kleash.report.words.verdicts import cost
 
 
 def fields(text):

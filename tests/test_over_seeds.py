@@ -11,8 +11,7 @@ from kleash.compare.arms import gather
 from kleash.compare.comparison import Wish, compare
 from kleash.compare.items import scored
 from kleash.compare.read import Scores
-from kleash.report.words.lines import reasons
-from kleash.report.words.verdicts import sentence
+from kleash.report.words.verdicts import reasons, sentence
 from kleash.seeds import generator
 from kleash.stats import GapSpread
 from kleash.study.looks import item_gaps

@@ -24,10 +24,10 @@ from kleash.report.parts import (
     Table,
 )
 from kleash.report.words import MOST_NAMED, gap_text, key_name, named, say, term
-from kleash.report.words.lines import next_step
 from kleash.report.words.verdicts import (
     alike,
     decision,
+    next_step,
     otherwise,
     together,
     verdict_line,

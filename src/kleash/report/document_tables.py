@@ -15,7 +15,7 @@ from kleash.report.curves import axis_name
 from kleash.report.material import Material, short
 from kleash.report.parts import Code, Lines, Paragraph, Part, Table
 from kleash.report.words import key_name, say, show
-from kleash.report.words.lines import confound
+from kleash.report.words.verdicts import confound
 
 MOST_COMMANDS = 40
 LARGEST_HASHED = 16 * 1024 * 1024

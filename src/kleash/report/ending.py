@@ -9,7 +9,7 @@ from typing import Any
 from kleash.report.material import Material, short
 from kleash.report.parts import Code, Lines, Paragraph, Part, Table
 from kleash.report.words import say
-from kleash.report.words.lines import OF_ALL, SEVERITIES, finding, next_step
+from kleash.report.words.verdicts import OF_ALL, SEVERITIES, finding, next_step
 
 MORE_SEEDS = ("seeds", "more_seeds", "one_more_seed")
 FOLDED = 3  # findings of one kind before they are counted

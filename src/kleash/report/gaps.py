@@ -13,8 +13,7 @@ from kleash.report.courses import beside
 from kleash.report.material import Material
 from kleash.report.parts import Figure, Lines, Paragraph, Part, Table
 from kleash.report.words import AXES, LANGUAGES, say, show
-from kleash.report.words.lines import placed, reasons
-from kleash.report.words.verdicts import UNTRAINED, sentence, together, word
+from kleash.report.words.verdicts import UNTRAINED, placed, reasons, sentence, together, word
 
 BOARD = ("level", "average", "at_end", "best_step", "faster", "steadier")
 HOW = ("faster", "steadier", "collapse")

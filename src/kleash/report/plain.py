@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from kleash.compare.comparison import Comparison, Judged, Step
-from kleash.report.words import Language, key_name, lines, say
-from kleash.report.words.verdicts import decision, sentence
+from kleash.report.words import Language, key_name, say
+from kleash.report.words.verdicts import cost, decision, reasons, sentence
 
 
 def plain(found: Comparison, language: Language) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def plain(found: Comparison, language: Language) -> dict[str, Any]:
                 "n": each.n,
                 "p": each.p,
                 "adjusted_p": each.adjusted_p,
-                "because": [said(each), *lines.reasons(each, language)],
+                "because": [said(each), *reasons(each, language)],
             }
             for each in found.verdicts
         ],
@@ -66,7 +66,7 @@ def plain(found: Comparison, language: Language) -> dict[str, Any]:
 def _step(step: Step, language: Language) -> dict[str, str]:
     return {
         "what": say(step.code, step.facts, language),
-        "cost": lines.cost(step, language),
+        "cost": cost(step, language),
         "why": say(f"{step.code}.why", {}, language),
     }
 

@@ -11,17 +11,20 @@ from kleash.compare.comparison import Comparison, Judged
 from kleash.report.parts import Document, Lines, Section, clean
 from kleash.report.terminal import rows_of
 from kleash.report.words import Language, say
-from kleash.report.words.lines import confound, folded, next_step, why
 from kleash.report.words.verdicts import (
     ELSEWHERE,
     LOUD,
     UNTRAINED,
     alike,
+    confound,
     decision,
+    folded,
     loud,
+    next_step,
     otherwise,
     together,
     verdict_line,
+    why,
 )
 
 SCREEN = 45  # rows

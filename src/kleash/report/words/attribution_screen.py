@@ -10,7 +10,7 @@ from kleash.compare.attribution import ALPHA, DOUBLING, Change, Effect
 from kleash.report.parts import Document, Lines, Section
 from kleash.report.terminal import terminal_of
 from kleash.report.words import Language, gap_text, key_name, say
-from kleash.report.words.lines import placed
+from kleash.report.words.verdicts import placed
 
 NAMED = 8  # settings or pairs named in a sentence
 
