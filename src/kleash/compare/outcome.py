@@ -56,7 +56,7 @@ class Wish:
 
 
 def in_one_unit(
-    sources: Sequence[Source], on: str, units: Sequence[str], among: Sequence[str] = OUTCOMES
+    sources: Sequence[Source], on: str, units: Sequence[str]
 ) -> tuple[Sequence[Source], str, list[Because]]:
     """The sources with the metric that is asked for, its name, and what is said of its unit.
 
@@ -66,7 +66,7 @@ def in_one_unit(
     sources, on = _with_own_metric(sources, on)
     found = as_fractions(sources, units_of(units))
     known = names.metric(on)
-    wanted = (known.name,) if known else among
+    wanted = (known.name,) if known else OUTCOMES
     for quantity in wanted:
         if quantity in found.questions:
             raise DataError(found.questions[quantity])
