@@ -199,10 +199,10 @@ def effect_of(
 def _outcome(arms: Sequence[Arm], wanted: str) -> names.Metric:
     """What runs are judged by: as asked, else the first outcome that most have, and differ in."""
     if wanted:
-        return known_metric(wanted, OUTCOMES)
+        return known_metric(wanted)
     means = {name: [m for arm in arms for _, m in run_means(arm, name)] for name in OUTCOMES}
     most = max(means, key=lambda name: (len(set(means[name])) > 1, len(means[name])))
-    return known_metric(most, OUTCOMES)
+    return known_metric(most)
 
 
 def _rows(

@@ -112,12 +112,12 @@ def _metrics(run: Imported) -> list[str]:
     return [each.metric for part in (run.series, run.cells, run.scores) for each in part]
 
 
-def known_metric(wanted: str, among: Sequence[str] = OUTCOMES) -> names.Metric:
+def known_metric(wanted: str) -> names.Metric:
     """The metric that is asked for; an error that says what can be where no table has it."""
     known = names.metric(wanted)
     if known is None:
         raise ConfigError(
-            f"no metric {wanted!r} is known: try {', '.join(among)}; or say which end is better:"
+            f"no metric {wanted!r} is known: try {', '.join(OUTCOMES)}; or say which end is better:"
             f" +{wanted} or -{wanted}"
         )
     return known
