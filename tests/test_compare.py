@@ -546,6 +546,15 @@ def test_the_verb_writes_pages(report, monkeypatch, capsys, tmp_path):
     assert page.count("<figcaption>") >= 1
 
 
+def test_a_page_of_many_arms_stays_short(monkeypatch, capsys, tmp_path):
+    from benchmarks.footprint import made_logs
+
+    files = tmp_path / "out.md", tmp_path / "out.html"
+    call(monkeypatch, capsys, *made_logs(tmp_path), "--md", files[0], "--html", files[1])
+    assert files[0].stat().st_size <= 15_000
+    assert files[1].stat().st_size <= 250_000
+
+
 @pytest.mark.parametrize(
     ("locale", "said"), [("zh_CN.UTF-8", "结论"), ("en_GB.UTF-8", "Verdict"), ("C.UTF-8", "结论")]
 )

@@ -13,10 +13,11 @@ from kleash.report.courses import beside
 from kleash.report.material import Material
 from kleash.report.parts import Figure, Lines, Paragraph, Part, Table
 from kleash.report.words import AXES, LANGUAGES, say, show
-from kleash.report.words.verdicts import UNTRAINED, placed, reasons, sentence, together, word
+from kleash.report.words.verdicts import UNTRAINED, loud, placed, reasons, sentence, together, word
 
 BOARD = ("level", "average", "at_end", "best_step", "faster", "steadier")
 HOW = ("faster", "steadier", "collapse")
+MOST_TOLD = 16  # verdicts with their reasons, on a page
 
 
 # --- forest
@@ -124,28 +125,41 @@ def ahead(made: Material, judged: Judged) -> str:
 
 
 def comparisons(made: Material) -> list[Part]:
-    """Every verdict as a sentence; of a study, arms of which the same is to be said together."""
-    if made.study is None:
-        questions = dict.fromkeys(e.question for found in made.comparisons for e in found.verdicts)
-        told = how(made, [each for each in questions if each != "recommend"])
-        return [*told, Paragraph(made.say("levels"))] if told else []
+    """Every verdict as a sentence: of a study together where the same is to be said.
+
+    Of sources those that decide something first, each with what it rests on.
+    """
     said: list[str] = []
     for found in made.comparisons:
-        every = together(found, made.language, (*UNTRAINED, "level"))
-        said += [line for line, _ in every]
+        if made.study is not None:
+            said += [line for line, _ in together(found, made.language, (*UNTRAINED, "level"))]
+            continue
+        judged = sorted(found.verdicts, key=lambda each: not loud(each))
+        every = (_told(made, found, each) for each in judged if each.question != "recommend")
+        told = dict.fromkeys(every)
+        said += list(told)[:MOST_TOLD]
+        if len(told) > MOST_TOLD:
+            said.append(say("more_lines", {"count": len(told) - MOST_TOLD}, made.language))
     return [Lines(said), Paragraph(made.say("levels"))] if said else []
 
 
-def how(made: Material, questions: Sequence[str] = HOW) -> list[Part]:
+def how(made: Material) -> list[Part]:
     """Faster, steadier, collapsed: each verdict as a sentence, with what it rests on."""
-    lines: dict[str, None] = {}
-    for found in made.comparisons:
-        for each in (one for name in questions for one in found.verdicts if one.question == name):
-            said = sentence(each, made.language, factor=found.factor)
-            why = ("；" if made.language == "zh" else "; ").join(reasons(each, made.language))
-            frame = "{}（{}）" if made.language == "zh" else "{} ({})"
-            lines[frame.format(said, why) if why else said] = None
+    lines = dict.fromkeys(
+        _told(made, found, each)
+        for found in made.comparisons
+        for name in HOW
+        for each in found.verdicts
+        if each.question == name
+    )
     return [Lines(list(lines))] if lines else []
+
+
+def _told(made: Material, found: Comparison, judged: Judged) -> str:
+    said = sentence(judged, made.language, factor=found.factor)
+    why = ("；" if made.language == "zh" else "; ").join(reasons(judged, made.language))
+    frame = "{}（{}）" if made.language == "zh" else "{} ({})"
+    return frame.format(said, why) if why else said
 
 
 # --- recommendation
