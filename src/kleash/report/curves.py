@@ -61,24 +61,29 @@ def main_curves(made: Material) -> list[Part]:
     """Of the outcome and of KL: charts."""
     kl = next((name for name in ("kl", KL) if name in metrics_of(made)), "")
     wanted = [name for name in dict.fromkeys((outcome(made), kl)) if name]
-    return [part for part in curves(made, wanted) if isinstance(part, Figure)]
+    return [part for name in wanted for part in charts(made, name) if isinstance(part, Figure)]
 
 
-def curves(made: Material, metrics: Sequence[str] = CHARTED) -> list[Part]:
+def curves(made: Material) -> list[Part]:
     """For each quantity a chart with seed bands where there are points, and its summary table."""
     parts: list[Part] = []
-    for metric in metrics:
-        found = courses(made, metric)
-        if worth_drawing(found) and not constant(metric):
-            every, found = len(found), some_of(found, MOST_LINES)
-            name = "curve-" + "".join(e if e.isalnum() else "-" for e in metric)
-            parts.append(Figure(name, chart_of(made, metric, found)))
-            if every > len(found):
-                parts.append(Paragraph(made.say("some_drawn", drawn=len(found), of=every)))
+    for metric in CHARTED:
         table = summary_of(made, metric)
-        if table is not None:
-            parts.append(table)
+        parts += [*charts(made, metric), *([table] if table is not None else [])]
     return parts
+
+
+def charts(made: Material, metric: str) -> list[Part]:
+    """The chart of a quantity, if there is a line to be seen, and how many arms are in it."""
+    found = courses(made, metric)
+    if not worth_drawing(found) or constant(metric):
+        return []
+    some = some_of(found, MOST_LINES)
+    name = "curve-" + "".join(e if e.isalnum() else "-" for e in metric)
+    drawn = Figure(name, chart_of(made, metric, some))
+    if len(found) == len(some):
+        return [drawn]
+    return [drawn, Paragraph(made.say("some_drawn", drawn=len(some), of=len(found)))]
 
 
 def worth_drawing(found: Sequence[Course]) -> bool:
