@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from kleash.compare.comparison import Comparison as Answer
-    from kleash.report import Document
+    from kleash.report.parts import Document
     from kleash.report.words import Language
     from kleash.study.plan import StudyFile
     from kleash.types import Heard
@@ -35,7 +35,7 @@ ROWS = {
     "next": ("what", "cost", "why"),
 }
 """The frames of a comparison, and the columns that each has even without rows."""
-OF_ALL = ("trend", "contenders", "recommend")  # questions about more arms than a pair
+OF_ALL = ("trend", "recommend")  # questions about more arms than a pair
 
 
 def train(
