@@ -194,11 +194,10 @@ class Derived:
     """A number that a document worked out from others of its own, to be worked out again.
 
     `mean` is the mean of `of`; `difference` is mean of `of` minus mean of `minus`; `relative` is
-    that over the mean of `minus`; `same` is `of` printed again. With
-    `unsigned` only the size was written ("差 3.6 % ⬇").
+    that over the mean of `minus`. With `unsigned` only the size was written ("差 3.6 % ⬇").
     """
 
-    kind: Literal["mean", "difference", "relative", "same"]
+    kind: Literal["mean", "difference", "relative"]
     number: Number
     of: tuple[Number, ...]
     minus: tuple[Number, ...] = ()
@@ -209,9 +208,9 @@ class Derived:
 
 @dataclass(frozen=True)
 class Fact:
-    """Where a document says its numbers come from, or what it says is done and still to do."""
+    """Where a document says that its numbers come from, and how they were made."""
 
-    kind: Literal["path", "date", "wandb", "command", "done", "planned"]
+    kind: Literal["path", "date", "wandb", "command"]
     text: str
     where: Where
     arm: str = ""

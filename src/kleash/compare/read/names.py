@@ -71,6 +71,7 @@ KEYS: dict[Key, tuple[str, ...]] = {
 }
 COLUMNS: dict[str, Any] = TABLE["columns"]
 WORDS: dict[str, Any] = TABLE["words"]
+REPORT: dict[str, Any] = TABLE["report"]
 # `mean@8` where a tool takes no "@" in names: MLflow's of verl and tensorboardX's.
 _AT = re.compile(r"(?<=/)(mean|best|worst|maj|pass)(?:_at_|_)(\d{1,4})(?![^/])")
 # Parts of a config that set up something other than the policy under training.

@@ -30,7 +30,7 @@ def allowed(derived: Derived) -> tuple[float, float] | None:
     ours, theirs = _mean(derived.of), _mean(derived.minus)
     if ours is None or (theirs is None and derived.kind in ("difference", "relative")):
         return None
-    if theirs is None or derived.kind in ("mean", "same"):
+    if theirs is None or derived.kind == "mean":
         return ours
     low, high = ours[0] - theirs[1], ours[1] - theirs[0]
     if derived.kind == "difference":
@@ -47,8 +47,6 @@ def follows(derived: Derived) -> bool | None:
     if printed is None or range_ is None:
         return None
     slack = SLACK * max(1e-6, *map(abs, (*printed, *range_)))
-    if derived.kind == "same" and printed[0] < printed[1] and range_[0] < range_[1]:
-        slack = -slack  # printed to the same decimals, ranges that only touch are two numbers
     signs = (1, -1) if derived.unsigned else (1,)
     return any(
         min(sign * end for end in printed) <= range_[1] + slack

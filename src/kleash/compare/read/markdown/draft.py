@@ -1,7 +1,7 @@
 """What a document says so far, arm by arm, until it becomes records.
 
-A number printed twice is kept once, and its second printing as a derived number that should equal
-the first. Where two places give one arm different numbers for the same point, both histories stay.
+A number printed twice is kept once. Where two places give one arm different numbers for the same
+point, both histories stay.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 
 from kleash.compare.read import (
     Cell,
-    Derived,
     Imported,
     Number,
     Series,
@@ -176,8 +175,6 @@ class Draft:
         for history in histories:
             both = told.keys() & history.points.keys()
             if all(agree(told[at], history.points[at]) for at in both):
-                for at in sorted(both):
-                    self.again(told[at], history.points[at], metric, arm)
                 history.points.update({at: told[at] for at in told if at not in both})
                 return
         if histories:
@@ -211,13 +208,8 @@ class Draft:
                 continue  # the same best at another step: one of the two is wrong
             ranges = (other.number.low, other.number.high) == (number.low, number.high)
             if agree(other.number, number) or (number.value is None and ranges):
-                self.again(number, other.number, metric, arm)
                 return
         held.append(cell)
-
-    def again(self, number: Number, first: Number, metric: str, arm: str) -> None:
-        """Note that a number is printed again."""
-        self.source.derived.append(Derived("same", number, (first,), (), metric, (arm,)))
 
     def set(self, arm: str, key: str, value: Any, where: Where) -> None:
         """A setting of an arm. A second, different value is kept beside the first."""

@@ -7,9 +7,10 @@ are known by any spelling that leads to one of them alone.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 from kleash.compare.read import names
 from kleash.compare.read.markdown.text import bare, fold, undecorated
@@ -18,46 +19,15 @@ Kind = Literal["value", "remark", "winner", ""]
 Axis = Literal["arm", "step", "epoch", "shots", "items", "seed", "metric", "setting"]
 MOST = 300  # arms of a document beyond which only exact spellings are found
 
-_AXES: dict[Axis, str] = {
-    "arm": (
-        "配置|实验|模型|方法|版本|设置|组别|方案|策略|实验名|实验组|arm|arms|run|runs|"
-        "experiment|config|configuration|setting|model|method|variant|name|exp|group|system|checkpoint"
-    ),
-    "step": "step|steps|步|步数|训练步|训练步数|iteration|iterations|iter|globalstep|迭代|迭代次数",
-    "epoch": "epoch|epochs|轮|轮次|轮数|训练轮次",
-    "shots": "shot|shots|范例数|shotnum|kshot|numshots|示例数",
-    "items": "样本数|样本|样本量|samples|items|n|numsamples|题数|题目数|numitems|samplesize",
-    "seed": "seed|seeds|随机种子|种子|randomseed",
-    "metric": (
-        "指标|维度|度量|统计|统计量|项目|对比项|metric|metrics|measure|quantity|statistic|dimension|"
-        "aspect|评估维度|评价维度|对比维度|对比指标|measurement|任务|task|tasks|benchmark|benchmarks|"
-        "评测集|dataset|datasets|资源|resource"
-    ),
-    "setting": (
-        "配置项|参数|超参数|设置项|参数名|参数项|parameter|parameters|param|hyperparameter|"
-        "hyperparameters|option|key|setting|配置参数|configitem|field"
-    ),
-}
-_KINDS: dict[Kind, str] = {
-    "remark": (
-        "备注|评价|说明|趋势|最佳场景|注释|描述|结论|评估|状态|原因|分析|观察|解读|note|notes|remark|"
-        "remarks|comment|comments|description|verdict|status|conclusion|trend|reason|assessment|"
-        "来源|source"
-    ),
-    "winner": "胜者|赢家|优胜|更好|更优|winner|better|best|胜出|胜出方",
-    "value": "值|取值|数值|设置值|参数值|value|values|结果|result|results|默认值|number",
-}
-_STATISTICS: dict[str, str] = {
-    "mean": "平均值|平均|均值|mean|average|avg",
-    "first": "初始值|初始|起始|起点|initial|first|start|开始",
-    "last": "最终值|最终|终值|末尾|final|last|end|结束",
-    "min": "最小值|最小|最低|minimum|min|lowest",
-    "max": "最大值|最大|最高|峰值|maximum|max|highest|peak",
-    "best": "最佳值|最佳|最优|最好|best",
-    "change": "变化率|变化幅度|变化|change|降幅|涨幅",
-    "spread": "标准差|标准偏差|方差|std|stdev|sd",
-    "median": "中位数|中值|median",
-}
+
+def _by_word(table: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """The first name of a table that each word is under."""
+    return {word: name for name, words in reversed(table.items()) for word in words}
+
+
+_AXES = _by_word(names.REPORT["axes"])
+_KINDS = _by_word(names.REPORT["kinds"])
+_STATISTICS: dict[str, list[str]] = names.REPORT["statistics"]
 _DIFFERENCE = re.compile(
     r"差异|差值|差距|相差|提升|改进|增益|Δ|(?<![a-z])(?:vs\.?|diff(?:erence)?|delta|gap|gain|"
     r"improvement|change)(?![a-z])|变化|^差$|^相对",
@@ -91,14 +61,13 @@ _WITHOUT = re.compile(r"没有|不带|不加|不使用|未使用|无|(?<![a-z])(
 _WITH = re.compile(r"^(?:有|带|加|使用|with\s|w/\s?)")
 
 
-@lru_cache(maxsize=4096)
+def _named(header: str) -> str:
+    return names.spelling(re.sub(r"\(.*?\)", "", bare(header)))
+
+
 def axis_of(header: str) -> Axis | None:
     """What the rows under a first header are, by its words alone."""
-    plain = names.spelling(re.sub(r"\(.*?\)", "", bare(header)))
-    for axis, words in _AXES.items():
-        if plain in words.split("|"):
-            return axis
-    return None
+    return _AXES.get(_named(header))
 
 
 _SEED = re.compile(r"(?:(?<![A-Za-z])seed|种子)\s*[=:#_-]?\s*(\d{1,9})(?!\d)", re.I)
@@ -131,8 +100,7 @@ def kind_of(header: str) -> Kind:
     """What a column holds by its header alone: a "value" of the arm named above its table, a
     "remark", or who is the "winner"; '' where it does not say.
     """
-    plain = names.spelling(re.sub(r"\(.*?\)", "", bare(header)))
-    return next((kind for kind, words in _KINDS.items() if plain in words.split("|")), "")
+    return _KINDS.get(_named(header), "")
 
 
 def is_difference(label: str) -> bool:
@@ -162,9 +130,9 @@ def _statistics() -> list[tuple[str, re.Pattern[str], re.Pattern[str]]]:
     """Each statistic with its words before a metric, and after one."""
     made = []
     for name, words in _STATISTICS.items():
-        each = "|".join(f"{w}(?![a-z])" if w.isascii() else w for w in words.split("|"))
+        each = "|".join(f"{word}(?![a-z])" if word.isascii() else word for word in words)
         before = re.compile(rf"(?:{each})\.?\s*(?:的|of\s)?\s*(.*)", re.I)
-        after = re.compile(rf"(.{{1,40}}?)\s*(?:的)?(?<![a-z])(?:{words})\.?", re.I)
+        after = re.compile(rf"(.{{1,40}}?)\s*(?:的)?(?<![a-z])(?:{'|'.join(words)})\.?", re.I)
         made.append((name, before, after))
     return made
 

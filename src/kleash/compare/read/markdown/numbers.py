@@ -15,21 +15,12 @@ from typing import NamedTuple
 
 from kleash.compare.read import Number, Where
 from kleash.compare.read.markdown.text import bare, fold, plain
+from kleash.compare.read.names import REPORT
 
-_GONE = (
-    "?|??|???|-|--|---|—|——|/|\\|.|..|...|…|tbd|todo|n/a|na|nan|inf|-inf|null|nil|none|unknown|"
-    "missing|pending|running|failed|oom|待填充|待评估|待补充|待测|待测试|待定|待完成|待更新|待运行|"
-    "未知|未提供|未测|未测试|未评估|未记录|无数据|暂无|缺失|空|未完成|进行中|失败"
-)
-MISSING = frozenset(_GONE.split("|"))
+MISSING = frozenset(REPORT["missing"])
 _DIGITS = r"(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d{1,30})?|\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})"
 _POWER = r"(?:[eE][+-]?\d{1,3}|\s?[×x]\s?10\^?[+-]?\d{1,3})?"
-_UNITS = (
-    "%|‰|个? ?epochs?|tokens?/s(?:ec)?|tok/s|tokens?|samples?/s|it/s|ms|sec(?:onds?)?|s|"
-    "min(?:utes?)?|hours?|hrs?|h|days?|steps?|[kKMB](?![A-Za-z])|GiB|GB|MB|nats?|bits?|pp|"
-    "percentage points?|个?百分点|"
-    "秒|分钟|小时|天|步|轮|个|条|次|万|亿|样本|个样本|x|倍|GPUs?"
-)
+_UNITS = REPORT["units"].replace("\n", "")
 VALUE = re.compile(rf"([+±-]?)\s?({_DIGITS}{_POWER})\s?({_UNITS})?(?![A-Za-z0-9_])")
 _ABOUT = re.compile(r"(?:~|≈|约为|大约|约|about|approx(?:imately)?\.?|circa|ca\.|around)\s*", re.I)
 _ESTIMATE = re.compile(

@@ -9,9 +9,10 @@ Long, because what is a mean or a difference of others is no measurement.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from kleash.compare.read import Derived, Number, Table, names
 from kleash.compare.read.markdown import labels
@@ -24,6 +25,8 @@ from kleash.compare.read.markdown.text import Grid, bare
 _AS_LEFT = {"同左", "同前", "相同", "same", "the same", "ditto", "as left", "←"}
 _AS_ABOVE = {"同上", "as above", "same as above", "〃", '"', "↑"}
 WIDE = 0.2
+Relation = Literal["difference", "relative"]
+KINDS: tuple[Relation, ...] = ("difference", "relative")
 
 
 @dataclass
@@ -37,10 +40,6 @@ class Reader:
     points: dict[tuple[str, str, Course], list[tuple[float, Number]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-
-    def derive(self, found: Sequence[Derived]) -> None:
-        """Keep derived numbers."""
-        self.draft.source.derived += found
 
 
 @dataclass(frozen=True)
@@ -98,9 +97,7 @@ def read_table(grid: Grid, draft: Draft, *, title: int) -> list[Lookup]:
             _tell(reader, spot)
     for (arm, metric, axis), points in reader.points.items():
         draft.add_points(arm, metric, axis, points)
-    brackets(reader)
-    statistics(reader)
-    return differences(reader)
+    return work_out(reader)
 
 
 def _meant(grid: Grid, row: int, column: int) -> str:
@@ -179,107 +176,243 @@ def _measure(reader: Reader, sense: Sense, read: Reading) -> None:
         draft.add_cell(arm, metric, one, place)
 
 
-def _siblings(reader: Reader, spot: Printed) -> list[Number]:
-    """The numbers that a mean is of: the other shots of its row, or the steps above it."""
+def _parts_of_mean(reader: Reader, spot: Printed) -> list[Number]:
+    """The numbers that a mean is of: the other shots of its row, or the steps above it.
+
+    Else all measurements beside or above it, where most of its column or row is the mean of them.
+    """
     rows, columns = reader.form.rows, reader.form.columns
     if columns[spot.nth].statistic == "mean":
-        row = reader.spots[spot.row]
-        near = [each for each in row if columns[each.nth].place and each.nth != spot.nth]
-        near = near or _all_beside(reader, spot)
+        near = [
+            one for one in reader.spots[spot.row] if columns[one.nth].place and one.nth != spot.nth
+        ]
+        if not near:
+            every = [_come_out(row[spot.nth], _measured(reader, row)) for row in reader.spots]
+            if len(every) > 2 and 3 * every.count(True) >= 2 * len(every):
+                near = _measured(reader, reader.spots[spot.row])
     elif rows[spot.row].statistic == "mean":
-        near = [line[spot.nth] for line in reader.spots if rows[line[0].row].place]
-        near += [each[spot.nth] for each in reader.spots if _is_run(rows[each[0].row])]
-        near = near or _all_above(reader, spot)
+        cells = [(rows[row[0].row], row[spot.nth]) for row in reader.spots]
+        near = [one for at, one in cells if at.place]
+        near += [o for at, o in cells if (at.arm or at.seed is not None) and not at.place]
+        if not near:
+            above = {one.nth: _above(reader, one) for one in reader.spots[spot.row]}
+            values = [one for one in reader.spots[spot.row] if columns[one.nth].role == "value"]
+            every = [_come_out(one, above[one.nth]) for one in values]
+            if True in every and every.count(False) < 2 and len(above[spot.nth]) > 2:
+                near = above[spot.nth]
     else:
         near = []
-    return [each.value for each in near if each.value is not None]
+    return [one.value for one in near if one.value is not None]
 
 
-def _all_beside(reader: Reader, spot: Printed) -> list[Printed]:
-    """All measurements of a row, if in most rows the column of means is the mean of them."""
-    columns = reader.form.columns
-
-    def near(row: Sequence[Printed]) -> list[Printed]:
-        return [
-            each
-            for each in row
-            if columns[each.nth].role == "value"
-            and not (columns[each.nth].statistic or columns[each.nth].setting)
-            and each.read.number is not None
-        ]
-
-    fits = 0
-    for row in reader.spots:
-        whole, parts = row[spot.nth].read.number, [each.value for each in near(row)]
-        known = [one for one in parts if one is not None and one.value is not None]
-        if whole is not None and whole.value is not None and len(known) > 1:
-            fits += follows(Derived("mean", whole, tuple(known))) is True
-    rows = len(reader.spots)
-    return near(reader.spots[spot.row]) if rows > 2 and 3 * fits >= 2 * rows else []
+def _measured(reader: Reader, row: Sequence[Printed]) -> list[Printed]:
+    """The numbers of a row that are no statistics."""
+    own = ((one, reader.form.columns[one.nth]) for one in row if one.read.number is not None)
+    return [o for o, at in own if at.role == "value" and not (at.statistic or at.setting)]
 
 
-def _all_above(reader: Reader, spot: Printed) -> list[Printed]:
-    """All measurements of a column, if for most columns the row of means is the mean of them."""
-    rows, columns = reader.form.rows, reader.form.columns
-
-    def near(column: int) -> list[Printed]:
-        plain = [line for line in reader.spots if not rows[line[0].row].statistic]
-        return [line[column] for line in plain if line[column].read.number is not None]
-
-    fits = misses = 0
-    for each in reader.spots[spot.row]:
-        known = [s.value for s in near(each.nth) if s.value is not None and s.value.value]
-        whole = each.read.number
-        if columns[each.nth].role == "value" and whole is not None and len(known) > 1:
-            holds = follows(Derived("mean", whole, tuple(known))) is True
-            fits, misses = fits + holds, misses + (not holds)
-    return near(spot.nth) if fits and misses <= 1 and len(near(spot.nth)) > 2 else []
+def _above(reader: Reader, spot: Printed) -> list[Printed]:
+    """The numbers of a column that are no statistics."""
+    plain = (row[spot.nth] for row in reader.spots if not reader.form.rows[row[0].row].statistic)
+    return [one for one in plain if one.read.number is not None]
 
 
-def _is_run(sense: Sense) -> bool:
-    return bool(sense.arm or sense.seed is not None) and not sense.place
+def _come_out(whole: Printed, parts: Sequence[Printed]) -> bool | None:
+    """Whether a number is the mean of others; None where that cannot be told."""
+    known = [n for one in parts if (n := one.value) is not None and n.value is not None]
+    if whole.read.number is None or whole.read.number.value is None or len(known) < 2:
+        return None
+    return follows(Derived("mean", whole.read.number, tuple(known)))
 
 
 def _is_mean(reader: Reader, spot: Printed) -> bool:
     """Whether a cell is the mean of others in its table; it is then derived, not measured."""
-    numbers = _siblings(reader, spot) if spot.sense.statistic == "mean" else []
+    numbers = _parts_of_mean(reader, spot) if spot.sense.statistic == "mean" else []
     if len(numbers) < 2 or spot.read.number is None:
         return False
     metric = metric_of(reader.draft, spot.sense, spot.read.number)
     arms = (spot.sense.arm,) if spot.sense.arm else ()
-    reader.derive([Derived("mean", spot.read.number, tuple(numbers), (), metric, arms)])
+    made = Derived("mean", spot.read.number, tuple(numbers), (), metric, arms)
+    reader.draft.source.derived.append(made)
     return True
 
 
 # --- what a table works out from its own numbers
 
 
+Way = Callable[[Printed], Iterable[Derived | None]]
+"""What a cell would follow from, in one reading of its column or row."""
+
+
+def work_out(reader: Reader) -> list[Lookup]:
+    """Changes, differences and winners, each column in the way that most of its numbers follow."""
+    columns, rows, lookups = reader.form.columns, reader.form.rows, list[Lookup]()
+    every = [[row[at] for row in reader.spots] for at in range(len(columns))]
+    first = next((at for at, one in enumerate(columns) if one.arm and one.role == "value"), None)
+    for at, spots in enumerate(every):
+        changed = [one for one in spots if one.read.change and one.value]
+        if columns[at].role == "value" and changed:
+            _settle(reader, changed, _brackets(reader, None if first == at else first))
+    at_row = {one.statistic: at for at, one in enumerate(rows)}
+    if {"change", "first", "last"} <= at_row.keys():
+        last, begin = (reader.spots[at_row[one]] for one in ("last", "first"))
+        ends = [([last[one.nth].value], [begin[one.nth].value]) for one in last]
+        own = [one for one in reader.spots[at_row["change"]] if one.sense.role == "value"]
+        ways = [lambda one, kind=kind: [_made(reader, one, *ends[one.nth], kind)] for kind in KINDS]
+        _settle(reader, own, ways)
+    for at, sense in enumerate(columns):
+        if sense.role == "winner":
+            _settle(reader, every[at], [lambda one: _won(reader, one)])
+        elif sense.role == "difference" and not any(row.arm for row in rows):
+            _settle(reader, every[at], _across(reader, sense, every[at]))
+        elif sense.role == "difference":
+            lookups += _down(reader, sense, every[at])
+    arms = [reader.spots[at] for at, row in enumerate(rows) if row.arm]
+    for row, sense in zip(reader.spots, rows, strict=True):
+        for one in row if sense.role == "difference" and len(arms) == 2 else ():
+            ours, theirs = ([arm[one.nth].value] for arm in arms)
+            made = [
+                [_made(reader, one, *pair, "difference")]
+                for pair in ((theirs, ours), (ours, theirs))
+            ]
+            reader.draft.source.derived += best(made, lambda each: each)
+    return lookups
+
+
+def _settle(reader: Reader, spots: Sequence[Printed], ways: Iterable[Way]) -> None:
+    reader.draft.source.derived += best(ways, lambda way: [one for s in spots for one in way(s)])
+
+
+def _row_of_arms(reader: Reader, spot: Printed) -> dict[str, Number]:
+    """The numbers of a cell's row that belong to arms by their column."""
+    columns = reader.form.columns
+    row = ((columns[one.nth], one.value) for one in reader.spots[spot.row])
+    return {str(at.arm): n for at, n in row if at.arm and at.role == "value" and n is not None}
+
+
+def _across(reader: Reader, sense: Sense, spots: Sequence[Printed]) -> Iterator[Way]:
+    """A column of differences between columns that are arms, the likelier ways first."""
+    find = reader.draft.arms.find
+    every = {spot.row: _row_of_arms(reader, spot) for spot in spots}
+    order = list(dict.fromkeys(arm for row in every.values() for arm in row))
+    against = find(sense.against) if sense.against else None
+    if against is None:
+        pairs = [(order[1], order[0]), (order[0], order[1])] if len(order) == 2 else []
+    else:
+        # With "vs 0.15" and "vs 0.12" beside each other the subject is the arm in neither.
+        named = {find(one.against) for one in reader.form.columns if one.against}
+        others = [arm for arm in order if arm not in named] or [a for a in order if a != against]
+        pairs = [(arm, against) for arm in reversed(others)]
+    for kind in KINDS:
+        for pair in pairs:
+
+            def way(spot: Printed, pair: Any = pair, kind: Relation = kind) -> list[Derived]:
+                sides = [[own] for arm in pair if (own := every[spot.row].get(arm))]
+                if len(sides) < 2:
+                    return []
+                made = (_made(reader, spot, *sides, kind), _change(reader, spot, *sides))
+                return [replace(one, arms=pair) for one in made if one is not None]
+
+            yield way
+
+
+def _down(reader: Reader, sense: Sense, spots: Sequence[Printed]) -> Iterator[Lookup]:
+    """A column of differences between rows that are arms; of arms in other tables, later."""
+    arms, rows = reader.draft.arms, reader.form.rows
+    against = arms.find(sense.against) if sense.against else None
+    for spot in spots:
+        if against is None and spot.read.number is None and labels.is_baseline(spot.read.words):
+            against = rows[spot.row].arm
+    numbers = {spot.row: _row_numbers(reader, reader.spots[spot.row]) for spot in spots}
+    bases = [row for row in numbers if against and rows[row].arm == against]
+    if bases and numbers[bases[0]]:
+
+        def way(spot: Printed, kind: Relation) -> list[Derived | None]:
+            # Of several rows of the base the one of the same epoch or step.
+            same = [row for row in bases if rows[row].place == rows[spot.row].place]
+            base = bases if len(bases) == 1 else same
+            if spot.row in bases or len(base) != 1:
+                return []
+            return [_made(reader, spot, numbers[spot.row], numbers[base[0]], kind)]
+
+        _settle(reader, spots, [partial(way, kind=kind) for kind in KINDS])
+        return
+    for spot in spots:
+        one, arm = spot.read.number, rows[spot.row].arm
+        if one is not None and arm and against:
+            metric = metric_of(reader.draft, spot.sense, one)
+            yield Lookup(one, arm, against, metric, spot.read.place.over(spot.sense.place))
+
+
+def _row_numbers(reader: Reader, row: Sequence[Printed]) -> list[Number]:
+    """What a row of an arm is compared by: its mean, else all its measurements of one metric."""
+    columns = reader.form.columns
+    own = ((columns[one.nth], one) for one in row if not one.sense.setting)
+    values = [(at, one.value) for at, one in own if at.role == "value" and one.value is not None]
+    means = [number for at, number in values if at.statistic == "mean"]
+    shots = [number for at, number in values if at.place.shots is not None]
+    return means[:1] or shots or ([values[0][1]] if len(values) == 1 else [])
+
+
+def _won(reader: Reader, spot: Printed) -> list[Derived | None]:
+    """ "A (+3.6 %)" in a column of winners: A against the other arm of its row."""
+    row = _row_of_arms(reader, spot)
+    winner = reader.draft.arms.find(bare(spot.read.words).split("(")[0])
+    others = [arm for arm in row if arm != winner]
+    if winner not in row or len(others) != 1:
+        return []
+    ours, theirs = [row[winner]], [row[others[0]]]
+    found = _change(reader, spot, ours, theirs)
+    return [found or _made(reader, spot, ours, theirs, "difference")]
+
+
+def _brackets(reader: Reader, first: int | None) -> Iterator[Way]:
+    """Changes in brackets beside measurements: against the first arm, or the row above."""
+    for beside in (True, False) if first is not None else (False,):
+        for kind in reversed(KINDS):
+
+            def way(spot: Printed, kind: Relation = kind, beside: bool = beside) -> Any:  # noqa: FBT001
+                if not beside and spot.row == 0:
+                    return []
+                row = reader.spots[spot.row if beside else spot.row - 1]
+                other = row[first if beside and first is not None else spot.nth]
+                made = _change(reader, spot, [spot.value], [other.value])
+                return [replace(made, kind=kind) if made else None]
+
+            yield way
+
+
+Numbers = Sequence[Number | None]
+
+
 def _made(
-    reader: Reader,
-    spot: Printed,
-    of: Sequence[Number | None],
-    minus: Sequence[Number | None],
-    kind: str,
+    reader: Reader, spot: Printed, of: Numbers, minus: Numbers, kind: Relation
 ) -> Derived | None:
     """A difference, with the sign its arrow gives it where none is printed."""
-    ours = tuple(number for number in of if number is not None)
-    theirs = tuple(number for number in minus if number is not None)
+    ours, theirs = (tuple(one for one in side if one is not None) for side in (of, minus))
     one = _signed(spot)
     if one is None or not ours or not theirs:
         return None
     metric = metric_of(reader.draft, spot.sense, ours[0])
     if not one.unit and ours[0].unit == theirs[0].unit == "%":
         one = percent(Reading("", one)).number or one
-    if kind == "difference" and one.unit == "%" and "%" not in (ours[0].unit, theirs[0].unit):
+    if one.unit == "%" and "%" not in (ours[0].unit, theirs[0].unit):
         kind = "relative"
     unsigned = "+" not in one.text and "-" not in one.text and spot.read.number is None
     arms = tuple(filter(None, (spot.sense.arm,)))
-    if kind == "relative":
-        made = Derived("relative", one, ours, theirs, metric, arms, unsigned)
-        range_ = allowed(made)
-        # Of numbers near 0 any share follows: that speaks for no reading.
-        return None if range_ is not None and range_[1] - range_[0] > WIDE else made
-    return Derived("difference", one, ours, theirs, metric, arms, unsigned)
+    made = Derived(kind, one, ours, theirs, metric, arms, unsigned)
+    ends = allowed(made) if kind == "relative" else None
+    # Of numbers near 0 any share follows: that speaks for no reading.
+    return None if ends is not None and ends[1] - ends[0] > WIDE else made
+
+
+def _change(reader: Reader, spot: Printed, of: Numbers, minus: Numbers) -> Derived | None:
+    """The percentage in the brackets of "-0.079 (-3.6%)"."""
+    (ours,), (theirs,), change = of, minus, spot.read.change
+    if change is None or ours is None or theirs is None:
+        return None
+    metric = metric_of(reader.draft, spot.sense, ours)
+    return Derived("relative", change, (ours,), (theirs,), metric, (), spot.read.unsigned)
 
 
 def _signed(spot: Printed) -> Number | None:
@@ -293,203 +426,3 @@ def _signed(spot: Printed) -> Number | None:
     if one.value is not None and one.value > 0 and falls and "+" not in one.text:
         return replace(one, value=-one.value)
     return one
-
-
-def differences(reader: Reader) -> list[Lookup]:
-    """Columns and rows of differences, each in the order that most of its numbers follow."""
-    lookups: list[Lookup] = []
-    for column, sense in enumerate(reader.form.columns):
-        spots = [row[column] for row in reader.spots]
-        if sense.role == "difference":
-            if any(row.arm for row in reader.form.rows):
-                lookups += _down(reader, sense, spots)
-            else:
-                _across(reader, sense, spots)
-        elif sense.role == "winner":
-            _winners(reader, spots)
-    for at, sense in enumerate(reader.form.rows):
-        if sense.role == "difference":
-            _between_rows(reader, reader.spots[at])
-    return lookups
-
-
-def _numbers_by_arm(reader: Reader, row: Sequence[Printed]) -> dict[str, Printed]:
-    """The cells of a row that belong to arms by their column."""
-    columns = reader.form.columns
-    return {
-        str(columns[spot.nth].arm): spot
-        for spot in row
-        if columns[spot.nth].arm and columns[spot.nth].role == "value" and spot.value
-    }
-
-
-def _across(reader: Reader, sense: Sense, spots: Sequence[Printed]) -> None:
-    """A column of differences between columns that are arms."""
-    against = reader.draft.arms.find(sense.against) if sense.against else None
-    every = [_numbers_by_arm(reader, reader.spots[spot.row]) for spot in spots]
-    order = list(dict.fromkeys(arm for row in every for arm in row))
-    readings = _orders(reader, order, against)
-
-    def derive(pair: tuple[str, str, str]) -> list[Derived | None]:
-        ours, theirs, kind = pair
-        made = []
-        for spot, row in zip(spots, every, strict=True):
-            if ours in row and theirs in row:
-                made.append(_made(reader, spot, [row[ours].value], [row[theirs].value], kind))
-                made.append(_change(reader, spot, row[ours].value, row[theirs].value))
-        return [replace(one, arms=(ours, theirs)) for one in made if one is not None]
-
-    reader.derive(best(readings, derive))
-
-
-def _orders(
-    reader: Reader, order: Sequence[str], against: str | None
-) -> list[tuple[str, str, str]]:
-    """Which arm minus which, in which kind, the likelier first: later minus earlier."""
-    if against is None:
-        pairs = [(order[1], order[0]), (order[0], order[1])] if len(order) == 2 else []
-    else:
-        # With "vs 0.15" and "vs 0.12" beside each other the subject is the arm in neither.
-        columns = reader.form.columns
-        named = {reader.draft.arms.find(c.against) for c in columns if c.against}
-        others = [arm for arm in order if arm not in named] or [a for a in order if a != against]
-        pairs = [(arm, against) for arm in reversed(others)]
-    return [(a, b, kind) for kind in ("difference", "relative") for a, b in pairs]
-
-
-def _change(
-    reader: Reader, spot: Printed, ours: Number | None, theirs: Number | None
-) -> Derived | None:
-    """The percentage in the brackets of "-0.079 (-3.6%)"."""
-    change = spot.read.change
-    if change is None or ours is None or theirs is None:
-        return None
-    metric = metric_of(reader.draft, spot.sense, ours)
-    return Derived("relative", change, (ours,), (theirs,), metric, (), spot.read.unsigned)
-
-
-def _row_numbers(reader: Reader, row: Sequence[Printed]) -> list[Number]:
-    """What a row of an arm is compared by: its mean, else all its measurements of one metric."""
-    columns = reader.form.columns
-    values = [s for s in row if columns[s.nth].role == "value" and s.value is not None]
-    values = [s for s in values if not s.sense.setting]
-    means = [s for s in values if columns[s.nth].statistic == "mean"]
-    chosen = means[:1] or [s for s in values if columns[s.nth].place.shots is not None]
-    if not chosen and len(values) == 1:
-        chosen = values
-    return [s.value for s in chosen if s.value is not None]
-
-
-def _down(reader: Reader, sense: Sense, spots: Sequence[Printed]) -> list[Lookup]:
-    """A column of differences between rows that are arms."""
-    arms = reader.draft.arms
-    against = arms.find(sense.against) if sense.against else None
-    for spot in spots:
-        if against is None and spot.read.number is None and labels.is_baseline(spot.read.words):
-            against = reader.form.rows[spot.row].arm
-    rows = reader.form.rows
-    bases = {s.row: s for s in spots if against and rows[s.row].arm == against}
-    numbers = {row: _row_numbers(reader, reader.spots[row]) for row in bases}
-    first = next(iter(bases), None)
-    if first is None or not numbers[first]:
-        return [
-            Lookup(
-                spot.read.number,
-                str(reader.form.rows[spot.row].arm),
-                against or "",
-                metric_of(reader.draft, spot.sense, spot.read.number),
-                spot.read.place.over(spot.sense.place),
-            )
-            for spot in spots
-            if spot.read.number is not None and reader.form.rows[spot.row].arm and against
-        ]
-
-    def base_of(spot: Printed) -> int | None:
-        """The row of the base: of several, the one of the same epoch or step."""
-        same = [row for row in bases if rows[row].place == rows[spot.row].place]
-        return first if len(bases) == 1 else same[0] if len(same) == 1 else None
-
-    def derive(kind: str) -> list[Derived | None]:
-        return [
-            _made(reader, spot, _row_numbers(reader, reader.spots[spot.row]), numbers[base], kind)
-            for spot in spots
-            if spot.row not in bases and (base := base_of(spot)) is not None
-        ]
-
-    reader.derive(best(("difference", "relative"), derive))
-    return []
-
-
-def _between_rows(reader: Reader, spots: Sequence[Printed]) -> None:
-    """A row of differences under two rows that are arms."""
-    rows = [row for row in reader.spots if reader.form.rows[row[0].row].arm]
-    if len(rows) != 2:
-        return
-    for spot in spots:
-        first, second = rows[0][spot.nth].value, rows[1][spot.nth].value
-        made = best(
-            ((second, first), (first, second)),
-            lambda pair, spot=spot: [_made(reader, spot, [pair[0]], [pair[1]], "difference")],  # type: ignore[misc]
-        )
-        reader.derive([replace(one, unsigned=spot.read.number is None) for one in made])
-
-
-def _winners(reader: Reader, spots: Sequence[Printed]) -> None:
-    """ "A (+3.6 %)" in a column of winners: A against the other arm of its row."""
-    for spot in spots:
-        row = _numbers_by_arm(reader, reader.spots[spot.row])
-        winner = reader.draft.arms.find(bare(spot.read.words).split("(")[0])
-        others = [arm for arm in row if arm != winner]
-        if winner not in row or len(others) != 1:
-            continue
-        ours, theirs = row[winner].value, row[others[0]].value
-        found = _change(reader, spot, ours, theirs)
-        steps = _made(reader, spot, [ours], [theirs], "difference") if found is None else None
-        reader.derive([each for each in (found, steps) if each is not None])
-
-
-def brackets(reader: Reader) -> None:
-    """Changes in brackets beside measurements: against the first arm, or the row above."""
-    roles = reader.form.columns
-    for column, sense in enumerate(roles):
-        spots = [row[column] for row in reader.spots]
-        changed = [s for s in spots if s.read.change and sense.role == "value" and s.value]
-        if not changed:
-            continue
-        first = next((at for at, c in enumerate(roles) if c.arm and c.role == "value"), column)
-
-        def derive(reading: tuple[str, str], spots: Any = changed, first: int = first) -> Any:
-            beside, kind = reading
-            return [
-                _bracket(reader, spot, first if beside == "first" else -1, kind) for spot in spots
-            ]
-
-        ways = ("first", "above") if first != column else ("above",)
-        kinds = ("relative", "difference")
-        reader.derive(best([(way, kind) for way in ways for kind in kinds], derive))
-
-
-def _bracket(reader: Reader, spot: Printed, first: int, kind: str) -> Derived | None:
-    if first < 0 and spot.row == 0:
-        return None
-    other = reader.spots[spot.row][first] if first >= 0 else reader.spots[spot.row - 1][spot.nth]
-    made = _change(reader, spot, spot.value, other.value)
-    return made if made is None or kind == "relative" else replace(made, kind="difference")
-
-
-def statistics(reader: Reader) -> None:
-    """Rows such as 变化 under 初始 and 最终: the change from first to last."""
-    rows = {sense.statistic: at for at, sense in enumerate(reader.form.rows)}
-    if not {"change", "first", "last"} <= rows.keys():
-        return
-
-    def derive(kind: str) -> list[Derived | None]:
-        made = []
-        for spot in reader.spots[rows["change"]]:
-            if spot.sense.role == "value":
-                last = reader.spots[rows["last"]][spot.nth].value
-                first = reader.spots[rows["first"]][spot.nth].value
-                made.append(_made(reader, spot, [last], [first], kind))
-        return made
-
-    reader.derive(best(("difference", "relative"), derive))
