@@ -179,7 +179,7 @@ def choose(
     kept = [arm for arm in arms if arm not in aside]
     kept, aside = (kept, aside) if len(kept) > 1 else (arms, [])
     said = _remarks(arms, metric)
-    if any(source.likens for source in sources) and "kl" in measured(baseline):
+    if any(source.tables for source in sources) and "kl" in measured(baseline):
         said.append(Because("kl_to_reference"))
     if aside:
         said.append(Because("no_arms", {"arms": _some([arm.name for arm in aside])}))

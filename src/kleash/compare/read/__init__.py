@@ -8,12 +8,12 @@ list of objects. Vendor libraries are not needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -210,7 +210,7 @@ class Derived:
 class Fact:
     """Where a document says that its numbers come from, and how they were made."""
 
-    kind: Literal["path", "date", "wandb", "command"]
+    kind: Literal["path", "wandb", "command"]
     text: str
     where: Where
     arm: str = ""
@@ -239,28 +239,34 @@ class Source:
     derived: list[Derived] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    likens: bool = False  # a document calls things alike
     name: str = ""  # as the user calls it
     on: str = ""  # these two as a study's file asks
     margin: float | None = None
 
 
-# Name → module. Each has `fits(path) -> bool` (cheap: names and first bytes) and
-# `read(path) -> Source`. The first that fits reads, so the particular come before the general.
+class Reader(NamedTuple):
+    """What knows a format: `fits` is cheap, it looks at names and first bytes."""
+
+    fits: Callable[[Path], bool]
+    read: Callable[[Path], Source]
+
+
+# Name → module with `fits` and `read`, or the `Reader` in it. The first that fits reads, so the
+# particular come before the general.
 READERS: dict[str, str] = {
     "kleash": "kleash.compare.read.run_folder",
     "swanlab": "kleash.compare.read.swanlab",  # before wandb: it has files/config.yaml too
     "wandb": "kleash.compare.read.wandb",
     "wandb export": "kleash.compare.read.wandb_export",
     "tensorboard": "kleash.compare.read.tensorboard",
-    "mlflow": "kleash.compare.read.mlflow",
-    "trackio": "kleash.compare.read.trackio",
+    "mlflow": "kleash.compare.read.trackers:MLFLOW",
+    "trackio": "kleash.compare.read.trackers:TRACKIO",
     "trl": "kleash.compare.read.trl",
-    "prime-rl": "kleash.compare.read.prime_rl",
-    "tinker-cookbook": "kleash.compare.read.tinker",
-    "nemo-rl": "kleash.compare.read.nemo_rl",
-    "lm-eval": "kleash.compare.read.lm_eval",
-    "inspect": "kleash.compare.read.inspect_log",
+    "prime-rl": "kleash.compare.read.folders:PRIME_RL",
+    "tinker-cookbook": "kleash.compare.read.folders:TINKER_COOKBOOK",
+    "nemo-rl": "kleash.compare.read.folders:NEMO_RL",
+    "lm-eval": "kleash.compare.read.evaluations:LM_EVAL",
+    "inspect": "kleash.compare.read.evaluations:INSPECT",
     "markdown": "kleash.compare.read.markdown",  # before logs: a report may quote some
     "selector": "kleash.compare.read.selector_files",
     "verl": "kleash.compare.read.verl",
@@ -314,9 +320,11 @@ def fitting(path: Path) -> Iterator[tuple[str, Any]]:
     for name, where in READERS.items():
         if is_file and (name in FOLDERS or not start.startswith(BEGINNINGS.get(name, b""))):
             continue
-        module = import_module(where)
-        if module.fits(path):
-            yield name, module
+        module, _, own = where.partition(":")
+        reader: Any = import_module(module)
+        reader = getattr(reader, own) if own else reader
+        if reader.fits(path):
+            yield name, reader
 
 
 def _beginning(path: Path) -> bytes:
@@ -329,7 +337,7 @@ def _beginning(path: Path) -> bytes:
 
 def _known(path: Path) -> Source | None:
     if str(path).startswith(REMOTE):
-        remote: Source = import_module("kleash.compare.read.remote").read(path)
+        remote: Source = import_module("kleash.compare.read.trackers").read(path)
         return remote
     if not path.is_file() and not path.is_dir():
         return None
@@ -368,7 +376,6 @@ def _inside(folder: Path) -> Source | None:
         if source is not None:
             for held in ("runs", "notes", "derived", "facts", "tables"):
                 getattr(whole, held).extend(getattr(source, held))
-            whole.likens |= source.likens
             seen.add(source.format)
     if not whole.runs:
         if refused:

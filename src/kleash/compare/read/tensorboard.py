@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from kleash.compare.read.wire import (
     chosen,
     double,
     fields,
+    repeated,
     signed,
     single,
     text,
@@ -27,6 +29,7 @@ from kleash.compare.read.wire import (
 from kleash.errors import DataError
 
 FLOAT, DOUBLE, STRING = 1, 2, 7
+HELD: dict[int, Callable[[int | bytes], Any]] = {2: double, 3: text, 4: bool}  # by field, hparams
 
 
 def fits(path: Path) -> bool:
@@ -95,40 +98,33 @@ class _Reading:
 
     def event(self, data: bytes, record: int, path: Path) -> None:
         """One event: a time, a step, and values under tags."""
-        time, step, summaries = 0.0, 0, []
-        for kind, _, value in fields(data):
-            if kind == 1:
-                time = double(value)
-            elif kind == 2:
-                step = signed(value)
-            elif kind == 5 and isinstance(value, bytes):
-                summaries.append(value)
+        every = list(fields(data))
+        held = {kind: value for kind, _, value in every}
+        time, step = double(held[1]) if 1 in held else 0.0, signed(held.get(2, 0))
         if math.isfinite(time) and time > 0:
             self.first = time if self.first is None else self.first
             self.last = time
-        for summary in summaries:
-            for kind, _, value in fields(summary):
-                if kind == 1 and isinstance(value, bytes):
-                    self.value(value, step, time, Where(str(path), record, "record"))
+        for summary in (value for kind, _, value in every if kind == 5):
+            for value in repeated(summary, 1):
+                self.value(value, step, time, Where(str(path), record, "record"))
 
     def value(self, data: bytes, step: int, time: float, where: Where) -> None:
         """One value: a scalar, settings, or something that is passed over."""
-        found = {number: (wire, value) for number, wire, value in fields(data)}
-        tag = text(found.get(1, (2, b""))[1])
-        line = where.line or 0
+        found = {number: value for number, _, value in fields(data)}
+        tag, line = text(found.get(1)), where.line or 0
         if 2 in found:
             self.narrow.add(tag)
-            self.points.add(tag, step, single(found[2][1]), line, time=time)
-        elif 8 in found and isinstance(found[8][1], bytes):
-            kind, held = _tensor(found[8][1])
+            self.points.add(tag, step, single(found[2]), line, time=time)
+        elif isinstance(tensor := found.get(8), bytes):
+            kind, held = _tensor(tensor)
             if kind == STRING and tag == "args/text_summary":
                 self.run.config |= _arguments(held, where)
             elif isinstance(held, float):
                 if kind == FLOAT:
                     self.narrow.add(tag)
                 self.points.add(tag, step, held, line, time=time)
-        if tag == "_hparams_/session_start_info" and isinstance(found.get(9, (0, 0))[1], bytes):
-            self.run.config |= _hparams(found[9][1], where)  # type: ignore[arg-type]
+        if tag == "_hparams_/session_start_info":
+            self.run.config |= dict(_hparams(found.get(9), where))
 
     def finish(self, notes: list[str]) -> None:
         """Make the series."""
@@ -144,21 +140,13 @@ class _Reading:
 
 def _tensor(data: bytes) -> tuple[int, float | str | None]:
     """Kind and content of a tensor that holds one number or text; None for any other."""
-    found: dict[int, Any] = {}
-    dims = []
-    for number, _, value in fields(data):
-        if number == 2 and isinstance(value, bytes):
-            for inner, _, dim in fields(value):
-                if inner == 2 and isinstance(dim, bytes):
-                    dims.append(signed(chosen(dim, 1).get(1, 0)))
-        found[number] = value
+    found: dict[int, Any] = {number: value for number, _, value in fields(data)}
     kind = found.get(1, 0)
     if kind == STRING:
         return STRING, text(found.get(8))
-    if math.prod(dims) != 1:
-        return kind, None
+    dims = [signed(chosen(dim, 1).get(1, 0)) for dim in repeated(found.get(2), 2)]
     content = found.get(4) or found.get(5 if kind == FLOAT else 6)
-    if not isinstance(content, bytes) or kind not in (FLOAT, DOUBLE):
+    if math.prod(dims) != 1 or not isinstance(content, bytes) or kind not in (FLOAT, DOUBLE):
         return kind, None
     return kind, single(content) if kind == FLOAT else double(content)
 
@@ -172,25 +160,12 @@ def _arguments(written: Any, where: Where) -> dict[str, Setting]:
     return settings(values, where) if isinstance(values, dict) else {}
 
 
-def _hparams(metadata: bytes, where: Where) -> dict[str, Setting]:
+def _hparams(metadata: int | bytes | None, where: Where) -> Iterator[tuple[str, Setting]]:
     """The settings that `add_hparams` keeps in the metadata of an empty summary."""
-    made: dict[str, Setting] = {}
-    plugin = chosen(metadata, 1).get(1)
-    start = _within(_within(plugin, 2), 3)
-    for number, _, entry in fields(start):
-        if number != 1 or not isinstance(entry, bytes):
-            continue
-        pair = chosen(entry, 1, 2)
-        for kind, _, value in fields(_within(entry, 2)):
-            if kind == 2:
-                made[text(pair.get(1))] = Setting(double(value), where)
-            elif kind == 3:
-                made[text(pair.get(1))] = Setting(text(value), where)
-            elif kind == 4:
-                made[text(pair.get(1))] = Setting(bool(value), where)
-    return made
-
-
-def _within(data: int | bytes | None, number: int) -> bytes:
-    inner = chosen(data, number).get(number) if isinstance(data, bytes) else None
-    return inner if isinstance(inner, bytes) else b""
+    for plugin in repeated(metadata, 1):
+        for start in (start for data in repeated(plugin, 2) for start in repeated(data, 3)):
+            for entry in repeated(start, 1):
+                name = text(chosen(entry, 1).get(1))
+                for kind, _, value in (one for held in repeated(entry, 2) for one in fields(held)):
+                    if kind in HELD:
+                        yield name, Setting(HELD[kind](value), where)

@@ -73,6 +73,12 @@ def chosen(data: bytes, *numbers: int) -> dict[int, int | bytes]:
     return {number: value for number, _, value in fields(data) if number in numbers}
 
 
+def repeated(data: int | bytes | None, number: int) -> list[bytes]:
+    """Every message in a field of a message."""
+    found = fields(data) if isinstance(data, bytes) else ()
+    return [value for at, _, value in found if at == number and isinstance(value, bytes)]
+
+
 def text(value: int | bytes | None) -> str:
     """A string field; empty where absent."""
     return value.decode() if isinstance(value, bytes) else ""

@@ -100,8 +100,6 @@ def _tell(parts: list[Block], titles: list[Heading], draft: Draft) -> None:
     title = _title(titles)
     lookups: list[Lookup] = []
     items: list[Item] = []
-    for heading in titles:
-        draft.liken(heading.text)
     for part in [*parts, None]:
         if isinstance(part, Item):
             items.append(part)

@@ -6,7 +6,6 @@ point, both histories stay.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -27,17 +26,8 @@ from kleash.compare.read.markdown.derived import bounds
 from kleash.compare.read.markdown.labels import Arms
 from kleash.compare.read.markdown.numbers import Place, Reading
 from kleash.compare.read.markdown.senses import Sense
-from kleash.compare.read.markdown.text import bare, plain
 
 Course = Literal["step", "epoch"]
-_ALIKE = re.compile(
-    r"完全相同|完全一致|(?<!不)一样|(?<!不)相同|毫无差异|没有差异|(?<!not )identical|"
-    r"(?<!not )(?<![a-z])(?:the same(?! (?:way|time|reason))|equal(?!ly|iz))|"
-    r"非常相似|差不多|相似|接近|几乎一致|相当|不相上下|差异不大|"
-    r"no (?:real |clear |visible |meaningful |notable )?difference|on par|indistinguishable|"
-    r"as good as|similar|comparable|close to|does not matter|makes? no difference",
-    re.I,
-)
 SEED = "\0seed "  # between an arm and its seed; no text holds NUL
 
 
@@ -135,11 +125,6 @@ class Draft:
     boxes: list[tuple[str, str, Number, Place]] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     printed: list[Printed] = field(default_factory=list)
-
-    def liken(self, text: str) -> None:
-        """Keep that a text calls things alike, unless it asks."""
-        said = bare(plain(text))
-        self.source.likens |= bool(_ALIKE.search(said)) and not said.endswith("?")
 
     def where(self, line: int, spot: str = "") -> Where:
         """A place in this document."""

@@ -22,7 +22,7 @@ MOST = 300  # arms of a document beyond which only exact spellings are found
 
 def _by_word(table: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """The first name of a table that each word is under."""
-    return {word: name for name, words in reversed(table.items()) for word in words}
+    return {word: name for name, words in reversed(list(table.items())) for word in words}
 
 
 _AXES = _by_word(names.REPORT["axes"])
@@ -100,7 +100,8 @@ def kind_of(header: str) -> Kind:
     """What a column holds by its header alone: a "value" of the arm named above its table, a
     "remark", or who is the "winner"; '' where it does not say.
     """
-    return _KINDS.get(_named(header), "")
+    kind: Kind = _KINDS.get(_named(header), "")
+    return kind
 
 
 def is_difference(label: str) -> bool:

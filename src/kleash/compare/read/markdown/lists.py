@@ -37,7 +37,6 @@ _BEST = re.compile(r"最佳|最优|最好|best|peak", re.I)
 
 
 _WANDB = re.compile(r"(?<![\w-])(?:offline-)?run-(\d{8})_(\d{6})-[a-z0-9]{4,16}(?![\w-])")
-_DATE = re.compile(r"(?<!\d)20\d\d(?:-\d{1,2}-\d{1,2}|/\d{1,2}/\d{1,2}|年\d{1,2}月\d{1,2}日)(?!\d)")
 _ENDINGS = (
     "json|jsonl|pt|pth|ckpt|sh|py|md|csv|tsv|ya?ml|toml|log|safetensors|bin|parquet|txt|npz|pkl"
 )
@@ -84,8 +83,7 @@ def read_items(items: Sequence[Item], draft: Draft, *, title: int) -> None:
         match = _LABEL.fullmatch(text)
         if not (match and _labelled(item, match[1], match[2], head, draft)):
             arm = _one(draft.arms.within(match[1])) if match else None
-            if not facts(draft, item.text, item.line, arm):
-                draft.liken(text)
+            facts(draft, item.text, item.line, arm)
     _tell(draft, told)
 
 
@@ -297,17 +295,15 @@ def _arms_in_name(draft: Draft, body: str) -> list[str]:
 
 
 def read_paragraph(paragraph: Paragraph, draft: Draft) -> None:
-    """A line of prose: where things lie, and whether it calls them alike."""
+    """A line of prose: where things lie."""
     text = fold(plain(paragraph.text))
     label = text.split(":")[0]
     arm = draft.arms.find(label) if ":" in text and len(label) < 40 else None
-    found = facts(draft, paragraph.text, paragraph.line, arm)
-    if not found or len(text) > 40:
-        draft.liken(text)
+    facts(draft, paragraph.text, paragraph.line, arm)
 
 
 def facts(draft: Draft, raw: str, line: int, arm: str | None = None) -> bool:
-    """Keep the paths, dates and W&B ids of a line; whether there were any."""
+    """Keep the paths and W&B ids of a line; whether there were any."""
     found = list(_facts(draft, raw[:2000], line, arm))
     draft.source.facts += found
     return bool(found)
@@ -330,5 +326,3 @@ def _facts(draft: Draft, raw: str, line: int, arm: str | None) -> Iterator[Fact]
         text = (match[1] or match[2]).strip()
         if len(text) > 2 and not re.fullmatch(r"[\d./-]+", text):
             yield Fact("path", text, where, arm or "")
-    for match in _DATE.finditer(fold(_PATH.sub(" ", rest))):
-        yield Fact("date", match.group(), where, arm or "")

@@ -117,10 +117,7 @@ def _tell(reader: Reader, spot: Printed) -> None:
     line = reader.grid.lines[spot.row]
     if sense.setting and sense.role == "value":
         _set(reader.draft, sense, read, line)
-    elif read.number is None or sense.role in ("remark", "winner"):
-        if sense.role not in ("difference", "label"):
-            reader.draft.liken(read.words)
-    elif sense.role == "value" and not _is_mean(reader, spot):
+    elif read.number is not None and sense.role == "value" and not _is_mean(reader, spot):
         _measure(reader, sense, read)
 
 
@@ -258,7 +255,7 @@ def work_out(reader: Reader) -> list[Lookup]:
         last, begin = (reader.spots[at_row[one]] for one in ("last", "first"))
         ends = [([last[one.nth].value], [begin[one.nth].value]) for one in last]
         own = [one for one in reader.spots[at_row["change"]] if one.sense.role == "value"]
-        ways = [lambda one, kind=kind: [_made(reader, one, *ends[one.nth], kind)] for kind in KINDS]
+        ways = [lambda one, kind=kind: [_made(reader, one, kind, *ends[one.nth])] for kind in KINDS]
         _settle(reader, own, ways)
     for at, sense in enumerate(columns):
         if sense.role == "winner":
@@ -272,7 +269,7 @@ def work_out(reader: Reader) -> list[Lookup]:
         for one in row if sense.role == "difference" and len(arms) == 2 else ():
             ours, theirs = ([arm[one.nth].value] for arm in arms)
             made = [
-                [_made(reader, one, *pair, "difference")]
+                [_made(reader, one, "difference", *pair)]
                 for pair in ((theirs, ours), (ours, theirs))
             ]
             reader.draft.source.derived += best(made, lambda each: each)
@@ -310,7 +307,7 @@ def _across(reader: Reader, sense: Sense, spots: Sequence[Printed]) -> Iterator[
                 sides = [[own] for arm in pair if (own := every[spot.row].get(arm))]
                 if len(sides) < 2:
                     return []
-                made = (_made(reader, spot, *sides, kind), _change(reader, spot, *sides))
+                made = (_made(reader, spot, kind, *sides), _change(reader, spot, *sides))
                 return [replace(one, arms=pair) for one in made if one is not None]
 
             yield way
@@ -333,7 +330,7 @@ def _down(reader: Reader, sense: Sense, spots: Sequence[Printed]) -> Iterator[Lo
             base = bases if len(bases) == 1 else same
             if spot.row in bases or len(base) != 1:
                 return []
-            return [_made(reader, spot, numbers[spot.row], numbers[base[0]], kind)]
+            return [_made(reader, spot, kind, numbers[spot.row], numbers[base[0]])]
 
         _settle(reader, spots, [partial(way, kind=kind) for kind in KINDS])
         return
@@ -363,7 +360,7 @@ def _won(reader: Reader, spot: Printed) -> list[Derived | None]:
         return []
     ours, theirs = [row[winner]], [row[others[0]]]
     found = _change(reader, spot, ours, theirs)
-    return [found or _made(reader, spot, ours, theirs, "difference")]
+    return [found or _made(reader, spot, "difference", ours, theirs)]
 
 
 def _brackets(reader: Reader, first: int | None) -> Iterator[Way]:
@@ -386,7 +383,7 @@ Numbers = Sequence[Number | None]
 
 
 def _made(
-    reader: Reader, spot: Printed, of: Numbers, minus: Numbers, kind: Relation
+    reader: Reader, spot: Printed, kind: Relation, of: Numbers, minus: Numbers
 ) -> Derived | None:
     """A difference, with the sign its arrow gives it where none is printed."""
     ours, theirs = (tuple(one for one in side if one is not None) for side in (of, minus))

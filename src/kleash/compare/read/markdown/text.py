@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from kleash.compare.read.markdown.page import QUOTED, WIDEST, Page
@@ -83,7 +83,7 @@ class Code(Block):
 
 @dataclass(frozen=True)
 class Paragraph(Block):
-    """A line of prose, or several that make one sentence."""
+    """A line of prose."""
 
     text: str = ""
 
@@ -176,18 +176,6 @@ class Outline:
         indented = line.startswith((" ", "\t")) and self.parents
         if not indented:
             self.parents = []
-        last = self.blocks[-1] if self.blocks else None
-        goes_on = (
-            isinstance(last, Paragraph)
-            and last.headings == self.headings
-            and self.page.line(nth - 1).strip()
-            and not re.search(r"[。.!?！？:：;；*]\s*$", last.text)
-            and not text.startswith("**")
-            and len(last.text) + len(text) < LONGEST
-        )
-        if goes_on and isinstance(last, Paragraph):
-            self.blocks[-1] = replace(last, text=f"{last.text} {text}")
-            return
         self.blocks.append(Paragraph(nth, self.headings, self.lead, text))
         if _is_lead(text) and not indented:
             self.lead = plain(text)
