@@ -28,10 +28,10 @@ from kleash.compare.read import (
 )
 from kleash.errors import DataError
 from kleash.runs.run import Run
+from plain_sources import FILES, GOLDEN, source_of
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = Path(__file__).parent / "fixtures/imports"
-HANDMADE = FIXTURES / "handmade"
 TOOLS = sorted(path.stem for path in (FIXTURES / "expected").glob("*.json"))
 
 
@@ -136,6 +136,15 @@ def test_files_made_now_give_back_what_was_logged(tool, tmp_path):
             check(read(unpacked(tmp_path / "made" / source["path"], tmp_path)), source["runs"])
 
 
+# --- files written by hand, as other tools write them: W&B, verl, TRL, selectors, tables, reports
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_files_written_by_hand_come_back_as_they_are(path):
+    wanted = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    assert source_of(path) == wanted[path.name]
+
+
 # --- W&B
 
 
@@ -175,42 +184,6 @@ def test_numbers_of_every_kind_come_out_of_a_wandb_item():
     assert wandb._item(item("a", b"\x82\x01\x03NaN"))[1] != 0
     nested = b"\x12\x01a\x12\x01b\x82\x01\x011"
     assert wandb._item(nested) == (["a", "b"], 1)
-
-
-def test_an_online_run_without_its_log_has_config_summary_and_what_was_printed():
-    source = read(HANDMADE / "wandb/run-20240101_000000-abc")
-    run = only(source)
-    config = {key: setting.value for key, setting in run.config.items()}
-    assert config == {
-        "actor.kl_loss_coef": 0.01,
-        "actor.use_kl_loss": True,
-        "actor.optim.lr": 1e-6,
-        "actor.optim.betas": [0.9, 0.999],
-        "lr": 5e-6,
-        "note": "it's: here",
-        "seed": 1,
-    }
-    assert run.config["lr"].where.line == 19
-    assert {cell.metric: cell.number.value for cell in run.cells}["val/acc"] == 0.57
-    assert named(run, "loss").values.tolist() == [0.5, 0.25]
-    assert named(run, "loss").decimals == 3
-    assert "its log is gone" in source.notes[0]
-
-
-def test_a_chart_of_wandb_has_a_run_for_each_column():
-    source = read(HANDMADE / "csv/wandb_chart.csv")
-    first, second = source.runs
-    assert (first.name, first.arm, first.seed) == ("a-s1", "a", 1)
-    assert named(first, "val/acc").values.tolist() == [0.5, 0.57]
-    assert named(second, "val/acc").steps.tolist() == [10]
-    assert "2 values are means" in source.notes[0]
-
-
-def test_a_list_of_wandb_runs_is_a_row_each_and_missing_is_missing():
-    crashed = read(HANDMADE / "csv/wandb_runs.csv").runs[1]
-    states = {cell.metric: cell.number.state for cell in crashed.cells}
-    assert states == {"Runtime": "missing", "lr": "known", "val/acc": "missing"}
-    assert crashed.config["State"].value == "crashed"
 
 
 # --- TensorBoard
@@ -430,29 +403,6 @@ def test_consoles_of_several_coefficients_are_several_runs(tmp_path):
     assert {run.name for run in read(tmp_path).runs} == {"kl_0.001", "kl_0.005"}
 
 
-def test_a_verl_folder_is_one_run():
-    source = read(HANDMADE / "verl/exp-s1")
-    run = only(source)
-    assert (run.name, run.arm, run.seed) == ("exp-s1", "exp", 1)
-    assert run.config["actor_rollout_ref.actor.kl_loss_coef"].value == 0.01
-    written, printed = [s for s in run.series if s.metric == "actor/kl_loss"]
-    assert written.steps.tolist() == [5, 6, 7, 8, 9, 10]
-    assert written.decimals is None
-    # The console still has what the resumed run overwrote, rounded.
-    assert printed.steps.tolist() == [1, 2, 3, 4]
-    assert (printed.values.tolist(), printed.decimals) == ([0.004, 0.005, 0.006, 0.007], 3)
-    assert printed.place(0).line == 5
-    assert "16 points that the JSON lines" in source.notes[0]
-    assert [(s.metric, s.step) for s in run.scores] == [
-        ("score", 0.0), ("acc", 0.0), ("score", 5.0), ("acc", 5.0),
-    ]  # fmt: skip
-    score = run.scores[0]
-    assert score.items[0] == score.items[1] == gather.item_id("question 0")
-    assert score.repeats.tolist() == [0, 1] * 4
-    assert math.isnan(score.values[3])
-    assert "scores are not there" in source.notes[-1]
-
-
 def test_console_lines_keep_their_decimals_and_numpy_wrappers(tmp_path):
     log = "x\nstep:3 - a/b:-1.50 - lr:1e-06 - c:np.float64(0.25) - d:True - e:nan\nstep:4 - a/b:2"
     source = read(write(tmp_path / "kl0.1-s2.log", log))
@@ -478,81 +428,6 @@ def test_several_experiments_in_a_folder_are_several_runs(tmp_path):
         ("kl-s2", "kl", 2),
     ]
     assert [run.scores[0].values.tolist() for run in runs] == [[0.5], [1.0]]
-
-
-# --- selectors
-
-
-def test_training_metrics_of_a_selector():
-    run = only(read(HANDMADE / "selector/training_metrics_kl012.json"))
-    assert run.name == "kl012"
-    assert named(run, "ppo_loss").values.tolist() == [-0.001, -0.002, -0.003]
-    assert named(run, "ppo_loss").axis == "epoch"
-    assert named(run, "val_loss").steps.tolist() == [1, 3]
-
-
-def test_a_printed_table_keeps_negative_losses_and_leaves_gaps():
-    run = only(read(HANDMADE / "selector/train_stdout.log"))
-    assert named(run, "PPO Loss").values.tolist() == [-0.00172, -0.00215, 0.00031]
-    assert named(run, "Val Loss").steps.tolist() == [1, 3]
-    assert named(run, "KL").decimals == 5
-    assert named(run, "Beta").values.tolist() == [0.155] * 3
-
-
-def test_accuracy_by_shots_keeps_times_apart():
-    run = only(read(HANDMADE / "selector/qwen_rand_kl0.12_epoch2_metrics.json"))
-    assert run.arm == "qwen_rand_kl0.12"
-    found = [(c.shots, c.items, c.epoch, c.number.value, c.number.state) for c in run.cells]
-    assert found == [
-        (1, 200, 2.0, 0.57, "known"),
-        (2, 200, 2.0, 0.588, "known"),
-        (3, 200, 2.0, None, "missing"),
-        (1, 400, 2.0, 0.5725, "known"),
-    ]
-    assert "2024-01-02" in run.cells[3].number.where.spot
-
-
-@pytest.mark.parametrize("name", ["beams", "rl_data"])
-def test_beams_and_rl_data_are_no_results(name):
-    with pytest.raises(DataError, match="data to train with and no results"):
-        read(HANDMADE / f"selector/{name}.json")
-
-
-# --- trainers that write folders
-
-
-def test_a_folder_of_prime_rl_has_the_metrics_of_trainer_and_orchestrator():
-    run = only(read(HANDMADE / "prime_rl/kl0.01-s1"))
-    assert (run.arm, run.seed, run.format) == ("kl0.01", 1, "prime-rl")
-    assert run.config["trainer.optim.lr"].value == 1e-6
-    assert named(run, "loss/mean").values.tolist() == [0.5, 0.25, 0.5 / 3]
-    assert named(run, "time/step").values.tolist() == [2.0] * 3
-    assert named(run, "run_default/time/step").values.tolist() == [1.0] * 3
-    reward = named(run, "reward/all/mean")
-    assert reward.place(1).file.endswith("run_default/metrics.jsonl")
-    assert (reward.place(1).line, reward.times[0]) == (2, 1.7e9)
-
-
-def test_a_folder_of_tinker_cookbook_has_scores_of_its_evaluations():
-    run = only(read(HANDMADE / "tinker/kl0.1-s3"))
-    assert (run.arm, run.seed, run.format) == ("kl0.1", 3, "tinker-cookbook")
-    assert run.resolved.values["leash.coefficient"] == 0.1
-    assert named(run, "test/env/all/reward/total").steps.tolist() == [0, 2]
-    first, last = run.scores
-    assert (first.step, last.step, first.split) == (0, 2, "eval/gsm8k")
-    assert [*first.items] == ["0", "0", "1", "1"] and first.repeats.tolist() == [0, 1, 0, 1]
-    assert (first.values.tolist(), last.values.tolist()) == ([1, 0, 0, 0], [1, 0, 1, 0])
-
-
-def test_a_folder_of_nemo_rl_has_curves_of_its_logger_and_scores_of_its_validations():
-    run = only(read(HANDMADE / "nemo_rl"))
-    assert (run.name, run.format) == ("grpo-kl0.01", "nemo-rl")
-    plain = only(read(FIXTURES / "tensorboard/kl0.15-s3"))
-    assert [s.metric for s in run.series] == [s.metric for s in plain.series]
-    assert run.config.keys() == plain.config.keys()
-    first, last = run.scores
-    assert (first.step, last.step, first.metric) == (0, 10, "validation/reward")
-    assert (first.values.tolist(), last.values.tolist()) == ([0, 1], [1, 1])
 
 
 # --- servers
@@ -679,46 +554,6 @@ def test_a_folder_of_our_own_runs(tmp_path):
 
 
 # --- tables
-
-
-def test_a_wide_table_keeps_duplicates_nan_gaps_and_decimals():
-    run = only(read(HANDMADE / "csv/wide.csv"))
-    assert named(run, "loss").steps.tolist() == [1, 2, 2]
-    assert (named(run, "loss").values.tolist(), named(run, "loss").decimals) == (
-        [0.5, 0.25, 0.24],
-        2,
-    )
-    kl = named(run, "kl")
-    assert kl.steps.tolist() == [1, 2]
-    assert kl.values[0] == 0.001 and math.isnan(kl.values[1])
-    assert (kl.lines.tolist(), kl.decimals) == ([2, 4], 3)
-
-
-def test_a_long_table_has_runs_and_percentages_become_fractions():
-    first, second = read(HANDMADE / "csv/long.tsv").runs
-    assert (first.arm, first.seed) == ("kl0.1", 1)
-    assert named(first, "acc").values.tolist() == [0.57, 0.588]
-    assert named(first, "acc").decimals == 3
-    assert named(second, "acc").steps.tolist() == [5]
-
-
-def test_a_table_of_items_has_tries_and_missing_scores():
-    first, second = read(HANDMADE / "csv/items.csv").runs
-    assert list(first.scores[0].items) == ["q1", "q2", "q1"]
-    assert first.scores[0].repeats.tolist() == [0, 0, 1]
-    assert math.isnan(second.scores[0].values[0])
-
-
-def test_a_scalar_downloaded_from_tensorboard_is_named_by_its_file():
-    series = named(only(read(HANDMADE / "csv/train_loss.csv")), "train_loss")
-    assert series.values.tolist() == [1.6950000524520874, 0.8475000262260437]
-    assert series.times.tolist() == [1700000000.5, 1700000001.5]
-
-
-def test_lists_of_numbers_under_names_are_series():
-    run = only(read(HANDMADE / "csv/columns.json"))
-    assert named(run, "loss").steps.tolist() == [0, 5, 10]
-    assert math.isnan(named(run, "loss").values[2])
 
 
 def test_results_with_one_row_for_each_run_are_cells(tmp_path):

@@ -140,18 +140,9 @@ def test_brackets_hold_a_place_a_change_or_a_bare_number():
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "基准 ✅",
-        "Shot 1 全场景",
-        "12/15",
-        "2025-12-01",
-        "Qwen3-8B",
-        "1e999",
-        "1.695 vs 1.818",
-        "⭐⭐⭐",
-        "a1",
-    ],
-)
+    ["基准 ✅", "Shot 1 全场景", "12/15", "2025-12-01", "Qwen3-8B", "1e999", "1.695 vs 1.818", "⭐⭐⭐",
+     "a1"],
+)  # fmt: skip
 def test_what_is_not_wholly_a_number_is_words(text):
     assert reading(text, HERE).number is None
 
@@ -208,77 +199,7 @@ def test_what_rests_on_a_missing_number_cannot_be_judged():
     assert follows(Derived("relative", number(1, 0), (number(1, 0),), (number(0, 0),))) is None
 
 
-# --- documents with the traits of reports
-
-
-def test_arms_by_their_coefficient_with_epochs_in_the_headings():
-    source = fixture("arms-by-coefficient.md")
-    assert [run.arm for run in source.runs] == ["KL_BETA=0.05", "KL_BETA=0.1", "KL_BETA=0.2"]
-    assert (source.language, len(source.tables)) == ("en", 4)
-    first = arm(source, "KL_BETA=0.05")
-    assert series(first, "KL") == {1: 0.0912, 2: 0.0801}
-    assert series(first, "Train Loss") == {1: 0.0211, 2: 0.0201}
-    assert next(one for one in first.series if one.metric == "KL").lines.tolist() == [18, 26]
-    assert {one.axis for one in first.series} == {"epoch"}
-    score = cell(first, metric="Accuracy", epoch=1, shots=2, items=300)
-    assert (score.number.value, score.number.decimals, score.number.where.line) == (0.43, 3, 35)
-
-
-def test_settings_said_of_all_arms_are_settings_of_each():
-    source = fixture("arms-by-coefficient.md")
-    for run in source.runs:
-        assert run.config["Data file"].value == "train_q512.json"
-        assert run.config["LR"].value == 2e-5
-        assert run.config["Batch size"].where.line == 10
-        found = names.resolve({key: setting.value for key, setting in run.config.items()})
-        assert found.values["leash.coefficient"] == float(run.arm.split("=")[1])
-        assert not found.unknown
-
-
-def test_a_missing_cell_carries_the_command_that_fills_it():
-    source = fixture("arms-by-coefficient.md")
-    missing = cell(arm(source, "KL_BETA=0.05"), epoch=2, shots=1)
-    assert missing.command == "bash run/eval_kl005.sh 2 0 300"
-    other = cell(arm(source, "KL_BETA=0.2"), epoch=2, shots=2)
-    assert other.command == "python measure.py --arm kl02 --epoch 2 --n 300"
-    assert cell(arm(source, "KL_BETA=0.2"), metric="KL", epoch=1).command == ""
-
-
-def test_a_box_without_a_cell_is_a_missing_cell():
-    source = fixture("arms-by-coefficient.md")
-    box = cell(arm(source, "KL_BETA=0.2"), epoch=4)
-    assert (box.number.state, box.number.text, box.number.where.line) == ("missing", "[ ]", 48)
-
-
-def test_means_and_differences_are_derived_and_a_wrong_one_is_seen():
-    source = fixture("arms-by-coefficient.md")
-    judged = {one.number.where.line: follows(one) for one in source.derived if one.kind == "mean"}
-    assert judged == {35: True, 36: True, 37: False, 43: None, 44: None}
-    (gap,) = derived_at(source, 35, "difference")
-    assert ([n.value for n in gap.of], [n.value for n in gap.minus]) == ([0.42], [0.435])
-    assert not [one for run in source.runs for one in run.cells if one.statistic]
-
-
-def test_provenance_is_listed():
-    source = fixture("arms-by-coefficient.md")
-    assert {(fact.kind, fact.text) for fact in source.facts} >= {
-        ("path", "runs/sweep/metrics.json"),
-        ("path", "warm/epoch4.pt"),
-        ("wandb", "run-20260102_030405-ab12cd34"),
-    }
-
-
-def test_arms_in_columns_steps_in_rows():
-    source = fixture("with-and-without.md")
-    without, leashed = source.runs
-    assert (without.arm, leashed.arm) == ("no KL", "with KL")
-    assert series(leashed, "Validation reward") == {10: 0.45, 20: 0.56, 30: 0.63, 40: 0.61}
-    rewards = next(one for one in without.series if one.metric == "Validation reward")
-    assert rewards.estimated.tolist() == [False, True, False, False]
-    assert rewards.axis == "step"
-    best = cell(without, metric="Validation reward", statistic="best")
-    assert (best.number.value, best.step) == (0.64, 40)
-    assert cell(leashed, metric="Time per step").number.high == 110
+# --- documents with the traits of reports; `fixtures/handmade.json` has what four of them say
 
 
 def test_a_table_of_settings_becomes_configs():
@@ -294,44 +215,6 @@ def test_a_table_of_settings_becomes_configs():
     assert found[0]["lr"] == 3e-6
 
 
-def test_bullets_with_arrows_and_code_with_steps_are_series():
-    without, leashed = fixture("with-and-without.md").runs
-    assert series(without, "PG Loss") == {1: 0.3, 40: 0.12}
-    assert series(without, "Grad Norm") == {1: 1.1, 20: 0.9, 40: 0.85}
-    assert series(leashed, "KL Loss") == {1: 0.001, 30: 0.02}
-
-
-def test_a_number_printed_again_is_kept_once():
-    source = fixture("with-and-without.md")
-    assert len([one for one in source.runs[1].series if one.metric == "Validation reward"]) == 1
-
-
-def test_changes_in_brackets_are_derived_from_the_step_before():
-    source = fixture("with-and-without.md")
-    changes = [derived_at(source, line, "relative")[0] for line in (34, 35, 36)]
-    assert [follows(one) for one in changes] == [True, False, True]
-    assert [follows(one) for one in source.derived if one.kind == "difference"].count(False) == 1
-
-
-def test_steps_across_full_width_digits_and_two_histories():
-    source = fixture("宽表.md")
-    assert source.language == "zh"
-    first, second = source.runs
-    told = [dict(zip(s.steps, s.values, strict=True)) for s in first.series]
-    assert told == [{100: 1.2, 200: 1.3, 300: 1.4}, {100: 1.26, 200: 1.3}]
-    assert "another history of 验证集奖励; both are kept" in source.notes[0]
-    assert cell(second, metric="验证集奖励", step=200).number.state == "missing"
-    assert cell(first, statistic="min").epoch == 7
-
-
-def test_statistics_of_a_run_are_cells_and_their_change_is_derived():
-    source = fixture("宽表.md")
-    assert cell(source.runs[0], metric="KL散度", statistic="first").number.value == 0.08
-    assert [follows(one) for one in derived_at(source, 21, "relative")] == [True, False]
-    (gap,) = derived_at(source, 19, "difference")
-    assert (gap.of[0].value, gap.minus[0].value) == (0.08, 0.07)
-
-
 def test_the_order_of_a_difference_is_the_one_its_numbers_follow(tmp_path):
     text = (
         "| Step | A | B | {} |\n|---|---|---|---|\n| 1 | 3.0 | 1.0 | {} |\n| 2 | 4.0 | 1.5 | {} |\n"
@@ -340,22 +223,6 @@ def test_the_order_of_a_difference_is_the_one_its_numbers_follow(tmp_path):
     theirs = document(tmp_path, text.format("差异", "-2.0", "-2.5"))
     assert [one.of[0].value for one in ours.derived] == [3.0, 4.0]
     assert [one.of[0].value for one in theirs.derived] == [1.0, 1.5]
-
-
-def test_percent_in_a_header_index_columns_and_arms_in_any_column():
-    source = fixture("any-column.md")
-    assert [run.arm for run in source.runs] == ["Baseline", "KL 0.1", "KL 0.2"]
-    scores = [cell(run, metric="Accuracy (%)").number for run in source.runs]
-    assert [(one.value, one.decimals) for one in scores] == [(0.57, 3), (0.585, 3), (0.58, 3)]
-    assert source.runs[1].config["leash.coefficient"].value == 0.1
-    assert series(source.runs[1], "Reward") == {10: 1.1, 20: 1.4}
-    assert series(source.runs[2], "Val Loss") == {1: 5.2}
-
-
-def test_points_and_means_are_worked_out_again():
-    source = fixture("any-column.md")
-    assert [follows(one) for line in (6, 7) for one in derived_at(source, line)] == [True, False]
-    assert [follows(one) for one in source.derived if one.kind == "mean"] == [True, False]
 
 
 def test_seeds_are_runs_of_an_arm(tmp_path):
@@ -515,31 +382,31 @@ def test_300_torn_documents_are_read_or_refused(tmp_path):
     rng = random.Random(20260101)
     whole = [path.read_text(encoding="utf-8") for path in sorted(FIXTURES.glob("*.md"))]
     pieces = [
+        "\n",
+        "Step 3: ",
+        "~1.2 (估计)",
+        "- [ ] ",
+        "vs 0.1",
+        "-" * 40,
+        "\\|",
+        "差异",
+        "\ud7ff",
+    ]
+    pieces += [
         "|",
         "---",
-        "\n",
         "**",
         "?",
         "%",
         "（",
         ")",
         "→",
-        "Step 3: ",
         "KL_BETA=",
         "0.1",
         "`",
         "#",
-    ]
-    pieces += [
-        "~1.2 (估计)",
-        "\\|",
-        "- [ ] ",
-        "vs 0.1",
-        "差异",
-        "\ud7ff",
         "９",
         "1e400",
-        "-" * 40,
         "±",
     ]
     began = time.process_time()
