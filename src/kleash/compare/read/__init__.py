@@ -257,7 +257,7 @@ READERS: dict[str, str] = {
     "kleash": "kleash.compare.read.run_folder",
     "swanlab": "kleash.compare.read.swanlab",  # before wandb: it has files/config.yaml too
     "wandb": "kleash.compare.read.wandb",
-    "wandb export": "kleash.compare.read.wandb_export",
+    "wandb export": "kleash.compare.read.csv_rows:EXPORT",
     "tensorboard": "kleash.compare.read.tensorboard",
     "mlflow": "kleash.compare.read.trackers:MLFLOW",
     "trackio": "kleash.compare.read.trackers:TRACKIO",

@@ -2,6 +2,10 @@
 
 The delimiter is the one of `, ; tab` that the header has most of. Empty, `?`, `-`, `N/A` and `null`
 are missing. Decimals are kept as printed, so that checks can allow for rounding.
+
+A chart of W&B has `Step`, and for each run `<run> - <metric>` with its `__MIN` and `__MAX`, which
+are left out: they repeat the value unless points were merged, and then that is noted. Its list of
+runs has a row for each, and nothing tells settings from results: numbers are cells, words settings.
 """
 
 from __future__ import annotations
@@ -16,9 +20,17 @@ from pathlib import Path
 
 import numpy as np
 
-from kleash.compare.read import Source
-from kleash.compare.read.gather import LINE, Numbers, head, printed, raw_blocks
-from kleash.compare.read.tables import Form, Rows, Value, layout, one_by_one, read_table
+from kleash.compare.read import Imported, Reader, Source, Where
+from kleash.compare.read.gather import LINE, Axis, Numbers, Points, head, printed, raw_blocks
+from kleash.compare.read.tables import (
+    Form,
+    Layout,
+    Rows,
+    Value,
+    layout,
+    one_by_one,
+    read_table,
+)
 from kleash.errors import DataError
 
 MISSING = {"", "?", "-", "—", "n/a", "na", "null", "none"}
@@ -28,6 +40,13 @@ EXPONENT = re.compile(r"[eE][-+]?\d{5}")  # longer than a number's can be: looke
 WIDTH = 10_000  # columns
 DIGITS = 15  # a shorter text cannot hold as many as a float has
 ROWS, ENTRIES = 4096, 200_000  # taken at a time, whichever is fewer
+# Of tables downloaded from W&B:
+AXES: dict[str, Axis] = {
+    "step": "step", "epoch": "epoch", "relative time (process)": "time",
+    "relative time (wall)": "time", "wall time": "time",
+}  # fmt: skip
+COLUMN = re.compile(r"(?P<run>.+?) - (?P<metric>.+?)(?P<end>__MIN|__MAX)?$")
+LISTED = {"Name", "State"}
 
 
 def fits(path: Path) -> bool:
@@ -163,3 +182,54 @@ def _records(path: Path, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 FORM = Form("csv", value, numbers, str.strip)
+
+
+# --- downloaded from W&B
+
+
+def _is_export(path: Path) -> bool:
+    """A CSV whose header is one of the two."""
+    if path.suffix != ".csv" or not path.is_file():
+        return False
+    header = head(path, 65_536).split(b"\n", 1)[0].decode("utf-8", "replace")
+    names = {name.strip().strip('"') for name in header.split(",")}
+    charted = "__MIN" in header and " - " in header
+    return charted or (names >= LISTED and bool(names & {"Runtime", "Created", "User", "Notes"}))
+
+
+def _read_export(path: Path) -> Source:
+    """The runs in the table."""
+    source = Source(str(path), "wandb export")
+    header, parts = table(path, source.notes)
+    if not any(name.endswith("__MIN") for name in header):
+        read_table(path, "wandb export", parts, Layout("cells", run="Name"), source)
+        source.notes.append(f"{path}: a list of runs does not tell settings from results")
+        return source
+    axis = AXES.get(header[0].lower())
+    if axis is None:
+        raise DataError(f"{path}: {header[0]!r} is no axis that is read here")
+    points: dict[str, Points] = {}
+    merged = 0
+    for line, row in (one for p in parts for one in zip(p.lines.tolist(), p.rows(), strict=True)):
+        place = row.get(header[0])
+        if not isinstance(place, tuple):
+            raise DataError(f"{path} line {line} has no {header[0]}")
+        for name, value in row.items():
+            match = COLUMN.match(name)
+            if match is None or not isinstance(value, tuple):
+                continue
+            if match["end"]:
+                merged += row.get(name[: -len(match["end"])]) != value
+                continue
+            made = points.setdefault(match["run"], Points(path))
+            made.add(match["metric"], place[0], value[0], line, decimals=value[1])
+    if merged:
+        source.notes.append(f"{path}: {merged} values are means of several points")
+    for name, found in points.items():
+        run = Imported(name, "", "wandb export", Where(str(path)))
+        run.series = found.series(axis)
+        source.runs.append(run)
+    return source
+
+
+EXPORT = Reader(_is_export, _read_export)

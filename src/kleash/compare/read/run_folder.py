@@ -64,14 +64,8 @@ def read_run(run: Run, *, scores: bool = True) -> Imported:
     if not isinstance(run.config, dict):
         raise DataError(f"{run.path / 'config.json'} holds no object")
     held = run.held()
-    made = Imported(
-        name=run.name,
-        arm="",
-        format="kleash",
-        where=Where(str(run.path)),
-        finished="done" in held,
-        started=str(run.meta["started"]) if "started" in run.meta else None,
-    )
+    made = Imported(run.name, "", "kleash", Where(str(run.path)), finished="done" in held)
+    made.started = str(run.meta["started"]) if "started" in run.meta else None
     made.config = settings(seedless(run.config), Where(run.file("config.json")))
     if "metrics.jsonl" in held:
         made.series = _series(run, made.noticed, finished="done" in held)
@@ -116,9 +110,8 @@ def _series(run: Run, noticed: list[tuple[str, int, Where]], *, finished: bool) 
             raise DataError(f"{file} line {first + lacking} has no {kind}")
         lines = np.arange(first, first + len(records))
         prefix = "" if phase == "grpo" else f"{phase}/"
-        for name, column in zip(
-            records[0], zip(*map(dict.values, records), strict=True), strict=True
-        ):
+        columns = zip(*map(dict.values, records), strict=True)
+        for name, column in zip(records[0], columns, strict=True):
             found = numbers(column) if name not in FIXED else NONE
             if len(found.rows):
                 at = places.values[found.rows]

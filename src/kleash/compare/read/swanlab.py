@@ -13,12 +13,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kleash.compare.read import Imported, Source, Where
-from kleash.compare.read.gather import Points, head, moment, number, parsed, read_yaml, settings
-from kleash.compare.read.wire import chosen, double, read_log, signed, text
+from kleash.compare.read import Source, Where, wire
+from kleash.compare.read.gather import head, moment, number, parsed, read_yaml, settings
+from kleash.compare.read.wire import chosen, double, read_log, repeated, signed, text
 
 MAGIC = b":SWL\xd6\xe1"
-JSON, PROTOBUF = 1, 2  # versions of the file
+JSON, PROTOBUF = b"\1", b"\2"  # versions of the file
 START, FINISH, SCALAR = 10, 11, 13
 FINISHED = 1
 HARDWARE = "__swanlab__"  # how its names begin
@@ -41,42 +41,32 @@ def read(path: Path) -> Source:
     """Every run that is there."""
     source = Source(str(path), "swanlab")
     for log in [path] if path.is_file() else logs(path):
-        source.runs.append(read_log(Log, log, source.notes).finish())
+        source.runs.append(read_log(Log, log, source.notes))
     return source
 
 
-class Log:
-    """What the records of a log say so far."""
+class Log(wire.Log):
+    """A log of SwanLab."""
+
+    form, mark, versions = "swanlab", MAGIC, (JSON, PROTOBUF)
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.points = Points(path)
-        name = path.parent.name if path.name == "backup.swanlab" else path.stem
-        self.run = Imported(
-            name=name.removeprefix("run-"),
-            arm="",
-            format="swanlab",
-            where=Where(str(path)),
-            finished=False,
-        )
-        version = head(path, 7)[6:]
-        if version not in (bytes([JSON]), bytes([PROTOBUF])):
-            raise ValueError(f"its version {version.hex() or 'is missing'} is not known here")
-        self.take = self.take_json if version == bytes([JSON]) else self.take_protobuf
-        self.configure()
-
-    def configure(self) -> None:
-        """The settings beside the log, where they are."""
-        file = self.path.parent / "files/config.yaml"
-        if not file.is_file():
-            return
-        values, _ = read_yaml(file)
+        super().__init__(path)
+        if path.name == "backup.swanlab":
+            self.run.name = path.parent.name.removeprefix("run-")
+        file = path.parent / "files/config.yaml"
+        values = read_yaml(file)[0] if file.is_file() else None
         if isinstance(values, dict):
-            plain = {
-                name: held["value"] if isinstance(held, dict) and "value" in held else held
-                for name, held in values.items()
-            }
-            self.run.config = settings(plain, Where(str(file)))
+            every = (
+                (n, v["value"] if isinstance(v, dict) and "value" in v else v)
+                for n, v in values.items()
+            )
+            self.run.config = settings(dict(every), Where(str(file)))
+
+    def take(self, record: int, data: bytes) -> None:
+        """One record."""
+        take = self.take_json if self.version == JSON else self.take_protobuf
+        take(record, data)
 
     def take_protobuf(self, record: int, data: bytes) -> None:
         """One record since 0.8."""
@@ -84,9 +74,10 @@ class Log:
         if isinstance(body := found.get(SCALAR), bytes):
             self.scalar(record, body)
         elif isinstance(body := found.get(START), bytes):
-            named = chosen(body, 4, 7, 10, 12)
+            named = chosen(body, 4, 7, 10)
             self.describe(text(named.get(4)) or text(named.get(10)), text(named.get(7)))
-            self.run.started = _moment(named.get(12))
+            for started in repeated(body, 12):
+                self.run.started = moment(signed(chosen(started, 1).get(1, 0)))
         elif isinstance(body := found.get(FINISH), bytes):
             self.run.finished = chosen(body, 1).get(1) == FINISHED
 
@@ -129,22 +120,10 @@ class Log:
         if not name.startswith(HARDWARE):
             self.points.add(name, step, value, record)
 
-    def finish(self) -> Imported:
-        """The run, once all records are read."""
-        self.run.series = self.points.series(spot="record")
-        return self.run
-
 
 def _old_number(written: Any) -> float | None:
     """A number as JSON had it: "INF" stood for both infinities, whose sign is lost."""
     return math.inf if written == "INF" else number(written)
-
-
-def _moment(stamp: Any) -> str | None:
-    """A protobuf timestamp as text."""
-    if not isinstance(stamp, bytes):
-        return None
-    return moment(signed(chosen(stamp, 1).get(1, 0)))
 
 
 def _second(written: Any) -> str | None:

@@ -41,17 +41,15 @@ def read(path: Path) -> Source:
     states = [path] if path.name == STATE else _states(path) if path.is_dir() else []
     folder = path if path.is_dir() else path.parent
     # A checkpoint alone is named with the run it belongs to.
-    named = folder.resolve()
-    name = (
-        f"{named.parent.name}/{named.name}" if named.name.startswith("checkpoint-") else named.name
-    )
+    parts = folder.resolve().parts
+    name = "/".join(parts[-2 if parts[-1].startswith("checkpoint-") else -1 :])
     run = Imported(name, "", "trl", Where(str(path)))
     if states:
-        longest = max(states, key=_reached)
-        _history(run, longest)
+        _history(run, max(states, key=_reached))
     if path.is_dir():
         run.cells += _results(path)
-    run.scores = _all_scores(_completions(path), source.notes)
+    files = _completions(path)
+    run.scores = [one for file in files for one in _scores(file, parquet(file), source.notes)]
     for pattern in ("runs/**/*tfevents*", "wandb/*/run-*.wandb") if path.is_dir() else ():
         beside = sorted(path.glob(pattern))
         if beside:
@@ -75,9 +73,8 @@ def _reached(state: Path) -> tuple[float, int]:
     """How far a history goes; of equals the longer, which has the final summary."""
     values = whole_object(state)
     history = values.get("log_history")
-    return number(values.get("global_step")) or 0.0, len(history) if isinstance(
-        history, list
-    ) else 0
+    length = len(history) if isinstance(history, list) else 0
+    return number(values.get("global_step")) or 0.0, length
 
 
 def _history(run: Imported, path: Path) -> None:
@@ -132,13 +129,6 @@ def _completions(path: Path) -> list[Path]:
     if path.is_file():
         return [path] if path.match("completions_*.parquet") else []
     return sorted([*path.glob("completions_*.parquet"), *path.glob("completions/*.parquet")])
-
-
-def _all_scores(files: list[Path], notes: list[str]) -> list[Scores]:
-    made = []
-    for file in files:
-        made += _scores(file, parquet(file), notes)
-    return made
 
 
 def _scores(path: Path, table: dict[str, list[Any]], notes: list[str]) -> list[Scores]:

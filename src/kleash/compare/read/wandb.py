@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kleash.compare.read import Cell, Imported, Number, Setting, Source, Where
+from kleash.compare.read import Cell, Imported, Number, Setting, Source, Where, wire
 from kleash.compare.read.gather import (
-    Points,
     head,
     moment,
     number,
@@ -23,7 +22,16 @@ from kleash.compare.read.gather import (
     whole_object,
     yaml_settings,
 )
-from kleash.compare.read.wire import HEADER, chosen, double, fields, read_log, signed, text, zigzag
+from kleash.compare.read.wire import (
+    chosen,
+    double,
+    fields,
+    read_log,
+    repeated,
+    signed,
+    text,
+    zigzag,
+)
 
 MAGIC = b":W&B\xe1\xbe"
 HISTORY, SUMMARY, CONFIG, METRIC, RUN, EXIT = 2, 3, 5, 12, 17, 18
@@ -45,7 +53,7 @@ def read(path: Path) -> Source:
     source = Source(str(path), "wandb")
     found = [path] if path.is_file() else logs(path)
     for log in found:
-        source.runs.append(read_log(Log, log, source.notes).finish(source.notes))
+        source.runs.append(read_log(Log, log, source.notes))
     if not found:
         source.runs.append(read_files(path, source.notes))
     return source
@@ -58,44 +66,27 @@ def logs(folder: Path) -> list[Path]:
 # --- the log -----------------------------------------------------------------------------------
 
 
-class Log:
-    """What the records of a log say so far."""
+class Log(wire.Log):
+    """A log of W&B."""
+
+    form, mark, versions = "wandb", MAGIC, (b"\0",)
 
     def __init__(self, path: Path) -> None:
-        self.run = Imported(
-            name=path.stem.removeprefix("run-"),
-            arm="",
-            format="wandb",
-            where=Where(str(path)),
-            finished=False,
-        )
-        self.path = path
-        self.points = Points(path)
-        self.row = 0
+        super().__init__(path)
         self.summary: dict[str, tuple[Any, int]] = {}
-        self.axes: list[
-            tuple[str, str]
-        ] = []  # metric or pattern, and the metric it is plotted over
+        self.axes: list[tuple[str, str]] = []
+        """Metrics or patterns, each with the metric it is plotted over."""
         self.along: dict[str, float] = {}
         self.unplaced = 0
-        with path.open("rb") as handle:
-            start = handle.read(HEADER)
-        if start[:6] != MAGIC:
-            raise ValueError("it does not begin as a W&B log does")
-        if start[6:] != b"\0":
-            raise ValueError(f"its version {start[6:].hex()} is not known here")
 
     def take(self, record: int, data: bytes) -> None:
         """One record."""
+        takes = {HISTORY: self.history, SUMMARY: self.change_summary, CONFIG: self.change_config}
         for kind, _, body in fields(data):
             if not isinstance(body, bytes):
                 continue
-            if kind == HISTORY:
-                self.history(record, body)
-            elif kind == SUMMARY:
-                self.change_summary(record, body)
-            elif kind == CONFIG:
-                self.change_config(record, body)
+            if kind in takes:
+                takes[kind](record, body)
             elif kind == METRIC:
                 found = chosen(body, 1, 2, 4)
                 if 4 in found and (1 in found or 2 in found):
@@ -103,20 +94,17 @@ class Log:
             elif kind == RUN:
                 self.describe(record, body)
             elif kind == EXIT:
-                code = signed(chosen(body, 1).get(1, 0))
-                self.run.finished = code == 0
+                self.run.finished = signed(chosen(body, 1).get(1, 0)) == 0
 
     def describe(self, record: int, body: bytes) -> None:
         """The record that names the run."""
-        found = chosen(body, 1, 6, 8, 17)
+        found = chosen(body, 1, 6, 8)
         self.run.name = text(found.get(8)) or text(found.get(1)) or self.run.name
         self.run.arm = text(found.get(6))
-        if isinstance(found.get(17), bytes):
-            seconds = signed(chosen(found[17], 1).get(1, 0))  # type: ignore[arg-type]
-            self.run.started = moment(seconds)
-        for kind, _, part in fields(body):
-            if kind == 4 and isinstance(part, bytes):
-                self.change_config(record, part)
+        for started in repeated(body, 17):
+            self.run.started = moment(signed(chosen(started, 1).get(1, 0)))
+        for config in repeated(body, 4):
+            self.change_config(record, config)
 
     def change_config(self, record: int, body: bytes) -> None:
         """Settings given or taken away."""
@@ -150,18 +138,14 @@ class Log:
     def history(self, record: int, body: bytes) -> None:
         """One call of `log`."""
         row: dict[str, float] = {}
-        step: float | None = None
-        for kind, _, part in fields(body):
-            if kind == 1 and isinstance(part, bytes):
-                names, value = _item(part)
-                row |= numbers(".".join(names), value)
-            elif kind == 2 and isinstance(part, bytes):
-                step = float(signed(chosen(part, 1).get(1, 0)))
-        if "_step" in row:
-            step = row["_step"]
+        for part in repeated(body, 1):
+            names, value = _item(part)
+            row |= numbers(".".join(names), value)
+        step = row.get("_step")
+        for part in repeated(body, 2) if step is None else ():
+            step = float(signed(chosen(part, 1).get(1, 0)))
         if step is None:
             raise ValueError("a row without its step")
-        self.row += 1
         time = row.get("_timestamp")
         if time is not None and "_runtime" in row:
             self.run.seconds = row["_runtime"]
@@ -169,7 +153,8 @@ class Log:
         for name, value in row.items():
             if name in OWN:
                 continue
-            place = self.along.get(self.axis(name) or "", None) if self.axis(name) else step
+            axis = self.axis(name)
+            place = self.along.get(axis) if axis else step
             if place is None:
                 self.unplaced += 1
             else:
@@ -182,29 +167,24 @@ class Log:
                 return None if step == "_step" else step
         return None
 
-    def finish(self, notes: list[str]) -> Imported:
-        """The run, once all records are read."""
-        self.run.series = self.points.series(spot="record")
+    def finish(self, notes: list[str]) -> None:
+        """What only the summary has."""
         known = set(self.points.columns)
         for name, (value, record) in self.summary.items():
-            held = numbers(name, value)
-            for inner, found in held.items():
+            for inner, found in numbers(name, value).items():
                 if inner not in known and not inner.startswith("_"):
                     where = Where(str(self.path), record, "record, summary")
                     self.run.cells.append(Cell(inner, Number(found, "known", where)))
         if self.unplaced:
-            notes.append(
-                f"{self.path}: {self.unplaced} points were logged before the metric they are "
-                "plotted over: left out"
-            )
-        return self.run
+            told = f"{self.unplaced} points were logged before the metric they are plotted over"
+            notes.append(f"{self.path}: {told}: left out")
 
 
 def _item(data: bytes) -> tuple[list[str], Any]:
     """Names (outer to inner) and value of an item of history, summary or config."""
     names: list[str] = []
     value: Any = None
-    for kind, wire, part in fields(data):
+    for kind, sort, part in fields(data):
         if kind in (1, 2):
             names.append(text(part))
         elif kind == 16 or kind == 8:
@@ -213,7 +193,7 @@ def _item(data: bytes) -> tuple[list[str], Any]:
             value = bool(part)
         elif kind == 5:
             value = zigzag(part)
-        elif kind == 6 and wire == 1:
+        elif kind == 6 and sort == 1:
             value = double(part)
         elif kind == 7:
             value = text(part)
@@ -230,11 +210,8 @@ def numbers(name: str, value: Any) -> dict[str, float]:
             if not isinstance(part, dict):
                 held |= numbers(f"{name}.{inner}", part)
         return held
-    found = (
-        None
-        if isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity")
-        else number(value)
-    )
+    word = isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity")
+    found = None if word else number(value)
     return {} if found is None else {name: found}
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Protocol, TypeVar
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kleash.compare.read import Imported
+from kleash.compare.read import Imported, Where
+from kleash.compare.read.gather import Points, head
 from kleash.errors import DataError
 
 Field = tuple[int, int, int | bytes]
@@ -121,38 +122,52 @@ KINDS = [zlib.crc32(bytes([kind])) for kind in range(5)]
 RECORD = 64 * 2**20
 
 
-class Log(Protocol):
+class Log:
     """What the records of a log say so far."""
 
-    run: Imported
+    form = ""
+    mark = b""
+    versions: Sequence[bytes] = ()
+    """What may stand behind the mark with which a log begins."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.points = path, Points(path)
+        name = path.stem.removeprefix("run-")
+        self.run = Imported(name, "", self.form, Where(str(path)), finished=False)
+        start = head(path, HEADER)
+        self.version = start[6:]
+        if start[:6] != self.mark:
+            raise ValueError("it does not begin as such a log does")
+        if self.version not in self.versions:
+            raise ValueError(f"its version {self.version.hex() or 'is missing'} is not known here")
 
     def take(self, record: int, data: bytes) -> None:
         """One record."""
+        raise NotImplementedError
+
+    def finish(self, notes: list[str]) -> None:
+        """What is left to do once all records are taken."""
 
 
-SomeLog = TypeVar("SomeLog", bound=Log)
-
-
-def read_log(begin: Callable[[Path], SomeLog], path: Path, notes: list[str]) -> SomeLog:
-    """A log with all its records; one whose writer was stopped is unfinished, and `notes` say so.
-
-    `begin` looks at the header.
-    """
+def read_log(log: type[Log], path: Path, notes: list[str]) -> Imported:
+    """The run of a log; one whose writer was stopped is unfinished, and `notes` say so."""
     record = 0
     try:
-        log = begin(path)
+        made = log(path)
         with path.open("rb") as handle:
             handle.seek(HEADER)
             for record, data in enumerate(log_records(handle), 1):
-                log.take(record, data)
+                made.take(record, data)
     except TornError as error:
         notes.append(f"{path}: unfinished, read up to record {record} ({error})")
-        log.run.finished = False
+        made.run.finished = False
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
         raise DataError(f"{path} cannot be read behind record {record}: {error}") from None
-    return log
+    made.run.series = made.points.series(spot="record")
+    made.finish(notes)
+    return made.run
 
 
 def log_records(handle: BinaryIO) -> Iterator[bytes]:
