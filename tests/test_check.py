@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from held_reports import HELD
 from kleash.cli import app
 from kleash.compare.documents.check import check
 from kleash.compare.read import read
@@ -42,15 +41,6 @@ def test_a_report_in_another_style_has_nothing_wrong(tmp_path, style, seed):
     wrong = [mark for mark in found if mark.state in BAD and mark.code != "check.word"]
     assert not [(mark.line, mark.code, mark.text) for mark in wrong]
     assert sum(mark.state == "right" for mark in found) > 3
-
-
-@pytest.mark.parametrize("style", HELD)
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 8))]
-)
-def test_a_report_in_a_style_kept_apart_has_nothing_wrong(tmp_path, style, seed):
-    found = marks(tmp_path / "r.md", HELD[style](seed))
-    assert not [(mark.line, mark.code, mark.text) for mark in found if mark.state in BAD]
 
 
 @pytest.mark.skipif(len(DOCUMENTS) != 5, reason="the five documents are not here")

@@ -7,7 +7,6 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from held_reports import HELD
 from kleash.cli import app
 from made_reports import STYLES
 
@@ -18,7 +17,7 @@ SECONDS = 20
 
 def mutated(seed):
     rng = random.Random(seed)
-    made = rng.choice([*STYLES.values(), *HELD.values()])
+    made = rng.choice([*STYLES.values()])
     lines = made(seed % 3).split("\n")
     for _ in range(rng.randrange(1, 12)):
         at = rng.randrange(len(lines))

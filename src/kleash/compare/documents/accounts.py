@@ -218,17 +218,13 @@ _DECIMAL = re.compile(r"(?<![\d.])0?\.\d+(?![\d.])")
 
 
 def _groups(board: Board, t: int, others: list[int]) -> Iterator[list[int]]:
-    """Lines that a statistic may be of: side by side, or the same part of every cell."""
+    """Lines side by side, that a statistic may be of."""
     count = len(others)
     runs = [others[a:b] for a in range(count) for b in range(a + 2, count + 1)]
     if len(runs) > MANY:
         ends = {others[0], others[-1], t - 1, t + 1}
         runs = [one for one in runs if {one[0], one[-1]} & ends]
-    by_part = [[i for i in others if board.parts[i] == k] for k in set(board.parts)]
-    odd = [i for i in others if i % 2 == t % 2]
-    for group in (*runs, *by_part, odd):
-        if len(group) > 1 and len({board.is_share[i] for i in group}) == 1:
-            yield group
+    yield from (one for one in runs if len({board.is_share[i] for i in one}) == 1)
 
 
 Truth = NDArray[np.bool_]

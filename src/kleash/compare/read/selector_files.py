@@ -1,7 +1,7 @@
 """What projects that train demonstration selectors leave behind (`docs/imports.md` names them).
 
-Training metrics as a JSON list of epochs, the table that training prints, accuracy by shots. Beams
-and RL data are known too, and refused: they are data, not results.
+Training metrics as a JSON list of epochs, and accuracy by shots. Beams and RL data are known too,
+and refused: they are data, not results.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from kleash.compare.read.gather import (
     Points,
     head,
     number,
-    printed,
-    raw_lines,
     whole_json,
     whole_object,
 )
@@ -26,25 +24,11 @@ from kleash.errors import DataError
 CURVES = {"grpo_loss", "ppo_loss", "kl_loss", "kl", "val_loss", "mean_ratio", "std_advantage"}
 KEY = re.compile(r"(?P<time>.*?)-?test_data_num=(?P<items>\d{1,9})-(?P<retriever>.+)")
 SHOTS = re.compile(r"shot_num=(\d{1,4})")
-# Longest first: "KL Loss" is not "KL" with something behind it.
-COLUMNS = (
-    "Epoch", "Train Loss", "Val Loss", "GRPO Loss", "PPO Loss", "RCE Loss", "KL Loss", "Adv Mean",
-    "Adv Std", "Adv Max", "Mean Ratio", "Ratio", "Reward", "Beta", "Loss", "Tau", "LR", "KL",
-)  # fmt: skip
-NAMES = re.compile("|".join(COLUMNS))
-LOGS = {".log", ".out", ".txt"}
 
 
 def fits(path: Path) -> bool:
     """One of these files, by its first bytes."""
-    if not path.is_file():
-        return False
-    start = head(path, 16_384)
-    if path.suffix == ".json":
-        return kind_of(start) is not None
-    return path.suffix in LOGS and any(
-        _header(line) for line in start.decode("utf-8", "replace").splitlines()
-    )
+    return path.suffix == ".json" and kind_of(head(path, 16_384)) is not None
 
 
 def kind_of(start: bytes) -> Literal["curves", "accuracy", "beams", "rl data"] | None:
@@ -68,16 +52,14 @@ def read(path: Path) -> Source:
     arm = re.sub(r"_epoch[_-]?\d{1,6}$", "", name)
     run = Imported(name, arm if arm != name else "", "selector", Where(str(path)))
     points = Points(path)
-    kind = kind_of(head(path, 16_384)) if path.suffix == ".json" else "printed"
-    if kind == "printed":
-        _printed_table(points, path, source.notes)
-    elif kind == "curves":
+    kind = kind_of(head(path, 16_384))
+    if kind == "curves":
         _curves(points, whole_json(path), path)
     elif kind == "accuracy":
         run.cells = list(_accuracy(whole_object(path), path))
     else:
         raise DataError(f"{path} holds data to train with and no results")
-    run.series = points.series("epoch", spot="entry" if kind == "curves" else "")
+    run.series = points.series("epoch", spot="entry")
     source.runs.append(run)
     return source
 
@@ -88,37 +70,6 @@ def _curves(points: Points, rows: Any, path: Path) -> None:
         if epoch is None:
             raise DataError(f"{path}: entry {place} has no epoch")
         points.add_row(row, epoch, place, skip=("epoch",))
-
-
-def _header(line: str) -> list[str]:
-    """The columns of a line that heads a table of epochs; nothing for any other line."""
-    found = NAMES.findall(line)
-    rest = NAMES.sub("", line)
-    heads = len(found) >= 3 and found[0] == "Epoch" and not re.search(r"\w|^\s*\|", rest)
-    return found if heads else []
-
-
-def _printed_table(points: Points, path: Path, notes: list[str]) -> None:
-    """The rows under each header, as they were printed; a loss may be negative."""
-    columns: list[str] = []
-    for line, raw in raw_lines(path):
-        written = raw.decode("utf-8", "replace")
-        if header := _header(written):
-            columns = header
-            continue
-        parts = written.replace("|", " ").split()
-        epoch = printed(parts[0].split("/")[0]) if parts and columns else None
-        if epoch is None or len(parts) != len(columns):
-            # A row that is short of a column could put numbers under the wrong name.
-            if epoch is not None and len(parts) > 2:
-                notes.append(f"{path} line {line} does not fill its columns: left out")
-            continue
-        if not raw.endswith(b"\n"):
-            notes.append(f"{path} line {line} was cut off: left out")
-            return
-        for name, part in zip(columns[1:], parts[1:], strict=True):
-            if (found := printed(part)) is not None:
-                points.add(name, epoch[0], found[0], line, decimals=found[1])
 
 
 def _accuracy(value: dict[str, Any], path: Path) -> Iterator[Cell]:
