@@ -233,7 +233,7 @@ def acquitted(every: Sequence[Judged]) -> list[Judged]:
     }
 
     def follows(one: Judged) -> bool:
-        return one.number is None or (one.number in right and one.sources[0].line != one.line)
+        return one.number in right and one.sources[0].line != one.line
 
     return [one for one in every if one.holds != "no" or one.is_quote or not follows(one)]
 
