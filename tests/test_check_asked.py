@@ -4,13 +4,10 @@ The models here answer from a table or are weights drawn at random; SmolLM2-135M
 folder is named. Left out: how much a capable model understands, which is in docs.
 """
 
-import contextlib
 import json
 import os
 import re
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +20,7 @@ from kleash.compare.documents.judge import Claim
 from kleash.compare.documents.questions import questions, tokens_in
 from kleash.compare.read.markdown.page import Addresses, Page
 from made_reports import STYLES
+from model_server import flags, serving
 
 ROOM = 4096
 
@@ -178,38 +176,6 @@ def test_why_a_claim_cannot_be_checked_is_told(tmp_path):
 
 
 # --- servers
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Whatever the test says of a body: a status and a text."""
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.server.asked.append(body)
-        status, text = self.server.says(body)
-        content = json.dumps({"choices": [{"message": {"content": text}}]}).encode()
-        self.send_response(status)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_):
-        pass
-
-
-@contextlib.contextmanager
-def serving(says):
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as one:
-        one.asked, one.says = [], says
-        thread = threading.Thread(target=one.serve_forever)
-        thread.start()
-        yield one
-        one.shutdown()
-        thread.join()
-
-
-def flags(server, *more):
-    return ("--interpreter", f"http://127.0.0.1:{server.server_port}/v1", "--model", "m", *more)
 
 
 def test_a_server_that_refuses_the_schema_is_asked_without_it(tmp_path):

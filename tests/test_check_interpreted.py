@@ -7,8 +7,6 @@ docs/log.md. Left out: which model says it, and how it words an answer beyond th
 import contextlib
 import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -21,6 +19,7 @@ from kleash.compare.documents.check import check
 from kleash.compare.documents.formula import FUNCTIONS, Formula, FormulaError
 from kleash.compare.documents.interpreter import interpreted
 from kleash.compare.read.markdown.page import Addresses, column_at, column_name, read_page
+from model_server import flags, serving
 
 REPORT = """# Two arms
 
@@ -508,45 +507,17 @@ def test_a_file_that_is_none_is_told(tmp_path):
     assert "a.jsonl:1: no question with its answer" in str(told.exception)
 
 
-class Handler(BaseHTTPRequestHandler):
-    """A model that says what `RIGHT` says, after it was busy once."""
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.server.asked.append(body)
-        busy = len(self.server.asked) == 1
-        told = {"choices": [{"message": {"content": "\n".join(RIGHT)}}]}
-        content = json.dumps({} if busy else told).encode()
-        self.send_response(503 if busy else 200)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture
-def server():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as one:
-        one.asked = []
-        thread = threading.Thread(target=one.serve_forever)
-        thread.start()
-        yield one
-        one.shutdown()
-        thread.join()
-
-
-def test_a_server_is_asked_once_and_its_answers_are_kept(tmp_path, server):
+def test_a_server_is_asked_once_and_its_answers_are_kept(tmp_path):
+    """It is busy once, and then says what holds of the report as it was."""
     page_of(tmp_path, REPORT.replace("(0.550)", "(0.505)"))
-    url = f"http://127.0.0.1:{server.server_port}/v1"
-    flags = ("--interpreter", url, "--model", "tiny")
-    told = run(tmp_path / "r.md", *flags)
+    busy = iter([(503, "")])
+    with serving(lambda _: next(busy, (200, "\n".join(RIGHT)))) as server:
+        told = run(tmp_path / "r.md", *flags(server))
     assert told.exit_code == 1
     assert "0.505 · C7 is 0.550" in told.output
     assert "Of 2 sentences with numbers 2 became formulas (9 claims" in told.output
-    assert "1 question(s), about" in told.output and "model tiny; 0 already" in told.output
-    assert [body["model"] for body in server.asked] == ["tiny"] * 3
+    assert "1 question(s), about" in told.output and "model m; 0 already" in told.output
+    assert [body["model"] for body in server.asked] == ["m"] * 3
     assert "Answer for lines 1 to 10." in server.asked[1]["messages"][0]["content"]
     claims = server.asked[1]["response_format"]["json_schema"]["schema"]["properties"]["claims"]
     assert {"at", "formula"} <= claims["items"]["anyOf"][0]["properties"].keys()

@@ -8,7 +8,8 @@ import pytest
 
 import kleash
 from made_study import made_study
-from test_imports import FIXTURES, HANDMADE, own_run, write
+from plain_sources import HANDMADE
+from test_imports import FIXTURES, own_run, write
 
 SCORES = [
     "arm", "seed", "metric", "checkpoint", "split", "shots", "item", "cluster", "score", "weights",

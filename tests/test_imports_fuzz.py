@@ -17,7 +17,8 @@ import pytest
 from kleash.compare.read import READERS, read
 from kleash.errors import DataError
 from pace import within
-from test_imports import FIXTURES, HANDMADE, own_run
+from plain_sources import HANDMADE
+from test_imports import FIXTURES, own_run
 
 # What is pointed at, within the folder that is damaged.
 UNITS = {

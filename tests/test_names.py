@@ -3,70 +3,56 @@ import pytest
 from kleash.compare.read import in_names, names
 from kleash.compare.read.names import Key, key, key_within, mention, metric, resolve
 
+SPELLINGS = {
+    "loss": ["Train Loss", "GRPO Loss", "grpo_loss", "训练损失"],
+    "policy_loss": ["PPO Loss", "PG Loss", "actor/pg_loss", "policy_loss"],
+    "kl": ["KL值", "KL 值", "ＫＬ散度", "1. KL散度 (KL Divergence)", "objective/kl"],
+    "kl_loss": ["actor/kl_loss"],
+    "old_kl": ["actor/ppo_kl"],
+    "eval_reward": ["验证集Reward", "val-core/gym/reward/mean@1", "eval_reward",
+                    "val/intention/reward/mean", "objective/gold_score"],
+    "accuracy": ["val-core/okvqa/acc/mean@4", "val/vqa_acc/n300/shot1", "eval/acc_shot1_n100",
+                 "eval_math500_avg12", "humaneval_pass1", "results.gsm8k.accuracy",
+                 "eval_rewards/accuracies", "正确率", "acc,none"],
+    "reward": ["train/reward"],
+    "std_advantage": ["Adv Std"],
+    "max_advantage": ["critic/advantages/max"],
+    "step_time": ["perf/time_per_step", "每步时间"],
+    "throughput": ["perf/throughput"],
+    "mfu": ["MFU"],
+    "sequence_length": ["平均序列长度"],
+    "mean_ratio": ["Mean Ratio (Policy Update Ratio)"],
+}  # fmt: skip
+KEYS = {
+    "entropy_bonus": ["Entropy Coeff", "entropy_coeff"],
+    "schedule": ["学习率调度", "lr_scheduler_type"],
+    "lr": ["GRPO LR", "actor.optim.lr"],
+    "epochs": ["GRPO epochs", "num_train_epochs"],
+    "steps": ["训练步数"],
+    "start": ["基础 checkpoint", "RCE checkpoint"],
+    "data": ["RL 数据", "数据文件"],
+    "group": ["Rollout N", "rollout.n", "num_generations"],
+    "freeze": ["冻结 backbone"],
+    "reward": ["reward_mode"],
+}
+COEFFICIENT = ["kl_beta", "KL_BETA", "KL beta", "beta", "init_kl_coef", "kl_loss_coef",
+               "actor_rollout_ref.actor.kl_loss_coef", "KL系数", "leash.coefficient"]  # fmt: skip
+UNKNOWN = ["", "zorp", "math", "eval_math_loss", "val_n", "loss_of_life", "klangfarbe", "rewarding",
+           "熊猫"]  # fmt: skip
 
-@pytest.mark.parametrize(
-    ("name", "known"),
-    [
-        ("Train Loss", "loss"),
-        ("GRPO Loss", "loss"),
-        ("grpo_loss", "loss"),
-        ("训练损失", "loss"),
-        ("PPO Loss", "policy_loss"),
-        ("PG Loss", "policy_loss"),
-        ("actor/pg_loss", "policy_loss"),
-        ("policy_loss", "policy_loss"),
-        ("KL值", "kl"),
-        ("KL 值", "kl"),
-        ("ＫＬ散度", "kl"),
-        ("1. KL散度 (KL Divergence)", "kl"),
-        ("objective/kl", "kl"),
-        ("actor/kl_loss", "kl_loss"),
-        ("actor/ppo_kl", "old_kl"),
-        ("验证集Reward", "eval_reward"),
-        ("val-core/gym/reward/mean@1", "eval_reward"),
-        ("val-core/okvqa/acc/mean@4", "accuracy"),
-        ("eval_reward", "eval_reward"),
-        ("val/intention/reward/mean", "eval_reward"),
-        ("objective/gold_score", "eval_reward"),
-        ("val/vqa_acc/n300/shot1", "accuracy"),
-        ("eval/acc_shot1_n100", "accuracy"),
-        ("eval_math500_avg12", "accuracy"),
-        ("humaneval_pass1", "accuracy"),
-        ("results.gsm8k.accuracy", "accuracy"),
-        ("eval_rewards/accuracies", "accuracy"),
-        ("train/reward", "reward"),
-        ("正确率", "accuracy"),
-        ("acc,none", "accuracy"),
-        ("Adv Std", "std_advantage"),
-        ("critic/advantages/max", "max_advantage"),
-        ("perf/time_per_step", "step_time"),
-        ("每步时间", "step_time"),
-        ("perf/throughput", "throughput"),
-        ("MFU", "mfu"),
-        ("平均序列长度", "sequence_length"),
-        ("Mean Ratio (Policy Update Ratio)", "mean_ratio"),
-    ],
-)
+
+def pairs(table):
+    return [(name, known) for known, every in table.items() for name in every]
+
+
+@pytest.mark.parametrize(("name", "known"), pairs(SPELLINGS))
 def test_spellings_of_a_metric_are_one_metric(name, known):
     found = metric(name)
     assert found is not None
     assert found.name == known
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "zorp",
-        "math",
-        "eval_math_loss",
-        "val_n",
-        "loss_of_life",
-        "klangfarbe",
-        "rewarding",
-        "熊猫",
-    ],
-)
+@pytest.mark.parametrize("name", UNKNOWN)
 def test_an_unknown_metric_is_unknown_and_not_guessed(name):
     assert metric(name) is None
 
@@ -91,47 +77,12 @@ def test_no_spelling_belongs_to_two_metrics_or_two_keys():
         assert len({alias for alias, _ in spelt}) == len(set(spelt))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "kl_beta",
-        "KL_BETA",
-        "KL beta",
-        "beta",
-        "init_kl_coef",
-        "kl_loss_coef",
-        "actor_rollout_ref.actor.kl_loss_coef",
-        "KL系数",
-        "leash.coefficient",
-    ],
-)
+@pytest.mark.parametrize("name", COEFFICIENT)
 def test_spellings_of_the_coefficient_are_one_key(name):
     assert key(name) == Key("leash.coefficient", "treatment")
 
 
-@pytest.mark.parametrize(
-    ("name", "known"),
-    [
-        ("Entropy Coeff", "entropy_bonus"),
-        ("entropy_coeff", "entropy_bonus"),
-        ("学习率调度", "schedule"),
-        ("lr_scheduler_type", "schedule"),
-        ("GRPO LR", "lr"),
-        ("actor.optim.lr", "lr"),
-        ("GRPO epochs", "epochs"),
-        ("num_train_epochs", "epochs"),
-        ("训练步数", "steps"),
-        ("基础 checkpoint", "start"),
-        ("RCE checkpoint", "start"),
-        ("RL 数据", "data"),
-        ("数据文件", "data"),
-        ("Rollout N", "group"),
-        ("rollout.n", "group"),
-        ("num_generations", "group"),
-        ("冻结 backbone", "freeze"),
-        ("reward_mode", "reward"),
-    ],
-)
+@pytest.mark.parametrize(("name", "known"), pairs(KEYS))
 def test_what_must_match_is_known_by_its_spellings(name, known):
     assert key(name) == Key(known, "must match")
 
@@ -213,15 +164,8 @@ def test_the_name_of_an_arm_may_say_whether_it_has_a_leash(arm, said):
 
 
 def test_truth_is_read_from_words_and_ticks():
-    assert [
-        names.truth(text) for text in ("是（只训练一半）", "❌ False", "✅", "❌", "maybe")
-    ] == [
-        True,
-        False,
-        True,
-        False,
-        None,
-    ]
+    texts = ("是（只训练一半）", "❌ False", "✅", "❌", "maybe")
+    assert [*map(names.truth, texts)] == [True, False, True, False, None]
 
 
 def test_a_moment_is_no_setting():
