@@ -58,13 +58,13 @@ def _is_nemo_rl(path: Path) -> bool:
     return path.is_dir() and any(any(path.glob(pattern)) for pattern in NEMO)
 
 
-def _begun(path: Path, form: str) -> tuple[Source, Imported]:
+def _new_run(path: Path, form: str) -> tuple[Source, Imported]:
     run = Imported(path.resolve().name, "", form, Where(str(path)))
     return Source(str(path), form, [run]), run
 
 
 def _prime_rl(path: Path) -> Source:
-    source, run = _begun(path, "prime-rl")
+    source, run = _new_run(path, "prime-rl")
     points = Points(path)
     for log in (*path.glob(LOG), *sorted(path.glob(f"*/{LOG}"))):
         _add_rows(points, log, source.notes)
@@ -82,7 +82,7 @@ def _prime_rl(path: Path) -> Source:
 
 
 def _tinker(path: Path) -> Source:
-    source, run = _begun(path, "tinker-cookbook")
+    source, run = _new_run(path, "tinker-cookbook")
     config, points = path / "config.json", Points(path)
     run.config = settings(whole_object(config), Where(str(config)))
     _add_rows(points, path / LOG, source.notes)
@@ -96,7 +96,7 @@ def _tinker(path: Path) -> Source:
 
 
 def _nemo_rl(path: Path) -> Source:
-    source, run = _begun(path, "nemo-rl")
+    source, run = _new_run(path, "nemo-rl")
     place = path.resolve()
     if place.name.startswith("exp_"):
         alone = len(list(place.parent.glob("exp_*"))) == 1

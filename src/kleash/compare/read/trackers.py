@@ -114,7 +114,7 @@ def _from_database(database: sqlite3.Connection, path: Path) -> list[Imported]:
         "WHERE lifecycle_stage = 'active' ORDER BY start_time, run_uuid"
     ):
         where = Where(str(path), spot=f"run {identity}")
-        runs[identity] = _begun(name or identity, where, *times)
+        runs[identity] = _new_run(name or identity, where, *times)
     for row, key, value, identity in database.execute(
         "SELECT rowid, key, value, run_uuid FROM params ORDER BY rowid"
     ):
@@ -138,7 +138,7 @@ def _from_database(database: sqlite3.Connection, path: Path) -> list[Imported]:
     return list(runs.values())
 
 
-def _begun(name: str, where: Where, status: Any, start: Any, end: Any) -> Imported:
+def _new_run(name: str, where: Where, status: Any, start: Any, end: Any) -> Imported:
     """A run before anything is read of it; times are milliseconds."""
     run = Imported(name, "", "mlflow", where, finished=STATES.get(str(status), False))
     if isinstance(start, int):
@@ -168,7 +168,7 @@ def _from_folder(folder: Path, notes: list[str]) -> Imported:
         raise DataError(f"{folder / 'meta.yaml'} holds no mapping")
     where = Where(str(folder), spot=str(facts.get("lifecycle_stage", "")))
     times = map(facts.get, ("status", "start_time", "end_time"))
-    run = _begun(str(facts.get("run_name") or folder.name), where, *times)
+    run = _new_run(str(facts.get("run_name") or folder.name), where, *times)
     for name, file in _files(folder / "params"):
         try:
             text = content(file).decode().removesuffix("\n")
@@ -316,7 +316,7 @@ def _of_mlflow(client: Any, host: str, project: str, place: str) -> Iterator[Imp
     for one in every:
         info, where = one.info, Where(place, spot=f"run {one.info.run_id}")
         name = info.run_name or info.run_id
-        run = _begun(name, where, info.status, info.start_time, info.end_time)
+        run = _new_run(name, where, info.status, info.start_time, info.end_time)
         values = {name: _parameter(value) for name, value in one.data.params.items()}
         run.config = settings(values, where)
         points = Points(place)

@@ -184,15 +184,15 @@ def _parts_of_mean(reader: Reader, spot: Printed) -> list[Number]:
             one for one in reader.spots[spot.row] if columns[one.nth].place and one.nth != spot.nth
         ]
         if not near:
-            every = [_come_out(row[spot.nth], _measured(reader, row)) for row in reader.spots]
+            every = [_come_out(row[spot.nth], _numbers_beside(reader, row)) for row in reader.spots]
             if len(every) > 2 and 3 * every.count(True) >= 2 * len(every):
-                near = _measured(reader, reader.spots[spot.row])
+                near = _numbers_beside(reader, reader.spots[spot.row])
     elif rows[spot.row].statistic == "mean":
         cells = [(rows[row[0].row], row[spot.nth]) for row in reader.spots]
         near = [one for at, one in cells if at.place]
         near += [o for at, o in cells if (at.arm or at.seed is not None) and not at.place]
         if not near:
-            above = {one.nth: _above(reader, one) for one in reader.spots[spot.row]}
+            above = {one.nth: _numbers_above(reader, one) for one in reader.spots[spot.row]}
             values = [one for one in reader.spots[spot.row] if columns[one.nth].role == "value"]
             every = [_come_out(one, above[one.nth]) for one in values]
             if True in every and every.count(False) < 2 and len(above[spot.nth]) > 2:
@@ -202,13 +202,13 @@ def _parts_of_mean(reader: Reader, spot: Printed) -> list[Number]:
     return [one.value for one in near if one.value is not None]
 
 
-def _measured(reader: Reader, row: Sequence[Printed]) -> list[Printed]:
+def _numbers_beside(reader: Reader, row: Sequence[Printed]) -> list[Printed]:
     """The numbers of a row that are no statistics."""
     own = ((one, reader.form.columns[one.nth]) for one in row if one.read.number is not None)
     return [o for o, at in own if at.role == "value" and not (at.statistic or at.setting)]
 
 
-def _above(reader: Reader, spot: Printed) -> list[Printed]:
+def _numbers_above(reader: Reader, spot: Printed) -> list[Printed]:
     """The numbers of a column that are no statistics."""
     plain = (row[spot.nth] for row in reader.spots if not reader.form.rows[row[0].row].statistic)
     return [one for one in plain if one.read.number is not None]
@@ -255,7 +255,10 @@ def work_out(reader: Reader) -> list[Lookup]:
         last, begin = (reader.spots[at_row[one]] for one in ("last", "first"))
         ends = [([last[one.nth].value], [begin[one.nth].value]) for one in last]
         own = [one for one in reader.spots[at_row["change"]] if one.sense.role == "value"]
-        ways = [lambda one, kind=kind: [_made(reader, one, kind, *ends[one.nth])] for kind in KINDS]
+        ways = [
+            lambda one, kind=kind: [_difference(reader, one, kind, *ends[one.nth])]
+            for kind in KINDS
+        ]
         _settle(reader, own, ways)
     for at, sense in enumerate(columns):
         if sense.role == "winner":
@@ -269,7 +272,7 @@ def work_out(reader: Reader) -> list[Lookup]:
         for one in row if sense.role == "difference" and len(arms) == 2 else ():
             ours, theirs = ([arm[one.nth].value] for arm in arms)
             made = [
-                [_made(reader, one, "difference", *pair)]
+                [_difference(reader, one, "difference", *pair)]
                 for pair in ((theirs, ours), (ours, theirs))
             ]
             reader.draft.source.derived += best(made, lambda each: each)
@@ -307,7 +310,7 @@ def _across(reader: Reader, sense: Sense, spots: Sequence[Printed]) -> Iterator[
                 sides = [[own] for arm in pair if (own := every[spot.row].get(arm))]
                 if len(sides) < 2:
                     return []
-                made = (_made(reader, spot, kind, *sides), _change(reader, spot, *sides))
+                made = (_difference(reader, spot, kind, *sides), _change(reader, spot, *sides))
                 return [replace(one, arms=pair) for one in made if one is not None]
 
             yield way
@@ -330,7 +333,7 @@ def _down(reader: Reader, sense: Sense, spots: Sequence[Printed]) -> Iterator[Lo
             base = bases if len(bases) == 1 else same
             if spot.row in bases or len(base) != 1:
                 return []
-            return [_made(reader, spot, kind, numbers[spot.row], numbers[base[0]])]
+            return [_difference(reader, spot, kind, numbers[spot.row], numbers[base[0]])]
 
         _settle(reader, spots, [partial(way, kind=kind) for kind in KINDS])
         return
@@ -360,7 +363,7 @@ def _won(reader: Reader, spot: Printed) -> list[Derived | None]:
         return []
     ours, theirs = [row[winner]], [row[others[0]]]
     found = _change(reader, spot, ours, theirs)
-    return [found or _made(reader, spot, "difference", ours, theirs)]
+    return [found or _difference(reader, spot, "difference", ours, theirs)]
 
 
 def _brackets(reader: Reader, first: int | None) -> Iterator[Way]:
@@ -382,7 +385,7 @@ def _brackets(reader: Reader, first: int | None) -> Iterator[Way]:
 Numbers = Sequence[Number | None]
 
 
-def _made(
+def _difference(
     reader: Reader, spot: Printed, kind: Relation, of: Numbers, minus: Numbers
 ) -> Derived | None:
     """A difference, with the sign its arrow gives it where none is printed."""
