@@ -95,11 +95,6 @@ class Series:
         """Whether every value is a number."""
         return bool(np.isfinite(self.values).all())
 
-    def known(self, *, rises: bool, last: float, finite: bool) -> Series:
-        """The same, told what its reader knows: series share steps, and are looked at together."""
-        vars(self).update(rises=rises, last=last, finite=finite)
-        return self
-
     def place(self, point: int) -> Where:
         """Where one of its points stands."""
         file = self.where.file

@@ -12,7 +12,7 @@ import math
 import re
 import sys
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -88,6 +88,21 @@ class Numbers:
     rows: NDArray[np.intp]
     decimals: int = 0
     coarse: bool | None = None
+
+
+def numbers(column: Sequence[Any], value: Callable[[Any], float | None] = number) -> Numbers:
+    """The numbers of a column of JSON values: at once where there is nothing else."""
+    rows = np.arange(len(column))
+    plain = {float, int, bool} if value is score else {float, int}
+    if not plain.issuperset(map(type, column)):
+        taken = [value(one) for one in column]
+        rows = np.array([at for at, one in enumerate(taken) if one is not None], dtype=np.intp)
+        column = [one for one in taken if one is not None]
+    try:
+        values = np.array(column, dtype=np.float64)
+    except OverflowError:
+        raise DataError("a number is too large") from None
+    return Numbers(values, rows, coarse=False if np.isfinite(values).any() else None)
 
 
 # --- series ------------------------------------------------------------------------------------
@@ -220,7 +235,6 @@ class Points:
                 alike[key] = shared(np.array(held))
             return alike[key]
 
-        seen: dict[int, tuple[bool, float]] = {}
         for metric, column in self.columns.items():
             self._in_order(column)
             whole_times = len(column.times) == len(column.steps)
@@ -236,11 +250,7 @@ class Points:
                 times=once(column.times) if whole_times else None,
                 parts=tuple(column.parts[1:]),
             )
-            if id(each.steps) not in seen:
-                seen[id(each.steps)] = each.rises, each.last
-            rises, last = seen[id(each.steps)]
-            finite = bool(np.isfinite(each.values).all())
-            made.append(each.known(rises=rises, last=last, finite=finite))
+            made.append(each)
         return made
 
 

@@ -8,6 +8,7 @@ rows with steps is these.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -17,22 +18,21 @@ import numpy as np
 from kleash.compare.read import Imported, Source, Where, in_names, names
 from kleash.compare.read.gather import (
     DEPTH,
-    Numbers,
     Points,
     first_object,
     head,
     json_lines,
     number,
+    numbers,
     score,
     whole_json,
 )
-from kleash.compare.read.tables import Form, Rows, Value, layout, name_of, one_by_one, read_table
+from kleash.compare.read.tables import Form, Rows, Value, layout, name_of, read_table
 from kleash.errors import DataError
 
 LOOKED_AT = 100  # rows, before it is said what the rows are
 ROWS = 1024  # taken at a time
-NUMBERS = {float, int, bool}
-PLAIN = {*NUMBERS, str, type(None)}
+PLAIN = {float, int, bool, str, type(None)}
 EXACT = 2.0**53  # from here on a float is not every whole number
 Flat = tuple[int, dict[str, Any]]
 
@@ -192,18 +192,6 @@ def _value(held: Any) -> Value:
     return held if isinstance(held, str) else None
 
 
-def _numbers(column: Sequence[Any]) -> Numbers:
-    """The numbers of a column: at once where there is nothing else."""
-    if not NUMBERS.issuperset(map(type, column)):
-        return one_by_one(column, _value)
-    try:
-        values = np.array(column, dtype=np.float64)
-    except OverflowError:
-        return one_by_one(column, _value)  # which says what is too large
-    coarse = False if np.isfinite(values).any() else None
-    return Numbers(values, np.arange(len(values)), coarse=coarse)
-
-
 def _text(held: Any) -> str:
     """An item's name: whole numbers have all their digits, and decimals must have kept theirs."""
     if isinstance(held, float) and abs(held) >= EXACT:
@@ -211,7 +199,7 @@ def _text(held: Any) -> str:
     return "" if held is None else str(held)
 
 
-FORM = Form("jsonl", _value, _numbers, _text)
+FORM = Form("jsonl", _value, partial(numbers, value=score), _text)
 
 
 def _is_series(value: Any) -> bool:

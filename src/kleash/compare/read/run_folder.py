@@ -7,7 +7,7 @@ broke is NaN: counted, and in no average.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from kleash.compare.read.gather import (
     Points,
     head,
     number,
+    numbers,
     settings,
     whole_object,
 )
@@ -32,7 +33,6 @@ from kleash.runs.run import FACTS, Run, list_runs, read_lines
 OUTCOMES = {"selector": "accuracy", "env": "eval_reward", "trainer": "eval_reward"}
 """What items are scored by: a selector's, an agent's, those of a trainer that is not ours."""
 FIXED = {"kind", "phase", "epoch", "step"}
-NUMBERS = {float, int}
 STRETCH = 4096  # records that are taken at once
 NO_TIMES = np.empty(0)
 NONE = Numbers(NO_TIMES, np.empty(0, dtype=np.intp))
@@ -126,18 +126,6 @@ def _alike(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
         while stretch := list(islice(group, STRETCH)):
             yield first, stretch
             first += len(stretch)
-
-
-def numbers(column: Sequence[Any]) -> Numbers:
-    """The numbers of a column: at once where there is nothing else."""
-    rows = np.arange(len(column))
-    if not NUMBERS.issuperset(map(type, column)):
-        known = [at for at, value in enumerate(column) if number(value) is not None]
-        rows, column = rows[known], [number(column[at]) for at in known]
-    try:
-        return Numbers(np.array(column, dtype=np.float64), rows, coarse=False)
-    except OverflowError:
-        raise DataError("a number is too large") from None
 
 
 def _seconds(run: Run) -> float | None:
