@@ -85,7 +85,7 @@ def accounts(addresses: Addresses, tables: Sequence[Table]) -> list[Judged]:
     beside = {n.value for n in addresses.numbers.values() if n.line not in addresses.rows}
     constants = np.array(sorted(one for one in beside if 0 < one < 0.5)[:COEFFICIENTS])
     worked = worked_out(addresses, proposals(boards, constants))
-    return acquitted(settled(list(worked)))
+    return acquitted(settled(list(worked)), addresses)
 
 
 def _of_accounts(

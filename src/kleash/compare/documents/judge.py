@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from math import isfinite, log
 from typing import Any, Literal
 
@@ -223,7 +224,10 @@ def settled(every: Sequence[Judged]) -> list[Judged]:
     ]
 
 
-def acquitted(every: Sequence[Judged]) -> list[Judged]:
+FEW = 5  # numbers of a row of which one may be the difference of two
+
+
+def acquitted(every: Sequence[Judged], addresses: Addresses) -> list[Judged]:
     """Without failures of numbers that follow in another way, of others than their own line."""
     right = {
         x
@@ -233,7 +237,13 @@ def acquitted(every: Sequence[Judged]) -> list[Judged]:
     }
 
     def follows(one: Judged) -> bool:
-        return one.number in right and one.sources[0].line != one.line
+        number, row = one.number, addresses.on(one.line)
+        if number is None or (number in right and one.sources[0].line != one.line):
+            return number is not None
+        like = [x for x in row if x != number and x.printed == number.printed]
+        pairs = [(x, y) for x, y in combinations(like, 2) if {x, y} != {*one.sources}]
+        gaps = [abs(abs(x.value - y.value) - abs(number.value)) for x, y in pairs]
+        return len(row) <= FEW and any(gap <= number.half for gap in gaps)
 
     return [one for one in every if one.holds != "no" or one.is_quote or not follows(one)]
 

@@ -152,16 +152,10 @@ def percent(read: Reading) -> Reading:
     one = read.number
     if one is None or one.unit or one.state == "missing":
         return read
-    ends = [None if end is None else _hundredth(end) for end in (one.value, one.low, one.high)]
-    spread = None if one.spread is None else _hundredth(one.spread)
+    written = {name: getattr(one, name) for name in ("value", "low", "high", "spread")}
+    ends = {n: v if v is None else float(Decimal(repr(v)).scaleb(-2)) for n, v in written.items()}
     decimals = None if one.decimals is None else one.decimals + 2
-    value, low, high = ends
-    scaled = Number(value, one.state, one.where, decimals, low, high, spread, "%", one.about)
-    return replace(read, number=replace(scaled, text=one.text))
-
-
-def _hundredth(value: float) -> float:
-    return float(Decimal(repr(value)).scaleb(-2))
+    return replace(read, number=replace(one, unit="%", decimals=decimals, **ends))
 
 
 def _brackets(text: str) -> tuple[str, list[str]]:
@@ -235,11 +229,7 @@ def _spread(first: re.Match[str], second: re.Match[str], where: Where) -> Number
     return replace(value, spread=spread.value)
 
 
-def _range(
-    first: re.Match[str] | None, second: re.Match[str] | None, where: Where
-) -> Number | None:
-    if first is None or second is None:
-        return None
+def _range(first: re.Match[str], second: re.Match[str], where: Where) -> Number | None:
     unit = second[3] or first[3] or ""
     low, high = number(first, where, unit), number(second, where, unit)
     if low is None or high is None or low.value is None or high.value is None:
