@@ -42,4 +42,4 @@ def read(path: Path) -> Source:
     """What a document says of each of its arms, and what it derives from that."""
     from kleash.compare.read.markdown import document  # a hundred patterns: only where there is one
 
-    return document.read(path)
+    return document.drafted(path).source

@@ -32,13 +32,8 @@ LARGEST = 16 * 2**20  # bytes of a document written by hand
 _OUTCOMES = ("accuracy", "eval_reward", "reward", "performance")
 
 
-def read(path: Path) -> Source:
-    """What a document says of each of its arms, and what it derives from that."""
-    return drafted(path).source
-
-
 def drafted(path: Path) -> Draft:
-    """The same with every cell of its tables, for whoever goes back to the text."""
+    """What a document says of each of its arms, with every cell of its tables."""
     raw = path.read_bytes()
     if len(raw) > LARGEST:
         size = f"{len(raw):,} bytes"
