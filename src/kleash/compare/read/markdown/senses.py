@@ -33,7 +33,6 @@ class Sense:
     setting: str = ""
     place: Place = HERE
     against: str = ""
-    label: str = ""
     seed: int | None = None
 
     def over(self, other: Sense) -> Sense:
@@ -234,15 +233,15 @@ def row_sense(label: str, axis: Axis, first: str, arms: Arms) -> Sense:
     text = bare(label)
     if labels.is_best_step(text) and axis != "setting":
         metric = names.mention(labels.statistic(text)[1])
-        return Sense(statistic="best step", metric=metric, label=text)
+        return Sense(statistic="best step", metric=metric)
     if axis in (*PLACED, "seed"):
         return _placed_row(text, axis)
     if axis == "setting":
-        return Sense(setting=label, label=text)
+        return Sense(setting=label)
     if axis == "arm":
         return _arm_row(label, first, arms)
     if _is_setting(text):
-        return Sense(setting=label, label=text)
+        return Sense(setting=label)
     return _metric_row(text)
 
 
@@ -251,41 +250,41 @@ def _placed_row(text: str, axis: Axis) -> Sense:
     place = places(text)[0]
     if number is not None and number.value is not None and number.value.is_integer():
         if axis == "seed":
-            return Sense(seed=int(number.value), label=text)
+            return Sense(seed=int(number.value))
         at: dict[str, Any] = {axis: int(number.value)}
         place = place._replace(**at)
     if axis == "seed" and labels.seed_of(text) is not None:
-        return Sense(seed=labels.seed_of(text), label=text)
+        return Sense(seed=labels.seed_of(text))
     if place:
-        return Sense(place=place, label=text)
+        return Sense(place=place)
     kind, rest = labels.statistic(text)
     role: Role = "difference" if labels.is_difference(text) else "value" if kind else "remark"
-    return Sense(role, statistic=kind, metric=names.mention(rest), label=text)
+    return Sense(role, statistic=kind, metric=names.mention(rest))
 
 
 def _arm_row(label: str, first: str, arms: Arms) -> Sense:
     text = bare(label)
     if labels.is_difference(text) and arms.find(text) is None:
-        return Sense("difference", against=labels.versus(text), label=text)
+        return Sense("difference", against=labels.versus(text))
     kind, rest = labels.statistic(text)
     if kind and not rest:
-        return Sense(statistic=kind, arm="", label=text)
+        return Sense(statistic=kind, arm="")
     place, rest = places(text)
     name, seed = labels.without_seed(rest)
     coefficient = _is_coefficient(first) and labels.axis_of(first) != "arm"
     pair = labels.beside(first, name) if coefficient else None
     if not name:
-        return Sense(place=place, seed=seed, label=text)
+        return Sense(place=place, seed=seed)
     whole = name if place or seed is not None else label
-    return Sense(arm=arms.add(whole, pair), place=place, seed=seed, label=text)
+    return Sense(arm=arms.add(whole, pair), place=place, seed=seed)
 
 
 def _metric_row(text: str) -> Sense:
     place, rest = places(text)
     kind, metric = labels.statistic(rest)
     if labels.is_difference(text) and not kind:
-        return Sense("difference", place=place, label=text)
-    return Sense(metric=metric, statistic=kind, place=place, label=text)
+        return Sense("difference", place=place)
+    return Sense(metric=metric, statistic=kind, place=place)
 
 
 def _columns(grid: Grid, axis: Axis, head: Sense, arms: Arms) -> tuple[Sense, ...]:
@@ -308,29 +307,27 @@ def column_sense(header: str, axis: Axis, arms: Arms, *, filled: bool, across: b
     text = bare(header)
     role = labels.kind_of(text)
     if role == "remark" or role == "winner":
-        return Sense(role, label=text)
+        return Sense(role)
     if labels.is_difference(text):
         kind = "mean" if re.search(r"平均|mean|avg|average", text, re.I) else ""
         against = labels.versus(text)
-        return Sense(
-            "difference", place=places(text)[0], statistic=kind, against=against, label=text
-        )
+        return Sense("difference", place=places(text)[0], statistic=kind, against=against)
     if role == "value":
-        return Sense(label=text)
+        return Sense()
     seed = labels.seed_of(text)
     if seed is not None:  # "Best, seed 1" is the best of that run
         best_step = labels.is_best_step(text) or text[:4].casefold() == "step"
         kind = "best step" if best_step else labels.statistic(text)[0]
-        return Sense(statistic=kind, seed=seed, label=text)
+        return Sense(statistic=kind, seed=seed)
     place, rest = places(text)
     if not rest:
-        return Sense(place=place, label=text)
+        return Sense(place=place)
     pair = labels.pair_label(rest)
     written, name = labels.arm_and_metric(rest, arms)
     if name and pair is None:
-        return Sense(arm=arms.add(written), metric=name, place=place, label=text)
+        return Sense(arm=arms.add(written), metric=name, place=place)
     if pair or (across and axis in ("metric", "setting") and (filled or axis == "setting")):
-        return Sense(arm=arms.add(rest if place else header, pair), place=place, label=text)
+        return Sense(arm=arms.add(rest if place else header, pair), place=place)
     return _measured(rest if place else header, place, arms, filled=filled, across=across)
 
 
@@ -338,15 +335,15 @@ def _measured(rest: str, place: Place, arms: Arms, *, filled: bool, across: bool
     """A column that is not an arm by its place: a metric, a statistic, a setting, or an arm."""
     if labels.is_best_step(rest):
         metric = names.mention(labels.statistic(rest)[1])
-        return Sense(statistic="best step", metric=metric, place=place, label=rest)
+        return Sense(statistic="best step", metric=metric, place=place)
     kind, metric = labels.statistic(rest)
     if names.metric(rest) is not None or kind:
-        return Sense(statistic=kind, metric=metric, place=place, label=rest)
+        return Sense(statistic=kind, metric=metric, place=place)
     if across and labels.key_of(rest) in arms.names:
-        return Sense(arm=arms.find(rest), place=place, label=rest)
+        return Sense(arm=arms.find(rest), place=place)
     if _is_setting(rest):
-        return Sense(setting=rest, label=rest)
+        return Sense(setting=rest)
     arm = arms.find(rest)
     if arm or (across and filled):
-        return Sense(arm=arm or arms.add(rest), place=place, label=rest)
-    return Sense("value" if filled else "remark", metric=rest, place=place, label=rest)
+        return Sense(arm=arm or arms.add(rest), place=place)
+    return Sense("value" if filled else "remark", metric=rest, place=place)
