@@ -40,7 +40,7 @@ def plain(source, root):
 
 def _run(run):
     return {
-        "called": [run.name, run.arm, run.seed, run.format, run.finished, run.started],
+        "called": [run.name, run.arm, run.seed, run.format, run.finished],
         "seconds": run.seconds,
         "config": {
             key: [repr(one.value), one.where.line, [repr(other.value) for other in one.others]]
@@ -70,7 +70,7 @@ def _all(values):
 
 
 def _number(one):
-    ends = [one.value, one.low, one.high, one.spread]
+    ends = [one.value, one.low, one.high]
     return [*ends, one.state, one.decimals, one.unit, one.about, one.where.line, one.where.spot]
 
 

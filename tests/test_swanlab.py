@@ -37,7 +37,6 @@ def test_a_run_comes_back_with_its_numbers_name_config_and_end(era: str, inner: 
     assert (run.name, run.arm, run.seed, run.finished) == ("kl0.15-s3", "kl0.15", 3, True)
     assert run.config["leash.coefficient"].value == 0.15
     assert run.config["lr"].value == 5e-6
-    assert run.started is not None and run.started.startswith("2026-")
 
 
 @eras

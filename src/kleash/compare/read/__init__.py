@@ -40,7 +40,7 @@ class Number:
 
     `decimals` is what was printed (None: all there is), so that a check can allow for rounding;
     `low` and `high` are the ends of a range that was written as one (`value` is then None: nobody
-    wrote a middle); `spread` is what stood after ±. `text` is the number as printed, `unit` what
+    wrote a middle). `text` is the number as printed, `unit` what
     stood beside it ("%" where a fraction was printed as a percentage), and `about` that it was
     called rough, as in "~59,839 tokens".
     """
@@ -51,7 +51,6 @@ class Number:
     decimals: int | None = None
     low: float | None = None
     high: float | None = None
-    spread: float | None = None
     unit: str = ""
     about: bool = False
     text: str = ""
@@ -170,7 +169,6 @@ class Imported:
     cells: list[Cell] = field(default_factory=list)
     seed: int | None = None
     finished: bool | None = None
-    started: str | None = None
     seconds: float | None = None
     noticed: list[tuple[str, int, Where]] = field(default_factory=list)  # its guards: code, step
     percents: dict[str, float] = field(default_factory=dict)  # fractions now: greatest as written
@@ -207,7 +205,6 @@ class Fact:
 
     kind: Literal["path", "wandb", "command"]
     text: str
-    where: Where
     arm: str = ""
 
 

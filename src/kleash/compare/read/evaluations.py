@@ -24,7 +24,6 @@ from kleash.compare.read.gather import (
     head,
     item_id,
     json_lines,
-    moment,
     number,
     score,
     settings,
@@ -107,8 +106,6 @@ def _results(path: Path) -> tuple[Imported, dict[str, int]]:
             run.config |= settings({key: values[key]}, Where(str(path), spot=key))
     for key, prefix in (("versions", "version."), ("task_hashes", "task_hash.")):
         run.config |= settings(_mapping(values, key), Where(str(path), spot=key), prefix)
-    started = number(values.get("date"))
-    run.started = moment(started) if started is not None else None
     for task, metrics in results.items():
         count = _mapping(counts, task).get("effective")
         for metric, value in metrics.items() if isinstance(metrics, dict) else ():
@@ -171,7 +168,6 @@ def _read_inspect(path: Path) -> Source:
     task, model = str(spec.get("task", "")), str(spec.get("model", ""))
     run = Imported(f"{task} {model}".strip(), model, "inspect", Where(str(path)))
     run.finished = values.get("status") == "success"
-    run.started = str(spec["created"]) if "created" in spec else None
     for key in SETTINGS:
         if isinstance(spec.get(key), dict):
             given = {name: v for name, v in spec[key].items() if name != "sample_ids"}

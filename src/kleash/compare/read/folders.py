@@ -107,7 +107,7 @@ def _nemo_rl(path: Path) -> Source:
         for one in held.runs:
             run.series += one.series
             run.config |= one.config
-            run.started, run.seconds = one.started or run.started, one.seconds or run.seconds
+            run.seconds = one.seconds or run.seconds
     for file in sorted(path.glob(NEMO[0])):
         at = STEP.fullmatch(file.name)
         items, _ = _items(file, source.notes, "idx", "rewards", "validation/reward")

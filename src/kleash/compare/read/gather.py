@@ -14,7 +14,6 @@ import sys
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -535,14 +534,6 @@ def settings(values: Mapping[Any, Any], where: Where, prefix: str = "") -> dict[
         else:
             made[name] = Setting(value, where)
     return made
-
-
-def moment(seconds: float) -> str | None:
-    """A time in seconds since 1970 as text, in UTC; None where no calendar has it."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-    except (OverflowError, OSError, ValueError):
-        return None
 
 
 def item_id(*parts: str) -> str:

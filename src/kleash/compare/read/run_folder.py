@@ -65,7 +65,6 @@ def read_run(run: Run, *, scores: bool = True) -> Imported:
         raise DataError(f"{run.path / 'config.json'} holds no object")
     held = run.held()
     made = Imported(run.name, "", "kleash", Where(str(run.path)), finished="done" in held)
-    made.started = str(run.meta["started"]) if "started" in run.meta else None
     made.config = settings(seedless(run.config), Where(run.file("config.json")))
     if "metrics.jsonl" in held:
         made.series = _series(run, made.noticed, finished="done" in held)

@@ -9,13 +9,12 @@ has logged may stand in the file only later.
 from __future__ import annotations
 
 import math
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from kleash.compare.read import Source, Where, wire
-from kleash.compare.read.gather import head, moment, number, parsed, read_yaml, settings
-from kleash.compare.read.wire import chosen, double, read_log, repeated, signed, text
+from kleash.compare.read.gather import head, number, parsed, read_yaml, settings
+from kleash.compare.read.wire import chosen, double, read_log, signed, text
 
 MAGIC = b":SWL\xd6\xe1"
 JSON, PROTOBUF = b"\1", b"\2"  # versions of the file
@@ -76,8 +75,6 @@ class Log(wire.Log):
         elif isinstance(body := found.get(START), bytes):
             named = chosen(body, 4, 7, 10)
             self.describe(text(named.get(4)) or text(named.get(10)), text(named.get(7)))
-            for started in repeated(body, 12):
-                self.run.started = moment(signed(chosen(started, 1).get(1, 0)))
         elif isinstance(body := found.get(FINISH), bytes):
             self.run.finished = chosen(body, 1).get(1) == FINISHED
 
@@ -106,8 +103,6 @@ class Log(wire.Log):
                 self.add(str(held.get("key")), step, value, record)
         elif kind == "Experiment":
             self.describe(str(held.get("name") or held.get("id") or ""), "")
-        elif kind == "Header":
-            self.run.started = _second(held.get("create_time"))
         elif kind == "Footer":
             self.run.finished = held.get("success") is True
 
@@ -124,11 +119,3 @@ class Log(wire.Log):
 def _old_number(written: Any) -> float | None:
     """A number as JSON had it: "INF" stood for both infinities, whose sign is lost."""
     return math.inf if written == "INF" else number(written)
-
-
-def _second(written: Any) -> str | None:
-    """A time in ISO form, to the second."""
-    try:
-        return datetime.fromisoformat(str(written)).isoformat(timespec="seconds")
-    except ValueError:
-        return None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kleash.compare.read import Imported, Setting, Source, Where
-from kleash.compare.read.gather import Points, moment, parsed, settings
+from kleash.compare.read.gather import Points, parsed, settings
 from kleash.compare.read.wire import (
     TornError,
     chosen,
@@ -131,7 +131,6 @@ class _Reading:
         self.run.series = self.points.series(float32=self.narrow, spot="record")
         if self.first is not None:
             self.run.seconds = self.last - self.first
-            self.run.started = moment(self.first)
         if self.long:
             notes.append(
                 f"{self.run.where.file}: {self.long} records of more than 64 KiB passed over"

@@ -26,7 +26,6 @@ from kleash.compare.read.gather import (
     content,
     head,
     literal,
-    moment,
     number,
     parsed,
     printed,
@@ -142,7 +141,6 @@ def _new_run(name: str, where: Where, status: Any, start: Any, end: Any) -> Impo
     """A run before anything is read of it; times are milliseconds."""
     run = Imported(name, "", "mlflow", where, finished=STATES.get(str(status), False))
     if isinstance(start, int):
-        run.started = moment(start / 1000)
         run.seconds = (end - start) / 1000 if isinstance(end, int) else None
     return run
 
@@ -228,7 +226,7 @@ def _of_project(database: sqlite3.Connection, path: Path) -> list[Imported]:
     ):
         if identity not in runs:
             where = Where(str(path), spot=f"run {identity}")
-            runs[identity] = Imported(str(name), "", "trackio", where, started=str(time))
+            runs[identity] = Imported(str(name), "", "trackio", where)
             points[identity] = Points(path)
         if (seconds := _seconds(time)) is not None:
             runs[identity].seconds = seconds - begun.setdefault(identity, seconds)
@@ -335,7 +333,7 @@ def _of_wandb(client: Any, host: str, project: str, place: str) -> Iterator[Impo
     for one in client.Api().runs(f"{host}/{project}", order="+created_at"):
         where = Where(place, spot=f"run {one.id}")
         run = Imported(one.name or one.id, one.group or "", "wandb", where)
-        run.finished, run.started = one.state == "finished", str(one.created_at)
+        run.finished = one.state == "finished"
         run.config = settings({n: v for n, v in one.config.items() if n != "_wandb"}, where)
         points = Points(place)
         for line, row in enumerate(one.scan_history(), 1):

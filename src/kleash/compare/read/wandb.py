@@ -15,7 +15,6 @@ from typing import Any
 from kleash.compare.read import Cell, Imported, Number, Setting, Source, Where, wire
 from kleash.compare.read.gather import (
     head,
-    moment,
     number,
     parsed,
     settings,
@@ -101,8 +100,6 @@ class Log(wire.Log):
         found = chosen(body, 1, 6, 8)
         self.run.name = text(found.get(8)) or text(found.get(1)) or self.run.name
         self.run.arm = text(found.get(6))
-        for started in repeated(body, 17):
-            self.run.started = moment(signed(chosen(started, 1).get(1, 0)))
         for config in repeated(body, 4):
             self.change_config(record, config)
 
@@ -227,9 +224,6 @@ def read_files(folder: Path, notes: list[str]) -> Imported:
         run.config = read_config(files / "config.yaml")
     if (files / "wandb-summary.json").is_file():
         run.cells = list(_summary(files / "wandb-summary.json", run))
-    if (files / "wandb-metadata.json").is_file():
-        facts = whole_object(files / "wandb-metadata.json")
-        run.started = str(facts["startedAt"]) if "startedAt" in facts else None
     printed_log = files / "output.log"
     if printed_log.is_file():
         from kleash.compare.read import verl

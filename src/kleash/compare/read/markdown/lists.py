@@ -36,7 +36,7 @@ _ALL = re.compile(r"所有|全部|完整|(?<![a-z])all(?![a-z])", re.I)
 _BEST = re.compile(r"最佳|最优|最好|best|peak", re.I)
 
 
-_WANDB = re.compile(r"(?<![\w-])(?:offline-)?run-(\d{8})_(\d{6})-[a-z0-9]{4,16}(?![\w-])")
+_WANDB = re.compile(r"(?<![\w-])(?:offline-)?run-\d{8}_\d{6}-[a-z0-9]{4,16}(?![\w-])")
 _ENDINGS = (
     "json|jsonl|pt|pth|ckpt|sh|py|md|csv|tsv|ya?ml|toml|log|safetensors|bin|parquet|txt|npz|pkl"
 )
@@ -83,7 +83,7 @@ def read_items(items: Sequence[Item], draft: Draft, *, title: int) -> None:
         match = _LABEL.fullmatch(text)
         if not (match and _labelled(item, match[1], match[2], head, draft)):
             arm = _one(draft.arms.within(match[1])) if match else None
-            facts(draft, item.text, item.line, arm)
+            facts(draft, item.text, arm)
     _tell(draft, told)
 
 
@@ -180,7 +180,7 @@ def _arm_setting(item: Item, arm: str, value: str, draft: Draft) -> bool:
     if key and len(value) <= 40 and not re.search(r"可能|may|might|影响", value):
         draft.set(arm, key, bare(value), where)
         return True
-    return facts(draft, item.text, item.line, arm)
+    return facts(draft, item.text, arm)
 
 
 def _course(label: str, value: str, arm: str | None, head: Sense, draft: Draft, line: int) -> bool:
@@ -231,7 +231,7 @@ def _config(item: Item, label: str, value: str, arm: str | None, draft: Draft) -
             draft.shared.append((label, simple, where))
         else:
             draft.set(arm, label, simple, where)
-    facts(draft, item.text, item.line, arm)
+    facts(draft, item.text, arm)
     return True
 
 
@@ -262,7 +262,7 @@ def read_code(code: Code, draft: Draft, *, title: int) -> None:
         if command:
             _command(draft, command[1].strip(), comment, head, line)
         elif text.strip():
-            facts(draft, text, line, head.arm)
+            facts(draft, text, head.arm)
     _tell(draft, told)
 
 
@@ -271,7 +271,7 @@ def _command(draft: Draft, text: str, comment: str, head: Sense, line: int) -> N
     body, _, own = text.partition(" #")
     said = f"{own} {comment}"
     arm = _one(draft.arms.within(said)) or _one(_arms_in_name(draft, body)) or head.arm or ""
-    draft.source.facts.append(Fact("command", body.strip(), draft.where(line), arm))
+    draft.source.facts.append(Fact("command", body.strip(), arm))
     place = places(own)[0].over(places(comment)[0])
     flags = re.sub(r"[-_=]+", " ", " ".join(re.findall(r"--[\w-]+[= ]\d{1,9}", body)))
     place = place.over(places(flags)[0])
@@ -299,30 +299,25 @@ def read_paragraph(paragraph: Paragraph, draft: Draft) -> None:
     text = fold(plain(paragraph.text))
     label = text.split(":")[0]
     arm = draft.arms.find(label) if ":" in text and len(label) < 40 else None
-    facts(draft, paragraph.text, paragraph.line, arm)
+    facts(draft, paragraph.text, arm)
 
 
-def facts(draft: Draft, raw: str, line: int, arm: str | None = None) -> bool:
+def facts(draft: Draft, raw: str, arm: str | None = None) -> bool:
     """Keep the paths and W&B ids of a line; whether there were any."""
-    found = list(_facts(draft, raw[:2000], line, arm))
+    found = list(_facts(draft, raw[:2000], arm))
     draft.source.facts += found
     return bool(found)
 
 
-def _facts(draft: Draft, raw: str, line: int, arm: str | None) -> Iterator[Fact]:
-    where = draft.where(line)
+def _facts(draft: Draft, raw: str, arm: str | None) -> Iterator[Fact]:
     for match in _WANDB.finditer(raw):
         after = re.match(
             r"[`*]{0,3}\s?[(（]([^()（）]{1,40})[)）]", raw[match.end() : match.end() + 60]
         )
         whose = (draft.arms.find(after[1]) if after else None) or arm or ""
-        if whose:
-            day, clock = match[1], match[2]
-            started = f"{day[:4]}-{day[4:6]}-{day[6:]}T{clock[:2]}:{clock[2:4]}:{clock[4:]}"
-            draft.run(whose).started = started
-        yield Fact("wandb", match.group(), where, whose)
+        yield Fact("wandb", match.group(), whose)
     rest = _WANDB.sub(" ", raw)
     for match in _PATH.finditer(rest):
         text = (match[1] or match[2]).strip()
         if len(text) > 2 and not re.fullmatch(r"[\d./-]+", text):
-            yield Fact("path", text, where, arm or "")
+            yield Fact("path", text, arm or "")

@@ -133,18 +133,15 @@ def _decimal(sign: str, digits: str, unit: str) -> tuple[float, int] | None:
 
 
 def number(match: re.Match[str], where: Where, unit: str = "") -> Number | None:
-    """The number that `VALUE` matched; `unit` is one that stands later, after a range."""
+    """The number that `VALUE` matched, if it is no "±0.2"; `unit` is one that stands later."""
     own = match[3] or unit
     own = "%" if own.removeprefix("个") in _POINTS else own
-    found = _decimal(match[1], match[2], own)
+    found = None if match[1] == "±" else _decimal(match[1], match[2], own)
     if found is None:
         return None
     value, decimals = found
-    text = match.group().strip()
     shown = own if own not in _SCALES or own in "%‰" else ""
-    if match[1] == "±":
-        return Number(None, "known", where, decimals, spread=value, unit=shown, text=text)
-    return Number(value, "known", where, decimals, unit=shown, text=text)
+    return Number(value, "known", where, decimals, unit=shown, text=match.group().strip())
 
 
 def percent(read: Reading) -> Reading:
@@ -152,10 +149,11 @@ def percent(read: Reading) -> Reading:
     one = read.number
     if one is None or one.unit or one.state == "missing":
         return read
-    written = {name: getattr(one, name) for name in ("value", "low", "high", "spread")}
-    ends = {n: v if v is None else float(Decimal(repr(v)).scaleb(-2)) for n, v in written.items()}
+    ends = (one.value, one.low, one.high)
+    value, low, high = (v if v is None else float(Decimal(repr(v)).scaleb(-2)) for v in ends)
     decimals = None if one.decimals is None else one.decimals + 2
-    return replace(read, number=replace(one, unit="%", decimals=decimals, **ends))
+    scaled = replace(one, value=value, low=low, high=high, unit="%", decimals=decimals)
+    return replace(read, number=scaled)
 
 
 def _brackets(text: str) -> tuple[str, list[str]]:
@@ -201,7 +199,7 @@ def reading(raw: str, where: Where) -> Reading:
 
 
 def _whole(text: str, where: Where) -> Number | None:
-    """The number, range or number ± spread that a text is, or None if it is anything else."""
+    """The number or range that a text is, with ± behind it or not; None if it is anything else."""
     text = _ESTIMATE.sub("", text)
     text = re.sub(r"^(?:计|算|值)?[:\s]*|(?:左右|上下|ed|e?d?\.)$", "", text).strip()
     start = _ABOUT.match(text)
@@ -211,22 +209,13 @@ def _whole(text: str, where: Where) -> Number | None:
         return None
     rest = body[first.end() :].strip()
     if not rest:
-        one = number(first, where)
-        return one if one is None or one.value is not None else None
+        return number(first, where)
     if rest.startswith(("±", "+/-", "+-")):
         second = VALUE.fullmatch(rest.lstrip("±+/- "))
-        return _spread(first, second, where) if second else None
+        return number(first, where, first[3] or second[3] or "") if second else None
     between = _RANGE.match(rest)
     end = VALUE.fullmatch(rest[between.end() :].strip("~ ")) if between else None
     return _range(first, end, where) if end and not end[1] else None
-
-
-def _spread(first: re.Match[str], second: re.Match[str], where: Where) -> Number | None:
-    unit = first[3] or second[3] or ""
-    value, spread = number(first, where, unit), number(second, where, unit)
-    if value is None or spread is None:
-        return None
-    return replace(value, spread=spread.value)
 
 
 def _range(first: re.Match[str], second: re.Match[str], where: Where) -> Number | None:
@@ -249,9 +238,7 @@ def _with_notes(found: Reading, notes: list[str], where: Where, arrows: str) -> 
         one = number(match, where) if match else None
         if one is None or match is None:
             continue
-        if one.spread is not None and found.number is not None and match.group() == rest:
-            found = replace(found, number=replace(found.number, spread=one.spread))
-        elif one.unit == "%" or match[1] in ("+", "-"):
+        if one.unit == "%" or match[1] in ("+", "-"):
             signed, unsigned = _signed(one, match[1], rest)
             found = replace(found, change=signed, unsigned=unsigned)
         elif match.group() == rest:
