@@ -45,7 +45,7 @@ class Key:
 
 @dataclass
 class Resolved:
-    """A config under known names: values, how each was written, what is unknown or contradictory.
+    """A config under known names: values, how each was written, and what is unknown.
 
     `values` of the leash are numbers: a leash that is switched off has coefficient 0.
     """
@@ -53,7 +53,6 @@ class Resolved:
     values: dict[str, Any] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
-    clashes: list[str] = field(default_factory=list)
 
 
 TABLE = tomllib.loads((Path(__file__).parent / "names.toml").read_text(encoding="utf-8"))
@@ -229,7 +228,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[
 
 
 def resolve(config: Mapping[str, Any]) -> Resolved:
-    """A config under known names. Two spellings that give two values are a clash, and both stay."""
+    """A config under known names. Of two spellings that give two values the first counts."""
     found = Resolved()
     for written, value in config.items():
         if isinstance(value, str) and _MOMENT.fullmatch(value.strip()):
@@ -246,10 +245,6 @@ def resolve(config: Mapping[str, Any]) -> Resolved:
 def _settle(found: Resolved, name: str, written: str, value: Any) -> None:
     settled = _value(name, value)
     if name in found.values and not same(found.values[name], settled):
-        if key(written) != Key(name, "harmless"):
-            found.clashes.append(
-                f"{found.written[name]} says {found.values[name]!r}, {written} says {settled!r}"
-            )
         return
     found.values.setdefault(name, settled)
     found.written.setdefault(name, written)
