@@ -130,9 +130,9 @@ def _are_one(group: Sequence[Placed]) -> bool:
     return all(one == other or are_alike(ours, theirs) for (one, ours), (other, theirs) in pairs)
 
 
-def are_alike(ours: Imported, theirs: Imported, *, called: bool = True) -> bool:
-    """Whether two runs from two paths may be of one arm; `called` if their names are to count."""
-    telling = called and not (UNTELLING.fullmatch(ours.arm) and ours.name == ours.arm)
+def are_alike(ours: Imported, theirs: Imported) -> bool:
+    """Whether two runs from two paths may be of one arm."""
+    telling = not (UNTELLING.fullmatch(ours.arm) and ours.name == ours.arm)
     if None not in (ours.seed, theirs.seed) and ours.seed != theirs.seed:
         mine, other = setup(ours), setup(theirs)
         return (telling and not contradict(ours, theirs)) or (len(mine) > 2 and mine == other)

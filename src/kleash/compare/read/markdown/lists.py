@@ -260,13 +260,13 @@ def read_code(code: Code, draft: Draft, *, title: int) -> None:
             continue
         command = _COMMAND.fullmatch(text)
         if command:
-            _command(draft, command[1].strip(), comment, head, line)
+            _command(draft, command[1].strip(), comment, head)
         elif text.strip():
             facts(draft, text, head.arm)
     _tell(draft, told)
 
 
-def _command(draft: Draft, text: str, comment: str, head: Sense, line: int) -> None:
+def _command(draft: Draft, text: str, comment: str, head: Sense) -> None:
     """A command, the arm it is for, and the places that its comments name."""
     body, _, own = text.partition(" #")
     said = f"{own} {comment}"

@@ -177,11 +177,10 @@ def _brackets(text: str) -> tuple[str, list[str]]:
 def reading(raw: str, where: Where) -> Reading:
     """What a cell holds."""
     printed = plain(raw)
-    arrows = fold(printed)
     text, notes = _brackets(re.sub(r"[†‡§¶]", "", bare(printed)))
     if text.strip("% ").casefold() in MISSING or not printed:
         gone = Number(None, "missing", where, text=printed[:200])
-        return _with_notes(Reading(printed, gone), notes, where, "")
+        return _with_notes(Reading(printed, gone), notes, where)
     at = _AT.fullmatch(text)
     if at:
         unit = "epoch" if (at[1] or "").casefold() == "epoch" or at[3] == "轮" else "step"
@@ -189,13 +188,13 @@ def reading(raw: str, where: Where) -> Reading:
     else:
         one = _whole(text, where)
     if one is None:
-        return _with_notes(Reading(printed), notes, where, arrows)
+        return _with_notes(Reading(printed), notes, where)
     doubts = bool(_ESTIMATE.search(text) or any(_ESTIMATE.search(note) for note in notes))
     # "~" before a range or a quantity with a unit says "about"; before a bare value, "estimated".
     rough = bool(_ABOUT.match(text)) or text.endswith(("左右", "上下"))
     guessed = doubts or (rough and one.low is None and not one.unit)
     one = replace(one, state="estimated" if guessed else "known", about=rough, text=printed[:200])
-    return _with_notes(Reading(printed, one), notes, where, arrows)
+    return _with_notes(Reading(printed, one), notes, where)
 
 
 def _whole(text: str, where: Where) -> Number | None:
@@ -229,7 +228,7 @@ def _range(first: re.Match[str], second: re.Match[str], where: Where) -> Number 
     return Number(None, "known", where, decimals, low.value, high.value, unit=low.unit)
 
 
-def _with_notes(found: Reading, notes: list[str], where: Where, arrows: str) -> Reading:
+def _with_notes(found: Reading, notes: list[str], where: Where) -> Reading:
     """What stands in brackets: a place, a change, or a bare number."""
     for note in notes[:4]:
         place, rest = places(note)
