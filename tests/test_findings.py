@@ -111,8 +111,8 @@ def measured_later(*, told):
     second = run("no KL", series("score", [1.818, 2.140], steps=steps), file="other.md")
     path = "/runs/without/"
     return [
-        source(first, derived=[gap], facts=[Fact("path", path, HERE, "without")]),
-        source(second, facts=[Fact("path", path, HERE, "no KL")], path="other.md"),
+        source(first, derived=[gap], facts=[Fact("path", path, "without")]),
+        source(second, facts=[Fact("path", path, "no KL")], path="other.md"),
     ]
 
 
@@ -174,8 +174,8 @@ def clash(other):
 
 def told_twice(path):
     return [
-        source(run("before"), facts=[Fact("path", "/runs/x/", HERE, "before")]),
-        source(run("no KL"), facts=[Fact("path", path, HERE, "no KL")], path="other.md"),
+        source(run("before"), facts=[Fact("path", "/runs/x/", "before")]),
+        source(run("no KL"), facts=[Fact("path", path, "no KL")], path="other.md"),
     ]
 
 

@@ -171,13 +171,7 @@ def read_log(log: type[Log], path: Path, notes: list[str]) -> Imported:
 
 
 def log_records(handle: BinaryIO) -> Iterator[bytes]:
-    """The content of every record; the handle stands behind the file's own header."""
-    for _, content in placed_records(handle):
-        yield content
-
-
-def placed_records(handle: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """The same with the byte at which each ends: whoever follows a file goes on from there.
+    """The content of every record; the handle stands behind the file's own header.
 
     A record does not cross a block unless it is cut into fragments.
     """
@@ -196,7 +190,7 @@ def placed_records(handle: BinaryIO) -> Iterator[tuple[int, bytes]]:
             if sum(map(len, parts)) > RECORD:
                 raise ValueError(f"the record before byte {at + inner} is too long")
             if kind in (FULL, LAST):
-                yield at + inner, b"".join(parts)
+                yield b"".join(parts)
                 parts = []
         if any(block[inner:]):
             if last:
